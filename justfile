@@ -1,0 +1,25 @@
+# Verbs call `cargo xtask`, which does all set-up. `just --list` shows them.
+
+# build what is missing and show the main job
+demo *arguments:
+    cargo xtask demo {{arguments}}
+
+# every test, with format, lints and documentation
+test:
+    cargo xtask test
+
+# format, lints, documentation, spelling, licences
+check:
+    cargo xtask check
+
+# the WebAssembly guests
+guests:
+    cargo xtask guests
+
+# steps per second, in memory and on redb
+bench *arguments:
+    cargo xtask bench {{arguments}}
+
+# what continuous integration runs
+ci:
+    bash .ci/run

@@ -1,0 +1,34 @@
+//! `cargo xtask`: set-up, demo, tests and checks, on a machine with only Rust, git and a C
+//! compiler. Few dependencies on purpose: it is built before anything else.
+
+mod guests;
+mod steps;
+
+use anyhow::{Result, bail};
+
+const HELP: &str = "\
+usage: cargo xtask <command>
+
+  demo [--once]   build what is missing, start stand-ins and host, add assets end to end
+  test            build what is missing, then format, lints, documentation and every test
+  check           format, lints, documentation, spelling and licences
+  guests          build the WebAssembly guests and put them into their app folders
+  bench           steps per second in memory and on redb (takes a few minutes)
+";
+
+fn main() -> Result<()> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["demo", rest @ ..] => steps::demo(rest),
+        ["test"] => steps::test(),
+        ["check"] => steps::check(),
+        ["guests"] => guests::build(),
+        ["bench", rest @ ..] => steps::bench(rest),
+        ["help" | "--help" | "-h"] | [] => {
+            steps::say(HELP);
+            Ok(())
+        }
+        [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),
+    }
+}
