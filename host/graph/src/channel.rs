@@ -1,0 +1,254 @@
+//! State channels and their reducers.
+//!
+//! A channel has at most one value. The writes of a superstep meet it all at once, in the order of
+//! their tasks; what comes out is decided by the reducer, one file each below `channel/`. A write
+//! that says `overwrite` passes the reducer by and replaces the value.
+
+mod append;
+mod last;
+mod merge;
+mod messages;
+mod number;
+
+use std::sync::Arc;
+
+use jsonschema::{ValidationError, Validator};
+use serde_json::Value;
+
+use crate::definition::{BuiltIn, ChannelDef, ReducerDef, is_any_schema};
+use crate::error::StepError;
+use crate::event::Write;
+use crate::id::{ChannelName, NodeName, PluginName};
+
+/// How writes combine with the value of a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reducer {
+    /// The value is replaced. Two writes in one superstep are an error.
+    Last,
+    /// The value is a list: an array is appended item by item, anything else as one item.
+    Append,
+    /// The value is replaced; of several writes in one superstep the last in task order holds.
+    Any,
+    /// The value is an object: keys are replaced one by one, not deeply. A `null` is a value like
+    /// any other and removes nothing.
+    Merge,
+    /// The sum of the old value and all writes.
+    Sum,
+    /// The smallest of the old value and all writes.
+    Min,
+    /// The largest of the old value and all writes.
+    Max,
+    /// A conversation. A message replaces the one with the same `id` or else is appended; one
+    /// with `"role": "remove"` takes the message with its `id` away, or every message before it
+    /// if the id is `__remove_all__`. A message without an id gets one that depends on its
+    /// content and place alone.
+    Messages,
+    /// The value is there for one superstep, then gone. Two writes in one superstep are an error.
+    Ephemeral,
+    /// What a plugin makes of it. The engine calls the plugin; see
+    /// [`crate::step::plugin_reductions`].
+    Plugin {
+        /// The plugin.
+        plugin: PluginName,
+        /// Its reducer.
+        reducer: String,
+    },
+}
+
+impl From<&ReducerDef> for Reducer {
+    fn from(def: &ReducerDef) -> Self {
+        match def {
+            ReducerDef::BuiltIn(built_in) => (*built_in).into(),
+            ReducerDef::Plugin(made) => {
+                Self::Plugin { plugin: made.plugin.clone(), reducer: made.reducer.clone() }
+            }
+        }
+    }
+}
+
+impl From<BuiltIn> for Reducer {
+    fn from(built_in: BuiltIn) -> Self {
+        match built_in {
+            BuiltIn::Last => Self::Last,
+            BuiltIn::Append => Self::Append,
+            BuiltIn::Any => Self::Any,
+            BuiltIn::Merge => Self::Merge,
+            BuiltIn::Sum => Self::Sum,
+            BuiltIn::Min => Self::Min,
+            BuiltIn::Max => Self::Max,
+            BuiltIn::Messages => Self::Messages,
+            BuiltIn::Ephemeral => Self::Ephemeral,
+        }
+    }
+}
+
+/// One named part of the state.
+#[derive(Clone, Debug)]
+pub struct Channel {
+    /// Its name.
+    pub name: ChannelName,
+    /// How writes combine with its value.
+    pub reducer: Reducer,
+    /// Value of a new thread.
+    pub default: Option<Value>,
+    /// `None` if anything is accepted, so that most writes cost nothing.
+    validator: Option<Arc<Validator>>,
+}
+
+impl Channel {
+    /// Compiles a channel.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong with the schema.
+    pub fn new(name: ChannelName, def: &ChannelDef) -> Result<Self, String> {
+        let validator = if is_any_schema(&def.schema) {
+            None
+        } else {
+            let compiled = jsonschema::validator_for(&def.schema);
+            Some(Arc::new(compiled.map_err(|error| describe(&error))?))
+        };
+        let reducer = Reducer::from(&def.reducer);
+        Ok(Self { name, reducer, default: def.default.clone(), validator })
+    }
+
+    /// Whether a value may stand in the channel.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what does not fit the schema, and where in the value.
+    pub fn validate(&self, value: &Value) -> Result<(), String> {
+        let Some(validator) = &self.validator else { return Ok(()) };
+        validator.validate(value).map_err(|error| describe(&error))
+    }
+
+    /// Whether a single write fits the channel, as far as that can be said without the others.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what does not fit.
+    pub fn check_write(&self, write: &Write) -> Result<(), String> {
+        if write.overwrite {
+            return self.validate(&write.value);
+        }
+        match &self.reducer {
+            Reducer::Last | Reducer::Any | Reducer::Ephemeral => self.validate(&write.value),
+            Reducer::Sum | Reducer::Min | Reducer::Max => {
+                number::parse(&write.value)?;
+                self.validate(&write.value)
+            }
+            Reducer::Append if self.validator.is_none() || write.value.is_array() => {
+                self.validate(&write.value)
+            }
+            Reducer::Append => self.validate(&Value::Array(vec![write.value.clone()])),
+            Reducer::Merge => merge::check(&write.value),
+            Reducer::Messages => messages::check(&write.value),
+            Reducer::Plugin { .. } => Ok(()),
+        }
+    }
+
+    /// Combines the writes of one superstep, in task order, with the current value.
+    ///
+    /// `nodes` names the writers, in the same order; it may be shorter for writes of an input.
+    ///
+    /// # Errors
+    ///
+    /// [`StepError::ConcurrentWrites`] and [`StepError::DoubleOverwrite`] if the writes exclude
+    /// each other, [`StepError::Reduce`] if they cannot be combined, [`StepError::InvalidValue`] if
+    /// the result does not fit the schema.
+    pub fn reduce_by(
+        &self,
+        current: Option<&Value>,
+        writes: &[&Write],
+        nodes: &[&NodeName],
+    ) -> Result<Value, StepError> {
+        let (start, rest) = self.start(current, writes, nodes)?;
+        if rest.len() > 1 && matches!(self.reducer, Reducer::Last | Reducer::Ephemeral) {
+            return Err(StepError::ConcurrentWrites {
+                channel: self.name.clone(),
+                nodes: nodes.iter().map(|node| (*node).clone()).collect(),
+            });
+        }
+        let combined = self
+            .combine(start, &rest)
+            .map_err(|message| StepError::Reduce { channel: self.name.clone(), message })?;
+        if matches!(self.reducer, Reducer::Sum | Reducer::Merge) {
+            self.validate(&combined).map_err(|message| self.invalid(message))?;
+        }
+        Ok(combined)
+    }
+
+    /// [`Channel::reduce_by`] without names of writers.
+    ///
+    /// # Errors
+    ///
+    /// As [`Channel::reduce_by`].
+    pub fn reduce(&self, current: Option<&Value>, writes: &[&Write]) -> Result<Value, StepError> {
+        self.reduce_by(current, writes, &[])
+    }
+
+    /// Whether at most one of the writes replaces the value.
+    pub(crate) fn check_overwrites(
+        &self,
+        writes: &[&Write],
+        nodes: &[&NodeName],
+    ) -> Result<(), StepError> {
+        self.start(None, writes, nodes).map(drop)
+    }
+
+    /// The value to start from and the writes to combine with it: an overwrite replaces the
+    /// value, wherever it stands among the writes.
+    fn start<'v, 'w>(
+        &self,
+        current: Option<&'v Value>,
+        writes: &[&'w Write],
+        nodes: &[&NodeName],
+    ) -> Result<(Option<&'v Value>, Vec<&'w Value>), StepError>
+    where
+        'w: 'v,
+    {
+        let mut replaced: Option<&'w Value> = None;
+        let mut rest = Vec::with_capacity(writes.len());
+        for write in writes {
+            if !write.overwrite {
+                rest.push(&write.value);
+            } else if replaced.replace(&write.value).is_some() {
+                let written = writes.iter().zip(nodes).filter(|(write, _)| write.overwrite);
+                return Err(StepError::DoubleOverwrite {
+                    channel: self.name.clone(),
+                    nodes: written.map(|(_, node)| (*node).clone()).collect(),
+                });
+            }
+        }
+        Ok((replaced.or(current), rest))
+    }
+
+    fn combine(&self, start: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
+        match &self.reducer {
+            Reducer::Last | Reducer::Any | Reducer::Ephemeral => Ok(last::reduce(start, writes)),
+            Reducer::Append => append::reduce(start, writes),
+            Reducer::Merge => merge::reduce(start, writes),
+            Reducer::Sum => number::sum(start, writes),
+            Reducer::Min => number::min(start, writes),
+            Reducer::Max => number::max(start, writes),
+            Reducer::Messages => messages::reduce(start, writes),
+            Reducer::Plugin { plugin, reducer } if !writes.is_empty() => {
+                Err(format!("reducer `{reducer}` of plugin `{plugin}` gave no result"))
+            }
+            Reducer::Plugin { .. } => Ok(last::reduce(start, writes)),
+        }
+    }
+
+    pub(crate) fn invalid(&self, message: String) -> StepError {
+        StepError::InvalidValue { node: None, channel: self.name.clone(), message }
+    }
+}
+
+/// What does not fit a schema, and where.
+pub(crate) fn describe(error: &ValidationError<'_>) -> String {
+    let place = error.instance_path().to_string();
+    if place.is_empty() { error.to_string() } else { format!("{error} at `{place}`") }
+}
+
+#[cfg(test)]
+mod tests;

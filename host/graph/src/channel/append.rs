@@ -1,0 +1,19 @@
+//! `append`: a list that grows.
+
+use serde_json::Value;
+
+/// The old list with an array's items or any other value itself behind it.
+pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
+    let mut items = match current {
+        Some(Value::Array(items)) => items.clone(),
+        None | Some(Value::Null) => Vec::new(),
+        Some(_) => return Err("the value is not a list".to_owned()),
+    };
+    for write in writes {
+        match write {
+            Value::Array(more) => items.extend(more.iter().cloned()),
+            one => items.push((*one).clone()),
+        }
+    }
+    Ok(Value::Array(items))
+}

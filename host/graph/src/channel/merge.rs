@@ -1,0 +1,24 @@
+//! `merge`: an object whose keys are replaced one by one.
+
+use serde_json::{Map, Value};
+
+/// Whether a write can be merged.
+pub(super) fn check(write: &Value) -> Result<(), String> {
+    if write.is_object() { Ok(()) } else { Err("only an object can be merged".to_owned()) }
+}
+
+/// The old object with the keys of all writes; of equal keys the last holds.
+pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
+    let mut merged = match current {
+        Some(Value::Object(fields)) => fields.clone(),
+        None | Some(Value::Null) => Map::new(),
+        Some(_) => return Err("the value is not an object".to_owned()),
+    };
+    for write in writes {
+        let Value::Object(fields) = write else {
+            return Err("only an object can be merged".to_owned());
+        };
+        merged.extend(fields.iter().map(|(key, value)| (key.clone(), value.clone())));
+    }
+    Ok(Value::Object(merged))
+}

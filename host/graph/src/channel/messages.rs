@@ -1,0 +1,130 @@
+//! `messages`: a conversation, kept as a list of objects with an `id` each.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::id::Digest;
+
+/// The role of a message that takes others away.
+const REMOVE_ROLE: &str = "remove";
+
+/// The id with which a removal takes every message before it away.
+const REMOVE_ALL: &str = "__remove_all__";
+
+/// Whether a write is a message or a list of messages.
+pub(super) fn check(write: &Value) -> Result<(), String> {
+    each(write).try_for_each(|message| {
+        let fields = object(message)?;
+        match fields.get("id") {
+            None | Some(Value::Null | Value::String(_)) => {}
+            Some(_) => return Err("the `id` of a message must be a string".to_owned()),
+        }
+        if is_removal(fields) && id_of(fields).is_none() {
+            return Err("a message with role `remove` must name an `id`".to_owned());
+        }
+        Ok(())
+    })
+}
+
+/// The old conversation with all writes applied in order.
+pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
+    let mut talk = Conversation::new(current)?;
+    for write in writes {
+        check(write)?;
+        for message in each(write) {
+            talk.apply(object(message)?)?;
+        }
+    }
+    Ok(Value::Array(talk.finish()))
+}
+
+/// Messages by place, with `None` where one was taken away.
+#[derive(Default)]
+struct Conversation {
+    messages: Vec<Option<Value>>,
+    places: HashMap<String, usize>,
+    /// Messages ever seen: the place of a message without an id, for the id it is given.
+    seen: usize,
+}
+
+impl Conversation {
+    fn new(current: Option<&Value>) -> Result<Self, String> {
+        let mut talk = Self::default();
+        match current {
+            None | Some(Value::Null) => {}
+            Some(Value::Array(messages)) => {
+                for message in messages {
+                    talk.put(object(message)?);
+                }
+            }
+            Some(_) => return Err("the value is not a list of messages".to_owned()),
+        }
+        Ok(talk)
+    }
+
+    fn apply(&mut self, message: &Map<String, Value>) -> Result<(), String> {
+        if !is_removal(message) {
+            self.put(message);
+            return Ok(());
+        }
+        let id = id_of(message).unwrap_or_default();
+        if id == REMOVE_ALL {
+            self.messages.clear();
+            self.places.clear();
+            return Ok(());
+        }
+        let place = self.places.remove(id).ok_or_else(|| {
+            format!("there is no message with the id `{id}` that could be removed")
+        })?;
+        self.messages[place] = None;
+        Ok(())
+    }
+
+    /// Replaces the message with the same id, or appends.
+    fn put(&mut self, message: &Map<String, Value>) {
+        let mut message = message.clone();
+        let id = match id_of(&message) {
+            Some(id) => id.to_owned(),
+            None => self.made_id(&message),
+        };
+        self.seen += 1;
+        message.insert("id".to_owned(), Value::String(id.clone()));
+        if let Some(place) = self.places.get(&id) {
+            self.messages[*place] = Some(Value::Object(message));
+        } else {
+            self.places.insert(id, self.messages.len());
+            self.messages.push(Some(Value::Object(message)));
+        }
+    }
+
+    /// An id that depends on the content and the place alone, so that a replay makes the same.
+    fn made_id(&self, message: &Map<String, Value>) -> String {
+        let text = format!("{}:{}", self.seen, Value::Object(message.clone()));
+        format!("msg-{}", &Digest::of(text.as_bytes()).to_hex()[..16])
+    }
+
+    fn finish(self) -> Vec<Value> {
+        self.messages.into_iter().flatten().collect()
+    }
+}
+
+/// The messages of a write: a list of them or one alone.
+fn each(write: &Value) -> std::slice::Iter<'_, Value> {
+    match write {
+        Value::Array(messages) => messages.iter(),
+        one => std::slice::from_ref(one).iter(),
+    }
+}
+
+fn object(message: &Value) -> Result<&Map<String, Value>, String> {
+    message.as_object().ok_or_else(|| "a message must be an object".to_owned())
+}
+
+fn id_of(message: &Map<String, Value>) -> Option<&str> {
+    message.get("id").and_then(Value::as_str).filter(|id| !id.is_empty())
+}
+
+fn is_removal(message: &Map<String, Value>) -> bool {
+    message.get("role").and_then(Value::as_str) == Some(REMOVE_ROLE)
+}

@@ -1,0 +1,58 @@
+//! From a definition to a checked [`Graph`], with every problem at once.
+
+mod build;
+mod facts;
+mod problem;
+mod reach;
+mod routes;
+mod schemas;
+mod shape;
+mod source;
+
+pub use self::facts::{Facts, NoFacts, NodeFacts};
+pub use self::problem::Problem;
+
+use crate::check::source::Source;
+use crate::graph::Graph;
+
+/// Longest document in bytes: real ones have a few kilobytes, and some checks compare every node
+/// with every edge.
+pub const DOCUMENT_LIMIT_BYTES: usize = 256 * 1024;
+
+/// Checks the graphs of a TOML file.
+///
+/// # Errors
+///
+/// Every problem that was found, by line.
+pub fn check_toml(file: &str, text: &str, facts: &dyn Facts) -> Result<Vec<Graph>, Vec<Problem>> {
+    check(file, Source::toml(text), facts)
+}
+
+/// Checks the graphs of the same document as JSON.
+///
+/// # Errors
+///
+/// Every problem that was found.
+pub fn check_json(file: &str, text: &str, facts: &dyn Facts) -> Result<Vec<Graph>, Vec<Problem>> {
+    check(file, Source::json(text), facts)
+}
+
+fn check(
+    file: &str,
+    source: Result<Source, (Option<u32>, String)>,
+    facts: &dyn Facts,
+) -> Result<Vec<Graph>, Vec<Problem>> {
+    let source = source.map_err(|(line, message)| {
+        vec![Problem { file: file.to_owned(), line, path: String::new(), message, hint: None }]
+    })?;
+    let mut problems = problem::Problems::new(file, &source);
+    let document = shape::read(&source, &mut problems);
+    let mut graphs = Vec::with_capacity(document.graphs.len());
+    for (name, draft) in &document.graphs {
+        graphs.extend(build::graph(name, draft, facts, &mut problems));
+    }
+    problems.finish().map(|()| graphs)
+}
+
+#[cfg(test)]
+mod tests;

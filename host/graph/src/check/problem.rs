@@ -1,0 +1,78 @@
+//! What is wrong with a definition, where, and what helps.
+
+use std::fmt;
+
+use crate::check::source::Source;
+
+/// One thing that is wrong with a definition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// The file as it was named by the caller.
+    pub file: String,
+    /// Line in the file, from 1, where known.
+    pub line: Option<u32>,
+    /// The place in the document, such as `graphs.X.nodes.y`; empty for the whole of it.
+    pub path: String,
+    /// What is wrong.
+    pub message: String,
+    /// What helps.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+        }
+        if !self.path.is_empty() {
+            write!(f, ": {}", self.path)?;
+        }
+        write!(f, ": {}", self.message)?;
+        self.hint.iter().try_for_each(|hint| write!(f, "\n  hint: {hint}"))
+    }
+}
+
+impl std::error::Error for Problem {}
+
+/// Collects the problems of one file.
+pub(super) struct Problems<'s> {
+    file: &'s str,
+    source: &'s Source,
+    found: Vec<Problem>,
+}
+
+impl<'s> Problems<'s> {
+    pub(super) fn new(file: &'s str, source: &'s Source) -> Self {
+        Self { file, source, found: Vec::new() }
+    }
+
+    /// Reports a problem.
+    pub(super) fn add(&mut self, path: impl Into<String>, message: impl Into<String>) {
+        self.push(path.into(), message.into(), None);
+    }
+
+    /// Reports a problem with what helps.
+    pub(super) fn add_with_hint(
+        &mut self,
+        path: impl Into<String>,
+        message: impl Into<String>,
+        hint: impl Into<String>,
+    ) {
+        self.push(path.into(), message.into(), Some(hint.into()));
+    }
+
+    fn push(&mut self, path: String, message: String, hint: Option<String>) {
+        let line = self.source.line(&path);
+        let problem = Problem { file: self.file.to_owned(), line, path, message, hint };
+        if !self.found.contains(&problem) {
+            self.found.push(problem);
+        }
+    }
+
+    /// All problems by line, if there are any.
+    pub(super) fn finish(mut self) -> Result<(), Vec<Problem>> {
+        self.found.sort_by_key(|problem| problem.line);
+        if self.found.is_empty() { Ok(()) } else { Err(self.found) }
+    }
+}

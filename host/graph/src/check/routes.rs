@@ -1,0 +1,164 @@
+//! Checks and compiles the ways through a graph: entry, edges, branches, interrupts.
+
+use std::collections::BTreeSet;
+
+use crate::check::build::Site;
+use crate::check::problem::Problems;
+use crate::definition::{BranchDef, BranchMode, CaseDef, EdgeDef, NodeSet};
+use crate::expr::Condition;
+use crate::graph::{Branch, Case, Edge, is_end};
+use crate::id::{END, NodeName};
+
+/// Nodes that run first.
+pub(super) fn entry(site: &Site<'_>, problems: &mut Problems<'_>) -> BTreeSet<NodeName> {
+    let path = format!("{}.entry", site.path);
+    if site.def.entry.is_empty() && !site.draft.entry_unread {
+        let hint = "add `entry = \"<node>\"`";
+        problems.add_with_hint(&path, "the graph has no entry", hint);
+    }
+    for name in &site.def.entry {
+        site.need_node(&path, name, problems);
+    }
+    site.def.entry.iter().cloned().collect()
+}
+
+/// Static interrupts must name nodes that exist.
+pub(super) fn interrupts(site: &Site<'_>, problems: &mut Problems<'_>) {
+    let before = ("interrupt_before", &site.def.interrupt_before);
+    for (field, nodes) in [before, ("interrupt_after", &site.def.interrupt_after)] {
+        let NodeSet::Named(names) = nodes else { continue };
+        for name in names {
+            site.need_node(&format!("{}.{field}", site.path), name, problems);
+        }
+    }
+}
+
+/// Unconditional ways on.
+pub(super) fn edges(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Edge> {
+    let numbered = site.def.edges.iter().enumerate();
+    numbered
+        .map(|(index, def)| {
+            let path = format!("{}.edges[{index}]", site.path);
+            sources(site, &path, "edge", &def.from, problems);
+            targets(site, &path, "edge", &def.to, problems);
+            edge(def)
+        })
+        .collect()
+}
+
+fn edge(def: &EdgeDef) -> Edge {
+    let from: BTreeSet<NodeName> = def.from.iter().cloned().collect();
+    let sources: Vec<&str> = from.iter().map(NodeName::as_str).collect();
+    let targets: Vec<&str> = def.to.iter().map(NodeName::as_str).collect();
+    let key = format!("{}->{}", sources.join("+"), targets.join("+"));
+    Edge { from, to: def.to.clone(), key }
+}
+
+/// Conditional ways on.
+pub(super) fn branches(site: &Site<'_>, problems: &mut Problems<'_>) -> Vec<Branch> {
+    let mut names = BTreeSet::new();
+    let mut branches = Vec::with_capacity(site.def.branches.len());
+    for (index, def) in site.def.branches.iter().enumerate() {
+        let path = format!("{}.branches[{index}]", site.path);
+        if def.name.is_empty() {
+            problems.add_with_hint(&path, "the branch has no name", "add `name = \"...\"`");
+        } else if !names.insert(def.name.as_str()) {
+            problems.add(
+                format!("{path}.name"),
+                format!("another branch is named `{}` already", def.name),
+            );
+        }
+        sources(site, &path, "branch", &def.from, problems);
+        defaults(&path, def, problems);
+        let cases = def.cases.iter().enumerate().map(|(index, case)| {
+            self::case(site, &format!("{path}.cases[{index}]"), case, problems)
+        });
+        branches.push(Branch {
+            name: def.name.clone(),
+            from: def.from.iter().cloned().collect(),
+            mode: def.mode,
+            cases: cases.collect(),
+        });
+    }
+    branches
+}
+
+/// A branch of which one case is taken must have a case for everything else, and only one.
+fn defaults(path: &str, def: &BranchDef, problems: &mut Problems<'_>) {
+    let what = if def.name.is_empty() { "the branch" } else { &format!("branch `{}`", def.name) };
+    let always = |case: &CaseDef| case.when.as_deref().is_none_or(|when| when.trim() == "true");
+    if def.cases.is_empty() {
+        problems.add(path, format!("{what} has no cases"));
+    } else if def.mode == BranchMode::First && !def.cases.last().is_some_and(always) {
+        problems.add_with_hint(
+            path,
+            format!("{what} has no way on if no case matches"),
+            "add a last case without `when`",
+        );
+    }
+    let before_last = def.cases.len().saturating_sub(1);
+    for (index, _) in
+        def.cases.iter().enumerate().take(before_last).filter(|(_, case)| case.when.is_none())
+    {
+        let message = "only the last case can be without `when`";
+        problems.add(format!("{path}.cases[{index}]"), message);
+    }
+}
+
+fn case(site: &Site<'_>, path: &str, def: &CaseDef, problems: &mut Problems<'_>) -> Case {
+    targets(site, path, "case", &def.to, problems);
+    let when = def.when.as_ref().and_then(|text| {
+        let path = format!("{path}.when");
+        match Condition::parse(text) {
+            Ok(condition) => {
+                known_channels(site, &path, &condition, problems);
+                Some(condition)
+            }
+            Err(error) => {
+                problems.add(path, format!("condition `{text}` does not parse: {error}"));
+                None
+            }
+        }
+    });
+    Case { when, to: def.to.clone() }
+}
+
+fn known_channels(site: &Site<'_>, path: &str, condition: &Condition, problems: &mut Problems<'_>) {
+    for name in condition.channels().iter().filter(|name| !site.has_channel(name)) {
+        let message =
+            format!("condition `{}` names channel `{name}`, which is not there", condition.text());
+        problems.add_with_hint(path, message, site.channel_hint());
+    }
+}
+
+fn sources(
+    site: &Site<'_>,
+    path: &str,
+    what: &str,
+    from: &[NodeName],
+    problems: &mut Problems<'_>,
+) {
+    let path = format!("{path}.from");
+    if from.is_empty() {
+        let hint = "add `from = \"<node>\"`";
+        problems.add_with_hint(&path, format!("the {what} does not say where it starts"), hint);
+    }
+    for name in from {
+        if is_end(name) {
+            problems.add(&path, format!("nothing can start at `{END}`"));
+        } else {
+            site.need_node(&path, name, problems);
+        }
+    }
+}
+
+fn targets(site: &Site<'_>, path: &str, what: &str, to: &[NodeName], problems: &mut Problems<'_>) {
+    let path = format!("{path}.to");
+    if to.is_empty() {
+        let hint = "add `to = \"<node>\"`, or `to = \"END\"`";
+        problems.add_with_hint(&path, format!("the {what} has no target"), hint);
+    }
+    for name in to.iter().filter(|name| !is_end(name)) {
+        site.need_node(&path, name, problems);
+    }
+}

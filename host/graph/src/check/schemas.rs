@@ -1,0 +1,193 @@
+//! Compares what nodes say they read and write with the channels of the graph.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::channel::{Channel, Reducer};
+use crate::check::build::Site;
+use crate::check::problem::Problems;
+use crate::definition::{BranchMode, BuiltIn, ChannelDef, ReducerDef};
+use crate::event::Write;
+use crate::graph::is_end;
+use crate::id::{ChannelName, NodeName};
+
+/// Channels that a node reads by its input schema; `None` for the whole state.
+pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
+    let properties = input_schema.get("properties")?.as_object()?;
+    Some(properties.keys().filter_map(|name| ChannelName::new(name).ok()).collect())
+}
+
+/// Checks every node's schemas, and which nodes may write a channel at the same time.
+pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
+    for (node, facts) in &site.facts {
+        let path = format!("{}.nodes.{node}", site.path);
+        for name in properties(&facts.input_schema).keys().filter(|name| !site.has_channel(name)) {
+            let message = format!("node `{node}` reads channel `{name}`, which is not there");
+            problems.add_with_hint(&path, message, site.channel_hint());
+        }
+        for (name, schema) in properties(&facts.output_schema) {
+            check_output(site, &path, node, name, schema, problems);
+        }
+    }
+    for group in parallel(site) {
+        check_fan_in(site, &group, problems);
+    }
+}
+
+fn check_output(
+    site: &Site<'_>,
+    path: &str,
+    node: &NodeName,
+    name: &str,
+    schema: &Value,
+    problems: &mut Problems<'_>,
+) {
+    let Some(channel) = site.def.channels.get(name) else {
+        if !site.has_channel(name) {
+            let message = format!("node `{node}` writes channel `{name}`, which is not there");
+            problems.add_with_hint(path, message, site.channel_hint());
+        }
+        return;
+    };
+    if !takes_whole_values(&channel.reducer) {
+        return;
+    }
+    if let (Some(writes), Some(holds)) = (types(schema), types(&channel.schema))
+        && !writes.iter().any(|one| holds.iter().any(|other| overlap(one, other)))
+    {
+        problems.add(
+            path,
+            format!(
+                "node `{node}` writes {} to channel `{name}`, which holds {}",
+                writes.join(" or "),
+                holds.join(" or ")
+            ),
+        );
+    }
+}
+
+/// Whether what is written is what the channel holds, and not a part of it.
+fn takes_whole_values(reducer: &ReducerDef) -> bool {
+    !matches!(
+        reducer,
+        ReducerDef::Plugin(_) | ReducerDef::BuiltIn(BuiltIn::Append | BuiltIn::Messages)
+    )
+}
+
+/// Checks a channel by itself: its reducer against its schema, its default against both.
+pub(super) fn check_channel(
+    path: &str,
+    def: &ChannelDef,
+    channel: &Channel,
+    problems: &mut Problems<'_>,
+) {
+    let needed: &[&str] = match &channel.reducer {
+        Reducer::Append | Reducer::Messages => &["array"],
+        Reducer::Merge => &["object"],
+        Reducer::Sum | Reducer::Min | Reducer::Max => &["number", "integer"],
+        _ => &[],
+    };
+    if let Some(holds) = types(&def.schema)
+        && !needed.is_empty()
+        && !holds.iter().any(|kind| needed.contains(&kind.as_str()))
+    {
+        let message = format!(
+            "the reducer needs a value of type {}, but the schema says {}",
+            needed[0],
+            holds.join(" or ")
+        );
+        problems.add(format!("{path}.schema"), message);
+    }
+    let Some(default) = &def.default else { return };
+    let path = format!("{path}.default");
+    if let Err(error) = channel.validate(default) {
+        problems.add(&path, format!("the default does not fit the schema: {error}"));
+    }
+    let write = Write { channel: channel.name.clone(), value: default.clone(), overwrite: true };
+    if !needed.is_empty() && !needed.contains(&kind_of(&write.value)) {
+        problems.add(&path, format!("the reducer needs a default of type {}", needed[0]));
+    }
+}
+
+/// Groups of nodes that run in the same superstep for sure: the entry, the targets of all plain
+/// edges of a node, of a barrier, of a case, and of a branch that takes every match.
+fn parallel(site: &Site<'_>) -> Vec<BTreeSet<NodeName>> {
+    let mut by_source: BTreeMap<&[NodeName], BTreeSet<NodeName>> = BTreeMap::new();
+    for edge in &site.def.edges {
+        by_source.entry(&edge.from).or_default().extend(edge.to.iter().cloned());
+    }
+    let mut groups: Vec<BTreeSet<NodeName>> = by_source.into_values().collect();
+    groups.push(site.def.entry.iter().cloned().collect());
+    for branch in &site.def.branches {
+        let cases = branch.cases.iter().map(|case| case.to.iter().cloned().collect());
+        match branch.mode {
+            BranchMode::First => groups.extend(cases),
+            BranchMode::All => {
+                let matching = branch.cases.iter().filter(|case| case.when.is_some());
+                groups.push(matching.flat_map(|case| case.to.iter().cloned()).collect());
+            }
+        }
+    }
+    groups
+}
+
+/// Reports a channel without a reducer that two nodes of a group write.
+fn check_fan_in(site: &Site<'_>, group: &BTreeSet<NodeName>, problems: &mut Problems<'_>) {
+    let mut writers: BTreeMap<&str, Vec<&NodeName>> = BTreeMap::new();
+    for node in group.iter().filter(|node| !is_end(node)) {
+        let Some(facts) = site.facts.get(node) else { continue };
+        for name in properties(&facts.output_schema).keys() {
+            writers.entry(name).or_default().push(node);
+        }
+    }
+    for (name, nodes) in writers.into_iter().filter(|(_, nodes)| nodes.len() > 1) {
+        let single = [ReducerDef::BuiltIn(BuiltIn::Last), ReducerDef::BuiltIn(BuiltIn::Ephemeral)];
+        if !site.def.channels.get(name).is_some_and(|channel| single.contains(&channel.reducer)) {
+            continue;
+        }
+        let listed: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
+        problems.add_with_hint(
+            format!("{}.channels.{name}", site.path),
+            format!(
+                "nodes {} run in the same superstep and all write channel `{name}`, which holds \
+                 one value",
+                listed.join(" and ")
+            ),
+            "give the channel a reducer such as `append`, `merge` or `any`",
+        );
+    }
+}
+
+fn properties(schema: &Value) -> &serde_json::Map<String, Value> {
+    static NONE: std::sync::LazyLock<serde_json::Map<String, Value>> =
+        std::sync::LazyLock::new(serde_json::Map::new);
+    schema.get("properties").and_then(Value::as_object).unwrap_or(&NONE)
+}
+
+/// The types that a schema names; `None` if it does not say.
+fn types(schema: &Value) -> Option<Vec<String>> {
+    match schema.get("type")? {
+        Value::String(one) => Some(vec![one.clone()]),
+        Value::Array(many) => {
+            Some(many.iter().filter_map(Value::as_str).map(str::to_owned).collect())
+        }
+        _ => None,
+    }
+}
+
+fn overlap(one: &str, other: &str) -> bool {
+    let number = |kind: &str| kind == "number" || kind == "integer";
+    one == other || (number(one) && number(other))
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}

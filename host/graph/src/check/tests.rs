@@ -1,0 +1,287 @@
+//! Documents and the problems that are found in them, as snapshots.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Facts, NoFacts, NodeFacts, check_json, check_toml};
+use crate::id::PluginName;
+use crate::mermaid::mermaid;
+
+/// One plugin, `app`, with the nodes and schemas of a table.
+#[derive(Default)]
+struct App {
+    nodes: BTreeMap<&'static str, (Value, Value)>,
+}
+
+impl App {
+    fn with(mut self, node: &'static str, input: Value, output: Value) -> Self {
+        self.nodes.insert(node, (input, output));
+        self
+    }
+}
+
+impl Facts for App {
+    fn node(&self, _: &PluginName, node: &str) -> Option<NodeFacts> {
+        let (input_schema, output_schema) = self.nodes.get(node)?.clone();
+        Some(NodeFacts { doc: format!("doc of {node}"), input_schema, output_schema })
+    }
+
+    fn has_plugin(&self, plugin: &PluginName) -> bool {
+        plugin.as_str() == "app"
+    }
+
+    fn has_reducer(&self, _: &PluginName, reducer: &str) -> bool {
+        reducer == "known"
+    }
+
+    fn default_plugin(&self) -> Option<PluginName> {
+        PluginName::new("app").ok()
+    }
+}
+
+fn problems(text: &str, facts: &dyn Facts) -> String {
+    match check_toml("graph.toml", text, facts) {
+        Ok(_) => "no problems".to_owned(),
+        Err(problems) => {
+            let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            lines.join("\n")
+        }
+    }
+}
+
+/// Compares the problems of a document with the snapshot of that name.
+fn check(name: &str, text: &str, facts: &dyn Facts) {
+    insta::with_settings!({ description => text, omit_expression => true }, {
+        insta::assert_snapshot!(name, problems(text, facts));
+    });
+}
+
+const GOOD: &str = r#"
+[graphs.AssetGraph]
+doc = "Looks at an asset."
+entry = ["ingest"]
+recursion_limit = 25
+interrupt_ttl = "30m"
+interrupt_before = ["enrich"]
+interrupt_after = "*"
+
+[graphs.AssetGraph.channels.inputType]
+schema = { enum = ["image", "text"] }
+doc = "What was given."
+
+[graphs.AssetGraph.channels.notes]
+schema = { type = "array" }
+reducer = "append"
+default = []
+
+[graphs.AssetGraph.channels.votes]
+reducer = { plugin = "app", reducer = "known" }
+
+[graphs.AssetGraph.nodes.ingest]
+retry = { attempts = 3, initial = "500ms", factor = 2.0, max = "128s", on = ["timeout"] }
+timeout = "60s"
+
+[graphs.AssetGraph.nodes.image]
+node = "classify"
+
+[graphs.AssetGraph.nodes.text]
+plugin = "app"
+node = "classify"
+
+[graphs.AssetGraph.nodes.enrich]
+goto = ["ingest", "END"]
+
+[[graphs.AssetGraph.edges]]
+from = ["image", "text"]
+to = "enrich"
+
+[[graphs.AssetGraph.edges]]
+from = "enrich"
+to = "END"
+
+[[graphs.AssetGraph.branches]]
+name = "routeInput"
+from = "ingest"
+cases = [
+  { when = "state.inputType == 'image'", to = "image" },
+  { when = "state.notes != null && size(state.notes) > 0", to = ["image", "text"] },
+  { to = "text" },
+]
+"#;
+
+fn asset() -> App {
+    let input = json!({ "properties": { "inputType": { "type": "string" } } });
+    let output = json!({ "properties": { "notes": { "type": "string" } } });
+    App::default().with("ingest", input, output.clone()).with("classify", json!({}), output).with(
+        "enrich",
+        json!(null),
+        json!(null),
+    )
+}
+
+#[test]
+fn a_good_document_becomes_a_graph() {
+    let graph = check_toml("graph.toml", GOOD, &asset()).unwrap().remove(0);
+    assert_eq!((graph.recursion_limit(), graph.interrupt_ttl_ms()), (25, Some(1_800_000)));
+    let ingest = &graph.nodes()["ingest"];
+    assert_eq!((ingest.retry.attempts, ingest.timeout_ms), (3, Some(60_000)));
+    assert_eq!(ingest.reads.as_ref().unwrap().len(), 1);
+    assert_eq!(graph.nodes()["text"].export, "classify");
+    assert_eq!(graph.nodes()["enrich"].reads, None);
+    assert!(graph.interrupts_before(&"enrich".parse().unwrap()));
+    assert!(!graph.interrupts_before(&"text".parse().unwrap()));
+    assert!(graph.interrupts_after(&"text".parse().unwrap()));
+    insta::assert_snapshot!("mermaid", mermaid(&graph));
+}
+
+#[test]
+fn the_same_document_in_json_has_the_same_digest() {
+    let table: Value = toml::from_str(GOOD).unwrap();
+    let from_toml = check_toml("graph.toml", GOOD, &asset()).unwrap();
+    let from_json = check_json("graph.json", &table.to_string(), &asset()).unwrap();
+    assert_eq!(from_toml[0].digest, from_json[0].digest);
+    let other = GOOD.replace("30m", "1800s").replace("factor = 2.0", "factor = 2");
+    assert_eq!(check_toml("graph.toml", &other, &asset()).unwrap()[0].digest, from_toml[0].digest);
+    let changed = GOOD.replace("30m", "31m");
+    assert_ne!(
+        check_toml("graph.toml", &changed, &asset()).unwrap()[0].digest,
+        from_toml[0].digest
+    );
+}
+
+#[test]
+fn syntax_is_reported_with_its_line() {
+    check("syntax", "[graphs.g]\nentry = \n", &NoFacts);
+    let problems = check_json("graph.json", "{\n \"graphs\": [,]\n}", &NoFacts).unwrap_err();
+    assert_eq!((problems.len(), problems[0].line), (1, Some(2)));
+}
+
+#[test]
+fn the_form_of_every_field_is_checked() {
+    let text = r#"
+extra = 1
+[graphs."1g"]
+entry = "a"
+nodes.a = {}
+[graphs.g]
+entry = 3
+recursion_limit = -1
+interrupt_ttl = "soon"
+color = "red"
+[graphs.g.channels."bad name"]
+[graphs.g.channels.c]
+reducer = "avarage"
+schma = {}
+[graphs.g.nodes.a]
+retry = { attempts = 3, wait = "1s" }
+timeout = 30
+[[graphs.g.edges]]
+form = "a"
+to = "a"
+[[graphs.g.branches]]
+name = "b"
+mode = "some"
+from = "a"
+cases = [{ if = "true", to = "a" }, { to = 1 }]
+"#;
+    check("form", text, &NoFacts);
+}
+
+#[test]
+fn every_name_must_exist() {
+    let text = r#"
+[graphs.g]
+entry = ["a", "x1"]
+interrupt_before = ["x2"]
+interrupt_after = "x3"
+channels.c = {}
+[graphs.g.nodes.a]
+goto = "x4"
+[graphs.g.nodes.b]
+plugin = "other"
+[graphs.g.nodes.d]
+[graphs.g.nodes.END]
+[[graphs.g.edges]]
+from = ["a", "x5"]
+to = ["b", "d", "x6"]
+[[graphs.g.edges]]
+from = "END"
+to = []
+[[graphs.g.branches]]
+name = "b"
+from = "x7"
+cases = [{ when = "state.c == 1 && state.x8 == 2", to = "x9" }, { to = "END" }]
+"#;
+    let app = App::default().with("a", json!({}), json!({})).with("END", json!({}), json!({}));
+    check("names", text, &app);
+}
+
+#[test]
+fn ways_must_lead_somewhere() {
+    let text = r#"
+[graphs.empty]
+[graphs.g]
+entry = "a"
+recursion_limit = 0
+interrupt_ttl = "0s"
+nodes.a = { timeout = "0s", retry = { attempts = 0, factor = 0.5, on = [] } }
+nodes.lost = {}
+nodes.island = {}
+[[graphs.g.edges]]
+from = "lost"
+to = "island"
+[[graphs.g.edges]]
+[[graphs.g.branches]]
+name = "b"
+from = "a"
+cases = [{ when = "1 <", to = "a" }, { to = "END" }, { when = "state == null", to = "END" }]
+[[graphs.g.branches]]
+name = "b"
+from = "a"
+[[graphs.g.branches]]
+cases = [{ when = "kind == 1", to = [] }]
+"#;
+    check("ways", text, &NoFacts);
+}
+
+#[test]
+fn channels_are_checked_with_their_reducers() {
+    let text = r#"
+[graphs.g]
+entry = "a"
+nodes.a = {}
+channels.a = { schema = { type = "strin" } }
+channels.b = { schema = { type = "integer" }, default = "x" }
+channels.c = { schema = { type = "string" }, reducer = "append" }
+channels.d = { reducer = "sum", default = "0" }
+channels.e = { reducer = "merge", default = [] }
+channels.f = { reducer = { plugin = "nobody", reducer = "known" } }
+channels.g = { reducer = { plugin = "app", reducer = "unknown" } }
+channels.h = { schema = { type = ["integer", "null"] }, reducer = "max", default = 3 }
+"#;
+    check("channels", text, &App::default().with("a", json!({}), json!({})));
+}
+
+#[test]
+fn what_nodes_say_is_compared_with_the_channels() {
+    let text = r#"
+[graphs.g]
+entry = ["a", "b"]
+channels.text = { schema = { type = "string" } }
+channels.list = { schema = { type = "array" }, reducer = "append" }
+channels.one = {}
+nodes = { a = {}, b = {}, c = {} }
+edges = [{ from = "a", to = "c" }]
+"#;
+    let output = |name: &str, kind: &str| json!({ "properties": { name: { "type": kind } } });
+    let app = App::default()
+        .with(
+            "a",
+            output("missing", "string"),
+            json!({ "properties": { "one": {}, "list": { "type": "string" } } }),
+        )
+        .with("b", json!({}), json!({ "properties": { "one": {}, "gone": {}, "list": {} } }))
+        .with("c", json!({}), output("text", "integer"));
+    check("schemas", text, &app);
+}

@@ -1,0 +1,74 @@
+//! Small spellings that make documents pleasant: `"a"` for `["a"]`, and `"*"` for all.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use serde::de::{Error, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::Value;
+
+use crate::definition::NodeSet;
+use crate::id::{IdError, NodeName};
+
+/// Reads one node name or a list of them.
+pub(super) fn one_or_many<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<NodeName>, D::Error> {
+    struct OneOrMany;
+
+    impl<'de> Visitor<'de> for OneOrMany {
+        type Value = Vec<NodeName>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a node name or a list of node names")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+            NodeName::new(text).map(|name| vec![name]).map_err(E::custom)
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut names: A) -> Result<Self::Value, A::Error> {
+            let mut all = Vec::new();
+            while let Some(name) = names.next_element()? {
+                all.push(name);
+            }
+            Ok(all)
+        }
+    }
+
+    deserializer.deserialize_any(OneOrMany)
+}
+
+/// The spellings of a [`NodeSet`]: `"*"`, one name, or a list of names.
+#[derive(Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected `\"*\"`, a node name or a list of node names")]
+pub(super) enum NodeSetText {
+    Text(String),
+    Names(BTreeSet<NodeName>),
+}
+
+impl TryFrom<NodeSetText> for NodeSet {
+    type Error = IdError;
+
+    fn try_from(text: NodeSetText) -> Result<Self, IdError> {
+        match text {
+            NodeSetText::Text(star) if star == "*" => Ok(Self::All),
+            NodeSetText::Text(name) => Ok(Self::Named(BTreeSet::from([NodeName::new(name)?]))),
+            NodeSetText::Names(names) => Ok(Self::Named(names)),
+        }
+    }
+}
+
+impl From<NodeSet> for NodeSetText {
+    fn from(nodes: NodeSet) -> Self {
+        match nodes {
+            NodeSet::All => Self::Text("*".to_owned()),
+            NodeSet::Named(names) => Self::Names(names),
+        }
+    }
+}
+
+/// Reads a JSON value that may be missing, where `null` is a value and not a missing one.
+pub(super) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(deserializer).map(Some)
+}

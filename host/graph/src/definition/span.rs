@@ -1,0 +1,115 @@
+//! Lengths of time as authors write them: `500ms`, `30s`, `30m`, `2h`, `7d`.
+
+use std::fmt;
+
+use serde::de::{Error, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// Units from the largest to the smallest, with their milliseconds.
+const UNITS: [(&str, u64); 5] =
+    [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// A length of time in whole milliseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Span {
+    ms: u64,
+}
+
+/// A text that is not a length of time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a length of time: write a whole number and `ms`, `s`, `m`, `h` or `d`, \
+         such as `500ms` or `30m`"
+)]
+pub struct SpanError {
+    /// The offending text, cut to 64 characters.
+    pub text: String,
+}
+
+impl Span {
+    /// A length of time by its milliseconds.
+    pub const fn from_ms(ms: u64) -> Self {
+        Self { ms }
+    }
+
+    /// The length in milliseconds.
+    pub const fn as_ms(self) -> u64 {
+        self.ms
+    }
+}
+
+impl std::str::FromStr for Span {
+    type Err = SpanError;
+
+    fn from_str(text: &str) -> Result<Self, SpanError> {
+        let error = || SpanError { text: text.chars().take(64).collect() };
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let (_, unit_ms) = UNITS.iter().find(|(name, _)| *name == unit).ok_or_else(error)?;
+        let ms = number.parse::<u64>().ok().and_then(|number| number.checked_mul(*unit_ms));
+        ms.map(Self::from_ms).ok_or_else(error)
+    }
+}
+
+impl fmt::Display for Span {
+    /// Writes the largest unit that gives a whole number, so that equal spans read the same.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let whole = |unit_ms: u64| self.ms != 0 && self.ms.is_multiple_of(unit_ms);
+        let (name, unit_ms) =
+            UNITS.into_iter().find(|(_, unit_ms)| whole(*unit_ms)).unwrap_or(("ms", 1));
+        write!(f, "{}{name}", self.ms / unit_ms)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_str(Text)
+    }
+}
+
+/// Reads a span, so that a bare number is answered with what to write instead.
+struct Text;
+
+impl Visitor<'_> for Text {
+    type Value = Span;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a length of time with its unit, such as \"500ms\" or \"30m\"")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<Span, E> {
+        text.parse().map_err(E::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Span;
+
+    #[test]
+    fn spans_are_read_and_written_in_the_largest_unit() {
+        for (text, ms, canonical) in [
+            ("500ms", 500, "500ms"),
+            ("30s", 30_000, "30s"),
+            ("120s", 120_000, "2m"),
+            ("2h", 7_200_000, "2h"),
+            ("0s", 0, "0ms"),
+        ] {
+            let span: Span = text.parse().unwrap();
+            assert_eq!((span.as_ms(), span.to_string().as_str()), (ms, canonical), "{text}");
+        }
+    }
+
+    #[test]
+    fn other_texts_are_refused() {
+        for text in ["", "5", "s", "-1s", "1.5s", "1 s", "99999999999999999999d", "5S"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,384 @@
+//! What can happen on a thread. The event log is the one truth: the journal, streams, traces and
+//! audit views are projections of it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::checkpoint::{CheckpointMeta, Source};
+use crate::failure::Failure;
+use crate::id::{
+    ChannelName, CheckpointId, Digest, GraphName, InterruptId, Namespace, NodeName, RunId, TaskId,
+};
+
+/// One entry of a thread's log.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Event {
+    /// Position in the thread's log: 1, 2, 3 and so on without gaps.
+    pub seq: u64,
+    /// Milliseconds since 1970, from the host's clock.
+    pub at_ms: i64,
+    /// The run it belongs to.
+    pub run: RunId,
+    /// Nested graph; root if empty.
+    #[serde(default, skip_serializing_if = "is_root")]
+    pub namespace: Namespace,
+    /// What happened.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
+fn is_root(namespace: &Namespace) -> bool {
+    namespace.as_str().is_empty()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum EventKind {
+    /// A run began, or went on after an answer or a restart.
+    RunStarted(RunStarted),
+    /// A run ended or stands still.
+    RunEnded(RunEnded),
+    /// A task began an attempt.
+    TaskStarted(TaskStarted),
+    /// A task ended well; its writes wait for the end of the superstep.
+    TaskFinished(TaskFinished),
+    /// An attempt of a task ended badly.
+    TaskFailed(TaskFailed),
+    /// A slow host call began (model, HTTP, SQL, tool).
+    CallStarted(CallStarted),
+    /// A host call was answered: the journal entry itself.
+    Called(Box<Called>),
+    /// A node asked a question and was unwound.
+    Asked(Asked),
+    /// A question was answered.
+    Answered(Answered),
+    /// All writes of a superstep (or an input) were applied; values are in the checkpoint store.
+    Checkpointed(Checkpointed),
+    /// The thread went back to a checkpoint whose questions are open again.
+    Reopened(Reopened),
+    /// A guest's own event.
+    Custom(Custom),
+    /// How far a node is.
+    Progress(Progress),
+    /// A guest's message for the operator, or its stdout and stderr.
+    Log(Log),
+}
+
+/// Why a run (re)started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunReason {
+    /// From an input.
+    Input,
+    /// From answers to questions, or past a static interrupt.
+    Resume,
+    /// After a restart of the host.
+    Recovery,
+    /// From the tasks that failed.
+    Retry,
+}
+
+/// See [`EventKind::RunStarted`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// The graph that runs.
+    pub graph: GraphName,
+    /// Digest of the graph with its components.
+    pub digest: Digest,
+    /// Why it runs.
+    pub reason: RunReason,
+}
+
+/// How a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Is running.
+    Running,
+    /// Reached the end of the graph.
+    Completed,
+    /// Waits for answers.
+    Interrupted,
+    /// A task failed for good, or the graph could not go on.
+    Failed,
+    /// Was cancelled.
+    Cancelled,
+}
+
+/// See [`EventKind::RunEnded`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RunEnded {
+    /// How.
+    pub status: RunStatus,
+    /// Why, if it failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// See [`EventKind::TaskStarted`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskStarted {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// Its superstep.
+    pub step: u32,
+    /// From 1.
+    pub attempt: u32,
+}
+
+/// A write to a channel.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Write {
+    /// The channel.
+    pub channel: ChannelName,
+    /// What to combine with the old value.
+    pub value: Value,
+    /// Replace instead of combine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub overwrite: bool,
+}
+
+/// A task for the next superstep with an input of its own.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Send {
+    /// The node.
+    pub node: NodeName,
+    /// Its input.
+    pub input: Value,
+}
+
+/// See [`EventKind::TaskFinished`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskFinished {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// Which of the node's tasks in its superstep; fixes the order of writes.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub index: u32,
+    /// The checkpoint it started from.
+    pub base: CheckpointId,
+    /// Its writes, in order.
+    pub writes: Vec<Write>,
+    /// Nodes to run next in place of the edges; `END` is left out, so an empty list ends the path.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goto: Option<Vec<NodeName>>,
+    /// Further tasks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sends: Vec<Send>,
+    /// Wall time of the last attempt.
+    pub duration_us: u64,
+}
+
+/// The ways an attempt can end badly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TaskFault {
+    /// The guest answered with a failure.
+    Failure,
+    /// The guest trapped.
+    Trap,
+    /// The guest reached a limit: CPU, memory, output, host calls.
+    Limit,
+    /// The attempt took too long.
+    Timeout,
+    /// The guest asked for something else than its journal says.
+    Divergence,
+    /// The host could not run the guest.
+    Host,
+}
+
+/// See [`EventKind::TaskFailed`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskFailed {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// In which way.
+    pub fault: TaskFault,
+    /// Why, with the plugin and node named in the message.
+    pub failure: Failure,
+    /// Milliseconds until the next attempt; `None` if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry_in_ms: Option<u64>,
+}
+
+/// See [`EventKind::CallStarted`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CallStarted {
+    /// The task.
+    pub task: TaskId,
+    /// Number of the call in its task, from 0, the same in every re-execution.
+    pub call: u32,
+    /// Interface and function, such as `llm.complete`.
+    pub function: String,
+    /// One line for people.
+    pub summary: String,
+}
+
+/// See [`EventKind::Called`]: one journal entry.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Called {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// Number of the call in its task, from 0, the same in every re-execution.
+    pub call: u32,
+    /// Interface and function, such as `llm.complete`.
+    pub function: String,
+    /// Digest of the request; a re-execution must ask for the same.
+    pub digest: Digest,
+    /// The request, or its head if it is large.
+    pub request: Value,
+    /// The answer, or why there was none.
+    pub result: Result<Value, Failure>,
+    /// When it began, milliseconds since 1970.
+    pub started_ms: i64,
+    /// How long it took.
+    pub duration_us: u64,
+    /// One line for people, such as `chat (gpt-4o-mini)`.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub summary: String,
+    /// Tokens in and out, for model calls.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tokens: Option<Tokens>,
+    /// Number of the first call of the batch it was part of; its own if it was alone.
+    pub batch: u32,
+}
+
+/// Tokens of a model call.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tokens {
+    /// Read by the model.
+    pub input: u64,
+    /// Written by the model.
+    pub output: u64,
+}
+
+/// See [`EventKind::Asked`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Asked {
+    /// Stable id of the question.
+    pub interrupt: InterruptId,
+    /// The task that asks.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// Number of the call in its task.
+    pub call: u32,
+    /// What the person needs to see.
+    pub payload: Value,
+    /// What an answer must look like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// When the thread expires if nobody answers, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_ms: Option<i64>,
+}
+
+/// See [`EventKind::Answered`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Answered {
+    /// The question.
+    pub interrupt: InterruptId,
+    /// The task that asked.
+    pub task: TaskId,
+    /// The answer.
+    pub answer: Value,
+}
+
+/// See [`EventKind::Checkpointed`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Checkpointed {
+    /// The checkpoint.
+    pub checkpoint: CheckpointId,
+    /// Superstep that runs next.
+    pub step: u32,
+    /// How it came to be.
+    pub source: Source,
+    /// Channels that it wrote.
+    pub changed: Vec<ChannelName>,
+    /// Nodes that run next.
+    pub next: Vec<NodeName>,
+}
+
+impl From<&CheckpointMeta> for Checkpointed {
+    fn from(meta: &CheckpointMeta) -> Self {
+        Self {
+            checkpoint: meta.id,
+            step: meta.step,
+            source: meta.source,
+            changed: meta.changed().cloned().collect(),
+            next: meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
+        }
+    }
+}
+
+/// See [`EventKind::Reopened`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Reopened {
+    /// The checkpoint the thread went back to.
+    pub to: CheckpointId,
+    /// Questions that are open again.
+    pub interrupts: Vec<InterruptId>,
+    /// Why: the failure of the run that was undone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+}
+
+/// See [`EventKind::Custom`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Custom {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// The guest's name for it.
+    pub name: String,
+    /// The guest's data.
+    pub data: Value,
+}
+
+/// See [`EventKind::Progress`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Progress {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// A sentence.
+    pub message: String,
+    /// Share done, from 0 to 1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fraction: Option<f64>,
+}
+
+/// See [`EventKind::Log`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Log {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// `trace`, `debug`, `info`, `warn`, `error`, `stdout` or `stderr`.
+    pub level: String,
+    /// The message.
+    pub message: String,
+    /// Structured fields.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub fields: Value,
+}

@@ -1,0 +1,294 @@
+//! Identifiers: a newtype for each, parsed at the edge and trusted inside.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest name of a graph, node, channel, app or plugin, in bytes: they stand in paths, URLs
+/// and metric labels.
+pub const NAME_LIMIT_BYTES: usize = 128;
+
+/// Longest thread or run id in bytes: callers may bring ids of their own, and they are keys.
+pub const ID_LIMIT_BYTES: usize = 512;
+
+/// The target that ends a path through a graph.
+pub const END: &str = "END";
+
+/// A text that is not a valid identifier.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{text}` is not a valid {what}: {rule}")]
+pub struct IdError {
+    /// Which identifier was wanted.
+    pub what: &'static str,
+    /// The offending text, cut to 64 characters.
+    pub text: String,
+    /// What it must look like.
+    pub rule: &'static str,
+}
+
+fn id_error(what: &'static str, text: &str, rule: &'static str) -> IdError {
+    IdError { what, text: text.chars().take(64).collect(), rule }
+}
+
+fn parse_name(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
+    let rule = "1 to 128 of letters, digits, `_`, `-` and `.`, starting with a letter or `_`";
+    let starts_well = text.chars().next().is_some_and(|c| c.is_alphabetic() || c == '_');
+    let all_good = text.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '.'));
+    if text.len() > NAME_LIMIT_BYTES || !starts_well || !all_good {
+        return Err(id_error(what, text, rule));
+    }
+    Ok(text.into())
+}
+
+fn parse_free(what: &'static str, text: &str) -> Result<Box<str>, IdError> {
+    if text.is_empty() || text.len() > ID_LIMIT_BYTES {
+        return Err(id_error(what, text, "1 to 512 bytes"));
+    }
+    Ok(text.into())
+}
+
+macro_rules! identifiers {
+    ($($(#[$doc:meta])* $name:ident($what:literal, $parse:ident);)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Box<str>);
+
+        impl $name {
+            /// Parses the identifier.
+            ///
+            /// # Errors
+            ///
+            /// [`IdError`] if the text breaks the rule for this kind of identifier.
+            pub fn new(text: impl AsRef<str>) -> Result<Self, IdError> {
+                $parse($what, text.as_ref()).map(Self)
+            }
+
+            /// The identifier as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+            fn try_from(text: String) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl std::str::FromStr for $name {
+            type Err = IdError;
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                Self::new(text)
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> Self {
+                id.0.into()
+            }
+        }
+
+        impl std::borrow::Borrow<str> for $name {
+            fn borrow(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:?}", &self.0)
+            }
+        }
+    )*};
+}
+
+identifiers! {
+    /// An app: a folder with graphs, components and settings.
+    AppName("app name", parse_name);
+    /// A plugin: one component.
+    PluginName("plugin name", parse_name);
+    /// A graph of an app.
+    GraphName("graph name", parse_name);
+    /// A node of a graph.
+    NodeName("node name", parse_name);
+    /// A channel of a graph's state.
+    ChannelName("channel name", parse_name);
+    /// A thread; callers may choose their own.
+    ThreadId("thread id", parse_free);
+    /// A run.
+    RunId("run id", parse_free);
+    /// A task: derived from its place in the lineage, see [`TaskId::derive`].
+    TaskId("task id", parse_free);
+    /// An interrupt: derived from its task, see [`InterruptId::derive`].
+    InterruptId("interrupt id", parse_free);
+}
+
+/// Hashes parts with their lengths, so that no two lists of parts collide.
+fn derive(parts: &[&[u8]]) -> Box<str> {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let hex = hasher.finalize().to_hex();
+    hex[..32].into()
+}
+
+impl TaskId {
+    /// The id of the `index`-th task for `node` that starts from checkpoint `base` of a thread.
+    ///
+    /// It depends on the place in the lineage alone, so the same task has the same id after a
+    /// restart, and two tasks never share one.
+    pub fn derive(
+        thread: &ThreadId,
+        namespace: &Namespace,
+        base: CheckpointId,
+        node: &NodeName,
+        index: u32,
+    ) -> Self {
+        Self(derive(&[
+            thread.as_str().as_bytes(),
+            namespace.as_str().as_bytes(),
+            &base.0.to_le_bytes(),
+            node.as_str().as_bytes(),
+            &index.to_le_bytes(),
+        ]))
+    }
+}
+
+impl InterruptId {
+    /// The id of the question that host call `call` of a task asks.
+    pub fn derive(task: &TaskId, call: u32) -> Self {
+        Self(derive(&[task.as_str().as_bytes(), &call.to_le_bytes()]))
+    }
+}
+
+/// A place in a tree of nested graphs; empty for the root.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Namespace(String);
+
+impl Namespace {
+    /// The namespace of a thread's own graph.
+    pub fn root() -> Self {
+        Self::default()
+    }
+
+    /// A namespace by its text.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The namespace as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+/// The number of a checkpoint in its thread: assigned in order, never reused, also over forks.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct CheckpointId(pub u64);
+
+impl fmt::Display for CheckpointId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// The BLAKE3 digest of some bytes.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Digest([u8; 32]);
+
+impl Digest {
+    /// Digests bytes.
+    pub fn of(bytes: &[u8]) -> Self {
+        Self(*blake3::hash(bytes).as_bytes())
+    }
+
+    /// The digest as 64 hex digits.
+    pub fn to_hex(self) -> String {
+        blake3::Hash::from_bytes(self.0).to_hex().to_string()
+    }
+
+    /// The raw digest.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.0
+    }
+}
+
+impl TryFrom<String> for Digest {
+    type Error = IdError;
+    fn try_from(text: String) -> Result<Self, IdError> {
+        text.parse()
+    }
+}
+
+impl std::str::FromStr for Digest {
+    type Err = IdError;
+    fn from_str(text: &str) -> Result<Self, IdError> {
+        blake3::Hash::from_hex(text)
+            .map(|hash| Self(*hash.as_bytes()))
+            .map_err(|_| id_error("digest", text, "64 hex digits"))
+    }
+}
+
+impl From<Digest> for String {
+    fn from(digest: Digest) -> Self {
+        digest.to_hex()
+    }
+}
+
+impl fmt::Display for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex())
+    }
+}
+
+impl fmt::Debug for Digest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_hex()[..12])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_checked() {
+        assert!(NodeName::new("img_classify").is_ok());
+        assert!(NodeName::new("").is_err());
+        assert!(NodeName::new("a b").is_err());
+        assert!(NodeName::new("1a").is_err());
+        assert!(ThreadId::new("unicode 线 and \0 are fine").is_ok());
+    }
+
+    #[test]
+    fn task_ids_depend_on_every_part() {
+        let thread = ThreadId::new("t").unwrap();
+        let node = NodeName::new("n").unwrap();
+        let root = Namespace::root();
+        let id = |base, index| TaskId::derive(&thread, &root, CheckpointId(base), &node, index);
+        assert_eq!(id(1, 0), id(1, 0));
+        assert_ne!(id(1, 0), id(2, 0));
+        assert_ne!(id(1, 0), id(1, 1));
+    }
+
+    #[test]
+    fn digests_round_trip() {
+        let digest = Digest::of(b"x");
+        assert_eq!(digest.to_hex().parse::<Digest>().unwrap(), digest);
+    }
+}

@@ -1,0 +1,125 @@
+//! Questions to people, and which answer belongs to which.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::channel::describe;
+use crate::event::{Answered, Asked};
+use crate::id::InterruptId;
+use crate::lineage::Lineage;
+
+/// A question that a task has asked.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Question {
+    /// What was asked.
+    pub asked: Asked,
+    /// When, milliseconds since 1970.
+    pub asked_ms: i64,
+    /// The answer, once there is one.
+    pub answer: Option<Value>,
+}
+
+/// Why answers were not accepted. Nothing of them was applied.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AnswerError {
+    /// There is no answer in the request.
+    #[error("the request holds no answer: name a question and its answer")]
+    Empty,
+    /// No question is open.
+    #[error("the thread does not wait for an answer: start a new run with an input instead")]
+    NoneOpen,
+    /// The named question is not open.
+    #[error("question `{id}` is not open: it was answered, or never asked on this thread")]
+    NotPending {
+        /// The id as it was given.
+        id: String,
+    },
+    /// An answer without a name, though several questions are open.
+    #[error(
+        "{} questions are open, so the answer must name the one it is for: {}",
+        open.len(), ids(open)
+    )]
+    Ambiguous {
+        /// The open questions.
+        open: Vec<InterruptId>,
+    },
+    /// The same question was answered twice, once with and once without its name.
+    #[error("question `{id}` has two answers in one request")]
+    Twice {
+        /// The question.
+        id: InterruptId,
+    },
+    /// The answer is not what the question asks for. The question stays open.
+    #[error("the answer to question `{id}` does not fit what was asked: {message}")]
+    Schema {
+        /// The question.
+        id: InterruptId,
+        /// What does not fit.
+        message: String,
+    },
+}
+
+fn ids(open: &[InterruptId]) -> String {
+    let ids: Vec<String> = open.iter().map(|id| format!("`{id}`")).collect();
+    ids.join(", ")
+}
+
+/// Finds the question of each answer. The empty key stands for the only open question; questions
+/// that are not named stay open.
+///
+/// # Errors
+///
+/// [`AnswerError`] if a single answer does not fit; then none is to be applied.
+pub fn match_answers(
+    lineage: &Lineage,
+    answers: &BTreeMap<String, Value>,
+) -> Result<Vec<Answered>, AnswerError> {
+    if answers.is_empty() {
+        return Err(AnswerError::Empty);
+    }
+    let open = lineage.open_questions();
+    if open.is_empty() && answers.contains_key("") {
+        return Err(AnswerError::NoneOpen);
+    }
+    let mut matched: Vec<Answered> = Vec::with_capacity(answers.len());
+    for (id, answer) in answers {
+        let question = find(&open, id)?;
+        let interrupt = question.asked.interrupt.clone();
+        if matched.iter().any(|answered| answered.interrupt == interrupt) {
+            return Err(AnswerError::Twice { id: interrupt });
+        }
+        check_answer(question, answer)?;
+        matched.push(Answered {
+            interrupt,
+            task: question.asked.task.clone(),
+            answer: answer.clone(),
+        });
+    }
+    Ok(matched)
+}
+
+fn find<'q>(open: &[&'q Question], id: &str) -> Result<&'q Question, AnswerError> {
+    match open {
+        [only] if id.is_empty() => Ok(only),
+        _ if id.is_empty() => Err(AnswerError::Ambiguous {
+            open: open.iter().map(|question| question.asked.interrupt.clone()).collect(),
+        }),
+        _ => open
+            .iter()
+            .find(|question| question.asked.interrupt.as_str() == id)
+            .copied()
+            .ok_or_else(|| AnswerError::NotPending { id: id.to_owned() }),
+    }
+}
+
+fn check_answer(question: &Question, answer: &Value) -> Result<(), AnswerError> {
+    let Some(schema) = &question.asked.response_schema else { return Ok(()) };
+    let refuse =
+        |message: String| AnswerError::Schema { id: question.asked.interrupt.clone(), message };
+    let validator = jsonschema::validator_for(schema).map_err(|error| {
+        refuse(format!("the question's own schema is broken: {}", describe(&error)))
+    })?;
+    validator.validate(answer).map_err(|error| refuse(describe(&error)))
+}

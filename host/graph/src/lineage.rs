@@ -1,0 +1,168 @@
+//! State of one namespace of a thread, folded from events.
+//!
+//! A lineage stands at one checkpoint and holds what has happened since: what tasks have written,
+//! asked and called. It is the only place where events become state. Time travel is nothing more
+//! than a lineage at an earlier checkpoint with the events that belong to it.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::checkpoint::Checkpoint;
+use crate::event::{Asked, Called, Event, EventKind, Reopened, TaskFailed, TaskFinished};
+use crate::id::{CheckpointId, InterruptId, TaskId};
+use crate::interrupt::Question;
+
+/// A checkpoint and what has happened since.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Lineage {
+    /// Where the thread stands.
+    pub checkpoint: Checkpoint,
+    /// Tasks of the superstep that have ended well.
+    pub finished: BTreeMap<TaskId, TaskFinished>,
+    /// The last failure of tasks that have not ended well.
+    pub failed: BTreeMap<TaskId, TaskFailed>,
+    /// Questions that tasks of the superstep have asked, answered or not.
+    pub questions: BTreeMap<InterruptId, Question>,
+    /// Answered host calls of each task, by number of the call.
+    pub journal: BTreeMap<TaskId, Vec<Called>>,
+    /// Whether the log, as far as it was applied, stands at this checkpoint and not elsewhere.
+    here: bool,
+}
+
+impl Lineage {
+    /// A lineage at a checkpoint since which nothing has happened.
+    pub fn new(checkpoint: Checkpoint) -> Self {
+        Self {
+            checkpoint,
+            finished: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            questions: BTreeMap::new(),
+            journal: BTreeMap::new(),
+            here: true,
+        }
+    }
+
+    /// Applies one event.
+    ///
+    /// Events of other namespaces and of other checkpoints change nothing, so a log may be
+    /// applied from any point before the checkpoint on, again in part or to its end.
+    pub fn apply(&mut self, event: &Event) {
+        if event.namespace != self.checkpoint.meta.namespace {
+            return;
+        }
+        match &event.kind {
+            EventKind::Checkpointed(made) => self.arrive(made.checkpoint),
+            EventKind::Reopened(reopened) => self.reopen(reopened),
+            kind if self.here => self.happen(kind, event.at_ms),
+            _ => {}
+        }
+    }
+
+    /// Moves on to a new checkpoint. What was pending for the old one is dropped.
+    pub fn advance_to(&mut self, checkpoint: Checkpoint) {
+        *self = Self::new(checkpoint);
+    }
+
+    /// Questions without an answer, in the order in which they were asked.
+    pub fn open_questions(&self) -> Vec<&Question> {
+        let mut open: Vec<&Question> =
+            self.questions.values().filter(|question| self.is_open(question)).collect();
+        open.sort_by_key(|question| {
+            (question.asked_ms, &question.asked.node, question.asked.call, &question.asked.task)
+        });
+        open
+    }
+
+    /// The answer to a question, if there is one.
+    pub fn answer_of(&self, interrupt: &InterruptId) -> Option<&Value> {
+        self.questions.get(interrupt)?.answer.as_ref()
+    }
+
+    /// Whether a task waits for an answer.
+    pub fn is_waiting(&self, task: &TaskId) -> bool {
+        self.questions
+            .values()
+            .any(|question| question.asked.task == *task && self.is_open(question))
+    }
+
+    fn is_open(&self, question: &Question) -> bool {
+        question.answer.is_none() && !self.finished.contains_key(&question.asked.task)
+    }
+
+    fn happen(&mut self, kind: &EventKind, at_ms: i64) {
+        match kind {
+            EventKind::TaskFinished(finished) => self.finish(finished),
+            EventKind::TaskFailed(failed) if !self.finished.contains_key(&failed.task) => {
+                self.failed.insert(failed.task.clone(), failed.clone());
+            }
+            EventKind::Asked(asked) => self.ask(asked, at_ms),
+            EventKind::Answered(answered) => {
+                if let Some(question) = self.questions.get_mut(&answered.interrupt) {
+                    question.answer.get_or_insert_with(|| answered.answer.clone());
+                }
+            }
+            EventKind::Called(called) => self.call(called),
+            _ => {}
+        }
+    }
+
+    /// Whoever ends a task first has ended it: a second executor changes nothing.
+    fn finish(&mut self, finished: &TaskFinished) {
+        if finished.base != self.checkpoint.meta.id {
+            return;
+        }
+        self.failed.remove(&finished.task);
+        self.finished.entry(finished.task.clone()).or_insert_with(|| finished.clone());
+    }
+
+    /// A re-execution that asks again keeps the answer.
+    fn ask(&mut self, asked: &Asked, at_ms: i64) {
+        self.questions.entry(asked.interrupt.clone()).or_insert_with(|| Question {
+            asked: asked.clone(),
+            asked_ms: at_ms,
+            answer: None,
+        });
+    }
+
+    /// A call that succeeded stays; one that failed is replaced when it is made again.
+    fn call(&mut self, called: &Called) {
+        let calls = self.journal.entry(called.task.clone()).or_default();
+        match calls.binary_search_by_key(&called.call, |known| known.call) {
+            Ok(place) if calls[place].result.is_err() => calls[place] = called.clone(),
+            Ok(_) => {}
+            Err(place) => calls.insert(place, called.clone()),
+        }
+    }
+
+    fn arrive(&mut self, checkpoint: CheckpointId) {
+        self.here = checkpoint == self.checkpoint.meta.id;
+        if self.here {
+            self.finished.clear();
+            self.failed.clear();
+            self.questions.clear();
+            self.journal.clear();
+        }
+    }
+
+    /// Takes back the answers to some questions and all that their tasks did afterwards.
+    fn reopen(&mut self, reopened: &Reopened) {
+        self.here = reopened.to == self.checkpoint.meta.id;
+        if !self.here {
+            return;
+        }
+        self.failed.clear();
+        for interrupt in &reopened.interrupts {
+            let Some(question) = self.questions.get_mut(interrupt) else { continue };
+            question.answer = None;
+            let Asked { task, call, .. } = question.asked.clone();
+            self.finished.remove(&task);
+            if let Some(calls) = self.journal.get_mut(&task) {
+                calls.retain(|called| called.call < call);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,137 @@
+//! How events become state.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::event::{Answered, Called, Checkpointed, EventKind, Reopened};
+use crate::failure::Failure;
+use crate::graph::Graph;
+use crate::id::{Digest, TaskId};
+use crate::interrupt::{AnswerError, match_answers};
+use crate::lineage::Lineage;
+use crate::plan::{Planned, plan};
+use crate::testing::{Did, asked, event, finished, graph, node, ready, start, thread};
+
+fn two() -> (Graph, Lineage, [crate::plan::Task; 2]) {
+    let graph = graph("[graphs.g]\nentry = ['a', 'b']\nnodes = { a = {}, b = {} }");
+    let lineage = start(&graph, &json!({})).unwrap();
+    let tasks = ready(&graph, &lineage).try_into().expect("two tasks");
+    (graph, lineage, tasks)
+}
+
+fn called(task: &TaskId, call: u32, result: Result<Value, Failure>) -> EventKind {
+    EventKind::Called(Box::new(Called {
+        task: task.clone(),
+        node: node("a"),
+        call,
+        function: "http.send".to_owned(),
+        digest: Digest::of(b""),
+        request: Value::Null,
+        result,
+        started_ms: 0,
+        duration_us: 0,
+        summary: String::new(),
+        tokens: None,
+        batch: call,
+    }))
+}
+
+fn answer(question: &crate::event::Asked, answer: Value) -> EventKind {
+    let (interrupt, task) = (question.interrupt.clone(), question.task.clone());
+    EventKind::Answered(Answered { interrupt, task, answer })
+}
+
+#[test]
+fn a_task_with_an_open_question_waits() {
+    let (graph, mut lineage, [a, b]) = two();
+    let question = asked(&a.id, "a", 0);
+    lineage.apply(&event(EventKind::Asked(question.clone())));
+    let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 0) else {
+        panic!("tasks are left")
+    };
+    assert_eq!((all.len(), waiting), (2, vec![a.id.clone()]));
+    assert_eq!(run.iter().map(|task| &task.id).collect::<Vec<_>>(), [&b.id]);
+
+    lineage.apply(&event(answer(&question, json!("yes"))));
+    lineage.apply(&event(answer(&question, json!("too late"))));
+    lineage.apply(&event(EventKind::Asked(question.clone())));
+    assert_eq!(lineage.answer_of(&question.interrupt), Some(&json!("yes")));
+    assert_eq!(ready(&graph, &lineage).len(), 2);
+}
+
+#[test]
+fn the_first_end_of_a_task_holds() {
+    let (_, mut lineage, [a, _]) = two();
+    let base = lineage.checkpoint.meta.id;
+    lineage.apply(&finished(&a, base, Did::write("x", 1)));
+    let first = lineage.clone();
+    lineage.apply(&finished(&a, base, Did::write("x", 2)));
+    lineage.apply(&finished(&a, crate::id::CheckpointId(9), Did::write("x", 3)));
+    assert_eq!(lineage, first);
+}
+
+#[test]
+fn the_journal_keeps_what_succeeded() {
+    let (_, mut lineage, [a, _]) = two();
+    let failed = Err(Failure::new("timeout", "").retryable());
+    for (call, result) in
+        [(1, failed), (0, Ok(json!("first"))), (1, Ok(json!("again"))), (0, Ok(json!("never")))]
+    {
+        lineage.apply(&event(called(&a.id, call, result)));
+    }
+    let results: Vec<_> =
+        lineage.journal[&a.id].iter().map(|called| called.result.clone().unwrap()).collect();
+    assert_eq!(results, [json!("first"), json!("again")]);
+}
+
+#[test]
+fn reopening_takes_back_an_answer_and_what_followed() {
+    let (graph, mut lineage, [a, b]) = two();
+    let base = lineage.checkpoint.meta.id;
+    let question = asked(&a.id, "a", 1);
+    lineage.apply(&finished(&b, base, Did::default()));
+    lineage.apply(&event(called(&a.id, 0, Ok(json!(0)))));
+    lineage.apply(&event(EventKind::Asked(question.clone())));
+    let before = lineage.clone();
+    lineage.apply(&event(answer(&question, json!(true))));
+    lineage.apply(&event(called(&a.id, 2, Ok(json!(2)))));
+    lineage.apply(&finished(&a, base, Did::default()));
+    let next = crate::step::advance(&graph, &lineage, &BTreeMap::new(), crate::testing::at(2));
+    lineage.apply(&event(EventKind::Checkpointed(Checkpointed::from(&next.unwrap().meta))));
+    let elsewhere = asked(&a.id, "later", 7);
+    lineage.apply(&event(EventKind::Asked(elsewhere)));
+    lineage.apply(&event(EventKind::Reopened(Reopened {
+        to: base,
+        interrupts: vec![question.interrupt.clone()],
+        failure: None,
+    })));
+    assert_eq!(lineage, before);
+}
+
+#[test]
+fn answers_find_their_questions() {
+    let (_, mut lineage, [a, b]) = two();
+    let mut first = asked(&a.id, "a", 0);
+    first.response_schema = Some(json!({ "type": "boolean" }));
+    let second = asked(&b.id, "b", 0);
+    let answers = |pairs: &[(&str, Value)]| -> BTreeMap<String, Value> {
+        pairs.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect()
+    };
+    assert_eq!(match_answers(&lineage, &answers(&[])), Err(AnswerError::Empty));
+    assert_eq!(match_answers(&lineage, &answers(&[("", json!(1))])), Err(AnswerError::NoneOpen));
+    lineage.apply(&event(EventKind::Asked(first.clone())));
+    let id = first.interrupt.as_str();
+    let matched = match_answers(&lineage, &answers(&[("", json!(true))])).unwrap();
+    assert_eq!((&matched[0].interrupt, &matched[0].task), (&first.interrupt, &a.id));
+    let both = answers(&[("", json!(true)), (id, json!(true))]);
+    assert!(matches!(match_answers(&lineage, &both), Err(AnswerError::Twice { .. })));
+    let wrong = match_answers(&lineage, &answers(&[(id, json!("yes"))]));
+    assert!(matches!(wrong, Err(AnswerError::Schema { .. })));
+    lineage.apply(&event(EventKind::Asked(second)));
+    let vague = match_answers(&lineage, &answers(&[("", json!(true))]));
+    assert!(matches!(vague, Err(AnswerError::Ambiguous { open }) if open.len() == 2));
+    assert_eq!(match_answers(&lineage, &answers(&[(id, json!(true))])).unwrap().len(), 1);
+    let unknown = match_answers(&lineage, &answers(&[("x", json!(1))]));
+    assert_eq!(unknown, Err(AnswerError::NotPending { id: "x".to_owned() }));
+}

@@ -1,0 +1,306 @@
+//! Properties that hold for all graphs, states and orders of events.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use proptest::collection::{btree_set, vec};
+use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::sample::Index;
+use serde_json::{Value, json};
+
+use crate::channel::Channel;
+use crate::check::{NoFacts, check_json, check_toml};
+use crate::definition::{ChannelDef, Document};
+use crate::event::{Event, Write};
+use crate::graph::Graph;
+use crate::id::{ChannelName, TaskId};
+use crate::lineage::Lineage;
+use crate::plan::{Planned, Task, plan};
+use crate::step::advance;
+use crate::testing::{Did, at, finished, node, start, superstep, thread};
+
+const NODES: usize = 6;
+const CHANNELS: [(&str, &str); 6] = [
+    ("log", "append"),
+    ("total", "sum"),
+    ("low", "min"),
+    ("high", "max"),
+    ("facts", "merge"),
+    ("some", "any"),
+];
+
+fn name(index: usize) -> String {
+    format!("n{index}")
+}
+
+type Names = BTreeSet<usize>;
+
+fn names(set: Names) -> Vec<String> {
+    set.into_iter().map(name).collect()
+}
+
+/// A definition with random edges, barriers and branches. Every node is declared as a `goto`, so
+/// that none is unreachable.
+fn definition() -> impl Strategy<Value = Value> {
+    let nodes = || btree_set(0..NODES, 1..3);
+    let edges = vec((nodes(), nodes()), 0..6);
+    let branches = vec((nodes(), nodes(), nodes(), any::<bool>()), 0..3);
+    (nodes(), edges, branches).prop_map(|(entry, edges, branches)| {
+        let all: Vec<String> = (0..NODES).map(name).collect();
+        let nodes = all.iter().map(|name| (name.clone(), json!({ "goto": all })));
+        let channels =
+            CHANNELS.iter().map(|(name, reducer)| (*name, json!({ "reducer": reducer })));
+        let edges = edges.into_iter();
+        json!({ "graphs": { "g": {
+            "entry": names(entry),
+            "channels": channels.collect::<BTreeMap<_, _>>(),
+            "nodes": nodes.collect::<BTreeMap<_, _>>(),
+            "edges": edges.map(edge).collect::<Vec<_>>(),
+            "branches": branches.into_iter().enumerate().map(branch).collect::<Vec<_>>(),
+        } } })
+    })
+}
+
+fn edge((from, to): (Names, Names)) -> Value {
+    json!({ "from": names(from), "to": names(to) })
+}
+
+fn branch((index, (from, one, two, all)): (usize, (Names, Names, Names, bool))) -> Value {
+    json!({
+        "name": format!("b{index}"),
+        "from": names(from),
+        "mode": if all { "all" } else { "first" },
+        "cases": [
+            { "when": "state.total != null && state.total > 3", "to": names(one) },
+            { "to": names(two) }
+        ]
+    })
+}
+
+fn built(definition: &Value) -> Graph {
+    let graphs = check_json("graph.json", &definition.to_string(), &NoFacts);
+    graphs.expect("a sound definition").remove(0)
+}
+
+/// What a task does, as a function of a seed and the task alone.
+fn act(seed: u8) -> impl Fn(&Task) -> Did {
+    move |task| {
+        let digit = u32::from(task.id.as_str().as_bytes()[0]) + u32::from(seed);
+        let number = i64::from(digit % 5);
+        let mut did = Did::write("log", task.node.to_string());
+        for (channel, _) in &CHANNELS[1..4] {
+            did.writes.push(((*channel).to_owned(), number.into()));
+        }
+        did.writes.push(("facts".to_owned(), json!({ task.node.as_str(): number })));
+        did.writes.push(("some".to_owned(), task.index.into()));
+        if digit.is_multiple_of(7) {
+            did.goto = Some(vec![node(&name(digit as usize % NODES))]);
+        }
+        if digit.is_multiple_of(3) {
+            let send = |input: u32| crate::event::Send {
+                node: node(&name(input as usize % NODES)),
+                input: json!(input),
+            };
+            did.sends = vec![send(digit), send(digit), send(digit + 1)];
+        }
+        did
+    }
+}
+
+/// A lineage after some supersteps, with the events that finish the next one.
+fn mid_run(graph: &Graph, seed: u8, steps: u8) -> (Lineage, Vec<Event>) {
+    let mut lineage = start(graph, &json!({})).unwrap();
+    for _ in 0..steps {
+        if lineage.checkpoint.meta.next.is_empty() {
+            break;
+        }
+        superstep(graph, &mut lineage, &act(seed)).unwrap();
+    }
+    let base = lineage.checkpoint.meta.id;
+    let tasks = crate::testing::ready(graph, &lineage);
+    let events = tasks.iter().map(|task| finished(task, base, act(seed)(task))).collect();
+    (lineage, events)
+}
+
+fn fold(lineage: &Lineage, events: &[Event]) -> Lineage {
+    let mut lineage = lineage.clone();
+    events.iter().for_each(|event| lineage.apply(event));
+    lineage
+}
+
+fn shuffled<T: Clone>(items: &[T], picks: &[Index]) -> Vec<T> {
+    let mut items = items.to_vec();
+    for (place, pick) in picks.iter().enumerate().take(items.len()) {
+        let other = pick.index(items.len());
+        items.swap(place, other);
+    }
+    items
+}
+
+fn json_value() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i16>().prop_map(Value::from),
+        "[a-zA-Z.*]{0,6}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = prop_oneof![
+            Just("graphs"),
+            Just("entry"),
+            Just("nodes"),
+            Just("channels"),
+            Just("edges"),
+            Just("branches"),
+            Just("cases"),
+            Just("from"),
+            Just("to"),
+            Just("when"),
+            Just("schema"),
+            Just("reducer"),
+            Just("default"),
+            Just("retry"),
+            Just("a"),
+        ];
+        let fields = vec((key, inner.clone()), 0..4).prop_map(|fields| {
+            Value::Object(fields.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
+        });
+        prop_oneof![vec(inner, 0..4).prop_map(Value::from), fields]
+    })
+}
+
+fn number() -> impl Strategy<Value = Value> {
+    prop_oneof![any::<i32>().prop_map(Value::from), (-1e6..1e6).prop_map(|n: f64| json!(n))]
+}
+
+fn reduce(reducer: &str, current: &Value, writes: &[Value]) -> Value {
+    let def: ChannelDef = serde_json::from_value(json!({ "reducer": reducer })).unwrap();
+    let name = ChannelName::new("c").unwrap();
+    let channel = Channel::new(name.clone(), &def).unwrap();
+    let writes: Vec<Write> = writes
+        .iter()
+        .map(|value| Write { channel: name.clone(), value: value.clone(), overwrite: false })
+        .collect();
+    let writes: Vec<&Write> = writes.iter().collect();
+    channel.reduce(Some(current), &writes).unwrap()
+}
+
+proptest! {
+    #[test]
+    fn the_order_in_which_tasks_finish_makes_no_difference(
+        definition in definition(),
+        seed in any::<u8>(),
+        steps in 0_u8..5,
+        picks in vec(any::<Index>(), 0..20),
+    ) {
+        let graph = built(&definition);
+        let (lineage, events) = mid_run(&graph, seed, steps);
+        let one = advance(&graph, &fold(&lineage, &events), &BTreeMap::new(), at(99)).unwrap();
+        let shuffled = shuffled(&events, &picks);
+        let other = advance(&graph, &fold(&lineage, &shuffled), &BTreeMap::new(), at(99)).unwrap();
+        prop_assert_eq!(one, other);
+    }
+
+    #[test]
+    fn a_resumed_fold_is_an_uninterrupted_one(
+        definition in definition(), seed in any::<u8>(), steps in 0_u8..5, cut in any::<Index>(),
+    ) {
+        let graph = built(&definition);
+        let (lineage, events) = mid_run(&graph, seed, steps);
+        let whole = fold(&lineage, &events);
+        let cut = cut.index(events.len() + 1);
+        let resumed = fold(&fold(&lineage, &events[..cut]), &events[cut..]);
+        prop_assert_eq!(&resumed, &whole);
+        let again = fold(&whole, &events);
+        prop_assert_eq!(&again, &whole, "events that are applied twice change nothing");
+        let stored = serde_json::to_string(&events).unwrap();
+        let read: Vec<Event> = serde_json::from_str(&stored).unwrap();
+        prop_assert_eq!(fold(&lineage, &read), whole);
+    }
+
+    #[test]
+    fn a_plan_lists_every_open_task_once(
+        definition in definition(), seed in any::<u8>(), steps in 0_u8..5, cut in any::<Index>(),
+    ) {
+        let graph = built(&definition);
+        let (lineage, events) = mid_run(&graph, seed, steps);
+        let lineage = fold(&lineage, &events[..cut.index(events.len() + 1)]);
+        if let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 0) {
+            let mut distinct: Vec<&TaskId> = all.iter().collect();
+            distinct.sort();
+            distinct.dedup();
+            prop_assert_eq!(distinct.len(), all.len());
+            prop_assert!(waiting.is_empty());
+            prop_assert!(run.iter().all(|task| !lineage.finished.contains_key(&task.id)));
+            prop_assert_eq!(run.len() + lineage.finished.len(), all.len());
+            let mut order: Vec<_> = run.iter().map(|task| (&task.node, task.index)).collect();
+            order.sort();
+            let planned: Vec<_> = run.iter().map(|task| (&task.node, task.index)).collect();
+            prop_assert_eq!(order, planned);
+        }
+    }
+
+    #[test]
+    fn versions_and_values_go_together(
+        definition in definition(), seed in any::<u8>(), steps in 0_u8..6,
+    ) {
+        let graph = built(&definition);
+        let (lineage, _) = mid_run(&graph, seed, steps);
+        let checkpoint = &lineage.checkpoint;
+        prop_assert!(checkpoint.values.keys().eq(checkpoint.meta.versions.keys()));
+        let next = checkpoint.meta.next.iter();
+        let order: Vec<_> = next.map(|trigger| (&trigger.node, trigger.input.is_some())).collect();
+        prop_assert!(order.is_sorted());
+    }
+
+    #[test]
+    fn numbers_and_disjoint_objects_commute(
+        current in any::<i32>(),
+        numbers in vec(number(), 1..8),
+        picks in vec(any::<Index>(), 8),
+    ) {
+        let other = shuffled(&numbers, &picks);
+        for reducer in ["sum", "min", "max"] {
+            let current = json!(current);
+            prop_assert_eq!(reduce(reducer, &current, &numbers), reduce(reducer, &current, &other));
+        }
+        let objects: Vec<Value> =
+            numbers.iter().enumerate().map(|(key, n)| json!({ key.to_string(): n })).collect();
+        let current = json!({ "x": 1 });
+        prop_assert_eq!(
+            reduce("merge", &current, &objects),
+            reduce("merge", &current, &shuffled(&objects, &picks))
+        );
+    }
+
+    #[test]
+    fn a_definition_survives_being_written(definition in definition()) {
+        let document: Document = serde_json::from_value(definition.clone()).unwrap();
+        let written = serde_json::to_string(&document).unwrap();
+        let read: Document = serde_json::from_str(&written).unwrap();
+        prop_assert_eq!(&read, &document);
+        prop_assert_eq!(serde_json::to_string(&read).unwrap(), written.clone());
+        let digest = built(&definition).digest;
+        prop_assert_eq!(check_json("graph.json", &written, &NoFacts).unwrap()[0].digest, digest);
+        let text = toml::to_string(&document).unwrap();
+        prop_assert_eq!(check_toml("graph.toml", &text, &NoFacts).unwrap()[0].digest, digest);
+    }
+
+    #[test]
+    fn no_text_makes_the_check_panic(text in "\\PC{0,80}", document in json_value()) {
+        let _ = check_toml("graph.toml", &text, &NoFacts);
+        let _ = check_json("graph.json", &text, &NoFacts);
+        let nested = json!({ "graphs": { "h": document.clone(), "g": {
+            "entry": "a",
+            "nodes": { "a": document.clone() },
+            "channels": { "a": document.clone() },
+            "edges": document.clone(),
+            "branches": [document.clone()]
+        } } });
+        for document in [document, nested] {
+            let _ = check_json("graph.json", &document.to_string(), &NoFacts);
+            if let Ok(text) = toml::to_string(&document) {
+                let _ = check_toml("graph.toml", &text, &NoFacts);
+            }
+        }
+    }
+}

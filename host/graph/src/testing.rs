@@ -1,0 +1,140 @@
+//! A thread in memory for tests: runs a graph with nodes that are functions of their input.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::check::{NoFacts, check_toml};
+use crate::checkpoint::Checkpoint;
+use crate::event::{Asked, Event, EventKind, Send, TaskFinished, Write};
+use crate::graph::Graph;
+use crate::id::{
+    ChannelName, CheckpointId, InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId,
+};
+use crate::lineage::Lineage;
+use crate::plan::{Planned, Task, plan};
+use crate::step::{Position, StepError, accept_input, advance, check_writes};
+
+/// The only graph of a document.
+pub(crate) fn graph(text: &str) -> Graph {
+    let graphs = check_toml("graph.toml", text, &NoFacts).unwrap_or_else(|problems| {
+        let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+        panic!("{}", lines.join("\n"))
+    });
+    graphs.into_iter().next().expect("a graph")
+}
+
+pub(crate) fn thread() -> ThreadId {
+    ThreadId::new("thread").unwrap()
+}
+
+pub(crate) fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
+}
+
+pub(crate) fn at(id: u64) -> Position {
+    Position { id: CheckpointId(id), run: RunId::new("run").unwrap(), at_ms: 0 }
+}
+
+/// What a node did.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Did {
+    pub(crate) writes: Vec<(String, Value)>,
+    pub(crate) goto: Option<Vec<NodeName>>,
+    pub(crate) sends: Vec<Send>,
+}
+
+impl Did {
+    pub(crate) fn write(channel: &str, value: impl Into<Value>) -> Self {
+        Self { writes: vec![(channel.to_owned(), value.into())], ..Self::default() }
+    }
+}
+
+pub(crate) fn writes(pairs: &[(String, Value)]) -> Vec<Write> {
+    let write = |(channel, value): &(String, Value)| Write {
+        channel: ChannelName::new(channel).unwrap(),
+        value: value.clone(),
+        overwrite: false,
+    };
+    pairs.iter().map(write).collect()
+}
+
+pub(crate) fn event(kind: EventKind) -> Event {
+    let run = RunId::new("run").unwrap();
+    Event { seq: 0, at_ms: 0, run, namespace: Namespace::root(), kind }
+}
+
+pub(crate) fn finished(task: &Task, base: CheckpointId, did: Did) -> Event {
+    event(EventKind::TaskFinished(TaskFinished {
+        task: task.id.clone(),
+        node: task.node.clone(),
+        index: task.index,
+        base,
+        writes: writes(&did.writes),
+        goto: did.goto,
+        sends: did.sends,
+        duration_us: 0,
+    }))
+}
+
+pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {
+    Asked {
+        interrupt: InterruptId::derive(task, call),
+        task: task.clone(),
+        node: node(name),
+        call,
+        payload: Value::Null,
+        response_schema: None,
+        expires_ms: None,
+    }
+}
+
+pub(crate) fn start(graph: &Graph, input: &Value) -> Result<Lineage, StepError> {
+    let none = BTreeMap::new();
+    accept_input(graph, None, &Namespace::root(), input, &none, at(1)).map(Lineage::new)
+}
+
+/// The tasks that can run now.
+pub(crate) fn ready(graph: &Graph, lineage: &Lineage) -> Vec<Task> {
+    match plan(graph, &thread(), lineage, 0) {
+        Planned::Tasks { run, .. } => run,
+        _ => Vec::new(),
+    }
+}
+
+/// Runs one superstep.
+pub(crate) fn superstep(
+    graph: &Graph,
+    lineage: &mut Lineage,
+    act: &dyn Fn(&Task) -> Did,
+) -> Result<(), StepError> {
+    let base = lineage.checkpoint.meta.id;
+    for task in ready(graph, lineage) {
+        let did = act(&task);
+        let written = writes(&did.writes);
+        check_writes(graph, &task.node, &written, did.goto.as_deref(), &did.sends)?;
+        lineage.apply(&finished(&task, base, did));
+    }
+    let next = advance(graph, lineage, &BTreeMap::new(), at(base.0 + 1))?;
+    lineage.advance_to(next);
+    Ok(())
+}
+
+/// Runs a graph to its end; the nodes of each superstep, and the last checkpoint.
+pub(crate) fn run(
+    graph: &Graph,
+    input: &Value,
+    act: &dyn Fn(&Task) -> Did,
+) -> Result<(Vec<Vec<String>>, Checkpoint), StepError> {
+    let mut lineage = start(graph, input)?;
+    let mut steps = Vec::new();
+    loop {
+        let nodes: Vec<String> =
+            ready(graph, &lineage).iter().map(|task| task.node.to_string()).collect();
+        if nodes.is_empty() {
+            return Ok((steps, lineage.checkpoint));
+        }
+        steps.push(nodes);
+        superstep(graph, &mut lineage, act)?;
+    }
+}
