@@ -1,0 +1,61 @@
+//! A loaded app: graphs, plugins, grants and settings, ready to run.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wattle_graph::graph::Graph;
+use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
+
+use crate::grant::Grants;
+use crate::ports::Plugin;
+
+/// A graph together with the code it runs.
+pub struct GraphPack {
+    /// The checked graph.
+    pub graph: Graph,
+    /// Digest of the graph and of every component of the app: what threads are pinned to.
+    pub version: Digest,
+}
+
+impl GraphPack {
+    /// Pins a graph to the components of its app.
+    pub fn new(graph: Graph, plugins: &BTreeMap<PluginName, Arc<dyn Plugin>>) -> Self {
+        let mut parts = graph.digest.to_hex();
+        for (name, plugin) in plugins {
+            parts.push_str(&format!("\n{name} {}", plugin.info().digest));
+        }
+        Self { graph, version: Digest::of(parts.as_bytes()) }
+    }
+}
+
+/// A loaded app.
+pub struct App {
+    /// Its name.
+    pub name: AppName,
+    /// One paragraph for people.
+    pub doc: String,
+    /// The version its author gave it.
+    pub version: String,
+    /// Digest of everything it consists of.
+    pub digest: Digest,
+    /// Its graphs.
+    pub graphs: BTreeMap<GraphName, Arc<GraphPack>>,
+    /// Its plugins.
+    pub plugins: BTreeMap<PluginName, Arc<dyn Plugin>>,
+    /// What each plugin may do; a plugin that is missing here may do nothing.
+    pub grants: BTreeMap<PluginName, Arc<Grants>>,
+    /// Non-secret settings, an object.
+    pub settings: Arc<Value>,
+    /// The plugin that answers its HTTP endpoints.
+    pub web: Option<PluginName>,
+    /// Path under which its endpoints also stand, such as `/`.
+    pub mount: Option<String>,
+}
+
+impl App {
+    /// What a plugin may do.
+    pub fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
+        self.grants.get(plugin).cloned().unwrap_or_default()
+    }
+}

@@ -1,0 +1,73 @@
+//! Every host call a guest can make: request, answer, and how safe it is to repeat.
+//!
+//! The types mirror `wit/wattle`, in a form that serializes, since requests and answers are
+//! journaled.
+
+pub mod blob;
+pub mod bytes;
+pub mod clock;
+pub mod emit;
+pub mod http;
+pub mod interrupt;
+pub mod llm;
+pub mod runs;
+pub mod sql;
+
+use std::future::Future;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use wattle_graph::event::Tokens;
+use wattle_graph::failure::Failure;
+
+use crate::grant::Grants;
+use crate::ports::{Caller, Ports};
+
+/// What happens when a call was begun and the host died before its answer was kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repeat {
+    /// It changes nothing outside, or the service sees that it is the same call.
+    Safe,
+    /// It may have had its effect: nobody can know without help.
+    InDoubt,
+}
+
+/// A host call that the gate can perform.
+pub trait HostCall: Serialize + Send + Sync {
+    /// What the guest gets.
+    type Answer: Serialize + DeserializeOwned + Send;
+
+    /// Interface and function, such as `llm.complete`.
+    const FUNCTION: &'static str;
+
+    /// Whether to log its start as an event of its own: for calls that a person waits for.
+    const SLOW: bool = false;
+
+    /// Whether it may be made again after a crash.
+    fn repeat(&self) -> Repeat {
+        Repeat::Safe
+    }
+
+    /// One line for people; no secrets, no long texts.
+    fn summary(&self) -> String;
+
+    /// Checks that the grants allow it, before anything else happens.
+    ///
+    /// # Errors
+    ///
+    /// `denied`, with the line to add to the configuration.
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure>;
+
+    /// Tokens that the answer used, for model calls.
+    fn tokens(_answer: &Self::Answer) -> Option<Tokens> {
+        None
+    }
+
+    /// Makes the call.
+    fn perform(
+        &self,
+        ports: &Ports,
+        caller: &Caller,
+        grants: &Grants,
+    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+}

@@ -1,0 +1,40 @@
+//! Bytes in JSON: as text where they are UTF-8, else as base64.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Shape {
+    Text(String),
+    Base64(String),
+}
+
+/// Serializes bytes; for `#[serde(with = "...")]`.
+///
+/// # Errors
+///
+/// Those of the serializer.
+pub fn serialize<S: serde::Serializer>(bytes: &Bytes, serializer: S) -> Result<S::Ok, S::Error> {
+    match std::str::from_utf8(bytes) {
+        Ok(text) => Shape::Text(text.to_owned()),
+        Err(_) => Shape::Base64(STANDARD.encode(bytes)),
+    }
+    .serialize(serializer)
+}
+
+/// Deserializes bytes; for `#[serde(with = "...")]`.
+///
+/// # Errors
+///
+/// Those of the deserializer, and base64 that is not valid.
+pub fn deserialize<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Bytes, D::Error> {
+    match Shape::deserialize(deserializer)? {
+        Shape::Text(text) => Ok(Bytes::from(text)),
+        Shape::Base64(text) => {
+            STANDARD.decode(text).map(Bytes::from).map_err(serde::de::Error::custom)
+        }
+    }
+}

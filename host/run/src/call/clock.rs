@@ -1,0 +1,124 @@
+//! Time and random numbers: answered at once, journaled so that a re-executed node sees the same.
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+use wattle_graph::failure::{Failure, code};
+
+/// A date and time in some zone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Civil {
+    /// Year.
+    pub year: i32,
+    /// 1 to 12.
+    pub month: u8,
+    /// 1 to 31.
+    pub day: u8,
+    /// 0 to 23.
+    pub hour: u8,
+    /// 0 to 59.
+    pub minute: u8,
+    /// 0 to 59.
+    pub second: u8,
+    /// 0 to 999.
+    pub millisecond: u16,
+}
+
+/// A civil time with what its zone says of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Zoned {
+    /// What the clocks show.
+    pub civil: Civil,
+    /// Seconds east of UTC.
+    pub offset_seconds: i32,
+    /// 1 for Monday to 7 for Sunday.
+    pub weekday: u8,
+    /// IANA name.
+    pub zone: String,
+}
+
+fn time_zone(name: &str) -> Result<TimeZone, Failure> {
+    TimeZone::get(name).map_err(|_| {
+        Failure::new(
+            code::INVALID,
+            format!("there is no time zone `{name}`; use an IANA name such as `Asia/Shanghai`"),
+        )
+    })
+}
+
+/// What the clocks of a zone show at an instant.
+///
+/// # Errors
+///
+/// `invalid` for an unknown zone or an instant outside the years -9999 to 9999.
+pub fn to_zone(unix_ms: i64, zone: &str) -> Result<Zoned, Failure> {
+    let instant = Timestamp::from_millisecond(unix_ms)
+        .map_err(|error| Failure::new(code::INVALID, format!("no such instant: {error}")))?;
+    let zoned = instant.to_zoned(time_zone(zone)?);
+    Ok(Zoned {
+        civil: Civil {
+            year: i32::from(zoned.year()),
+            month: zoned.month().unsigned_abs(),
+            day: zoned.day().unsigned_abs(),
+            hour: zoned.hour().unsigned_abs(),
+            minute: zoned.minute().unsigned_abs(),
+            second: zoned.second().unsigned_abs(),
+            millisecond: zoned.millisecond().unsigned_abs(),
+        },
+        offset_seconds: zoned.offset().seconds(),
+        weekday: zoned.weekday().to_monday_one_offset().unsigned_abs(),
+        zone: zone.to_owned(),
+    })
+}
+
+/// The instant at which the clocks of a zone show a civil time; in a gap the later, in a fold
+/// the earlier (the rule of RFC 5545).
+///
+/// # Errors
+///
+/// `invalid` for an unknown zone or a date that does not exist.
+pub fn from_zone(civil: Civil, zone: &str) -> Result<i64, Failure> {
+    let invalid = |what: &str| {
+        Failure::new(
+            code::INVALID,
+            format!("there is no such date or time: {what} is out of range"),
+        )
+    };
+    let small = |value: u8, what: &str| i8::try_from(value).map_err(|_| invalid(what));
+    let date_time = DateTime::new(
+        i16::try_from(civil.year).map_err(|_| invalid("year"))?,
+        small(civil.month, "month")?,
+        small(civil.day, "day")?,
+        small(civil.hour, "hour")?,
+        small(civil.minute, "minute")?,
+        small(civil.second, "second")?,
+        i32::from(civil.millisecond) * 1_000_000,
+    )
+    .map_err(|error| Failure::new(code::INVALID, format!("there is no such date: {error}")))?;
+    let zoned = date_time
+        .to_zoned(time_zone(zone)?)
+        .map_err(|error| Failure::new(code::INVALID, format!("no such time: {error}")))?;
+    Ok(zoned.timestamp().as_millisecond())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn zones_convert_both_ways() {
+        let zoned = to_zone(1_736_908_245_123, "Asia/Shanghai").unwrap();
+        assert_eq!((zoned.civil.hour, zoned.offset_seconds, zoned.weekday), (10, 28_800, 3));
+        assert_eq!(from_zone(zoned.civil, "Asia/Shanghai").unwrap(), 1_736_908_245_123);
+    }
+
+    #[test]
+    fn gaps_go_forward_and_unknown_zones_are_refused() {
+        let gap =
+            Civil { year: 2025, month: 3, day: 30, hour: 2, minute: 30, second: 0, millisecond: 0 };
+        let instant = from_zone(gap, "Europe/Berlin").unwrap();
+        assert_eq!(to_zone(instant, "Europe/Berlin").unwrap().civil.hour, 3);
+        assert_eq!(to_zone(0, "Mars/Base").unwrap_err().code, code::INVALID);
+    }
+}

@@ -1,0 +1,248 @@
+//! Model calls.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_graph::event::Tokens;
+use wattle_graph::failure::{Failure, code};
+
+use crate::call::HostCall;
+use crate::grant::Grants;
+use crate::ports::blob::BlobRef;
+use crate::ports::{Caller, Ports};
+
+/// Who speaks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Role {
+    /// Instructions.
+    System,
+    /// The user.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
+    /// One this version does not know.
+    Other(String),
+}
+
+/// Where the bytes of a picture are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ImageSource {
+    /// In the blob store.
+    Blob(BlobRef),
+    /// At an address the provider fetches, or a data URL.
+    Url(String),
+}
+
+/// A picture in a message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Image {
+    /// Where.
+    pub source: ImageSource,
+    /// Such as `image/png`.
+    pub media_type: String,
+}
+
+/// A model's request to call a tool.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The id that the result must carry.
+    pub id: String,
+    /// The tool.
+    pub name: String,
+    /// Its arguments.
+    pub arguments: Value,
+}
+
+/// The answer to a tool call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// The call.
+    pub call_id: String,
+    /// What the model reads.
+    pub content: String,
+    /// Whether the tool failed.
+    pub is_error: bool,
+}
+
+/// One piece of a message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Part {
+    /// Text.
+    Text(String),
+    /// A picture.
+    Image(Image),
+    /// A request for a tool.
+    ToolCall(ToolCall),
+    /// A tool's answer.
+    ToolResult(ToolResult),
+    /// Reasoning text.
+    Reasoning(String),
+    /// Something this version does not know.
+    Other(Value),
+}
+
+/// One message.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Message {
+    /// Who speaks.
+    pub role: Role,
+    /// What is said.
+    pub parts: Vec<Part>,
+}
+
+/// A tool the model may ask for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDefinition {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub arguments_schema: Value,
+}
+
+/// Whether the model must, may or must not call a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// May.
+    #[default]
+    Auto,
+    /// Must not.
+    None,
+    /// Must.
+    Required,
+    /// Must call this one.
+    Tool(String),
+}
+
+/// The shape that the answer must have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ResponseSchema {
+    /// 1 to 64 of `[a-zA-Z0-9_-]`.
+    pub name: String,
+    /// JSON Schema; the root is an object.
+    pub schema: Value,
+}
+
+/// One model call.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CompletionRequest {
+    /// The route.
+    pub route: String,
+    /// The conversation.
+    pub messages: Vec<Message>,
+    /// Tools the model may ask for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDefinition>,
+    /// Whether it may.
+    #[serde(default)]
+    pub tool_choice: ToolChoice,
+    /// The shape of the answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<ResponseSchema>,
+    /// Sampling temperature.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Longest answer in tokens.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// Seed, where the provider takes one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+    /// Texts that end the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+}
+
+/// Why the model stopped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FinishReason {
+    /// It had said all.
+    Stop,
+    /// It reached the length limit.
+    Length,
+    /// It wants tools called.
+    ToolCalls,
+    /// The provider's filter stopped it.
+    ContentFilter,
+    /// Something else.
+    Other(String),
+}
+
+/// Tokens that a call used, as far as the provider said.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    /// Read.
+    pub input_tokens: Option<u64>,
+    /// Written.
+    pub output_tokens: Option<u64>,
+    /// Read from a cache.
+    pub cached_input_tokens: Option<u64>,
+    /// Written while reasoning.
+    pub reasoning_tokens: Option<u64>,
+}
+
+/// A model's answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Completion {
+    /// What it said.
+    pub parts: Vec<Part>,
+    /// The validated document, if a response schema was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub structured: Option<Value>,
+    /// Why it stopped.
+    pub finish_reason: FinishReason,
+    /// What it used, repair turns included.
+    pub usage: Usage,
+    /// The model that answered.
+    pub model: String,
+}
+
+impl HostCall for CompletionRequest {
+    type Answer = Completion;
+    const FUNCTION: &'static str = "llm.complete";
+    const SLOW: bool = true;
+
+    fn summary(&self) -> String {
+        match &self.response_schema {
+            Some(schema) => format!("{} -> {}", self.route, schema.name),
+            None => self.route.clone(),
+        }
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        if grants.llm.contains(&self.route) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            code::DENIED,
+            format!(
+                "plugin `{}` may not use the model route `{}`; add it to `llm` under \
+                 `[grants.{}]` in wattle.toml",
+                caller.plugin, self.route, caller.plugin
+            ),
+        ))
+    }
+
+    fn tokens(answer: &Completion) -> Option<Tokens> {
+        Some(Tokens {
+            input: answer.usage.input_tokens.unwrap_or(0),
+            output: answer.usage.output_tokens.unwrap_or(0),
+        })
+    }
+
+    async fn perform(
+        &self,
+        ports: &Ports,
+        caller: &Caller,
+        _grants: &Grants,
+    ) -> Result<Completion, Failure> {
+        ports.model.complete(caller, self, ports.blobs.as_ref()).await
+    }
+}

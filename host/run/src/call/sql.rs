@@ -1,0 +1,175 @@
+//! SQL values, rows and statements. Transactions are in [`crate::gate::transaction`].
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+
+use crate::call::HostCall;
+use crate::grant::{Grants, SqlAccess};
+use crate::ports::{Caller, Ports};
+
+/// One value.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SqlValue {
+    /// NULL.
+    Null,
+    /// A truth value.
+    Boolean(bool),
+    /// A 64-bit integer.
+    Integer(i64),
+    /// A 64-bit float.
+    Real(f64),
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(#[serde(with = "crate::call::bytes")] Bytes),
+    /// A JSON document.
+    Json(Value),
+    /// A type there is no case for, as text (dates, decimals and so on).
+    Other(String),
+}
+
+/// One column.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The database's name of its type, lower case; may be empty.
+    pub type_name: String,
+}
+
+/// Rows of a query.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rows {
+    /// Columns.
+    pub columns: Vec<Column>,
+    /// Values, row by row.
+    pub rows: Vec<Vec<SqlValue>>,
+    /// Whether rows were cut off at a limit.
+    pub truncated: bool,
+}
+
+/// The effect of a statement.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Executed {
+    /// Rows changed.
+    pub rows_affected: u64,
+    /// Rows of a `RETURNING` clause.
+    pub returned: Rows,
+}
+
+/// What may be done with a database, or why nothing.
+///
+/// # Errors
+///
+/// `denied` with the line to add.
+pub fn access(grants: &Grants, caller: &Caller, database: &str) -> Result<SqlAccess, Failure> {
+    grants.sql.get(database).copied().ok_or_else(|| {
+        Failure::new(
+            code::DENIED,
+            format!(
+                "plugin `{p}` may not use the database `{database}`; add \
+                 `sql = [{{ database = \"{database}\", access = \"read-only\" }}]` under \
+                 `[grants.{p}]` in wattle.toml",
+                p = caller.plugin
+            ),
+        )
+    })
+}
+
+/// Checks that a database may be written.
+///
+/// # Errors
+///
+/// `denied` with the line to change.
+pub fn writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), Failure> {
+    if access(grants, caller, database)? == SqlAccess::ReadWrite {
+        return Ok(());
+    }
+    Err(Failure::new(
+        code::DENIED,
+        format!(
+            "plugin `{p}` may only read the database `{database}`; set \
+             `access = \"read-write\"` for it under `[grants.{p}]` in wattle.toml",
+            p = caller.plugin
+        ),
+    ))
+}
+
+/// One statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Statement {
+    /// The database.
+    pub database: String,
+    /// SQL text with `$1`, `$2` and so on.
+    pub text: String,
+    /// Values for them.
+    pub parameters: Vec<SqlValue>,
+}
+
+impl Statement {
+    pub(crate) fn headline(&self) -> String {
+        let words: Vec<&str> = self.text.split_whitespace().take(8).collect();
+        format!("{}: {}", self.database, words.join(" "))
+    }
+}
+
+/// A statement that reads.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Query(pub Statement);
+
+impl HostCall for Query {
+    type Answer = Rows;
+    const FUNCTION: &'static str = "sql.query";
+
+    fn summary(&self) -> String {
+        self.0.headline()
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        access(grants, caller, &self.0.database).map(drop)
+    }
+
+    async fn perform(
+        &self,
+        ports: &Ports,
+        caller: &Caller,
+        grants: &Grants,
+    ) -> Result<Rows, Failure> {
+        let access = access(grants, caller, &self.0.database)?;
+        let Statement { database, text, parameters } = &self.0;
+        ports.sql.query(database, access, &grants.limits.sql, text, parameters).await
+    }
+}
+
+/// Asks for the dialect of a database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dialect {
+    /// The database.
+    pub database: String,
+}
+
+impl HostCall for Dialect {
+    type Answer = String;
+    const FUNCTION: &'static str = "sql.dialect";
+
+    fn summary(&self) -> String {
+        self.database.clone()
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        access(grants, caller, &self.database).map(drop)
+    }
+
+    async fn perform(
+        &self,
+        ports: &Ports,
+        _caller: &Caller,
+        _grants: &Grants,
+    ) -> Result<String, Failure> {
+        ports.sql.dialect(&self.database).await.map(str::to_owned)
+    }
+}

@@ -1,0 +1,352 @@
+//! The engine: starts, resumes, cancels and reads runs.
+//!
+//! A handle is cheap to clone. A thread has one run at a time; its slot in `active` is taken
+//! before anything is read, so two requests at once never work on one thread.
+
+mod begin;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::runtime::Handle;
+use tokio::sync::watch;
+use wattle_graph::event::{Event, RunStatus};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{RunId, ThreadId};
+
+use crate::app::App;
+use crate::call::runs::{EndedRun, ResumeRun, RunOutcome, RunRef, Runs, StartRun, ThreadView};
+use crate::cancel::Cancel;
+use crate::catalog::Catalog;
+use crate::gate::{Gate, Setting};
+use crate::ports::sandbox::{Ended, WebRequest, WebResponse};
+use crate::ports::store::{ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus};
+use crate::ports::{Caller, Ports};
+use crate::view::{self, store_failure};
+use crate::web::AppRuns;
+
+/// How an engine is set up.
+#[derive(Clone, Default)]
+pub struct EngineConfig {
+    /// Where runs and guests execute: a runtime apart from the one that serves HTTP, so that a
+    /// busy guest delays nobody. Without it, the current one.
+    pub runtime: Option<Handle>,
+}
+
+/// A cheap handle to the engine.
+#[derive(Clone)]
+pub struct Engine(Arc<Inner>);
+
+struct Inner {
+    ports: Ports,
+    catalog: Arc<Catalog>,
+    runtime: Handle,
+    active: Mutex<HashMap<ThreadId, Active>>,
+}
+
+/// The run that has a thread's slot.
+#[derive(Clone)]
+struct Active {
+    run: RunId,
+    cancel: Cancel,
+    done: watch::Receiver<Option<Arc<EndedRun>>>,
+}
+
+/// Holds a thread's slot; gives it back when dropped.
+struct Slot {
+    engine: Engine,
+    thread: ThreadId,
+    run: RunId,
+    cancel: Cancel,
+    done: watch::Sender<Option<Arc<EndedRun>>>,
+}
+
+impl Drop for Slot {
+    fn drop(&mut self) {
+        self.engine.active().remove(&self.thread);
+    }
+}
+
+impl Engine {
+    /// An engine over some adapters and apps.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime, if the configuration names none.
+    pub fn new(ports: Ports, catalog: Arc<Catalog>, config: EngineConfig) -> Self {
+        let runtime = config.runtime.unwrap_or_else(Handle::current);
+        Self(Arc::new(Inner { ports, catalog, runtime, active: Mutex::default() }))
+    }
+
+    /// The adapters.
+    pub fn ports(&self) -> &Ports {
+        &self.0.ports
+    }
+
+    /// The apps.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.0.catalog
+    }
+
+    /// The newest durable event of a thread, to wait for more.
+    pub fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
+        self.0.ports.store.watch(thread)
+    }
+
+    /// No code that can panic runs under this lock.
+    fn active(&self) -> MutexGuard<'_, HashMap<ThreadId, Active>> {
+        self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether a thread has a run at work in this process.
+    pub fn is_active(&self, thread: &ThreadId) -> bool {
+        self.active().contains_key(thread)
+    }
+
+    fn take_slot(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
+        let (done, receiver) = watch::channel(None);
+        let cancel = Cancel::default();
+        let mut active = self.active();
+        if let Some(other) = active.get(thread) {
+            return Err(Failure::new(
+                code::BUSY,
+                format!(
+                    "run `{}` is at work on thread `{thread}`; wait for it or cancel it",
+                    other.run
+                ),
+            )
+            .with_details(json!({ "run_id": other.run })));
+        }
+        let entry = Active { run: run.clone(), cancel: cancel.clone(), done: receiver };
+        active.insert(thread.clone(), entry);
+        Ok(Slot { engine: self.clone(), thread: thread.clone(), run, cancel, done })
+    }
+
+    /// A thread that is there and has not expired. An expired one is deleted on the way.
+    async fn live_thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, Failure> {
+        let store = &self.0.ports.store;
+        let Some(head) = store.thread(thread).await.map_err(store_failure)? else {
+            return Ok(None);
+        };
+        if head.record.status == ThreadStatus::Interrupted && self.is_expired(&head.record) {
+            self.delete_expired(thread).await?;
+            return Ok(None);
+        }
+        Ok(Some(head))
+    }
+
+    fn is_expired(&self, record: &ThreadRecord) -> bool {
+        record.expires_ms.is_some_and(|expires_ms| expires_ms <= self.0.ports.clock.now_ms())
+    }
+
+    async fn delete_expired(&self, thread: &ThreadId) -> Result<(), Failure> {
+        tracing::info!(%thread, "thread expired");
+        self.0.ports.store.delete_thread(thread).await.map_err(store_failure)
+    }
+
+    /// Deletes threads whose questions nobody answered in time. Answers how many.
+    pub async fn sweep(&self) -> usize {
+        let query = ThreadQuery {
+            status: Some(ThreadStatus::Interrupted),
+            expires_by_ms: Some(self.0.ports.clock.now_ms()),
+            ..ThreadQuery::default()
+        };
+        let expired = match self.0.ports.store.threads(&query).await {
+            Ok(expired) => expired,
+            Err(error) => {
+                tracing::error!(%error, "cannot look for expired threads");
+                return 0;
+            }
+        };
+        let mut deleted = 0;
+        for record in expired {
+            let Ok(_slot) = self.take_slot(&record.id, new_run_id()) else { continue };
+            match self.live_thread(&record.id).await {
+                Ok(None) => deleted += 1,
+                Ok(Some(_)) => {}
+                Err(failure) => tracing::error!(thread = %record.id, %failure, "cannot expire"),
+            }
+        }
+        deleted
+    }
+
+    /// Lets an app answer an HTTP request.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended`] if the guest gave no response.
+    pub async fn handle_web(
+        &self,
+        app: &Arc<App>,
+        request: WebRequest,
+    ) -> Result<WebResponse, Ended> {
+        let plugin = app.web.as_ref().and_then(|name| Some((name, app.plugins.get(name)?.clone())));
+        let Some((name, plugin)) = plugin else {
+            return Err(Ended::Host(Failure::new(
+                code::NOT_FOUND,
+                format!("app `{}` has no HTTP endpoints", app.name),
+            )));
+        };
+        let grants = app.grants_of(name);
+        let tenant = request.tenant.clone();
+        let setting = Setting {
+            ports: self.0.ports.clone(),
+            caller: Caller { app: app.name.clone(), plugin: name.clone(), tenant: tenant.clone() },
+            settings: app.settings.clone(),
+            cancel: Cancel::default(),
+            grants: grants.clone(),
+        };
+        let runs = AppRuns::new(self.clone(), app.name.clone(), tenant);
+        let gate = Arc::new(Gate::for_web(setting, Arc::new(runs)));
+        let limit = Duration::from_millis(grants.limits.node_timeout_ms);
+        let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };
+        let task = AbortOnDrop(self.0.runtime.spawn(work));
+        match task.join().await {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(_elapsed)) => Err(Ended::Failure(Failure::new(
+                code::TIMEOUT,
+                format!(
+                    "the handler of app `{}` took longer than {} ms",
+                    app.name,
+                    limit.as_millis()
+                ),
+            ))),
+            Err(error) => {
+                Err(Ended::Host(Failure::internal(format!("the handler ended: {error}"))))
+            }
+        }
+    }
+
+    /// Cuts all runs and waits until they have let go; [`Engine::recover`] goes on with them
+    /// after the next start.
+    pub async fn shutdown(&self) {
+        let waiting: Vec<_> = self.active().values().map(|active| active.done.clone()).collect();
+        // A short grace lets runs end that are about to; the others stay `running` in the store.
+        const GRACE: Duration = Duration::from_secs(2);
+        let all = futures::future::join_all(waiting.into_iter().map(|mut done| async move {
+            let _ = done.wait_for(Option::is_some).await;
+        }));
+        let _ = tokio::time::timeout(GRACE, all).await;
+    }
+
+    async fn ended_run(&self, run: &RunRef) -> Result<EndedRun, Failure> {
+        let store = self.0.ports.store.as_ref();
+        let record = store.run(&run.run).await.map_err(store_failure)?;
+        let Some(record) = record.filter(|record| record.thread == run.thread) else {
+            return Err(no_run(run));
+        };
+        let Some(view) = self.thread(&run.thread).await? else {
+            return Err(no_thread(&run.thread));
+        };
+        let outcome = match record.status {
+            RunStatus::Completed => RunOutcome::Completed,
+            RunStatus::Cancelled => RunOutcome::Cancelled,
+            RunStatus::Interrupted => {
+                RunOutcome::Interrupted { interrupts: view.interrupts, next: view.next }
+            }
+            RunStatus::Failed => RunOutcome::Failed {
+                failure: record.failure.unwrap_or_else(|| Failure::internal("the run failed")),
+            },
+            RunStatus::Running => {
+                return Err(Failure::new(
+                    code::BUSY,
+                    format!("run `{}` was cut and has not been recovered", run.run),
+                ));
+            }
+        };
+        Ok(EndedRun { run: run.clone(), outcome, state: view.state })
+    }
+}
+
+#[async_trait]
+impl Runs for Engine {
+    async fn start(&self, request: StartRun) -> Result<RunRef, Failure> {
+        Box::pin(self.start_run(request)).await
+    }
+
+    async fn resume(&self, request: ResumeRun) -> Result<RunRef, Failure> {
+        Box::pin(self.resume_run(request)).await
+    }
+
+    async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure> {
+        let active = self.active().get(&run.thread).filter(|a| a.run == run.run).cloned();
+        if let Some(mut active) = active {
+            if let Ok(ended) = active.done.wait_for(Option::is_some).await {
+                if let Some(ended) = ended.as_deref() {
+                    return Ok(ended.clone());
+                }
+            }
+        }
+        self.ended_run(run).await
+    }
+
+    async fn cancel(&self, run: &RunRef) -> Result<(), Failure> {
+        let active = self.active().get(&run.thread).filter(|a| a.run == run.run).cloned();
+        if let Some(mut active) = active {
+            active.cancel.cancel();
+            let _ = active.done.wait_for(Option::is_some).await;
+            return Ok(());
+        }
+        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        record.map(drop).ok_or_else(|| no_run(run))
+    }
+
+    async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
+        match self.live_thread(thread).await? {
+            None => Ok(None),
+            Some(head) => view::thread(self.0.ports.store.as_ref(), head)
+                .await
+                .map(Some)
+                .map_err(store_failure),
+        }
+    }
+
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
+        let _slot = self.take_slot(thread, new_run_id())?;
+        self.0.ports.store.delete_thread(thread).await.map_err(store_failure)
+    }
+
+    async fn events(
+        &self,
+        thread: &ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        self.0.ports.store.events(thread, after, limit).await.map_err(store_failure)
+    }
+}
+
+/// A guest call on the engine's runtime that ends with its owner.
+struct AbortOnDrop<T>(tokio::task::JoinHandle<T>);
+
+impl<T> AbortOnDrop<T> {
+    async fn join(mut self) -> Result<T, tokio::task::JoinError> {
+        (&mut self.0).await
+    }
+}
+
+impl<T> Drop for AbortOnDrop<T> {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+fn new_run_id() -> RunId {
+    fresh(RunId::new)
+}
+
+/// A UUID is always a valid id.
+fn fresh<T, E: std::fmt::Debug>(parse: impl Fn(String) -> Result<T, E>) -> T {
+    parse(uuid::Uuid::now_v7().to_string()).expect("a UUID is a valid id")
+}
+
+fn no_thread(thread: &ThreadId) -> Failure {
+    Failure::new(code::NOT_FOUND, format!("there is no thread `{thread}`, or it has expired"))
+}
+
+fn no_run(run: &RunRef) -> Failure {
+    Failure::new(code::NOT_FOUND, format!("thread `{}` has no run `{}`", run.thread, run.run))
+}

@@ -1,0 +1,384 @@
+//! How runs begin: from an input, from answers, after a crash.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
+use wattle_graph::interrupt::{AnswerError, match_answers};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::step::{Position, accept_input, input_reductions};
+
+use super::{Engine, Slot, fresh, new_run_id, no_thread};
+use crate::app::{App, GraphPack};
+use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
+use crate::driver::{Driver, reduce};
+use crate::log::{Commit, ThreadLog};
+use crate::ports::store::{RunRecord, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus};
+use crate::task::RunContext;
+use crate::view::{self, store_failure};
+
+impl Engine {
+    pub(super) async fn start_run(&self, request: StartRun) -> Result<RunRef, Failure> {
+        let app = self.app(&request)?;
+        let thread = match request.thread.clone() {
+            Some(thread) => thread,
+            None => new_thread_id(),
+        };
+        let run_id = new_run_id();
+        let slot = self.take_slot(&thread, run_id.clone())?;
+        let head = self.live_thread(&thread).await?;
+        let (app, pack) = match &head {
+            Some(head) => {
+                check_owner(head, Some(&request.app.clone()), request.tenant.as_ref())?;
+                self.pinned(&head.record)?
+            }
+            None => {
+                let pack = graph_of(&app, request.graph.as_ref())?;
+                (app, pack)
+            }
+        };
+        let head = head.unwrap_or_else(|| self.new_thread(&thread, &app, &pack, &request));
+        let checkpoint = self.input_checkpoint(&app, &pack, &head, &request, &run_id).await?;
+        let run = self.new_run(run_id, &thread, None);
+        let mut record = head.record.clone();
+        record.status = ThreadStatus::Running;
+        record.run = Some(run.id.clone());
+        record.updated_ms = run.started_ms;
+        record.expires_ms = None;
+        if !request.context.is_null() {
+            record.context = request.context;
+        }
+        record.metadata.extend(request.metadata);
+        let log = self.log(&head, &run.id);
+        log.push(self.run_started(&pack, RunReason::Input));
+        log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        log.commit(Commit {
+            record: Some(record.clone()),
+            run: Some(run.clone()),
+            checkpoint: Some(checkpoint.clone()),
+            current: None,
+        })
+        .await;
+        log.barrier().await.map_err(store_failure)?;
+        let next_checkpoint = CheckpointId(checkpoint.meta.id.0 + 1);
+        let context = self.context(app, pack, &record, &run, log, &slot, &checkpoint);
+        let lineage = Lineage::new(checkpoint);
+        let (past, pass_static) = (Default::default(), false);
+        let driver = Driver { context, record, run, lineage, next_checkpoint, past, pass_static };
+        Ok(self.spawn(slot, driver))
+    }
+
+    fn app(&self, request: &StartRun) -> Result<Arc<App>, Failure> {
+        self.0.catalog.app(&request.app).ok_or_else(|| {
+            let known: Vec<String> =
+                self.0.catalog.apps().iter().map(|app| format!("`{}`", app.name)).collect();
+            Failure::new(
+                code::NOT_FOUND,
+                format!("there is no app `{}`; loaded are: {}", request.app, known.join(", ")),
+            )
+        })
+    }
+
+    fn new_thread(
+        &self,
+        thread: &ThreadId,
+        app: &App,
+        pack: &GraphPack,
+        request: &StartRun,
+    ) -> ThreadHead {
+        let now = self.0.ports.clock.now_ms();
+        let record = ThreadRecord {
+            id: thread.clone(),
+            app: app.name.clone(),
+            graph: pack.graph.name.clone(),
+            version: pack.version,
+            status: ThreadStatus::Idle,
+            run: None,
+            created_ms: now,
+            updated_ms: now,
+            expires_ms: None,
+            tenant: request.tenant.clone(),
+            context: request.context.clone(),
+            metadata: Default::default(),
+        };
+        ThreadHead { record, last_seq: 0, last_checkpoint: None, current: None }
+    }
+
+    async fn input_checkpoint(
+        &self,
+        app: &App,
+        pack: &GraphPack,
+        head: &ThreadHead,
+        request: &StartRun,
+        run: &RunId,
+    ) -> Result<Checkpoint, Failure> {
+        let store = self.0.ports.store.as_ref();
+        let base = view::current(store, head).await.map_err(store_failure)?;
+        let base = base.map(|tuple| tuple.checkpoint);
+        let reductions = input_reductions(&pack.graph, base.as_ref(), &request.input);
+        let reduced = reduce(app, reductions).await?;
+        let at = Position {
+            id: CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1)),
+            run: run.clone(),
+            at_ms: self.0.ports.clock.now_ms(),
+        };
+        let root = Namespace::root();
+        accept_input(&pack.graph, base.as_ref(), &root, &request.input, &reduced, at)
+            .map_err(|error| error.to_failure())
+    }
+
+    pub(super) async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, Failure> {
+        let thread = &request.thread;
+        let run_id = new_run_id();
+        let slot = self.take_slot(thread, run_id.clone())?;
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        let store = self.0.ports.store.as_ref();
+        let tuple = view::current(store, &head).await.map_err(store_failure)?;
+        let lineage = view::lineage(tuple.ok_or_else(|| no_thread(thread))?);
+        let (answers, reason) = if request.answers.is_empty() {
+            check_can_continue(&head, &lineage)?;
+            let failed = head.record.status == ThreadStatus::Error;
+            (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
+        } else {
+            let answers = match_answers(&lineage, &request.answers)
+                .map_err(|error| answer_failure(&error, thread))?;
+            (answers.into_iter().map(EventKind::Answered).collect(), RunReason::Resume)
+        };
+        let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
+            .then_some(lineage.checkpoint.meta.id);
+        let run = self.new_run(run_id, thread, reopen);
+        self.go_on(slot, head, run, reason, answers, true).await
+    }
+
+    /// Goes on with the runs that a crash or a shutdown cut. Answers how many.
+    pub async fn recover(&self) -> usize {
+        let query = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
+        let cut = match self.0.ports.store.threads(&query).await {
+            Ok(cut) => cut,
+            Err(error) => {
+                tracing::error!(%error, "cannot look for runs to recover");
+                return 0;
+            }
+        };
+        let mut recovered = 0;
+        for record in cut {
+            let thread = record.id.clone();
+            match self.recover_thread(record).await {
+                Ok(()) => recovered += 1,
+                Err(failure) => tracing::error!(%thread, %failure, "cannot recover a run"),
+            }
+        }
+        recovered
+    }
+
+    async fn recover_thread(&self, record: ThreadRecord) -> Result<(), Failure> {
+        let run = record.run.clone().unwrap_or_else(new_run_id);
+        let slot = self.take_slot(&record.id, run.clone())?;
+        let store = &self.0.ports.store;
+        let Some(head) = self.live_thread(&record.id).await? else { return Ok(()) };
+        let known = store.run(&run).await.map_err(store_failure)?;
+        let run = known.unwrap_or_else(|| self.new_run(run, &record.id, None));
+        self.go_on(slot, head, run, RunReason::Recovery, Vec::new(), false).await.map(drop)
+    }
+
+    /// Goes on from where a thread stands: with answers, past a static interrupt, after a crash.
+    async fn go_on(
+        &self,
+        slot: Slot,
+        head: ThreadHead,
+        run: RunRecord,
+        reason: RunReason,
+        answers: Vec<EventKind>,
+        pass_static: bool,
+    ) -> Result<RunRef, Failure> {
+        let (app, pack) = self.pinned(&head.record)?;
+        let store = self.0.ports.store.as_ref();
+        let Some(tuple) = view::current(store, &head).await.map_err(store_failure)? else {
+            return Err(Failure::internal(format!(
+                "thread `{}` has no checkpoint",
+                head.record.id
+            )));
+        };
+        let past = view::past_tasks(&tuple);
+        let mut lineage = view::lineage(tuple);
+        let mut record = head.record.clone();
+        record.status = ThreadStatus::Running;
+        record.run = Some(run.id.clone());
+        record.updated_ms = self.0.ports.clock.now_ms();
+        record.expires_ms = None;
+        let log = self.log(&head, &run.id);
+        log.push(self.run_started(&pack, reason));
+        for answer in answers {
+            let event = log.push(answer);
+            lineage.apply(&event);
+        }
+        let commit =
+            Commit { record: Some(record.clone()), run: Some(run.clone()), ..Commit::default() };
+        log.commit(commit).await;
+        log.barrier().await.map_err(store_failure)?;
+        let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
+        let context = self.context(app, pack, &record, &run, log, &slot, &lineage.checkpoint);
+        let driver = Driver { context, record, run, lineage, next_checkpoint, past, pass_static };
+        Ok(self.spawn(slot, driver))
+    }
+
+    /// The code that a thread is pinned to.
+    fn pinned(&self, record: &ThreadRecord) -> Result<(Arc<App>, Arc<GraphPack>), Failure> {
+        self.0.catalog.version(&record.app, &record.graph, record.version).ok_or_else(|| {
+            Failure::new(
+                code::CONFLICT,
+                format!(
+                    "thread `{}` is pinned to version {} of graph `{}` in app `{}`, which is not \
+                     loaded; put that version back or start a new thread",
+                    record.id,
+                    &record.version.to_hex()[..12],
+                    record.graph,
+                    record.app
+                ),
+            )
+            .with_details(json!({ "version": record.version }))
+        })
+    }
+
+    fn new_run(&self, id: RunId, thread: &ThreadId, reopen: Option<CheckpointId>) -> RunRecord {
+        RunRecord {
+            id,
+            thread: thread.clone(),
+            status: RunStatus::Running,
+            failure: None,
+            started_ms: self.0.ports.clock.now_ms(),
+            ended_ms: None,
+            reopen,
+        }
+    }
+
+    fn log(&self, head: &ThreadHead, run: &RunId) -> Arc<ThreadLog> {
+        Arc::new(ThreadLog::new(
+            self.0.ports.store.clone(),
+            self.0.ports.clock.clone(),
+            head.record.id.clone(),
+            run.clone(),
+            head.last_seq,
+            head.current,
+        ))
+    }
+
+    #[expect(clippy::unused_self, reason = "reads beside its siblings")]
+    fn run_started(&self, pack: &GraphPack, reason: RunReason) -> EventKind {
+        EventKind::RunStarted(RunStarted {
+            graph: pack.graph.name.clone(),
+            digest: pack.version,
+            reason,
+        })
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "collects what a run consists of, once")]
+    fn context(
+        &self,
+        app: Arc<App>,
+        pack: Arc<GraphPack>,
+        record: &ThreadRecord,
+        run: &RunRecord,
+        log: Arc<ThreadLog>,
+        slot: &Slot,
+        checkpoint: &Checkpoint,
+    ) -> RunContext {
+        RunContext {
+            app,
+            pack,
+            log,
+            record: Arc::new(record.clone()),
+            run: run.id.clone(),
+            ports: self.0.ports.clone(),
+            cancel: slot.cancel.clone(),
+            remaining_steps: 0,
+            base: checkpoint.meta.id,
+        }
+    }
+
+    fn spawn(&self, slot: Slot, driver: Driver) -> RunRef {
+        let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
+        self.0.runtime.spawn(async move {
+            let ended = Box::pin(driver.drive()).await;
+            let done = slot.done.clone();
+            // The slot is free before anybody hears of the end, so they can start the next run.
+            drop(slot);
+            done.send_replace(Some(Arc::new(ended)));
+        });
+        run
+    }
+}
+
+fn new_thread_id() -> ThreadId {
+    fresh(ThreadId::new)
+}
+
+fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphPack>, Failure> {
+    let names = || app.graphs.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let found = match name {
+        Some(name) => app.graphs.get(name),
+        None if app.graphs.len() == 1 => app.graphs.values().next(),
+        None => {
+            return Err(Failure::new(
+                code::INVALID,
+                format!("app `{}` has several graphs, name one of {}", app.name, names()),
+            ));
+        }
+    };
+    found.cloned().ok_or_else(|| {
+        let wanted = name.map_or_else(String::new, |name| format!(" `{name}`"));
+        Failure::new(
+            code::NOT_FOUND,
+            format!("app `{}` has no graph{wanted}; it has: {}", app.name, names()),
+        )
+    })
+}
+
+/// A thread of another app or tenant is as good as none.
+fn check_owner(
+    head: &ThreadHead,
+    app: Option<&AppName>,
+    tenant: Option<&String>,
+) -> Result<(), Failure> {
+    let foreign_app = app.is_some_and(|app| *app != head.record.app);
+    let foreign_tenant = head.record.tenant.is_some() && head.record.tenant.as_ref() != tenant;
+    if foreign_app || foreign_tenant {
+        return Err(no_thread(&head.record.id));
+    }
+    Ok(())
+}
+
+/// Without answers, a thread goes on only if something can run.
+fn check_can_continue(head: &ThreadHead, lineage: &Lineage) -> Result<(), Failure> {
+    let open = lineage.open_questions();
+    if let Some(question) = open.first() {
+        return Err(Failure::new(
+            code::INVALID,
+            format!(
+                "thread `{}` waits for {} answer(s), the first to `{}`; give answers by interrupt id",
+                head.record.id,
+                open.len(),
+                question.asked.interrupt
+            ),
+        ));
+    }
+    if lineage.checkpoint.meta.next.is_empty() {
+        return Err(Failure::new(
+            code::CONFLICT,
+            format!("thread `{}` has reached its end, nothing is left to run", head.record.id),
+        ));
+    }
+    Ok(())
+}
+
+fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {
+    let word = match error {
+        AnswerError::Schema { .. } | AnswerError::Ambiguous { .. } => code::INVALID,
+        _ => code::CONFLICT,
+    };
+    Failure::new(word, format!("thread `{thread}`: {error}"))
+}

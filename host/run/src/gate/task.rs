@@ -1,0 +1,291 @@
+//! The side of a gate that belongs to a task: journal, log, questions.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use wattle_graph::event::{Asked, CallStarted, Called, Custom, EventKind, Log, Progress, Tokens};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{Digest, InterruptId, NodeName, TaskId};
+use wattle_graph::interrupt::Question;
+
+use crate::call::emit::Emission;
+use crate::call::interrupt::Ask;
+use crate::call::{HostCall, Repeat};
+use crate::gate::Gate;
+use crate::gate::journal::{Journal, Known, divergence};
+use crate::gate::unwind::Unwind;
+use crate::limit::{self, Limits};
+use crate::log::ThreadLog;
+use crate::ports::Clock;
+use crate::ports::store::StoreError;
+
+/// The side of a gate that belongs to a task.
+pub struct TaskSide {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// The log of its thread.
+    pub log: Arc<ThreadLog>,
+    /// Its journal, shared by all attempts.
+    pub journal: Arc<Journal>,
+    /// Questions that it asked before, with answers as far as there are any.
+    pub questions: BTreeMap<InterruptId, Question>,
+    /// How long a question may stay open.
+    pub interrupt_ttl_ms: Option<u64>,
+    /// For times in the journal.
+    pub clock: Arc<dyn Clock>,
+}
+
+/// One answered call, before it is written down.
+pub(crate) struct Answered {
+    pub call: u32,
+    pub batch: u32,
+    pub function: &'static str,
+    pub digest: Digest,
+    pub request: Value,
+    pub result: Result<Value, Failure>,
+    pub started_ms: i64,
+    pub started: Instant,
+    pub summary: String,
+    pub tokens: Option<Tokens>,
+}
+
+impl TaskSide {
+    pub(crate) fn take_numbers(&self, count: u32, limits: &Limits) -> Result<u32, Unwind> {
+        self.journal.take_numbers(count, limits.host_calls)
+    }
+
+    pub(crate) fn count_bytes(&self, bytes: u64, limits: &Limits) -> Result<(), Unwind> {
+        self.journal.count_bytes(bytes, limits.host_call_bytes)
+    }
+
+    /// Answers call `number` from the journal, or makes it: budget, durable log, effect, journal.
+    pub(crate) async fn journaled<C: HostCall>(
+        &self,
+        gate: &Gate,
+        number: u32,
+        batch: u32,
+        call: &C,
+    ) -> Result<Result<C::Answer, Failure>, Unwind> {
+        let text = serde_json::to_vec(call).map_err(|error| fault(C::FUNCTION, &error))?;
+        self.count_bytes(text.len() as u64, gate.limits())?;
+        let digest = Digest::of(&text);
+        match self.journal.look_up(number, C::FUNCTION, digest, || brief(&text))? {
+            Known::Answered(Err(failure)) => return Ok(Err(failure)),
+            Known::Answered(Ok(answer)) => {
+                return serde_json::from_value(answer)
+                    .map(Ok)
+                    .map_err(|error| fault(C::FUNCTION, &error));
+            }
+            Known::Open if call.repeat() == Repeat::InDoubt => return Ok(Err(in_doubt(call))),
+            Known::Open | Known::New => {}
+        }
+        if C::SLOW {
+            self.log.push(EventKind::CallStarted(CallStarted {
+                task: self.task.clone(),
+                call: number,
+                function: C::FUNCTION.to_owned(),
+                summary: call.summary(),
+            }));
+        }
+        self.log.barrier().await.map_err(log_lost)?;
+        let (started_ms, started) = (self.clock.now_ms(), Instant::now());
+        let answer = gate.perform(call).await?;
+        let tokens = answer.as_ref().ok().and_then(C::tokens);
+        let result = match &answer {
+            Ok(answer) => {
+                Ok(serde_json::to_value(answer).map_err(|error| fault(C::FUNCTION, &error))?)
+            }
+            Err(failure) => Err(failure.clone()),
+        };
+        let request = brief(&text);
+        let summary = call.summary();
+        let function = C::FUNCTION;
+        self.write_down(Answered {
+            call: number,
+            batch,
+            function,
+            digest,
+            request,
+            result,
+            started_ms,
+            started,
+            summary,
+            tokens,
+        });
+        self.log.flush().await;
+        Ok(answer)
+    }
+
+    /// Puts an answered call into journal and log.
+    pub(crate) fn write_down(&self, answered: Answered) {
+        let called = Called {
+            task: self.task.clone(),
+            node: self.node.clone(),
+            call: answered.call,
+            function: answered.function.to_owned(),
+            digest: answered.digest,
+            request: answered.request,
+            result: answered.result,
+            started_ms: answered.started_ms,
+            duration_us: answered.started.elapsed().as_micros() as u64,
+            summary: answered.summary,
+            tokens: answered.tokens,
+            batch: answered.batch,
+        };
+        self.journal.keep(called.clone());
+        self.log.push(EventKind::Called(Box::new(called)));
+    }
+
+    /// Answers a call that needs no waiting, from the journal if it was answered before.
+    pub(crate) fn at_once(
+        &self,
+        limits: &Limits,
+        function: &'static str,
+        request: Value,
+        answer: impl FnOnce() -> Result<Value, Failure>,
+    ) -> Result<Result<Value, Failure>, Unwind> {
+        let call = self.take_numbers(1, limits)?;
+        let digest = Digest::of(request.to_string().as_bytes());
+        let known = self.journal.look_up(call, function, digest, || request.clone())?;
+        if let Known::Answered(result) = known {
+            return Ok(result);
+        }
+        let (started_ms, started) = (self.clock.now_ms(), Instant::now());
+        let result = answer();
+        self.write_down(Answered {
+            call,
+            batch: call,
+            function,
+            digest,
+            request,
+            result: result.clone(),
+            started_ms,
+            started,
+            summary: String::new(),
+            tokens: None,
+        });
+        Ok(result)
+    }
+
+    /// Answers a question from the log, or asks it and unwinds.
+    pub(crate) async fn ask(&self, question: Ask, limits: &Limits) -> Result<Value, Unwind> {
+        let call = self.take_numbers(1, limits)?;
+        let interrupt = InterruptId::derive(&self.task, call);
+        let digest = Digest::of(&serde_json::to_vec(&question).unwrap_or_default());
+        // A journaled call under this number means that the node did not ask here before.
+        self.journal.look_up(call, Ask::FUNCTION, digest, || json!(question))?;
+        if let Some(known) = self.questions.get(&interrupt) {
+            let same = known.asked.payload == question.payload
+                && known.asked.response_schema == question.response_schema;
+            if !same {
+                let asked =
+                    |payload: &Value| json!({ "function": Ask::FUNCTION, "request": payload });
+                return Err(divergence(
+                    call,
+                    asked(&known.asked.payload),
+                    asked(&question.payload),
+                ));
+            }
+            return known.answer.clone().ok_or(Unwind::Suspended(interrupt));
+        }
+        let expires_ms =
+            self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
+        self.log.push(EventKind::Asked(Asked {
+            interrupt: interrupt.clone(),
+            task: self.task.clone(),
+            node: self.node.clone(),
+            call,
+            payload: question.payload,
+            response_schema: question.response_schema,
+            expires_ms,
+        }));
+        self.log.flush().await;
+        Err(Unwind::Suspended(interrupt))
+    }
+
+    /// Appends an event of the guest's own. A re-executed node does not repeat those it emitted
+    /// before: they take numbers like calls, so the journal knows them.
+    pub(crate) async fn emit(&self, emission: Emission, limits: &Limits) -> Result<(), Unwind> {
+        self.journal.count_emission()?;
+        let request = match &emission {
+            Emission::Custom { name, data } => json!([name, data]),
+            Emission::Progress { message, fraction } => json!([message, fraction]),
+        };
+        let call = self.take_numbers(1, limits)?;
+        let function = match emission {
+            Emission::Custom { .. } => "emit.custom",
+            Emission::Progress { .. } => "emit.progress",
+        };
+        let digest = Digest::of(request.to_string().as_bytes());
+        if let Known::Answered(_) = self.journal.look_up(call, function, digest, || request)? {
+            return Ok(());
+        }
+        let (started_ms, started) = (self.clock.now_ms(), Instant::now());
+        let (task, node) = (self.task.clone(), self.node.clone());
+        self.log.push(match emission {
+            Emission::Custom { name, data } => EventKind::Custom(Custom { task, node, name, data }),
+            Emission::Progress { message, fraction } => {
+                EventKind::Progress(Progress { task, node, message, fraction })
+            }
+        });
+        self.write_down(Answered {
+            call,
+            batch: call,
+            function,
+            digest,
+            request: Value::Null,
+            result: Ok(Value::Null),
+            started_ms,
+            started,
+            summary: String::new(),
+            tokens: None,
+        });
+        self.log.flush().await;
+        Ok(())
+    }
+
+    /// Appends a message for the operator. Repeated by a re-execution, since it changes nothing.
+    pub(crate) fn log(&self, level: &str, message: String, fields: Value) {
+        self.log.push(EventKind::Log(Log {
+            task: self.task.clone(),
+            node: self.node.clone(),
+            level: level.to_owned(),
+            message,
+            fields,
+        }));
+    }
+}
+
+/// A request as the journal shows it: whole, or its head if it is long.
+pub(crate) fn brief(text: &[u8]) -> Value {
+    if text.len() <= limit::JOURNAL_REQUEST_BYTES {
+        return serde_json::from_slice(text).unwrap_or(Value::Null);
+    }
+    let head = String::from_utf8_lossy(&text[..limit::JOURNAL_REQUEST_BYTES]);
+    json!({ "head": head, "bytes": text.len() })
+}
+
+pub(crate) fn log_lost(error: StoreError) -> Unwind {
+    Unwind::Log(Failure::internal(error.to_string()))
+}
+
+fn fault(function: &str, error: &serde_json::Error) -> Unwind {
+    Unwind::Log(Failure::internal(format!("cannot journal {function}: {error}")))
+}
+
+fn in_doubt<C: HostCall>(call: &C) -> Failure {
+    Failure::new(
+        "in-doubt",
+        format!(
+            "the host stopped while `{} {}` was under way, so it may have had its effect; it is \
+             not made again without an idempotency key",
+            C::FUNCTION,
+            call.summary()
+        ),
+    )
+    .with_details(json!({ "function": C::FUNCTION, "code": code::CONFLICT }))
+}

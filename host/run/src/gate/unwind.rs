@@ -1,0 +1,40 @@
+//! Why the gate ends a guest in place of an answer.
+
+use wattle_graph::failure::Failure;
+use wattle_graph::id::InterruptId;
+
+/// Why a guest is unwound.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Unwind {
+    /// It asked a question that has no answer yet.
+    Suspended(InterruptId),
+    /// It asked for something else than its journal says.
+    Divergence(Failure),
+    /// It used up a budget of host calls.
+    Limit(Failure),
+    /// Its run was cancelled.
+    Cancelled,
+    /// The log could not be written, so nothing more may happen.
+    Log(Failure),
+}
+
+/// What a host call gives instead of an answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Stop {
+    /// A failure for the guest to deal with.
+    Failure(Failure),
+    /// The guest must be unwound: the sandbox traps it and reports `Ended::Unwound`.
+    Unwind(Unwind),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failure(failure)
+    }
+}
+
+impl From<Unwind> for Stop {
+    fn from(unwind: Unwind) -> Self {
+        Self::Unwind(unwind)
+    }
+}

@@ -1,0 +1,28 @@
+//! The engine of Wattle: it performs what the pure core (`wattle-graph`) decides.
+//!
+//! # Layout
+//!
+//! * [`ports`]: what the engine needs of the world, as traits that adapters implement.
+//! * [`call`]: every host call a guest can make: request, answer, how safe it is to repeat.
+//! * [`gate`]: the one place that every host call passes: grant, journal, budget, effect, event.
+//! * [`grant`]: what the operator allows a plugin; [`limit`]: every limit, in one place.
+//! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins.
+//! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
+//! * `driver`: the superstep loop of one run; `task`: attempts of one node.
+//! * [`log`]: the writer of one thread's event log; `view`: threads as clients see them.
+//! * `web`: what the engine is to the web handler of one app.
+
+pub mod app;
+pub mod call;
+pub mod cancel;
+pub mod catalog;
+mod driver;
+pub mod engine;
+pub mod gate;
+pub mod grant;
+pub mod limit;
+pub mod log;
+pub mod ports;
+mod task;
+mod view;
+mod web;

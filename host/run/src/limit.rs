@@ -1,0 +1,136 @@
+//! Every limit of the engine and of guests, in one place, each with its reason.
+
+use serde::{Deserialize, Serialize};
+
+/// Linear memory of a guest: a JSON node needs a few MiB, a picture in base64 some 50.
+pub const MEMORY_BYTES: u64 = 64 << 20;
+
+/// Time a guest may compute, waiting not counted: far above any honest JSON work.
+pub const CPU_MS: u64 = 2_000;
+
+/// Wall time of one attempt of a node without a timeout of its own, waiting counted: some model
+/// answers take minutes.
+pub const NODE_TIMEOUT_MS: u64 = 600_000;
+
+/// Host calls of one task: a loop that calls the host for ever ends here.
+pub const HOST_CALLS: u32 = 10_000;
+
+/// Bytes of all requests and answers of one task that pass the gate: bounds the journal.
+pub const HOST_CALL_BYTES: u64 = 64 << 20;
+
+/// Bytes of a node's outcome: large things belong into blobs.
+pub const OUTPUT_BYTES: u64 = 4 << 20;
+
+/// Bytes that the host copies out of a guest in one call, so that a small guest cannot make a
+/// large host.
+pub const LIFT_BYTES: u64 = 32 << 20;
+
+/// Elements of a guest's tables: functions called by pointer.
+pub const TABLE_ELEMENTS: u64 = 20_000;
+
+/// Core instances in one component: Rust needs 3, Python 16.
+pub const CORE_INSTANCES: u32 = 50;
+
+/// Requests kept whole in the journal; a longer one is kept by its head and digest.
+pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;
+
+/// Events of its own that a task may emit.
+pub const EMITTED_EVENTS: u32 = 10_000;
+
+/// Bytes of one emitted event or log message; longer messages are cut.
+pub const EVENT_BYTES: usize = 64 << 10;
+
+/// Calls of one batch (`complete-all`, `send-all`) that run at once: kind to the services.
+pub const BATCH_CONCURRENCY: usize = 4;
+
+/// Calls in one batch.
+pub const BATCH_CALLS: usize = 256;
+
+/// Tasks of one superstep that run at once in one run.
+pub const STEP_CONCURRENCY: usize = 64;
+
+/// Bytes of a blob.
+pub const BLOB_BYTES: u64 = 256 << 20;
+
+/// Random bytes per call, as the contract says.
+pub const RANDOM_BYTES: u32 = 4_096;
+
+/// Limits of one guest call.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Limits {
+    /// See [`MEMORY_BYTES`].
+    pub memory_bytes: u64,
+    /// See [`CPU_MS`].
+    pub cpu_ms: u64,
+    /// See [`NODE_TIMEOUT_MS`].
+    pub node_timeout_ms: u64,
+    /// See [`HOST_CALLS`].
+    pub host_calls: u32,
+    /// See [`HOST_CALL_BYTES`].
+    pub host_call_bytes: u64,
+    /// See [`OUTPUT_BYTES`].
+    pub output_bytes: u64,
+    /// See [`LIFT_BYTES`].
+    pub lift_bytes: u64,
+    /// Of outbound HTTP.
+    pub net: NetLimits,
+    /// Of SQL.
+    pub sql: SqlLimits,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            memory_bytes: MEMORY_BYTES,
+            cpu_ms: CPU_MS,
+            node_timeout_ms: NODE_TIMEOUT_MS,
+            host_calls: HOST_CALLS,
+            host_call_bytes: HOST_CALL_BYTES,
+            output_bytes: OUTPUT_BYTES,
+            lift_bytes: LIFT_BYTES,
+            net: NetLimits::default(),
+            sql: SqlLimits::default(),
+        }
+    }
+}
+
+/// Limits of one outbound HTTP exchange.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NetLimits {
+    /// Bytes of a response body: the guest gets it whole. 8 MiB holds any JSON answer.
+    pub response_bytes: u64,
+    /// Bytes of a request body.
+    pub request_bytes: u64,
+    /// Whole exchange, redirects included: slower services should be polled.
+    pub timeout_ms: u64,
+    /// Redirects followed.
+    pub redirects: u32,
+}
+
+impl Default for NetLimits {
+    fn default() -> Self {
+        Self { response_bytes: 8 << 20, request_bytes: 8 << 20, timeout_ms: 30_000, redirects: 5 }
+    }
+}
+
+/// Limits of one SQL statement.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SqlLimits {
+    /// Rows returned; more are cut off and the answer says so.
+    pub rows: u64,
+    /// Bytes of all values returned; more are cut off likewise.
+    pub bytes: u64,
+    /// Time of one statement.
+    pub timeout_ms: u64,
+    /// Bytes of a statement's text: parsers recurse.
+    pub statement_bytes: u64,
+}
+
+impl Default for SqlLimits {
+    fn default() -> Self {
+        Self { rows: 10_000, bytes: 8 << 20, timeout_ms: 30_000, statement_bytes: 256 << 10 }
+    }
+}

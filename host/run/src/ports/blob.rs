@@ -1,0 +1,68 @@
+//! Port: content-addressed bytes.
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::Digest;
+
+/// The text that stands for a blob in state and messages: `blob:` and 64 hex digits.
+pub const BLOB_SCHEME: &str = "blob:";
+
+/// A reference to a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BlobRef(pub Digest);
+
+impl BlobRef {
+    /// Parses `blob:<64 hex digits>`.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
+    }
+}
+
+impl std::fmt::Display for BlobRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{BLOB_SCHEME}{}", self.0)
+    }
+}
+
+impl TryFrom<String> for BlobRef {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("`{text}` is not a blob reference"))
+    }
+}
+
+impl From<BlobRef> for String {
+    fn from(blob: BlobRef) -> Self {
+        blob.to_string()
+    }
+}
+
+/// What is known of a blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobInfo {
+    /// Its reference.
+    pub blob: BlobRef,
+    /// Bytes.
+    pub size: u64,
+    /// As given when it was first stored.
+    pub media_type: String,
+}
+
+/// Content-addressed bytes. A blob lives as long as a thread's log mentions its reference;
+/// one that no thread mentions is swept after a grace period.
+#[async_trait]
+pub trait BlobStore: Send + Sync {
+    /// Stores bytes durably; the same bytes give the same reference. When it returns, the blob
+    /// survives a crash.
+    async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure>;
+
+    /// Reads `length` bytes from `offset`, to the end without a length. `not-found` if missing,
+    /// `invalid` if the range lies outside.
+    async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure>;
+
+    /// What is known of a blob; `not-found` if missing.
+    async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure>;
+}
