@@ -1,0 +1,48 @@
+//! The text of a function's documentation comment.
+
+use syn::{Attribute, Expr, ExprLit, Lit, Meta};
+
+/// Joins the lines of the documentation, without the blank that `///` leaves in front of each.
+pub(crate) fn text(attributes: &[Attribute]) -> String {
+    let lines: Vec<String> = attributes.iter().filter_map(line).collect();
+    lines.join("\n").trim().to_owned()
+}
+
+fn line(attribute: &Attribute) -> Option<String> {
+    let Meta::NameValue(meta) = &attribute.meta else {
+        return None;
+    };
+    if !meta.path.is_ident("doc") {
+        return None;
+    }
+    let Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) = &meta.value else {
+        return None;
+    };
+    let text = text.value();
+    Some(text.strip_prefix(' ').unwrap_or(&text).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::{ItemFn, parse_quote};
+
+    use super::text;
+
+    #[test]
+    fn lines_are_joined_and_trimmed() {
+        let function: ItemFn = parse_quote! {
+            /// Counts words.
+            ///
+            ///  Indented.
+            #[inline]
+            fn f() {}
+        };
+        assert_eq!(text(&function.attrs), "Counts words.\n\n Indented.");
+    }
+
+    #[test]
+    fn no_documentation_is_empty() {
+        let function: ItemFn = parse_quote! { fn f() {} };
+        assert_eq!(text(&function.attrs), "");
+    }
+}

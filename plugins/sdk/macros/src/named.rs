@@ -1,0 +1,161 @@
+//! Nodes, tools and reducers: entries with a name and a documentation text.
+
+use proc_macro2::{Span, TokenStream};
+use quote::{quote, quote_spanned};
+use syn::parse::{Parse, ParseStream};
+use syn::spanned::Spanned;
+use syn::{Error, Ident, ItemFn, LitStr, Token};
+
+use crate::{doc, entry};
+
+/// What the function becomes.
+#[derive(Clone, Copy)]
+pub(crate) enum Kind {
+    Node,
+    Tool,
+    Reducer,
+}
+
+/// `name = "..."`, or nothing.
+pub(crate) struct Arguments {
+    name: Option<LitStr>,
+}
+
+impl Parse for Arguments {
+    fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
+        if input.is_empty() {
+            return Ok(Self { name: None });
+        }
+        let key: Ident = input.parse()?;
+        if key == "accepts_invalid" {
+            return Err(Error::new(
+                key.span(),
+                "take `Unchecked<Args>` as arguments instead: its type says that the tool accepts \
+                 invalid ones",
+            ));
+        }
+        if key != "name" {
+            return Err(Error::new(key.span(), "expected `name = \"...\"`"));
+        }
+        input.parse::<Token![=]>()?;
+        let name = input.parse()?;
+        input.parse::<Option<Token![,]>>()?;
+        Ok(Self { name: Some(name) })
+    }
+}
+
+/// The function with its entry beside it, or a compile error.
+pub(crate) fn expand(kind: Kind, arguments: &Arguments, function: ItemFn) -> TokenStream {
+    match checked_name(arguments, &function) {
+        Ok(name) => entry::beside(
+            function.clone(),
+            &Ident::new(entry_trait(kind), Span::call_site()),
+            &implementation(kind, &name, &function),
+        ),
+        Err(error) => error.into_compile_error(),
+    }
+}
+
+fn entry_trait(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Node => "Node",
+        Kind::Tool => "Tool",
+        Kind::Reducer => "Reducer",
+    }
+}
+
+fn implementation(kind: Kind, name: &str, function: &ItemFn) -> TokenStream {
+    let doc = doc::text(&function.attrs);
+    let ident = &function.sig.ident;
+    // Errors about a wrong signature then point at the signature.
+    let span = function.sig.inputs.span();
+    let target = quote_spanned!(span => #ident);
+    match kind {
+        Kind::Node => quote! {
+            const ENTRY: ::wattle_plugin::export::NodeEntry = ::wattle_plugin::export::NodeEntry {
+                name: #name,
+                doc: #doc,
+                input_schema: || ::wattle_plugin::export::node_input_schema(#target),
+                output_schema: || ::wattle_plugin::export::node_output_schema(#target),
+                run: |context, input| ::wattle_plugin::export::run_node(#target, context, input),
+            };
+        },
+        Kind::Tool => quote! {
+            const ENTRY: ::wattle_plugin::export::ToolEntry = ::wattle_plugin::export::ToolEntry {
+                name: #name,
+                description: #doc,
+                arguments_schema: || ::wattle_plugin::export::tool_arguments_schema(#target),
+                accepts_invalid: || ::wattle_plugin::export::tool_accepts_invalid(#target),
+                call: |context, arguments| {
+                    ::wattle_plugin::export::call_tool(#target, context, arguments)
+                },
+            };
+        },
+        Kind::Reducer => quote! {
+            const ENTRY: ::wattle_plugin::export::ReducerEntry =
+                ::wattle_plugin::export::ReducerEntry {
+                    name: #name,
+                    doc: #doc,
+                    reduce: |current, updates| {
+                        ::wattle_plugin::export::reduce(#target, current, updates)
+                    },
+                };
+        },
+    }
+}
+
+/// The name is what graphs and models write, so its alphabet is checked here, not at load.
+fn checked_name(arguments: &Arguments, function: &ItemFn) -> syn::Result<String> {
+    const LIMIT: usize = 64;
+    let (name, span) = match &arguments.name {
+        Some(name) => (name.value(), name.span()),
+        None => (function.sig.ident.to_string(), function.sig.ident.span()),
+    };
+    let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+    if name.is_empty() || name.len() > LIMIT || !name.chars().all(allowed) {
+        return Err(Error::new(span, "a name is 1 to 64 of `[a-zA-Z0-9_-]`"));
+    }
+    Ok(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use syn::{ItemFn, parse_quote, parse_str};
+
+    use super::{Arguments, Kind, checked_name, expand};
+
+    fn function() -> ItemFn {
+        parse_quote! {
+            /// Counts.
+            fn count(ctx: &Context, input: Input) -> Result<Update, Failure> { work() }
+        }
+    }
+
+    fn name(arguments: &str) -> Result<String, String> {
+        let arguments: Arguments = parse_str(arguments).map_err(|error| error.to_string())?;
+        checked_name(&arguments, &function()).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_function_gives_the_name_unless_one_is_written() {
+        assert_eq!(name("").as_deref(), Ok("count"));
+        assert_eq!(name("name = \"count-words\"").as_deref(), Ok("count-words"));
+    }
+
+    #[test]
+    fn wrong_arguments_are_refused() {
+        assert!(name("name = \"a b\"").is_err());
+        assert!(name("name = \"\"").is_err());
+        assert!(name("title = \"a\"").is_err());
+        assert!(name("accepts_invalid").unwrap_err().contains("Unchecked<Args>"));
+    }
+
+    #[test]
+    fn a_node_keeps_its_function_and_gets_an_entry() {
+        let arguments: Arguments = parse_str("").unwrap();
+        let text = expand(Kind::Node, &arguments, function()).to_string();
+        assert!(text.contains("fn count"), "{text}");
+        assert!(text.contains("struct count"), "{text}");
+        assert!(text.contains("doc : \"Counts.\""), "{text}");
+    }
+}

@@ -1,0 +1,11 @@
+//! Where imports are answered: by the host in a guest, by [`crate::testing`] in a native build.
+//! Both sides have the same functions on the SDK's own types.
+
+#[cfg(not(target_arch = "wasm32"))]
+pub(crate) use crate::testing::answer::{
+    blob, clock, emit, http, interrupt, llm, log, memory, random, runs, settings, sql, tools,
+};
+#[cfg(target_arch = "wasm32")]
+pub(crate) use crate::wire::{
+    blob, clock, emit, http, interrupt, llm, log, memory, random, runs, settings, sql, tools,
+};

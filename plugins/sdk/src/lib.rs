@@ -1,0 +1,58 @@
+//! The guest SDK: write Wattle plugins in Rust.
+//!
+#![doc = include_str!("../README.md")]
+
+#[cfg(target_arch = "wasm32")]
+#[doc(hidden)]
+pub mod bindings;
+pub mod blob;
+pub mod clock;
+pub mod emit;
+#[doc(hidden)]
+pub mod export;
+#[macro_use]
+mod export_macro;
+mod failure;
+mod host;
+pub mod http;
+pub mod interrupt;
+mod json;
+pub mod llm;
+pub mod log;
+#[doc(hidden)]
+pub mod manifest;
+pub mod memory;
+pub mod message;
+pub mod node;
+pub mod prelude;
+pub mod random;
+pub mod runs;
+pub mod settings;
+pub mod sql;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod testing;
+pub mod tool;
+pub mod tools;
+pub mod web;
+#[cfg(target_arch = "wasm32")]
+mod wire;
+
+#[doc(hidden)]
+pub use schemars;
+#[doc(hidden)]
+pub use serde;
+#[doc(hidden)]
+pub use serde_json;
+pub use wattle_plugin_macros::{handler, node, reducer, tool};
+
+pub use crate::blob::BlobRef;
+pub use crate::failure::{Failure, code};
+pub use crate::json::{Empty, Extra};
+pub use crate::node::{Context, Outcome};
+
+// The attributes name the SDK by its crate name, also in its own tests.
+#[cfg(test)]
+extern crate self as wattle_plugin;
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Language models. A plugin names a route; which provider, model and key stand behind it is the
+//! operator's choice. Answers are journaled: a call that was answered is never paid twice.
+//!
+//! ```
+//! use wattle_plugin::prelude::*;
+//! use wattle_plugin::testing::FakeHost;
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Verdict {
+//!     kind: String,
+//! }
+//!
+//! let host = FakeHost::new().llm(|request| {
+//!     assert_eq!(request.route, "chat");
+//!     Ok(Completion::of_json(json!({"kind": "operation"})))
+//! });
+//! host.run(|| {
+//!     let completion = llm::Request::route("chat")
+//!         .system("Say what kind of sentence this is.")
+//!         .user("I bought 100 shares.")
+//!         .schema::<Verdict>("verdict")
+//!         .temperature(0.0)
+//!         .complete()?;
+//!     let verdict: Verdict = completion.structured()?;
+//!     assert_eq!(verdict.kind, "operation");
+//!     Ok::<_, Failure>(())
+//! })?;
+//! # Ok::<_, Failure>(())
+//! ```
+
+mod completion;
+mod image;
+mod request;
+mod stream;
+
+pub use self::completion::{Completion, FinishReason, Usage};
+pub use self::image::{GeneratedImage, ImageRequest, generate_images};
+pub use self::request::{Request, ResponseSchema, ToolChoice, ToolDefinition, complete_all};
+pub use self::stream::{CompletionStream, StreamEvent, stream};

@@ -1,0 +1,72 @@
+//! Threads and runs of the plugin's own app: start, resume, cancel, read.
+//!
+//! ```
+//! use wattle_plugin::prelude::*;
+//! use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
+//! use wattle_plugin::testing::FakeHost;
+//!
+//! let host = FakeHost::new().run_ends(|run| EndedRun {
+//!     run: run.clone(),
+//!     outcome: Outcome::Interrupted(vec![Interrupt::new("q-1", "review", json!({"rows": 2}))]),
+//!     state: json!({}),
+//! });
+//! host.run(|| {
+//!     let started = runs::Start::graph("asset").input(json!({"text": "hi"})).start()?;
+//!     let ended = runs::wait(&started)?;
+//!     assert_eq!(ended.question()?.payload, json!({"rows": 2}));
+//!     runs::Resume::thread(&started.thread_id).answer(json!({"ok": true})).resume()?;
+//!     Ok::<_, Failure>(())
+//! })?;
+//! assert_eq!(host.resumed()[0].answers[0].1, json!({"ok": true}));
+//! # Ok::<_, Failure>(())
+//! ```
+
+mod request;
+mod result;
+
+use serde_json::Value;
+
+pub use self::request::{OnFailure, Resume, RunRef, Start};
+pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
+use crate::failure::Failure;
+use crate::host;
+
+/// Starts a run and returns at once.
+pub fn start(request: Start) -> Result<RunRef, Failure> {
+    host::runs::start(request)
+}
+
+/// Answers open questions and goes on; returns at once.
+///
+/// # Errors
+///
+/// `not-found` (no such thread, or expired), `conflict` (no such open question), `invalid` (the
+/// answer violates its schema; the question stays open), `busy` (a run is active).
+pub fn resume(request: Resume) -> Result<RunRef, Failure> {
+    host::runs::resume(request)
+}
+
+/// Waits until a run ends or stands still.
+pub fn wait(run: &RunRef) -> Result<EndedRun, Failure> {
+    host::runs::wait(run)
+}
+
+/// Cancels a run.
+pub fn cancel(run: &RunRef) -> Result<(), Failure> {
+    host::runs::cancel(run)
+}
+
+/// Reads a thread; `None` if there is none or it has expired.
+pub fn thread(thread_id: &str) -> Result<Option<Thread>, Failure> {
+    host::runs::thread(thread_id)
+}
+
+/// Deletes a thread with all that belongs to it.
+pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
+    host::runs::delete_thread(thread_id)
+}
+
+/// Up to `limit` events of a thread after a sequence number.
+pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
+    host::runs::events(thread_id, after, limit)
+}

@@ -1,0 +1,47 @@
+//! The app's non-secret settings, from `app.toml` and the operator's configuration.
+//!
+//! ```
+//! use serde_json::json;
+//! use wattle_plugin::{Failure, settings, testing::FakeHost};
+//!
+//! let host = FakeHost::new().setting("zone", json!("Asia/Shanghai")).setting("rows", json!(50));
+//! host.run(|| {
+//!     let zone: String = settings::require("zone")?;
+//!     assert_eq!(zone, "Asia/Shanghai");
+//!     let limit: Option<u32> = settings::get("limit")?;
+//!     assert_eq!(limit, None);
+//!     assert_eq!(settings::all::<serde_json::Value>()?["rows"], 50);
+//!     Ok::<_, Failure>(())
+//! })?;
+//! # Ok::<_, Failure>(())
+//! ```
+
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+use crate::host;
+use crate::json;
+
+/// One setting by its name, if it is set.
+pub fn get<T: DeserializeOwned>(name: &str) -> Result<Option<T>, Failure> {
+    let Some(text) = host::settings::get(name) else {
+        return Ok(None);
+    };
+    json::read(&format!("setting `{name}`"), &text).map(Some)
+}
+
+/// One setting that must be there.
+///
+/// # Errors
+///
+/// `not-found` if it is not set, `invalid` if it does not fit the type.
+pub fn require<T: DeserializeOwned>(name: &str) -> Result<T, Failure> {
+    get(name)?.ok_or_else(|| {
+        Failure::not_found(format!("setting `{name}` is not set; add it to `[settings]`"))
+    })
+}
+
+/// All settings as one type.
+pub fn all<T: DeserializeOwned>() -> Result<T, Failure> {
+    json::read("the settings", &host::settings::all())
+}

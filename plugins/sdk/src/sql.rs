@@ -1,0 +1,33 @@
+//! SQL on the databases that the operator granted, by name. SQLite and PostgreSQL.
+//! Parameters are `$1`, `$2` and so on, in both.
+//!
+//! ```
+//! use wattle_plugin::prelude::*;
+//! use wattle_plugin::testing::FakeHost;
+//!
+//! let host = FakeHost::new().sql(|statement| {
+//!     assert_eq!(statement.database, "asset");
+//!     Ok(sql::Rows::new(["id", "name"], vec![params![7, "lamp"]]).into())
+//! });
+//! host.run(|| {
+//!     let database = sql::database("asset");
+//!     let rows = database.query("SELECT id, name FROM item WHERE id = $1", params![7])?;
+//!     for row in &rows {
+//!         let id: i64 = row.get("id")?;
+//!         let name: Option<String> = row.get("name")?;
+//!         assert_eq!((id, name.as_deref()), (7, Some("lamp")));
+//!     }
+//!     Ok::<_, Failure>(())
+//! })?;
+//! # Ok::<_, Failure>(())
+//! ```
+
+mod database;
+mod from_value;
+mod rows;
+mod value;
+
+pub use self::database::{Database, Dialect, Transaction, database};
+pub use self::from_value::FromValue;
+pub use self::rows::{Column, Executed, Row, Rows};
+pub use self::value::Value;

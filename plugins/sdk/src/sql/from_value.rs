@@ -1,0 +1,144 @@
+//! Reading values as Rust types, with the small liberties that two databases demand: SQLite has no
+//! booleans and keeps JSON as text, PostgreSQL sends decimal numbers in a type of their own.
+
+use crate::sql::Value;
+
+/// A Rust type that a value can be read as.
+pub trait FromValue: Sized {
+    /// What the type is called in messages.
+    const EXPECTED: &'static str;
+
+    /// The value as this type, or `None` if it is of another kind.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+impl FromValue for Value {
+    const EXPECTED: &'static str = "anything";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        Some(value.clone())
+    }
+}
+
+impl<T: FromValue> FromValue for Option<T> {
+    const EXPECTED: &'static str = T::EXPECTED;
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Null => Some(None),
+            value => T::from_value(value).map(Some),
+        }
+    }
+}
+
+impl FromValue for bool {
+    const EXPECTED: &'static str = "a boolean";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Boolean(value) => Some(*value),
+            Value::Integer(0) => Some(false),
+            Value::Integer(1) => Some(true),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for i64 {
+    const EXPECTED: &'static str = "a whole number";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Integer(value) => Some(*value),
+            Value::Other(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! narrower {
+    ($($kind:ty),*) => {$(
+        impl FromValue for $kind {
+            const EXPECTED: &'static str = concat!("a whole number that fits in ", stringify!($kind));
+
+            fn from_value(value: &Value) -> Option<Self> {
+                i64::from_value(value)?.try_into().ok()
+            }
+        }
+    )*};
+}
+
+narrower!(i32, u16, u32, u64, usize);
+
+impl FromValue for f64 {
+    const EXPECTED: &'static str = "a number";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Real(value) => Some(*value),
+            Value::Integer(value) => Some(*value as f64),
+            Value::Other(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for String {
+    const EXPECTED: &'static str = "text";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Text(text) | Value::Other(text) => Some(text.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for Vec<u8> {
+    const EXPECTED: &'static str = "bytes";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Bytes(bytes) => Some(bytes.clone()),
+            _ => None,
+        }
+    }
+}
+
+impl FromValue for serde_json::Value {
+    const EXPECTED: &'static str = "a JSON document";
+
+    fn from_value(value: &Value) -> Option<Self> {
+        match value {
+            Value::Json(value) => Some(value.clone()),
+            Value::Text(text) => serde_json::from_str(text).ok(),
+            Value::Bytes(_) | Value::Other(_) => None,
+            value => Some(value.to_json()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::FromValue;
+    use crate::sql::Value;
+
+    #[test]
+    fn both_databases_are_read_alike() {
+        assert_eq!(bool::from_value(&Value::Integer(1)), Some(true));
+        assert_eq!(bool::from_value(&Value::Integer(2)), None);
+        assert_eq!(f64::from_value(&Value::Other("1.50".to_owned())), Some(1.5));
+        assert_eq!(f64::from_value(&Value::Integer(2)), Some(2.0));
+        let text = Value::Text(r#"{"a":1}"#.to_owned());
+        assert_eq!(serde_json::Value::from_value(&text), Some(json!({"a": 1})));
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        assert_eq!(u32::from_value(&Value::Integer(-1)), None);
+        assert_eq!(String::from_value(&Value::Null), None);
+        assert_eq!(Option::<String>::from_value(&Value::Null), Some(None));
+    }
+}

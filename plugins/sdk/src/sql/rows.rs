@@ -1,0 +1,155 @@
+//! What a statement answers: rows and their columns.
+
+use serde_json::Map;
+
+use crate::failure::Failure;
+use crate::sql::{FromValue, Value};
+
+/// One column of a result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Column {
+    /// Its name.
+    pub name: String,
+    /// The database's name of the type, in lower case; empty if it does not say.
+    pub type_name: String,
+}
+
+/// Rows of a query.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Rows {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The values, row by row, in the order of the columns.
+    pub values: Vec<Vec<Value>>,
+    /// Whether rows were cut off at the operator's row or size limit.
+    pub truncated: bool,
+}
+
+/// The effect of a statement that writes.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Executed {
+    /// How many rows it touched.
+    pub rows_affected: u64,
+    /// Rows of a `RETURNING` clause; empty without one.
+    pub returned: Rows,
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Row<'a> {
+    columns: &'a [Column],
+    values: &'a [Value],
+}
+
+impl Rows {
+    /// Rows as tests make them.
+    pub fn new<const N: usize>(columns: [&str; N], values: Vec<Vec<Value>>) -> Self {
+        let column = |name: &str| Column { name: name.to_owned(), type_name: String::new() };
+        Self { columns: columns.map(column).to_vec(), values, truncated: false }
+    }
+
+    /// How many rows there are.
+    pub fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// Whether there is no row.
+    pub fn is_empty(&self) -> bool {
+        self.values.is_empty()
+    }
+
+    /// The first row, if there is one.
+    pub fn first(&self) -> Option<Row<'_>> {
+        self.iter().next()
+    }
+
+    /// The first row.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if there is none.
+    pub fn one(&self) -> Result<Row<'_>, Failure> {
+        self.first().ok_or_else(|| Failure::not_found("the query found no row"))
+    }
+
+    /// One row after the other.
+    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        self.values.iter().map(|values| Row { columns: &self.columns, values })
+    }
+
+    /// The values of one column.
+    ///
+    /// ```
+    /// use wattle_plugin::{params, sql::Rows};
+    ///
+    /// let rows = Rows::new(["id"], vec![params![1], params![2]]);
+    /// assert_eq!(rows.column::<i64>("id")?, [1, 2]);
+    /// # Ok::<_, wattle_plugin::Failure>(())
+    /// ```
+    pub fn column<T: FromValue>(&self, name: &str) -> Result<Vec<T>, Failure> {
+        self.iter().map(|row| row.get(name)).collect()
+    }
+
+    /// The rows as JSON objects.
+    pub fn to_json(&self) -> Vec<serde_json::Value> {
+        self.iter().map(Row::to_json).collect()
+    }
+}
+
+impl<'a> IntoIterator for &'a Rows {
+    type Item = Row<'a>;
+    type IntoIter = Box<dyn Iterator<Item = Row<'a>> + 'a>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        Box::new(self.iter())
+    }
+}
+
+impl Row<'_> {
+    /// The value of a column as a type; `Option` for one that may be null.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if there is no such column, or its value is of another kind.
+    pub fn get<T: FromValue>(&self, column: &str) -> Result<T, Failure> {
+        let index = self.columns.iter().position(|known| known.name == column);
+        let value = index.and_then(|index| self.values.get(index));
+        let value = value.ok_or_else(|| {
+            Failure::invalid(format!("the query has no column `{column}`; name it in the `SELECT`"))
+        })?;
+        T::from_value(value).ok_or_else(|| {
+            let (expected, kind) = (T::EXPECTED, value.kind());
+            Failure::invalid(format!("column `{column}` is {kind}, expected {expected}"))
+        })
+    }
+
+    /// The row as a JSON object.
+    pub fn to_json(self) -> serde_json::Value {
+        let names = self.columns.iter().map(|column| column.name.clone());
+        let fields: Map<_, _> = names.zip(self.values.iter().map(Value::to_json)).collect();
+        serde_json::Value::Object(fields)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Rows;
+    use crate::params;
+
+    #[test]
+    fn mistakes_name_the_column() {
+        let rows = Rows::new(["id"], vec![params!["x"]]);
+        let row = rows.one().unwrap();
+        let failure = row.get::<i64>("id").unwrap_err();
+        assert_eq!(failure.message, "column `id` is text, expected a whole number");
+        assert!(row.get::<i64>("name").unwrap_err().message.contains("`name`"));
+    }
+
+    #[test]
+    fn rows_become_json_objects() {
+        let rows = Rows::new(["a", "b"], vec![params![1, None::<i64>]]);
+        assert_eq!(rows.to_json(), [json!({"a": 1, "b": null})]);
+    }
+}

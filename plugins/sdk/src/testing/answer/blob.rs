@@ -1,0 +1,40 @@
+//! Blobs in memory.
+
+use crate::blob::{BlobRef, Info};
+use crate::failure::Failure;
+use crate::testing::state::with;
+
+pub(crate) fn put(bytes: &[u8], media_type: &str) -> Result<BlobRef, Failure> {
+    let reference = reference(bytes);
+    with(|state| {
+        state.blobs.insert(reference.clone(), (media_type.to_owned(), bytes.to_vec()));
+    })?;
+    Ok(BlobRef(reference))
+}
+
+pub(crate) fn get(blob: &BlobRef, offset: u64, length: Option<u64>) -> Result<Vec<u8>, Failure> {
+    let (_, bytes) = find(blob)?;
+    let length = length.unwrap_or(u64::MAX);
+    Ok(bytes.into_iter().skip(offset as usize).take(length as usize).collect())
+}
+
+pub(crate) fn stat(blob: &BlobRef) -> Result<Info, Failure> {
+    let (media_type, bytes) = find(blob)?;
+    Ok(Info { blob: blob.clone(), size: bytes.len() as u64, media_type })
+}
+
+fn find(blob: &BlobRef) -> Result<(String, Vec<u8>), Failure> {
+    with(|state| state.blobs.get(&blob.0).cloned())?
+        .ok_or_else(|| Failure::not_found(format!("there is no blob `{}`", blob.0)))
+}
+
+/// Has the form of a reference, without a digest worth the name.
+fn reference(bytes: &[u8]) -> String {
+    let word = |seed: u64| {
+        bytes.iter().fold(seed, |word, &byte| {
+            (word ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3).rotate_left(5)
+        })
+    };
+    let words: String = (1..=4).map(|seed| format!("{:016x}", word(seed))).collect();
+    format!("blob:{words}")
+}

@@ -1,0 +1,55 @@
+//! Runs, written down and ended by the script.
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::runs::{EndedRun, Resume, RunRef, Start, Thread};
+use crate::testing::state::{play, with};
+
+pub(crate) fn start(start: Start) -> Result<RunRef, Failure> {
+    with(|state| {
+        let number = state.notes.started.len() + state.notes.resumed.len() + 1;
+        let thread_id = start.thread_id.clone().unwrap_or_else(|| format!("thread-{number}"));
+        state.notes.started.push(start);
+        RunRef { thread_id, run_id: format!("run-{number}") }
+    })
+}
+
+pub(crate) fn resume(resume: Resume) -> Result<RunRef, Failure> {
+    let script = with(|state| state.resume.clone())?;
+    if let Some(script) = script {
+        let mut script = script.borrow_mut();
+        script(&resume)?;
+    }
+    with(|state| {
+        let number = state.notes.started.len() + state.notes.resumed.len() + 1;
+        let thread_id = resume.thread_id.clone();
+        state.notes.resumed.push(resume);
+        RunRef { thread_id, run_id: format!("run-{number}") }
+    })
+}
+
+pub(crate) fn wait(run: &RunRef) -> Result<EndedRun, Failure> {
+    play(|state| state.run_ends.clone(), run, "FakeHost::run_ends")
+}
+
+pub(crate) fn cancel(run: &RunRef) -> Result<(), Failure> {
+    with(|state| state.notes.cancelled.push(run.clone()))
+}
+
+pub(crate) fn thread(thread_id: &str) -> Result<Option<Thread>, Failure> {
+    with(|state| state.threads.get(thread_id).cloned())
+}
+
+pub(crate) fn delete_thread(thread_id: &str) -> Result<(), Failure> {
+    with(|state| {
+        state.threads.remove(thread_id);
+    })
+}
+
+pub(crate) fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
+    with(|state| {
+        let own = state.events.iter().filter(|(thread, _)| thread == thread_id);
+        own.map(|(_, event)| event.clone()).skip(after as usize).take(limit as usize).collect()
+    })
+}

@@ -1,0 +1,257 @@
+//! The fake host itself: what a test writes its script with, and reads its notes from.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::interrupt::Question;
+use crate::runs::{EndedRun, Resume, RunRef, Start, Thread};
+use crate::testing::record::{Logged, SqlAnswer, Statement};
+use crate::testing::state::{Pictures, Shared, enter};
+use crate::tool::ToolOutput;
+use crate::tools::Call;
+use crate::{http, llm};
+
+/// Answers imports from a script. Belongs to one thread; [`FakeHost::run`] may be called several
+/// times and keeps what was stored. See the [module](super) for an example.
+#[derive(Debug, Default)]
+pub struct FakeHost {
+    state: Shared,
+}
+
+/// The script.
+impl FakeHost {
+    /// A host without a script: time stands still, the zone is UTC, blobs and memory are empty.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Runs something that uses imports.
+    pub fn run<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _entered = enter(Rc::clone(&self.state));
+        work()
+    }
+
+    /// Answers model calls, streamed ones included.
+    pub fn llm(
+        self,
+        script: impl FnMut(&llm::Request) -> Result<llm::Completion, Failure> + 'static,
+    ) -> Self {
+        self.state.borrow_mut().llm = Some(Rc::new(RefCell::new(script)));
+        self
+    }
+
+    /// Answers requests for pictures, with media types and bytes.
+    pub fn images(
+        self,
+        script: impl FnMut(&llm::ImageRequest) -> Result<Pictures, Failure> + 'static,
+    ) -> Self {
+        self.state.borrow_mut().images = Some(Rc::new(RefCell::new(script)));
+        self
+    }
+
+    /// Answers HTTP requests.
+    pub fn http(
+        self,
+        script: impl FnMut(&http::Request) -> Result<http::Response, Failure> + 'static,
+    ) -> Self {
+        self.state.borrow_mut().http = Some(Rc::new(RefCell::new(script)));
+        self
+    }
+
+    /// Answers SQL statements.
+    pub fn sql(
+        self,
+        script: impl FnMut(&Statement) -> Result<SqlAnswer, Failure> + 'static,
+    ) -> Self {
+        self.state.borrow_mut().sql = Some(Rc::new(RefCell::new(script)));
+        self
+    }
+
+    /// What databases say they speak; `sqlite` unless said.
+    pub fn dialect(self, dialect: &str) -> Self {
+        dialect.clone_into(&mut self.state.borrow_mut().dialect);
+        self
+    }
+
+    /// Grants a tool of another plugin and answers its calls.
+    pub fn tool(
+        self,
+        name: &str,
+        script: impl FnMut(&Value) -> Result<ToolOutput, Failure> + 'static,
+    ) -> Self {
+        self.state.borrow_mut().tools.push((name.to_owned(), Rc::new(RefCell::new(script))));
+        self
+    }
+
+    /// Sets the clock.
+    pub fn now_ms(self, now_ms: i64) -> Self {
+        self.state.borrow_mut().now_ms = now_ms;
+        self
+    }
+
+    /// Sets the operator's zone. Zones set before stay known by their names.
+    pub fn zone(self, name: &str, offset_seconds: i32) -> Self {
+        self.state.borrow_mut().zones.push((name.to_owned(), offset_seconds));
+        self
+    }
+
+    /// Answers the next question that has no answer yet.
+    pub fn answer(self, answer: impl Into<Value>) -> Self {
+        self.state.borrow_mut().answers.push_back(answer.into());
+        self
+    }
+
+    /// Sets one of the app's settings.
+    pub fn setting(self, name: &str, value: impl Into<Value>) -> Self {
+        self.state.borrow_mut().settings.insert(name.to_owned(), value.into());
+        self
+    }
+
+    /// Says how runs end that are waited for.
+    pub fn run_ends(self, mut script: impl FnMut(&RunRef) -> EndedRun + 'static) -> Self {
+        let script = move |run: &RunRef| Ok(script(run));
+        self.state.borrow_mut().run_ends = Some(Rc::new(RefCell::new(script)));
+        self
+    }
+
+    /// Says whether a thread can be resumed; without it every thread can.
+    pub fn resumes(self, script: impl FnMut(&Resume) -> Result<(), Failure> + 'static) -> Self {
+        self.state.borrow_mut().resume = Some(Rc::new(RefCell::new(script)));
+        self
+    }
+
+    /// Puts a thread there.
+    pub fn thread(self, thread: Thread) -> Self {
+        self.state.borrow_mut().threads.insert(thread.thread_id.clone(), thread);
+        self
+    }
+
+    /// Appends an event to a thread; the first has sequence number 1.
+    pub fn event(self, thread_id: &str, event: impl Into<Value>) -> Self {
+        self.state.borrow_mut().events.push((thread_id.to_owned(), event.into()));
+        self
+    }
+
+    /// Moves the clocks on.
+    pub fn advance_ms(&self, ms: u32) {
+        let mut state = self.state.borrow_mut();
+        state.now_ms += i64::from(ms);
+        state.monotonic_ns += u64::from(ms) * 1_000_000;
+    }
+}
+
+/// The notes.
+impl FakeHost {
+    /// Model calls.
+    pub fn llm_requests(&self) -> Vec<llm::Request> {
+        self.state.borrow().notes.llm.clone()
+    }
+
+    /// Requests for pictures that were answered.
+    pub fn image_requests(&self) -> Vec<llm::ImageRequest> {
+        self.state.borrow().notes.images.clone()
+    }
+
+    /// Calls of tools that exist.
+    pub fn tool_calls(&self) -> Vec<Call> {
+        self.state.borrow().notes.tools.clone()
+    }
+
+    /// HTTP requests.
+    pub fn http_requests(&self) -> Vec<http::Request> {
+        self.state.borrow().notes.http.clone()
+    }
+
+    /// SQL statements, with `BEGIN`, `COMMIT` and `ROLLBACK`.
+    pub fn statements(&self) -> Vec<Statement> {
+        self.state.borrow().notes.statements.clone()
+    }
+
+    /// Questions.
+    pub fn questions(&self) -> Vec<Question> {
+        self.state.borrow().notes.questions.clone()
+    }
+
+    /// Names and data of events.
+    pub fn emitted(&self) -> Vec<(String, Value)> {
+        self.state.borrow().notes.emitted.clone()
+    }
+
+    /// Sentences and shares of progress.
+    pub fn progress(&self) -> Vec<(String, Option<f64>)> {
+        self.state.borrow().notes.progress.clone()
+    }
+
+    /// Log messages.
+    pub fn logged(&self) -> Vec<Logged> {
+        self.state.borrow().notes.logged.clone()
+    }
+
+    /// Started runs.
+    pub fn started(&self) -> Vec<Start> {
+        self.state.borrow().notes.started.clone()
+    }
+
+    /// Resumed threads.
+    pub fn resumed(&self) -> Vec<Resume> {
+        self.state.borrow().notes.resumed.clone()
+    }
+
+    /// Cancelled runs.
+    pub fn cancelled(&self) -> Vec<RunRef> {
+        self.state.borrow().notes.cancelled.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::FakeHost;
+    use crate::failure::code;
+    use crate::{emit, interrupt, params, sql};
+
+    #[test]
+    fn without_a_host_a_call_says_what_to_do() {
+        let failure = emit::custom("a", json!(1)).unwrap_err();
+        assert_eq!(failure.code, code::UNSUPPORTED);
+        assert!(failure.message.contains("`FakeHost::run`"));
+    }
+
+    #[test]
+    fn without_a_script_a_call_says_what_to_do() {
+        let failure = FakeHost::new().run(|| sql::database("a").query("SELECT 1", params![]));
+        assert!(failure.unwrap_err().message.contains("`FakeHost::sql`"));
+    }
+
+    #[test]
+    fn a_question_without_an_answer_interrupts() {
+        let host = FakeHost::new().answer(1);
+        let answers = host.run(|| (interrupt::ask(json!("a")), interrupt::ask(json!("b"))));
+        assert_eq!(answers.0, Ok(json!(1)));
+        assert_eq!(answers.1.unwrap_err().code, "interrupted");
+        assert_eq!(host.questions().len(), 2);
+    }
+
+    #[test]
+    fn a_dropped_transaction_is_rolled_back() {
+        let host = FakeHost::new();
+        host.run(|| drop(sql::database("a").begin()));
+        let texts: Vec<_> = host.statements().into_iter().map(|statement| statement.text).collect();
+        assert_eq!(texts, ["BEGIN", "ROLLBACK"]);
+    }
+
+    #[test]
+    fn hosts_nest() {
+        let (outer, inner) = (FakeHost::new(), FakeHost::new());
+        outer.run(|| {
+            inner.run(|| emit::custom("inner", json!(1)).unwrap());
+            emit::custom("outer", json!(1)).unwrap();
+        });
+        assert_eq!(outer.emitted()[0].0, "outer");
+        assert_eq!(inner.emitted()[0].0, "inner");
+    }
+}

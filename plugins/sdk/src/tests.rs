@@ -1,0 +1,166 @@
+//! What the attributes make of functions, seen from where the host stands.
+
+use serde_json::Value;
+
+use crate::export::{Handler, HandlerEntry, Node, NodeEntry, Reducer, Tool};
+use crate::prelude::{
+    Context, Deserialize, Empty, Failure, JsonSchema, Outcome, Request, Response, Serialize,
+    ToolContext, ToolOutput, Unchecked, code, handler, json, node, reducer, tool,
+};
+use crate::testing;
+
+#[derive(Deserialize, JsonSchema)]
+struct Input {
+    text: String,
+    limit: Option<u32>,
+}
+
+#[derive(Serialize, JsonSchema)]
+struct Update {
+    words: usize,
+}
+
+/// Counts the words of a text.
+///
+/// Up to a limit.
+#[node]
+fn count_words(_context: &Context, input: Input) -> Result<Update, Failure> {
+    let limit = input.limit.map_or(usize::MAX, |limit| limit as usize);
+    Ok(Update { words: input.text.split_whitespace().take(limit).count() })
+}
+
+#[node(name = "route-it")]
+fn route(context: &Context, _input: Empty) -> Result<Outcome<()>, Failure> {
+    Ok(Outcome::nothing().goto("next").send("other", json!({"step": context.step})))
+}
+
+/// Takes a number.
+#[tool]
+fn strict(_context: &ToolContext, args: Number) -> Result<ToolOutput, Failure> {
+    ToolOutput::json(&args.number)
+}
+
+/// Takes anything.
+#[tool]
+fn lenient(_context: &ToolContext, args: Unchecked<Number>) -> Result<ToolOutput, Failure> {
+    Ok(ToolOutput::text(format!("{} {:?}", args.raw, args.violations)))
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Number {
+    /// Any whole number.
+    number: i64,
+}
+
+/// Adds up.
+#[reducer]
+fn sum(current: Option<i64>, updates: Vec<i64>) -> Result<i64, Failure> {
+    Ok(current.unwrap_or_default() + updates.iter().sum::<i64>())
+}
+
+#[handler(GET, "/items/{id}")]
+fn item(request: &Request) -> Result<Response, Failure> {
+    Ok(Response::text(200, request.param::<String>("id")?))
+}
+
+crate::export! {
+    nodes: [count_words, route],
+    tools: [strict, lenient],
+    reducers: [sum],
+    handlers: [item],
+}
+
+fn context(node: &str) -> Context {
+    Context { node: node.to_owned(), ..Context::default() }
+}
+
+#[test]
+fn a_node_is_described_by_its_function() {
+    let NodeEntry { name, doc, .. } = count_words::ENTRY;
+    assert_eq!((name, doc), ("count_words", "Counts the words of a text.\n\nUp to a limit."));
+    assert_eq!(route::ENTRY.name, "route-it");
+    let (input, output) = testing::node_schemas::<count_words>();
+    assert_eq!(
+        input,
+        json!({
+            "type": "object",
+            "properties": {
+                "text": {"type": "string"},
+                "limit": {"type": ["integer", "null"], "format": "uint32", "minimum": 0},
+            },
+            "required": ["text"],
+        })
+    );
+    assert_eq!(output["properties"]["words"]["type"], "integer");
+    let (input, output) = testing::node_schemas::<route>();
+    assert_eq!(input, json!({"type": "object", "properties": {}}));
+    assert_eq!(output, input);
+}
+
+#[test]
+fn a_node_runs_on_documents() {
+    let input = json!({"text": "a b c", "limit": 2, "more": true});
+    let decision = testing::run_node::<count_words>(&context("count_words"), &input).unwrap();
+    assert_eq!(decision.update("words"), Some(&json!(2)));
+    let decision = testing::run_node::<route>(&context("route-it"), &json!({})).unwrap();
+    assert_eq!(decision.goto, ["next"]);
+    assert_eq!(decision.sends[0].input, json!({"step": 0}));
+}
+
+#[test]
+fn wrong_input_names_its_place() {
+    let input = json!({"text": "a", "limit": "b"});
+    let failure = testing::run_node::<count_words>(&context("count_words"), &input).unwrap_err();
+    assert_eq!(failure.code, code::INVALID);
+    let expected = "the input of node `count_words` is invalid at `limit`:";
+    assert!(failure.message.starts_with(expected), "{}", failure.message);
+}
+
+#[test]
+fn only_a_tool_that_says_so_sees_invalid_arguments() {
+    assert!(!(strict::ENTRY.accepts_invalid)());
+    assert!((lenient::ENTRY.accepts_invalid)());
+    assert_eq!(testing::tool_schema::<strict>(), testing::tool_schema::<lenient>());
+    let wrong = json!({"number": "x"});
+    let context =
+        ToolContext { violations: vec!["`number` is text".to_owned()], ..ToolContext::default() };
+    assert!(testing::call_tool::<strict>(&context, &wrong).is_err());
+    let output = testing::call_tool::<lenient>(&context, &wrong).unwrap();
+    assert_eq!(output.text_content(), r#"{"number":"x"} ["`number` is text"]"#);
+    let output = testing::call_tool::<strict>(&context, &json!({"number": 7})).unwrap();
+    assert_eq!(output.structured::<i64>(), Ok(7));
+}
+
+#[test]
+fn fields_of_arguments_are_described() {
+    let schema = testing::tool_schema::<strict>();
+    assert_eq!(schema["properties"]["number"]["description"], "Any whole number.");
+}
+
+#[test]
+fn a_reducer_works_on_documents() {
+    let updates = ["1".to_owned(), "2".to_owned()];
+    assert_eq!((sum::ENTRY.reduce)(Some("4"), &updates), Ok("7".to_owned()));
+    assert_eq!((sum::ENTRY.reduce)(None, &updates), Ok("3".to_owned()));
+    let failure = (sum::ENTRY.reduce)(None, &["1".to_owned(), "null".to_owned()]).unwrap_err();
+    assert!(failure.message.starts_with("update 1 is invalid"), "{}", failure.message);
+}
+
+#[test]
+fn a_handler_has_its_route() {
+    let HandlerEntry { method, path, handle } = item::ENTRY;
+    assert_eq!((method, path), ("GET", "/items/{id}"));
+    let request = Request::new("GET", "/items/7").with_param("id", "7");
+    assert_eq!(handle(&request).map(|response| response.status), Ok(200));
+}
+
+#[test]
+fn documents_of_any_shape_can_be_returned() {
+    #[node]
+    fn free(_context: &Context, input: Value) -> Result<Value, Failure> {
+        Ok(input)
+    }
+    let decision = testing::run_node::<free>(&context("free"), &json!({"a": 1})).unwrap();
+    assert_eq!(decision.update("a"), Some(&json!(1)));
+    assert_eq!(testing::node_schemas::<free>(), (json!({}), json!({})));
+}

@@ -1,0 +1,206 @@
+//! Tools that a plugin offers to models and to other nodes.
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::json::{self, Extra};
+use crate::message::{Part, text_of};
+use crate::node::Update;
+
+/// Where and for what a tool is called.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolContext {
+    /// The tool, as the plugin names it.
+    pub tool: String,
+    /// The model's id of the call.
+    pub call_id: String,
+    /// The thread, if the call comes from a run.
+    pub thread_id: Option<String>,
+    /// The task, if the call comes from a run.
+    pub task_id: Option<String>,
+    /// Whose thread it is, on a host with tenants.
+    pub tenant: Option<String>,
+    /// Violations of the arguments schema, one sentence each.
+    pub violations: Vec<String>,
+    /// Named values beside the fixed fields.
+    pub extra: Extra,
+}
+
+/// What a tool is, as a model reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolInfo {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// JSON Schema of its arguments.
+    pub arguments_schema: Value,
+    /// Whether arguments that violate the schema still reach it.
+    pub accepts_invalid: bool,
+    /// Named values beside the fixed fields.
+    pub extra: Extra,
+}
+
+/// What a tool answered.
+///
+/// ```
+/// use wattle_plugin::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Args {
+///     a: i64,
+///     b: i64,
+/// }
+///
+/// /// Adds two numbers.
+/// #[tool]
+/// fn add(_context: &ToolContext, args: Args) -> Result<ToolOutput, Failure> {
+///     ToolOutput::json(&json!({"sum": args.a + args.b}))
+/// }
+///
+/// wattle_plugin::export! { tools: [add] }
+/// # fn main() -> Result<(), Failure> {
+/// let output = add(&ToolContext::default(), Args { a: 1, b: 2 })?;
+/// assert_eq!(output.text_content(), r#"{"sum":3}"#);
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ToolOutput {
+    /// What the model reads.
+    pub content: Vec<Part>,
+    /// The same as data, for programs.
+    pub structured: Option<Value>,
+    /// Whether the tool failed in a way that the model should read about.
+    pub is_error: bool,
+    /// Writes to the state of the calling graph.
+    pub updates: Vec<Update>,
+    /// Named values beside the fixed fields.
+    pub extra: Extra,
+}
+
+impl ToolOutput {
+    /// An answer in words.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { content: vec![Part::Text(text.into())], ..Self::default() }
+    }
+
+    /// An answer as data: structured for programs, the same as text for the model.
+    pub fn json(value: &impl Serialize) -> Result<Self, Failure> {
+        let value = json::to_value("the tool's answer", value)?;
+        Ok(Self { structured: Some(value.clone()), ..Self::text(value.to_string()) })
+    }
+
+    /// An error that the model should read and react to.
+    pub fn error(text: impl Into<String>) -> Self {
+        Self { is_error: true, ..Self::text(text) }
+    }
+
+    /// Adds a piece of content, such as a picture.
+    pub fn with_part(mut self, part: impl Into<Part>) -> Self {
+        self.content.push(part.into());
+        self
+    }
+
+    /// Writes a channel of the calling graph.
+    pub fn with_update(mut self, channel: impl Into<String>, value: impl Into<Value>) -> Self {
+        let update = Update { channel: channel.into(), value: value.into(), overwrite: false };
+        self.updates.push(update);
+        self
+    }
+
+    /// All text parts, joined.
+    pub fn text_content(&self) -> String {
+        text_of(&self.content)
+    }
+
+    /// The structured answer as a type.
+    pub fn structured<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let value = self.structured.as_ref().ok_or_else(|| {
+            Failure::invalid("the tool answered without structured data; read its text instead")
+        })?;
+        json::from_value("the tool's answer", value)
+    }
+}
+
+/// Arguments of a tool that wants to see even those that violate its schema.
+///
+/// ```
+/// use wattle_plugin::prelude::*;
+///
+/// #[derive(Deserialize, JsonSchema)]
+/// struct Expense {
+///     amount: f64,
+/// }
+///
+/// /// Records an expense.
+/// #[tool]
+/// fn record(_context: &ToolContext, args: Unchecked<Expense>) -> Result<ToolOutput, Failure> {
+///     if let Some(violation) = args.violations.first() {
+///         return Ok(ToolOutput::error(format!("ask the user: {violation}")));
+///     }
+///     Ok(ToolOutput::text(args.parse()?.amount.to_string()))
+/// }
+///
+/// wattle_plugin::export! { tools: [record] }
+/// # fn main() {}
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unchecked<T> {
+    /// The arguments as they came.
+    pub raw: Value,
+    /// Violations of the schema of `T`, one sentence each; empty if valid.
+    pub violations: Vec<String>,
+    kind: std::marker::PhantomData<fn() -> T>,
+}
+
+impl<T: DeserializeOwned> Unchecked<T> {
+    /// For tests, and for tools that call others.
+    pub fn new(raw: Value, violations: Vec<String>) -> Self {
+        Self { raw, violations, kind: std::marker::PhantomData }
+    }
+
+    /// The arguments as their type.
+    pub fn parse(&self) -> Result<T, Failure> {
+        json::from_value("the arguments", &self.raw)
+    }
+}
+
+/// What a tool may take as arguments: a type, or [`Unchecked`] around one.
+pub trait ToolArguments: Sized {
+    /// Whether arguments that violate the schema reach the tool.
+    const ACCEPTS_INVALID: bool;
+
+    /// JSON Schema of the arguments.
+    fn schema() -> Value;
+
+    /// Reads the arguments.
+    fn read(context: &ToolContext, text: &str) -> Result<Self, Failure>;
+}
+
+impl<T: DeserializeOwned + JsonSchema> ToolArguments for T {
+    const ACCEPTS_INVALID: bool = false;
+
+    fn schema() -> Value {
+        json::input_schema::<T>()
+    }
+
+    fn read(_context: &ToolContext, text: &str) -> Result<Self, Failure> {
+        json::read("the arguments", text)
+    }
+}
+
+impl<T: DeserializeOwned + JsonSchema> ToolArguments for Unchecked<T> {
+    const ACCEPTS_INVALID: bool = true;
+
+    fn schema() -> Value {
+        <T as ToolArguments>::schema()
+    }
+
+    fn read(context: &ToolContext, text: &str) -> Result<Self, Failure> {
+        Ok(Self::new(json::read("the arguments", text)?, context.violations.clone()))
+    }
+}

@@ -1,0 +1,85 @@
+//! Tools of other plugins, typed components and MCP servers, all under one roof.
+//!
+//! ```
+//! use wattle_plugin::prelude::*;
+//! use wattle_plugin::testing::FakeHost;
+//!
+//! let host = FakeHost::new().tool("add", |arguments| ToolOutput::json(&json!(arguments)));
+//! host.run(|| {
+//!     assert_eq!(tools::list()?[0].name, "add");
+//!     let output = tools::Call::new("add", json!({"a": 1})).call()?;
+//!     assert_eq!(output.structured, Some(json!({"a": 1})));
+//!     Ok::<_, Failure>(())
+//! })?;
+//! # Ok::<_, Failure>(())
+//! ```
+
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::host;
+use crate::json::Extra;
+use crate::message::ToolCall;
+use crate::tool::{ToolInfo, ToolOutput};
+
+/// One call.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Call {
+    /// Which tool.
+    pub tool: String,
+    /// The model's id of the call; the host makes one if it is empty.
+    pub call_id: String,
+    /// The arguments.
+    pub arguments: Value,
+    /// The operator's limit without it.
+    pub timeout_ms: Option<u32>,
+    /// Named values beside the fixed fields.
+    pub extra: Extra,
+}
+
+impl Call {
+    /// A call.
+    pub fn new(tool: impl Into<String>, arguments: impl Into<Value>) -> Self {
+        Self { tool: tool.into(), arguments: arguments.into(), ..Self::default() }
+    }
+
+    /// Limits the call.
+    pub fn timeout_ms(mut self, timeout_ms: u32) -> Self {
+        self.timeout_ms = Some(timeout_ms);
+        self
+    }
+
+    /// Calls the tool.
+    pub fn call(self) -> Result<ToolOutput, Failure> {
+        host::tools::call(self)
+    }
+}
+
+/// A call that a model asked for.
+impl From<&ToolCall> for Call {
+    fn from(call: &ToolCall) -> Self {
+        Self { call_id: call.id.clone(), ..Self::new(call.name.clone(), call.arguments.clone()) }
+    }
+}
+
+/// The tools that this plugin was granted.
+pub fn list() -> Result<Vec<ToolInfo>, Failure> {
+    host::tools::list()
+}
+
+/// Calls several tools at once; answers come in the order of the calls.
+///
+/// ```
+/// use serde_json::json;
+/// use wattle_plugin::tools::{self, Call};
+/// use wattle_plugin::{testing::FakeHost, tool::ToolOutput};
+///
+/// let host = FakeHost::new().tool("echo", |value| Ok(ToolOutput::text(value.to_string())));
+/// host.run(|| {
+///     let answers = tools::call_all(vec![Call::new("echo", 1), Call::new("none", 2)]);
+///     assert!(answers[0].is_ok() && answers[1].is_err());
+/// });
+/// ```
+pub fn call_all(calls: Vec<Call>) -> Vec<Result<ToolOutput, Failure>> {
+    host::tools::call_all(calls)
+}

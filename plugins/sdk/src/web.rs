@@ -1,0 +1,39 @@
+//! The HTTP endpoints of an app: requests and responses.
+//!
+//! A handler runs outside any journal: what must survive a crash goes through a run that it
+//! starts.
+//!
+//! ```
+//! use wattle_plugin::prelude::*;
+//!
+//! #[derive(Serialize, Deserialize)]
+//! struct Item {
+//!     name: String,
+//! }
+//!
+//! #[handler(POST, "/api/items/{id}")]
+//! fn rename(request: &Request) -> Result<Response, Failure> {
+//!     let item: Item = request.json()?;
+//!     let id: u64 = request.param("id")?;
+//!     Response::json(200, &json!({"id": id, "name": item.name}))
+//! }
+//!
+//! wattle_plugin::export! { handlers: [rename] }
+//! # fn main() -> Result<(), Failure> {
+//! let request = Request::new("POST", "/api/items/7")
+//!     .with_param("id", "7")
+//!     .with_body(br#"{"name": "lamp"}"#);
+//! let response = rename(&request)?;
+//! assert_eq!(response.status, 200);
+//! assert_eq!(response.json_body()?["id"], 7);
+//! # Ok(())
+//! # }
+//! ```
+
+mod request;
+mod response;
+
+pub use self::request::Request;
+#[cfg(target_arch = "wasm32")]
+pub(crate) use self::response::settle;
+pub use self::response::{Body, HandOff, Response, StreamFormat};

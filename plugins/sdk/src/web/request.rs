@@ -1,0 +1,143 @@
+//! One HTTP request, as a handler sees it.
+
+use std::str::FromStr;
+
+use serde::de::DeserializeOwned;
+
+use crate::failure::Failure;
+use crate::json::{self, Extra};
+
+/// Answer to a request that cannot be understood.
+const BAD_REQUEST: u16 = 400;
+
+/// One HTTP request.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Request {
+    /// `GET`, `POST` and so on.
+    pub method: String,
+    /// The path as the app sees it, without the mount prefix.
+    pub path: String,
+    /// The pattern of the route that matched.
+    pub route: String,
+    /// Values of the path parameters, decoded.
+    pub params: Vec<(String, String)>,
+    /// Query parameters in their order, decoded.
+    pub query: Vec<(String, String)>,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Vec<u8>,
+    /// Whose request it is, on a host with tenants.
+    pub tenant: Option<String>,
+    /// Named values beside the fixed fields.
+    pub extra: Extra,
+}
+
+impl Request {
+    /// A request as tests make it.
+    pub fn new(method: impl Into<String>, path: impl Into<String>) -> Self {
+        Self { method: method.into(), path: path.into(), ..Self::default() }
+    }
+
+    /// Adds a path parameter.
+    pub fn with_param(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.params.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Adds a query parameter.
+    pub fn with_query(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.query.push((name.to_owned(), value.into()));
+        self
+    }
+
+    /// Adds a header.
+    pub fn with_header(mut self, name: &str, value: impl Into<String>) -> Self {
+        self.headers.push((name.to_ascii_lowercase(), value.into()));
+        self
+    }
+
+    /// Sets the body.
+    pub fn with_body(mut self, body: impl AsRef<[u8]>) -> Self {
+        self.body = body.as_ref().to_vec();
+        self
+    }
+
+    /// The body as a type. A body that does not fit is answered with 400 if the handler passes
+    /// the failure on.
+    pub fn json<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        json::read("the request body", self.text()?)
+            .map_err(|failure| failure.with_status(BAD_REQUEST))
+    }
+
+    /// The body as text; 400 if it is not UTF-8.
+    pub fn text(&self) -> Result<&str, Failure> {
+        std::str::from_utf8(&self.body).map_err(|error| {
+            Failure::invalid(format!("the request body is not UTF-8: {error}"))
+                .with_status(BAD_REQUEST)
+        })
+    }
+
+    /// A path parameter, as text or a number; 400 if it does not parse.
+    ///
+    /// ```
+    /// use wattle_plugin::web::Request;
+    ///
+    /// let request = Request::new("GET", "/items/7").with_param("id", "7");
+    /// let id: u64 = request.param("id")?;
+    /// assert_eq!(id, 7);
+    /// assert_eq!(request.param::<u64>("name").unwrap_err().status(), Some(400));
+    /// # Ok::<_, wattle_plugin::Failure>(())
+    /// ```
+    pub fn param<T: FromStr>(&self, name: &str) -> Result<T, Failure> {
+        let text = find(&self.params, name).ok_or_else(|| {
+            let route = &self.route;
+            Failure::invalid(format!("route `{route}` has no parameter `{name}`"))
+                .with_status(BAD_REQUEST)
+        })?;
+        text.parse().map_err(|_| {
+            Failure::invalid(format!("path parameter `{name}` has the wrong form: `{text}`"))
+                .with_status(BAD_REQUEST)
+        })
+    }
+
+    /// The first query parameter of this name.
+    pub fn query(&self, name: &str) -> Option<&str> {
+        find(&self.query, name)
+    }
+
+    /// The first header of this name, in any case.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        find(&self.headers, &name.to_ascii_lowercase())
+    }
+}
+
+fn find<'a>(pairs: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::Request;
+
+    #[test]
+    fn parts_are_found() {
+        let request = Request::new("GET", "/")
+            .with_query("q", "a b")
+            .with_query("q", "second")
+            .with_header("Accept", "text/html");
+        assert_eq!(request.query("q"), Some("a b"));
+        assert_eq!(request.query("r"), None);
+        assert_eq!(request.header("ACCEPT"), Some("text/html"));
+    }
+
+    #[test]
+    fn a_body_that_is_no_json_is_a_bad_request() {
+        for body in [b"{".as_slice(), b"\xff"] {
+            let failure = Request::new("POST", "/").with_body(body).json::<Value>().unwrap_err();
+            assert_eq!(failure.status(), Some(400));
+        }
+    }
+}

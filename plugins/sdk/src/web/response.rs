@@ -1,0 +1,194 @@
+//! One HTTP response, as a handler makes it.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::blob::BlobRef;
+use crate::failure::Failure;
+use crate::json::{self, Extra};
+
+/// One HTTP response.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Response {
+    /// For example 200.
+    pub status: u16,
+    /// In their order.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    pub body: Body,
+}
+
+/// The body of a response.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Body {
+    /// None.
+    Empty,
+    /// These bytes.
+    Bytes(Vec<u8>),
+    /// Bytes of the blob store, which never pass through the guest.
+    Blob(BlobRef),
+    /// A stream that the host serves.
+    HandOff(HandOff),
+    /// A kind this version has no case for.
+    Other(Value),
+}
+
+/// A stream of a run's events that the host serves in place of the guest.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HandOff {
+    /// The thread to follow.
+    pub thread_id: String,
+    /// The run to follow; without it the thread's newest.
+    pub run_id: Option<String>,
+    /// How it looks on the wire.
+    pub format: StreamFormat,
+    /// Only events after this sequence number.
+    pub after: Option<u64>,
+    /// Named values beside the fixed fields.
+    pub extra: Extra,
+}
+
+/// How a handed-off stream looks on the wire.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StreamFormat {
+    /// The host's own server-sent events.
+    Sse,
+    /// AI SDK UI message stream.
+    AiSdk,
+    /// AG-UI.
+    AgUi,
+    /// A mapping that the app's folder defines under this name.
+    Custom(String),
+    /// A format this version has no case for.
+    Other(String),
+}
+
+impl Response {
+    /// A response without a body.
+    pub fn empty(status: u16) -> Self {
+        Self { status, headers: Vec::new(), body: Body::Empty }
+    }
+
+    /// A JSON body.
+    pub fn json(status: u16, value: &impl Serialize) -> Result<Self, Failure> {
+        let value = json::to_value("the response body", value)?;
+        Ok(Self::of(status, "application/json", value.to_string().into_bytes()))
+    }
+
+    /// A text body.
+    pub fn text(status: u16, text: impl Into<String>) -> Self {
+        Self::of(status, "text/plain; charset=utf-8", text.into().into_bytes())
+    }
+
+    /// Bytes of some type, with status 200.
+    pub fn bytes(content_type: &str, bytes: impl Into<Vec<u8>>) -> Self {
+        Self::of(200, content_type, bytes.into())
+    }
+
+    /// A blob, with status 200. The host sends it, with its media type.
+    pub fn blob(blob: BlobRef) -> Self {
+        Self { body: Body::Blob(blob), ..Self::empty(200) }
+    }
+
+    /// A stream of a run's events, which the host serves.
+    ///
+    /// ```
+    /// use wattle_plugin::web::{Response, StreamFormat};
+    ///
+    /// let response = Response::hand_off("thread-1", StreamFormat::AiSdk);
+    /// assert_eq!(response.status, 200);
+    /// ```
+    pub fn hand_off(thread_id: impl Into<String>, format: StreamFormat) -> Self {
+        Self::hand_off_from(HandOff {
+            thread_id: thread_id.into(),
+            run_id: None,
+            format,
+            after: None,
+            extra: Extra::new(),
+        })
+    }
+
+    /// A stream with everything that can be said about it.
+    pub fn hand_off_from(hand_off: HandOff) -> Self {
+        Self { body: Body::HandOff(hand_off), ..Self::empty(200) }
+    }
+
+    /// A failure as `application/problem+json`.
+    ///
+    /// ```
+    /// use wattle_plugin::{Failure, web::Response};
+    ///
+    /// let response = Response::problem(404, &Failure::not_found("no item 7"));
+    /// assert_eq!(response.json_body()?["detail"], "no item 7");
+    /// # Ok::<_, Failure>(())
+    /// ```
+    pub fn problem(status: u16, failure: &Failure) -> Self {
+        let mut problem = Map::new();
+        problem.insert("status".to_owned(), status.into());
+        problem.insert("code".to_owned(), failure.code.as_str().into());
+        problem.insert("detail".to_owned(), failure.message.as_str().into());
+        problem
+            .insert("details".to_owned(), failure.details.as_deref().cloned().unwrap_or_default());
+        let body = Value::Object(problem).to_string().into_bytes();
+        Self::of(status, "application/problem+json", body)
+    }
+
+    /// Adds a header.
+    pub fn with_header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
+        self.headers.push((name.into(), value.into()));
+        self
+    }
+
+    /// Sets the status.
+    pub fn with_status(mut self, status: u16) -> Self {
+        self.status = status;
+        self
+    }
+
+    /// The body as JSON, for tests.
+    pub fn json_body(&self) -> Result<Value, Failure> {
+        match &self.body {
+            Body::Bytes(bytes) => Ok(serde_json::from_slice(bytes)?),
+            _ => Err(Failure::invalid("the response has no body of bytes")),
+        }
+    }
+
+    fn of(status: u16, content_type: &str, bytes: Vec<u8>) -> Self {
+        let headers = vec![("content-type".to_owned(), content_type.to_owned())];
+        Self { status, headers, body: Body::Bytes(bytes) }
+    }
+}
+
+/// What the host gets for a handler's answer: a failure with a status becomes a response.
+#[cfg_attr(not(any(target_arch = "wasm32", test)), expect(dead_code, reason = "for guests"))]
+pub(crate) fn settle(answer: Result<Response, Failure>) -> Result<Response, Failure> {
+    match answer {
+        Err(failure) => match failure.status() {
+            Some(status) => Ok(Response::problem(status, &failure)),
+            None => Err(failure),
+        },
+        response => response,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Body, Response, settle};
+    use crate::failure::Failure;
+
+    #[test]
+    fn a_failure_with_a_status_becomes_a_problem() {
+        let response = settle(Err(Failure::invalid("no").with_status(422))).unwrap();
+        assert_eq!(response.status, 422);
+        assert_eq!(response.headers[0].1, "application/problem+json");
+        assert!(settle(Err(Failure::invalid("no"))).is_err());
+    }
+
+    #[test]
+    fn bodies_have_their_types() {
+        let response = Response::bytes("image/png", [1, 2]).with_header("etag", "x");
+        assert_eq!(response.headers.len(), 2);
+        assert_eq!(response.body, Body::Bytes(vec![1, 2]));
+        assert_eq!(Response::text(404, "gone").with_status(410).status, 410);
+    }
+}

@@ -1,0 +1,19 @@
+//! The border of a guest: the SDK's types to and from the generated ones, one module per
+//! interface, and the calls themselves.
+
+pub(crate) mod blob;
+pub(crate) mod clock;
+mod convert;
+pub(crate) mod emit;
+pub(crate) mod export;
+pub(crate) mod http;
+pub(crate) mod interrupt;
+pub(crate) mod llm;
+pub(crate) mod log;
+pub(crate) mod memory;
+mod message;
+pub(crate) mod random;
+pub(crate) mod runs;
+pub(crate) mod settings;
+pub(crate) mod sql;
+pub(crate) mod tools;

@@ -1,0 +1,78 @@
+//! The export `node`.
+
+use crate::bindings::imports::wattle::plugin::types;
+use crate::bindings::node::exports::wattle::plugin::node as raw;
+use crate::export::NodeEntry;
+use crate::failure::Failure;
+use crate::node::{Context, Decision, Update};
+use crate::wire::convert::{extra, raw_extra, value};
+
+/// What the host wants to know of every node.
+pub fn describe(entries: &[NodeEntry]) -> Vec<raw::NodeInfo> {
+    let info = |entry: &NodeEntry| raw::NodeInfo {
+        name: entry.name.to_owned(),
+        doc: entry.doc.to_owned(),
+        input_schema: (entry.input_schema)().to_string(),
+        output_schema: (entry.output_schema)().to_string(),
+        extra: Vec::new(),
+    };
+    entries.iter().map(info).collect()
+}
+
+/// Runs the node that the context names.
+pub fn run_named(
+    entries: &[NodeEntry],
+    context: raw::TaskContext,
+    input: &str,
+) -> Result<raw::Outcome, types::Failure> {
+    let context = Context::from(context);
+    let entry = entries
+        .iter()
+        .find(|entry| entry.name == context.node)
+        .ok_or_else(|| Failure::not_found(format!("the plugin has no node `{}`", context.node)))?;
+    Ok((entry.run)(&context, input)?.into())
+}
+
+impl From<raw::TaskContext> for Context {
+    fn from(context: raw::TaskContext) -> Self {
+        Self {
+            node: context.node,
+            graph: context.graph,
+            thread_id: context.thread_id,
+            run_id: context.run_id,
+            task_id: context.task_id,
+            step: context.step,
+            attempt: context.attempt,
+            remaining_steps: context.remaining_steps,
+            tenant: context.tenant,
+            context: value(&context.context),
+            extra: extra(context.extra),
+        }
+    }
+}
+
+impl From<Decision> for raw::Outcome {
+    fn from(decision: Decision) -> Self {
+        let send = |send: crate::node::Send| types::Send {
+            node: send.node,
+            input: send.input.to_string(),
+            extra: raw_extra(send.extra),
+        };
+        Self {
+            updates: decision.updates.into_iter().map(Into::into).collect(),
+            goto: decision.goto,
+            sends: decision.sends.into_iter().map(send).collect(),
+            extra: raw_extra(decision.extra),
+        }
+    }
+}
+
+impl From<Update> for types::Update {
+    fn from(update: Update) -> Self {
+        Self {
+            channel: update.channel,
+            value: update.value.to_string(),
+            overwrite: update.overwrite,
+        }
+    }
+}

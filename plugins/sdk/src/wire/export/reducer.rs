@@ -1,0 +1,30 @@
+//! The export `reducer`.
+
+use crate::bindings::imports::wattle::plugin::types;
+use crate::bindings::reducer::exports::wattle::plugin::reducer as raw;
+use crate::export::ReducerEntry;
+use crate::failure::Failure;
+
+/// What the host wants to know of every reducer.
+pub fn list_reducers(entries: &[ReducerEntry]) -> Vec<raw::ReducerInfo> {
+    let info = |entry: &ReducerEntry| raw::ReducerInfo {
+        name: entry.name.to_owned(),
+        doc: entry.doc.to_owned(),
+        extra: Vec::new(),
+    };
+    entries.iter().map(info).collect()
+}
+
+/// Calls the reducer of a name.
+pub fn reduce_named(
+    entries: &[ReducerEntry],
+    name: &str,
+    current: Option<&str>,
+    updates: &[String],
+) -> Result<String, types::Failure> {
+    let entry = entries
+        .iter()
+        .find(|entry| entry.name == name)
+        .ok_or_else(|| Failure::not_found(format!("the plugin has no reducer `{name}`")))?;
+    Ok((entry.reduce)(current, updates)?)
+}

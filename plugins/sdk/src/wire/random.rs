@@ -1,0 +1,3 @@
+//! Calls of `random`.
+
+pub(crate) use crate::bindings::imports::wattle::plugin::random::{bytes, u64};

@@ -1,0 +1,3 @@
+//! Calls of `settings`.
+
+pub(crate) use crate::bindings::imports::wattle::plugin::settings::{all, get};

@@ -1,0 +1,133 @@
+//! Nodes with effects that must not happen without a grant, nor twice.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, Value, http, interrupt, json, llm, node,
+};
+
+/// An address.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Address {
+    /// Where to send a GET.
+    pub(crate) url: String,
+}
+
+/// What came back.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Status {
+    /// The HTTP status.
+    pub(crate) status: u16,
+}
+
+/// Sends a GET to `url`, which its manifest does not ask for.
+#[node]
+pub(crate) fn ungranted_http(_context: &Context, input: Address) -> Result<Status, Failure> {
+    let response = http::Request::get(input.url).send()?;
+    Ok(Status { status: response.status })
+}
+
+/// Where the effects go.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Targets {
+    /// Where to send a GET.
+    pub(crate) url: String,
+    /// The route of the model.
+    pub(crate) route: String,
+}
+
+/// What two questions brought.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Answers {
+    /// The HTTP status from before the first question.
+    pub(crate) status: u16,
+    /// The model's words from between the questions.
+    pub(crate) text: String,
+    /// Both answers.
+    pub(crate) answers: Vec<Value>,
+}
+
+/// Sends a GET to `url`, asks `{"question": 1}`, calls the model of `route`, asks
+/// `{"question": 2, "text": ...}`.
+#[node]
+pub(crate) fn two_questions(_context: &Context, input: Targets) -> Result<Answers, Failure> {
+    let status = http::Request::get(input.url).send()?.status;
+    let first = interrupt::ask(json!({ "question": 1 }))?;
+    let text = llm::Request::route(input.route).user(format!("answer: {first}")).complete()?.text();
+    let second = interrupt::ask(json!({ "question": 2, "text": text }))?;
+    Ok(Answers { status, text, answers: vec![first, second] })
+}
+
+/// What to say, and where to wait.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Errand {
+    /// The route of the model.
+    pub(crate) route: String,
+    /// What to say to it; `go` if it is absent.
+    #[serde(default)]
+    pub(crate) text: Option<String>,
+    /// Where to send a GET, to something that keeps it waiting.
+    pub(crate) url: String,
+}
+
+/// What both calls brought.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Errands {
+    /// The model's words.
+    pub(crate) text: String,
+    /// The body of the response.
+    pub(crate) body: String,
+}
+
+/// Calls the model of `route`, then sends a GET to `url`. A host that dies while the GET waits
+/// must not call the model again.
+#[node]
+pub(crate) fn call_then_wait(_context: &Context, input: Errand) -> Result<Errands, Failure> {
+    let words = input.text.unwrap_or_else(|| "go".to_owned());
+    let text = llm::Request::route(input.route).user(words).complete()?.text();
+    let body = http::Request::get(input.url).send()?.text();
+    Ok(Errands { text, body })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, json, llm};
+    use wattle_plugin::testing::{self, FakeHost};
+    use wattle_plugin::{Failure, http};
+
+    use super::{call_then_wait, two_questions};
+
+    fn host() -> FakeHost {
+        FakeHost::new()
+            .llm(|request| Ok(llm::Completion::of_text(request.text())))
+            .http(|_| Ok(http::Response::new(200, "there")))
+    }
+
+    #[test]
+    fn two_questions_have_effects_around_them() -> Result<(), Failure> {
+        let host = host().answer("a").answer("b");
+        let input = json!({"url": "http://a", "route": "chat"});
+        let decision =
+            host.run(|| testing::run_node::<two_questions>(&Context::default(), &input))?;
+        assert_eq!(decision.update("answers"), Some(&json!(["a", "b"])));
+        assert_eq!(host.questions()[1].payload["text"], "answer: \"a\"");
+        Ok(())
+    }
+
+    #[test]
+    fn without_an_answer_the_model_is_not_called() {
+        let host = host();
+        let input = json!({"url": "http://a", "route": "chat"});
+        let ended = host.run(|| testing::run_node::<two_questions>(&Context::default(), &input));
+        assert!(ended.is_err());
+        assert_eq!((host.http_requests().len(), host.llm_requests().len()), (1, 0));
+    }
+
+    #[test]
+    fn an_errand_brings_both_results() -> Result<(), Failure> {
+        let input = json!({"url": "http://a", "route": "chat"});
+        let decision =
+            host().run(|| testing::run_node::<call_then_wait>(&Context::default(), &input))?;
+        assert_eq!(decision.update("text"), Some(&json!("go")));
+        assert_eq!(decision.update("body"), Some(&json!("there")));
+        Ok(())
+    }
+}

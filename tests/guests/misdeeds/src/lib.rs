@@ -1,0 +1,48 @@
+//! A guest that misbehaves on request: one node for each way to do harm or to need care, and a
+//! `counter` that does none. Tests put them into graphs of their own.
+//!
+//! | node | reads | writes | what it does |
+//! |---|---|---|---|
+//! | `counter` | `number` | `number` | adds one |
+//! | `spin` | | | loops for ever |
+//! | `hog` | | | allocates until it is stopped |
+//! | `recurse` | | | calls itself until the stack ends |
+//! | `trap` | | | panics |
+//! | `typed_failure` | `retryable`, `succeed_on_attempt` | `number` | fails with code `misdeed`, up to an attempt |
+//! | `bad_output` | `mode` | `number` | breaks its promise: `unknown_channel` or `wrong_type` |
+//! | `huge_output` | `size` | `text` | writes a text of that many bytes |
+//! | `deep_json` | `depth` | `value` | writes arrays nested that deep |
+//! | `chatty` | `count` | `number` | asks for the time that often |
+//! | `flood_emit` | `count` | `number` | emits that many events |
+//! | `ungranted_http` | `url` | `status` | sends a GET there |
+//! | `two_questions` | `url`, `route` | `status`, `text`, `answers` | GET, asks, calls a model, asks again |
+//! | `call_then_wait` | `route`, `text`, `url` | `text`, `body` | calls a model, then waits for a GET |
+
+mod appetite;
+mod effect;
+mod output;
+
+use appetite::{chatty, flood_emit, hog, recurse, spin};
+use effect::{call_then_wait, two_questions, ungranted_http};
+use output::{bad_output, counter, deep_json, huge_output, trap, typed_failure};
+
+wattle_plugin::manifest!(include_str!("../manifest.toml"));
+
+wattle_plugin::export! {
+    nodes: [
+        counter,
+        spin,
+        hog,
+        recurse,
+        trap,
+        typed_failure,
+        bad_output,
+        huge_output,
+        deep_json,
+        chatty,
+        flood_emit,
+        ungranted_http,
+        two_questions,
+        call_then_wait,
+    ],
+}

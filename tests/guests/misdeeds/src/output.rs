@@ -1,0 +1,168 @@
+//! Nodes that differ in how they end: well, badly, or with more than anybody wants.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Empty, Failure, JsonSchema, Serialize, Value, node,
+};
+
+/// A number, 0 if the channel was never written.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Number {
+    /// The number.
+    #[serde(default)]
+    pub(crate) number: Option<i64>,
+}
+
+/// A number to write.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct NewNumber {
+    /// The number.
+    pub(crate) number: i64,
+}
+
+/// Adds one to `number`.
+#[node]
+pub(crate) fn counter(_context: &Context, input: Number) -> Result<NewNumber, Failure> {
+    Ok(NewNumber { number: input.number.unwrap_or_default() + 1 })
+}
+
+/// Panics.
+#[node]
+pub(crate) fn trap(_context: &Context, _input: Empty) -> Result<(), Failure> {
+    panic!("a misdeed");
+}
+
+/// How to fail.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Fault {
+    /// Whether the failure is worth a retry; not if it is absent.
+    #[serde(default)]
+    pub(crate) retryable: Option<bool>,
+    /// The first attempt that does not fail; none if it is absent.
+    #[serde(default)]
+    pub(crate) succeed_on_attempt: Option<u32>,
+}
+
+/// Fails with code `misdeed`. On the attempt that is allowed to succeed it writes the number of
+/// that attempt.
+#[node]
+pub(crate) fn typed_failure(context: &Context, input: Fault) -> Result<NewNumber, Failure> {
+    if input.succeed_on_attempt.is_some_and(|attempt| context.attempt >= attempt) {
+        return Ok(NewNumber { number: context.attempt.into() });
+    }
+    let failure = Failure::new("misdeed", format!("attempt {} failed as asked", context.attempt));
+    Err(if input.retryable == Some(true) { failure.retryable() } else { failure })
+}
+
+/// Which promise to break.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Mode {
+    /// `unknown_channel` or `wrong_type`; anything else keeps the promise.
+    pub(crate) mode: String,
+}
+
+/// Promises a number.
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Promise {
+    #[schemars(with = "i64")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    number: Option<Value>,
+    #[schemars(skip)]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    nowhere: Option<Value>,
+}
+
+/// Writes a channel that its schema does not name, or text into `number`.
+#[node]
+pub(crate) fn bad_output(_context: &Context, input: Mode) -> Result<Promise, Failure> {
+    Ok(match input.mode.as_str() {
+        "unknown_channel" => Promise { nowhere: Some(1.into()), ..Promise::default() },
+        "wrong_type" => Promise { number: Some("text".into()), ..Promise::default() },
+        _ => Promise { number: Some(1.into()), ..Promise::default() },
+    })
+}
+
+/// How much to write.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Size {
+    /// Bytes.
+    pub(crate) size: u32,
+}
+
+/// A text to write.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Text {
+    /// The text.
+    pub(crate) text: String,
+}
+
+/// Writes `size` bytes to `text`.
+#[node]
+pub(crate) fn huge_output(_context: &Context, input: Size) -> Result<Text, Failure> {
+    Ok(Text { text: "x".repeat(input.size as usize) })
+}
+
+/// How deep to nest.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Depth {
+    /// Levels. A few thousand end the guest's own stack.
+    pub(crate) depth: u32,
+}
+
+/// A document to write.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Document {
+    /// The document.
+    pub(crate) value: Value,
+}
+
+/// Writes arrays in arrays to `value`.
+#[node]
+pub(crate) fn deep_json(_context: &Context, input: Depth) -> Result<Document, Failure> {
+    let value = (0..input.depth).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
+    Ok(Document { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, Value, json};
+    use wattle_plugin::testing;
+
+    use super::{bad_output, counter, deep_json, typed_failure};
+
+    #[test]
+    fn the_counter_starts_at_one() {
+        for (input, number) in
+            [(json!({}), 1), (json!({"number": null}), 1), (json!({"number": 4}), 5)]
+        {
+            let decision = testing::run_node::<counter>(&Context::default(), &input).unwrap();
+            assert_eq!(decision.update("number"), Some(&json!(number)));
+        }
+    }
+
+    #[test]
+    fn a_failure_ends_on_the_attempt_asked_for() {
+        let input = json!({"retryable": true, "succeed_on_attempt": 2});
+        let attempt = |attempt| {
+            let context = Context { attempt, ..Context::default() };
+            testing::run_node::<typed_failure>(&context, &input)
+        };
+        assert!(attempt(1).is_err_and(|failure| failure.retryable));
+        assert!(attempt(2).is_ok());
+    }
+
+    #[test]
+    fn promises_name_one_channel_only() {
+        let (_, promise) = testing::node_schemas::<bad_output>();
+        assert_eq!(promise["properties"].as_object().map(|channels| channels.len()), Some(1));
+        let input = json!({"mode": "unknown_channel"});
+        let decision = testing::run_node::<bad_output>(&Context::default(), &input).unwrap();
+        assert!(decision.update("nowhere").is_some() && decision.update("number").is_none());
+    }
+
+    #[test]
+    fn documents_are_as_deep_as_asked() {
+        let input = json!({"depth": 3});
+        let decision = testing::run_node::<deep_json>(&Context::default(), &input).unwrap();
+        assert_eq!(decision.update("value"), Some(&json!([[[Value::Null]]])));
+    }
+}
