@@ -1,0 +1,19 @@
+//! Stand-in servers, manual clock, scripted ports and conformance suites for Wattle's tests.
+//!
+//! Nothing here is a mock inside the process under test: the servers listen on loopback and
+//! speak the real protocols, so that adapters are tested down to the socket.
+//!
+//! # Layout
+//!
+//! * [`standin`]: model providers and market data over HTTP, with faults, gates and a journal
+//! * [`picture`]: small valid PNG files that carry a text and any wanted size
+//! * [`clock`]: a clock that moves only when told
+//! * [`process`]: child programs that die with the test
+//! * [`postgres`]: a throw-away PostgreSQL server
+
+pub mod clock;
+pub mod error;
+pub mod picture;
+pub mod postgres;
+pub mod process;
+pub mod standin;

@@ -1,0 +1,295 @@
+//! A throw-away PostgreSQL server in a temporary folder, for tests that need the real one.
+//!
+//! PostgreSQL refuses to run as root, so a test that runs as root starts it as `postgres` or
+//! `nobody`, whichever the machine has.
+
+use std::{
+    env, fs,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tempfile::TempDir;
+
+use crate::{error::Error, process::free_port};
+
+/// Starts with another port if the one picked was taken in between.
+const START_ATTEMPTS: usize = 3;
+
+/// Users that may own the server when the test runs as root, in order of preference.
+const USERS: [&str; 2] = ["postgres", "nobody"];
+
+/// A running server with the superuser `postgres`, no password, stopped when dropped.
+#[derive(Debug)]
+pub struct Postgres {
+    folder: TempDir,
+    programs: PathBuf,
+    account: Option<Account>,
+    port: u16,
+}
+
+/// The user a root test gives the server to.
+#[derive(Clone, Debug)]
+struct Account {
+    user: u32,
+    group: u32,
+}
+
+impl Postgres {
+    /// Creates a cluster and starts its server on a free port of 127.0.0.1.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unavailable`] with the reason if the machine has no PostgreSQL or no user to
+    /// run it: a test may skip itself then. Other variants mean that PostgreSQL is there and
+    /// does not start.
+    pub fn start() -> Result<Self, Error> {
+        let programs = find_programs()?;
+        let account = if runs_as_root() { Some(find_account()?) } else { None };
+        let folder = tempfile::Builder::new()
+            .prefix("wattle-pg-")
+            .tempdir()
+            .map_err(|source| file_error(&env::temp_dir(), source))?;
+        if let Some(account) = &account {
+            std::os::unix::fs::chown(folder.path(), Some(account.user), Some(account.group))
+                .map_err(|source| file_error(folder.path(), source))?;
+        }
+        let mut server = Self { folder, programs, account, port: 0 };
+        server.create_cluster()?;
+        server.start_server()?;
+        Ok(server)
+    }
+
+    /// The port on 127.0.0.1.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// `postgres://postgres@127.0.0.1:<port>/postgres`.
+    pub fn url(&self) -> String {
+        self.url_of("postgres")
+    }
+
+    /// The address of another database of this server, which must exist.
+    pub fn url_of(&self, database: &str) -> String {
+        format!("postgres://postgres@127.0.0.1:{}/{database}", self.port)
+    }
+
+    /// Creates an empty database and returns its address, so that tests can share one server.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProgramFailed`] if it exists already.
+    pub fn create_database(&self, name: &str) -> Result<String, Error> {
+        let mut createdb = self.program("createdb");
+        createdb.args(["-h", "127.0.0.1", "-U", "postgres", "-p"]);
+        createdb.arg(self.port.to_string()).arg(name);
+        run(createdb)?;
+        Ok(self.url_of(name))
+    }
+
+    /// Stops the server as a power cut would; [`Postgres::restart`] then recovers it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProgramFailed`] if it does not run.
+    pub fn crash(&self) -> Result<(), Error> {
+        run(self.stop_command())
+    }
+
+    /// Starts a stopped server again on the same port.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ProgramFailed`] if it does not come up.
+    pub fn restart(&self) -> Result<(), Error> {
+        run(self.start_command(self.port))
+    }
+
+    fn create_cluster(&self) -> Result<(), Error> {
+        let mut initdb = self.program("initdb");
+        initdb.args(["--auth=trust", "--username=postgres", "--encoding=UTF8", "--no-locale"]);
+        initdb.arg("--no-sync").arg("-D").arg(self.data());
+        run(initdb)
+    }
+
+    fn start_server(&mut self) -> Result<(), Error> {
+        let mut attempt = 1;
+        loop {
+            let port = free_port()?;
+            match run(self.start_command(port)) {
+                Ok(()) => {
+                    self.port = port;
+                    return Ok(());
+                }
+                Err(failure) if attempt == START_ATTEMPTS => return Err(failure),
+                Err(_) => attempt += 1,
+            }
+        }
+    }
+
+    fn start_command(&self, port: u16) -> Command {
+        let mut start = self.program("pg_ctl");
+        let socket_folder = self.folder.path().display();
+        let options = format!(
+            "-p {port} -k {socket_folder} -c listen_addresses=127.0.0.1 -c shared_buffers=16MB"
+        );
+        start.args(["start", "--wait", "--silent", "-o"]).arg(options);
+        start.arg("-D").arg(self.data()).arg("-l").arg(self.log());
+        start
+    }
+
+    fn stop_command(&self) -> Command {
+        let mut stop = self.program("pg_ctl");
+        stop.args(["stop", "--wait", "--silent", "--mode=immediate", "-D"]).arg(self.data());
+        stop
+    }
+
+    fn data(&self) -> PathBuf {
+        self.folder.path().join("data")
+    }
+
+    fn log(&self) -> PathBuf {
+        self.folder.path().join("server.log")
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let path = self.programs.join(name);
+        let mut command = if let Some(account) = &self.account {
+            let mut command = Command::new("setpriv");
+            command.arg(format!("--reuid={}", account.user));
+            command.arg(format!("--regid={}", account.group));
+            command.arg("--clear-groups").arg("--").arg(path);
+            command
+        } else {
+            Command::new(path)
+        };
+        // The caller's folder may be closed to the other user.
+        command.current_dir(self.folder.path());
+        command
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        // A server that is already down is what we want.
+        let _ = run(self.stop_command());
+    }
+}
+
+/// The folder that holds `initdb` and `pg_ctl`: the newest of the packaged ones, or one in PATH.
+fn find_programs() -> Result<PathBuf, Error> {
+    let mut packaged: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter_map(|entry| {
+            let version = entry.file_name().to_str()?.parse().ok()?;
+            Some((version, entry.path().join("bin")))
+        })
+        .collect();
+    packaged.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
+    let in_path = env::var_os("PATH").unwrap_or_default();
+    packaged
+        .into_iter()
+        .map(|(_, folder)| folder)
+        .chain(env::split_paths(&in_path))
+        .find(|folder| ["initdb", "pg_ctl"].iter().all(|name| folder.join(name).is_file()))
+        .ok_or_else(|| {
+            Error::Unavailable(
+                "no `initdb` and `pg_ctl` in /usr/lib/postgresql/*/bin or PATH; \
+                 install the PostgreSQL server package"
+                    .to_owned(),
+            )
+        })
+}
+
+/// `/proc/self` belongs to the effective user of the process.
+fn runs_as_root() -> bool {
+    use std::os::unix::fs::MetadataExt as _;
+    fs::metadata("/proc/self").is_ok_and(|folder| folder.uid() == 0)
+}
+
+fn find_account() -> Result<Account, Error> {
+    let path = Path::new("/etc/passwd");
+    let accounts = fs::read_to_string(path).map_err(|source| file_error(path, source))?;
+    USERS.iter().find_map(|name| account_in(&accounts, name)).ok_or_else(|| {
+        Error::Unavailable(
+            "PostgreSQL does not run as root and there is no user `postgres` or `nobody`; \
+             run the tests as another user"
+                .to_owned(),
+        )
+    })
+}
+
+fn account_in(accounts: &str, name: &str) -> Option<Account> {
+    accounts.lines().find_map(|line| {
+        let mut fields = line.split(':');
+        if fields.next() != Some(name) {
+            return None;
+        }
+        let user = fields.nth(1)?.parse().ok()?;
+        let group = fields.next()?.parse().ok()?;
+        Some(Account { user, group })
+    })
+}
+
+/// Runs a program to its end. Its output goes to a file, not a pipe: the server that
+/// `pg_ctl` leaves behind would hold a pipe open for ever.
+fn run(mut command: Command) -> Result<(), Error> {
+    let program = format!("{command:?}");
+    let failed = |source| Error::Program { program: program.clone(), source };
+    let mut output = tempfile::tempfile().map_err(failed)?;
+    command.stdin(std::process::Stdio::null());
+    command.stdout(output.try_clone().map_err(failed)?);
+    command.stderr(output.try_clone().map_err(failed)?);
+    let status = command.status().map_err(failed)?;
+    if status.success() {
+        return Ok(());
+    }
+    use std::io::{Read as _, Seek as _};
+    let mut text = String::new();
+    output.rewind().and_then(|()| output.read_to_string(&mut text)).map_err(failed)?;
+    Err(Error::ProgramFailed { program, output: text })
+}
+
+fn file_error(path: &Path, source: std::io::Error) -> Error {
+    Error::File { path: path.display().to_string(), source }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpStream;
+
+    use super::{Postgres, account_in};
+    use crate::error::Error;
+
+    #[test]
+    fn server_runs_crashes_restarts_and_stops() {
+        let server = match Postgres::start() {
+            Ok(server) => server,
+            // A machine without PostgreSQL still builds and tests everything else.
+            Err(Error::Unavailable(_)) => return,
+            Err(failure) => panic!("{failure}"),
+        };
+        let port = server.port();
+        let address = server.create_database("asset").unwrap();
+        assert_eq!(address, format!("postgres://postgres@127.0.0.1:{port}/asset"));
+        server.crash().unwrap();
+        TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+        server.restart().unwrap();
+        TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let folder = server.folder.path().to_owned();
+        drop(server);
+        TcpStream::connect(("127.0.0.1", port)).unwrap_err();
+        assert!(!folder.exists());
+    }
+
+    #[test]
+    fn accounts_are_found_by_name() {
+        let accounts = "root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65533::/:/bin/false\n";
+        let account = account_in(accounts, "nobody").unwrap();
+        assert_eq!((account.user, account.group), (65_534, 65_533));
+        assert!(account_in(accounts, "postgres").is_none());
+    }
+}

@@ -1,0 +1,85 @@
+//! Gates hold requests back until a test lets them through.
+
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use tokio::{sync::watch, time::timeout};
+
+use super::{call::Call, faults::Pattern, server::WAIT_LIMIT};
+use crate::error::Error;
+
+/// Holds fitting requests until it is opened or dropped.
+#[derive(Debug)]
+pub struct Gate {
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    on: Pattern,
+    arrived: watch::Sender<usize>,
+    open: watch::Sender<bool>,
+}
+
+impl Gate {
+    /// Waits until this many requests stand at the gate or have passed it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] after half a minute, so that a broken test ends.
+    pub async fn arrived(&self, count: usize) -> Result<(), Error> {
+        let mut arrived = self.state.arrived.subscribe();
+        let seen = timeout(WAIT_LIMIT, arrived.wait_for(|seen| *seen >= count)).await;
+        match seen {
+            // The sender lives as long as `self`, so the inner result is never an error.
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Timeout {
+                what: format!("{count} requests at the gate"),
+                limit: WAIT_LIMIT,
+                hint: format!("{} came for {:?}", *self.state.arrived.borrow(), self.state.on),
+            }),
+        }
+    }
+
+    /// Lets all waiting and all later requests through.
+    pub fn open(&self) {
+        self.state.open.send_replace(true);
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+/// The gates of a server; a dropped gate is forgotten.
+#[derive(Debug, Default)]
+pub(super) struct Gates {
+    gates: Mutex<Vec<Weak<State>>>,
+}
+
+impl Gates {
+    pub(super) fn build(&self, on: Pattern) -> Gate {
+        let state = State { on, arrived: watch::Sender::new(0), open: watch::Sender::new(false) };
+        let gate = Gate { state: Arc::new(state) };
+        let mut gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.retain(|gate| gate.strong_count() > 0);
+        gates.push(Arc::downgrade(&gate.state));
+        gate
+    }
+
+    /// Waits at every gate that fits, in the order they were built.
+    pub(super) async fn pass(&self, call: &Call) {
+        for state in self.fitting(call) {
+            state.arrived.send_modify(|count| *count += 1);
+            let mut open = state.open.subscribe();
+            // An error means that nobody can open it any more: then it is no gate.
+            let _ = open.wait_for(|open| *open).await;
+        }
+    }
+
+    fn fitting(&self, call: &Call) -> Vec<Arc<State>> {
+        let gates = self.gates.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.iter().filter_map(Weak::upgrade).filter(|state| state.on.fits(call)).collect()
+    }
+}

@@ -1,0 +1,320 @@
+//! The server: reads a request, notes it, lets gates and faults act, and hands it to a service.
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{HeaderValue, StatusCode, header},
+    response::{IntoResponse as _, Response},
+};
+use bytes::Bytes;
+use futures::stream;
+use tokio::{
+    net::TcpListener,
+    sync::{oneshot, watch},
+    task::JoinHandle,
+    time::timeout,
+};
+
+use super::{
+    anthropic,
+    call::Call,
+    control,
+    faults::{Fault, FaultRule, Orders, Pattern},
+    gate::{Gate, Gates},
+    gemini,
+    journal::{Entry, Journal},
+    massive, openai, probe,
+};
+use crate::error::Error;
+
+/// How long a test waits for a request before it is declared broken.
+pub(super) const WAIT_LIMIT: Duration = Duration::from_secs(30);
+
+/// How long open connections may take to end when the server stops.
+const STOP_LIMIT: Duration = Duration::from_secs(5);
+
+/// Largest answer that the `cut` fault can halve; model answers are far smaller.
+const MAX_CUT_BYTES: usize = 64 * 1024 * 1024;
+
+/// Time for the first half of a cut answer to leave before the connection drops.
+const CUT_PAUSE: Duration = Duration::from_millis(20);
+
+/// What a server is started with.
+#[derive(Clone, Debug, Default)]
+pub struct Config {
+    /// Port on 127.0.0.1; 0, the default, takes a free one.
+    pub port: u16,
+    /// Texts in pictures that carry none themselves, by the BLAKE3 digest (hex) of their bytes.
+    pub pictures: BTreeMap<String, String>,
+    /// Faults in force from the start.
+    pub faults: Vec<FaultRule>,
+}
+
+/// Starts stand-in servers.
+#[derive(Debug)]
+pub struct Server;
+
+/// A running server, stopped when dropped.
+#[derive(Debug)]
+pub struct Handle {
+    /// Where it listens.
+    pub addr: SocketAddr,
+    /// `http://127.0.0.1:<port>`, without a slash at the end.
+    pub base_url: String,
+    shared: Arc<Shared>,
+    stop: Option<oneshot::Sender<()>>,
+    task: JoinHandle<()>,
+}
+
+/// What all requests of one server share.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) pictures: BTreeMap<String, String>,
+    pub(super) orders: Orders,
+    pub(super) journal: Journal,
+    gates: Gates,
+    counters: Mutex<BTreeMap<String, u64>>,
+    /// Counts the releases; a hanging request waits for the next one.
+    releases: watch::Sender<u64>,
+}
+
+/// What a service answers, and by which rule.
+#[derive(Debug)]
+pub(super) struct Reply {
+    pub(super) rule: &'static str,
+    pub(super) response: Response,
+}
+
+impl Server {
+    /// Binds 127.0.0.1 and serves until the handle is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Listen`] if the port is taken.
+    pub async fn start(config: Config) -> Result<Handle, Error> {
+        let wanted = SocketAddr::from(([127, 0, 0, 1], config.port));
+        let listen_error = |source| Error::Listen { address: wanted.to_string(), source };
+        let listener = TcpListener::bind(wanted).await.map_err(listen_error)?;
+        let addr = listener.local_addr().map_err(listen_error)?;
+        let shared = Arc::new(Shared { pictures: config.pictures, ..Shared::default() });
+        for rule in config.faults {
+            shared.orders.add(rule);
+        }
+        let router = Router::new().fallback(serve).with_state(Arc::clone(&shared));
+        let (stop, stopped) = oneshot::channel::<()>();
+        let serving = axum::serve(listener, router).with_graceful_shutdown(async {
+            // A dropped sender stops the server as well.
+            let _ = stopped.await;
+        });
+        let task = tokio::spawn(async move {
+            // The accept loop of `axum::serve` handles its own errors.
+            let _ = serving.await;
+        });
+        let base_url = format!("http://{addr}");
+        Ok(Handle { addr, base_url, shared, stop: Some(stop), task })
+    }
+}
+
+impl Handle {
+    /// All requests so far, in order of arrival.
+    pub fn requests(&self) -> Vec<Entry> {
+        self.shared.journal.list()
+    }
+
+    /// Forgets the requests so far.
+    pub fn clear_requests(&self) {
+        self.shared.journal.clear();
+    }
+
+    /// Waits for a request that is as wanted; one that came already counts.
+    ///
+    /// The entry may still be pending: test its `outcome` to wait for the answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] after half a minute, so that a broken test ends.
+    pub async fn wait_for_request(&self, wanted: impl Fn(&Entry) -> bool) -> Result<Entry, Error> {
+        let found = timeout(WAIT_LIMIT, self.shared.journal.wait_for(wanted)).await;
+        found.ok().flatten().ok_or_else(|| Error::Timeout {
+            what: "a request".to_owned(),
+            limit: WAIT_LIMIT,
+            hint: format!("{} other requests came", self.requests().len()),
+        })
+    }
+
+    /// Orders a fault; rules act in the order they were given.
+    pub fn fault(&self, rule: FaultRule) {
+        self.shared.orders.add(rule);
+    }
+
+    /// Takes all faults back; requests that hang already go on hanging.
+    pub fn clear_faults(&self) {
+        self.shared.orders.clear();
+    }
+
+    /// Lets every hanging request go on to its true answer.
+    pub fn release(&self) {
+        self.shared.release();
+    }
+
+    /// Holds fitting requests from now on until the gate is opened or dropped.
+    pub fn gate(&self, on: Pattern) -> Gate {
+        self.shared.gates.build(on)
+    }
+
+    /// Stops the server and waits for its connections to end.
+    pub async fn shutdown(mut self) {
+        self.shared.release();
+        self.stop.take();
+        if timeout(STOP_LIMIT, &mut self.task).await.is_err() {
+            self.task.abort();
+        }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.shared.release();
+        self.stop.take();
+        self.task.abort();
+    }
+}
+
+impl Shared {
+    pub(super) fn release(&self) {
+        self.releases.send_modify(|count| *count += 1);
+    }
+
+    /// Counts one more for this name.
+    pub(super) fn count(&self, name: &str) -> u64 {
+        let mut counters = self.counters.lock().unwrap_or_else(PoisonError::into_inner);
+        let counter = counters.entry(name.to_owned()).or_default();
+        *counter += 1;
+        *counter
+    }
+}
+
+async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+    let call = match Call::read(request).await {
+        Ok(call) => call,
+        Err(failure) => {
+            return (StatusCode::PAYLOAD_TOO_LARGE, failure.to_string()).into_response();
+        }
+    };
+    if call.path.starts_with("/__") {
+        return control::answer(&shared, &call);
+    }
+    let open = shared.journal.open(&call);
+    shared.gates.pass(&call).await;
+    // From here on a release counts: whoever sees the fault in the journal may release it.
+    let release = shared.releases.subscribe();
+    let fault = shared.orders.take(&call);
+    open.note_fault(fault.as_ref().and_then(kind_of));
+    let reply = perform(&shared, &call, fault, release).await;
+    open.answered(reply.response.status().as_u16(), reply.rule);
+    reply.response
+}
+
+fn kind_of(fault: &Fault) -> Option<String> {
+    let document = serde_json::to_value(fault).ok()?;
+    document.get("kind")?.as_str().map(str::to_owned)
+}
+
+/// Answers under a fault. Those that bend only the content are left to the service.
+async fn perform(
+    shared: &Shared,
+    call: &Call,
+    fault: Option<Fault>,
+    mut release: watch::Receiver<u64>,
+) -> Reply {
+    match &fault {
+        Some(Fault::Status { status, retry_after, body }) => {
+            let response = refusal(call, *status, retry_after.as_deref(), body.as_ref());
+            return Reply { rule: "fault", response };
+        }
+        Some(Fault::Garbage) => {
+            let headers = [(header::CONTENT_TYPE, "application/json")];
+            let response = (headers, "<html>\u{0}{\"choices\": [").into_response();
+            return Reply { rule: "fault", response };
+        }
+        Some(Fault::Slow { ms }) => tokio::time::sleep(Duration::from_millis(*ms)).await,
+        Some(Fault::Hang) => {
+            // An error means that nobody can release it any more.
+            let _ = release.changed().await;
+        }
+        _ => {}
+    }
+    let reply = dispatch(shared, call, fault.as_ref()).await;
+    if fault == Some(Fault::Cut) {
+        return Reply { rule: reply.rule, response: cut(reply.response).await };
+    }
+    reply
+}
+
+/// The service that a path belongs to.
+async fn dispatch(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply {
+    let segments: Vec<&str> = call.path.trim_matches('/').split('/').collect();
+    match (call.method.as_str(), segments.as_slice()) {
+        (
+            "POST",
+            ["v1", "chat", "completions"]
+            | ["openai", "v1", "chat", "completions"]
+            | ["chat", "completions"],
+        ) => openai::answer(shared, call, fault),
+        ("POST", ["v1beta", "models", action]) => gemini::answer(shared, call, action, fault),
+        ("POST", ["v1", "messages"] | ["anthropic", "v1", "messages"]) => {
+            anthropic::answer(shared, call, fault)
+        }
+        ("GET", ["v3", "reference", "tickers"]) => massive::answer(call),
+        (_, segments) => probe::answer(shared, call, segments).await,
+    }
+}
+
+/// An error in the shape of the service the path belongs to, or with the ordered body.
+fn refusal(
+    call: &Call,
+    status: u16,
+    retry_after: Option<&str>,
+    body: Option<&serde_json::Value>,
+) -> Response {
+    let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let message = "ordered by the test";
+    let body = match body {
+        Some(body) => body.clone(),
+        None if call.path.starts_with("/v1beta/") => gemini::error_body(status, message),
+        None if call.path.ends_with("/messages") => anthropic::error_body(status, message),
+        None if call.path.starts_with("/v3/") => massive::error_body(message),
+        None => openai::error_body(status, message),
+    };
+    let mut response = (status, axum::Json(body)).into_response();
+    if let Some(Ok(value)) = retry_after.map(HeaderValue::from_str) {
+        response.headers_mut().insert(header::RETRY_AFTER, value);
+    }
+    response
+}
+
+/// The head and the first half of a response, then a broken connection.
+async fn cut(response: Response) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let body = axum::body::to_bytes(body, MAX_CUT_BYTES).await.unwrap_or_default();
+    // With the true length announced, the client knows that something is missing.
+    parts.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len().max(1)));
+    let half = body.slice(..body.len() / 2);
+    let broken = async {
+        tokio::time::sleep(CUT_PAUSE).await;
+        Err(std::io::Error::other("cut by the test"))
+    };
+    let halves = stream::StreamExt::chain(
+        stream::iter([Ok::<Bytes, std::io::Error>(half)]),
+        stream::once(broken),
+    );
+    Response::from_parts(parts, Body::from_stream(halves))
+}

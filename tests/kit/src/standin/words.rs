@@ -1,0 +1,161 @@
+//! The words of trading, Chinese and English, that the reader of a text knows.
+
+/// What a known word means to the reader.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Meaning {
+    /// Somebody bought.
+    Buy,
+    /// Somebody sold.
+    Sell,
+    /// Somebody has.
+    Hold,
+    /// The number after it is a price.
+    PriceKey,
+    /// The number before it is a price.
+    PriceMark,
+    /// The number after it is a quantity.
+    QuantityKey,
+    /// The number after it is neither: an amount, a fee, a market value.
+    OtherKey,
+    /// What follows applies to everything before it.
+    Each,
+    /// A new item may follow.
+    And,
+    /// A word without meaning for us.
+    Noise,
+}
+
+/// Chinese words, found anywhere in a run of characters, the longest first.
+#[rustfmt::skip]
+const CHINESE: &[(Meaning, &[&str])] = &[
+    (Meaning::Buy, &[
+        "买入了", "买入", "买进", "买了", "加仓", "建仓", "入手了", "入手", "购入", "抄底", "买",
+    ]),
+    (Meaning::Sell, &[
+        "卖出了", "卖出", "卖了", "卖掉", "减仓", "清仓", "抛售", "抛了", "抛出", "卖",
+    ]),
+    (Meaning::Hold, &[
+        "目前持有", "持有", "持仓股", "持仓",
+    ]),
+    (Meaning::PriceKey, &[
+        "买入成本", "持仓成本", "摊薄成本", "成本价格", "成本价", "成本", "买入均价", "持仓均价",
+        "成交均价", "平均价", "均价", "买入价格", "买入价", "卖出价格", "卖出价", "买价", "卖价",
+        "成交价格", "成交价", "价格是", "价格为", "价格", "单价", "股价", "每股",
+    ]),
+    (Meaning::PriceMark, &[
+        "的价格", "港币", "港元", "美元", "美金", "人民币", "元每股", "元/股", "/股",
+    ]),
+    (Meaning::QuantityKey, &[
+        "持仓数量", "成交数量", "持股数量", "数量", "持股数", "股数", "持股",
+    ]),
+    (Meaning::OtherKey, &[
+        "总市值", "市值", "现价", "市价", "最新价", "浮动盈亏", "盈亏", "收益率", "收益",
+        "涨跌幅", "涨跌", "成交金额", "成交额", "总金额", "金额", "总额", "总价", "手续费",
+        "佣金", "印花税", "合计", "总计", "共计", "一共花了", "一共", "总共", "共花了", "花了",
+        "编号", "序号",
+    ]),
+    (Meaning::Each, &[
+        "各自", "各",
+    ]),
+    (Meaning::And, &[
+        "以及", "和",
+    ]),
+    (Meaning::Noise, &[
+        "帮我", "记录", "一笔", "股票代码", "股票名称", "股票", "证券名称", "证券代码", "代码",
+        "名称", "大概", "左右", "刚刚", "另外", "然后", "还有", "全部", "已成交", "成交", "交易",
+        "操作", "方向", "时间", "日期", "富途牛牛", "富途", "老虎证券", "盈透", "长桥", "账户",
+        "目前", "我的",
+    ]),
+];
+
+/// English words and phrases, matched as whole words in lower case, the longest first.
+#[rustfmt::skip]
+const ENGLISH: &[(Meaning, &[&str])] = &[
+    (Meaning::Buy, &[
+        "bought", "buy", "buying", "purchased", "purchase", "acquired", "added", "long",
+    ]),
+    (Meaning::Sell, &[
+        "sold", "sell", "selling", "dumped", "short", "trimmed",
+    ]),
+    (Meaning::Hold, &[
+        "hold", "holding", "holdings", "holds", "own", "owns", "position", "positions",
+        "portfolio",
+    ]),
+    (Meaning::PriceKey, &[
+        "at", "price", "cost", "cost basis", "avg", "average", "average cost", "avg cost",
+        "average price", "avg price", "cost price", "costprice", "unit price",
+    ]),
+    (Meaning::PriceMark, &[
+        "per share", "a share", "usd", "hkd", "cny", "rmb", "dollars", "dollar", "bucks", "yuan",
+    ]),
+    (Meaning::QuantityKey, &[
+        "quantity", "qty",
+    ]),
+    (Meaning::OtherKey, &[
+        "total", "amount", "fee", "fees", "commission", "profit", "loss", "pnl", "market value",
+        "value", "last price", "current price", "in total",
+    ]),
+    (Meaning::Each, &[
+        "each",
+    ]),
+    (Meaning::And, &[
+        "and", "plus",
+    ]),
+    (Meaning::Noise, &[
+        "i", "we", "my", "me", "the", "of", "for", "on", "in", "a", "an", "have", "has", "had",
+        "some", "about", "with", "from", "to", "is", "was", "were", "are", "stock", "stocks",
+        "share", "shares", "just", "then", "also", "s", "x", "please", "record", "trade",
+        "trades", "ticker", "name", "date", "action", "side", "filled", "executed", "order", "by",
+        "off", "as", "this", "that", "it", "etf", "more", "another", "currently", "per",
+    ]),
+];
+
+/// The longest Chinese word at `start` and its length in characters.
+pub(super) fn chinese_at(chars: &[char], start: usize) -> Option<(Meaning, usize)> {
+    CHINESE
+        .iter()
+        .flat_map(|(meaning, words)| words.iter().map(move |word| (*meaning, *word)))
+        .filter(|(_, word)| is_at(chars, start, word))
+        .map(|(meaning, word)| (meaning, word.chars().count()))
+        .max_by_key(|(_, length)| *length)
+}
+
+/// The longest English word or phrase at `start`, in lower-case characters.
+pub(super) fn english_at(lower: &[char], start: usize) -> Option<(Meaning, usize)> {
+    ENGLISH
+        .iter()
+        .flat_map(|(meaning, words)| words.iter().map(move |word| (*meaning, *word)))
+        .filter(|(_, word)| {
+            is_at(lower, start, word)
+                && !lower.get(start + word.len()).is_some_and(char::is_ascii_alphanumeric)
+        })
+        .map(|(meaning, word)| (meaning, word.len()))
+        .max_by_key(|(_, length)| *length)
+}
+
+/// How many units one of this stands for: a share is one, a board lot is a hundred.
+///
+/// Read only directly after a number; `None` if what follows is no unit of shares.
+pub(super) fn share_unit_at(lower: &[char], start: usize) -> Option<(f64, usize)> {
+    const UNITS: &[(&str, f64)] = &[
+        ("shares", 1.0),
+        ("share", 1.0),
+        ("shs", 1.0),
+        ("lots", 100.0),
+        ("lot", 100.0),
+        ("股", 1.0),
+        ("份", 1.0),
+        ("手", 100.0),
+    ];
+    UNITS.iter().find_map(|(word, factor)| {
+        let length = word.chars().count();
+        let goes_on =
+            word.is_ascii() && lower.get(start + length).is_some_and(char::is_ascii_alphanumeric);
+        (is_at(lower, start, word) && !goes_on).then_some((*factor, length))
+    })
+}
+
+/// Whether `word` stands at `start`.
+pub(super) fn is_at(chars: &[char], start: usize, word: &str) -> bool {
+    word.chars().enumerate().all(|(offset, c)| chars.get(start + offset) == Some(&c))
+}

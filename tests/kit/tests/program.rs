@@ -1,0 +1,36 @@
+//! The `wattle-standin` program, started and ended as a demo does it.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
+use serde_json::Value;
+use tokio::process::Command;
+use wattle_kit::process::Program;
+
+async fn start(arguments: &[&str]) -> (Program, Value) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wattle-standin"));
+    command.args(["--port", "0", "--print-addr"]).args(arguments);
+    let mut program = Program::start(command).unwrap();
+    let line = program.ready(|line| line.starts_with('{')).await.unwrap();
+    (program, serde_json::from_str(&line).unwrap())
+}
+
+#[tokio::test]
+async fn program_prints_its_addresses_and_ends_with_its_input() {
+    let (mut program, addresses) = start(&[]).await;
+    let url = format!("{}/count/a", addresses["base_url"].as_str().unwrap());
+    let counted: Value = reqwest::get(&url).await.unwrap().json().await.unwrap();
+    assert_eq!(counted["count"], 1);
+    program.close_stdin();
+    assert!(program.ended().await.unwrap().success());
+    reqwest::get(&url).await.unwrap_err();
+}
+
+#[tokio::test]
+async fn program_ends_on_a_signal_and_takes_faults() {
+    let fault = r#"{"path": "/echo", "fault": {"kind": "status", "status": 503}}"#;
+    let (mut program, addresses) = start(&["--ignore-stdin", "--fault", fault]).await;
+    let url = format!("{}/echo", addresses["base_url"].as_str().unwrap());
+    assert_eq!(reqwest::get(&url).await.unwrap().status().as_u16(), 503);
+    program.close_stdin();
+    assert!(program.terminate().await.unwrap().success());
+}
