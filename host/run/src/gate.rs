@@ -26,6 +26,7 @@ use crate::cancel::Cancel;
 use crate::gate::transaction::Transaction;
 use crate::gate::unwind::{Stop, Unwind};
 use crate::grant::Grants;
+use crate::json::{check_depth, weight};
 use crate::limit::{self, Limits};
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
@@ -185,7 +186,11 @@ impl Gate {
     /// [`Unwind::Suspended`] as long as there is no answer; `unsupported` in a web handler.
     pub async fn ask(&self, question: Ask) -> Result<Value, Stop> {
         match &self.task {
-            Some(task) => Ok(task.ask(question, self.limits()).await?),
+            Some(task) => {
+                check_depth("the question", &question.payload)?;
+                check_depth("the response schema", &json!(question.response_schema))?;
+                Ok(task.ask(question, self.limits()).await?)
+            }
             None => Err(Failure::new(
                 code::UNSUPPORTED,
                 "a web handler cannot ask a question; start a run whose node asks it",
@@ -399,7 +404,8 @@ fn check_emission(emission: &Emission) -> Result<(), Failure> {
                     format!("`{name}` is no event name; use 1 to 64 of `[a-zA-Z0-9_.-]`"),
                 ));
             }
-            data.to_string().len()
+            check_depth("the event", data)?;
+            weight(data) as usize
         }
         Emission::Progress { message, .. } => message.len(),
     };

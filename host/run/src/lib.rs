@@ -20,6 +20,7 @@ mod driver;
 pub mod engine;
 pub mod gate;
 pub mod grant;
+mod json;
 pub mod limit;
 pub mod log;
 pub mod ports;

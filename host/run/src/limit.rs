@@ -40,6 +40,10 @@ pub const EMITTED_EVENTS: u32 = 10_000;
 /// Bytes of one emitted event or log message; longer messages are cut.
 pub const EVENT_BYTES: usize = 64 << 10;
 
+/// Levels of nesting in JSON from guests, models and clients: the log adds some of its own, and
+/// JSON readers end at 128.
+pub const JSON_DEPTH: usize = 100;
+
 /// Calls of one batch (`complete-all`, `send-all`) that run at once: kind to the services.
 pub const BATCH_CONCURRENCY: usize = 4;
 

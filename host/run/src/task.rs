@@ -14,6 +14,7 @@ use wattle_graph::step::check_writes;
 use crate::app::{App, GraphPack};
 use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, Journal, Setting, TaskSide};
+use crate::json::check_depth;
 use crate::log::ThreadLog;
 use crate::ports::sandbox::{Ended, NodeCall, NodeOutcome};
 use crate::ports::store::ThreadRecord;
@@ -189,6 +190,13 @@ fn finish(
     started: Instant,
 ) -> Result<TaskEnd, Fault> {
     let invalid = |failure: Failure| Fault { fault: TaskFault::Failure, failure, retryable: false };
+    for write in &outcome.writes {
+        check_depth(&format!("the write to channel `{}`", write.channel), &write.value)
+            .map_err(invalid)?;
+    }
+    for send in &outcome.sends {
+        check_depth(&format!("the input sent to `{}`", send.node), &send.input).map_err(invalid)?;
+    }
     let goto = goto_targets(&outcome.goto).map_err(invalid)?;
     check_writes(&context.pack.graph, &task.node, &outcome.writes, goto.as_deref(), &outcome.sends)
         .map_err(|error| invalid(error.to_failure()))?;

@@ -15,6 +15,7 @@ use super::{Engine, Slot, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::driver::{Driver, reduce};
+use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
 use crate::ports::store::{RunRecord, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus};
 use crate::task::RunContext;
@@ -22,6 +23,7 @@ use crate::view::{self, store_failure};
 
 impl Engine {
     pub(super) async fn start_run(&self, request: StartRun) -> Result<RunRef, Failure> {
+        check_request(&request)?;
         let app = self.app(&request)?;
         let thread = match request.thread.clone() {
             Some(thread) => thread,
@@ -139,6 +141,9 @@ impl Engine {
         let store = self.0.ports.store.as_ref();
         let tuple = view::current(store, &head).await.map_err(store_failure)?;
         let lineage = view::lineage(tuple.ok_or_else(|| no_thread(thread))?);
+        for answer in request.answers.values() {
+            check_depth("an answer", answer)?;
+        }
         let (answers, reason) = if request.answers.is_empty() {
             check_can_continue(&head, &lineage)?;
             let failed = head.record.status == ThreadStatus::Error;
@@ -311,6 +316,12 @@ impl Engine {
         });
         run
     }
+}
+
+fn check_request(request: &StartRun) -> Result<(), Failure> {
+    check_depth("the input", &request.input)?;
+    check_depth("the context", &request.context)?;
+    request.metadata.values().try_for_each(|value| check_depth("the metadata", value))
 }
 
 fn new_thread_id() -> ThreadId {

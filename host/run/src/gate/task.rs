@@ -16,6 +16,7 @@ use crate::call::{HostCall, Repeat};
 use crate::gate::Gate;
 use crate::gate::journal::{Journal, Known, divergence};
 use crate::gate::unwind::Unwind;
+use crate::json::{check_depth, weight};
 use crate::limit::{self, Limits};
 use crate::log::ThreadLog;
 use crate::ports::Clock;
@@ -93,14 +94,21 @@ impl TaskSide {
         }
         self.log.barrier().await.map_err(log_lost)?;
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
-        let answer = gate.perform(call).await?;
+        let mut answer = gate.perform(call).await?;
         let tokens = answer.as_ref().ok().and_then(C::tokens);
-        let result = match &answer {
+        let mut result = match &answer {
             Ok(answer) => {
                 Ok(serde_json::to_value(answer).map_err(|error| fault(C::FUNCTION, &error))?)
             }
             Err(failure) => Err(failure.clone()),
         };
+        if let Ok(value) = &result {
+            self.count_bytes(weight(value), gate.limits())?;
+            if let Err(failure) = check_depth(&format!("the answer of {}", C::FUNCTION), value) {
+                answer = Err(failure.clone());
+                result = Err(failure);
+            }
+        }
         let request = brief(&text);
         let summary = call.summary();
         let function = C::FUNCTION;
@@ -260,12 +268,15 @@ impl TaskSide {
     }
 }
 
-/// A request as the journal shows it: whole, or its head if it is long.
+/// A request as the journal shows it: whole, or its head if it is long or deep.
 pub(crate) fn brief(text: &[u8]) -> Value {
     if text.len() <= limit::JOURNAL_REQUEST_BYTES {
-        return serde_json::from_slice(text).unwrap_or(Value::Null);
+        let whole: Option<Value> = serde_json::from_slice(text).ok();
+        if let Some(whole) = whole.filter(|whole| check_depth("a request", whole).is_ok()) {
+            return whole;
+        }
     }
-    let head = String::from_utf8_lossy(&text[..limit::JOURNAL_REQUEST_BYTES]);
+    let head = String::from_utf8_lossy(&text[..text.len().min(limit::JOURNAL_REQUEST_BYTES)]);
     json!({ "head": head, "bytes": text.len() })
 }
 

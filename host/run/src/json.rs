@@ -1,0 +1,70 @@
+//! JSON from outside: how deep it may be nested, and how much it weighs.
+
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+
+use crate::limit::JSON_DEPTH;
+
+/// Refuses JSON that is nested too deep to be stored: readers recurse, and a log that could be
+/// written but not read would be lost.
+///
+/// # Errors
+///
+/// `invalid`, naming `what` was to be stored.
+pub(crate) fn check_depth(what: &str, value: &Value) -> Result<(), Failure> {
+    if fits(value, JSON_DEPTH) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        code::INVALID,
+        format!(
+            "{what} is nested deeper than {JSON_DEPTH} levels; flatten it, or store it as a blob"
+        ),
+    ))
+}
+
+/// About how many bytes a value takes as text: what budgets count, without writing it.
+pub(crate) fn weight(value: &Value) -> u64 {
+    match value {
+        Value::Null | Value::Bool(_) => 4,
+        Value::Number(_) => 8,
+        Value::String(text) => text.len() as u64 + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| weight(item) + 1).sum::<u64>(),
+        Value::Object(fields) => {
+            2 + fields.iter().map(|(key, item)| key.len() as u64 + 4 + weight(item)).sum::<u64>()
+        }
+    }
+}
+
+fn fits(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
+        Value::Object(fields) => levels > 0 && fields.values().all(|item| fits(item, levels - 1)),
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{JSON_DEPTH, check_depth, weight};
+
+    fn nested(levels: usize) -> Value {
+        (0..levels).fold(json!(1), |inner, _| json!([inner]))
+    }
+
+    #[test]
+    fn the_limit_itself_is_allowed() {
+        assert!(check_depth("a value", &nested(JSON_DEPTH)).is_ok());
+        let refused = check_depth("a value", &nested(JSON_DEPTH + 1)).unwrap_err();
+        assert!(refused.message.starts_with("a value is nested deeper than"), "{refused}");
+    }
+
+    #[test]
+    fn weight_is_about_the_length_of_the_text() {
+        let value = json!({ "name": "x".repeat(100), "list": [1, null, true, "abc"] });
+        let (weight, text) = (weight(&value), value.to_string().len() as u64);
+        assert!(weight.abs_diff(text) < 40, "{weight} against {text}");
+    }
+}

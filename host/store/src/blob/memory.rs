@@ -1,0 +1,81 @@
+//! Blobs in memory.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::Digest;
+use wattle_run::ports::blob::{BlobInfo, BlobRef, BlobStore};
+
+use crate::blob::{not_found, range};
+use crate::lock::lock;
+use crate::sweep::Sweepable;
+
+/// Blobs in memory. Clones share them.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBlobs(Arc<Mutex<HashMap<BlobRef, Stored>>>);
+
+#[derive(Clone, Debug)]
+struct Stored {
+    bytes: Bytes,
+    media_type: String,
+    put: Instant,
+}
+
+impl MemoryBlobs {
+    /// Without any blob.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn find(&self, blob: BlobRef) -> Result<Stored, Failure> {
+        lock(&self.0).get(&blob).cloned().ok_or_else(|| not_found(blob))
+    }
+}
+
+#[async_trait]
+impl BlobStore for MemoryBlobs {
+    async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure> {
+        let blob = BlobRef(Digest::of(&bytes));
+        let put = Instant::now();
+        let mut blobs = lock(&self.0);
+        let stored = blobs.entry(blob);
+        let media_type = media_type.to_owned();
+        stored.or_insert(Stored { bytes, media_type, put }).put = put;
+        Ok(blob)
+    }
+
+    async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure> {
+        let stored = self.find(blob)?;
+        let range = range(blob, stored.bytes.len() as u64, offset, length)?;
+        Ok(stored.bytes.slice(range.start as usize..range.end as usize))
+    }
+
+    async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
+        let stored = self.find(blob)?;
+        Ok(BlobInfo { blob, size: stored.bytes.len() as u64, media_type: stored.media_type })
+    }
+}
+
+#[async_trait]
+impl Sweepable for MemoryBlobs {
+    async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
+        let blobs = lock(&self.0);
+        let old = blobs.iter().filter(|(_, stored)| stored.put.elapsed() >= age);
+        Ok(old.map(|(blob, _)| *blob).collect())
+    }
+
+    async fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure> {
+        let mut stored = lock(&self.0);
+        let before = stored.len();
+        for blob in blobs {
+            if stored.get(blob).is_some_and(|stored| stored.put.elapsed() >= age) {
+                stored.remove(blob);
+            }
+        }
+        Ok(before - stored.len())
+    }
+}

@@ -1,0 +1,105 @@
+//! The chain of a thread's frames, newest first.
+
+use std::collections::BTreeSet;
+
+use wattle_graph::id::CheckpointId;
+use wattle_run::ports::store::StoreError;
+
+use crate::disk::frame::{Frame, Header, Places};
+use crate::error::corrupt;
+
+/// Whatever has the entries of the log.
+pub(crate) trait Log {
+    /// Hands an entry to `read`; a missing one is `Corrupt`.
+    fn entry<T>(
+        &self,
+        number: u64,
+        read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError>;
+}
+
+/// A missing entry, as an error.
+pub(crate) fn missing(number: u64) -> StoreError {
+    corrupt("frame", format!("entry {number} of the log is missing"))
+}
+
+/// Frames from `newest` back to the thread's first, each with its number.
+pub(crate) fn walk<L: Log>(log: &L, newest: u64) -> Walk<'_, L> {
+    Walk { log, next: newest }
+}
+
+/// See [`walk`].
+pub(crate) struct Walk<'a, L> {
+    log: &'a L,
+    next: u64,
+}
+
+impl<L: Log> Iterator for Walk<'_, L> {
+    type Item = Result<(u64, Header), StoreError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.next == 0 {
+            return None;
+        }
+        let number = std::mem::take(&mut self.next);
+        let header = self.log.entry(number, Header::read).and_then(|header| {
+            // Otherwise damaged bytes could send the walk around in a circle.
+            if header.previous < number {
+                Ok(header)
+            } else {
+                Err(corrupt("frame", format!("{number} follows {}", header.previous)))
+            }
+        });
+        if let Ok(header) = &header {
+            self.next = header.previous;
+        }
+        Some(header.map(|header| (number, header)))
+    }
+}
+
+/// Loads a whole frame.
+pub(crate) fn load(log: &impl Log, number: u64, header: Header) -> Result<Frame, StoreError> {
+    let mut bytes = Vec::new();
+    for entry in number..number + u64::from(header.chunks) {
+        log.entry(entry, |chunk| {
+            bytes.extend_from_slice(chunk);
+            Ok(())
+        })?;
+    }
+    Ok(Frame::new(header, bytes))
+}
+
+/// Loads the frame with a number.
+pub(crate) fn load_at(log: &impl Log, number: u64) -> Result<Frame, StoreError> {
+    let header = log.entry(number, Header::read)?;
+    load(log, number, header)
+}
+
+/// Finds the frames of checkpoints, walking back from `newest`. The frame of `parent` knows most
+/// of them, so the walk seldom goes further. Those that are not there are left out.
+pub(crate) fn find(
+    log: &impl Log,
+    newest: u64,
+    parent: Option<CheckpointId>,
+    mut wanted: BTreeSet<CheckpointId>,
+) -> Result<Places, StoreError> {
+    let mut found = Places::new();
+    for step in walk(log, newest) {
+        if wanted.is_empty() {
+            break;
+        }
+        let (number, header) = step?;
+        let Some(id) = header.checkpoint else { continue };
+        if wanted.remove(&id) {
+            found.insert(id, number);
+        }
+        if parent == Some(id) {
+            for (version, place) in load(log, number, header)?.places()? {
+                if wanted.remove(&version) {
+                    found.insert(version, place);
+                }
+            }
+        }
+    }
+    Ok(found)
+}

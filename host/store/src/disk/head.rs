@@ -1,0 +1,35 @@
+//! Where a thread stands: the small record that every batch rewrites.
+
+use serde::{Deserialize, Serialize};
+use wattle_graph::id::CheckpointId;
+
+use crate::rules::Standing;
+
+/// Where a thread stands.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Head {
+    /// Stands for the thread in the keys of other tables; never given twice.
+    pub(crate) number: u64,
+    /// Its newest event.
+    pub(crate) last_seq: u64,
+    /// Highest checkpoint number given out.
+    pub(crate) last_checkpoint: Option<CheckpointId>,
+    /// The checkpoint it stands at.
+    pub(crate) current: Option<CheckpointId>,
+    /// Its newest frame; 0 without any.
+    pub(crate) frame: u64,
+    /// How many frames it has.
+    pub(crate) frames: u64,
+    /// Bytes of all its frames.
+    pub(crate) bytes: u64,
+    /// How many runs it has.
+    pub(crate) runs: u64,
+}
+
+impl Head {
+    /// How far the thread has come.
+    pub(crate) fn standing(&self) -> Standing {
+        Standing { last_seq: self.last_seq, last_checkpoint: self.last_checkpoint }
+    }
+}

@@ -1,0 +1,122 @@
+//! Opens the file: checks its format, and makes the tables of a new one.
+
+use std::path::Path;
+
+use redb::{
+    Builder, Database, DatabaseError, Error, ReadableDatabase, ReadableTable, StorageError,
+    TableError,
+};
+use wattle_run::ports::store::StoreError;
+
+use crate::disk::intake::Intake;
+use crate::disk::table::{
+    FACT_FORMAT, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS,
+    THREAD_RUNS,
+};
+use crate::error::{backend, corrupt, while_trying};
+
+/// Memory for pages of the file: enough for the hot part of a large store, and small beside what
+/// guests take.
+const CACHE_BYTES: usize = 128 * 1024 * 1024;
+
+const OPEN: &str = "open its file";
+
+/// Opens or creates the file, and finds out where its log goes on.
+pub(crate) fn open(path: &Path) -> Result<(Database, Intake), StoreError> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    let database = builder.create(path).map_err(|error| refusal(path, error))?;
+    match format_of(path, &database)? {
+        Some(FORMAT) => {}
+        Some(found) if found > FORMAT => {
+            return Err(StoreError::NewerFormat {
+                path: path.display().to_string(),
+                found: u32::try_from(found).unwrap_or(u32::MAX),
+                known: FORMAT as u32,
+            });
+        }
+        Some(found) => return Err(foreign(path, format!("it says it has format {found}"))),
+        None => create(&database).map_err(while_trying("create its tables"))?,
+    }
+    let intake = resume(&database)?;
+    Ok((database, intake))
+}
+
+/// The format number in the file; `None` if the file is new.
+fn format_of(path: &Path, database: &Database) -> Result<Option<u64>, StoreError> {
+    let transaction = database.begin_read().map_err(while_trying(OPEN))?;
+    match transaction.open_table(FACTS) {
+        Ok(facts) => {
+            let format = facts.get(FACT_FORMAT).map_err(while_trying(OPEN))?;
+            let format = format.map(|format| format.value());
+            format.map(Some).ok_or_else(|| foreign(path, "it has no format number"))
+        }
+        Err(TableError::TableDoesNotExist(_)) => {
+            let mut tables = transaction.list_tables().map_err(while_trying(OPEN))?;
+            match tables.next() {
+                None => Ok(None),
+                Some(_) => Err(foreign(path, "it has tables of another program")),
+            }
+        }
+        Err(error @ TableError::Storage(_)) => Err(while_trying(OPEN)(error)),
+        Err(error) => Err(foreign(path, error)),
+    }
+}
+
+fn create(database: &Database) -> Result<(), Error> {
+    let transaction = database.begin_write()?;
+    transaction.open_table(LOG)?;
+    transaction.open_table(HEADS)?;
+    transaction.open_table(RECORDS)?;
+    transaction.open_table(RUNS)?;
+    transaction.open_table(THREAD_RUNS)?;
+    transaction.open_table(MARKS)?;
+    transaction.open_table(MENTIONS)?;
+    transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// Finds out where the log goes on.
+pub(crate) fn resume(database: &Database) -> Result<Intake, StoreError> {
+    ends(database)
+        .map(|(entry, threads)| Intake::new(entry + 1, threads))
+        .map_err(while_trying(OPEN))
+}
+
+/// The last entry of the log and the highest thread number.
+fn ends(database: &Database) -> Result<(u64, u64), Error> {
+    let transaction = database.begin_read()?;
+    let last_entry = transaction.open_table(LOG)?.last()?.map_or(0, |(number, _)| number.value());
+    let threads = transaction.open_table(FACTS)?.get(FACT_THREADS)?;
+    Ok((last_entry, threads.map_or(0, |threads| threads.value())))
+}
+
+fn refusal(path: &Path, error: DatabaseError) -> StoreError {
+    match error {
+        DatabaseError::DatabaseAlreadyOpen => {
+            let path = path.display();
+            backend(OPEN, format!("`{path}` is in use; stop the other wattle that has it open"))
+        }
+        DatabaseError::Storage(StorageError::Corrupted(message)) => foreign(path, message),
+        DatabaseError::Storage(StorageError::Io(error))
+            if matches!(
+                error.kind(),
+                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
+            ) =>
+        {
+            foreign(path, error)
+        }
+        DatabaseError::UpgradeRequired(version) => {
+            foreign(path, format!("it is a redb file of the old version {version}"))
+        }
+        error => backend(OPEN, format!("`{}`: {error}", path.display())),
+    }
+}
+
+fn foreign(path: &Path, message: impl std::fmt::Display) -> StoreError {
+    corrupt(
+        format!("checkpoint store `{}`", path.display()),
+        format!("{message}; restore it from a backup, or move it away to start anew"),
+    )
+}

@@ -1,0 +1,130 @@
+//! The file as it was at one commit, to read from.
+
+use std::collections::HashSet;
+
+use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable};
+use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_run::ports::store::{RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord};
+
+use crate::codec::unpack;
+use crate::disk::chain::{Log, missing};
+use crate::disk::head::Head;
+use crate::disk::table::{HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS};
+use crate::error::{corrupt, while_trying};
+use crate::query::{Summary, page};
+
+const READ: &str = "read";
+
+/// The file as it was at one commit.
+pub(crate) struct Snapshot {
+    transaction: ReadTransaction,
+    log: ReadOnlyTable<u64, &'static [u8]>,
+}
+
+impl Log for Snapshot {
+    fn entry<T>(
+        &self,
+        number: u64,
+        read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let entry = self.log.get(number).map_err(while_trying(READ))?;
+        read(entry.ok_or_else(|| missing(number))?.value())
+    }
+}
+
+impl Snapshot {
+    /// The newest state.
+    pub(crate) fn take(database: &Database) -> Result<Self, StoreError> {
+        let transaction = database.begin_read().map_err(while_trying(READ))?;
+        let log = transaction.open_table(LOG).map_err(while_trying(READ))?;
+        Ok(Self { transaction, log })
+    }
+
+    /// Where a thread stands.
+    pub(crate) fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
+        let heads = self.transaction.open_table(HEADS).map_err(while_trying(READ))?;
+        let head = heads.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
+        head.map(|head| unpack("thread head", head.value())).transpose()
+    }
+
+    /// A thread as the port knows it.
+    pub(crate) fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
+        let Some(head) = self.head(thread)? else { return Ok(None) };
+        let (record, _) = self.record(thread)?;
+        Ok(Some(ThreadHead {
+            record,
+            last_seq: head.last_seq,
+            last_checkpoint: head.last_checkpoint,
+            current: head.current,
+        }))
+    }
+
+    /// Bytes that a thread takes.
+    pub(crate) fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
+        let Some(head) = self.head(thread)? else { return Ok(0) };
+        let (_, record_bytes) = self.record(thread)?;
+        Ok(head.bytes + record_bytes)
+    }
+
+    fn record(&self, thread: &ThreadId) -> Result<(ThreadRecord, u64), StoreError> {
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let packed = records.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
+        let packed = packed.ok_or_else(|| corrupt("thread record", "it is missing"))?;
+        Ok((unpack("thread record", packed.value())?, packed.value().len() as u64))
+    }
+
+    /// Threads that match.
+    pub(crate) fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let mut summaries: Vec<Summary> = Vec::new();
+        for entry in records.iter().map_err(while_trying(READ))? {
+            let (_, packed) = entry.map_err(while_trying(READ))?;
+            summaries.push(unpack("thread record", packed.value())?);
+        }
+        page(query, summaries).iter().map(|id| self.record(id).map(|(record, _)| record)).collect()
+    }
+
+    /// A run.
+    pub(crate) fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let packed = runs.get(run.as_str().as_bytes()).map_err(while_trying(READ))?;
+        packed.map(|packed| unpack("run record", packed.value())).transpose()
+    }
+
+    /// Runs of a thread, oldest first.
+    pub(crate) fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+        let Some(head) = self.head(thread)? else { return Ok(Vec::new()) };
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
+        let mut records = Vec::new();
+        let all = (head.number, 0)..=(head.number, u64::MAX);
+        for entry in thread_runs.range(all).map_err(while_trying(READ))? {
+            let (_, id) = entry.map_err(while_trying(READ))?;
+            let packed = runs.get(id.value()).map_err(while_trying(READ))?;
+            let packed = packed.ok_or_else(|| corrupt("run record", "it is missing"))?;
+            records.push(unpack("run record", packed.value())?);
+        }
+        Ok(records)
+    }
+
+    /// A frame near event `seq` that is not before it; `None` if it lies after the last mark.
+    pub(crate) fn mark(&self, thread_number: u64, seq: u64) -> Result<Option<u64>, StoreError> {
+        let marks = self.transaction.open_table(MARKS).map_err(while_trying(READ))?;
+        let later = (thread_number, seq)..=(thread_number, u64::MAX);
+        let mut later = marks.range(later).map_err(while_trying(READ))?;
+        let first = later.next().transpose().map_err(while_trying(READ))?;
+        Ok(first.map(|(_, frame)| frame.value()))
+    }
+
+    /// Takes the blobs that any thread mentions out of a set.
+    pub(crate) fn remove_mentioned(&self, blobs: &mut HashSet<Digest>) -> Result<(), StoreError> {
+        let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
+        let mut raw: HashSet<[u8; 32]> = blobs.iter().map(|digest| *digest.as_bytes()).collect();
+        for entry in mentions.iter().map_err(while_trying(READ))? {
+            let (key, ()) = entry.map(|(key, _)| (key, ())).map_err(while_trying(READ))?;
+            raw.remove(&key.value().1);
+        }
+        blobs.retain(|digest| raw.contains(digest.as_bytes()));
+        Ok(())
+    }
+}

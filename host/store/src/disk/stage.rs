@@ -1,0 +1,142 @@
+//! Everything that one commit writes, gathered before any of it is written.
+//!
+//! Sorted, since redb takes sorted keys much faster, and one entry per key however many batches
+//! touch it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Bound;
+
+use redb::{Error, WriteTransaction};
+use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_run::ports::store::StoreError;
+
+use crate::codec::Packer;
+use crate::disk::chain::Log;
+use crate::disk::head::Head;
+use crate::disk::snapshot::Snapshot;
+use crate::disk::table::{
+    FACT_THREADS, FACTS, HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS,
+};
+use crate::error::{backend, while_trying};
+
+const COMMIT: &str = "commit";
+
+/// What one commit writes.
+#[derive(Debug, Default)]
+pub(crate) struct Stage {
+    pub(crate) log: BTreeMap<u64, Vec<u8>>,
+    pub(crate) heads: BTreeMap<ThreadId, Head>,
+    pub(crate) records: BTreeMap<ThreadId, Vec<u8>>,
+    pub(crate) runs: BTreeMap<RunId, StagedRun>,
+    pub(crate) thread_runs: BTreeMap<(u64, u64), RunId>,
+    pub(crate) marks: BTreeMap<(u64, u64), u64>,
+    pub(crate) mentions: BTreeSet<(u64, Digest)>,
+    /// The highest thread number, if it changed.
+    pub(crate) threads: Option<u64>,
+    /// Bytes of all chunks in `log`.
+    pub(crate) log_bytes: usize,
+}
+
+/// A run that is to be written.
+#[derive(Debug)]
+pub(crate) struct StagedRun {
+    pub(crate) thread: ThreadId,
+    pub(crate) packed: Vec<u8>,
+}
+
+impl Stage {
+    /// Writes everything into a transaction.
+    pub(crate) fn write(&self, transaction: &WriteTransaction) -> Result<(), StoreError> {
+        let mut packer = Packer::default();
+        let mut heads = Vec::with_capacity(self.heads.len());
+        for (thread, head) in &self.heads {
+            let packed = packer.pack(head).map_err(|message| backend(COMMIT, message))?;
+            heads.push((thread, packed));
+        }
+        self.append(transaction).map_err(while_trying(COMMIT))?;
+        self.update(transaction, &heads).map_err(while_trying(COMMIT))?;
+        self.index(transaction).map_err(while_trying(COMMIT))
+    }
+
+    /// The log grows at its end only: a cursor puts all new entries there in one go.
+    fn append(&self, transaction: &WriteTransaction) -> Result<(), Error> {
+        if self.log.is_empty() {
+            return Ok(());
+        }
+        let mut log = transaction.open_table(LOG)?;
+        let mut end = log.upper_bound_mut(Bound::<u64>::Unbounded)?;
+        for (number, chunk) in &self.log {
+            end.insert_before(number, chunk.as_slice())?;
+        }
+        end.close()?;
+        Ok(())
+    }
+
+    fn update(
+        &self,
+        transaction: &WriteTransaction,
+        packed_heads: &[(&ThreadId, Vec<u8>)],
+    ) -> Result<(), Error> {
+        let mut heads = transaction.open_table(HEADS)?;
+        for (thread, packed) in packed_heads {
+            heads.insert(thread.as_str().as_bytes(), packed.as_slice())?;
+        }
+        if !self.records.is_empty() {
+            let mut records = transaction.open_table(RECORDS)?;
+            for (thread, packed) in &self.records {
+                records.insert(thread.as_str().as_bytes(), packed.as_slice())?;
+            }
+        }
+        if !self.runs.is_empty() {
+            let mut runs = transaction.open_table(RUNS)?;
+            for (run, staged) in &self.runs {
+                runs.insert(run.as_str().as_bytes(), staged.packed.as_slice())?;
+            }
+        }
+        if let Some(threads) = self.threads {
+            transaction.open_table(FACTS)?.insert(FACT_THREADS, threads)?;
+        }
+        Ok(())
+    }
+
+    fn index(&self, transaction: &WriteTransaction) -> Result<(), Error> {
+        if !self.thread_runs.is_empty() {
+            let mut thread_runs = transaction.open_table(THREAD_RUNS)?;
+            for (key, run) in &self.thread_runs {
+                thread_runs.insert(key, run.as_str().as_bytes())?;
+            }
+        }
+        if !self.marks.is_empty() {
+            let mut marks = transaction.open_table(MARKS)?;
+            for (key, frame) in &self.marks {
+                marks.insert(key, frame)?;
+            }
+        }
+        if !self.mentions.is_empty() {
+            let mut mentions = transaction.open_table(MENTIONS)?;
+            for (thread, digest) in &self.mentions {
+                mentions.insert((*thread, *digest.as_bytes()), ())?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The log with the entries that are about to be written.
+pub(crate) struct Ahead<'a> {
+    pub(crate) stage: &'a Stage,
+    pub(crate) snapshot: &'a Snapshot,
+}
+
+impl Log for Ahead<'_> {
+    fn entry<T>(
+        &self,
+        number: u64,
+        read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        match self.stage.log.get(&number) {
+            Some(chunk) => read(chunk),
+            None => self.snapshot.entry(number, read),
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! The one thread that writes: takes what waits in the queue and commits it together.
+//!
+//! While one commit is on its way to the disk, the next batches gather in the queue, so the more
+//! runs there are, the more share a flush (group commit).
+
+use std::sync::Arc;
+
+use redb::{Database, Durability};
+use tokio::sync::{mpsc, oneshot};
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{Batch, StoreError};
+
+use crate::disk::delete::delete_thread;
+use crate::disk::intake::{Group, Intake};
+use crate::disk::open;
+use crate::error::while_trying;
+use crate::watches::Watches;
+
+/// Batches that may wait; a caller with one more waits itself. Also the most that share a commit:
+/// groups of 512 came close to what the disk can do, larger ones only add latency.
+pub(crate) const QUEUE_LIMIT: usize = 1024;
+
+/// A commit is closed when its log entries have so many bytes, so that a few large values do not
+/// hold back the small ones behind them.
+const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
+
+const COMMIT: &str = "commit";
+
+type Answer = oneshot::Sender<Result<(), StoreError>>;
+
+/// What the writer is asked for.
+pub(crate) enum Command {
+    /// See [`Store::append`](wattle_run::ports::Store::append).
+    Append { thread: ThreadId, batch: Box<Batch>, answer: Answer },
+    /// See [`Store::delete_thread`](wattle_run::ports::Store::delete_thread).
+    Delete { thread: ThreadId, answer: Answer },
+}
+
+/// What the writer owns.
+pub(crate) struct Writer {
+    pub(crate) database: Arc<Database>,
+    pub(crate) intake: Intake,
+    pub(crate) watches: Arc<Watches>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+}
+
+/// A batch that was staged or refused, with who waits for it.
+struct Taken {
+    thread: ThreadId,
+    answer: Answer,
+    result: Result<u64, StoreError>,
+}
+
+impl Writer {
+    /// Serves until the last sender is gone and the queue is empty.
+    pub(crate) fn run(mut self) {
+        let mut next = self.commands.blocking_recv();
+        while let Some(command) = next.take() {
+            match command {
+                Command::Append { thread, batch, answer } => {
+                    next = self.commit_group(thread, &batch, answer);
+                }
+                Command::Delete { thread, answer } => self.delete(&thread, answer),
+            }
+            next = next.or_else(|| self.commands.blocking_recv());
+        }
+    }
+
+    /// Commits a batch with all that wait behind it, up to a command of another kind, which it
+    /// hands back.
+    fn commit_group(&mut self, thread: ThreadId, batch: &Batch, answer: Answer) -> Option<Command> {
+        let database = self.database.clone();
+        let mut group = Group::new(&database);
+        let result = self.intake.take(&mut group, &thread, batch);
+        let mut taken = vec![Taken { thread, answer, result }];
+        let mut other = None;
+        while taken.len() < QUEUE_LIMIT && group.stage.log_bytes < GROUP_LIMIT_BYTES {
+            match self.commands.try_recv() {
+                Ok(Command::Append { thread, batch, answer }) => {
+                    let result = self.intake.take(&mut group, &thread, &batch);
+                    taken.push(Taken { thread, answer, result });
+                }
+                Ok(command) => {
+                    other = Some(command);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        let committed = commit(&database, &group);
+        if let Err(error) = &committed {
+            tracing::error!(%error, batches = taken.len(), "checkpoint store did not commit");
+            self.start_over();
+        }
+        self.answer(taken, &committed);
+        other
+    }
+
+    fn answer(&self, taken: Vec<Taken>, committed: &Result<(), StoreError>) {
+        let mut newest = Vec::with_capacity(taken.len());
+        for Taken { thread, answer, result } in taken {
+            let result = match (result, committed) {
+                (Ok(seq), Ok(())) => {
+                    newest.push((thread, seq));
+                    Ok(())
+                }
+                (Ok(_), Err(error)) => Err(error.clone()),
+                (Err(error), _) => Err(error),
+            };
+            // Nobody has to wait for a ticket.
+            let _ = answer.send(result);
+        }
+        for (thread, seq) in newest {
+            self.watches.advance(&thread, seq);
+        }
+    }
+
+    fn delete(&mut self, thread: &ThreadId, answer: Answer) {
+        let result = delete_thread(&self.database, thread);
+        self.intake.forget(thread);
+        self.watches.remove(thread);
+        let _ = answer.send(result);
+    }
+
+    /// What was staged is not in the file, so everything known about it is void.
+    fn start_over(&mut self) {
+        match open::resume(&self.database) {
+            Ok(intake) => self.intake = intake,
+            Err(error) => {
+                tracing::error!(%error, "checkpoint store cannot be read; restart wattle");
+                self.intake.forget_all();
+            }
+        }
+    }
+}
+
+fn commit(database: &Database, group: &Group<'_>) -> Result<(), StoreError> {
+    if group.stage.heads.is_empty() {
+        return Ok(());
+    }
+    let mut transaction = database.begin_write().map_err(while_trying(COMMIT))?;
+    transaction.set_durability(Durability::Immediate).map_err(while_trying(COMMIT))?;
+    group.stage.write(&transaction)?;
+    transaction.commit().map_err(while_trying(COMMIT))
+}

@@ -1,0 +1,73 @@
+//! Which threads and checkpoints a query matches. The same for every store.
+
+use serde::Deserialize;
+use serde_json::Value;
+use wattle_graph::checkpoint::{CheckpointMeta, Source};
+use wattle_graph::id::{AppName, ThreadId};
+use wattle_run::ports::store::{CheckpointQuery, ThreadQuery, ThreadRecord, ThreadStatus};
+
+/// What of a thread's record a query looks at, so that a scan need not build the rest.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Summary {
+    pub(crate) id: ThreadId,
+    app: AppName,
+    status: ThreadStatus,
+    updated_ms: i64,
+    expires_ms: Option<i64>,
+    tenant: Option<String>,
+}
+
+impl From<&ThreadRecord> for Summary {
+    fn from(record: &ThreadRecord) -> Self {
+        Self {
+            id: record.id.clone(),
+            app: record.app.clone(),
+            status: record.status,
+            updated_ms: record.updated_ms,
+            expires_ms: record.expires_ms,
+            tenant: record.tenant.clone(),
+        }
+    }
+}
+
+/// The threads that match, newest update first, of equal ones by id, cut to the page.
+pub(crate) fn page(query: &ThreadQuery, summaries: Vec<Summary>) -> Vec<ThreadId> {
+    let mut matching: Vec<Summary> =
+        summaries.into_iter().filter(|summary| thread_matches(query, summary)).collect();
+    matching.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)));
+    let limit = query.limit.unwrap_or(usize::MAX);
+    matching.into_iter().skip(query.offset).take(limit).map(|summary| summary.id).collect()
+}
+
+fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
+    query.app.as_ref().is_none_or(|app| *app == thread.app)
+        && query.status.is_none_or(|status| status == thread.status)
+        && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))
+        && query.expires_by_ms.is_none_or(|by| thread.expires_ms.is_some_and(|at| at <= by))
+}
+
+/// Whether a checkpoint matches a query, its limit aside.
+pub(crate) fn checkpoint_matches(query: &CheckpointQuery, meta: &CheckpointMeta) -> bool {
+    query.namespace.as_ref().is_none_or(|namespace| *namespace == meta.namespace)
+        && query.before.is_none_or(|before| meta.id < before)
+        && query.filter.iter().all(|(key, wanted)| fact_is(meta, key, wanted))
+}
+
+/// Keys are compared, never interpreted, so no key can reach anything but a fact of its name.
+fn fact_is(meta: &CheckpointMeta, key: &str, wanted: &Value) -> bool {
+    match key {
+        "source" => wanted.as_str() == Some(source_word(meta.source)),
+        "step" => wanted.as_u64() == Some(u64::from(meta.step)),
+        "run" => wanted.as_str() == Some(meta.run.as_str()),
+        key => meta.metadata.get(key) == Some(wanted),
+    }
+}
+
+fn source_word(source: Source) -> &'static str {
+    match source {
+        Source::Input => "input",
+        Source::Loop => "loop",
+        Source::Update => "update",
+        Source::Fork => "fork",
+    }
+}

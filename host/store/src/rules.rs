@@ -1,0 +1,112 @@
+//! Which batches a thread takes. The same for every store.
+
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::id::{CheckpointId, ThreadId};
+use wattle_run::ports::store::{Batch, StoreError};
+
+use crate::error::invalid;
+
+/// Longest namespace in bytes: the file store keeps it in the first page of a frame.
+const NAMESPACE_LIMIT_BYTES: usize = 2048;
+
+/// How far a thread has come.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Standing {
+    /// Its newest event.
+    pub(crate) last_seq: u64,
+    /// Its newest checkpoint.
+    pub(crate) last_checkpoint: Option<CheckpointId>,
+}
+
+/// Checks all of a batch that can be checked without reading the thread's history; `standing` is
+/// `None` for a thread that does not exist yet.
+pub(crate) fn admit(
+    thread: &ThreadId,
+    standing: Option<Standing>,
+    batch: &Batch,
+) -> Result<(), StoreError> {
+    let last_seq = standing.map_or(0, |standing| standing.last_seq);
+    let last_checkpoint = standing.and_then(|standing| standing.last_checkpoint);
+    follows(thread, last_seq, batch)?;
+    if standing.is_none() && batch.record.is_none() {
+        return Err(invalid(thread, "the first batch of a thread must have its record"));
+    }
+    if batch.record.as_ref().is_some_and(|record| record.id != *thread) {
+        return Err(invalid(thread, "its record is of another thread"));
+    }
+    if batch.run.as_ref().is_some_and(|run| run.thread != *thread) {
+        return Err(invalid(thread, "its run is of another thread"));
+    }
+    known(thread, "base", batch.base, last_checkpoint)?;
+    known(thread, "current", batch.current, last_checkpoint)?;
+    match &batch.checkpoint {
+        Some(_) if batch.current.is_some() => {
+            Err(invalid(thread, "it has a new checkpoint and goes back to an earlier one"))
+        }
+        Some(checkpoint) => fits(thread, last_checkpoint, checkpoint),
+        None => Ok(()),
+    }
+}
+
+/// The refusal of a run id that another thread has.
+pub(crate) fn foreign_run(thread: &ThreadId, run: &str, owner: &ThreadId) -> StoreError {
+    invalid(thread, format!("run `{run}` belongs to thread `{owner}`"))
+}
+
+/// The refusal of a checkpoint that is mentioned and was never written.
+pub(crate) fn no_checkpoint(thread: &ThreadId, id: CheckpointId) -> StoreError {
+    invalid(thread, format!("there is no checkpoint {id}"))
+}
+
+fn follows(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreError> {
+    let Some(first) = batch.events.first() else { return Ok(()) };
+    if newest.checked_add(1) != Some(first.seq) {
+        return Err(StoreError::Conflict { thread: thread.clone(), newest, found: first.seq });
+    }
+    for (before, after) in batch.events.iter().zip(batch.events.iter().skip(1)) {
+        if before.seq.checked_add(1) != Some(after.seq) {
+            let message = format!("event {} follows {} in it", after.seq, before.seq);
+            return Err(invalid(thread, message));
+        }
+    }
+    Ok(())
+}
+
+fn known(
+    thread: &ThreadId,
+    what: &str,
+    id: Option<CheckpointId>,
+    last: Option<CheckpointId>,
+) -> Result<(), StoreError> {
+    match id {
+        Some(id) if last.is_none_or(|last| id > last) => {
+            Err(invalid(thread, format!("its {what} is checkpoint {id}, which is not there yet")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn fits(
+    thread: &ThreadId,
+    last: Option<CheckpointId>,
+    checkpoint: &Checkpoint,
+) -> Result<(), StoreError> {
+    let meta = &checkpoint.meta;
+    if last.is_some_and(|last| meta.id <= last) {
+        let message = format!("checkpoint number {} was given out already", meta.id);
+        return Err(invalid(thread, message));
+    }
+    if meta.namespace.as_str().len() > NAMESPACE_LIMIT_BYTES {
+        let message = format!("its namespace has more than {NAMESPACE_LIMIT_BYTES} bytes");
+        return Err(invalid(thread, message));
+    }
+    known(thread, "parent", meta.parent, last)?;
+    if let Some((name, version)) = meta.versions.iter().find(|(_, version)| **version > meta.id) {
+        let message = format!("channel `{name}` has version {version}, after its checkpoint");
+        return Err(invalid(thread, message));
+    }
+    match checkpoint.values.keys().find(|name| !meta.versions.contains_key(*name)) {
+        Some(name) => Err(invalid(thread, format!("channel `{name}` has a value, but no version"))),
+        None => Ok(()),
+    }
+}

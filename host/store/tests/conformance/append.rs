@@ -1,0 +1,175 @@
+//! Batches: order, conflicts, refusals, sizes.
+
+use serde_json::{Value, json};
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, StoreError};
+
+use crate::sample::{
+    append, batch, checkpoint, create, event, events, id, read, record, run, seqs, thread_id,
+};
+
+fn is_conflict(result: Result<(), StoreError>, newest: u64, found: u64) -> bool {
+    matches!(result, Err(StoreError::Conflict { newest: n, found: f, .. }) if (n, f) == (newest, found))
+}
+
+fn is_invalid(result: Result<(), StoreError>) -> bool {
+    matches!(result, Err(StoreError::InvalidBatch { .. }))
+}
+
+pub(crate) async fn batches_follow_one_another(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, events(1, 2)).await.unwrap();
+    append(store, &thread, events(3, 3)).await.unwrap();
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.last_seq, head.last_checkpoint, head.current), (3, None, None));
+    assert_eq!(head.record, record(&thread));
+    assert_eq!(seqs(&store.events(&thread, 0, 10).await.unwrap()), [1, 2, 3]);
+}
+
+pub(crate) async fn a_gap_or_repeat_is_a_conflict(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, events(1, 2)).await.unwrap();
+    assert!(is_conflict(append(store, &thread, events(4, 4)).await, 2, 4));
+    assert!(is_conflict(append(store, &thread, events(2, 3)).await, 2, 2));
+    let missing = thread_id("missing");
+    assert!(is_conflict(append(store, &missing, events(5, 5)).await, 0, 5));
+    append(store, &thread, events(3, 3)).await.unwrap();
+}
+
+pub(crate) async fn after_a_conflict_later_batches_conflict_too(store: &dyn Store) {
+    let (thread, other) = (create(store, "t").await, create(store, "other").await);
+    append(store, &thread, events(1, 1)).await.unwrap();
+    let stale = store.append(&thread, events(1, 2)).await;
+    let queued = store.append(&thread, events(3, 3)).await;
+    let innocent = store.append(&other, events(1, 1)).await;
+    assert!(is_conflict(stale.await, 1, 1));
+    assert!(is_conflict(queued.await, 1, 3));
+    innocent.await.unwrap();
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 1);
+}
+
+pub(crate) async fn a_refused_batch_leaves_nothing(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let mut changed = record(&thread);
+    changed.updated_ms = 99;
+    let stale = Batch {
+        record: Some(changed),
+        run: Some(run(&thread, "r")),
+        checkpoint: Some(checkpoint(1, None, &[("a", json!(1))], &[])),
+        ..events(2, 3)
+    };
+    let before = store.stored_bytes(&thread).await.unwrap();
+    assert!(is_conflict(append(store, &thread, stale).await, 0, 2));
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().record, record(&thread));
+    assert!(store.runs(&thread).await.unwrap().is_empty());
+    assert_eq!(read(store, &thread, None).await, None);
+    assert_eq!(store.stored_bytes(&thread).await.unwrap(), before);
+}
+
+pub(crate) async fn the_first_batch_needs_the_record(store: &dyn Store) {
+    let thread = thread_id("t");
+    assert!(is_invalid(append(store, &thread, events(1, 1)).await));
+    assert_eq!(store.thread(&thread).await.unwrap(), None);
+    let whole = Batch { record: Some(record(&thread)), ..events(1, 1) };
+    append(store, &thread, whole).await.unwrap();
+}
+
+pub(crate) async fn batches_that_make_no_sense_are_refused(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, batch(checkpoint(5, None, &[("a", json!(1))], &[]))).await.unwrap();
+    let other = thread_id("other");
+    let mut gap = events(1, 3);
+    gap.events.remove(1);
+    let mut unversioned = checkpoint(6, Some(5), &[("a", json!(1))], &[]);
+    unversioned.meta.versions.clear();
+    let refused = [
+        ("gap inside", gap),
+        ("foreign record", Batch { record: Some(record(&other)), ..Batch::default() }),
+        ("foreign run", Batch { run: Some(run(&other, "r")), ..Batch::default() }),
+        ("reused number", batch(checkpoint(5, None, &[], &[]))),
+        ("lower number", batch(checkpoint(4, None, &[], &[]))),
+        ("parent to come", batch(checkpoint(6, Some(6), &[], &[]))),
+        ("version to come", batch(checkpoint(6, Some(5), &[], &[("a", 7)]))),
+        ("version never written", batch(checkpoint(6, Some(5), &[], &[("a", 3)]))),
+        ("value without version", batch(unversioned)),
+        ("base to come", Batch { base: Some(id(6)), ..events(1, 1) }),
+        ("current to come", Batch { current: Some(id(6)), ..Batch::default() }),
+        ("current never written", Batch { current: Some(id(2)), ..Batch::default() }),
+        ("two currents", Batch { current: Some(id(5)), ..batch(checkpoint(6, Some(5), &[], &[])) }),
+    ];
+    for (what, batch) in refused {
+        assert!(is_invalid(append(store, &thread, batch).await), "{what}");
+    }
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.last_seq, head.last_checkpoint), (0, Some(id(5))));
+}
+
+pub(crate) async fn tickets_are_answered_in_order(store: &dyn Store) {
+    let threads: Vec<ThreadId> =
+        [create(store, "a").await, create(store, "b").await, create(store, "c").await].into();
+    let mut tickets = Vec::new();
+    for seq in 1..=50 {
+        for thread in &threads {
+            tickets.push((thread, seq, store.append(thread, events(seq, seq)).await));
+        }
+    }
+    for (thread, seq, ticket) in tickets {
+        ticket.await.unwrap();
+        let durable = store.thread(thread).await.unwrap().unwrap().last_seq;
+        assert!(durable >= seq, "{durable} < {seq}");
+    }
+}
+
+pub(crate) async fn dropping_a_ticket_does_not_undo_its_batch(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    drop(store.append(&thread, events(1, 1)).await);
+    append(store, &thread, events(2, 2)).await.unwrap();
+    assert_eq!(seqs(&store.events(&thread, 0, 10).await.unwrap()), [1, 2]);
+}
+
+pub(crate) async fn large_values_come_back(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let noise: String = (0..1_250_000_u32)
+        .map(|n| format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)))
+        .collect();
+    assert_eq!(noise.len(), 10_000_000);
+    let value = json!({ "noise": noise });
+    let large = Batch {
+        events: vec![event(1, value.clone())],
+        ..batch(checkpoint(1, None, &[("a", value.clone()), ("b", json!(1))], &[]))
+    };
+    append(store, &thread, large).await.unwrap();
+    append(store, &thread, events(2, 2)).await.unwrap();
+    let tuple = read(store, &thread, None).await.unwrap();
+    assert!(tuple.checkpoint.state() == json!({ "a": value, "b": 1 }));
+    let read = store.events(&thread, 0, 10).await.unwrap();
+    assert!(read[0] == event(1, value));
+    assert_eq!(seqs(&read), [1, 2]);
+}
+
+pub(crate) async fn values_nested_too_deep_are_refused(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let nested = |depth: usize| (0..depth).fold(json!(0), |value: Value, _| json!([value]));
+    let batch = |value| Batch { events: vec![event(1, value)], ..Batch::default() };
+    assert!(is_invalid(append(store, &thread, batch(nested(126))).await));
+    append(store, &thread, batch(nested(100))).await.unwrap();
+    assert!(store.events(&thread, 0, 1).await.unwrap()[0] == event(1, nested(100)));
+}
+
+pub(crate) async fn any_thread_id_works(store: &dyn Store) {
+    let long = "x".repeat(512);
+    let names = ["线程", "\0", "a\0b", "a", "a/../b", "'; drop table", "\u{10ffff}", &long];
+    for name in names {
+        let thread = create(store, name).await;
+        append(store, &thread, events(1, 1)).await.unwrap();
+        let run = Batch { run: Some(run(&thread, name)), ..Batch::default() };
+        append(store, &thread, run).await.unwrap();
+    }
+    for name in names {
+        let thread = thread_id(name);
+        assert_eq!(store.thread(&thread).await.unwrap().unwrap().record.id, thread);
+        assert_eq!(store.runs(&thread).await.unwrap(), [run(&thread, name)]);
+        assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1]);
+    }
+}

@@ -1,0 +1,135 @@
+//! Blobs in files and in memory, and the sweep of those nobody mentions.
+
+use std::fs;
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::json;
+use tempfile::TempDir;
+use wattle_graph::failure::code;
+use wattle_graph::id::Digest;
+use wattle_run::ports::blob::{BlobRef, BlobStore};
+use wattle_run::ports::store::{Batch, Store};
+use wattle_store::sweep::{GRACE, Mentions, Sweepable, sweep_blobs};
+use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
+
+use crate::sample::{append, batch, checkpoint, create, event, record};
+
+async fn blobs_come_back(blobs: &dyn BlobStore) {
+    let blob = blobs.put(Bytes::from_static(b"hello"), "text/plain").await.unwrap();
+    assert_eq!(blob, BlobRef(Digest::of(b"hello")));
+    let again = blobs.put(Bytes::from_static(b"hello"), "image/png").await.unwrap();
+    assert_eq!(again, blob);
+    let info = blobs.stat(blob).await.unwrap();
+    assert_eq!((info.blob, info.size, info.media_type.as_str()), (blob, 5, "text/plain"));
+    let ranges: [(u64, Option<u64>, &[u8]); 5] = [
+        (0, None, b"hello"),
+        (1, Some(3), b"ell"),
+        (5, None, b""),
+        (5, Some(0), b""),
+        (4, Some(1), b"o"),
+    ];
+    for (offset, length, expected) in ranges {
+        assert_eq!(blobs.get(blob, offset, length).await.unwrap(), expected);
+    }
+    for (offset, length) in [(6, None), (0, Some(6)), (5, Some(1)), (u64::MAX, Some(u64::MAX))] {
+        let failure = blobs.get(blob, offset, length).await.unwrap_err();
+        assert_eq!(failure.code, code::INVALID, "{failure}");
+    }
+    let empty = blobs.put(Bytes::new(), "").await.unwrap();
+    assert_eq!(blobs.get(empty, 0, None).await.unwrap(), b""[..]);
+    let missing = BlobRef(Digest::of(b"missing"));
+    assert_eq!(blobs.get(missing, 0, None).await.unwrap_err().code, code::NOT_FOUND);
+    assert_eq!(blobs.stat(missing).await.unwrap_err().code, code::NOT_FOUND);
+}
+
+/// Blobs are mentioned in events, values, records; and free again when their thread is deleted.
+async fn unmentioned_blobs_are_swept<S, B>(store: &S, blobs: &B)
+where
+    S: Store + Mentions,
+    B: BlobStore + Sweepable,
+{
+    let mut put = Vec::new();
+    for name in ["event", "value", "record", "free", "young"] {
+        put.push(blobs.put(Bytes::from(name), "text/plain").await.unwrap());
+    }
+    let [in_event, in_value, in_record, free, young] = put[..] else { panic!("five were put") };
+    let thread = create(store, "t").await;
+    let mut mentioning = record(&thread);
+    mentioning.metadata.insert("avatar".into(), json!(in_record));
+    let whole = Batch {
+        record: Some(mentioning),
+        events: vec![event(1, json!({ "text": format!("see {in_event}!") }))],
+        ..batch(checkpoint(1, None, &[("image", json!([in_value]))], &[]))
+    };
+    append(store, &thread, whole).await.unwrap();
+
+    assert_eq!(sweep_blobs(store, blobs, GRACE).await.unwrap(), 0, "all are young");
+    tokio::time::sleep(Duration::from_millis(60)).await;
+    blobs.put(Bytes::from("young"), "text/plain").await.unwrap();
+    let age = Duration::from_millis(50);
+    assert_eq!(sweep_blobs(store, blobs, age).await.unwrap(), 1);
+    assert!(blobs.stat(free).await.is_err());
+    for kept in [in_event, in_value, in_record, young] {
+        blobs.stat(kept).await.unwrap();
+    }
+
+    store.delete_thread(&thread).await.unwrap();
+    assert_eq!(sweep_blobs(store, blobs, Duration::ZERO).await.unwrap(), 4);
+    assert!(blobs.stat(in_value).await.is_err());
+    let again = blobs.put(Bytes::from("value"), "text/plain").await.unwrap();
+    assert_eq!(blobs.get(again, 0, None).await.unwrap(), b"value"[..]);
+}
+
+#[tokio::test]
+async fn blobs_in_memory_come_back() {
+    blobs_come_back(&MemoryBlobs::new()).await;
+}
+
+#[tokio::test]
+async fn blobs_in_files_come_back() {
+    let dir = TempDir::new().unwrap();
+    blobs_come_back(&FileBlobs::open(dir.path().join("blobs")).unwrap()).await;
+}
+
+#[tokio::test]
+async fn unmentioned_blobs_in_memory_are_swept() {
+    unmentioned_blobs_are_swept(&MemoryStore::new(), &MemoryBlobs::new()).await;
+}
+
+#[tokio::test]
+async fn unmentioned_blobs_in_files_are_swept() {
+    let dir = TempDir::new().unwrap();
+    let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
+    let blobs = FileBlobs::open(dir.path().join("blobs")).unwrap();
+    unmentioned_blobs_are_swept(&store, &blobs).await;
+}
+
+#[tokio::test]
+async fn blobs_outlive_their_process_and_torn_writes_are_cleared() {
+    let dir = TempDir::new().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    let blob = blobs.put(Bytes::from_static(b"x"), "image/png").await.unwrap();
+    drop(blobs);
+    let torn = dir.path().join("tmp").join("0");
+    fs::write(&torn, "half of some").unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    assert!(!torn.exists());
+    assert_eq!(blobs.stat(blob).await.unwrap().media_type, "image/png");
+    assert_eq!(blobs.get(blob, 0, None).await.unwrap(), b"x"[..]);
+}
+
+#[tokio::test]
+async fn the_same_bytes_may_be_put_at_once() {
+    let dir = TempDir::new().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    let puts = (0..16).map(|_| {
+        let blobs = blobs.clone();
+        tokio::spawn(async move { blobs.put(Bytes::from(vec![7; 100_000]), "a/b").await })
+    });
+    let puts: Vec<_> = puts.collect();
+    for put in puts {
+        let blob = put.await.unwrap().unwrap();
+        assert_eq!(blobs.get(blob, 99_999, None).await.unwrap(), [7][..]);
+    }
+}

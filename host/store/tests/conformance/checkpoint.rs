@@ -1,0 +1,263 @@
+//! Checkpoints: what comes back, per-channel versions, namespaces, pending events.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle_graph::checkpoint::{Source, Trigger};
+use wattle_graph::event::{EventKind, TaskFinished, Write};
+use wattle_graph::id::{Namespace, NodeName, TaskId};
+use wattle_run::ports::Store;
+use wattle_run::ports::store::Batch;
+
+use crate::sample::{
+    append, batch, channel, checkpoint, create, event, events, id, read, run_id, seqs, thread_id,
+};
+
+pub(crate) async fn a_missing_thread_or_checkpoint_is_none(store: &dyn Store) {
+    assert_eq!(read(store, &thread_id("missing"), None).await, None);
+    assert_eq!(store.thread(&thread_id("missing")).await.unwrap(), None);
+    let thread = create(store, "t").await;
+    assert_eq!(read(store, &thread, None).await, None);
+    append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
+    assert_eq!(read(store, &thread, Some(9)).await, None);
+    assert_eq!(read(store, &thread, Some(0)).await, None);
+}
+
+pub(crate) async fn a_checkpoint_comes_back_whole(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let mut first = checkpoint(0, None, &[("a", json!(1))], &[]);
+    first.meta.source = Source::Update;
+    append(store, &thread, batch(first.clone())).await.unwrap();
+    let mut second = checkpoint(3, Some(0), &[("b", json!("x"))], &[("a", 0)]);
+    second.meta.run = run_id("another");
+    second.meta.at_ms = -7;
+    second.meta.step = 12;
+    second.meta.next = vec![Trigger {
+        node: NodeName::new("next").unwrap(),
+        from: Some(NodeName::new("before").unwrap()),
+        input: Some(Arc::new(json!([1.5]))),
+    }];
+    let sources = BTreeSet::from([NodeName::new("x").unwrap(), NodeName::new("y").unwrap()]);
+    second.meta.barriers = BTreeMap::from([("join".into(), sources)]);
+    second.meta.metadata = BTreeMap::from([("parents".into(), json!({ "": 0 }))]);
+    append(store, &thread, batch(second.clone())).await.unwrap();
+    second.values.insert(channel("a"), Arc::new(json!(1)));
+    assert_eq!(read(store, &thread, None).await.unwrap().checkpoint, second);
+    assert_eq!(read(store, &thread, Some(3)).await.unwrap().checkpoint, second);
+    assert_eq!(read(store, &thread, Some(0)).await.unwrap().checkpoint, first);
+}
+
+pub(crate) async fn values_of_every_kind_come_back(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let values = [
+        ("null", json!(null)),
+        ("text", json!("\0 \u{1f33e} \" \\ 线")),
+        ("integer", json!(u64::MAX)),
+        ("negative", json!(i64::MIN)),
+        ("number", json!(0.1 + 0.2)),
+        ("tiny", json!(5e-324)),
+        ("list", json!([1, [2], {}])),
+        ("object", json!({ "z": 1, "a": { "": [] } })),
+        ("empty", json!("")),
+    ];
+    append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
+    let tuple = read(store, &thread, None).await.unwrap();
+    for (name, value) in values {
+        assert_eq!(*tuple.checkpoint.values[name], value, "{name}");
+        assert_eq!(tuple.checkpoint.values[name].to_string(), value.to_string(), "key order");
+    }
+}
+
+pub(crate) async fn many_checkpoints_are_all_there(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    for number in 1..=100 {
+        let parent = (number > 1).then(|| number - 1);
+        let next = checkpoint(number, parent, &[("n", json!(number))], &[]);
+        append(store, &thread, batch(next)).await.unwrap();
+    }
+    for number in 1..=100 {
+        let tuple = read(store, &thread, Some(number)).await.unwrap();
+        assert_eq!(tuple.checkpoint.state(), json!({ "n": number }));
+        assert_eq!(tuple.checkpoint.meta.parent, (number > 1).then(|| id(number - 1)));
+    }
+}
+
+pub(crate) async fn threads_do_not_mix(store: &dyn Store) {
+    for name in ["a", "b"] {
+        let thread = create(store, name).await;
+        append(store, &thread, batch(checkpoint(1, None, &[("x", json!(name))], &[])))
+            .await
+            .unwrap();
+        append(store, &thread, Batch { base: Some(id(1)), ..events(1, 1) }).await.unwrap();
+    }
+    for name in ["a", "b"] {
+        let tuple = read(store, &thread_id(name), None).await.unwrap();
+        assert_eq!(tuple.checkpoint.state(), json!({ "x": name }));
+        assert_eq!(tuple.events.len(), 1);
+    }
+}
+
+pub(crate) async fn unchanged_channels_stand_where_they_were_written(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let first = checkpoint(1, None, &[("a", json!("a1")), ("b", json!("b1"))], &[]);
+    append(store, &thread, batch(first)).await.unwrap();
+    let second = checkpoint(2, Some(1), &[("b", json!("b2"))], &[("a", 1)]);
+    append(store, &thread, batch(second)).await.unwrap();
+    // What the batch says about unchanged channels is not written.
+    let mut third = checkpoint(3, Some(2), &[("c", json!("c3"))], &[("a", 1), ("b", 2)]);
+    third.values.insert(channel("a"), Arc::new(json!("ignored")));
+    append(store, &thread, batch(third)).await.unwrap();
+    let state = read(store, &thread, None).await.unwrap().checkpoint.state();
+    assert_eq!(state, json!({ "a": "a1", "b": "b2", "c": "c3" }));
+}
+
+pub(crate) async fn older_checkpoints_keep_their_values(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
+    append(store, &thread, batch(checkpoint(2, Some(1), &[("a", json!(2))], &[]))).await.unwrap();
+    append(store, &thread, batch(checkpoint(3, Some(2), &[], &[("a", 2)]))).await.unwrap();
+    for (number, value) in [(1, 1), (2, 2), (3, 2)] {
+        let tuple = read(store, &thread, Some(number)).await.unwrap();
+        assert_eq!(tuple.checkpoint.state(), json!({ "a": value }));
+    }
+}
+
+pub(crate) async fn a_dropped_channel_is_gone(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let first = checkpoint(1, None, &[("a", json!(1)), ("b", json!(1))], &[]);
+    append(store, &thread, batch(first)).await.unwrap();
+    append(store, &thread, batch(checkpoint(2, Some(1), &[], &[("a", 1)]))).await.unwrap();
+    // A version without a value is a channel that is empty.
+    let mut third = checkpoint(3, Some(2), &[], &[]);
+    third.meta.versions.insert(channel("a"), id(3));
+    append(store, &thread, batch(third)).await.unwrap();
+    assert_eq!(read(store, &thread, Some(2)).await.unwrap().checkpoint.state(), json!({ "a": 1 }));
+    assert_eq!(read(store, &thread, Some(3)).await.unwrap().checkpoint.state(), json!({}));
+}
+
+pub(crate) async fn namespaces_have_their_own_newest(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    for (number, namespace) in [(1, ""), (2, "child"), (3, "child:1"), (4, "")] {
+        let mut next = checkpoint(number, None, &[("x", json!(number))], &[]);
+        next.meta.namespace = Namespace::new(namespace);
+        append(store, &thread, batch(next)).await.unwrap();
+    }
+    for (namespace, newest) in
+        [("", Some(4)), ("child", Some(2)), ("child:1", Some(3)), ("c", None)]
+    {
+        let tuple = store.checkpoint(&thread, &Namespace::new(namespace), None).await.unwrap();
+        assert_eq!(tuple.map(|tuple| tuple.checkpoint.meta.id), newest.map(id), "{namespace}");
+    }
+    let elsewhere = store.checkpoint(&thread, &Namespace::new("child"), Some(id(4))).await.unwrap();
+    assert_eq!(elsewhere, None, "an id of another namespace");
+}
+
+pub(crate) async fn pending_events_belong_to_their_base(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, events(1, 1)).await.unwrap();
+    let first = checkpoint(1, None, &[], &[]);
+    append(store, &thread, Batch { checkpoint: Some(first), ..events(2, 2) }).await.unwrap();
+    append(store, &thread, Batch { base: Some(id(1)), ..events(3, 4) }).await.unwrap();
+    let second = checkpoint(2, Some(1), &[], &[]);
+    let step = Batch { base: Some(id(1)), checkpoint: Some(second), ..events(5, 5) };
+    append(store, &thread, step).await.unwrap();
+    append(store, &thread, Batch { base: Some(id(2)), ..events(6, 6) }).await.unwrap();
+    // Back at the first checkpoint.
+    append(store, &thread, Batch { base: Some(id(1)), ..events(7, 7) }).await.unwrap();
+    let pending = async |number| seqs(&read(store, &thread, Some(number)).await.unwrap().events);
+    assert_eq!(pending(1).await, [3, 4, 5, 7]);
+    assert_eq!(pending(2).await, [6]);
+    assert_eq!(seqs(&read(store, &thread, None).await.unwrap().events), [6]);
+}
+
+pub(crate) async fn pending_events_keep_their_order_over_batches(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
+    let finished = |seq, task: &str| {
+        let mut event = event(seq, json!(null));
+        event.kind = EventKind::TaskFinished(TaskFinished {
+            task: TaskId::new(task).unwrap(),
+            node: NodeName::new("node").unwrap(),
+            index: 0,
+            base: id(1),
+            writes: vec![
+                Write { channel: channel("a"), value: json!(task), overwrite: false },
+                Write { channel: channel("a"), value: json!(null), overwrite: true },
+            ],
+            goto: None,
+            sends: Vec::new(),
+            duration_us: 5,
+        });
+        event
+    };
+    let all = [finished(1, "z"), finished(2, "a"), finished(3, "z")];
+    for event in &all {
+        let batch = Batch { base: Some(id(1)), events: vec![event.clone()], ..Batch::default() };
+        append(store, &thread, batch).await.unwrap();
+    }
+    assert_eq!(read(store, &thread, None).await.unwrap().events, all);
+}
+
+pub(crate) async fn a_new_checkpoint_starts_without_pending_events(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
+    append(store, &thread, Batch { base: Some(id(1)), ..events(1, 3) }).await.unwrap();
+    append(store, &thread, batch(checkpoint(2, Some(1), &[], &[]))).await.unwrap();
+    assert!(read(store, &thread, None).await.unwrap().events.is_empty());
+}
+
+pub(crate) async fn an_unchanged_channel_is_not_written_again(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let noise: String = (0..131_072_u32)
+        .map(|n| format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)))
+        .collect();
+    let large = [("large", json!(noise)), ("n", json!(0))];
+    append(store, &thread, batch(checkpoint(1, None, &large, &[]))).await.unwrap();
+    let before = store.stored_bytes(&thread).await.unwrap();
+    assert!(before > 400_000, "{before}");
+    for number in 2..=51 {
+        let mut next =
+            checkpoint(number, Some(number - 1), &[("n", json!(number))], &[("large", 1)]);
+        next.values.insert(channel("large"), Arc::new(large[0].1.clone()));
+        append(store, &thread, batch(next)).await.unwrap();
+    }
+    let grown = store.stored_bytes(&thread).await.unwrap() - before;
+    assert!(grown < 50 * 1024, "50 small checkpoints took {grown} bytes");
+    let last = read(store, &thread, Some(51)).await.unwrap();
+    assert!(*last.checkpoint.values["large"] == large[0].1);
+}
+
+pub(crate) async fn going_back_moves_the_current_checkpoint(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
+    append(store, &thread, batch(checkpoint(2, Some(1), &[("a", json!(2))], &[]))).await.unwrap();
+    append(store, &thread, Batch { current: Some(id(1)), ..events(1, 1) }).await.unwrap();
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.current, head.last_checkpoint), (Some(id(1)), Some(id(2))));
+    // A number is never given out again, and the newest of the namespace is the highest.
+    let again = batch(checkpoint(2, Some(1), &[], &[]));
+    assert!(append(store, &thread, again).await.is_err());
+    assert_eq!(read(store, &thread, None).await.unwrap().checkpoint.meta.id, id(2));
+    append(store, &thread, batch(checkpoint(3, Some(1), &[], &[("a", 1)]))).await.unwrap();
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.current, head.last_checkpoint), (Some(id(3)), Some(id(3))));
+    assert_eq!(read(store, &thread, None).await.unwrap().checkpoint.state(), json!({ "a": 1 }));
+}
+
+pub(crate) async fn a_fork_takes_values_of_an_older_checkpoint(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let values = [("a", json!("a1")), ("b", json!("b1"))];
+    append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
+    append(store, &thread, batch(checkpoint(2, Some(1), &[("a", json!("a2"))], &[("b", 1)])))
+        .await
+        .unwrap();
+    append(store, &thread, batch(checkpoint(3, Some(2), &[("b", json!("b3"))], &[("a", 2)])))
+        .await
+        .unwrap();
+    append(store, &thread, batch(checkpoint(4, Some(2), &[], &[("a", 2), ("b", 1)])))
+        .await
+        .unwrap();
+    let state = read(store, &thread, None).await.unwrap().checkpoint.state();
+    assert_eq!(state, json!({ "a": "a2", "b": "b1" }));
+}

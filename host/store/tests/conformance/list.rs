@@ -1,0 +1,143 @@
+//! Lists of checkpoints: order, limits, filters.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::id::{Namespace, ThreadId};
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, CheckpointQuery, CheckpointTuple};
+
+use crate::sample::{append, batch, checkpoint, create, events, id, run_id, seqs, thread_id};
+
+/// Eight checkpoints, two of them in a nested graph.
+async fn history(store: &dyn Store) -> ThreadId {
+    let thread = create(store, "t").await;
+    create(store, "other").await;
+    for number in 1..=8 {
+        let mut next = checkpoint(number, None, &[("n", json!(number))], &[]);
+        next.meta.source = if number == 1 { Source::Input } else { Source::Loop };
+        next.meta.run = run_id(if number < 5 { "first" } else { "second" });
+        let namespace = if number % 4 == 0 { "child" } else { "" };
+        next.meta.namespace = Namespace::new(namespace);
+        next.meta.metadata = BTreeMap::from([
+            ("parity".into(), json!(if number % 2 == 0 { "even" } else { "odd" })),
+            ("nothing".into(), json!(null)),
+            ("nested".into(), json!({ "deep": [number] })),
+        ]);
+        append(store, &thread, batch(next)).await.unwrap();
+    }
+    thread
+}
+
+async fn list(store: &dyn Store, query: CheckpointQuery) -> Vec<u64> {
+    let tuples = store.checkpoints(&thread_id("t"), &query).await.unwrap();
+    tuples.iter().map(|tuple| tuple.checkpoint.meta.id.0).collect()
+}
+
+fn filter<const N: usize>(facts: [(&str, Value); N]) -> CheckpointQuery {
+    let filter = facts.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    CheckpointQuery { filter, ..CheckpointQuery::default() }
+}
+
+pub(crate) async fn newest_come_first(store: &dyn Store) {
+    history(store).await;
+    assert_eq!(list(store, CheckpointQuery::default()).await, [8, 7, 6, 5, 4, 3, 2, 1]);
+    for empty in ["other", "missing"] {
+        let query = CheckpointQuery::default();
+        assert!(store.checkpoints(&thread_id(empty), &query).await.unwrap().is_empty());
+    }
+}
+
+pub(crate) async fn namespace_before_and_limit_narrow_down(store: &dyn Store) {
+    history(store).await;
+    let all = CheckpointQuery::default;
+    let root = Some(Namespace::root());
+    let child = Some(Namespace::new("child"));
+    assert_eq!(list(store, CheckpointQuery { namespace: child, ..all() }).await, [8, 4]);
+    assert_eq!(list(store, CheckpointQuery { before: Some(id(3)), ..all() }).await, [2, 1]);
+    assert_eq!(list(store, CheckpointQuery { before: Some(id(1)), ..all() }).await, [0; 0]);
+    assert_eq!(list(store, CheckpointQuery { limit: Some(2), ..all() }).await, [8, 7]);
+    assert_eq!(list(store, CheckpointQuery { limit: Some(0), ..all() }).await, [0; 0]);
+    let page = CheckpointQuery { namespace: root, before: Some(id(7)), limit: Some(3), ..all() };
+    assert_eq!(list(store, page).await, [6, 5, 3]);
+}
+
+pub(crate) async fn filters_are_all_met(store: &dyn Store) {
+    history(store).await;
+    assert_eq!(list(store, filter([("source", json!("input"))])).await, [1]);
+    assert_eq!(list(store, filter([("step", json!(3))])).await, [3]);
+    assert_eq!(list(store, filter([("run", json!("first"))])).await, [4, 3, 2, 1]);
+    assert_eq!(list(store, filter([("parity", json!("odd"))])).await, [7, 5, 3, 1]);
+    assert_eq!(list(store, filter([("nested", json!({ "deep": [6] }))])).await, [6]);
+    let both = filter([("run", json!("second")), ("parity", json!("even"))]);
+    assert_eq!(list(store, both).await, [8, 6]);
+    let neither = filter([("run", json!("second")), ("source", json!("input"))]);
+    assert_eq!(list(store, neither).await, [0; 0]);
+}
+
+pub(crate) async fn hostile_filter_keys_match_nothing(store: &dyn Store) {
+    history(store).await;
+    let keys = ["' or 1=1 --", "$.parity", "nested.deep", "", "\0", "metadata", "id", "a\"b", "%"];
+    for key in keys {
+        for value in [json!("even"), json!(null), json!(1)] {
+            assert_eq!(list(store, filter([(key, value)])).await, [0; 0], "{key:?}");
+        }
+    }
+    assert_eq!(list(store, filter([("nothing", json!(null))])).await.len(), 8);
+    assert_eq!(list(store, filter([("source", json!(null))])).await, [0; 0]);
+}
+
+pub(crate) async fn pending_events_are_listed(store: &dyn Store) {
+    let thread = history(store).await;
+    append(store, &thread, Batch { base: Some(id(8)), ..events(1, 2) }).await.unwrap();
+    append(store, &thread, Batch { base: Some(id(3)), ..events(3, 3) }).await.unwrap();
+    let tuples = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
+    for tuple in tuples {
+        let expected: &[u64] = match tuple.checkpoint.meta.id.0 {
+            8 => &[1, 2],
+            3 => &[3],
+            _ => &[],
+        };
+        assert_eq!(seqs(&tuple.events), expected);
+    }
+}
+
+pub(crate) async fn every_combination_agrees_with_the_plain_list(store: &dyn Store) {
+    let thread = history(store).await;
+    let plain = store.checkpoints(&thread, &CheckpointQuery::default()).await.unwrap();
+    let namespaces = [None, Some(Namespace::root()), Some(Namespace::new("child"))];
+    let filters = [None, Some(("parity", json!("even"))), Some(("run", json!("second")))];
+    for namespace in &namespaces {
+        for before in [None, Some(id(6)), Some(id(100))] {
+            for limit in [None, Some(1), Some(3)] {
+                for filter in &filters {
+                    let filter =
+                        filter.iter().map(|(key, value)| ((*key).to_owned(), value.clone()));
+                    let query = CheckpointQuery {
+                        namespace: namespace.clone(),
+                        before,
+                        filter: filter.collect(),
+                        limit,
+                    };
+                    let answer = store.checkpoints(&thread, &query).await.unwrap();
+                    assert_eq!(answer, expected(&plain, &query), "{query:?}");
+                }
+            }
+        }
+    }
+}
+
+fn expected(plain: &[CheckpointTuple], query: &CheckpointQuery) -> Vec<CheckpointTuple> {
+    let matches = |tuple: &&CheckpointTuple| {
+        let meta = &tuple.checkpoint.meta;
+        let facts = |(key, value): (&String, &Value)| match key.as_str() {
+            "run" => meta.run.as_str() == value,
+            key => meta.metadata.get(key) == Some(value),
+        };
+        query.namespace.as_ref().is_none_or(|namespace| *namespace == meta.namespace)
+            && query.before.is_none_or(|before| meta.id < before)
+            && query.filter.iter().all(facts)
+    };
+    plain.iter().filter(matches).take(query.limit.unwrap_or(usize::MAX)).cloned().collect()
+}

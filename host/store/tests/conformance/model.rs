@@ -1,0 +1,208 @@
+//! Random histories: the file store answers as the store in memory does, reopened or not.
+
+use std::path::Path;
+
+use proptest::collection::vec;
+use proptest::prelude::{Just, ProptestConfig, Strategy, any, prop_oneof, proptest};
+use proptest::test_runner::TestCaseError;
+use proptest::{prop_assert, prop_assert_eq};
+use serde_json::json;
+use tempfile::TempDir;
+use wattle_graph::id::{Namespace, ThreadId};
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, CheckpointQuery, StoreError, ThreadHead, ThreadQuery};
+use wattle_store::{MemoryStore, RedbStore};
+
+use crate::sample::{checkpoint, events, id, record, run, run_id, thread_id};
+
+const THREADS: [&str; 3] = ["a", "b", "\0"];
+const NAMESPACES: [&str; 2] = ["", "child"];
+const RUNS: [&str; 3] = ["r", "s", "t"];
+
+#[derive(Clone, Debug)]
+enum Step {
+    Append { thread: usize, plan: Plan },
+    Delete { thread: usize },
+    Reopen,
+}
+
+/// A batch relative to where its thread stands, mostly one that fits.
+#[derive(Clone, Debug)]
+struct Plan {
+    record: bool,
+    run: Option<usize>,
+    events: u64,
+    shift: u64,
+    base: Option<u64>,
+    checkpoint: Option<NewCheckpoint>,
+    back: Option<u64>,
+}
+
+#[derive(Clone, Debug)]
+struct NewCheckpoint {
+    gap: u64,
+    from: u64,
+    namespace: usize,
+    changed: [bool; 3],
+}
+
+fn plan() -> impl Strategy<Value = Plan> {
+    let new_checkpoint = (1..3_u64, 0..4_u64, 0..NAMESPACES.len(), any::<[bool; 3]>()).prop_map(
+        |(gap, from, namespace, changed)| NewCheckpoint { gap, from, namespace, changed },
+    );
+    (
+        any::<bool>(),
+        proptest::option::weighted(0.2, 0..RUNS.len()),
+        0..4_u64,
+        prop_oneof![9 => Just(1), 1 => 0..3_u64],
+        proptest::option::of(0..3_u64),
+        proptest::option::of(new_checkpoint),
+        proptest::option::weighted(0.1, 0..4_u64),
+    )
+        .prop_map(|(record, run, events, shift, base, checkpoint, back)| Plan {
+            record,
+            run,
+            events,
+            shift,
+            base,
+            checkpoint,
+            back,
+        })
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => (0..THREADS.len(), plan()).prop_map(|(thread, plan)| Step::Append { thread, plan }),
+        1 => (0..THREADS.len()).prop_map(|thread| Step::Delete { thread }),
+        1 => Just(Step::Reopen),
+    ]
+}
+
+impl Plan {
+    async fn batch(&self, thread: &ThreadId, count: i64, store: &MemoryStore) -> Batch {
+        let head = store.thread(thread).await.unwrap();
+        let last_seq = head.as_ref().map_or(0, |head| head.last_seq);
+        let newest = head.as_ref().and_then(|head| head.last_checkpoint);
+        let older = |back: u64| newest.map(|newest| id(newest.0.saturating_sub(back)));
+        let mut batch = events(last_seq + self.shift, last_seq + self.shift + self.events);
+        batch.events.pop();
+        if self.record || head.is_none() {
+            let mut record = record(thread);
+            record.updated_ms = count;
+            batch.record = Some(record);
+        }
+        batch.run = self.run.map(|name| run(thread, RUNS[name]));
+        batch.base = self.base.and_then(older);
+        batch.current = self.back.and_then(older);
+        if let Some(new) = &self.checkpoint {
+            batch.checkpoint = Some(new.build(thread, head.as_ref(), count, store).await);
+        }
+        batch
+    }
+}
+
+impl NewCheckpoint {
+    /// Goes on from an earlier checkpoint, with the channels that it has.
+    async fn build(
+        &self,
+        thread: &ThreadId,
+        head: Option<&ThreadHead>,
+        count: i64,
+        store: &MemoryStore,
+    ) -> wattle_graph::checkpoint::Checkpoint {
+        let newest = head.and_then(|head| head.last_checkpoint).map_or(0, |id| id.0);
+        let query = CheckpointQuery::default();
+        let earlier = store.checkpoints(thread, &query).await.unwrap();
+        let parent = earlier.get(self.from as usize).map(|tuple| &tuple.checkpoint.meta);
+        let mut changed = Vec::new();
+        let mut older = Vec::new();
+        for (name, is_changed) in ["x", "y", "z"].into_iter().zip(self.changed) {
+            if is_changed {
+                changed.push((name, json!({ "count": count, "of": name })));
+            } else if let Some(version) = parent.and_then(|parent| parent.versions.get(name)) {
+                older.push((name, version.0));
+            }
+        }
+        let parent = parent.map(|parent| parent.id.0);
+        let mut new = checkpoint(newest + self.gap, parent, &changed, &older);
+        new.meta.namespace = Namespace::new(NAMESPACES[self.namespace]);
+        new
+    }
+}
+
+/// Results as text: errors must agree in kind and facts.
+fn text(result: Result<(), StoreError>) -> String {
+    result.map_or_else(|error| error.to_string(), |()| "done".into())
+}
+
+async fn play(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
+    let memory = MemoryStore::new();
+    let mut file = RedbStore::open(path).unwrap();
+    for (step, count) in steps.into_iter().zip(1..) {
+        match step {
+            Step::Append { thread, plan } => {
+                let thread = thread_id(THREADS[thread]);
+                let batch = plan.batch(&thread, count, &memory).await;
+                let tickets = (
+                    memory.append(&thread, batch.clone()).await,
+                    file.append(&thread, batch).await,
+                );
+                prop_assert_eq!(text(tickets.0.await), text(tickets.1.await));
+            }
+            Step::Delete { thread } => {
+                memory.delete_thread(&thread_id(THREADS[thread])).await.unwrap();
+                file.delete_thread(&thread_id(THREADS[thread])).await.unwrap();
+            }
+            Step::Reopen => {
+                drop(file);
+                file = RedbStore::open(path).unwrap();
+            }
+        }
+    }
+    agree(&memory, &file).await
+}
+
+async fn agree(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
+    let all = ThreadQuery::default();
+    prop_assert_eq!(memory.threads(&all).await.unwrap(), file.threads(&all).await.unwrap());
+    for name in RUNS {
+        let run = run_id(name);
+        prop_assert_eq!(memory.run(&run).await.unwrap(), file.run(&run).await.unwrap());
+    }
+    for name in THREADS {
+        let thread = thread_id(name);
+        let heads = (memory.thread(&thread).await.unwrap(), file.thread(&thread).await.unwrap());
+        prop_assert_eq!(&heads.0, &heads.1);
+        prop_assert_eq!(memory.runs(&thread).await.unwrap(), file.runs(&thread).await.unwrap());
+        for after in 0..heads.0.as_ref().map_or(1, |head| head.last_seq + 1) {
+            for limit in [1, 3, 1000] {
+                let expected = memory.events(&thread, after, limit).await.unwrap();
+                prop_assert_eq!(file.events(&thread, after, limit).await.unwrap(), expected);
+            }
+        }
+        let query = CheckpointQuery::default();
+        let expected = memory.checkpoints(&thread, &query).await.unwrap();
+        prop_assert_eq!(&file.checkpoints(&thread, &query).await.unwrap(), &expected);
+        let newest = heads.0.and_then(|head| head.last_checkpoint).map_or(0, |id| id.0);
+        for namespace in NAMESPACES {
+            let namespace = Namespace::new(namespace);
+            for id in std::iter::once(None).chain((0..=newest).map(|n| Some(id(n)))) {
+                let expected = memory.checkpoint(&thread, &namespace, id).await.unwrap();
+                let found = file.checkpoint(&thread, &namespace, id).await.unwrap();
+                prop_assert!(found == expected, "{:?}: {:?} not {:?}", id, found, expected);
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    #[test]
+    fn both_stores_answer_alike(steps in vec(step(), 1..60)) {
+        let dir = TempDir::new().unwrap();
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(play(steps, &dir.path().join("wattle.redb")))?;
+    }
+}

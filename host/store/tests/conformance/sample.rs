@@ -1,0 +1,141 @@
+//! Small threads, events and checkpoints to write.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source};
+use wattle_graph::event::{Custom, Event, EventKind, RunStatus};
+use wattle_graph::id::{
+    AppName, ChannelName, CheckpointId, Digest, GraphName, Namespace, NodeName, RunId, TaskId,
+    ThreadId,
+};
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{
+    Batch, CheckpointTuple, RunRecord, StoreError, ThreadRecord, ThreadStatus,
+};
+
+pub(crate) fn thread_id(text: &str) -> ThreadId {
+    ThreadId::new(text).unwrap()
+}
+
+pub(crate) fn run_id(text: &str) -> RunId {
+    RunId::new(text).unwrap()
+}
+
+pub(crate) fn channel(text: &str) -> ChannelName {
+    ChannelName::new(text).unwrap()
+}
+
+pub(crate) fn id(number: u64) -> CheckpointId {
+    CheckpointId(number)
+}
+
+pub(crate) fn record(thread: &ThreadId) -> ThreadRecord {
+    ThreadRecord {
+        id: thread.clone(),
+        app: AppName::new("demo").unwrap(),
+        graph: GraphName::new("main").unwrap(),
+        version: Digest::of(b"version"),
+        status: ThreadStatus::Idle,
+        run: None,
+        created_ms: 1,
+        updated_ms: 1,
+        expires_ms: None,
+        tenant: None,
+        context: json!({ "user": "ada" }),
+        metadata: BTreeMap::new(),
+    }
+}
+
+pub(crate) fn run(thread: &ThreadId, run: &str) -> RunRecord {
+    RunRecord {
+        id: run_id(run),
+        thread: thread.clone(),
+        status: RunStatus::Running,
+        failure: None,
+        started_ms: 1,
+        ended_ms: None,
+        reopen: None,
+    }
+}
+
+pub(crate) fn event(seq: u64, data: Value) -> Event {
+    let kind = EventKind::Custom(Custom {
+        task: TaskId::new("task").unwrap(),
+        node: NodeName::new("node").unwrap(),
+        name: "note".into(),
+        data,
+    });
+    Event { seq, at_ms: 1, run: run_id("run"), namespace: Namespace::root(), kind }
+}
+
+/// Events with sequence numbers from `first` to `last`.
+pub(crate) fn events(first: u64, last: u64) -> Batch {
+    Batch { events: (first..=last).map(|seq| event(seq, json!(seq))).collect(), ..Batch::default() }
+}
+
+/// A checkpoint with values for the channels of `changed`, and older versions of others.
+pub(crate) fn checkpoint(
+    number: u64,
+    parent: Option<u64>,
+    changed: &[(&str, Value)],
+    older: &[(&str, u64)],
+) -> Checkpoint {
+    let mut versions: BTreeMap<_, _> =
+        older.iter().map(|(name, version)| (channel(name), id(*version))).collect();
+    let mut values = BTreeMap::new();
+    for (name, value) in changed {
+        versions.insert(channel(name), id(number));
+        values.insert(channel(name), Arc::new(value.clone()));
+    }
+    let meta = CheckpointMeta {
+        id: id(number),
+        parent: parent.map(id),
+        namespace: Namespace::root(),
+        step: number as u32,
+        source: if parent.is_some() { Source::Loop } else { Source::Input },
+        run: run_id("run"),
+        at_ms: 1,
+        next: Vec::new(),
+        barriers: BTreeMap::new(),
+        versions,
+        metadata: BTreeMap::new(),
+    };
+    Checkpoint { meta, values }
+}
+
+/// A batch of a checkpoint alone.
+pub(crate) fn batch(checkpoint: Checkpoint) -> Batch {
+    Batch { checkpoint: Some(checkpoint), ..Batch::default() }
+}
+
+/// Appends and waits.
+pub(crate) async fn append(
+    store: &dyn Store,
+    thread: &ThreadId,
+    batch: Batch,
+) -> Result<(), StoreError> {
+    store.append(thread, batch).await.await
+}
+
+/// Makes a thread.
+pub(crate) async fn create(store: &dyn Store, name: &str) -> ThreadId {
+    let thread = thread_id(name);
+    let batch = Batch { record: Some(record(&thread)), ..Batch::default() };
+    append(store, &thread, batch).await.unwrap();
+    thread
+}
+
+/// The newest checkpoint of the root, or the one with a number.
+pub(crate) async fn read(
+    store: &dyn Store,
+    thread: &ThreadId,
+    number: Option<u64>,
+) -> Option<CheckpointTuple> {
+    store.checkpoint(thread, &Namespace::root(), number.map(id)).await.unwrap()
+}
+
+pub(crate) fn seqs(events: &[Event]) -> Vec<u64> {
+    events.iter().map(|event| event.seq).collect()
+}

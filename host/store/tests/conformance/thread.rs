@@ -1,0 +1,136 @@
+//! Threads and runs: records, lists, deletion.
+
+use serde_json::json;
+use wattle_graph::event::RunStatus;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::AppName;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, StoreError, ThreadQuery, ThreadRecord, ThreadStatus};
+
+use crate::sample::{
+    append, batch, checkpoint, create, events, read, record, run, run_id, thread_id,
+};
+
+async fn write(store: &dyn Store, record: ThreadRecord) {
+    let thread = record.id.clone();
+    append(store, &thread, Batch { record: Some(record), ..Batch::default() }).await.unwrap();
+}
+
+pub(crate) async fn records_are_replaced(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, events(1, 1)).await.unwrap();
+    let mut changed = record(&thread);
+    changed.status = ThreadStatus::Interrupted;
+    changed.run = Some(run_id("r"));
+    changed.expires_ms = Some(9);
+    changed.tenant = Some("acme".into());
+    changed.metadata.insert("k".into(), json!({ "线": null }));
+    write(store, changed.clone()).await;
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.record, head.last_seq), (changed, 1));
+}
+
+pub(crate) async fn threads_are_listed_by_update(store: &dyn Store) {
+    for (name, updated_ms) in [("a", 5), ("b", 9), ("c", 5), ("d", 7)] {
+        let mut record = record(&thread_id(name));
+        record.updated_ms = updated_ms;
+        record.tenant = (name == "d").then(|| "acme".into());
+        record.app = AppName::new(if name == "a" { "x" } else { "y" }).unwrap();
+        record.status = if name == "b" { ThreadStatus::Running } else { ThreadStatus::Interrupted };
+        record.expires_ms = (name < "c").then_some(updated_ms * 10);
+        write(store, record).await;
+    }
+    let list = async |query: ThreadQuery| {
+        let threads = store.threads(&query).await.unwrap();
+        threads.iter().map(|record| record.id.to_string()).collect::<Vec<_>>().concat()
+    };
+    let all = ThreadQuery::default;
+    assert_eq!(list(all()).await, "bdac");
+    assert_eq!(list(ThreadQuery { limit: Some(2), offset: 1, ..all() }).await, "da");
+    assert_eq!(list(ThreadQuery { offset: 9, ..all() }).await, "");
+    assert_eq!(list(ThreadQuery { app: Some(AppName::new("y").unwrap()), ..all() }).await, "bdc");
+    assert_eq!(list(ThreadQuery { status: Some(ThreadStatus::Running), ..all() }).await, "b");
+    assert_eq!(list(ThreadQuery { tenant: Some("acme".into()), ..all() }).await, "d");
+    assert_eq!(list(ThreadQuery { expires_by_ms: Some(50), ..all() }).await, "a");
+    assert_eq!(list(ThreadQuery { expires_by_ms: Some(49), ..all() }).await, "");
+}
+
+pub(crate) async fn runs_are_listed_oldest_first(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    for name in ["z", "a", "m"] {
+        let batch = Batch { run: Some(run(&thread, name)), ..Batch::default() };
+        append(store, &thread, batch).await.unwrap();
+    }
+    let mut ended = run(&thread, "z");
+    ended.status = RunStatus::Failed;
+    ended.failure = Some(Failure::internal("broken"));
+    ended.ended_ms = Some(8);
+    append(store, &thread, Batch { run: Some(ended.clone()), ..Batch::default() }).await.unwrap();
+    let expected = [ended.clone(), run(&thread, "a"), run(&thread, "m")];
+    assert_eq!(store.runs(&thread).await.unwrap(), expected);
+    assert_eq!(store.run(&run_id("z")).await.unwrap(), Some(ended));
+    assert_eq!(store.run(&run_id("missing")).await.unwrap(), None);
+    assert!(store.runs(&thread_id("missing")).await.unwrap().is_empty());
+}
+
+pub(crate) async fn a_run_belongs_to_one_thread(store: &dyn Store) {
+    let (thread, other) = (create(store, "t").await, create(store, "other").await);
+    let mine = Batch { run: Some(run(&thread, "r")), ..Batch::default() };
+    let theirs = Batch { run: Some(run(&other, "r")), ..events(1, 1) };
+    let mine = store.append(&thread, mine).await;
+    let theirs = store.append(&other, theirs).await;
+    mine.await.unwrap();
+    assert!(matches!(theirs.await, Err(StoreError::InvalidBatch { .. })));
+    assert_eq!(store.run(&run_id("r")).await.unwrap().unwrap().thread, thread);
+}
+
+pub(crate) async fn deleting_takes_everything_of_one_thread(store: &dyn Store) {
+    for name in ["keep", "gone"] {
+        let thread = create(store, name).await;
+        for number in 1..=100 {
+            let whole = Batch {
+                run: Some(run(&thread, &format!("{name}-{number}"))),
+                checkpoint: Some(checkpoint(number, None, &[("a", json!(name))], &[])),
+                ..events(number, number)
+            };
+            append(store, &thread, whole).await.unwrap();
+        }
+    }
+    let (keep, gone) = (thread_id("keep"), thread_id("gone"));
+    store.delete_thread(&gone).await.unwrap();
+    assert_eq!(store.thread(&gone).await.unwrap(), None);
+    assert_eq!(read(store, &gone, None).await, None);
+    assert!(store.events(&gone, 0, 9).await.unwrap().is_empty());
+    assert!(store.runs(&gone).await.unwrap().is_empty());
+    assert_eq!(store.run(&run_id("gone-1")).await.unwrap(), None);
+    assert_eq!(store.stored_bytes(&gone).await.unwrap(), 0);
+    let left = store.threads(&ThreadQuery::default()).await.unwrap();
+    assert_eq!(left, [record(&keep)]);
+    assert_eq!(store.events(&keep, 0, 1000).await.unwrap().len(), 100);
+    assert_eq!(store.runs(&keep).await.unwrap().len(), 100);
+    let oldest = read(store, &keep, Some(1)).await.unwrap();
+    assert_eq!(oldest.checkpoint.state(), json!({ "a": "keep" }));
+}
+
+pub(crate) async fn deleting_a_missing_thread_is_fine(store: &dyn Store) {
+    store.delete_thread(&thread_id("missing")).await.unwrap();
+}
+
+pub(crate) async fn a_deleted_thread_can_start_anew(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let first = Batch {
+        run: Some(run(&thread, "r")),
+        ..batch(checkpoint(7, None, &[("old", json!(1))], &[]))
+    };
+    append(store, &thread, Batch { events: events(1, 5).events, ..first }).await.unwrap();
+    store.delete_thread(&thread).await.unwrap();
+    assert!(append(store, &thread, events(6, 6)).await.is_err());
+    create(store, "t").await;
+    let whole = Batch { run: Some(run(&thread, "r")), ..events(1, 1) };
+    append(store, &thread, whole).await.unwrap();
+    append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.last_seq, head.last_checkpoint.map(|id| id.0)), (1, Some(1)));
+    assert_eq!(read(store, &thread, Some(7)).await, None);
+    assert_eq!(store.runs(&thread).await.unwrap().len(), 1);
+}
