@@ -1,0 +1,180 @@
+//! The `[model]` table of `wattle.toml`.
+
+mod duration;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// Longest wait for one answer where a route says nothing: long enough for a page of text.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
+
+/// Retries where a route says nothing: as many as the official clients.
+pub const DEFAULT_RETRIES: u32 = 2;
+
+/// Most retries that a route may ask for: more than this is an outage, which fallbacks are for.
+pub const MAX_RETRIES: u32 = 10;
+
+/// Providers and the routes that lead to them.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Providers by name.
+    pub providers: BTreeMap<String, ProviderConfig>,
+    /// Routes by name.
+    pub routes: BTreeMap<String, RouteConfig>,
+}
+
+/// The wire format that a provider speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProviderKind {
+    /// OpenAI chat completions; with a `base_url` also DeepSeek, Ollama, vLLM and many more.
+    Openai,
+    /// Google Gemini `generateContent`.
+    Gemini,
+    /// Anthropic messages.
+    Anthropic,
+}
+
+/// How an answer of a wanted shape is asked for. Whatever the rung, the answer is validated.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Structured {
+    /// The provider is given the JSON Schema and decodes by it.
+    #[default]
+    Schema,
+    /// The provider promises some JSON object; the schema stands in a system message.
+    JsonObject,
+    /// Only a system message asks for it.
+    Prompt,
+}
+
+/// One provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProviderConfig {
+    /// Its wire format.
+    pub kind: ProviderKind,
+    /// Where it is; the official address of its kind without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_url: Option<String>,
+    /// The environment variable that holds the key; without it no key is sent, as for a local
+    /// server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_env: Option<String>,
+    /// The strongest way it knows to answer in a wanted shape; `schema` without it. A provider
+    /// that refuses a particular schema is asked again one rung lower.
+    #[serde(default)]
+    pub structured: Structured,
+}
+
+/// One route.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RouteConfig {
+    /// The provider that is asked first.
+    pub provider: String,
+    /// Its model. For Gemini and Anthropic a last part such as `-low` or `-high` is not part of
+    /// the name: it sets the effort that the model spends on reasoning.
+    pub model: String,
+    /// Longest wait for one attempt; [`DEFAULT_TIMEOUT`] without it.
+    #[serde(default = "default_timeout", with = "duration")]
+    pub timeout: Duration,
+    /// Further attempts at each model after a fault that may pass; [`DEFAULT_RETRIES`] without it.
+    #[serde(default = "default_retries")]
+    pub retries: u32,
+    /// Sampling temperature for calls that do not say one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Longest answer in tokens for calls that do not say one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_output_tokens: Option<u32>,
+    /// Models that are asked in this order when the ones before are not available.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub fallbacks: Vec<Target>,
+}
+
+/// A model of a provider.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Target {
+    /// The provider.
+    pub provider: String,
+    /// The model, as [`RouteConfig::model`].
+    pub model: String,
+}
+
+impl RouteConfig {
+    /// All models of the route in the order in which they are asked.
+    pub fn targets(&self) -> Vec<Target> {
+        let first = Target { provider: self.provider.clone(), model: self.model.clone() };
+        std::iter::once(first).chain(self.fallbacks.iter().cloned()).collect()
+    }
+}
+
+impl ProviderKind {
+    /// The official address, with a slash at its end.
+    pub fn default_base_url(self) -> &'static str {
+        match self {
+            Self::Openai => "https://api.openai.com/v1/",
+            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta/",
+            Self::Anthropic => "https://api.anthropic.com/v1/",
+        }
+    }
+}
+
+fn default_timeout() -> Duration {
+    DEFAULT_TIMEOUT
+}
+
+fn default_retries() -> u32 {
+    DEFAULT_RETRIES
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(value: serde_json::Value) -> Result<ModelConfig, String> {
+        serde_json::from_value(value).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn reads_the_documented_table() {
+        let config = parse(json!({
+            "providers": {
+                "openai": {
+                    "kind": "openai", "base_url": "https://api.openai.com/v1/",
+                    "key_env": "OPENAI_API_KEY", "structured": "json-object",
+                },
+            },
+            "routes": {
+                "chat": {
+                    "provider": "openai", "model": "gpt-4o-mini", "timeout": "1500ms",
+                    "retries": 1, "temperature": 0.0, "max_output_tokens": 4096,
+                    "fallbacks": [{ "provider": "gemini", "model": "gemini-2.5-flash" }],
+                },
+            },
+        }))
+        .unwrap();
+        assert_eq!(config.providers["openai"].structured, Structured::JsonObject);
+        assert_eq!(config.routes["chat"].timeout, Duration::from_millis(1500));
+        assert_eq!(config.routes["chat"].targets()[1].model, "gemini-2.5-flash");
+        let again = parse(serde_json::to_value(&config).unwrap()).unwrap();
+        assert_eq!(again, config);
+    }
+
+    #[test]
+    fn refuses_unknown_words_and_bad_durations() {
+        let unknown = parse(json!({ "providers": { "a": { "kind": "openai", "key": "x" } } }));
+        assert!(unknown.unwrap_err().contains("key"));
+        let duration = parse(json!({
+            "routes": { "a": { "provider": "p", "model": "m", "timeout": "soon" } }
+        }));
+        assert!(duration.unwrap_err().contains("`soon` is not a duration"));
+    }
+}

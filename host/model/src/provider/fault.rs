@@ -1,0 +1,282 @@
+//! A provider's errors in our words, and whether to try again.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use genai::webc;
+use reqwest::StatusCode;
+use reqwest::header::HeaderMap;
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+
+use crate::provider::{Aim, Provider};
+use crate::retry::{Retry, asked_pause, should_retry};
+
+/// Characters of a provider's own words that go into a failure: enough for a sentence or two.
+const QUOTE_CHARS: usize = 500;
+
+/// Why an attempt gave no answer.
+#[derive(Debug)]
+pub(crate) struct Fault {
+    pub(crate) failure: Failure,
+    pub(crate) retry: Retry,
+}
+
+/// An attempt that took too long.
+pub(super) fn timeout(provider: &Provider, aim: Aim<'_>) -> Fault {
+    let text = format!(
+        "{} did not answer within {:?}; raise `timeout` of the route if that is too short",
+        subject(provider, aim),
+        aim.timeout
+    );
+    Fault { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
+}
+
+/// An answer that cannot be read.
+pub(super) fn broken(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
+    unreachable(provider, aim, &format!("gave an answer that cannot be read: {reason}"))
+}
+
+/// An error of the client.
+pub(super) fn read(provider: &Provider, aim: Aim<'_>, error: genai::Error) -> Fault {
+    use genai::Error as E;
+    match error {
+        E::WebModelCall { webc_error, .. } | E::WebAdapterCall { webc_error, .. } => {
+            web(provider, aim, webc_error)
+        }
+        // Its display holds the whole request, so only the cause is told.
+        E::ChatResponseGeneration { cause, .. } => broken(provider, aim, &cause),
+        other => invalid(provider, aim, &format!("cannot be sent this request: {other}")),
+    }
+}
+
+fn web(provider: &Provider, aim: Aim<'_>, error: webc::Error) -> Fault {
+    match error {
+        webc::Error::ResponseFailedStatus { status, body, headers } => {
+            answered(provider, aim, status, &headers, &body)
+        }
+        webc::Error::ResponseFailedNotJson { content_type, .. } => {
+            broken(provider, aim, &format!("it is of type `{content_type}`, not JSON"))
+        }
+        webc::Error::ResponseFailedInvalidJson { cause, .. } => broken(provider, aim, &cause),
+        webc::Error::JsonValueExt(error) => broken(provider, aim, &error.to_string()),
+        webc::Error::Reqwest(error) if error.is_builder() => {
+            invalid(provider, aim, &format!("cannot be sent this request: {}", root(&error)))
+        }
+        webc::Error::Reqwest(error) if error.is_timeout() => {
+            let text = format!("{} did not answer in time", subject(provider, aim));
+            Fault { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
+        }
+        webc::Error::Reqwest(error) => {
+            unreachable(provider, aim, &format!("cannot be reached: {}", root(&error)))
+        }
+    }
+}
+
+fn unreachable(provider: &Provider, aim: Aim<'_>, what: &str) -> Fault {
+    let text = format!("{} {}", subject(provider, aim), quote(provider, what));
+    Fault { failure: Failure::new(code::UNAVAILABLE, text).retryable(), retry: Retry::BackOff }
+}
+
+fn invalid(provider: &Provider, aim: Aim<'_>, what: &str) -> Fault {
+    let text = format!("{} {}", subject(provider, aim), quote(provider, what));
+    Fault { failure: Failure::new(code::INVALID, text), retry: Retry::Never }
+}
+
+/// An answer with a status that is no success.
+fn answered(
+    provider: &Provider,
+    aim: Aim<'_>,
+    status: StatusCode,
+    headers: &HeaderMap,
+    text: &str,
+) -> Fault {
+    let body: Value = serde_json::from_str(text).unwrap_or_default();
+    let class = Class::of(status, &body);
+    let mut details = json!({ "status": status.as_u16() });
+    let mut retry = if class.passes() { Retry::BackOff } else { Retry::Never };
+    match should_retry(headers) {
+        Some(true) if retry == Retry::Never => retry = Retry::BackOff,
+        Some(false) => retry = Retry::Never,
+        _ => {}
+    }
+    if let Some(pause) = asked_pause(headers, &body) {
+        details["retry_after_ms"] = json!(pause.as_millis() as u64);
+        if retry == Retry::BackOff {
+            retry = Retry::After(pause);
+        }
+    }
+    let message = class.message(provider, aim, status, &own_words(provider, &body, text), retry);
+    let mut failure = Failure::new(class.code(), message).with_details(details);
+    failure.retryable = retry != Retry::Never;
+    Fault { failure, retry }
+}
+
+/// What a status means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Auth,
+    Quota,
+    RateLimit,
+    Missing,
+    Timeout,
+    Busy,
+    Redirect,
+    Refused,
+}
+
+impl Class {
+    fn of(status: StatusCode, body: &Value) -> Self {
+        let says = |word: &str| {
+            ["/error/code", "/error/type"]
+                .iter()
+                .any(|field| body.pointer(field).and_then(Value::as_str) == Some(word))
+        };
+        // Google answers 400 to a wrong key.
+        let wrong_key =
+            body.pointer("/error/details").and_then(Value::as_array).is_some_and(|details| {
+                details.iter().any(|detail| detail["reason"] == "API_KEY_INVALID")
+            });
+        match status.as_u16() {
+            401 | 403 => Self::Auth,
+            400 if wrong_key => Self::Auth,
+            402 => Self::Quota,
+            429 if says("insufficient_quota") => Self::Quota,
+            429 => Self::RateLimit,
+            404 => Self::Missing,
+            408 => Self::Timeout,
+            409 | 500.. => Self::Busy,
+            300..=399 => Self::Redirect,
+            _ => Self::Refused,
+        }
+    }
+
+    /// Whether the same request may succeed a little later.
+    fn passes(self) -> bool {
+        matches!(self, Self::RateLimit | Self::Timeout | Self::Busy)
+    }
+
+    fn code(self) -> &'static str {
+        match self {
+            Self::Auth | Self::Missing | Self::Busy | Self::Redirect => code::UNAVAILABLE,
+            Self::Quota | Self::RateLimit => code::RATE_LIMITED,
+            Self::Timeout => code::TIMEOUT,
+            Self::Refused => code::INVALID,
+        }
+    }
+
+    /// What happened and what to do. A refused key is told without the provider's words, which
+    /// like to repeat pieces of it.
+    fn message(
+        self,
+        provider: &Provider,
+        aim: Aim<'_>,
+        status: StatusCode,
+        words: &str,
+        retry: Retry,
+    ) -> String {
+        let subject = subject(provider, aim);
+        let status = status.as_u16();
+        match self {
+            Self::Auth => match provider.key_variable() {
+                Some(variable) => format!(
+                    "{subject} refuses the key (status {status}); check the environment variable \
+                     `{variable}`"
+                ),
+                None => format!(
+                    "{subject} wants a key (status {status}); name its environment variable in \
+                     `key_env` of the provider"
+                ),
+            },
+            Self::Quota => format!(
+                "{subject} has no credit left (status {status}); top up the account: {words}"
+            ),
+            Self::RateLimit => {
+                format!("{subject} asks to slow down (status {status}){}: {words}", pause(retry))
+            }
+            Self::Missing => format!(
+                "{subject} does not exist (status {status}); check `model` of the route and \
+                 `base_url` of the provider: {words}"
+            ),
+            Self::Redirect => format!(
+                "{subject} answers with a redirect (status {status}); check `base_url` of the \
+                 provider"
+            ),
+            Self::Timeout | Self::Busy => {
+                format!("{subject} is out of order (status {status}): {words}")
+            }
+            Self::Refused => {
+                format!("{subject} refuses the request (status {status}): {words}")
+            }
+        }
+    }
+}
+
+fn pause(retry: Retry) -> String {
+    match retry {
+        Retry::After(pause) if pause > Duration::ZERO => format!(" for {pause:?}"),
+        _ => String::new(),
+    }
+}
+
+fn subject(provider: &Provider, aim: Aim<'_>) -> String {
+    format!("model `{}` of provider `{}` (route `{}`)", aim.model, provider.name(), aim.route)
+}
+
+/// The message in an error body, whatever its dialect; else the body's beginning.
+fn own_words(provider: &Provider, body: &Value, text: &str) -> String {
+    let fields = ["/error/message", "/message", "/error", "/detail"];
+    let message = fields.iter().find_map(|field| body.pointer(field).and_then(Value::as_str));
+    quote(provider, message.unwrap_or(text))
+}
+
+fn quote(provider: &Provider, text: &str) -> String {
+    let clean = provider.scrub(text.trim());
+    match clean.char_indices().nth(QUOTE_CHARS) {
+        Some((end, _)) => format!("{} ...", &clean[..end]),
+        None => clean,
+    }
+}
+
+/// The innermost cause: the outer layers say "error sending request" and the address.
+fn root(error: &reqwest::Error) -> String {
+    let mut cause = error.source();
+    let mut text = None;
+    while let Some(inner) = cause {
+        text = Some(inner.to_string());
+        cause = inner.source();
+    }
+    text.unwrap_or_else(|| "the connection was broken off".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_have_their_meaning() {
+        let quota = json!({ "error": { "code": "insufficient_quota" } });
+        let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
+        let cases = [
+            (401, &Value::Null, Class::Auth, code::UNAVAILABLE),
+            (403, &Value::Null, Class::Auth, code::UNAVAILABLE),
+            (400, &key, Class::Auth, code::UNAVAILABLE),
+            (400, &Value::Null, Class::Refused, code::INVALID),
+            (422, &Value::Null, Class::Refused, code::INVALID),
+            (413, &Value::Null, Class::Refused, code::INVALID),
+            (402, &Value::Null, Class::Quota, code::RATE_LIMITED),
+            (429, &quota, Class::Quota, code::RATE_LIMITED),
+            (429, &Value::Null, Class::RateLimit, code::RATE_LIMITED),
+            (404, &Value::Null, Class::Missing, code::UNAVAILABLE),
+            (408, &Value::Null, Class::Timeout, code::TIMEOUT),
+            (409, &Value::Null, Class::Busy, code::UNAVAILABLE),
+            (500, &Value::Null, Class::Busy, code::UNAVAILABLE),
+            (529, &Value::Null, Class::Busy, code::UNAVAILABLE),
+            (307, &Value::Null, Class::Redirect, code::UNAVAILABLE),
+        ];
+        for (status, body, class, code) in cases {
+            let found = Class::of(StatusCode::from_u16(status).unwrap(), body);
+            assert_eq!((found, found.code()), (class, code), "{status}");
+        }
+    }
+}

@@ -1,0 +1,165 @@
+//! Which faults are tried again, and after what pause.
+//!
+//! The rules are those of the official clients: 408, 409, 429, 5xx and broken connections are
+//! tried again; `x-should-retry` overrides that; `retry-after-ms` and `retry-after` say when,
+//! else the pause doubles from [`FIRST_PAUSE`] to [`LONGEST_PAUSE`], less a jitter.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::fmt::rfc2822;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+/// Pause before the first retry.
+pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Longest pause that we choose ourselves.
+pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+
+/// Longest pause that a provider may ask for. One that asks for more is left at once: a fallback
+/// or a later attempt of the node is better than a guest that holds its memory for minutes.
+pub(crate) const LONGEST_RETRY_AFTER: Duration = Duration::from_mins(1);
+
+/// Whether a fault may be tried again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// It would only fail again.
+    Never,
+    /// After the pause of our own.
+    BackOff,
+    /// After the pause that the provider asks for.
+    After(Duration),
+}
+
+/// Chooses pauses. The jitter comes from a counter: calls of one process that fail together come
+/// back apart, and nothing here needs a source of randomness.
+#[derive(Debug, Default)]
+pub(crate) struct Pauses {
+    drawn: AtomicU64,
+}
+
+impl Pauses {
+    /// The pause before the next attempt after `tried` retries; none if there is none.
+    pub(crate) fn next(&self, retry: Retry, tried: u32, allowed: u32) -> Option<Duration> {
+        if tried >= allowed {
+            return None;
+        }
+        match retry {
+            Retry::Never => None,
+            Retry::After(pause) => (pause <= LONGEST_RETRY_AFTER).then_some(pause),
+            Retry::BackOff => {
+                let full = FIRST_PAUSE.saturating_mul(1 << tried.min(16)).min(LONGEST_PAUSE);
+                Some(full.mul_f64(1.0 - self.jitter()))
+            }
+        }
+    }
+
+    /// A share between 0 and a quarter.
+    fn jitter(&self) -> f64 {
+        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
+        // The finalizer of SplitMix64: neighboring numbers give unrelated shares.
+        let mut mixed = drawn.wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed ^= mixed >> 27;
+        (mixed % 1024) as f64 / 4096.0
+    }
+}
+
+/// The pause that a provider asks for: by header, or in the body in Google's way.
+pub(crate) fn asked_pause(headers: &HeaderMap, body: &Value) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let milliseconds = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok());
+    if let Some(pause) = milliseconds.and_then(|ms| Duration::try_from_secs_f64(ms / 1e3).ok()) {
+        return Some(pause);
+    }
+    text(RETRY_AFTER.as_str())
+        .and_then(|after| seconds(after).or_else(|| until(after, text(DATE.as_str())?)))
+        .or_else(|| google_delay(body))
+}
+
+/// What `x-should-retry` says, if anything.
+pub(crate) fn should_retry(headers: &HeaderMap) -> Option<bool> {
+    match headers.get("x-should-retry")?.to_str().ok()? {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn seconds(text: &str) -> Option<Duration> {
+    Duration::try_from_secs_f64(text.parse().ok()?).ok()
+}
+
+/// The time between two HTTP dates: the answer's own date stands for the present, so that a clock
+/// that runs wrong here does no harm.
+fn until(after: &str, date: &str) -> Option<Duration> {
+    let parse = |text: &str| -> Option<Timestamp> {
+        rfc2822::parse(text).ok().map(|zoned| zoned.timestamp())
+    };
+    let pause = parse(after)?.duration_since(parse(date)?);
+    Some(Duration::try_from(pause).unwrap_or_default())
+}
+
+/// `google.rpc.RetryInfo` among an error's details: `{"retryDelay": "17s"}`.
+fn google_delay(body: &Value) -> Option<Duration> {
+    let details = body.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    seconds(delay.strip_suffix('s')?)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
+    }
+
+    #[test]
+    fn pauses_double_up_to_a_cap_with_jitter_downwards() {
+        let pauses = Pauses::default();
+        for (tried, full) in [(0, 500), (1, 1000), (2, 2000), (3, 4000), (4, 8000), (9, 8000)] {
+            let pause = pauses.next(Retry::BackOff, tried, 10).unwrap().as_millis();
+            assert!((full * 3 / 4..=full).contains(&pause), "{tried}: {pause}");
+        }
+        assert_eq!(pauses.next(Retry::BackOff, 2, 2), None);
+        assert_eq!(pauses.next(Retry::Never, 0, 2), None);
+        assert_eq!(pauses.next(Retry::After(Duration::from_secs(61)), 0, 2), None);
+        assert_eq!(pauses.next(Retry::After(Duration::ZERO), 0, 2), Some(Duration::ZERO));
+    }
+
+    #[test]
+    fn reads_every_form_of_retry_after() {
+        let cases = [
+            (headers(&[("retry-after-ms", "250"), ("retry-after", "9")]), Some(250)),
+            (headers(&[("retry-after", "1.5")]), Some(1500)),
+            (
+                headers(&[
+                    ("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT"),
+                    ("date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                ]),
+                Some(3000),
+            ),
+            (
+                headers(&[
+                    ("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT"),
+                    ("date", "Sun, 06 Nov 1994 08:49:40 GMT"),
+                ]),
+                Some(0),
+            ),
+            (headers(&[("retry-after", "Sun, 06 Nov 1994 08:49:40 GMT")]), None),
+            (headers(&[("retry-after", "-5")]), None),
+            (headers(&[("retry-after", "soon")]), None),
+        ];
+        for (headers, expected) in cases {
+            let pause = asked_pause(&headers, &Value::Null);
+            assert_eq!(pause, expected.map(Duration::from_millis), "{headers:?}");
+        }
+        let body = json!({ "error": { "details": [{}, { "retryDelay": "17s" }] } });
+        assert_eq!(asked_pause(&HeaderMap::new(), &body), Some(Duration::from_secs(17)));
+    }
+}

@@ -1,0 +1,150 @@
+//! Answers of a wanted shape.
+//!
+//! The provider is asked on the strongest rung that it knows; if it refuses the schema itself, on
+//! the next lower one. Whatever the rung, the answer is validated against the schema that the
+//! guest gave, and a wrong answer is repaired by the model once.
+
+mod extract;
+pub(crate) mod shape;
+pub(crate) mod strict;
+
+use genai::chat::{ChatMessage, ChatRequest};
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::llm::{Completion, FinishReason, Part};
+
+use crate::config::{ProviderKind, Structured};
+use crate::provider::{Format, Reply};
+use crate::routes::Call;
+use crate::structured::shape::Shape;
+
+/// Characters of a wrong answer that a failure keeps: enough to see what went wrong.
+const ANSWER_CHARS: usize = 2_000;
+
+/// Words by which a provider that answers 400 says that it does not like the schema, not the
+/// conversation.
+const SCHEMA_WORDS: [&str; 4] = ["schema", "response_format", "output_config", "json"];
+
+/// Asks until the answer has the shape, at most one repair turn.
+pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Completion, Failure> {
+    let mut rung = call.provider.structured();
+    let (mut chat, first) = loop {
+        let chat = ask(call, shape, rung);
+        match call.turn(&chat, format(shape, rung)).await {
+            Ok(reply) => break (chat, reply),
+            Err(failure) => match lower(rung, call.provider.kind()) {
+                Some(next) if refuses_schema(&failure) => rung = next,
+                _ => return Err(failure),
+            },
+        }
+    };
+    let wrong = match judge(shape, &first) {
+        Verdict::Accepted(document) => return Ok(first.completion(document)),
+        Verdict::Wrong(wrong) => wrong,
+    };
+    if first.finish == FinishReason::Length {
+        return Err(cut_off(call, &first));
+    }
+    for message in repair(&first, &wrong) {
+        chat = chat.append_message(message);
+    }
+    let second = call.turn(&chat, format(shape, rung)).await?.after(&first);
+    match judge(shape, &second) {
+        Verdict::Accepted(document) => Ok(second.completion(document)),
+        Verdict::Wrong(wrong) => Err(not_in_shape(call, shape, &second, &wrong)),
+    }
+}
+
+/// What becomes of an answer.
+enum Verdict {
+    /// It is good; without a document if the model did something else that it may do.
+    Accepted(Option<Value>),
+    /// What is wrong with it.
+    Wrong(String),
+}
+
+fn judge(shape: &Shape<'_>, reply: &Reply) -> Verdict {
+    let calls = reply.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+    if calls || reply.finish == FinishReason::ContentFilter {
+        return Verdict::Accepted(None);
+    }
+    match shape.read(&reply.text()) {
+        Ok(document) => Verdict::Accepted(Some(document)),
+        Err(wrong) => Verdict::Wrong(wrong),
+    }
+}
+
+fn format<'a>(shape: &Shape<'a>, rung: Structured) -> Format<'a> {
+    match rung {
+        Structured::Schema => Format::Schema(shape.wanted()),
+        Structured::JsonObject => Format::JsonObject,
+        Structured::Prompt => Format::Free,
+    }
+}
+
+/// The conversation, with the schema in it where the provider does not get it otherwise. OpenAI's
+/// JSON mode insists on the word "json".
+fn ask(call: &Call<'_>, shape: &Shape<'_>, rung: Structured) -> ChatRequest {
+    let chat = call.chat.clone();
+    if rung == Structured::Schema {
+        return chat;
+    }
+    chat.with_system(format!(
+        "Answer with one json object that is valid under the following JSON Schema. Write the \
+         json object only: no other words, no code fence.\n\n{}",
+        shape.wanted().schema
+    ))
+}
+
+fn lower(rung: Structured, kind: ProviderKind) -> Option<Structured> {
+    match rung {
+        Structured::Schema if kind == ProviderKind::Anthropic => Some(Structured::Prompt),
+        Structured::Schema => Some(Structured::JsonObject),
+        Structured::JsonObject => Some(Structured::Prompt),
+        Structured::Prompt => None,
+    }
+}
+
+fn refuses_schema(failure: &Failure) -> bool {
+    let status = failure.details.as_ref().and_then(|details| details["status"].as_u64());
+    let message = failure.message.to_lowercase();
+    failure.code == code::INVALID
+        && matches!(status, Some(400 | 422))
+        && SCHEMA_WORDS.iter().any(|word| message.contains(word))
+}
+
+/// The turn that asks for a correction. Providers refuse empty messages, so an empty answer is not
+/// repeated.
+fn repair(reply: &Reply, wrong: &str) -> Vec<ChatMessage> {
+    let text = reply.text();
+    let answer = (!text.trim().is_empty()).then(|| ChatMessage::assistant(text));
+    let wish = ChatMessage::user(format!(
+        "That answer is not valid:\n{wrong}\nAnswer again with the whole corrected json object \
+         and nothing else."
+    ));
+    answer.into_iter().chain([wish]).collect()
+}
+
+fn cut_off(call: &Call<'_>, reply: &Reply) -> Failure {
+    let message = format!(
+        "the answer of model `{}` of route `{}` was cut off at its length limit before the json \
+         was complete; raise `max_output_tokens`",
+        call.aim.model, call.aim.route
+    );
+    Failure::new(code::INVALID, message).with_details(json!({ "answer": cut(&reply.text()) }))
+}
+
+fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: &str) -> Failure {
+    let message = format!(
+        "model `{}` of route `{}` did not answer in the wanted shape `{}`, even when asked to \
+         correct its answer: {wrong}",
+        call.aim.model,
+        call.aim.route,
+        shape.wanted().name
+    );
+    Failure::new(code::INVALID, message).with_details(json!({ "answer": cut(&reply.text()) }))
+}
+
+fn cut(text: &str) -> &str {
+    text.char_indices().nth(ANSWER_CHARS).map_or(text, |(end, _)| &text[..end])
+}

@@ -1,0 +1,190 @@
+//! The shape that an answer must have, and whether it has it.
+
+use jsonschema::{PatternOptions, Validator};
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::llm::ResponseSchema;
+
+use crate::structured::extract;
+
+/// Violations that a message tells: a model repairs a few at a time.
+const VIOLATIONS: usize = 8;
+
+/// Characters of one violation: some repeat the whole document.
+const VIOLATION_CHARS: usize = 240;
+
+/// Rounds in which nulls are dropped: one place may hide the next.
+const ROUNDS: usize = 8;
+
+/// Longest name of a schema.
+const NAME_CHARS: usize = 64;
+
+/// A schema that compiled.
+pub(crate) struct Shape<'a> {
+    wanted: &'a ResponseSchema,
+    validator: Validator,
+}
+
+impl<'a> Shape<'a> {
+    /// Checks and compiles the schema of a request.
+    pub(crate) fn new(wanted: &'a ResponseSchema) -> Result<Self, Failure> {
+        let word = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        let name = &wanted.name;
+        if !(1..=NAME_CHARS).contains(&name.len()) || !name.chars().all(word) {
+            return Err(refused(format!(
+                "the response schema's name `{name}` must have 1 to {NAME_CHARS} characters of \
+                 `[a-zA-Z0-9_-]`"
+            )));
+        }
+        if wanted.schema.get("type").and_then(Value::as_str) != Some("object") {
+            return Err(refused(format!(
+                "the root of the response schema `{name}` must be `\"type\": \"object\"`; put \
+                 other values into a property"
+            )));
+        }
+        let validator = jsonschema::options()
+            // A guest's pattern must not be able to keep the host busy.
+            .with_pattern_options(PatternOptions::regex())
+            .build(&wanted.schema)
+            .map_err(|error| {
+                refused(format!("the response schema `{name}` is not a JSON Schema: {error}"))
+            })?;
+        Ok(Self { wanted, validator })
+    }
+
+    /// What the guest asked for.
+    pub(crate) fn wanted(&self) -> &'a ResponseSchema {
+        self.wanted
+    }
+
+    /// The document in a model's text, or what is wrong with it.
+    pub(crate) fn read(&self, text: &str) -> Result<Value, String> {
+        let mut document = extract::json(text)?;
+        for _ in 0..ROUNDS {
+            let places: Vec<String> = self
+                .validator
+                .iter_errors(&document)
+                .map(|error| error.instance_path().as_str().to_owned())
+                .collect();
+            if places.is_empty() {
+                return Ok(document);
+            }
+            let mut dropped = false;
+            for place in places {
+                dropped |= drop_nulls(&mut document, &place);
+            }
+            if !dropped {
+                break;
+            }
+        }
+        match self.violations(&document) {
+            violations if violations.is_empty() => Ok(document),
+            violations => Err(violations),
+        }
+    }
+
+    fn violations(&self, document: &Value) -> String {
+        let lines = self.validator.iter_errors(document).take(VIOLATIONS).map(|error| {
+            let place = error.instance_path().as_str();
+            let text: String = error.to_string().chars().take(VIOLATION_CHARS).collect();
+            format!("at `{}`: {text}", if place.is_empty() { "/" } else { place })
+        });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+}
+
+fn refused(message: String) -> Failure {
+    Failure::new(code::INVALID, message)
+}
+
+/// Strict decoding makes models write `null` for a property they would leave out. Drops the null
+/// at a place that a validator complains of, or else every null member below it: alternatives are
+/// reported at the place where they begin. Says whether there was one.
+fn drop_nulls(document: &mut Value, place: &str) -> bool {
+    match document.pointer_mut(place) {
+        Some(Value::Null) => {}
+        Some(inner) => return drop_members(inner),
+        None => return false,
+    }
+    let Some((parent, name)) = place.rsplit_once('/') else { return false };
+    let name = name.replace("~1", "/").replace("~0", "~");
+    match document.pointer_mut(parent) {
+        Some(Value::Object(map)) => map.shift_remove(&name).is_some(),
+        _ => false,
+    }
+}
+
+fn drop_members(value: &mut Value) -> bool {
+    match value {
+        Value::Object(map) => {
+            let before = map.len();
+            map.retain(|_, member| !member.is_null());
+            let dropped = map.len() < before;
+            map.values_mut().fold(dropped, |dropped, member| drop_members(member) || dropped)
+        }
+        Value::Array(items) => {
+            items.iter_mut().fold(false, |dropped, item| drop_members(item) || dropped)
+        }
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn wanted(schema: Value) -> ResponseSchema {
+        ResponseSchema { name: "answer".into(), schema }
+    }
+
+    #[test]
+    fn reads_what_is_valid_and_drops_nulls_that_are_not() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": {
+                "name": { "type": "string" },
+                "note": { "type": "string" },
+                "maybe": { "type": ["string", "null"] },
+                "either": { "anyOf": [
+                    { "type": "object", "properties": { "a": { "type": "integer" } } },
+                    { "type": "string" },
+                ] },
+                "list": { "type": "array", "items": { "type": "integer" } },
+                "a/b": { "type": "string" },
+            },
+            "required": ["name"],
+        }));
+        let shape = Shape::new(&schema).unwrap();
+        let cases = [
+            (json!({"name": "x"}), Some(json!({"name": "x"}))),
+            (
+                json!({"name": "x", "note": null, "maybe": null, "a/b": null}),
+                Some(json!({"name": "x", "maybe": null})),
+            ),
+            (json!({"name": "x", "either": {"a": null}}), Some(json!({"name": "x", "either": {}}))),
+            (json!({"name": null}), None),
+            (json!({"note": "x"}), None),
+            (json!({"name": "x", "list": [1, null]}), None),
+            (json!(["x"]), None),
+        ];
+        for (document, expected) in cases {
+            assert_eq!(shape.read(&document.to_string()).ok(), expected, "{document}");
+        }
+        let wrong = shape.read(r#"{"name": 1}"#).unwrap_err();
+        assert!(wrong.contains("at `/name`"), "{wrong}");
+    }
+
+    #[test]
+    fn refuses_schemas_that_cannot_be_asked_for() {
+        let refuse = |name: &str, schema: Value| {
+            let schema = ResponseSchema { name: name.into(), schema };
+            Shape::new(&schema).err().map(|failure| failure.message).unwrap_or_default()
+        };
+        assert!(refuse("a b", json!({"type": "object"})).contains("name `a b`"));
+        assert!(refuse("", json!({"type": "object"})).contains("1 to 64"));
+        assert!(refuse("a", json!({"type": "array"})).contains("root"));
+        assert!(refuse("a", json!({"type": "object", "properties": 1})).contains("JSON Schema"));
+    }
+}

@@ -1,0 +1,222 @@
+//! A schema in the subset that OpenAI decodes by strictly.
+//!
+//! There every property must be required and no other may appear. Optional properties become
+//! nullable; the nulls are dropped again before the answer is validated against the original.
+//! Constraints that the subset lacks are left out, because the original still holds. A schema that
+//! strict decoding cannot express, such as one with a map of free keys, is sent as it is and not
+//! strictly.
+
+use serde_json::{Map, Value, json};
+
+/// Keywords that mean a structure outside the subset.
+const INEXPRESSIBLE: [&str; 14] = [
+    "allOf",
+    "not",
+    "if",
+    "then",
+    "else",
+    "patternProperties",
+    "propertyNames",
+    "prefixItems",
+    "dependentRequired",
+    "dependentSchemas",
+    "dependencies",
+    "contains",
+    "unevaluatedProperties",
+    "unevaluatedItems",
+];
+
+/// Keywords that only narrow or annotate and that the subset lacks.
+const DROPPED: [&str; 11] = [
+    "$schema",
+    "$id",
+    "$comment",
+    "default",
+    "examples",
+    "minLength",
+    "maxLength",
+    "uniqueItems",
+    "minProperties",
+    "maxProperties",
+    "deprecated",
+];
+
+/// Values of `format` that the subset has.
+const FORMATS: [&str; 9] =
+    ["date-time", "time", "date", "duration", "email", "hostname", "ipv4", "ipv6", "uuid"];
+
+/// The schema for strict decoding, if it can be expressed.
+pub(crate) fn adapt(schema: &Value) -> Option<Value> {
+    let map = schema.as_object()?;
+    // The root must be an object that is written out.
+    if map.contains_key("anyOf") || map.contains_key("oneOf") || map.contains_key("$ref") {
+        return None;
+    }
+    node(schema)
+}
+
+/// The schema without the keyword that names its dialect, which providers do not know.
+pub(crate) fn without_dialect(schema: &Value) -> Value {
+    let mut schema = schema.clone();
+    if let Some(map) = schema.as_object_mut() {
+        map.shift_remove("$schema");
+    }
+    schema
+}
+
+fn node(schema: &Value) -> Option<Value> {
+    let map = schema.as_object()?;
+    if map.keys().any(|key| INEXPRESSIBLE.contains(&key.as_str())) {
+        return None;
+    }
+    if let Some(reference) = map.get("$ref") {
+        // No other keyword may stand beside a reference.
+        return Some(json!({ "$ref": reference }));
+    }
+    let mut out = Map::new();
+    for (key, value) in map {
+        let (key, value) = match key.as_str() {
+            // Written out below.
+            "properties" | "required" | "additionalProperties" => continue,
+            "format" if !value.as_str().is_some_and(|format| FORMATS.contains(&format)) => continue,
+            word if DROPPED.contains(&word) => continue,
+            "items" => ("items", node(value)?),
+            // Wider than `oneOf`, but the original is still validated.
+            "anyOf" | "oneOf" => ("anyOf", nodes(value)?),
+            "$defs" | "definitions" => (key.as_str(), members(value)?),
+            _ => (key.as_str(), value.clone()),
+        };
+        out.insert(key.to_owned(), value);
+    }
+    if is_object(map) {
+        object(map, &mut out)?;
+    }
+    let typed = ["type", "anyOf", "enum", "const"].iter().any(|key| out.contains_key(*key));
+    typed.then_some(Value::Object(out))
+}
+
+fn is_object(map: &Map<String, Value>) -> bool {
+    let typed = match map.get("type") {
+        Some(Value::String(kind)) => kind == "object",
+        Some(Value::Array(kinds)) => kinds.iter().any(|kind| kind == "object"),
+        _ => false,
+    };
+    typed || map.contains_key("properties")
+}
+
+/// Writes out the properties of an object; none if it takes properties with free names.
+fn object(map: &Map<String, Value>, out: &mut Map<String, Value>) -> Option<()> {
+    let properties = map.get("properties").and_then(Value::as_object);
+    match map.get("additionalProperties") {
+        Some(Value::Object(_)) => return None,
+        Some(Value::Bool(false)) => {}
+        // Free keys beside named ones may be narrowed away, but an object of free keys only may
+        // not.
+        _ if properties.is_none_or(Map::is_empty) => return None,
+        _ => {}
+    }
+    let required = map.get("required").and_then(Value::as_array);
+    let mut strict = Map::new();
+    for (name, schema) in properties.into_iter().flatten() {
+        let always = required.is_some_and(|names| names.iter().any(|n| n == name.as_str()));
+        let schema = node(schema)?;
+        strict.insert(name.clone(), if always { schema } else { nullable(schema) });
+    }
+    out.insert("required".into(), strict.keys().cloned().collect());
+    out.insert("properties".into(), Value::Object(strict));
+    out.insert("additionalProperties".into(), Value::Bool(false));
+    Some(())
+}
+
+fn nodes(value: &Value) -> Option<Value> {
+    value.as_array()?.iter().map(node).collect::<Option<Vec<_>>>().map(Value::Array)
+}
+
+fn members(value: &Value) -> Option<Value> {
+    let members = value.as_object()?.iter();
+    let members = members.map(|(name, schema)| Some((name.clone(), node(schema)?)));
+    members.collect::<Option<Map<_, _>>>().map(Value::Object)
+}
+
+/// The schema, and `null` besides.
+fn nullable(mut schema: Value) -> Value {
+    let absent = json!({ "type": "null" });
+    let Some(map) = schema.as_object_mut() else { return schema };
+    if let Some(Value::Array(choices)) = map.get_mut("anyOf") {
+        if !choices.contains(&absent) {
+            choices.push(absent);
+        }
+        return schema;
+    }
+    let plain = !map.contains_key("enum") && !map.contains_key("const");
+    match map.get_mut("type") {
+        Some(Value::String(kind)) if plain && kind != "null" => {
+            let kinds = json!([kind.as_str(), "null"]);
+            map.insert("type".into(), kinds);
+            schema
+        }
+        Some(Value::Array(kinds)) if plain => {
+            if !kinds.iter().any(|kind| kind == "null") {
+                kinds.push("null".into());
+            }
+            schema
+        }
+        _ => json!({ "anyOf": [schema, absent] }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn optional_properties_become_nullable_and_required() {
+        let schema = json!({
+            "$schema": "https://json-schema.org/draft/2020-12/schema",
+            "type": "object",
+            "properties": {
+                "name": { "type": "string", "minLength": 1, "format": "uri" },
+                "kind": { "enum": ["a", "b"] },
+                "size": { "type": ["integer", "null"], "default": 3 },
+                "inner": { "$ref": "#/$defs/Inner", "description": "x" },
+                "list": { "type": "array", "items": { "oneOf": [{ "type": "string" }] } },
+            },
+            "required": ["name"],
+            "$defs": { "Inner": { "type": "object", "properties": { "a": { "const": 1 } } } },
+        });
+        let expected = json!({
+            "type": "object",
+            "$defs": { "Inner": {
+                "type": "object",
+                "required": ["a"],
+                "properties": { "a": { "anyOf": [{ "const": 1 }, { "type": "null" }] } },
+                "additionalProperties": false,
+            } },
+            "required": ["name", "kind", "size", "inner", "list"],
+            "properties": {
+                "name": { "type": "string" },
+                "kind": { "anyOf": [{ "enum": ["a", "b"] }, { "type": "null" }] },
+                "size": { "type": ["integer", "null"] },
+                "inner": { "anyOf": [{ "$ref": "#/$defs/Inner" }, { "type": "null" }] },
+                "list": {
+                    "type": ["array", "null"], "items": { "anyOf": [{ "type": "string" }] },
+                },
+            },
+            "additionalProperties": false,
+        });
+        assert_eq!(adapt(&schema), Some(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_expressed_is_not_strict() {
+        let with =
+            |property: Value| adapt(&json!({ "type": "object", "properties": { "p": property } }));
+        assert_eq!(with(json!({ "type": "object" })), None);
+        assert_eq!(with(json!({ "type": "object", "additionalProperties": {} })), None);
+        assert_eq!(with(json!({})), None);
+        assert_eq!(with(json!(true)), None);
+        assert_eq!(with(json!({ "allOf": [{ "type": "string" }] })), None);
+        assert_eq!(adapt(&json!({ "$ref": "#/$defs/A" })), None);
+        assert!(with(json!({ "type": "string" })).is_some());
+    }
+}

@@ -1,0 +1,170 @@
+//! Broken providers, broken configurations and cancelled calls.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use wattle_model::{ModelConfig, Routes};
+use wattle_run::call::llm::{Part, Role};
+use wattle_run::ports::Model;
+use wiremock::ResponseTemplate;
+
+use crate::support::{
+    ask, assert_no_key, caller, chat, complete, json_answer, message, routes, server, simple,
+    status, table,
+};
+
+#[tokio::test]
+async fn garbage_is_a_broken_service() {
+    let cases = [
+        ResponseTemplate::new(200).set_body_raw("<html>busy</html>", "text/html"),
+        ResponseTemplate::new(200).set_body_raw("{\"choices\": [", "application/json"),
+        json_answer(&json!({ "choices": [] })),
+        json_answer(&json!({ "error": { "message": "overloaded" } })),
+    ];
+    for answer in cases {
+        let server = server(vec![answer]).await;
+        let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+        assert_no_key(&failure);
+    }
+}
+
+/// A server that reads a request and then does something odd.
+async fn odd<F, R>(then: F) -> String
+where
+    F: FnOnce(tokio::net::TcpStream) -> R + Send + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = [0; 16];
+        stream.read_exact(&mut head).await.unwrap();
+        then(stream).await;
+    });
+    format!("http://{address}")
+}
+
+#[tokio::test]
+async fn a_cut_connection_is_unavailable() {
+    let base = odd(|mut stream| async move {
+        let part =
+            b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ncontent-length: 99\r\n\r\n{";
+        stream.write_all(part).await.unwrap();
+    })
+    .await;
+    let failure = complete(&simple("openai", &base), &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+    // Nobody listens there any more.
+    let failure = complete(&simple("openai", &base), &ask("hi")).await.unwrap_err();
+    assert!(failure.message.contains("cannot be reached"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_hanging_provider_times_out() {
+    let server = server(vec![json_answer(&chat("late")).set_delay(Duration::from_secs(30))]).await;
+    let route = json!({ "timeout": "100ms" });
+    let routes = routes(table("openai", &server.uri(), &json!({}), &route));
+    let failure = complete(&routes, &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true));
+    assert!(failure.message.contains("100ms"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_dropped_call_ends_the_request() {
+    let (gone, mut heard) = tokio::sync::mpsc::channel(1);
+    let (arrived, mut waiting) = tokio::sync::mpsc::channel(1);
+    let base = odd(move |mut stream| async move {
+        arrived.send(()).await.unwrap();
+        let mut rest = Vec::new();
+        let _ = stream.read_to_end(&mut rest).await;
+        gone.send(()).await.unwrap();
+    })
+    .await;
+    let routes = simple("openai", &base);
+    let call = tokio::spawn(async move { complete(&routes, &ask("hi")).await });
+    waiting.recv().await.unwrap();
+    call.abort();
+    tokio::time::timeout(Duration::from_secs(5), heard.recv()).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let target = server(vec![json_answer(&chat("hi"))]).await;
+    let answer = ResponseTemplate::new(307).insert_header("location", target.uri());
+    let server = server(vec![answer]).await;
+    let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
+    assert!(failure.message.contains("redirect"), "{failure}");
+    assert!(target.received_requests().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_refused_key_names_its_variable_and_nothing_else() {
+    let server = server(vec![status(401)]).await;
+    let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
+    assert!(failure.message.contains("`PROVIDER_KEY`"), "{failure}");
+    assert!(!failure.message.contains("it went wrong"), "{failure}");
+    assert_no_key(&failure);
+}
+
+#[tokio::test]
+async fn a_missing_key_is_a_problem_and_not_an_error() {
+    let provider = json!({ "key_env": "ABSENT" });
+    let routes = routes(table("openai", "http://127.0.0.1:9/", &provider, &json!({})));
+    assert_eq!(
+        routes.problems(),
+        ["the model provider `first` has no key; set the environment variable `ABSENT`"]
+    );
+    assert!(routes.has_route(&caller(), "chat"));
+    let failure = complete(&routes, &ask("hi")).await.unwrap_err();
+    assert_eq!(failure.code, "unavailable");
+    assert!(failure.message.contains("`ABSENT`"), "{failure}");
+}
+
+#[tokio::test]
+async fn requests_that_make_no_sense_are_invalid() {
+    let routes = simple("openai", "http://127.0.0.1:9/");
+    let mut empty = ask("hi");
+    empty.messages.clear();
+    let mut role = ask("hi");
+    role.messages[0].role = Role::Other("oracle".into());
+    let mut part = ask("hi");
+    part.messages[0].parts.push(Part::Other(json!({ "type": "smell" })));
+    let mut tool = ask("hi");
+    tool.messages.push(message(Role::Tool, vec![Part::Text("noon".into())]));
+    for (request, word) in
+        [(empty, "at least one"), (role, "`oracle`"), (part, "`smell`"), (tool, "tool results")]
+    {
+        let failure = complete(&routes, &request).await.unwrap_err();
+        assert_eq!(failure.code, "invalid");
+        assert!(failure.message.contains(word), "{failure}");
+    }
+    let mut unknown = ask("hi");
+    unknown.route = "vision".into();
+    let failure = complete(&routes, &unknown).await.unwrap_err();
+    assert_eq!(failure.code, "not-found");
+    assert!(failure.message.contains("[model.routes.vision]"), "{failure}");
+}
+
+#[test]
+fn configurations_that_cannot_be_used_name_the_place() {
+    let check = |config: serde_json::Value, words: &[&str]| {
+        let config: ModelConfig = serde_json::from_value(config).unwrap();
+        let error = Routes::new(config, &|_| None).unwrap_err().to_string();
+        assert!(words.iter().all(|word| error.contains(word)), "{error}");
+    };
+    let route = |base: &str, route: &serde_json::Value| table("openai", base, &json!({}), route);
+    let fine = "https://example.com/v1";
+    check(route(fine, &json!({ "provider": "x" })), &["routes.chat", "`x`", "first"]);
+    check(route(fine, &json!({ "timeout": "0s" })), &["routes.chat.timeout"]);
+    check(route(fine, &json!({ "retries": 99 })), &["routes.chat.retries"]);
+    check(route(fine, &json!({ "temperature": 9.0 })), &["routes.chat.temperature"]);
+    check(route(fine, &json!({ "model": " " })), &["routes.chat.model"]);
+    check(route("ftp://x/", &json!({})), &["providers.first.base_url", "ftp"]);
+    check(route("not an address", &json!({})), &["providers.first.base_url"]);
+    check(route("https://u:hidden@x/", &json!({})), &["key_env"]);
+}

@@ -1,0 +1,120 @@
+//! Retries and fallbacks.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use wattle_model::Routes;
+use wattle_run::call::llm::Part;
+use wiremock::{MockServer, ResponseTemplate};
+
+use crate::support::{
+    KEY, ask, assert_no_key, chat, complete, json_answer, routes, server, status, table,
+};
+
+async fn count(server: &MockServer) -> usize {
+    server.received_requests().await.unwrap().len()
+}
+
+fn retrying(server: &MockServer, retries: u32) -> Routes {
+    routes(table("openai", &server.uri(), &json!({}), &json!({ "retries": retries })))
+}
+
+#[tokio::test]
+async fn faults_that_pass_are_tried_again_after_the_asked_pause() {
+    let soon = |code| status(code).insert_header("retry-after-ms", "20");
+    for code in [408, 409, 429, 500, 503] {
+        let server = server(vec![soon(code), soon(code), json_answer(&chat("hi"))]).await;
+        let start = Instant::now();
+        let completion = complete(&retrying(&server, 2), &ask("hi")).await.unwrap();
+        assert_eq!(completion.parts, [Part::Text("hi".into())], "{code}");
+        assert_eq!(count(&server).await, 3, "{code}");
+        assert!(start.elapsed() >= Duration::from_millis(40), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn retry_after_in_seconds_is_obeyed() {
+    let server =
+        server(vec![status(429).insert_header("retry-after", "1"), json_answer(&chat("hi"))]).await;
+    let start = Instant::now();
+    complete(&retrying(&server, 2), &ask("hi")).await.unwrap();
+    assert!(start.elapsed() >= Duration::from_secs(1));
+}
+
+#[tokio::test]
+async fn a_pause_that_is_too_long_fails_at_once() {
+    let server = server(vec![status(429).insert_header("retry-after", "3600")]).await;
+    let failure = complete(&retrying(&server, 2), &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("rate-limited", true));
+    assert_eq!(failure.details.unwrap()["retry_after_ms"], 3_600_000);
+    assert_eq!(count(&server).await, 1);
+}
+
+#[tokio::test]
+async fn the_provider_decides_whether_to_try_again() {
+    let never = server(vec![status(500).insert_header("x-should-retry", "false")]).await;
+    let failure = complete(&retrying(&never, 2), &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
+    assert_eq!(count(&never).await, 1);
+
+    let again =
+        status(400).insert_header("x-should-retry", "true").insert_header("retry-after-ms", "1");
+    let once = server(vec![again, json_answer(&chat("hi"))]).await;
+    complete(&retrying(&once, 2), &ask("hi")).await.unwrap();
+    assert_eq!(count(&once).await, 2);
+}
+
+#[tokio::test]
+async fn an_empty_account_is_not_tried_again() {
+    let body = json!({ "error": { "message": "pay", "code": "insufficient_quota" } });
+    let server = server(vec![ResponseTemplate::new(429).set_body_json(body)]).await;
+    let failure = complete(&retrying(&server, 2), &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("rate-limited", false));
+    assert!(failure.message.contains("top up"), "{failure}");
+    assert_eq!(count(&server).await, 1);
+}
+
+/// A route with a fallback to a second provider.
+fn with_fallback(first: &MockServer, second: &MockServer) -> Routes {
+    let fallbacks = json!([{ "provider": "second", "model": "m-2" }]);
+    let route = json!({ "fallbacks": fallbacks });
+    let mut config = table("openai", &first.uri(), &json!({}), &route);
+    config["providers"]["second"] =
+        json!({ "kind": "openai", "base_url": second.uri(), "key_env": "SECOND_KEY" });
+    routes(config)
+}
+
+#[tokio::test]
+async fn a_fallback_answers_when_the_first_model_is_away() {
+    for code in [401, 403, 404, 429, 500] {
+        let first = server(vec![status(code)]).await;
+        let second = server(vec![json_answer(&chat("from the second"))]).await;
+        let completion = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap();
+        assert_eq!(completion.parts, [Part::Text("from the second".into())], "{code}");
+        let asked: Value = second.received_requests().await.unwrap()[0].body_json().unwrap();
+        assert_eq!(asked["model"], "m-2");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_makes_no_sense_does_not_fall_back() {
+    let first = server(vec![status(422)]).await;
+    let second = server(vec![json_answer(&chat("hi"))]).await;
+    let failure = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap_err();
+    assert_eq!(failure.code, "invalid");
+    assert!(failure.message.contains("it went wrong ***"), "{failure}");
+    assert_no_key(&failure);
+    assert_eq!(count(&second).await, 0);
+}
+
+#[tokio::test]
+async fn when_all_fail_the_first_failure_tells_of_the_others() {
+    let first = server(vec![status(401)]).await;
+    let second = server(vec![status(503)]).await;
+    let failure = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true));
+    assert!(failure.message.contains("`PROVIDER_KEY`"), "{failure}");
+    assert_eq!(failure.details.as_ref().unwrap()["attempts"][1]["model"], "m-2");
+    assert_no_key(&failure);
+    assert!(!failure.message.contains(KEY));
+}

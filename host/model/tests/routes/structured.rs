@@ -1,0 +1,155 @@
+//! Answers of a wanted shape.
+
+use serde_json::{Value, json};
+use wattle_model::Routes;
+use wattle_run::call::llm::FinishReason;
+use wiremock::ResponseTemplate;
+
+use crate::support::{
+    ask_city, bodies, chat, complete, json_answer, routes, server, simple, table,
+};
+
+fn rung(kind: &str, base: &str, rung: &str) -> Routes {
+    routes(table(kind, base, &json!({ "structured": rung }), &json!({})))
+}
+
+fn gemini(text: &str) -> Value {
+    json!({ "candidates": [{
+        "content": { "parts": [{ "text": text }] }, "finishReason": "STOP",
+    }] })
+}
+
+#[tokio::test]
+async fn openai_decodes_by_the_schema_and_nulls_are_dropped() {
+    let server = server(vec![json_answer(&chat(r#"{"city":"Rome","zip":null}"#))]).await;
+    let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
+    assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
+    let format = &bodies(&server).await[0]["response_format"];
+    let expected = json!({
+        "type": "json_schema",
+        "json_schema": { "name": "place", "strict": true, "schema": {
+            "type": "object",
+            "required": ["city", "zip"],
+            "properties": {
+                "city": { "type": "string" }, "zip": { "type": ["string", "null"] },
+            },
+            "additionalProperties": false,
+        } },
+    });
+    assert_eq!(format, &expected);
+}
+
+#[tokio::test]
+async fn a_schema_that_strict_decoding_lacks_is_sent_as_it_is() {
+    let server = server(vec![json_answer(&chat(r#"{"city":"Rome"}"#))]).await;
+    let mut request = ask_city();
+    let schema = json!({
+        "type": "object", "properties": {}, "additionalProperties": { "type": "string" },
+    });
+    request.response_schema.as_mut().unwrap().schema = schema.clone();
+    complete(&simple("openai", &server.uri()), &request).await.unwrap();
+    let format = &bodies(&server).await[0]["response_format"]["json_schema"];
+    assert_eq!((&format["strict"], &format["schema"]), (&json!(false), &schema));
+}
+
+#[tokio::test]
+async fn gemini_and_anthropic_get_the_schema_their_way() {
+    let server_a = server(vec![json_answer(&gemini(r#"{"city":"Rome"}"#))]).await;
+    complete(&simple("gemini", &server_a.uri()), &ask_city()).await.unwrap();
+    let config = &bodies(&server_a).await[0]["generationConfig"];
+    assert_eq!(config["responseMimeType"], "application/json");
+    assert_eq!(config["responseJsonSchema"]["required"], json!(["city"]));
+    assert_eq!(config["responseJsonSchema"].get("$schema"), None);
+
+    let answer = json!({
+        "model": "m", "stop_reason": "end_turn",
+        "content": [{ "type": "text", "text": "{\"city\":\"Rome\"}" }],
+    });
+    let server_b = server(vec![json_answer(&answer)]).await;
+    complete(&simple("anthropic", &server_b.uri()), &ask_city()).await.unwrap();
+    let format = &bodies(&server_b).await[0]["output_config"]["format"];
+    assert_eq!(format["type"], "json_schema");
+}
+
+#[tokio::test]
+async fn json_mode_has_the_schema_in_a_system_message() {
+    let server_a = server(vec![json_answer(&chat("{\"city\":\"Rome\"}"))]).await;
+    let routes = rung("openai", &server_a.uri(), "json-object");
+    complete(&routes, &ask_city()).await.unwrap();
+    let body = &bodies(&server_a).await[0];
+    assert_eq!(body["response_format"], json!({ "type": "json_object" }));
+    let system = body["messages"][0]["content"].as_str().unwrap();
+    assert!(system.contains("json") && system.contains(r#""required":["city"]"#), "{system}");
+
+    let server_b = server(vec![json_answer(&gemini("{\"city\":\"Rome\"}"))]).await;
+    let mut request = ask_city();
+    request.max_output_tokens = Some(7);
+    let routes = rung("gemini", &server_b.uri(), "json-object");
+    complete(&routes, &request).await.unwrap();
+    let config = &bodies(&server_b).await[0]["generationConfig"];
+    let expected = json!({ "responseMimeType": "application/json", "maxOutputTokens": 7 });
+    assert_eq!(config, &expected);
+}
+
+#[tokio::test]
+async fn a_prompted_answer_is_found_in_its_fence() {
+    let text = "Sure!\n```json\n{\"city\": \"Rome\"}\n```";
+    let server = server(vec![json_answer(&chat(text))]).await;
+    let routes = rung("openai", &server.uri(), "prompt");
+    let completion = complete(&routes, &ask_city()).await.unwrap();
+    assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
+    assert_eq!(bodies(&server).await[0].get("response_format"), None);
+}
+
+#[tokio::test]
+async fn a_refused_schema_is_asked_for_one_rung_lower() {
+    let error = json!({ "error": { "message": "Invalid schema for response_format" } });
+    let refused = ResponseTemplate::new(400).set_body_json(error);
+    let server = server(vec![refused, json_answer(&chat("{\"city\":\"Rome\"}"))]).await;
+    let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
+    assert_eq!(completion.structured, Some(json!({ "city": "Rome" })));
+    assert_eq!(bodies(&server).await[1]["response_format"], json!({ "type": "json_object" }));
+}
+
+#[tokio::test]
+async fn a_wrong_answer_is_repaired_once() {
+    let answers = vec![json_answer(&chat("{\"city\": 5}")), json_answer(&chat("{\"city\":\"R\"}"))];
+    let server = server(answers).await;
+    let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
+    assert_eq!(completion.structured, Some(json!({ "city": "R" })));
+    assert_eq!(completion.usage.input_tokens, Some(24));
+    let messages = &bodies(&server).await[1]["messages"];
+    assert_eq!(messages[2], json!({ "role": "assistant", "content": "{\"city\": 5}" }));
+    let wish = messages[3]["content"].as_str().unwrap();
+    assert!(wish.contains("at `/city`") && messages[3]["role"] == "user", "{wish}");
+}
+
+#[tokio::test]
+async fn an_answer_that_stays_wrong_is_a_failure() {
+    let server = server(vec![json_answer(&chat("I would rather not"))]).await;
+    let failure = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("invalid", false));
+    assert!(failure.message.contains("`m-1` of route `chat`"), "{failure}");
+    assert_eq!(failure.details.unwrap()["answer"], "I would rather not");
+    assert_eq!(bodies(&server).await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_answer_that_was_cut_off_is_not_repaired() {
+    let mut answer = chat("{\"city\": \"Ro");
+    answer["choices"][0]["finish_reason"] = json!("length");
+    let server = server(vec![json_answer(&answer)]).await;
+    let failure = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap_err();
+    assert!(failure.message.contains("max_output_tokens"), "{failure}");
+    assert_eq!(bodies(&server).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_filtered_answer_has_no_document() {
+    let mut answer = chat("");
+    answer["choices"][0]["finish_reason"] = json!("content_filter");
+    let server = server(vec![json_answer(&answer)]).await;
+    let completion = complete(&simple("openai", &server.uri()), &ask_city()).await.unwrap();
+    assert_eq!(completion.finish_reason, FinishReason::ContentFilter);
+    assert_eq!(completion.structured, None);
+}

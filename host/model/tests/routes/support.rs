@@ -1,0 +1,174 @@
+//! A route to a stand-in provider, and requests for it.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::Digest;
+use wattle_model::{ModelConfig, Routes};
+use wattle_run::call::llm::{
+    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolChoice,
+};
+use wattle_run::ports::blob::{BlobInfo, BlobRef};
+use wattle_run::ports::{BlobStore, Caller, Model};
+use wiremock::matchers::any;
+use wiremock::{Mock, MockServer, ResponseTemplate};
+
+/// The key of every stand-in; it must never be seen in an answer.
+pub(crate) const KEY: &str = "sk-very-secret-0123456789";
+
+/// Blobs in memory; a blob's reference is made of its first byte.
+#[derive(Default)]
+pub(crate) struct Blobs(Mutex<HashMap<BlobRef, (Bytes, String)>>);
+
+pub(crate) fn blob(first: u8) -> BlobRef {
+    let text = format!("{first:02x}").repeat(32);
+    BlobRef(text.parse::<Digest>().unwrap())
+}
+
+#[async_trait]
+impl BlobStore for Blobs {
+    async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure> {
+        let reference = blob(bytes[0]);
+        self.0.lock().unwrap().insert(reference, (bytes, media_type.to_owned()));
+        Ok(reference)
+    }
+
+    async fn get(&self, blob: BlobRef, _: u64, _: Option<u64>) -> Result<Bytes, Failure> {
+        let found = self.0.lock().unwrap().get(&blob).map(|(bytes, _)| bytes.clone());
+        found.ok_or_else(|| Failure::new(code::NOT_FOUND, "no such blob"))
+    }
+
+    async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
+        let size = self.get(blob, 0, None).await?.len() as u64;
+        Ok(BlobInfo { blob, size, media_type: String::new() })
+    }
+}
+
+pub(crate) fn caller() -> Caller {
+    Caller {
+        app: "demo".to_owned().try_into().unwrap(),
+        plugin: "demo".to_owned().try_into().unwrap(),
+        tenant: None,
+    }
+}
+
+/// Routes of a `[model]` table; `KEY` is set for every variable but `ABSENT`.
+pub(crate) fn routes(config: Value) -> Routes {
+    let config: ModelConfig = serde_json::from_value(config).unwrap();
+    let env = |name: &str| (name != "ABSENT").then(|| KEY.to_owned());
+    Routes::new(config, &env).unwrap()
+}
+
+/// One route `chat` to the stand-in at `base`, without retries; `route` and `provider` override.
+pub(crate) fn table(kind: &str, base: &str, provider: &Value, route: &Value) -> Value {
+    let mut first = json!({ "kind": kind, "base_url": base, "key_env": "PROVIDER_KEY" });
+    let mut chat = json!({ "provider": "first", "model": "m-1", "timeout": "5s", "retries": 0 });
+    merge(&mut first, provider);
+    merge(&mut chat, route);
+    json!({ "providers": { "first": first }, "routes": { "chat": chat } })
+}
+
+fn merge(target: &mut Value, source: &Value) {
+    for (name, value) in source.as_object().unwrap() {
+        target[name] = value.clone();
+    }
+}
+
+pub(crate) fn simple(kind: &str, base: &str) -> Routes {
+    routes(table(kind, base, &json!({}), &json!({})))
+}
+
+pub(crate) fn ask(text: &str) -> CompletionRequest {
+    CompletionRequest {
+        route: "chat".into(),
+        messages: vec![
+            message(Role::System, vec![Part::Text("be brief".into())]),
+            message(Role::User, vec![Part::Text(text.into())]),
+        ],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        response_schema: None,
+        temperature: None,
+        max_output_tokens: None,
+        seed: None,
+        stop: Vec::new(),
+    }
+}
+
+pub(crate) fn message(role: Role, parts: Vec<Part>) -> Message {
+    Message { role, parts }
+}
+
+/// A request for `{"city": "...", "zip": "..."?}`.
+pub(crate) fn ask_city() -> CompletionRequest {
+    let schema = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "type": "object",
+        "properties": { "city": { "type": "string" }, "zip": { "type": "string" } },
+        "required": ["city"],
+    });
+    let response_schema = Some(ResponseSchema { name: "place".into(), schema });
+    CompletionRequest { response_schema, ..ask("where?") }
+}
+
+pub(crate) async fn complete(
+    routes: &Routes,
+    request: &CompletionRequest,
+) -> Result<Completion, Failure> {
+    routes.complete(&caller(), request, &Blobs::default()).await
+}
+
+/// An OpenAI answer.
+pub(crate) fn chat(text: &str) -> Value {
+    json!({
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "m-1-dated",
+        "choices": [{
+            "index": 0, "finish_reason": "stop",
+            "message": { "role": "assistant", "content": text, "refusal": null },
+        }],
+        "usage": {
+            "prompt_tokens": 12, "completion_tokens": 3, "total_tokens": 15,
+            "prompt_tokens_details": { "cached_tokens": 4 },
+            "completion_tokens_details": { "reasoning_tokens": 2 },
+        },
+    })
+}
+
+/// A server that gives these answers in order, and the last one from then on.
+pub(crate) async fn server(answers: Vec<ResponseTemplate>) -> MockServer {
+    let server = MockServer::start().await;
+    let last = answers.len() - 1;
+    for (index, answer) in answers.into_iter().enumerate() {
+        let mut mock = Mock::given(any()).respond_with(answer).with_priority(index as u8 + 1);
+        if index < last {
+            mock = mock.up_to_n_times(1);
+        }
+        mock.mount(&server).await;
+    }
+    server
+}
+
+pub(crate) fn json_answer(body: &Value) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_json(body)
+}
+
+pub(crate) fn status(code: u16) -> ResponseTemplate {
+    let error = json!({ "error": { "message": format!("it went wrong {KEY}"), "code": null } });
+    ResponseTemplate::new(code).set_body_json(error)
+}
+
+/// The bodies that a server got.
+pub(crate) async fn bodies(server: &MockServer) -> Vec<Value> {
+    let requests = server.received_requests().await.unwrap();
+    requests.iter().map(|request| request.body_json().unwrap()).collect()
+}
+
+/// No rendering of a failure shows the key.
+pub(crate) fn assert_no_key(failure: &Failure) {
+    let shown = format!("{failure} {failure:?} {}", serde_json::to_string(failure).unwrap());
+    assert!(!shown.contains(KEY), "{shown}");
+}

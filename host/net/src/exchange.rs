@@ -1,0 +1,212 @@
+//! One request with its redirects.
+//!
+//! Every hop is checked as if the guest had asked for it: rule, address, rate, secrets. A server
+//! cannot name secrets: only what the guest wrote is filled in, never an address that a redirect
+//! gave.
+
+use std::error::Error as _;
+
+use reqwest::header::{CONTENT_LENGTH, LOCATION};
+use reqwest::{Method, Response, StatusCode, Url};
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::{HttpRequest, HttpResponse};
+use wattle_run::grant::HttpRule;
+use wattle_run::limit::NetLimits;
+use wattle_run::ports::{BlobStore, Caller};
+
+use crate::header::{self, Headers};
+use crate::outbound::OutboundNet;
+use crate::payload::{self, Payload};
+use crate::resolver::Refused;
+use crate::rule;
+use crate::secret::{Filler, MASK, Place};
+use crate::target;
+
+/// One exchange of a guest.
+pub(crate) struct Exchange<'a> {
+    net: &'a OutboundNet,
+    caller: &'a Caller,
+    rules: &'a [HttpRule],
+    limits: &'a NetLimits,
+    filler: Filler<'a>,
+}
+
+/// What is sent next.
+struct Hop {
+    method: Method,
+    url: Url,
+    /// Whether the guest wrote the address, so that secrets are filled in.
+    own: bool,
+    headers: Headers,
+    payload: Payload,
+}
+
+impl<'a> Exchange<'a> {
+    pub(crate) fn new(
+        net: &'a OutboundNet,
+        caller: &'a Caller,
+        rules: &'a [HttpRule],
+        limits: &'a NetLimits,
+    ) -> Self {
+        Self { net, caller, rules, limits, filler: Filler::new(net.secrets()) }
+    }
+
+    /// Sends the request and follows redirects. With `limits.redirects` 0 a redirect is an answer.
+    pub(crate) async fn run(
+        mut self,
+        request: &HttpRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        let mut hop = Hop {
+            method: method(&request.method)?,
+            url: target::parse(&request.url)?,
+            own: true,
+            headers: Headers::of(request)?,
+            payload: Payload::Empty,
+        };
+        // Asked before the body is loaded: a request that is denied must cost nothing.
+        rule::permit(self.caller, self.rules, hop.method.as_str(), &hop.url)?;
+        hop.payload = Payload::load(&request.body, self.limits.request_bytes, blobs).await?;
+        let mut followed = 0;
+        loop {
+            let (url, response) = self.send(&hop).await?;
+            let next = match location(&response) {
+                Some(location) if self.limits.redirects > 0 => target::join(&url, location)?,
+                _ => return self.answer(&url, response).await,
+            };
+            if followed == self.limits.redirects {
+                return Err(too_many(self.limits.redirects));
+            }
+            followed += 1;
+            hop.follow(next, response.status());
+        }
+    }
+
+    /// Sends one hop, and says to which address: with secrets, so not for guests.
+    async fn send(&mut self, hop: &Hop) -> Result<(Url, Response), Failure> {
+        let method = hop.method.as_str();
+        let permit = rule::permit(self.caller, self.rules, method, &hop.url)?;
+        let caller = self.caller;
+        let allowed = |name: &str| {
+            let denied = || rule::secret_denied(caller, method, &hop.url, name);
+            permit.secrets.contains(name).then_some(()).ok_or_else(denied)
+        };
+        let mut url = hop.url.clone();
+        if let Some(query) = hop.url.query().filter(|_| hop.own) {
+            let filled = self.filler.fill(query, Place::Query, &allowed)?;
+            url.set_query(Some(&filled));
+        }
+        let headers = hop.headers.fill(&mut self.filler, &allowed)?;
+        let body = hop.payload.fill(&mut self.filler, &allowed)?;
+        self.net.rates().wait(&target::host(&url)).await;
+        tracing::debug!(
+            plugin = %self.caller.plugin, method, host = %target::host(&url), "outbound request"
+        );
+        let client = self.net.client(permit.private);
+        let mut request = client.request(hop.method.clone(), url.clone()).headers(headers);
+        if let Some(body) = body {
+            request = request.body(body);
+        }
+        let response = request.send().await.map_err(|error| self.failed(hop, &error))?;
+        Ok((url, response))
+    }
+
+    async fn answer(&self, url: &Url, mut response: Response) -> Result<HttpResponse, Failure> {
+        let origin = target::origin(url);
+        let broken = |error: reqwest::Error| {
+            self.unavailable(&origin, &format!("broke off its answer: {}", root(&error)))
+        };
+        let status = response.status().as_u16();
+        let mut headers = header::answer(response.headers(), &self.filler)?;
+        let mut body = payload::read(&mut response, self.limits.response_bytes, &broken).await?;
+        if let Some(scrubbed) = self.filler.scrub_body(&body) {
+            body = scrubbed.into();
+            headers.retain(|(name, _)| name != CONTENT_LENGTH.as_str());
+        }
+        let url = self.filler.scrub_encoded(url.as_str());
+        let url = url.unwrap_or_else(|| format!("{origin}/{MASK}"));
+        Ok(HttpResponse { status, headers, body, url })
+    }
+
+    /// Why a hop got no answer.
+    fn failed(&self, hop: &Hop, error: &reqwest::Error) -> Failure {
+        if let Some(refused) = refusal(error) {
+            let method = hop.method.as_str();
+            return rule::unreachable(self.caller, method, &hop.url, refused.address);
+        }
+        let origin = target::origin(&hop.url);
+        if error.is_builder() {
+            let message = format!("the request to `{origin}` cannot be sent: {}", root(error));
+            return Failure::new(code::INVALID, self.filler.scrub(&message));
+        }
+        self.unavailable(&origin, &format!("cannot be reached: {}", root(error)))
+    }
+
+    fn unavailable(&self, origin: &str, what: &str) -> Failure {
+        let message = self.filler.scrub(&format!("`{origin}` {what}"));
+        Failure::new(code::UNAVAILABLE, message).retryable()
+    }
+}
+
+impl Hop {
+    /// Turns this hop into the one that a redirect asks for, by RFC 9110, section 15.4.
+    fn follow(&mut self, url: Url, status: StatusCode) {
+        let becomes_get = match status {
+            StatusCode::SEE_OTHER => self.method != Method::HEAD,
+            StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
+            _ => false,
+        };
+        if becomes_get {
+            self.method = Method::GET;
+            self.payload = Payload::Empty;
+            self.headers.drop_body();
+        }
+        if url.origin() != self.url.origin() {
+            self.headers.drop_credentials();
+        }
+        self.url = url;
+        self.own = false;
+    }
+}
+
+/// Methods that make a tunnel or mirror the request, secrets included, are not for guests.
+fn method(text: &str) -> Result<Method, Failure> {
+    Method::from_bytes(text.as_bytes())
+        .ok()
+        .filter(|method| !matches!(*method, Method::CONNECT | Method::TRACE))
+        .filter(|_| !text.chars().any(|c| c.is_ascii_lowercase()))
+        .ok_or_else(|| {
+            let message =
+                format!("`{text}` is not a method that can be sent; write for example `GET`");
+            Failure::new(code::INVALID, message)
+        })
+}
+
+/// Where a redirect leads.
+fn location(response: &Response) -> Option<&str> {
+    let redirects = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    response.headers().get(LOCATION).filter(|_| redirects)?.to_str().ok()
+}
+
+fn too_many(redirects: u32) -> Failure {
+    let message = format!("the server redirects more than the allowed {redirects} times");
+    Failure::new(code::LIMIT, message)
+        .with_details(json!({ "limit": "redirects", "allowed": redirects }))
+}
+
+fn causes<'e>(
+    error: &'e reqwest::Error,
+) -> impl Iterator<Item = &'e (dyn std::error::Error + 'static)> {
+    // A reference to an error is an error, too: only what it points at lives long enough.
+    std::iter::successors(error.source(), |cause| (**cause).source())
+}
+
+fn refusal(error: &reqwest::Error) -> Option<&Refused> {
+    causes(error).find_map(|cause| cause.downcast_ref())
+}
+
+/// The innermost cause: the outer layers name the address, which may hold a secret.
+fn root(error: &reqwest::Error) -> String {
+    causes(error).last().map_or_else(|| "no reason was given".to_owned(), ToString::to_string)
+}

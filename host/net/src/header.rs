@@ -1,0 +1,137 @@
+//! Headers that are taken from and given to guests.
+
+use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::HttpRequest;
+
+use crate::secret::{self, Filler, Place};
+
+/// Headers of one request.
+const REQUEST_HEADERS: usize = 64;
+
+/// Headers of one response: as many as the HTTP library takes by default.
+pub(crate) const RESPONSE_HEADERS: usize = 100;
+
+/// Bytes of all headers of a request or a response: what servers commonly allow, and more.
+const HEADER_BYTES: usize = 64 << 10;
+
+/// Headers that belong to one connection, which is the host's. Guests' ones are ignored, and
+/// servers' ones are not passed on.
+const CONNECTION: [&str; 10] = [
+    "connection",
+    "expect",
+    "host",
+    "keep-alive",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "te",
+    "trailer",
+    "transfer-encoding",
+    "upgrade",
+];
+
+/// Headers that prove who asks; they do not follow a redirect to another origin.
+const CREDENTIALS: [&str; 2] = ["authorization", "cookie"];
+
+/// Headers that describe a body; they go with it.
+const BODY: [&str; 4] =
+    ["content-encoding", "content-language", "content-location", "content-type"];
+
+/// The name of the header that makes a repeated request safe.
+const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// A request's headers, secrets not filled in.
+#[derive(Clone, Debug)]
+pub(crate) struct Headers(Vec<(HeaderName, String)>);
+
+impl Headers {
+    /// The headers that a guest wants, within bounds.
+    pub(crate) fn of(request: &HttpRequest) -> Result<Self, Failure> {
+        let bytes: usize =
+            request.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+        if request.headers.len() > REQUEST_HEADERS || bytes > HEADER_BYTES {
+            return Err(too_large(
+                "request_headers",
+                format!(
+                    "the request has too many or too long headers; at most {REQUEST_HEADERS} with \
+                 {HEADER_BYTES} bytes in all are sent"
+                ),
+            ));
+        }
+        let mut headers = Vec::with_capacity(request.headers.len() + 1);
+        for (name, value) in &request.headers {
+            let name = HeaderName::try_from(name)
+                .map_err(|_| invalid(format!("`{name}` cannot be the name of a header")))?;
+            let replaced = request.idempotency_key.is_some() && name == IDEMPOTENCY_KEY;
+            let ours = CONNECTION.contains(&name.as_str()) || name == CONTENT_LENGTH;
+            if !replaced && !ours {
+                headers.push((name, value.clone()));
+            }
+        }
+        if let Some(key) = &request.idempotency_key {
+            headers.push((IDEMPOTENCY_KEY, key.clone()));
+        }
+        Ok(Self(headers))
+    }
+
+    /// The headers as they are sent.
+    pub(crate) fn fill(
+        &self,
+        filler: &mut Filler<'_>,
+        allowed: &dyn Fn(&str) -> Result<(), Failure>,
+    ) -> Result<HeaderMap, Failure> {
+        let mut map = HeaderMap::with_capacity(self.0.len());
+        for (name, text) in &self.0 {
+            let filled = filler.fill(text, Place::Plain, allowed)?;
+            // The value may be a secret: it is not repeated.
+            let mut value = HeaderValue::try_from(&filled)
+                .map_err(|_| invalid(format!("the value of the header `{name}` cannot be sent")))?;
+            value.set_sensitive(secret::mentioned(text));
+            map.append(name.clone(), value);
+        }
+        Ok(map)
+    }
+
+    /// What another origin must not get: credentials, and everything with a secret in it.
+    pub(crate) fn drop_credentials(&mut self) {
+        self.0.retain(|(name, text)| {
+            !CREDENTIALS.contains(&name.as_str()) && !secret::mentioned(text)
+        });
+    }
+
+    /// The body is gone.
+    pub(crate) fn drop_body(&mut self) {
+        self.0.retain(|(name, _)| !BODY.contains(&name.as_str()));
+    }
+}
+
+/// The headers of an answer for the guest.
+pub(crate) fn answer(
+    headers: &HeaderMap,
+    filler: &Filler<'_>,
+) -> Result<Vec<(String, String)>, Failure> {
+    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
+    if bytes > HEADER_BYTES {
+        return Err(too_large(
+            "response_headers",
+            format!("the answer's headers have more than {HEADER_BYTES} bytes"),
+        ));
+    }
+    let passed = headers.iter().filter(|(name, _)| !CONNECTION.contains(&name.as_str()));
+    Ok(passed
+        .map(|(name, value)| {
+            let text = String::from_utf8_lossy(value.as_bytes());
+            let clean = filler.scrub_encoded(&text).unwrap_or_else(|| secret::MASK.to_owned());
+            (name.as_str().to_owned(), clean)
+        })
+        .collect())
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::new(code::INVALID, message)
+}
+
+fn too_large(limit: &str, message: String) -> Failure {
+    Failure::new(code::LIMIT, message).with_details(json!({ "limit": limit }))
+}

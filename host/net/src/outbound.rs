@@ -1,0 +1,117 @@
+//! The port `Net`.
+
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use reqwest::Client;
+use reqwest::redirect::Policy;
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::{HttpRequest, HttpResponse};
+use wattle_run::grant::HttpRule;
+use wattle_run::limit::NetLimits;
+use wattle_run::ports::{BlobStore, Caller, Net};
+
+use crate::config::NetConfig;
+use crate::error::NetError;
+use crate::exchange::Exchange;
+use crate::header::RESPONSE_HEADERS;
+use crate::rate::Rates;
+use crate::resolver::Guarded;
+use crate::secret::Secrets;
+
+/// Connections to one host that are kept open: bounds the sockets that nobody uses.
+const IDLE_PER_HOST: usize = 8;
+
+/// Outbound HTTP. Cheap to share behind an `Arc`; keeps connections open.
+pub struct OutboundNet {
+    /// For rules without `private`. A client of its own, because a connection that is kept open
+    /// is used again without asking the resolver.
+    public: Client,
+    /// For rules with `private`.
+    private: Client,
+    secrets: Secrets,
+    rates: Rates,
+}
+
+impl OutboundNet {
+    /// Outbound HTTP with these secrets.
+    ///
+    /// # Errors
+    ///
+    /// [`NetError::Client`] if the clients cannot be made.
+    pub fn new(config: &NetConfig, secrets: Secrets) -> Result<Self, NetError> {
+        Ok(Self {
+            public: client(config, false)?,
+            private: client(config, true)?,
+            secrets,
+            rates: Rates::new(config),
+        })
+    }
+
+    pub(crate) fn client(&self, private: bool) -> &Client {
+        if private { &self.private } else { &self.public }
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
+    pub(crate) fn rates(&self) -> &Rates {
+        &self.rates
+    }
+}
+
+impl fmt::Debug for OutboundNet {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("OutboundNet").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Net for OutboundNet {
+    async fn send(
+        &self,
+        caller: &Caller,
+        rules: &[HttpRule],
+        limits: &NetLimits,
+        request: &HttpRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        let wanted = request.timeout_ms.map_or(limits.timeout_ms, u64::from);
+        let timeout = Duration::from_millis(wanted.min(limits.timeout_ms));
+        let exchange = Exchange::new(self, caller, rules, limits);
+        let answer = Box::pin(exchange.run(request, blobs));
+        tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(too_slow(timeout)))
+    }
+}
+
+fn too_slow(timeout: Duration) -> Failure {
+    let message = format!("the HTTP exchange was not finished within {timeout:?}");
+    Failure::new(code::TIMEOUT, message)
+        .retryable()
+        .with_details(json!({ "timeout_ms": timeout.as_millis() as u64 }))
+}
+
+/// A client that does nothing by itself: redirects and bodies are looked at here, no proxy of the
+/// environment stands between the check and the connection, and HTTP/1 keeps the bounds on
+/// headers independent of what other crates switch on.
+fn client(config: &NetConfig, private: bool) -> Result<Client, NetError> {
+    Client::builder()
+        .user_agent(&config.user_agent)
+        .dns_resolver(Guarded { private })
+        .redirect(Policy::none())
+        .referer(false)
+        .retry(reqwest::retry::never())
+        .no_proxy()
+        .no_gzip()
+        .no_brotli()
+        .no_zstd()
+        .no_deflate()
+        .http1_only()
+        .http1_max_headers(RESPONSE_HEADERS)
+        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .build()
+        .map_err(NetError::Client)
+}

@@ -1,0 +1,88 @@
+//! Bodies of requests and responses, within bounds.
+
+use bytes::{Bytes, BytesMut};
+use reqwest::Response;
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::HttpBody;
+use wattle_run::ports::BlobStore;
+
+use crate::secret::{Filler, Place};
+
+/// The body of a request, secrets not filled in.
+#[derive(Clone, Debug)]
+pub(crate) enum Payload {
+    /// None.
+    Empty,
+    /// Text that may name secrets.
+    Text(String),
+    /// Bytes as they are.
+    Bytes(Bytes),
+}
+
+impl Payload {
+    /// Loads a guest's body.
+    pub(crate) async fn load(
+        body: &HttpBody,
+        limit: u64,
+        blobs: &dyn BlobStore,
+    ) -> Result<Self, Failure> {
+        Ok(match body {
+            HttpBody::Empty => Self::Empty,
+            HttpBody::Text(text) => {
+                bounded(text.len() as u64, limit)?;
+                Self::Text(text.clone())
+            }
+            HttpBody::Bytes(bytes) => {
+                bounded(bytes.len() as u64, limit)?;
+                Self::Bytes(bytes.clone())
+            }
+            HttpBody::Blob(blob) => {
+                bounded(blobs.stat(*blob).await?.size, limit)?;
+                Self::Bytes(blobs.get(*blob, 0, None).await?)
+            }
+        })
+    }
+
+    /// The body as it is sent.
+    pub(crate) fn fill(
+        &self,
+        filler: &mut Filler<'_>,
+        allowed: &dyn Fn(&str) -> Result<(), Failure>,
+    ) -> Result<Option<Bytes>, Failure> {
+        Ok(match self {
+            Self::Empty => None,
+            Self::Text(text) => Some(filler.fill(text, Place::Plain, allowed)?.into()),
+            Self::Bytes(bytes) => Some(bytes.clone()),
+        })
+    }
+}
+
+/// Reads a body to its end; `limit` as soon as it is known or seen to be too long.
+pub(crate) async fn read(
+    response: &mut Response,
+    limit: u64,
+    broken: &(dyn Fn(reqwest::Error) -> Failure + Sync),
+) -> Result<Bytes, Failure> {
+    let declared = response.content_length().unwrap_or(0);
+    if declared > limit {
+        return Err(too_long("response_bytes", "answer", limit));
+    }
+    let mut body = BytesMut::with_capacity(declared as usize);
+    while let Some(chunk) = response.chunk().await.map_err(broken)? {
+        if body.len() as u64 + chunk.len() as u64 > limit {
+            return Err(too_long("response_bytes", "answer", limit));
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.freeze())
+}
+
+fn bounded(bytes: u64, limit: u64) -> Result<(), Failure> {
+    if bytes > limit { Err(too_long("request_bytes", "request", limit)) } else { Ok(()) }
+}
+
+fn too_long(name: &str, what: &str, limit: u64) -> Failure {
+    let message = format!("the {what}'s body has more than the allowed {limit} bytes");
+    Failure::new(code::LIMIT, message).with_details(json!({ "limit": name, "allowed": limit }))
+}

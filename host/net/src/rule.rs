@@ -1,0 +1,252 @@
+//! Which rule allows a hop.
+
+use std::collections::BTreeSet;
+
+use reqwest::Url;
+use url::Host;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::grant::HttpRule;
+use wattle_run::ports::Caller;
+
+use crate::target;
+use crate::zone::reachable;
+
+/// What the rules that match a hop allow together.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Permit {
+    /// Whether private addresses may be reached.
+    pub(crate) private: bool,
+    /// Secrets that may be sent.
+    pub(crate) secrets: BTreeSet<String>,
+}
+
+/// What the rules allow for a hop; `denied` with the line to add if nothing.
+pub(crate) fn permit(
+    caller: &Caller,
+    rules: &[HttpRule],
+    method: &str,
+    url: &Url,
+) -> Result<Permit, Failure> {
+    let mut matching = rules.iter().filter(|rule| matches(rule, method, url)).peekable();
+    if matching.peek().is_none() {
+        let message = format!(
+            "plugin `{}` may not send `{method}` to `{}`; add `http = [{}]` under \
+             `[grants.{}]` in wattle.toml",
+            caller.plugin,
+            target::origin(url),
+            line(url, method, ""),
+            caller.plugin
+        );
+        return Err(Failure::new(code::DENIED, message));
+    }
+    let mut permit = Permit::default();
+    for rule in matching {
+        permit.private |= rule.private;
+        permit.secrets.extend(rule.secrets.iter().cloned());
+    }
+    match target::literal(url) {
+        Some(address) if !reachable(address, permit.private) => {
+            Err(unreachable(caller, method, url, address))
+        }
+        _ => Ok(permit),
+    }
+}
+
+/// A host that leads to an address that may not be reached.
+pub(crate) fn unreachable(
+    caller: &Caller,
+    method: &str,
+    url: &Url,
+    address: std::net::IpAddr,
+) -> Failure {
+    let origin = target::origin(url);
+    let message = if reachable(address, true) {
+        format!(
+            "`{origin}` leads to the private address {address}, which plugin `{}` may not reach; \
+             if that is wanted, write `http = [{}]` under `[grants.{}]` in wattle.toml",
+            caller.plugin,
+            line(url, method, ", private = true"),
+            caller.plugin
+        )
+    } else {
+        format!("`{origin}` leads to the address {address}, which no plugin may reach")
+    };
+    Failure::new(code::DENIED, message)
+}
+
+/// A secret that may not be sent where a hop leads.
+pub(crate) fn secret_denied(caller: &Caller, method: &str, url: &Url, name: &str) -> Failure {
+    let message = format!(
+        "plugin `{}` may not send the secret `{name}` to `{}`; write `http = [{}]` under \
+         `[grants.{}]` in wattle.toml",
+        caller.plugin,
+        target::origin(url),
+        line(url, method, &format!(", secrets = [\"{name}\"]")),
+        caller.plugin
+    );
+    Failure::new(code::DENIED, message)
+}
+
+/// The rule to write for a hop.
+fn line(url: &Url, method: &str, more: &str) -> String {
+    let scheme = match url.scheme() {
+        "https" => String::new(),
+        other => format!(", scheme = \"{other}\""),
+    };
+    let port = url.port().map(|port| format!(", port = {port}")).unwrap_or_default();
+    format!("{{ host = \"{}\"{scheme}{port}, methods = [\"{method}\"]{more} }}", target::host(url))
+}
+
+fn matches(rule: &HttpRule, method: &str, url: &Url) -> bool {
+    rule.scheme == url.scheme()
+        && url.port_or_known_default() == rule.port.or_else(|| own_port(&rule.scheme))
+        && rule.methods.iter().any(|allowed| allowed == method)
+        && host_matches(&rule.host, url)
+}
+
+fn own_port(scheme: &str) -> Option<u16> {
+    match scheme {
+        "https" => Some(443),
+        "http" => Some(80),
+        _ => None,
+    }
+}
+
+/// `*.example.com` stands for every name below it; a rule without a star for itself. Both sides
+/// are in the form of the URL standard.
+fn host_matches(rule: &str, url: &Url) -> bool {
+    if let Some(parent) = rule.strip_prefix("*.") {
+        let (Some(Host::Domain(name)), Ok(Host::Domain(parent))) =
+            (url.host(), Host::parse(parent))
+        else {
+            return false;
+        };
+        return name
+            .strip_suffix(parent.as_str())
+            .and_then(|rest| rest.strip_suffix('.'))
+            .is_some_and(|label| !label.is_empty());
+    }
+    let written = match rule.parse::<std::net::Ipv6Addr>() {
+        Ok(address) => Ok(Host::Ipv6(address)),
+        Err(_) => Host::parse(rule.strip_suffix('.').unwrap_or(rule)),
+    };
+    written.is_ok_and(|written| url.host().is_some_and(|host| host.to_owned() == written))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+
+    use super::*;
+
+    fn caller() -> Caller {
+        Caller {
+            app: "demo".to_owned().try_into().unwrap(),
+            plugin: "demo".to_owned().try_into().unwrap(),
+            tenant: None,
+        }
+    }
+
+    fn rule(host: &str) -> HttpRule {
+        HttpRule {
+            host: host.into(),
+            scheme: "https".into(),
+            port: None,
+            methods: vec!["GET".into()],
+            secrets: BTreeSet::new(),
+            private: false,
+        }
+    }
+
+    fn allowed(rule: HttpRule, method: &str, url: &str) -> bool {
+        permit(&caller(), &[rule], method, &target::parse(url).unwrap()).is_ok()
+    }
+
+    #[test]
+    fn scheme_host_port_and_method_must_match() {
+        let http = HttpRule { scheme: "http".into(), ..rule("example.com") };
+        let port = HttpRule { port: Some(8443), ..rule("example.com") };
+        let cases = [
+            (rule("example.com"), "GET", "https://example.com/a?b", true),
+            (rule("Example.COM"), "GET", "https://example.com:443/", true),
+            (rule("example.com"), "GET", "https://EXAMPLE.com./", true),
+            (rule("example.com"), "POST", "https://example.com/", false),
+            (rule("example.com"), "GET", "http://example.com/", false),
+            (rule("example.com"), "GET", "https://example.com:8443/", false),
+            (rule("example.com"), "GET", "https://a.example.com/", false),
+            (rule("example.com"), "GET", "https://example.com.evil.org/", false),
+            (http, "GET", "http://example.com/", true),
+            (port.clone(), "GET", "https://example.com:8443/", true),
+            (port, "GET", "https://example.com/", false),
+            (rule("*.example.com"), "GET", "https://a.b.example.com/", true),
+            (rule("*.example.com"), "GET", "https://example.com/", false),
+            (rule("*.example.com"), "GET", "https://evilexample.com/", false),
+            (rule("*"), "GET", "https://example.com/", false),
+            (rule("*.1.1.1"), "GET", "https://1.1.1.1/", false),
+            (rule("b\u{fc}cher.example"), "GET", "https://xn--bcher-kva.example/", true),
+            (rule("8.8.8.8"), "GET", "https://8.8.8.8/", true),
+            (rule("8.8.8.8"), "GET", "https://0x08080808/", true),
+            (rule("2606:4700:4700::1111"), "GET", "https://[2606:4700:4700::1111]/", true),
+            (rule("127.0.0.1"), "GET", "https://127.0.0.1/", false),
+            (HttpRule { private: true, ..rule("127.0.0.1") }, "GET", "https://127.1/", true),
+            (
+                HttpRule { private: true, ..rule("169.254.169.254") },
+                "GET",
+                "https://169.254.169.254/",
+                false,
+            ),
+        ];
+        for (rule, method, url, expected) in cases {
+            assert_eq!(allowed(rule.clone(), method, url), expected, "{rule:?} {method} {url}");
+        }
+    }
+
+    #[test]
+    fn a_denial_names_the_line_to_add() {
+        let deny = |url: &str, rules: &[HttpRule]| {
+            permit(&caller(), rules, "GET", &target::parse(url).unwrap()).unwrap_err().message
+        };
+        let message = deny("https://api.example.com/v1?q=private", &[]);
+        assert!(
+            message.contains(
+                "add `http = [{ host = \"api.example.com\", methods = [\"GET\"] }]` under \
+             `[grants.demo]` in wattle.toml"
+            ),
+            "{message}"
+        );
+        assert!(!message.contains("private"));
+        let message = deny("http://localhost:9000/", &[]);
+        assert!(message.contains("scheme = \"http\", port = 9000"), "{message}");
+        let message = deny("https://10.0.0.1/", &[rule("10.0.0.1")]);
+        assert!(message.contains("methods = [\"GET\"], private = true"), "{message}");
+    }
+
+    #[test]
+    fn matching_rules_add_up() {
+        let secret = HttpRule { secrets: ["A".to_owned()].into(), ..rule("*.example.com") };
+        let private = HttpRule { private: true, ..rule("a.example.com") };
+        let other = HttpRule { secrets: ["B".to_owned()].into(), ..rule("b.example.com") };
+        let url = target::parse("https://a.example.com/").unwrap();
+        let permit = permit(&caller(), &[secret, private, other], "GET", &url).unwrap();
+        assert_eq!(permit, Permit { private: true, secrets: ["A".to_owned()].into() });
+    }
+
+    proptest! {
+        #[test]
+        fn a_rule_allows_its_own_host_only(
+            a in "[a-z]{1,8}(\\.[a-z]{1,8}){1,3}", b in "[a-z]{1,8}(\\.[a-z]{1,8}){1,3}",
+        ) {
+            let url = format!("https://{b}/");
+            prop_assert_eq!(allowed(rule(&a), "GET", &url), a == b);
+            let below = b.ends_with(&format!(".{a}"));
+            prop_assert_eq!(allowed(rule(&format!("*.{a}")), "GET", &url), below);
+        }
+
+        #[test]
+        fn without_rules_nothing_is_allowed(host in "[a-z0-9.]{1,20}") {
+            if let Ok(url) = target::parse(&format!("https://{host}/")) {
+                prop_assert!(permit(&caller(), &[], "GET", &url).is_err());
+            }
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Secrets: named by guests, filled in at the last moment, scrubbed from what comes back.
+
+use std::collections::BTreeMap;
+
+use secrecy::{ExposeSecret, SecretString};
+use url::form_urlencoded;
+use wattle_graph::failure::{Failure, code};
+
+use crate::error::NetError;
+
+/// How a guest's text may begin to name a secret. The other forms are what becomes of the first
+/// when a guest builds its address with a library for URLs.
+const OPENINGS: [&str; 3] = ["{{secret:", "%7B%7Bsecret%3A", "%7B%7Bsecret:"];
+
+/// How it may end.
+const CLOSINGS: [&str; 2] = ["}}", "%7D%7D"];
+
+/// What stands in the place of a secret in anything that a guest gets.
+pub(crate) const MASK: &str = "***";
+
+/// Longest name of a secret.
+const NAME_BYTES: usize = 128;
+
+/// Bytes of a secret below which bodies are not scrubbed: a short one would match by chance and
+/// spoil data, and whoever reads the body can guess it anyway.
+const SCRUBBED_IN_BODIES: usize = 8;
+
+/// All secrets by name. Shows none of them when it is printed.
+#[derive(Debug, Default)]
+pub struct Secrets {
+    values: BTreeMap<String, SecretString>,
+}
+
+impl Secrets {
+    /// Secrets by name, as the operator set them. Leave out those whose variable or file is
+    /// missing: using one is then `unavailable` with the way to set it.
+    ///
+    /// # Errors
+    ///
+    /// [`NetError::Secret`] for a name that guests could not write and for a value that is empty
+    /// or has control characters, which no header could carry.
+    pub fn new(values: BTreeMap<String, SecretString>) -> Result<Self, NetError> {
+        for (name, value) in &values {
+            let wrong = |reason| NetError::Secret { name: name.clone(), reason };
+            if !is_name(name) {
+                return Err(wrong("must be named with letters, digits, `_`, `-` and `.` only"));
+            }
+            let value = value.expose_secret();
+            if value.is_empty() {
+                return Err(wrong("is empty; set its variable or file, or remove it"));
+            }
+            if value.chars().any(char::is_control) {
+                return Err(wrong("has a line break or another control character"));
+            }
+        }
+        Ok(Self { values })
+    }
+
+    fn get(&self, name: &str) -> Result<&SecretString, Failure> {
+        self.values.get(name).ok_or_else(|| {
+            let message = format!(
+                "the secret `{name}` is not set; write `{name} = {{ env = \"{name}\" }}` under \
+                 `[secrets]` in wattle.toml and set that variable"
+            );
+            Failure::new(code::UNAVAILABLE, message)
+        })
+    }
+}
+
+/// Where a secret is put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Into a query: percent-encoded.
+    Query,
+    /// Into a header or a text body: as it is.
+    Plain,
+}
+
+/// Fills secrets into the texts of one exchange and remembers which ones.
+#[derive(Debug)]
+pub(crate) struct Filler<'a> {
+    secrets: &'a Secrets,
+    used: Vec<&'a SecretString>,
+}
+
+impl<'a> Filler<'a> {
+    pub(crate) fn new(secrets: &'a Secrets) -> Self {
+        Self { secrets, used: Vec::new() }
+    }
+
+    /// The text with its secrets. `allowed` refuses those that may not be sent. A value is never
+    /// looked through for further secrets.
+    pub(crate) fn fill(
+        &mut self,
+        text: &str,
+        place: Place,
+        allowed: &dyn Fn(&str) -> Result<(), Failure>,
+    ) -> Result<String, Failure> {
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(mention) = next(rest) {
+            allowed(mention.name)?;
+            let secret = self.secrets.get(mention.name)?;
+            out.push_str(mention.before);
+            match place {
+                Place::Query => out.push_str(&encoded(secret.expose_secret())),
+                Place::Plain => out.push_str(secret.expose_secret()),
+            }
+            self.used.push(secret);
+            rest = mention.after;
+        }
+        out.push_str(rest);
+        Ok(out)
+    }
+
+    /// A text without the secrets of this exchange.
+    pub(crate) fn scrub(&self, text: &str) -> String {
+        self.scrub_longer(text, 0)
+    }
+
+    /// An address or a header without them. There a secret may be encoded in part only; a text
+    /// that still holds one when it is decoded is given up whole.
+    pub(crate) fn scrub_encoded(&self, text: &str) -> Option<String> {
+        let clean = self.scrub(text);
+        let decoded = decoded(&clean);
+        let spaced = decoded.replace('+', " ");
+        let hidden = self.used.iter().map(|secret| secret.expose_secret());
+        let mut hidden = hidden.filter(|value| decoded.contains(*value) || spaced.contains(*value));
+        hidden.next().is_none().then_some(clean)
+    }
+
+    /// A body without them, if there was one in it.
+    pub(crate) fn scrub_body(&self, body: &[u8]) -> Option<String> {
+        let text = std::str::from_utf8(body).ok()?;
+        let clean = self.scrub_longer(text, SCRUBBED_IN_BODIES);
+        (clean != text).then_some(clean)
+    }
+
+    fn scrub_longer(&self, text: &str, bytes: usize) -> String {
+        let used = self.used.iter().map(|secret| secret.expose_secret());
+        let mut forms: Vec<String> = used
+            .filter(|value| value.len() >= bytes)
+            .flat_map(|value| [value.to_owned(), encoded(value), form_encoded(value)])
+            .collect();
+        // One secret may be a part of another.
+        forms.sort_by_key(|form| std::cmp::Reverse(form.len()));
+        forms.dedup();
+        forms.iter().fold(text.to_owned(), |text, form| text.replace(form.as_str(), MASK))
+    }
+}
+
+/// Whether a text names a secret.
+pub(crate) fn mentioned(text: &str) -> bool {
+    next(text).is_some()
+}
+
+struct Mention<'a> {
+    before: &'a str,
+    name: &'a str,
+    after: &'a str,
+}
+
+fn next(text: &str) -> Option<Mention<'_>> {
+    let mut from = 0;
+    while let Some((start, opening)) = first(&text[from..], &OPENINGS) {
+        let start = from + start;
+        let inner = start + opening;
+        if let Some((length, closing)) = first(&text[inner..], &CLOSINGS)
+            && is_name(&text[inner..inner + length])
+        {
+            return Some(Mention {
+                before: &text[..start],
+                name: &text[inner..inner + length],
+                after: &text[inner + length + closing..],
+            });
+        }
+        from = inner;
+    }
+    None
+}
+
+/// The first place at which one of the words stands, in any case, and the word's length.
+fn first(text: &str, words: &[&str]) -> Option<(usize, usize)> {
+    let bytes = text.as_bytes();
+    (0..bytes.len()).find_map(|start| {
+        // All words begin with one of these, which are never inside of a character.
+        if !matches!(bytes[start], b'{' | b'}' | b'%') {
+            return None;
+        }
+        words.iter().find_map(|word| {
+            let found = bytes.get(start..start + word.len())?;
+            found.eq_ignore_ascii_case(word.as_bytes()).then_some((start, word.len()))
+        })
+    })
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=NAME_BYTES).contains(&name.len())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+}
+
+fn form_encoded(value: &str) -> String {
+    form_urlencoded::byte_serialize(value.as_bytes()).collect()
+}
+
+/// A plus sign means a space in forms only.
+fn encoded(value: &str) -> String {
+    form_encoded(value).replace('+', "%20")
+}
+
+/// Percent signs undone.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(&byte) = bytes.get(at) {
+        let pair = bytes.get(at + 1..at + 3).filter(|_| byte == b'%');
+        let value = pair
+            .and_then(|pair| std::str::from_utf8(pair).ok())
+            .and_then(|pair| u8::from_str_radix(pair, 16).ok());
+        out.push(value.unwrap_or(byte));
+        at += if value.is_some() { 3 } else { 1 };
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secrets(pairs: &[(&str, &str)]) -> Secrets {
+        let pairs = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).into()));
+        Secrets::new(pairs.collect()).unwrap()
+    }
+
+    fn fill(secrets: &Secrets, text: &str, place: Place) -> Result<String, String> {
+        let allowed = |name: &str| match name {
+            "DENIED" => Err(Failure::new(code::DENIED, "no")),
+            _ => Ok(()),
+        };
+        Filler::new(secrets).fill(text, place, &allowed).map_err(|failure| failure.code)
+    }
+
+    #[test]
+    fn secrets_are_filled_in_once() {
+        let secrets = secrets(&[("A", "a b&{{secret:B}}"), ("B", "bee"), ("DENIED", "x")]);
+        let cases = [
+            ("x {{secret:B}} y {{secret:B}}", Place::Plain, Ok("x bee y bee")),
+            ("{{secret:A}}", Place::Plain, Ok("a b&{{secret:B}}")),
+            ("k={{secret:A}}&l=1", Place::Query, Ok("k=a%20b%26%7B%7Bsecret%3AB%7D%7D&l=1")),
+            ("k=%7B%7Bsecret%3AB%7D%7D", Place::Query, Ok("k=bee")),
+            ("k=%7b%7bsecret:B%7d%7d", Place::Query, Ok("k=bee")),
+            ("{{secret:B", Place::Plain, Ok("{{secret:B")),
+            ("{{secret:no name}} {{secret:B}}", Place::Plain, Ok("{{secret:no name}} bee")),
+            ("{{secret:}}\u{e9}{{", Place::Plain, Ok("{{secret:}}\u{e9}{{")),
+            ("{{secret:DENIED}}", Place::Plain, Err("denied")),
+            ("{{secret:MISSING}}", Place::Plain, Err("unavailable")),
+        ];
+        for (text, place, expected) in cases {
+            let filled = fill(&secrets, text, place);
+            assert_eq!(filled.as_deref().map_err(String::as_str), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn what_was_used_is_scrubbed_in_every_form() {
+        let secrets = secrets(&[("A", "long secret/1"), ("B", "long secret/12"), ("C", "shy")]);
+        let mut filler = Filler::new(&secrets);
+        for name in ["A", "B", "C"] {
+            filler.fill(&format!("{{{{secret:{name}}}}}"), Place::Plain, &|_| Ok(())).unwrap();
+        }
+        let text = "long secret/12 long%20secret%2F1 long+secret%2F1 shy";
+        assert_eq!(filler.scrub(text), "*** *** *** ***");
+        assert_eq!(filler.scrub_body(text.as_bytes()).unwrap(), "*** *** *** shy");
+        assert_eq!(filler.scrub_body(b"nothing shy"), None);
+        assert_eq!(filler.scrub_body(b"\xff long secret/1"), None);
+        assert_eq!(Filler::new(&secrets).scrub(text), text);
+        assert_eq!(filler.scrub_encoded("/a?b=long+secret%2F1&c").unwrap(), "/a?b=***&c");
+        for partly in ["/a?b=long%20secret/1", "/a?long+secret%2f1", "/%6Cong secret/1"] {
+            assert_eq!(filler.scrub_encoded(partly), None, "{partly}");
+        }
+        assert_eq!(filler.scrub_encoded("100%, 5%zz %").unwrap(), "100%, 5%zz %");
+    }
+
+    #[test]
+    fn secrets_that_cannot_be_used_are_refused() {
+        for (name, value) in [("A B", "x"), ("", "x"), ("A", ""), ("A", "line\n")] {
+            let values = [(name.to_owned(), SecretString::from(value))].into();
+            assert!(Secrets::new(values).is_err(), "{name}");
+        }
+        let shown = format!("{:?}", secrets(&[("A", "hidden value")]));
+        assert!(!shown.contains("hidden"), "{shown}");
+    }
+}

@@ -1,0 +1,135 @@
+//! Addresses as guests write them.
+
+use std::net::IpAddr;
+
+use reqwest::Url;
+use url::Host;
+use wattle_graph::failure::{Failure, code};
+
+use crate::secret;
+
+/// Bytes of an address: longer ones are refused by many servers.
+const URL_BYTES: usize = 16 << 10;
+
+/// Parses an address and brings it into one form: odd spellings of numbers become plain ones,
+/// international names become ASCII, a dot at the end of the name and a fragment are left away.
+pub(crate) fn parse(text: &str) -> Result<Url, Failure> {
+    if text.len() > URL_BYTES {
+        return Err(invalid(format!("the address is longer than {URL_BYTES} bytes")));
+    }
+    let url = Url::parse(text)
+        .map_err(|error| invalid(format!("the address of the request cannot be read: {error}")))?;
+    check(url)
+}
+
+/// Resolves the address of a redirect against the one that gave it.
+pub(crate) fn join(from: &Url, location: &str) -> Result<Url, Failure> {
+    let url =
+        from.join(location).ok().filter(|url| url.as_str().len() <= URL_BYTES).ok_or_else(
+            || invalid("the server redirects to an address that cannot be read".into()),
+        )?;
+    check(url)
+}
+
+fn check(mut url: Url) -> Result<Url, Failure> {
+    if !matches!(url.scheme(), "https" | "http") {
+        let scheme = url.scheme();
+        return Err(invalid(format!(
+            "the scheme `{scheme}` cannot be requested; use `https` or `http`"
+        )));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(invalid(
+            "an address must not hold a user name or password; send an `authorization` header with \
+             a secret"
+                .into(),
+        ));
+    }
+    if secret::mentioned(url.path()) {
+        return Err(invalid(
+            "a secret can stand in the query, in headers and in a text body, not in the path of \
+             an address"
+                .into(),
+        ));
+    }
+    if let Some(host) = url.host_str().and_then(|host| host.strip_suffix('.')).map(str::to_owned) {
+        url.set_host(Some(&host))
+            .map_err(|error| invalid(format!("the host `{host}.` cannot be read: {error}")))?;
+    }
+    url.set_fragment(None);
+    Ok(url)
+}
+
+/// The host in the form in which rules name it: IPv6 without brackets.
+pub(crate) fn host(url: &Url) -> String {
+    match url.host() {
+        Some(Host::Domain(name)) => name.to_owned(),
+        Some(Host::Ipv4(address)) => address.to_string(),
+        Some(Host::Ipv6(address)) => address.to_string(),
+        None => String::new(),
+    }
+}
+
+/// The address that a host is written as, if it is none to resolve. The client connects to such
+/// an address without asking the resolver.
+pub(crate) fn literal(url: &Url) -> Option<IpAddr> {
+    match url.host()? {
+        Host::Domain(_) => None,
+        Host::Ipv4(address) => Some(address.into()),
+        Host::Ipv6(address) => Some(address.into()),
+    }
+}
+
+/// Scheme, host and port, for messages.
+pub(crate) fn origin(url: &Url) -> String {
+    url.origin().ascii_serialization()
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::new(code::INVALID, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_spellings_become_plain() {
+        let cases = [
+            ("http://2130706433/", "127.0.0.1"),
+            ("http://0x7f.1/", "127.0.0.1"),
+            ("http://0177.0.0.1/", "127.0.0.1"),
+            ("http://127.1/", "127.0.0.1"),
+            ("http://\u{ff11}\u{ff12}\u{ff17}.0.0.1/", "127.0.0.1"),
+            ("http://EXAMPLE.com./", "example.com"),
+            ("http://[::FFFF:7f00:1]/", "::ffff:127.0.0.1"),
+            ("https://b\u{fc}cher.example/", "xn--bcher-kva.example"),
+            ("http://127.0.0.1./", "127.0.0.1"),
+            ("http:\\\\example.com\\a", "example.com"),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(host(&parse(text).unwrap()), expected, "{text}");
+        }
+        assert!(literal(&parse("http://2130706433/").unwrap()).is_some());
+        assert!(literal(&parse("http://127.0.0.1./").unwrap()).is_some());
+    }
+
+    #[test]
+    fn what_cannot_be_requested_is_invalid() {
+        let cases = [
+            "ftp://example.com/",
+            "file:///etc/passwd",
+            "https://user@example.com/",
+            "https://:word@example.com/",
+            "/relative",
+            "https://",
+            "data:text/plain,x",
+            "https://example.com/{{secret:KEY}}",
+            "https://example.com/%7B%7Bsecret%3AKEY%7D%7D",
+        ];
+        for text in cases {
+            assert_eq!(parse(text).unwrap_err().code, code::INVALID, "{text}");
+        }
+        assert!(parse(&format!("https://example.com/{}", "a".repeat(URL_BYTES))).is_err());
+    }
+}

@@ -1,0 +1,214 @@
+//! Which network addresses may be reached.
+//!
+//! A guest must not use the host to get at what only the host can reach. The ranges are those of
+//! the registries for special-purpose addresses, and the addresses at which clouds hand out
+//! credentials.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use ipnet::{Ipv4Net, Ipv6Net};
+
+/// What kind of place an address is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Zone {
+    /// The internet.
+    Public,
+    /// This machine or its networks: for rules with `private = true`.
+    Private,
+    /// Never a service that a guest should talk to, whatever the rule says.
+    Forbidden,
+}
+
+const fn v4(a: u8, b: u8, c: u8, d: u8, prefix: u8) -> Ipv4Net {
+    Ipv4Net::new_assert(Ipv4Addr::new(a, b, c, d), prefix)
+}
+
+const fn v6(first: u16, second: u16, third: u16, prefix: u8) -> Ipv6Net {
+    Ipv6Net::new_assert(Ipv6Addr::new(first, second, third, 0, 0, 0, 0, 0), prefix)
+}
+
+/// Ranges of IPv4 that are forbidden; they come before the private ones.
+pub(crate) const FORBIDDEN_V4: [Ipv4Net; 11] = [
+    v4(0, 0, 0, 0, 8),          // this network; Linux takes 0.0.0.0 for itself
+    v4(100, 100, 100, 200, 32), // metadata of Alibaba Cloud
+    v4(168, 63, 129, 16, 32),   // metadata of Azure
+    v4(169, 254, 0, 0, 16),     // link-local, and the metadata of most clouds
+    v4(192, 0, 0, 0, 24),       // protocol assignments, and the metadata of Oracle Cloud
+    v4(192, 0, 2, 0, 24),       // documentation
+    v4(192, 88, 99, 0, 24),     // relays of 6to4
+    v4(198, 51, 100, 0, 24),    // documentation
+    v4(203, 0, 113, 0, 24),     // documentation
+    v4(224, 0, 0, 0, 4),        // multicast
+    v4(240, 0, 0, 0, 4),        // reserved, and broadcast
+];
+
+/// Ranges of IPv4 that are private.
+pub(crate) const PRIVATE_V4: [Ipv4Net; 6] = [
+    v4(10, 0, 0, 0, 8),
+    v4(100, 64, 0, 0, 10), // shared by the customers of a carrier
+    v4(127, 0, 0, 0, 8),
+    v4(172, 16, 0, 0, 12),
+    v4(192, 168, 0, 0, 16),
+    v4(198, 18, 0, 0, 15), // benchmarks, and the made-up addresses of some proxies
+];
+
+/// Ranges of IPv6 that are forbidden although they lie among global or private ones. Everything
+/// outside of those is forbidden, too: IPv4 in IPv6 in all its forms, NAT64, link-local,
+/// multicast.
+pub(crate) const FORBIDDEN_V6: [Ipv6Net; 5] = [
+    v6(0x2001, 0, 0, 23), // protocol assignments: Teredo, benchmarks, identifiers
+    v6(0x2001, 0xdb8, 0, 32), // documentation
+    v6(0x2002, 0, 0, 16), // 6to4: an IPv4 address in disguise
+    v6(0x3fff, 0, 0, 20), // documentation
+    // Metadata of AWS.
+    Ipv6Net::new_assert(Ipv6Addr::new(0xfd00, 0xec2, 0, 0, 0, 0, 0, 0x254), 128),
+];
+
+/// Range of IPv6 that is private, besides loopback.
+pub(crate) const PRIVATE_V6: Ipv6Net = v6(0xfc00, 0, 0, 7);
+
+/// Range of IPv6 that is global.
+const GLOBAL_V6: Ipv6Net = v6(0x2000, 0, 0, 3);
+
+/// Where an address lies.
+pub(crate) fn zone(address: IpAddr) -> Zone {
+    match address {
+        IpAddr::V4(address) => zone_v4(address),
+        IpAddr::V6(address) => zone_v6(address),
+    }
+}
+
+/// Whether a rule may lead to an address.
+pub(crate) fn reachable(address: IpAddr, private: bool) -> bool {
+    match zone(address) {
+        Zone::Public => true,
+        Zone::Private => private,
+        Zone::Forbidden => false,
+    }
+}
+
+fn zone_v4(address: Ipv4Addr) -> Zone {
+    if FORBIDDEN_V4.iter().any(|range| range.contains(&address)) {
+        Zone::Forbidden
+    } else if PRIVATE_V4.iter().any(|range| range.contains(&address)) {
+        Zone::Private
+    } else {
+        Zone::Public
+    }
+}
+
+fn zone_v6(address: Ipv6Addr) -> Zone {
+    if FORBIDDEN_V6.iter().any(|range| range.contains(&address)) {
+        Zone::Forbidden
+    } else if address.is_loopback() || PRIVATE_V6.contains(&address) {
+        Zone::Private
+    } else if GLOBAL_V6.contains(&address) {
+        Zone::Public
+    } else {
+        Zone::Forbidden
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{Strategy, any, prop_assert, prop_assert_eq, proptest};
+    use proptest::sample::select;
+
+    use super::*;
+
+    /// Every address in one of these ranges.
+    fn within_v4(ranges: &'static [Ipv4Net]) -> impl Strategy<Value = Ipv4Addr> {
+        (select(ranges), any::<u32>()).prop_map(|(range, bits)| {
+            let host = bits & !u32::from(range.netmask());
+            Ipv4Addr::from(u32::from(range.network()) | host)
+        })
+    }
+
+    fn within_v6(ranges: Vec<Ipv6Net>) -> impl Strategy<Value = Ipv6Addr> {
+        (select(ranges), any::<u128>()).prop_map(|(range, bits)| {
+            let host = bits & !u128::from(range.netmask());
+            Ipv6Addr::from(u128::from(range.network()) | host)
+        })
+    }
+
+    /// IPv4 dressed as IPv6: mapped, compatible, translated, NAT64, local NAT64, link-local and
+    /// multicast.
+    fn disguises() -> Vec<Ipv6Net> {
+        let texts = [
+            "::ffff:0:0/96",
+            "::/96",
+            "::ffff:0:0:0/96",
+            "64:ff9b::/96",
+            "64:ff9b:1::/48",
+            "fe80::/10",
+            "ff00::/8",
+            "100::/64",
+            "5f00::/16",
+            "fec0::/10",
+        ];
+        texts.iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn forbidden_ranges_are_never_reachable(address in within_v4(&FORBIDDEN_V4)) {
+            prop_assert_eq!(zone(address.into()), Zone::Forbidden);
+        }
+
+        #[test]
+        fn private_ranges_need_a_private_rule(address in within_v4(&PRIVATE_V4)) {
+            prop_assert!(!reachable(address.into(), false));
+        }
+
+        #[test]
+        fn forbidden_ranges_of_ipv6_are_never_reachable(
+            address in within_v6([&FORBIDDEN_V6[..], &disguises()].concat()),
+        ) {
+            prop_assert!(!reachable(address.into(), false));
+            prop_assert!(address.is_loopback() || !reachable(address.into(), true));
+        }
+
+        #[test]
+        fn unique_local_addresses_need_a_private_rule(address in within_v6(vec![PRIVATE_V6])) {
+            prop_assert!(!reachable(address.into(), false));
+        }
+
+        #[test]
+        fn what_the_standard_library_knows_agrees(bits in any::<u32>()) {
+            let address = Ipv4Addr::from(bits);
+            let special = address.is_private() || address.is_loopback() || address.is_link_local()
+                || address.is_multicast() || address.is_broadcast() || address.is_unspecified()
+                || address.is_documentation();
+            prop_assert!(!special || !reachable(address.into(), false));
+        }
+    }
+
+    #[test]
+    fn well_known_addresses() {
+        let cases = [
+            ("8.8.8.8", Zone::Public),
+            ("100.63.255.255", Zone::Public),
+            ("172.32.0.0", Zone::Public),
+            ("198.20.0.0", Zone::Public),
+            ("2606:4700:4700::1111", Zone::Public),
+            ("2a00:1450:4001:80b::200e", Zone::Public),
+            ("127.0.0.1", Zone::Private),
+            ("192.168.1.1", Zone::Private),
+            ("100.64.0.1", Zone::Private),
+            ("::1", Zone::Private),
+            ("fd12::1", Zone::Private),
+            ("169.254.169.254", Zone::Forbidden),
+            ("100.100.100.200", Zone::Forbidden),
+            ("fd00:ec2::254", Zone::Forbidden),
+            ("0.0.0.0", Zone::Forbidden),
+            ("::", Zone::Forbidden),
+            ("::ffff:127.0.0.1", Zone::Forbidden),
+            ("::ffff:8.8.8.8", Zone::Forbidden),
+            ("64:ff9b::7f00:1", Zone::Forbidden),
+            ("fe80::1", Zone::Forbidden),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(zone(text.parse().unwrap()), expected, "{text}");
+        }
+    }
+}
