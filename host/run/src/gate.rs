@@ -93,14 +93,15 @@ impl Gate {
         }
     }
 
-    /// Makes several host calls at once; answers in the order of the calls.
+    /// Makes several host calls at once; answers in the order of the calls. A call that could not
+    /// even be read fails in its place.
     ///
     /// # Errors
     ///
     /// [`Unwind`] if the guest must end. Failures of single calls are among the answers.
     pub async fn call_all<C: HostCall>(
         &self,
-        calls: Vec<C>,
+        calls: Vec<Result<C, Failure>>,
     ) -> Result<Vec<Result<C::Answer, Failure>>, Unwind> {
         if calls.len() > limit::BATCH_CALLS {
             let failure = Failure::new(
@@ -117,15 +118,27 @@ impl Gate {
             Some(task) => task.take_numbers(calls.len() as u32, self.limits())?,
             None => 0,
         };
-        let answers = calls.iter().enumerate().map(|(index, call)| async move {
-            match &self.task {
-                None => self.perform(call).await,
-                Some(task) => task.journaled(self, first + index as u32, first, call).await,
-            }
-        });
+        let gate = self;
+        let answers = calls
+            .into_iter()
+            .zip(first..)
+            .map(move |(call, number)| gate.one_of_batch(first, number, call));
         let answers: Vec<_> =
             futures::stream::iter(answers).buffered(limit::BATCH_CONCURRENCY).collect().await;
         answers.into_iter().collect()
+    }
+
+    async fn one_of_batch<C: HostCall>(
+        &self,
+        batch: u32,
+        number: u32,
+        call: Result<C, Failure>,
+    ) -> Result<Result<C::Answer, Failure>, Unwind> {
+        match (call, &self.task) {
+            (Err(failure), _) => Ok(Err(failure)),
+            (Ok(call), None) => self.perform(&call).await,
+            (Ok(call), Some(task)) => task.journaled(self, number, batch, &call).await,
+        }
     }
 
     /// Checks the grant and makes the call, unless the run is cancelled meanwhile.

@@ -1,0 +1,42 @@
+//! What wasmtime generates from `wit/wattle`: one world with every import and every export.
+//!
+//! No component has all exports, so the generated world type is not used: each exported interface
+//! is looked up on its own through its `GuestIndices`.
+
+#![allow(missing_docs, unreachable_pub, clippy::pedantic, reason = "generated")]
+
+wasmtime::component::bindgen!({
+    path: "../../wit/wattle",
+    inline: "
+        package wattle:host;
+
+        world plugin {
+            include wattle:plugin/imports@0.1.0;
+            export wattle:plugin/node@0.1.0;
+            export wattle:plugin/tool@0.1.0;
+            export wattle:plugin/reducer@0.1.0;
+            export wattle:plugin/web@0.1.0;
+        }
+    ",
+    world: "wattle:host/plugin",
+    imports: {
+        "wattle:plugin/clock": trappable,
+        "wattle:plugin/random": trappable,
+        "wattle:plugin/log": trappable,
+        "wattle:plugin/settings": trappable,
+        default: async | trappable,
+    },
+    // Not `node`: asynchronous bindings of it do not compile, since its record `send` hides the
+    // trait `Send` in them. `crate::code::NodeExport` calls it without bindings.
+    exports: {
+        "wattle:plugin/tool": async,
+        "wattle:plugin/reducer": async,
+        "wattle:plugin/web": async,
+    },
+    trappable_error_type: {
+        "wattle:plugin/types.failure" => crate::halt::Halt,
+    },
+    with: {
+        "wattle:plugin/sql.transaction": crate::import::sql::OpenTransaction,
+    },
+});

@@ -1,0 +1,101 @@
+//! Runs a node.
+
+use serde_json::Value;
+use wattle_graph::event::{Send as SendTask, Write};
+use wattle_graph::id::{ChannelName, NodeName};
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{Ended, NodeCall, NodeOutcome};
+
+use crate::bindings::exports::wattle::plugin::node;
+use crate::bindings::wattle::plugin::types;
+use crate::call::{Call, Live, bad_answer, not_exported, within_output};
+use crate::code::NodeExport;
+use crate::ended::Place;
+use crate::json;
+
+/// Runs a node of the code and reads its outcome.
+pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome, Ended> {
+    let (place, limits) = (call.place, call.limits);
+    let Some(export) = &call.code.exports.node else {
+        return Err(not_exported(place, "node"));
+    };
+    let input = json::text(&request.input);
+    drop(request.input);
+    let context = node::TaskContext {
+        node: request.node,
+        graph: request.graph.into(),
+        thread_id: request.thread.into(),
+        run_id: request.run.into(),
+        task_id: request.task.into(),
+        step: request.step,
+        attempt: request.attempt,
+        remaining_steps: request.remaining_steps,
+        tenant: request.tenant,
+        context: json::text(&request.context),
+        extra: Vec::new(),
+    };
+    let mut live = call.start().await?;
+    let done = invoke(&mut live, export, context, input).await;
+    match live.settle(done)? {
+        Ok(outcome) => into_outcome(outcome, limits, place),
+        Err(failure) => Err(Ended::Failure(failure.into())),
+    }
+}
+
+async fn invoke(
+    live: &mut Live<'_>,
+    export: &NodeExport,
+    context: node::TaskContext,
+    input: String,
+) -> wasmtime::Result<Result<node::Outcome, types::Failure>> {
+    let run = export.run(&mut live.store, &live.instance)?;
+    let (answer,) = run.call_async(&mut live.store, (context, input)).await?;
+    Ok(answer)
+}
+
+fn into_outcome(
+    outcome: node::Outcome,
+    limits: &Limits,
+    place: Place<'_>,
+) -> Result<NodeOutcome, Ended> {
+    within_output(size(&outcome), limits, place)?;
+    let writes = outcome.updates.into_iter().map(|update| into_write(update, place));
+    let sends = outcome.sends.into_iter().map(|send| into_send(send, place));
+    Ok(NodeOutcome {
+        writes: writes.collect::<Result<_, _>>()?,
+        goto: outcome.goto,
+        sends: sends.collect::<Result<_, _>>()?,
+    })
+}
+
+fn size(outcome: &node::Outcome) -> usize {
+    let updates = outcome.updates.iter().map(|update| update.channel.len() + update.value.len());
+    let sends = outcome.sends.iter().map(|send| send.node.len() + send.input.len());
+    let goto = outcome.goto.iter().map(String::len);
+    updates.chain(sends).chain(goto).sum()
+}
+
+fn into_write(update: types::Update, place: Place<'_>) -> Result<Write, Ended> {
+    let value = parse(&update.value)
+        .map_err(|error| bad_answer(place, &bad_value("update of", &update.channel), &error))?;
+    let channel = ChannelName::new(&update.channel)
+        .map_err(|error| bad_answer(place, "an update of no channel", &error))?;
+    Ok(Write { channel, value, overwrite: update.overwrite })
+}
+
+fn into_send(send: types::Send, place: Place<'_>) -> Result<SendTask, Ended> {
+    let input = parse(&send.input)
+        .map_err(|error| bad_answer(place, &bad_value("send to", &send.node), &error))?;
+    let node = NodeName::new(&send.node)
+        .map_err(|error| bad_answer(place, "a send to no node", &error))?;
+    Ok(SendTask { node, input })
+}
+
+fn parse(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
+fn bad_value(what: &str, name: &str) -> String {
+    let name: String = name.chars().take(64).collect();
+    format!("an {what} `{name}` that is not a valid JSON document")
+}

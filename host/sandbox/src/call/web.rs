@@ -1,0 +1,94 @@
+//! Answers an HTTP request.
+
+use bytes::Bytes;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::limit::Limits;
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::sandbox::{Ended, HandOff, StreamFormat, WebBody, WebRequest, WebResponse};
+
+use crate::bindings::exports::wattle::plugin::web;
+use crate::bindings::wattle::plugin::types;
+use crate::call::{Call, Live, bad_answer, not_exported, within_output};
+use crate::ended::Place;
+
+/// Hands a request to the code's web handler and reads its response.
+pub(crate) async fn run(call: Call<'_>, request: WebRequest) -> Result<WebResponse, Ended> {
+    let (place, limits) = (call.place, call.limits);
+    let Some(indices) = &call.code.exports.web else {
+        return Err(not_exported(place, "web"));
+    };
+    let request = web::Request {
+        method: request.method,
+        path: request.path,
+        route: request.route,
+        params: request.params,
+        query: request.query,
+        headers: request.headers,
+        body: request.body.into(),
+        tenant: request.tenant,
+        extra: Vec::new(),
+    };
+    let mut live = call.start().await?;
+    let done = invoke(&mut live, indices, &request).await;
+    match live.settle(done)? {
+        Ok(response) => into_response(response, limits, place),
+        Err(failure) => Err(Ended::Failure(failure.into())),
+    }
+}
+
+async fn invoke(
+    live: &mut Live<'_>,
+    indices: &web::GuestIndices,
+    request: &web::Request,
+) -> wasmtime::Result<Result<web::Response, types::Failure>> {
+    let guest = indices.load(&mut live.store, &live.instance)?;
+    guest.call_handle(&mut live.store, request).await
+}
+
+fn into_response(
+    response: web::Response,
+    limits: &Limits,
+    place: Place<'_>,
+) -> Result<WebResponse, Ended> {
+    within_output(size(&response), limits, place)?;
+    let body = match response.body {
+        web::Body::Empty => WebBody::Empty,
+        web::Body::Bytes(bytes) => WebBody::Bytes(Bytes::from(bytes)),
+        web::Body::Blob(text) => WebBody::Blob(
+            BlobRef::parse(&text)
+                .ok_or_else(|| bad_answer(place, "a body that is no blob reference", &text))?,
+        ),
+        web::Body::HandOff(hand_off) => WebBody::HandOff(into_hand_off(hand_off, place)?),
+        web::Body::Other(case) => {
+            return Err(bad_answer(place, "a body that this host does not know", &case));
+        }
+    };
+    Ok(WebResponse { status: response.status, headers: response.headers, body })
+}
+
+fn size(response: &web::Response) -> usize {
+    let headers: usize =
+        response.headers.iter().map(|(name, value)| name.len() + value.len()).sum();
+    let body = match &response.body {
+        web::Body::Bytes(bytes) => bytes.len(),
+        web::Body::Blob(text) | web::Body::Other(text) => text.len(),
+        web::Body::Empty | web::Body::HandOff(_) => 0,
+    };
+    headers + body
+}
+
+fn into_hand_off(hand_off: web::HandOff, place: Place<'_>) -> Result<HandOff, Ended> {
+    let bad = |error: &dyn std::fmt::Display| bad_answer(place, "a bad hand-off", error);
+    let format = match hand_off.format {
+        web::StreamFormat::Sse => StreamFormat::Sse,
+        web::StreamFormat::AiSdk => StreamFormat::AiSdk,
+        web::StreamFormat::AgUi => StreamFormat::AgUi,
+        web::StreamFormat::Custom(name) => StreamFormat::Custom(name),
+        web::StreamFormat::Other(name) => {
+            return Err(bad(&format_args!("this host does not know the format `{name}`")));
+        }
+    };
+    let run = hand_off.run_id.map(RunId::new).transpose().map_err(|error| bad(&error))?;
+    let thread = ThreadId::new(hand_off.thread_id).map_err(|error| bad(&error))?;
+    Ok(HandOff { thread, run, format, after: hand_off.after })
+}

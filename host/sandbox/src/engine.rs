@@ -1,0 +1,142 @@
+//! How wasmtime is set up, and the thread that lets guests be interrupted.
+
+use std::num::NonZeroUsize;
+
+use wasmtime::{
+    Config, Enabled, Engine, EngineWeak, InstanceAllocationStrategy, PoolingAllocationConfig,
+    WasmBacktraceDetails, WasmFeatures,
+};
+use wattle_run::limit;
+
+use crate::cpu::TICK;
+use crate::error::Error;
+use crate::meter::{MEMORIES, TABLES};
+
+/// Stack of guest code: deep recursion ends here with a trap.
+const WASM_STACK_BYTES: usize = 512 << 10;
+
+/// Stack of a fiber: guest code and the host functions it calls. What guest code leaves is far
+/// above what host functions need; overflowing it would abort the process.
+const FIBER_STACK_BYTES: usize = 2 << 20;
+
+/// Memory of a freed slot that stays in place for its next guest, which saves page faults.
+const KEEP_RESIDENT_BYTES: usize = 2 << 20;
+
+/// The same for a table.
+const TABLE_KEEP_RESIDENT_BYTES: usize = 4 << 10;
+
+/// Core instances that the pool plans for each component: Python's sixteen.
+const CORE_INSTANCES_EACH: u32 = 16;
+
+/// Tables that the pool plans for each component.
+const TABLES_EACH: u32 = 4;
+
+/// Frames of a guest's stack that a trap's message names.
+const BACKTRACE_FRAMES: NonZeroUsize = NonZeroUsize::MIN.saturating_add(4);
+
+/// Memory mappings of a live guest: two for its fiber, four for its memory.
+const MAPPINGS_EACH: u64 = 6;
+
+/// Mappings left to the rest of the process. When the kernel's limit is reached, `malloc` fails
+/// and the process aborts, so the pool must end well before.
+const MAPPINGS_RESERVED: u64 = 8_000;
+
+/// Mappings that Linux allows without a setting.
+const MAPPINGS_DEFAULT: u64 = 65_530;
+
+/// Creates an engine for so many guests at once, or for as many as the kernel has room for, and
+/// starts its ticker, which ends with the engine.
+pub(crate) fn create(wanted_instances: u32) -> Result<Engine, Error> {
+    let max_instances = capped(wanted_instances, max_mappings());
+    let engine = Engine::new(&config(max_instances))
+        .map_err(|error| Error::Engine { max_instances, message: format!("{error:#}") })?;
+    start_ticker(engine.weak())?;
+    Ok(engine)
+}
+
+fn config(max_instances: u32) -> Config {
+    let mut config = Config::new();
+    config
+        .concurrency_support(false)
+        .epoch_interruption(true)
+        .max_wasm_stack(WASM_STACK_BYTES)
+        .async_stack_size(FIBER_STACK_BYTES)
+        .memory_init_cow(true)
+        .wasm_backtrace_details(WasmBacktraceDetails::Disable)
+        .wasm_backtrace_max_frames(Some(BACKTRACE_FRAMES))
+        .generate_address_map(false)
+        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max_instances)));
+    deterministic(&mut config);
+    config
+}
+
+/// Takes away what could make two executions differ, and what no guest needs.
+fn deterministic(config: &mut Config) {
+    let off = WasmFeatures::THREADS
+        | WasmFeatures::SHARED_EVERYTHING_THREADS
+        | WasmFeatures::RELAXED_SIMD
+        | WasmFeatures::GC
+        | WasmFeatures::FUNCTION_REFERENCES
+        | WasmFeatures::EXCEPTIONS
+        | WasmFeatures::LEGACY_EXCEPTIONS
+        | WasmFeatures::MEMORY64
+        | WasmFeatures::STACK_SWITCHING;
+    config.wasm_features(off, false);
+    config.cranelift_nan_canonicalization(true).shared_memory(false);
+}
+
+fn pool(max_instances: u32) -> PoolingAllocationConfig {
+    let mut pool = PoolingAllocationConfig::new();
+    pool.total_component_instances(max_instances)
+        .total_core_instances(max_instances.saturating_mul(CORE_INSTANCES_EACH))
+        .total_memories(max_instances)
+        .total_tables(max_instances.saturating_mul(TABLES_EACH))
+        .total_stacks(max_instances)
+        .max_core_instances_per_component(limit::CORE_INSTANCES)
+        .max_memories_per_component(MEMORIES as u32)
+        .max_tables_per_component(TABLES as u32)
+        .table_elements(limit::TABLE_ELEMENTS as usize)
+        .linear_memory_keep_resident(KEEP_RESIDENT_BYTES)
+        .table_keep_resident(TABLE_KEEP_RESIDENT_BYTES)
+        .pagemap_scan(Enabled::Auto);
+    pool
+}
+
+/// At most as many instances as the kernel has mappings for, and at least one.
+fn capped(wanted: u32, max_mappings: u64) -> u32 {
+    let possible = max_mappings.saturating_sub(MAPPINGS_RESERVED) / MAPPINGS_EACH;
+    wanted.min(u32::try_from(possible).unwrap_or(u32::MAX)).max(1)
+}
+
+fn max_mappings() -> u64 {
+    std::fs::read_to_string("/proc/sys/vm/max_map_count")
+        .ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(MAPPINGS_DEFAULT)
+}
+
+/// A thread of its own: a task of the async runtime would be starved by the very guests that it
+/// must interrupt.
+fn start_ticker(engine: EngineWeak) -> Result<(), Error> {
+    let tick = move || {
+        while let Some(engine) = engine.upgrade() {
+            engine.increment_epoch();
+            drop(engine);
+            std::thread::sleep(TICK);
+        }
+    };
+    let thread = std::thread::Builder::new().name("wattle-ticker".to_owned());
+    thread.spawn(tick).map(drop).map_err(Error::Ticker)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_pool_stays_below_the_limit_on_mappings() {
+        assert_eq!(capped(1_000, MAPPINGS_DEFAULT), 1_000);
+        assert_eq!(capped(100_000, MAPPINGS_DEFAULT), 9_588);
+        assert_eq!(capped(100, 0), 1);
+    }
+}

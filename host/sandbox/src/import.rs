@@ -1,0 +1,60 @@
+//! The interfaces that guests import, one a file: WIT to engine types, one call of the gate, and
+//! back.
+
+mod batch;
+pub(crate) mod blob;
+pub(crate) mod clock;
+pub(crate) mod emit;
+pub(crate) mod http;
+pub(crate) mod interrupt;
+pub(crate) mod llm;
+pub(crate) mod log;
+pub(crate) mod memory;
+pub(crate) mod random;
+pub(crate) mod runs;
+pub(crate) mod settings;
+pub(crate) mod sql;
+pub(crate) mod tools;
+pub(crate) mod types;
+
+use wasmtime::component::{HasSelf, Linker};
+
+use crate::bindings::wattle::plugin as wit;
+use crate::guest::Guest;
+
+/// Interfaces of `wattle:plugin` that a guest may import. `types` and `tool` lend only types.
+pub(crate) const INTERFACES: &[&str] = &[
+    "types",
+    "llm",
+    "http",
+    "sql",
+    "clock",
+    "random",
+    "interrupt",
+    "tool",
+    "tools",
+    "memory",
+    "blob",
+    "emit",
+    "log",
+    "settings",
+    "runs",
+];
+
+/// Defines all interfaces of `wattle:plugin`. Interfaces that lend only types need no definition.
+pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    type Host = HasSelf<Guest>;
+    wit::llm::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::http::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::sql::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::clock::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::random::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::interrupt::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::tools::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::memory::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::blob::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::emit::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::log::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::settings::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::runs::add_to_linker::<_, Host>(linker, |guest| guest)
+}

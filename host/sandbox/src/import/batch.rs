@@ -1,0 +1,24 @@
+//! Batches of host calls: several at once, answers in the order of the requests.
+
+use wattle_graph::failure::Failure;
+use wattle_run::call::HostCall;
+
+use crate::bindings::wattle::plugin::types;
+use crate::guest::Guest;
+use crate::halt::Trapped;
+
+/// What a guest gets for each request of a batch.
+pub(crate) type Answers<T> = Vec<Result<T, types::Failure>>;
+
+impl Guest {
+    /// Makes several host calls at once; a request that is no valid one fails in its place.
+    pub(crate) async fn call_all<C: HostCall, T>(
+        &mut self,
+        requests: Vec<Result<C, Failure>>,
+        convert: fn(C::Answer) -> T,
+    ) -> wasmtime::Result<Answers<T>> {
+        let gate = self.gate(C::FUNCTION)?;
+        let answers = self.outside(gate.call_all(requests)).await.map_err(Trapped::Unwind)?;
+        Ok(answers.into_iter().map(|answer| answer.map(convert).map_err(Into::into)).collect())
+    }
+}

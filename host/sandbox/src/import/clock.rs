@@ -1,0 +1,60 @@
+//! `wattle:plugin/clock`: time, answered at once from the gate.
+
+use wattle_run::call::clock::{Civil, Zoned};
+
+use crate::bindings::wattle::plugin::clock;
+use crate::guest::Guest;
+use crate::halt::{Halt, Trapped};
+
+impl clock::Host for Guest {
+    fn now(&mut self) -> wasmtime::Result<i64> {
+        Ok(self.gate("clock.now")?.now_ms().map_err(Trapped::Unwind)?)
+    }
+
+    fn monotonic(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.gate("clock.monotonic")?.monotonic_ns().map_err(Trapped::Unwind)?)
+    }
+
+    fn time_zone(&mut self) -> wasmtime::Result<String> {
+        Ok(self.gate("clock.time-zone")?.time_zone().map_err(Trapped::Unwind)?)
+    }
+
+    fn to_zone(&mut self, unix_ms: i64, zone: Option<String>) -> Result<clock::Zoned, Halt> {
+        let zoned = self.gate("clock.to-zone")?.to_zone(unix_ms, zone.as_deref())?;
+        Ok(from_zoned(zoned))
+    }
+
+    fn from_zone(&mut self, civil: clock::Civil, zone: Option<String>) -> Result<i64, Halt> {
+        let gate = self.gate("clock.from-zone")?;
+        Ok(gate.from_zone(into_civil(civil), zone.as_deref())?)
+    }
+}
+
+fn into_civil(civil: clock::Civil) -> Civil {
+    Civil {
+        year: civil.year,
+        month: civil.month,
+        day: civil.day,
+        hour: civil.hour,
+        minute: civil.minute,
+        second: civil.second,
+        millisecond: civil.millisecond,
+    }
+}
+
+fn from_zoned(zoned: Zoned) -> clock::Zoned {
+    clock::Zoned {
+        civil: clock::Civil {
+            year: zoned.civil.year,
+            month: zoned.civil.month,
+            day: zoned.civil.day,
+            hour: zoned.civil.hour,
+            minute: zoned.civil.minute,
+            second: zoned.civil.second,
+            millisecond: zoned.civil.millisecond,
+        },
+        offset_seconds: zoned.offset_seconds,
+        weekday: zoned.weekday,
+        zone: zoned.zone,
+    }
+}

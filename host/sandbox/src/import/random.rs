@@ -1,0 +1,26 @@
+//! `wattle:plugin/random`: random numbers, journaled by the gate.
+
+use wattle_run::limit;
+
+use crate::bindings::wattle::plugin::random;
+use crate::guest::Guest;
+use crate::halt::Trapped;
+
+impl random::Host for Guest {
+    fn bytes(&mut self, length: u32) -> wasmtime::Result<Vec<u8>> {
+        let length = length.min(limit::RANDOM_BYTES);
+        Ok(self.gate("random.bytes")?.random(length).map_err(Trapped::Unwind)?)
+    }
+
+    fn u64(&mut self) -> wasmtime::Result<u64> {
+        Ok(self.random_u64("random.u64")?)
+    }
+}
+
+impl Guest {
+    /// 64 random bits of the gate.
+    pub(crate) fn random_u64(&mut self, function: &'static str) -> Result<u64, Trapped> {
+        let bytes = self.gate(function)?.random(8).map_err(Trapped::Unwind)?;
+        Ok(bytes.iter().fold(0, |bits, byte| (bits << 8) | u64::from(*byte)))
+    }
+}

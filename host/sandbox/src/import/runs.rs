@@ -1,0 +1,205 @@
+//! `wattle:plugin/runs`: threads and runs of the plugin's own app. The gate's `Runs` knows no
+//! others.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
+use wattle_run::call::runs::{
+    EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
+};
+use wattle_run::ports::Caller;
+use wattle_run::ports::store::ThreadStatus;
+
+use crate::bindings::wattle::plugin::runs;
+use crate::guest::Guest;
+use crate::halt::Halt;
+use crate::import::types::unknown;
+use crate::json;
+
+impl runs::Host for Guest {
+    async fn start(&mut self, request: runs::StartRequest) -> Result<runs::RunRef, Halt> {
+        let gate = self.gate("runs.start")?;
+        let request = into_start(request, gate.caller())?;
+        let run = self.outside(gate.runs()?.start(request)).await?;
+        Ok(from_run_ref(&run))
+    }
+
+    async fn resume(&mut self, request: runs::ResumeRequest) -> Result<runs::RunRef, Halt> {
+        let gate = self.gate("runs.resume")?;
+        let request = into_resume(request, gate.caller())?;
+        let run = self.outside(gate.runs()?.resume(request)).await?;
+        Ok(from_run_ref(&run))
+    }
+
+    async fn wait(&mut self, run: runs::RunRef) -> Result<runs::EndedRun, Halt> {
+        let gate = self.gate("runs.wait")?;
+        let run = into_run_ref(&run)?;
+        let ended = self.outside(gate.runs()?.wait(&run)).await?;
+        Ok(from_ended(ended))
+    }
+
+    async fn cancel(&mut self, run: runs::RunRef) -> Result<(), Halt> {
+        let gate = self.gate("runs.cancel")?;
+        let run = into_run_ref(&run)?;
+        Ok(self.outside(gate.runs()?.cancel(&run)).await?)
+    }
+
+    async fn thread(&mut self, thread_id: String) -> Result<Option<runs::ThreadInfo>, Halt> {
+        let gate = self.gate("runs.thread")?;
+        let thread = into_thread(&thread_id)?;
+        let view = self.outside(gate.runs()?.thread(&thread)).await?;
+        Ok(view.map(from_view))
+    }
+
+    async fn delete_thread(&mut self, thread_id: String) -> Result<(), Halt> {
+        let gate = self.gate("runs.delete-thread")?;
+        let thread = into_thread(&thread_id)?;
+        Ok(self.outside(gate.runs()?.delete_thread(&thread)).await?)
+    }
+
+    async fn events(
+        &mut self,
+        thread_id: String,
+        after: u64,
+        limit: u32,
+    ) -> Result<Vec<String>, Halt> {
+        let gate = self.gate("runs.events")?;
+        let thread = into_thread(&thread_id)?;
+        let events = self.outside(gate.runs()?.events(&thread, after, limit as usize)).await?;
+        let texts: Result<Vec<String>, _> = events.iter().map(serde_json::to_string).collect();
+        Ok(texts.map_err(|error| Failure::internal(format!("cannot write an event: {error}")))?)
+    }
+}
+
+fn invalid(error: &impl ToString) -> Failure {
+    Failure::new(code::INVALID, error.to_string())
+}
+
+fn into_thread(text: &str) -> Result<ThreadId, Failure> {
+    ThreadId::new(text).map_err(|error| invalid(&error))
+}
+
+/// An empty graph name stands for the app's only graph.
+fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, Failure> {
+    const START: &str = "runs.start";
+    let graph = match request.graph.as_str() {
+        "" => None,
+        name => Some(GraphName::new(name).map_err(|error| invalid(&error))?),
+    };
+    let metadata = json::parse_option(request.metadata.as_deref(), START, "metadata")?;
+    let context = json::parse_option(request.context.as_deref(), START, "context")?;
+    Ok(StartRun {
+        app: caller.app.clone(),
+        graph,
+        input: json::parse(&request.input, START, "input")?,
+        thread: request.thread_id.as_deref().map(into_thread).transpose()?,
+        context: context.unwrap_or_default(),
+        metadata: into_metadata(metadata)?,
+        tenant: caller.tenant.clone(),
+    })
+}
+
+fn into_metadata(metadata: Option<Value>) -> Result<BTreeMap<String, Value>, Failure> {
+    match metadata {
+        None | Some(Value::Null) => Ok(BTreeMap::new()),
+        Some(Value::Object(fields)) => Ok(fields.into_iter().collect()),
+        Some(_) => {
+            Err(Failure::new(code::INVALID, "`runs.start`: `metadata` is not a JSON object"))
+        }
+    }
+}
+
+fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRun, Failure> {
+    const RESUME: &str = "runs.resume";
+    let on_failure = match request.on_failure {
+        runs::OnFailure::Keep => OnFailure::Keep,
+        runs::OnFailure::Reopen => OnFailure::Reopen,
+        runs::OnFailure::Other(case) => return Err(unknown(RESUME, "on-failure", &case)),
+    };
+    let answers = request
+        .answers
+        .into_iter()
+        .map(|(id, text)| Ok((id, json::parse(&text, RESUME, "answers")?)))
+        .collect::<Result<_, Failure>>()?;
+    Ok(ResumeRun {
+        thread: into_thread(&request.thread_id)?,
+        answers,
+        on_failure,
+        app: Some(caller.app.clone()),
+        tenant: caller.tenant.clone(),
+    })
+}
+
+fn into_run_ref(run: &runs::RunRef) -> Result<RunRef, Failure> {
+    Ok(RunRef {
+        thread: into_thread(&run.thread_id)?,
+        run: RunId::new(&run.run_id).map_err(|error| invalid(&error))?,
+    })
+}
+
+fn from_run_ref(run: &RunRef) -> runs::RunRef {
+    runs::RunRef { thread_id: run.thread.to_string(), run_id: run.run.to_string() }
+}
+
+fn from_ended(ended: EndedRun) -> runs::EndedRun {
+    let outcome = match ended.outcome {
+        RunOutcome::Completed => runs::RunResult::Completed,
+        RunOutcome::Interrupted { interrupts, .. } => {
+            runs::RunResult::Interrupted(interrupts.into_iter().map(from_question).collect())
+        }
+        RunOutcome::Failed { failure } => runs::RunResult::Failed(failure.into()),
+        RunOutcome::Cancelled => runs::RunResult::Cancelled,
+    };
+    runs::EndedRun { run: from_run_ref(&ended.run), outcome, state: json::text(&ended.state) }
+}
+
+fn from_question(question: OpenQuestion) -> runs::InterruptInfo {
+    runs::InterruptInfo {
+        id: question.id,
+        node: question.node.into(),
+        payload: json::text(&question.payload),
+        response_schema: question.response_schema.as_ref().map(json::text),
+        asked_ms: question.asked_ms,
+        expires_ms: question.expires_ms,
+    }
+}
+
+fn from_view(view: ThreadView) -> runs::ThreadInfo {
+    let status = match view.status {
+        ThreadStatus::Idle => "idle",
+        ThreadStatus::Running => "running",
+        ThreadStatus::Interrupted => "interrupted",
+        ThreadStatus::Error => "error",
+    };
+    let metadata = Value::Object(view.metadata.into_iter().collect());
+    runs::ThreadInfo {
+        thread_id: view.thread.into(),
+        graph: view.graph.into(),
+        status: status.to_owned(),
+        state: json::text(&view.state),
+        interrupts: view.interrupts.into_iter().map(from_question).collect(),
+        run_id: view.run.map(Into::into),
+        created_ms: view.created_ms,
+        updated_ms: view.updated_ms,
+        metadata: json::text(&metadata),
+        extra: from_facts(&view.next, view.expires_ms, view.failure.as_ref()),
+    }
+}
+
+/// Facts that the record has no field for.
+fn from_facts(
+    next: &[NodeName],
+    expires_ms: Option<i64>,
+    failure: Option<&Failure>,
+) -> Vec<(String, String)> {
+    let mut extra = vec![("next".to_owned(), serde_json::json!(next).to_string())];
+    if let Some(expires_ms) = expires_ms {
+        extra.push(("expires-ms".to_owned(), expires_ms.to_string()));
+    }
+    if let Some(failure) = failure {
+        extra.push(("failure".to_owned(), serde_json::json!(failure).to_string()));
+    }
+    extra
+}

@@ -1,0 +1,171 @@
+//! `wattle:plugin/sql`: databases. A transaction is a resource that lives until it is committed,
+//! rolled back, or dropped with the guest.
+
+use bytes::Bytes;
+use wasmtime::component::{Resource, ResourceTableError};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::sql::{Dialect, Executed, Query, Rows, SqlValue, Statement};
+use wattle_run::gate::transaction::Transaction;
+
+use crate::bindings::wattle::plugin::sql;
+use crate::guest::Guest;
+use crate::halt::Halt;
+use crate::json;
+
+const BEGIN: &str = "sql.begin";
+const QUERY: &str = "sql.query";
+const EXECUTE: &str = "sql.execute";
+
+/// A guest's handle of a transaction; empty once it is over. Public, as the
+/// generated bindings name it again.
+#[expect(unreachable_pub, reason = "the generated bindings export it again")]
+pub struct OpenTransaction(Option<Transaction>);
+
+impl sql::Host for Guest {
+    async fn query(
+        &mut self,
+        database: String,
+        text: String,
+        parameters: Vec<sql::Value>,
+    ) -> Result<sql::Rows, Halt> {
+        let parameters = into_values(parameters, QUERY)?;
+        let rows = self.call(Query(Statement { database, text, parameters })).await?;
+        Ok(from_rows(rows))
+    }
+
+    async fn execute(
+        &mut self,
+        database: String,
+        text: String,
+        parameters: Vec<sql::Value>,
+    ) -> Result<sql::Executed, Halt> {
+        let parameters = into_values(parameters, EXECUTE)?;
+        let gate = self.gate(EXECUTE)?;
+        let executed = self.outside(gate.execute(&database, &text, parameters)).await?;
+        Ok(from_executed(executed))
+    }
+
+    async fn begin(&mut self, database: String) -> Result<Resource<OpenTransaction>, Halt> {
+        let gate = self.gate(BEGIN)?;
+        let transaction = self.outside(gate.begin(&database)).await?;
+        let handle = self.table.push(OpenTransaction(Some(transaction)));
+        Ok(handle.map_err(|error| too_many(&error))?)
+    }
+
+    async fn dialect(&mut self, database: String) -> Result<String, Halt> {
+        self.call(Dialect { database }).await
+    }
+}
+
+impl sql::HostTransaction for Guest {
+    async fn query(
+        &mut self,
+        handle: Resource<OpenTransaction>,
+        text: String,
+        parameters: Vec<sql::Value>,
+    ) -> Result<sql::Rows, Halt> {
+        let parameters = into_values(parameters, "sql.transaction.query")?;
+        let transaction = open(self.table.get_mut(&handle))?;
+        self.cpu.stop();
+        let answer = transaction.query(&text, parameters).await;
+        self.cpu.start();
+        Ok(from_rows(answer?))
+    }
+
+    async fn execute(
+        &mut self,
+        handle: Resource<OpenTransaction>,
+        text: String,
+        parameters: Vec<sql::Value>,
+    ) -> Result<sql::Executed, Halt> {
+        let parameters = into_values(parameters, "sql.transaction.execute")?;
+        let transaction = open(self.table.get_mut(&handle))?;
+        self.cpu.stop();
+        let answer = transaction.execute(&text, parameters).await;
+        self.cpu.start();
+        Ok(from_executed(answer?))
+    }
+
+    async fn commit(&mut self, handle: Resource<OpenTransaction>) -> Result<(), Halt> {
+        let transaction = close(self.table.get_mut(&handle))?;
+        Ok(self.outside(transaction.commit()).await?)
+    }
+
+    async fn rollback(&mut self, handle: Resource<OpenTransaction>) -> Result<(), Halt> {
+        let transaction = close(self.table.get_mut(&handle))?;
+        Ok(self.outside(transaction.rollback()).await?)
+    }
+
+    async fn drop(&mut self, handle: Resource<OpenTransaction>) -> wasmtime::Result<()> {
+        self.table.delete(handle)?;
+        Ok(())
+    }
+}
+
+type Held<'a> = Result<&'a mut OpenTransaction, ResourceTableError>;
+
+fn open(held: Held<'_>) -> Result<&mut Transaction, Failure> {
+    held.ok().and_then(|handle| handle.0.as_mut()).ok_or_else(over)
+}
+
+fn close(held: Held<'_>) -> Result<Transaction, Failure> {
+    held.ok().and_then(|handle| handle.0.take()).ok_or_else(over)
+}
+
+fn over() -> Failure {
+    Failure::new(code::CONFLICT, "the transaction is over; start another one with `sql.begin`")
+}
+
+fn too_many(error: &ResourceTableError) -> Failure {
+    Failure::new(
+        code::LIMIT,
+        format!("`{BEGIN}`: too many open resources ({error}); drop transactions that are over"),
+    )
+    .with_details(serde_json::json!({ "limit": "instances" }))
+}
+
+fn into_values(values: Vec<sql::Value>, function: &str) -> Result<Vec<SqlValue>, Failure> {
+    values.into_iter().map(|value| into_value(value, function)).collect()
+}
+
+fn into_value(value: sql::Value, function: &str) -> Result<SqlValue, Failure> {
+    Ok(match value {
+        sql::Value::Null => SqlValue::Null,
+        sql::Value::Boolean(value) => SqlValue::Boolean(value),
+        sql::Value::Integer(value) => SqlValue::Integer(value),
+        sql::Value::Real(value) => SqlValue::Real(value),
+        sql::Value::Text(value) => SqlValue::Text(value),
+        sql::Value::Bytes(value) => SqlValue::Bytes(Bytes::from(value)),
+        sql::Value::Json(text) => SqlValue::Json(json::parse(&text, function, "parameters")?),
+        sql::Value::Other(value) => SqlValue::Other(value),
+    })
+}
+
+fn from_value(value: SqlValue) -> sql::Value {
+    match value {
+        SqlValue::Null => sql::Value::Null,
+        SqlValue::Boolean(value) => sql::Value::Boolean(value),
+        SqlValue::Integer(value) => sql::Value::Integer(value),
+        SqlValue::Real(value) => sql::Value::Real(value),
+        SqlValue::Text(value) => sql::Value::Text(value),
+        SqlValue::Bytes(value) => sql::Value::Bytes(value.into()),
+        SqlValue::Json(value) => sql::Value::Json(json::text(&value)),
+        SqlValue::Other(value) => sql::Value::Other(value),
+    }
+}
+
+fn from_rows(rows: Rows) -> sql::Rows {
+    sql::Rows {
+        columns: rows
+            .columns
+            .into_iter()
+            .map(|column| sql::Column { name: column.name, type_name: column.type_name })
+            .collect(),
+        rows: rows.rows.into_iter().map(|row| row.into_iter().map(from_value).collect()).collect(),
+        truncated: rows.truncated,
+    }
+}
+
+fn from_executed(executed: Executed) -> sql::Executed {
+    sql::Executed { rows_affected: executed.rows_affected, returned: from_rows(executed.returned) }
+}

@@ -1,0 +1,62 @@
+//! Words that interfaces share: failures and blob references.
+
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::ports::blob::BlobRef;
+
+use crate::bindings::wattle::plugin::types;
+use crate::guest::Guest;
+use crate::halt::Halt;
+use crate::json;
+
+impl types::Host for Guest {
+    fn convert_failure(&mut self, halt: Halt) -> wasmtime::Result<types::Failure> {
+        halt.settle()
+    }
+}
+
+impl From<Failure> for types::Failure {
+    fn from(failure: Failure) -> Self {
+        Self {
+            code: failure.code,
+            message: failure.message,
+            retryable: failure.retryable,
+            details: failure.details.as_ref().map(json::text),
+        }
+    }
+}
+
+impl From<types::Failure> for Failure {
+    /// Details that are no JSON are kept as text: they come with a failure already, which must
+    /// not be hidden by another.
+    fn from(failure: types::Failure) -> Self {
+        let details =
+            failure.details.map(|text| serde_json::from_str(&text).unwrap_or(Value::String(text)));
+        Self { code: failure.code, message: failure.message, retryable: failure.retryable, details }
+    }
+}
+
+/// Parses a blob reference of a guest.
+pub(crate) fn blob_ref(text: &str, function: &str) -> Result<BlobRef, Failure> {
+    BlobRef::parse(text).ok_or_else(|| {
+        Failure::new(
+            code::INVALID,
+            format!(
+                "`{function}`: `{}` is not a blob reference; use what `blob.put` answered",
+                text.chars().take(80).collect::<String>()
+            ),
+        )
+    })
+}
+
+/// A case of a variant that this host does not know.
+pub(crate) fn unknown(function: &str, field: &str, case: &str) -> Failure {
+    Failure::new(
+        code::UNSUPPORTED,
+        format!(
+            "`{function}`: this host does not know `{}` as `{field}`",
+            case.chars().take(80).collect::<String>()
+        ),
+    )
+    .with_details(serde_json::json!({ "feature": format!("{function}:{field}") }))
+}

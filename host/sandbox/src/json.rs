@@ -1,0 +1,61 @@
+//! JSON at the border: text from guests becomes values, and values become text.
+//!
+//! `serde_json` refuses documents nested deeper than 128 levels. That bound matters here: host
+//! functions run on the guest's small stack, and overflowing it would abort the process.
+
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+
+/// Parses a document of a guest.
+///
+/// # Errors
+///
+/// `invalid`, with the function and the field that the text came from.
+pub(crate) fn parse(text: &str, function: &str, field: &str) -> Result<Value, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        Failure::new(
+            code::INVALID,
+            format!("`{function}`: `{field}` is not a valid JSON document: {error}"),
+        )
+        .with_details(serde_json::json!({ "function": function, "field": field }))
+    })
+}
+
+/// Parses a document that may be missing.
+///
+/// # Errors
+///
+/// See [`parse`].
+pub(crate) fn parse_option(
+    text: Option<&str>,
+    function: &str,
+    field: &str,
+) -> Result<Option<Value>, Failure> {
+    text.map(|text| parse(text, function, field)).transpose()
+}
+
+/// A document for a guest.
+pub(crate) fn text(value: &Value) -> String {
+    value.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bad_json_names_its_place() {
+        let failure = parse("{", "emit.custom", "data").unwrap_err();
+        assert_eq!(failure.code, code::INVALID);
+        assert!(failure.message.contains("`emit.custom`: `data`"), "{}", failure.message);
+    }
+
+    #[test]
+    fn deep_json_is_refused() {
+        let deep = "[".repeat(100_000);
+        let failure = parse(&deep, "emit.custom", "data").unwrap_err();
+        assert!(failure.message.contains("recursion limit"), "{}", failure.message);
+        let nested = format!("{}{}", "[".repeat(120), "]".repeat(120));
+        assert!(parse(&nested, "emit.custom", "data").is_ok());
+    }
+}

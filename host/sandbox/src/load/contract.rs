@@ -1,0 +1,183 @@
+//! Whether a component's imports and exports are those of the contract.
+
+use crate::import;
+use crate::load::fault::Fault;
+use crate::load::interface::Interface;
+use crate::wasi;
+
+/// The package of the contract.
+const PACKAGE: &str = "wattle:plugin";
+
+/// The versions of it that this host speaks: `0.1.0`, `0.1.1` and so on.
+const TRACK: &str = "0.1";
+
+/// The versions of WASI that this host speaks.
+const WASI_TRACK: &str = "0.2";
+
+/// What a plugin may be.
+const EXPORTS: &[&str] = &["node", "tool", "reducer", "web"];
+
+/// Names shown in a message about exports.
+const NAMES_SHOWN: usize = 5;
+
+/// What a component wants and offers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Contract {
+    /// The version it was built for.
+    pub(crate) version: String,
+    /// Interfaces it imports, without versions.
+    pub(crate) imports: Vec<String>,
+    /// Interfaces of the contract it exports, without versions.
+    pub(crate) exports: Vec<String>,
+    /// Whether it imports WASI.
+    pub(crate) wasi: bool,
+}
+
+impl Contract {
+    /// Whether it exports an interface of the contract.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.exports
+            .iter()
+            .any(|path| Interface::parse(path).is_some_and(|interface| interface.name == name))
+    }
+}
+
+/// Checks the names of imports and exports. Their types are checked when they are linked.
+pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<Contract, Fault> {
+    let (version, exports) = check_exports(exports)?;
+    let mut paths = Vec::with_capacity(imports.len());
+    let mut uses_wasi = false;
+    for import in imports {
+        let interface = check_import(import)?;
+        uses_wasi |= interface.package != PACKAGE;
+        paths.push(interface.path());
+    }
+    Ok(Contract { version, imports: paths, exports, wasi: uses_wasi })
+}
+
+fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Fault> {
+    let known = |text: &str| {
+        Interface::parse(text)
+            .filter(|it| it.package == PACKAGE && EXPORTS.contains(&it.name))
+            .is_some()
+    };
+    let (ours, others): (Vec<&String>, Vec<&String>) = exports.iter().partition(|name| known(name));
+    let interfaces: Vec<Interface<'_>> =
+        ours.iter().filter_map(|name| Interface::parse(name)).collect();
+    if let Some(foreign) = interfaces.iter().find(|interface| !interface.is_of_track(TRACK)) {
+        return Err(wrong_version("exports", *foreign));
+    }
+    let Some(first) = interfaces.first() else {
+        return Err(nothing_exported(&others));
+    };
+    let paths = interfaces.iter().map(Interface::path).collect();
+    Ok((first.version.to_owned(), paths))
+}
+
+fn check_import(text: &str) -> Result<Interface<'_>, Fault> {
+    let unknown = |hint: &str| {
+        Fault::new("unknown-import", &format!("it imports `{text}`, which this host lacks"), hint)
+    };
+    let Some(interface) = Interface::parse(text) else {
+        return Err(unknown("import interfaces of `wattle:plugin` only"));
+    };
+    if interface.package == PACKAGE {
+        if !interface.is_of_track(TRACK) {
+            return Err(wrong_version("imports", interface));
+        }
+        if import::INTERFACES.contains(&interface.name) {
+            return Ok(interface);
+        }
+        return Err(unknown("update the host: the plugin was built for a newer one"));
+    }
+    if wasi::PACKAGES.contains(&interface.package) {
+        if interface.is_of_track(WASI_TRACK) {
+            return Ok(interface);
+        }
+        return Err(unknown("this host speaks WASI 0.2; build for `wasm32-wasip2`"));
+    }
+    if interface.package == "wasi:http" {
+        return Err(unknown("use `wattle:plugin/http`: the host then keeps grants and secrets"));
+    }
+    Err(unknown("import interfaces of `wattle:plugin`, or of WASI 0.2, only"))
+}
+
+fn wrong_version(what: &str, interface: Interface<'_>) -> Fault {
+    let path = interface.path();
+    let version = match interface.version {
+        "" => "no version".to_owned(),
+        version => format!("version {version}"),
+    };
+    Fault::new(
+        "wit-version",
+        &format!("it {what} `{path}` of {version}; this host speaks {PACKAGE}@{TRACK}"),
+        format!("build it with an SDK for {PACKAGE}@{TRACK}, or use the host of its version"),
+    )
+}
+
+fn nothing_exported(others: &[&String]) -> Fault {
+    let names: Vec<String> =
+        others.iter().take(NAMES_SHOWN).map(|name| format!("`{name}`")).collect();
+    let found = match names.len() {
+        0 => "it exports nothing".to_owned(),
+        _ => format!("it exports only {}", names.join(", ")),
+    };
+    Fault::new(
+        "missing-export",
+        &format!("it is no plugin: {found}"),
+        format!(
+            "export at least one of `node`, `tool`, `reducer` and `web` of {PACKAGE}@{TRACK}; \
+             with the SDK, `export!` does it"
+        ),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check_names(imports: &[&str], exports: &[&str]) -> Result<Contract, Fault> {
+        let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        check(&owned(imports), &owned(exports))
+    }
+
+    #[test]
+    fn plugins_are_recognized() {
+        let contract = check_names(
+            &["wattle:plugin/types@0.1.0", "wasi:io/poll@0.2.6"],
+            &["wattle:plugin/node@0.1.3", "init"],
+        )
+        .unwrap();
+        assert_eq!(contract.version, "0.1.3");
+        assert_eq!(contract.exports, ["wattle:plugin/node"]);
+        assert!(contract.wasi && contract.has("node") && !contract.has("web"));
+    }
+
+    #[test]
+    fn faults_have_their_codes() {
+        const NODE: &str = "wattle:plugin/node@0.1.0";
+        let code = |imports: &[&str], exports: &[&str]| {
+            let fault = check_names(imports, exports).unwrap_err();
+            (fault.code, fault.message)
+        };
+        let (of, message) = code(&[], &["wattle:plugin/node@0.2.0"]);
+        assert_eq!(of, "wit-version");
+        assert!(message.contains("0.2.0") && message.contains("@0.1"), "{message}");
+        assert_eq!(code(&["wattle:plugin/llm@1.0.0"], &[NODE]).0, "wit-version");
+        let (of, message) = code(&[], &["run", "other:thing/node@0.1.0"]);
+        assert_eq!(of, "missing-export");
+        assert!(message.contains("`other:thing/node@0.1.0`"), "{message}");
+        assert!(code(&[], &[]).1.contains("nothing"));
+        for import in [
+            "evil:host/files@0.1.0",
+            "the function exec",
+            "wasi:http/outgoing-handler@0.2.0",
+            "wasi:io/poll@0.3.0",
+            "wattle:plugin/teleport@0.1.0",
+        ] {
+            let (of, message) = code(&[import], &[NODE]);
+            assert_eq!(of, "unknown-import");
+            assert!(message.contains(import), "{message}");
+        }
+    }
+}

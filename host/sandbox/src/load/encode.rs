@@ -1,0 +1,46 @@
+//! A core module that carries its component type becomes a component, so that the file that
+//! `cargo build` leaves can be used as it is.
+
+use wasmparser::{Parser, Payload};
+use wit_component::ComponentEncoder;
+
+use crate::load::fault::{Fault, invalid};
+
+/// Custom sections in which bindings generators describe a module's component type.
+const COMPONENT_TYPE: &str = "component-type";
+
+/// Encodes a core module as a component.
+pub(crate) fn component(module: &[u8]) -> Result<Vec<u8>, Fault> {
+    if !has_component_type(module)? {
+        return Err(Fault::new(
+            "core-module",
+            "it is a plain WebAssembly module, not a component, and says of no plugin interface",
+            "build it with the Wattle SDK: depend on `wattle-plugin`, call `export!`, and set \
+             `crate-type = [\"cdylib\"]`",
+        ));
+    }
+    ComponentEncoder::default()
+        .validate(true)
+        .module(module)
+        .and_then(|mut encoder| encoder.encode())
+        .map_err(|error| {
+            Fault::new(
+                "core-module",
+                &format!("it cannot be made a component: {error:#}"),
+                "build it for `wasm32-unknown-unknown`; modules for `wasm32-wasip1` import \
+                 functions that this host does not have",
+            )
+        })
+}
+
+fn has_component_type(module: &[u8]) -> Result<bool, Fault> {
+    for payload in Parser::new(0).parse_all(module) {
+        let payload = payload.map_err(|error| invalid(&error.to_string()))?;
+        if let Payload::CustomSection(section) = payload
+            && section.name().starts_with(COMPONENT_TYPE)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}

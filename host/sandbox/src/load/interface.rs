@@ -1,0 +1,58 @@
+//! Names of interfaces, such as `wattle:plugin/llm@0.1.0`.
+
+/// The parts of an interface's name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Interface<'a> {
+    /// Such as `wattle:plugin`.
+    pub(crate) package: &'a str,
+    /// Such as `llm`.
+    pub(crate) name: &'a str,
+    /// Such as `0.1.0`; empty without one.
+    pub(crate) version: &'a str,
+}
+
+impl<'a> Interface<'a> {
+    /// Takes a name apart; `None` if it is no interface of a package.
+    pub(crate) fn parse(text: &'a str) -> Option<Self> {
+        let (path, version) = text.split_once('@').unwrap_or((text, ""));
+        let (package, name) = path.split_once('/')?;
+        package.contains(':').then_some(Self { package, name, version })
+    }
+
+    /// The name without its version.
+    pub(crate) fn path(&self) -> String {
+        format!("{}/{}", self.package, self.name)
+    }
+
+    /// Whether the version is of a track such as `0.1`: `0.1.0`, `0.1.7`, but not `0.10.0`.
+    pub(crate) fn is_of_track(&self, track: &str) -> bool {
+        self.version
+            .strip_prefix(track)
+            .and_then(|rest| rest.strip_prefix('.'))
+            .is_some_and(|patch| !patch.is_empty() && patch.bytes().all(|b| b.is_ascii_digit()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_taken_apart() {
+        let llm = Interface::parse("wattle:plugin/llm@0.1.0").unwrap();
+        assert_eq!((llm.package, llm.name, llm.version), ("wattle:plugin", "llm", "0.1.0"));
+        assert_eq!(llm.path(), "wattle:plugin/llm");
+        assert_eq!(Interface::parse("run"), None);
+    }
+
+    #[test]
+    fn tracks_are_compared_by_number() {
+        let of = |text| Interface::parse(text).unwrap().is_of_track("0.1");
+        assert!(of("a:b/c@0.1.0"));
+        assert!(of("a:b/c@0.1.12"));
+        assert!(!of("a:b/c@0.10.0"));
+        assert!(!of("a:b/c@0.2.0"));
+        assert!(!of("a:b/c@0.1.0-rc1"));
+        assert!(!of("a:b/c"));
+    }
+}

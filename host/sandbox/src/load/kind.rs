@@ -1,0 +1,102 @@
+//! What kind of file it is, by its first bytes.
+
+use crate::load::fault::{Fault, too_large};
+
+/// Bytes of a plugin file: Python's components have 18 MiB.
+const FILE_BYTES: usize = 64 << 20;
+
+/// Magic and version of a WebAssembly file.
+const HEADER_BYTES: usize = 8;
+
+const MAGIC: &[u8] = b"\0asm";
+const CORE: &[u8] = &[1, 0, 0, 0];
+const COMPONENT: &[u8] = &[13, 0, 1, 0];
+
+/// First bytes of native executables and libraries: Linux, Windows, macOS.
+const NATIVE: &[&[u8]] =
+    &[b"\x7fELF", b"MZ", b"\xcf\xfa\xed\xfe", b"\xce\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"!<arch>"];
+
+/// A kind of WebAssembly file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A component.
+    Component,
+    /// A core module.
+    CoreModule,
+}
+
+/// The kind of a file.
+pub(crate) fn of(bytes: &[u8]) -> Result<Kind, Fault> {
+    if bytes.len() > FILE_BYTES {
+        return Err(too_large("bytes", bytes.len() as u64, FILE_BYTES as u64));
+    }
+    if !bytes.starts_with(MAGIC) {
+        return Err(not_wasm(bytes));
+    }
+    match bytes.get(MAGIC.len()..HEADER_BYTES) {
+        Some(CORE) => Ok(Kind::CoreModule),
+        Some(COMPONENT) => Ok(Kind::Component),
+        Some(_) => Err(Fault::new(
+            "not-wasm",
+            "it is WebAssembly of a version that this host does not know",
+            "build it with a current toolchain for `wasm32-unknown-unknown`",
+        )),
+        None => Err(Fault::new(
+            "not-wasm",
+            &format!("it ends after {} bytes", bytes.len()),
+            "copy the file again: it was cut off",
+        )),
+    }
+}
+
+fn not_wasm(bytes: &[u8]) -> Fault {
+    let (message, hint) = if bytes.is_empty() {
+        ("it is empty", "copy the file again")
+    } else if MAGIC.starts_with(bytes) {
+        ("it ends inside the first four bytes", "copy the file again: it was cut off")
+    } else if NATIVE.iter().any(|magic| bytes.starts_with(magic)) {
+        (
+            "it is a native library, not WebAssembly",
+            "build the plugin with `--target wasm32-unknown-unknown`",
+        )
+    } else if std::str::from_utf8(bytes).is_ok() {
+        (
+            "it is a text file, not WebAssembly",
+            "put the built `.wasm` file here, not its source or its text form",
+        )
+    } else {
+        (
+            "it does not start like a WebAssembly file",
+            "put the `.wasm` file here that the SDK built, not compressed and not packed",
+        )
+    };
+    Fault::new("not-wasm", message, hint)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(bytes: &[u8]) -> String {
+        let fault = of(bytes).unwrap_err();
+        assert_eq!(fault.code, "not-wasm");
+        fault.message
+    }
+
+    #[test]
+    fn other_files_are_told_apart() {
+        assert!(message(b"").contains("empty"));
+        assert!(message(b"\0as").contains("four bytes"));
+        assert!(message(b"\0asm\x01").contains("after 5 bytes"));
+        assert!(message(b"\0asm\x02\0\0\0").contains("version"));
+        assert!(message(b"\x7fELF\x02\x01").contains("native"));
+        assert!(message(b"(module)").contains("text"));
+        assert!(message(b"\x1f\x8b\x08\xff").contains("start like"));
+    }
+
+    #[test]
+    fn wasm_files_are_recognized() {
+        assert_eq!(of(b"\0asm\x01\0\0\0").unwrap(), Kind::CoreModule);
+        assert_eq!(of(b"\0asm\x0d\0\x01\0").unwrap(), Kind::Component);
+    }
+}

@@ -1,0 +1,102 @@
+//! What a component is made of, read without compiling it.
+
+use wasmparser::{ComponentInstance, ComponentTypeRef, Instance, Parser, Payload};
+use wattle_run::limit;
+
+use crate::load::fault::{Fault, invalid, too_large};
+
+/// Components inside components. Encoders make two levels, composed components one or two more.
+const NESTING: u64 = 5;
+
+/// Instances of nested components: with the nesting above this bounds how much a small file can
+/// unfold into.
+const COMPONENT_INSTANCES: u64 = 64;
+
+/// The custom section in which a plugin says what it asks for.
+const MANIFEST: &str = "wattle:manifest";
+
+/// Bytes of a manifest: a page of TOML.
+const MANIFEST_BYTES: usize = 64 << 10;
+
+/// Imports and exports of a component, by name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Survey {
+    pub(crate) imports: Vec<String>,
+    pub(crate) exports: Vec<String>,
+}
+
+/// Reads the outline of a component.
+pub(crate) fn survey(component: &[u8]) -> Result<Survey, Fault> {
+    let mut survey = Survey::default();
+    let mut depth = 0;
+    let (mut core_instances, mut component_instances) = (0, 0);
+    let broken = |error: wasmparser::BinaryReaderError| invalid(&error.to_string());
+    for payload in Parser::new(0).parse_all(component) {
+        match payload.map_err(broken)? {
+            Payload::Version { .. } => depth += 1,
+            Payload::End(_) => depth -= 1,
+            Payload::InstanceSection(section) => {
+                for instance in section {
+                    let made = matches!(instance.map_err(broken)?, Instance::Instantiate { .. });
+                    core_instances += u64::from(made);
+                }
+            }
+            Payload::ComponentInstanceSection(section) => {
+                for instance in section {
+                    let instance = instance.map_err(broken)?;
+                    let made = matches!(instance, ComponentInstance::Instantiate { .. });
+                    component_instances += u64::from(made);
+                }
+            }
+            Payload::ComponentImportSection(section) if depth == 1 => {
+                for import in section {
+                    let import = import.map_err(broken)?;
+                    survey.imports.push(import_name(import.name.name, import.ty));
+                }
+            }
+            Payload::ComponentExportSection(section) if depth == 1 => {
+                for export in section {
+                    survey.exports.push(export.map_err(broken)?.name.name.to_owned());
+                }
+            }
+            _ => {}
+        }
+        within("levels of nested components", depth, NESTING)?;
+        within("core instances", core_instances, u64::from(limit::CORE_INSTANCES))?;
+        within("component instances", component_instances, COMPONENT_INSTANCES)?;
+    }
+    Ok(survey)
+}
+
+fn within(what: &str, found: u64, allowed: u64) -> Result<(), Fault> {
+    if found > allowed { Err(too_large(what, found, allowed)) } else { Ok(()) }
+}
+
+/// Only interfaces are imported by the contract; anything else is marked as what it is.
+fn import_name(name: &str, kind: ComponentTypeRef) -> String {
+    match kind {
+        ComponentTypeRef::Instance(_) => name.to_owned(),
+        ComponentTypeRef::Func(_) => format!("the function {name}"),
+        ComponentTypeRef::Module(_) => format!("the module {name}"),
+        ComponentTypeRef::Component(_) => format!("the component {name}"),
+        ComponentTypeRef::Type(_) | ComponentTypeRef::Value(_) => format!("the type {name}"),
+    }
+}
+
+/// The manifest in a file, wherever in it the encoder left it.
+pub(crate) fn manifest(bytes: &[u8]) -> Result<Option<String>, Fault> {
+    for payload in Parser::new(0).parse_all(bytes) {
+        let payload = payload.map_err(|error| invalid(&error.to_string()))?;
+        let Payload::CustomSection(section) = payload else { continue };
+        if section.name() != MANIFEST {
+            continue;
+        }
+        let data = section.data();
+        within("bytes of manifest", data.len() as u64, MANIFEST_BYTES as u64)?;
+        let text = std::str::from_utf8(data).map_err(|error| {
+            invalid(&format!("the custom section `{MANIFEST}` is not text: {error}"))
+        })?;
+        return Ok(Some(text.to_owned()));
+    }
+    Ok(None)
+}

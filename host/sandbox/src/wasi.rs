@@ -1,0 +1,56 @@
+//! The empty WASI context of foreign components.
+//!
+//! They get no files, no environment, no arguments and no sockets. Lines on stdout and stderr
+//! become log messages. Wall clock, monotonic clock and random numbers are the gate's, so a
+//! re-executed guest sees the same ones. Not the gate's: how long `poll` really waits on a timer;
+//! that is wall time, and all that the guest learns of it comes from the gate's clocks.
+
+mod clocks;
+mod random;
+mod stream;
+
+use std::sync::Arc;
+
+use wasmtime::component::{HasSelf, Linker};
+use wasmtime_wasi::p2::bindings;
+use wasmtime_wasi::{WasiCtx, WasiCtxView, WasiView};
+use wattle_run::gate::Gate;
+
+use crate::guest::Guest;
+use crate::wasi::stream::LogStream;
+
+/// Packages of WASI that foreign components may import.
+pub(crate) const PACKAGES: &[&str] =
+    &["wasi:cli", "wasi:clocks", "wasi:filesystem", "wasi:io", "wasi:random", "wasi:sockets"];
+
+impl WasiView for Guest {
+    fn ctx(&mut self) -> WasiCtxView<'_> {
+        let (ctx, table) = self.wasi();
+        WasiCtxView { ctx, table }
+    }
+}
+
+/// Defines WASI 0.2 with clocks and random numbers of the gate.
+pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
+    type Host = HasSelf<Guest>;
+    wasmtime_wasi::p2::add_to_linker_async(linker)?;
+    linker.allow_shadowing(true);
+    bindings::clocks::wall_clock::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    bindings::clocks::monotonic_clock::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    bindings::random::random::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    bindings::random::insecure::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    bindings::random::insecure_seed::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    linker.allow_shadowing(false);
+    Ok(())
+}
+
+/// A context with nothing in it but two log streams.
+pub(crate) fn context(gate: Option<&Arc<Gate>>) -> WasiCtx {
+    let mut builder = WasiCtx::builder();
+    builder.allow_tcp(false).allow_udp(false).allow_ip_name_lookup(false);
+    if let Some(gate) = gate {
+        builder.stdout(LogStream::new(Arc::clone(gate), "stdout"));
+        builder.stderr(LogStream::new(Arc::clone(gate), "stderr"));
+    }
+    builder.build()
+}

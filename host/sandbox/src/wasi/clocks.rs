@@ -1,0 +1,52 @@
+//! WASI clocks that show the gate's time.
+
+use wasmtime::component::Resource;
+use wasmtime_wasi::clocks::WasiClocksView;
+use wasmtime_wasi::p2::DynPollable;
+use wasmtime_wasi::p2::bindings::clocks::monotonic_clock::{self, Duration, Instant};
+use wasmtime_wasi::p2::bindings::clocks::wall_clock::{self, Datetime};
+
+use crate::guest::Guest;
+use crate::halt::Trapped;
+
+/// Nanoseconds between two ticks of the wall clock, which counts milliseconds.
+const WALL_RESOLUTION_NS: u32 = 1_000_000;
+
+impl wall_clock::Host for Guest {
+    fn now(&mut self) -> wasmtime::Result<Datetime> {
+        let gate = self.gate("wasi:clocks/wall-clock.now")?;
+        let now_ms = gate.now_ms().map_err(Trapped::Unwind)?;
+        // The contract of WASI has no time before 1970.
+        let now_ms = u64::try_from(now_ms).unwrap_or(0);
+        Ok(Datetime {
+            seconds: now_ms / 1_000,
+            nanoseconds: (now_ms % 1_000) as u32 * WALL_RESOLUTION_NS,
+        })
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Datetime> {
+        Ok(Datetime { seconds: 0, nanoseconds: WALL_RESOLUTION_NS })
+    }
+}
+
+impl monotonic_clock::Host for Guest {
+    fn now(&mut self) -> wasmtime::Result<Instant> {
+        let gate = self.gate("wasi:clocks/monotonic-clock.now")?;
+        Ok(gate.monotonic_ns().map_err(Trapped::Unwind)?)
+    }
+
+    fn resolution(&mut self) -> wasmtime::Result<Duration> {
+        Ok(1)
+    }
+
+    fn subscribe_instant(&mut self, when: Instant) -> wasmtime::Result<Resource<DynPollable>> {
+        let now = monotonic_clock::Host::now(self)?;
+        self.subscribe_duration(when.saturating_sub(now))
+    }
+
+    fn subscribe_duration(&mut self, when: Duration) -> wasmtime::Result<Resource<DynPollable>> {
+        // Without a gate nobody watches how long the guest waits.
+        self.gate("wasi:clocks/monotonic-clock.subscribe-duration")?;
+        monotonic_clock::Host::subscribe_duration(&mut self.clocks(), when)
+    }
+}

@@ -1,0 +1,100 @@
+//! stdout and stderr of WASI guests: each line is a log message.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use bytes::Bytes;
+use serde_json::Value;
+use tokio::io::AsyncWrite;
+use wasmtime_wasi::async_trait;
+use wasmtime_wasi::cli::{IsTerminal, StdoutStream};
+use wasmtime_wasi::p2::{OutputStream, Pollable, StreamResult};
+use wattle_run::gate::Gate;
+
+/// Longest line that is one message; a longer one is cut into several.
+const LINE_BYTES: usize = 8 << 10;
+
+/// Bytes that a guest may write at once, as WASI hosts usually grant.
+const WRITE_BYTES: usize = 64 << 10;
+
+/// A stream of a guest.
+pub(crate) struct LogStream {
+    lines: Lines,
+}
+
+/// The line that is being written; shared by all handles that the guest asks for.
+#[derive(Clone)]
+struct Lines(Arc<Writer>);
+
+struct Writer {
+    gate: Arc<Gate>,
+    level: &'static str,
+    line: Mutex<Vec<u8>>,
+}
+
+impl LogStream {
+    /// A stream whose lines become messages of a level.
+    pub(crate) fn new(gate: Arc<Gate>, level: &'static str) -> Self {
+        Self { lines: Lines(Arc::new(Writer { gate, level, line: Mutex::default() })) }
+    }
+}
+
+impl IsTerminal for LogStream {
+    fn is_terminal(&self) -> bool {
+        false
+    }
+}
+
+impl StdoutStream for LogStream {
+    /// Used by WASI 0.3 alone, which this host does not link.
+    fn async_stream(&self) -> Box<dyn AsyncWrite + Send + Sync> {
+        Box::new(tokio::io::sink())
+    }
+
+    fn p2_stream(&self) -> Box<dyn OutputStream> {
+        Box::new(self.lines.clone())
+    }
+}
+
+#[async_trait]
+impl Pollable for Lines {
+    async fn ready(&mut self) {}
+}
+
+impl OutputStream for Lines {
+    fn write(&mut self, bytes: Bytes) -> StreamResult<()> {
+        let mut line = self.0.line.lock().unwrap_or_else(PoisonError::into_inner);
+        for byte in bytes {
+            if byte != b'\n' {
+                line.push(byte);
+            }
+            if byte == b'\n' || line.len() >= LINE_BYTES {
+                self.0.log(&std::mem::take(&mut *line));
+            }
+        }
+        Ok(())
+    }
+
+    fn flush(&mut self) -> StreamResult<()> {
+        Ok(())
+    }
+
+    fn check_write(&mut self) -> StreamResult<usize> {
+        Ok(WRITE_BYTES)
+    }
+}
+
+impl Writer {
+    fn log(&self, line: &[u8]) {
+        self.gate.log(self.level, &String::from_utf8_lossy(line), Value::Null);
+    }
+}
+
+impl Drop for Writer {
+    /// A last line without an end.
+    fn drop(&mut self) {
+        let line = std::mem::take(self.line.get_mut().unwrap_or_else(PoisonError::into_inner));
+        if !line.is_empty() {
+            self.log(&line);
+        }
+    }
+}

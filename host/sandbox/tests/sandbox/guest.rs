@@ -1,0 +1,113 @@
+//! Guests written by hand: core modules in text form that carry the component type of a world.
+
+use bytes::Bytes;
+use wit_component::StringEncoding;
+use wit_parser::{PackageId, Resolve};
+
+/// What every guest here has: memory, and an allocator that only goes forward.
+const PRELUDE: &str = r#"
+    (memory (export "memory") 2)
+    (global $next (mut i32) (i32.const 4096))
+    (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+        (local $at i32)
+        (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
+        (global.set $next (i32.add (local.get $at) (local.get 3)))
+        (block $enough
+            (br_if $enough
+                (i32.le_u (global.get $next) (i32.mul (memory.size) (i32.const 65536))))
+            (drop (memory.grow
+                (i32.add (i32.shr_u (local.get 3) (i32.const 16)) (i32.const 1)))))
+        (local.get $at))
+"#;
+
+/// A reducer plugin: `reducers` lists `r`, and `reduce` is the given body, which leaves the
+/// address of its answer. Its parameter 6 is the address of the updates.
+pub(crate) fn reducer(body: &str) -> Bytes {
+    let module = format!(
+        r#"(module {PRELUDE}
+            (data (i32.const 64) "r")
+            ;; One reducer: name `r`, no doc, nothing extra.
+            (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
+            (data (i32.const 192) "\80\00\00\00\01\00\00\00")
+            ;; The answer `ok("1")`.
+            (data (i32.const 256) "1")
+            (data (i32.const 320) "\00\00\00\00\00\01\00\00\01\00\00\00")
+            (func (export "wattle:plugin/reducer@0.1.0#reducers") (result i32) (i32.const 192))
+            (func $reduce (export "wattle:plugin/reducer@0.1.0#reduce")
+                (param i32 i32 i32 i32 i32 i32 i32) (result i32)
+                {body}))"#
+    );
+    core(&module, "reducer-plugin")
+}
+
+/// A node plugin: `describe` lists `n`, and `run` is the given body, which leaves the address of
+/// its answer. Address 512 holds an outcome without anything in it.
+pub(crate) fn node(imports: &str, body: &str) -> Bytes {
+    core(&node_text(imports, body), "node-plugin")
+}
+
+fn node_text(imports: &str, body: &str) -> String {
+    format!(
+        r#"(module {imports} {PRELUDE}
+            (data (i32.const 64) "n{{}}")
+            ;; One node: name `n`, no doc, `{{}}` for both schemas, nothing extra.
+            (data (i32.const 128) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\41\00\00\00\02\00\00\00\41\00\00\00\02\00\00\00\00\00\00\00\00\00\00\00")
+            (data (i32.const 192) "\80\00\00\00\01\00\00\00")
+            (func (export "wattle:plugin/node@0.1.0#describe") (result i32) (i32.const 192))
+            (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32)
+                {body}))"#
+    )
+}
+
+/// A node plugin that imports WASI: its random numbers and its wall clock.
+pub(crate) fn foreign(body: &str) -> Bytes {
+    const WORLD: &str = r"
+        package test:foreign;
+        world foreign {
+            include wattle:plugin/node-plugin@0.1.0;
+            import wasi:random/random@0.2.6;
+            import wasi:clocks/wall-clock@0.2.6;
+        }
+        package wasi:random@0.2.6 {
+            interface random { get-random-u64: func() -> u64; }
+        }
+        package wasi:clocks@0.2.6 {
+            interface wall-clock {
+                record datetime { seconds: u64, nanoseconds: u32 }
+                now: func() -> datetime;
+            }
+        }";
+    let imports = r#"
+        (import "wasi:random/random@0.2.6" "get-random-u64" (func $random (result i64)))
+        (import "wasi:clocks/wall-clock@0.2.6" "now" (func $now (param i32)))"#;
+    let mut resolve = contract();
+    let package = resolve.push_str("foreign.wit", WORLD).expect("the world is valid");
+    embed(&node_text(imports, body), &resolve, package, "foreign")
+}
+
+/// A core module with the component type of a world of the contract.
+pub(crate) fn core(text: &str, world: &str) -> Bytes {
+    let resolve = contract();
+    let package = resolve.package_names.values().next().copied().expect("there is a package");
+    embed(text, &resolve, package, world)
+}
+
+fn contract() -> Resolve {
+    let mut resolve = Resolve::default();
+    let wit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/wattle");
+    resolve.push_path(wit).expect("the contract can be read");
+    resolve
+}
+
+fn embed(text: &str, resolve: &Resolve, package: PackageId, world: &str) -> Bytes {
+    let mut module = wat::parse_str(text).expect("the text of the guest is valid");
+    let world = resolve.select_world(&[package], Some(world)).expect("the world is there");
+    wit_component::embed_component_metadata(&mut module, resolve, world, StringEncoding::UTF8)
+        .expect("the world fits into the module");
+    module.into()
+}
+
+/// A component in text form.
+pub(crate) fn component(text: &str) -> Bytes {
+    wat::parse_str(text).expect("the text of the component is valid").into()
+}

@@ -1,0 +1,174 @@
+//! Guests that go too far are ended, each limit under its own name. Reducers serve as guests,
+//! since they need no gate.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use wattle_graph::failure::Failure;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::Ended;
+
+use crate::{guest, load};
+
+async fn reduce(body: &str, updates: Vec<Value>, limits: &Limits) -> Result<Value, Ended> {
+    let plugin = load(guest::reducer(body)).await.unwrap();
+    plugin.reduce("r", None, updates, limits).await
+}
+
+fn limit_of(ended: Result<Value, Ended>) -> (Value, Failure) {
+    match ended {
+        Err(Ended::Limit(failure)) => (failure.details.clone().unwrap()["limit"].clone(), failure),
+        other => panic!("no limit ended the guest: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_reducer_answers() {
+    let answer = reduce("(i32.const 320)", vec![json!(2)], &Limits::default()).await;
+    assert_eq!(answer, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn an_endless_loop_runs_into_the_cpu_limit() {
+    let limits = Limits { cpu_ms: 50, ..Limits::default() };
+    let started = Instant::now();
+    let ended = reduce("(loop (br 0)) (unreachable)", vec![], &limits).await;
+    let (limit, failure) = limit_of(ended);
+    assert_eq!(limit, "cpu");
+    assert_eq!(failure.details.unwrap()["allowed"], 50);
+    assert!(started.elapsed().as_secs() < 10);
+}
+
+#[tokio::test]
+async fn other_tasks_run_beside_an_endless_loop() {
+    let limits = Limits { cpu_ms: 100, ..Limits::default() };
+    let spin = reduce("(loop (br 0)) (unreachable)", vec![], &limits);
+    let mut ticks = 0;
+    let other = async {
+        loop {
+            ticks += 1;
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        ended = spin => assert_eq!(limit_of(ended).0, "cpu"),
+        () = other => {}
+    }
+    assert!(ticks > 10, "{ticks}");
+}
+
+#[tokio::test]
+async fn growing_memory_runs_into_the_memory_limit() {
+    let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
+    let body = "(loop
+        (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)";
+    let (limit, failure) = limit_of(reduce(body, vec![], &limits).await);
+    assert_eq!(limit, "memory");
+    assert_eq!(failure.details.unwrap()["allowed"], 1 << 20);
+}
+
+#[tokio::test]
+async fn too_much_memory_at_the_start_is_the_same_limit() {
+    let limits = Limits { memory_bytes: 1 << 16, ..Limits::default() };
+    let (limit, _) = limit_of(reduce("(i32.const 320)", vec![], &limits).await);
+    assert_eq!(limit, "memory");
+}
+
+#[tokio::test]
+async fn refused_memory_alone_ends_nothing() {
+    let limits = Limits { memory_bytes: 1 << 20, ..Limits::default() };
+    let body = "(drop (memory.grow (i32.const 1000))) (i32.const 320)";
+    assert_eq!(reduce(body, vec![], &limits).await, Ok(json!(1)));
+}
+
+#[tokio::test]
+async fn endless_recursion_is_a_trap_that_says_so() {
+    let body = "(call $reduce (local.get 0) (local.get 1) (local.get 2) (local.get 3)
+        (local.get 4) (local.get 5) (local.get 6))";
+    match reduce(body, vec![], &Limits::default()).await {
+        Err(Ended::Trap(failure)) => {
+            assert!(failure.message.contains("call stack exhausted"), "{failure}");
+            assert_eq!(failure.details.unwrap()["trap"], "stack-overflow");
+        }
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_trap_names_plugin_reducer_and_function() {
+    match reduce("(unreachable)", vec![], &Limits::default()).await {
+        Err(Ended::Trap(failure)) => {
+            assert_eq!(failure.code, "trap");
+            assert!(
+                failure.message.starts_with("reducer `r` of plugin `guest` trapped"),
+                "{failure}"
+            );
+            assert!(failure.message.contains("in reduce"), "{failure}");
+        }
+        other => panic!("no trap: {other:?}"),
+    }
+}
+
+/// An answer of so many bytes: the text starts at the updates' list and runs on.
+fn long_answer(bytes: usize) -> String {
+    format!(
+        "(drop (memory.grow (i32.const 64)))
+        (memory.fill (i32.const 65536) (i32.const 49) (i32.const {bytes}))
+        (i32.store (i32.const 324) (i32.const 65536))
+        (i32.store (i32.const 328) (i32.const {bytes}))
+        (i32.const 320)"
+    )
+}
+
+#[tokio::test]
+async fn a_long_answer_runs_into_the_output_limit() {
+    let limits = Limits { output_bytes: 1_000, ..Limits::default() };
+    assert_eq!(limit_of(reduce(&long_answer(1_001), vec![], &limits).await).0, "output");
+    assert!(reduce(&long_answer(20), vec![], &limits).await.is_ok());
+}
+
+#[tokio::test]
+async fn a_huge_answer_is_not_even_copied() {
+    let limits = Limits { lift_bytes: 1 << 20, ..Limits::default() };
+    assert_eq!(limit_of(reduce(&long_answer(2 << 20), vec![], &limits).await).0, "lift");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_json_is_a_failure() {
+    let body = "(i32.store8 (i32.const 256) (i32.const 123)) (i32.const 320)";
+    match reduce(body, vec![], &Limits::default()).await {
+        Err(Ended::Failure(failure)) => assert_eq!(failure.code, "invalid"),
+        other => panic!("no failure: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn an_answer_outside_of_memory_is_a_trap() {
+    let body = "(i32.store (i32.const 324) (i32.const -16)) (i32.const 320)";
+    let ended = reduce(body, vec![], &Limits::default()).await;
+    assert!(matches!(ended, Err(Ended::Trap(_))), "{ended:?}");
+}
+
+#[tokio::test]
+async fn a_dropped_call_leaves_room_for_the_next() {
+    let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
+    let limits = Limits { cpu_ms: 60_000, ..Limits::default() };
+    for _ in 0..20 {
+        let call = plugin.reduce("r", None, vec![], &limits);
+        let ended = tokio::time::timeout(std::time::Duration::from_millis(5), call).await;
+        assert!(ended.is_err());
+    }
+}
+
+#[tokio::test]
+async fn a_full_pool_is_a_fault_of_the_host_that_passes() {
+    let plugin = load(guest::reducer("(loop (br 0)) (unreachable)")).await.unwrap();
+    let limits = Limits { cpu_ms: 200, ..Limits::default() };
+    let calls = (0..12).map(|_| plugin.reduce("r", None, vec![], &limits));
+    let ended = futures::future::join_all(calls).await;
+    let full = ended.iter().filter(|ended| match ended {
+        Err(Ended::Host(failure)) => failure.retryable,
+        _ => false,
+    });
+    assert_eq!(full.count(), 4, "{ended:?}");
+}

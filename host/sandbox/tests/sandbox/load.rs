@@ -1,0 +1,171 @@
+//! Files that are no plugins are refused with what is wrong and what to do.
+
+use crate::{guest, load, refused};
+
+/// An answer that is never read.
+const OK: &str = "(i32.const 320)";
+
+#[tokio::test]
+async fn other_files_are_not_wasm() {
+    for bytes in [&b""[..], b"\0asm", b"\x7fELF\x02\x01\x01", b"(module)", b"\x1f\x8b\x08\xff"] {
+        let error = refused(bytes).await;
+        assert_eq!(error.code, "not-wasm", "{error}");
+        assert!(!error.hint.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_module_without_component_type_is_told_of_the_sdk() {
+    let error = refused(guest::component("(module)")).await;
+    assert_eq!(error.code, "core-module");
+    assert!(error.hint.contains("export!"), "{error}");
+}
+
+#[tokio::test]
+async fn a_component_without_exports_is_no_plugin() {
+    let error = refused(guest::component("(component)")).await;
+    assert_eq!(error.code, "missing-export");
+    assert!(error.message.contains("exports nothing"), "{error}");
+}
+
+#[tokio::test]
+async fn another_version_of_the_contract_is_named() {
+    let text = r#"(component
+        (instance $empty)
+        (export "wattle:plugin/node@0.2.0" (instance $empty)))"#;
+    let error = refused(guest::component(text)).await;
+    assert_eq!(error.code, "wit-version");
+    assert!(error.message.contains("0.2.0") && error.message.contains("0.1"), "{error}");
+}
+
+#[tokio::test]
+async fn an_interface_without_its_functions_is_a_missing_export() {
+    let text = r#"(component
+        (instance $empty)
+        (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
+    let error = refused(guest::component(text)).await;
+    assert_eq!(error.code, "missing-export");
+    assert!(error.message.contains("describe"), "{error}");
+}
+
+#[tokio::test]
+async fn a_function_of_another_type_is_a_missing_export() {
+    let text = r#"(component
+        (core module $m (func (export "f")))
+        (core instance $i (instantiate $m))
+        (func $f (canon lift (core func $i "f")))
+        (instance $node (export "describe" (func $f)) (export "run" (func $f)))
+        (export "wattle:plugin/node@0.1.0" (instance $node)))"#;
+    let error = refused(guest::component(text)).await;
+    assert_eq!(error.code, "missing-export", "{error}");
+}
+
+#[tokio::test]
+async fn an_import_that_the_host_lacks_is_named() {
+    let text = r#"(component
+        (import "evil:host/files@0.1.0" (instance (export "read" (func))))
+        (instance $empty)
+        (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
+    let error = refused(guest::component(text)).await;
+    assert_eq!(error.code, "unknown-import");
+    assert!(error.message.contains("evil:host/files@0.1.0"), "{error}");
+}
+
+#[tokio::test]
+async fn a_function_that_an_interface_lacks_is_an_unknown_import() {
+    let text = r#"(component
+        (import "wattle:plugin/clock@0.1.0" (instance (export "rewind" (func))))
+        (instance $empty)
+        (export "wattle:plugin/node@0.1.0" (instance $empty)))"#;
+    let error = refused(guest::component(text)).await;
+    assert_eq!(error.code, "unknown-import");
+    assert!(error.message.contains("rewind"), "{error}");
+}
+
+#[tokio::test]
+async fn many_core_instances_are_over_the_limit() {
+    let instances = "(core instance (instantiate $m))".repeat(51);
+    let error = refused(guest::component(&format!("(component (core module $m) {instances})")));
+    assert_eq!(error.await.code, "limit");
+}
+
+#[tokio::test]
+async fn deeply_nested_components_are_over_the_limit() {
+    let text = format!("{}{}", "(component ".repeat(10), ")".repeat(10));
+    assert_eq!(refused(guest::component(&text)).await.code, "limit");
+}
+
+#[tokio::test]
+async fn broken_components_are_invalid_and_never_panic() {
+    let good = guest::reducer(OK);
+    assert!(load(good.clone()).await.is_ok());
+    let sandbox = crate::sandbox();
+    for place in (8..good.len()).step_by(7) {
+        let mut bytes = good.to_vec();
+        bytes[place] ^= 0x55;
+        if let Err(error) = crate::load_into(&sandbox, bytes).await {
+            assert!(!error.message.contains("unexpectedly"), "{error}");
+        }
+        if let Err(error) = crate::load_into(&sandbox, good.slice(..place)).await {
+            assert!(!error.message.contains("unexpectedly"), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_is_described() {
+    let plugin = load(guest::node("", OK)).await.unwrap();
+    let info = plugin.info();
+    assert_eq!(info.contract, "0.1.0");
+    assert_eq!(info.exports, ["wattle:plugin/node"]);
+    assert_eq!(info.nodes.len(), 1);
+    assert_eq!(info.nodes[0].name, "n");
+    assert_eq!(info.nodes[0].input_schema, serde_json::json!({}));
+    let plugin = load(guest::reducer(OK)).await.unwrap();
+    assert_eq!(plugin.info().reducers[0].name, "r");
+    assert_eq!(plugin.info().manifest, None);
+}
+
+#[tokio::test]
+async fn the_manifest_is_read() {
+    let mut bytes = guest::reducer(OK).to_vec();
+    let (name, text) = ("wattle:manifest", "[asks]\n");
+    bytes.push(0);
+    bytes.push((1 + name.len() + text.len()) as u8);
+    bytes.push(name.len() as u8);
+    bytes.extend_from_slice(name.as_bytes());
+    bytes.extend_from_slice(text.as_bytes());
+    let plugin = load(bytes).await.unwrap();
+    assert_eq!(plugin.info().manifest.as_deref(), Some(text));
+}
+
+#[tokio::test]
+async fn describing_with_an_import_is_refused() {
+    let text = format!(
+        r#"(module
+            (import "wattle:plugin/clock@0.1.0" "now" (func $now (result i64)))
+            (memory (export "memory") 1)
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) {OK})
+            (func (export "wattle:plugin/node@0.1.0#describe") (result i32)
+                (drop (call $now)) {OK})
+            (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32) {OK}))"#
+    );
+    let error = refused(guest::core(&text, "node-plugin")).await;
+    assert_eq!(error.code, "describe");
+    assert!(error.message.contains("`clock.now`"), "{error}");
+}
+
+#[tokio::test]
+async fn describing_for_ever_is_refused() {
+    let text = format!(
+        r#"(module
+            (memory (export "memory") 1)
+            (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32) {OK})
+            (func (export "wattle:plugin/node@0.1.0#describe") (result i32)
+                (loop (br 0)) {OK})
+            (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32) {OK}))"#
+    );
+    let error = refused(guest::core(&text, "node-plugin")).await;
+    assert_eq!(error.code, "describe");
+    assert!(error.message.contains("computing"), "{error}");
+}

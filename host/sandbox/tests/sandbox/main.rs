@@ -1,0 +1,44 @@
+//! The sandbox from outside: what it refuses to load, what it says of what it loads, and how it
+//! ends guests that go too far.
+
+#![allow(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
+
+mod cache;
+mod guest;
+mod limits;
+mod load;
+mod node;
+mod world;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use wattle_graph::id::PluginName;
+use wattle_run::ports::sandbox::{LoadError, Plugin, Sandbox as _};
+use wattle_sandbox::{SandboxConfig, WasmSandbox};
+
+/// A sandbox for tests, small so that many fit into one process.
+fn sandbox() -> Arc<WasmSandbox> {
+    WasmSandbox::new(&SandboxConfig { max_instances: 8, ..SandboxConfig::default() })
+        .expect("the sandbox can be set up")
+}
+
+async fn load(bytes: impl Into<Bytes>) -> Result<Arc<dyn Plugin>, LoadError> {
+    load_into(&sandbox(), bytes).await
+}
+
+async fn load_into(
+    sandbox: &WasmSandbox,
+    bytes: impl Into<Bytes>,
+) -> Result<Arc<dyn Plugin>, LoadError> {
+    let name = PluginName::new("guest").expect("the name is valid");
+    sandbox.load(&name, bytes.into()).await
+}
+
+/// The error of a file that must not load.
+async fn refused(bytes: impl Into<Bytes>) -> LoadError {
+    match load(bytes).await {
+        Ok(_) => panic!("the file was loaded"),
+        Err(error) => error,
+    }
+}

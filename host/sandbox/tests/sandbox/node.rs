@@ -1,0 +1,177 @@
+//! Nodes with a gate: what crosses the border in both directions, and how the gate ends a guest.
+
+use std::time::Instant;
+
+use serde_json::json;
+use wattle_run::cancel::Cancel;
+use wattle_run::gate::unwind::Unwind;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{Ended, NodeOutcome};
+
+use crate::{guest, load, world};
+
+/// An outcome without anything in it.
+const NOTHING: &str = "(i32.const 512)";
+
+const SEND: &str = r#"(import "wattle:plugin/http@0.1.0" "send" (func $send
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+
+/// A request of zeros, with its answer at 1024.
+const CALL_SEND: &str = "(call $send
+    (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+    (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+    (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 1024))";
+
+async fn run(imports: &str, body: &str) -> Result<NodeOutcome, Ended> {
+    run_with(imports, body, Limits::default(), Cancel::default()).await
+}
+
+async fn run_with(
+    imports: &str,
+    body: &str,
+    limits: Limits,
+    cancel: Cancel,
+) -> Result<NodeOutcome, Ended> {
+    let plugin = load(guest::node(imports, body)).await.unwrap();
+    plugin.run_node(world::call(), world::gate(limits, cancel)).await
+}
+
+/// Traps unless the value on the stack is the wanted one, then answers nothing.
+fn expect(wanted: &str) -> String {
+    format!("{wanted} (i32.eqz) (if (then (unreachable))) {NOTHING}")
+}
+
+#[tokio::test]
+async fn a_node_answers() {
+    assert_eq!(run("", NOTHING).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn updates_arrive() {
+    // One update: channel `n`, value `{}`, overwriting.
+    let body = "(i32.store (i32.const 516) (i32.const 640))
+        (i32.store (i32.const 520) (i32.const 1))
+        (i32.store (i32.const 640) (i32.const 64)) (i32.store (i32.const 644) (i32.const 1))
+        (i32.store (i32.const 648) (i32.const 65)) (i32.store (i32.const 652) (i32.const 2))
+        (i32.store8 (i32.const 656) (i32.const 1))
+        (i32.const 512)";
+    let outcome = run("", body).await.unwrap();
+    assert_eq!(outcome.writes.len(), 1);
+    assert_eq!(outcome.writes[0].channel.as_str(), "n");
+    assert_eq!(outcome.writes[0].value, json!({}));
+    assert!(outcome.writes[0].overwrite);
+}
+
+#[tokio::test]
+async fn a_failure_of_the_guest_is_its_own() {
+    // Code and message are `n`.
+    let body = "(i32.store8 (i32.const 512) (i32.const 1))
+        (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
+        (i32.store (i32.const 524) (i32.const 64)) (i32.store (i32.const 528) (i32.const 1))
+        (i32.store8 (i32.const 532) (i32.const 1))
+        (i32.const 512)";
+    match run("", body).await {
+        Err(Ended::Failure(failure)) => {
+            assert_eq!((failure.code.as_str(), failure.retryable), ("n", true));
+        }
+        other => panic!("no failure: {other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_clock_is_that_of_the_gate() {
+    let imports = r#"(import "wattle:plugin/clock@0.1.0" "now" (func $now (result i64)))"#;
+    let same = format!("(i64.eq (call $now) (i64.const {}))", world::NOW_MS);
+    assert_eq!(run(imports, &expect(&same)).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn waiting_for_the_host_is_no_computing() {
+    let limits = Limits { cpu_ms: 20, ..Limits::default() };
+    let body = format!("{CALL_SEND} {CALL_SEND} {NOTHING}");
+    let started = Instant::now();
+    let outcome = run_with(SEND, &body, limits, Cancel::default()).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+    assert!(started.elapsed() >= 2 * world::EXCHANGE);
+}
+
+#[tokio::test]
+async fn the_gate_unwinds_a_guest_in_the_middle_of_a_call() {
+    let cancel = Cancel::default();
+    cancel.cancel();
+    let body = format!("{CALL_SEND} (unreachable)");
+    let ended = run_with(SEND, &body, Limits::default(), cancel).await;
+    assert_eq!(ended, Err(Ended::Unwound(Unwind::Cancelled)));
+}
+
+#[tokio::test]
+async fn bad_json_is_a_failure_for_the_guest() {
+    let imports = r#"(import "wattle:plugin/emit@0.1.0" "custom"
+        (func $custom (param i32 i32 i32 i32 i32)))"#;
+    let emit = |length| {
+        format!(
+            "(call $custom (i32.const 64) (i32.const 1) (i32.const 65) (i32.const {length})
+                (i32.const 1024))"
+        )
+    };
+    let failed = "(i32.load8_u (i32.const 1024))";
+    assert!(run(imports, &format!("{} {}", emit(1), expect(failed))).await.is_ok());
+    let worked = format!("(i32.eqz {failed})");
+    assert!(run(imports, &format!("{} {}", emit(2), expect(&worked))).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_is_not_there_yet_says_so() {
+    let imports = r#"(import "wattle:plugin/llm@0.1.0" "stream" (func $stream (param i32 i32)))"#;
+    // The failure's code has the length of `unsupported`.
+    let body = format!(
+        "(call $stream (i32.const 2048) (i32.const 1024)) {}",
+        expect("(i32.eq (i32.load (i32.const 1032)) (i32.const 11))")
+    );
+    assert_eq!(run(imports, &body).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn a_transaction_needs_a_grant() {
+    let imports = r#"(import "wattle:plugin/sql@0.1.0" "begin" (func $begin (param i32 i32 i32)))"#;
+    let body = format!(
+        "(call $begin (i32.const 64) (i32.const 1) (i32.const 1024)) {}",
+        expect("(i32.load8_u (i32.const 1024))")
+    );
+    assert_eq!(run(imports, &body).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn batches_answer_in_order() {
+    let imports = r#"(import "wattle:plugin/http@0.1.0" "send-all"
+        (func $send_all (param i32 i32 i32)))"#;
+    // Six requests of zeros; six answers are wanted.
+    let body = format!(
+        "(call $send_all (i32.const 2048) (i32.const 6) (i32.const 1024)) {}",
+        expect("(i32.eq (i32.load (i32.const 1028)) (i32.const 6))")
+    );
+    let started = Instant::now();
+    assert_eq!(run(imports, &body).await, Ok(NodeOutcome::default()));
+    assert!(started.elapsed() < 6 * world::EXCHANGE, "the batch ran one by one");
+}
+
+#[tokio::test]
+async fn wasi_shows_the_time_of_the_gate() {
+    let seconds = world::NOW_MS / 1_000;
+    let body = format!(
+        "(drop (call $random)) (call $now (i32.const 1024)) {}",
+        expect(&format!("(i64.eq (i64.load (i32.const 1024)) (i64.const {seconds}))"))
+    );
+    let plugin = load(guest::foreign(&body)).await.unwrap();
+    let imports = &plugin.info().imports;
+    assert!(imports.iter().any(|name| name == "wasi:clocks/wall-clock"), "{imports:?}");
+    let gate = world::gate(Limits::default(), Cancel::default());
+    assert_eq!(plugin.run_node(world::call(), gate).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn a_node_plugin_has_no_web_handler_and_no_reducer() {
+    let plugin = load(guest::node("", NOTHING)).await.unwrap();
+    let ended = plugin.reduce("r", None, vec![], &Limits::default()).await;
+    assert!(matches!(ended, Err(Ended::Host(_))), "{ended:?}");
+}

@@ -1,0 +1,281 @@
+//! A world for gates: every port answers `unavailable`, but for a clock that stands still and a
+//! net that takes its time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use wattle_graph::event::Event;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
+use wattle_run::call::http::{HttpRequest, HttpResponse};
+use wattle_run::call::llm::{Completion, CompletionRequest};
+use wattle_run::call::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun, ThreadView};
+use wattle_run::call::sql::{Rows, SqlValue};
+use wattle_run::cancel::Cancel;
+use wattle_run::gate::{Gate, Setting};
+use wattle_run::grant::{Grants, HttpRule, SqlAccess};
+use wattle_run::limit::{Limits, NetLimits, SqlLimits};
+use wattle_run::ports::blob::{BlobInfo, BlobRef};
+use wattle_run::ports::sandbox::NodeCall;
+use wattle_run::ports::sql::SqlTransaction;
+use wattle_run::ports::store::{
+    Batch, CheckpointQuery, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadQuery,
+    ThreadRecord, Ticket,
+};
+use wattle_run::ports::{BlobStore, Caller, Clock, Model, Net, Ports, Sql, Store};
+
+/// What the clock shows.
+pub(crate) const NOW_MS: i64 = 1_700_000_000_123;
+
+/// How long every HTTP exchange takes.
+pub(crate) const EXCHANGE: Duration = Duration::from_millis(150);
+
+struct Nothing;
+
+fn nothing() -> Failure {
+    Failure::new(code::UNAVAILABLE, "there is nothing in this world")
+}
+
+/// A gate of a web handler, which needs no thread behind it.
+pub(crate) fn gate(limits: Limits, cancel: Cancel) -> Arc<Gate> {
+    let ports = Ports {
+        store: Arc::new(Nothing),
+        blobs: Arc::new(Nothing),
+        model: Arc::new(Nothing),
+        net: Arc::new(Nothing),
+        sql: Arc::new(Nothing),
+        clock: Arc::new(Nothing),
+    };
+    let caller = Caller {
+        app: AppName::new("app").unwrap(),
+        plugin: PluginName::new("guest").unwrap(),
+        tenant: None,
+    };
+    let setting = Setting {
+        ports,
+        caller,
+        grants: Arc::new(Grants { limits, ..Grants::default() }),
+        settings: Arc::new(json!({})),
+        cancel,
+    };
+    Arc::new(Gate::for_web(setting, Arc::new(Nothing)))
+}
+
+/// A call of the node `n`.
+pub(crate) fn call() -> NodeCall {
+    NodeCall {
+        node: "n".to_owned(),
+        graph: wattle_graph::id::GraphName::new("graph").unwrap(),
+        thread: ThreadId::new("thread").unwrap(),
+        run: RunId::new("run").unwrap(),
+        task: TaskId::new("task").unwrap(),
+        step: 0,
+        attempt: 1,
+        remaining_steps: 10,
+        tenant: None,
+        context: Value::Null,
+        input: json!({}),
+    }
+}
+
+impl Clock for Nothing {
+    fn now_ms(&self) -> i64 {
+        NOW_MS
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        7
+    }
+
+    fn time_zone(&self) -> &'static str {
+        "UTC"
+    }
+}
+
+#[async_trait]
+impl Net for Nothing {
+    async fn send(
+        &self,
+        _caller: &Caller,
+        _rules: &[HttpRule],
+        _limits: &NetLimits,
+        request: &HttpRequest,
+        _blobs: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        tokio::time::sleep(EXCHANGE).await;
+        Ok(HttpResponse {
+            status: 200,
+            headers: Vec::new(),
+            body: Bytes::new(),
+            url: request.url.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl Model for Nothing {
+    fn has_route(&self, _caller: &Caller, _route: &str) -> bool {
+        false
+    }
+
+    async fn complete(
+        &self,
+        _caller: &Caller,
+        _request: &CompletionRequest,
+        _blobs: &dyn BlobStore,
+    ) -> Result<Completion, Failure> {
+        Err(nothing())
+    }
+}
+
+#[async_trait]
+impl BlobStore for Nothing {
+    async fn put(&self, _bytes: Bytes, _media_type: &str) -> Result<BlobRef, Failure> {
+        Err(nothing())
+    }
+
+    async fn get(
+        &self,
+        _blob: BlobRef,
+        _offset: u64,
+        _length: Option<u64>,
+    ) -> Result<Bytes, Failure> {
+        Err(nothing())
+    }
+
+    async fn stat(&self, _blob: BlobRef) -> Result<BlobInfo, Failure> {
+        Err(nothing())
+    }
+}
+
+#[async_trait]
+impl Sql for Nothing {
+    async fn dialect(&self, _database: &str) -> Result<&'static str, Failure> {
+        Err(nothing())
+    }
+
+    async fn query(
+        &self,
+        _database: &str,
+        _access: SqlAccess,
+        _limits: &SqlLimits,
+        _statement: &str,
+        _parameters: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        Err(nothing())
+    }
+
+    async fn begin(
+        &self,
+        _database: &str,
+        _limits: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
+        Err(nothing())
+    }
+
+    async fn committed(&self, _database: &str, _key: &str) -> Result<Option<Value>, Failure> {
+        Err(nothing())
+    }
+}
+
+#[async_trait]
+impl Runs for Nothing {
+    async fn start(&self, _request: StartRun) -> Result<RunRef, Failure> {
+        Err(nothing())
+    }
+
+    async fn resume(&self, _request: ResumeRun) -> Result<RunRef, Failure> {
+        Err(nothing())
+    }
+
+    async fn wait(&self, _run: &RunRef) -> Result<EndedRun, Failure> {
+        Err(nothing())
+    }
+
+    async fn cancel(&self, _run: &RunRef) -> Result<(), Failure> {
+        Err(nothing())
+    }
+
+    async fn thread(&self, _thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
+        Err(nothing())
+    }
+
+    async fn delete_thread(&self, _thread: &ThreadId) -> Result<(), Failure> {
+        Err(nothing())
+    }
+
+    async fn events(
+        &self,
+        _thread: &ThreadId,
+        _after: u64,
+        _limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        Err(nothing())
+    }
+}
+
+/// Gates without a task never touch the store.
+#[async_trait]
+impl Store for Nothing {
+    async fn append(&self, _thread: &ThreadId, _batch: Batch) -> Ticket {
+        unreachable!("no task, no log")
+    }
+
+    fn watch(&self, _thread: &ThreadId) -> watch::Receiver<u64> {
+        unreachable!("no task, no log")
+    }
+
+    async fn thread(&self, _thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
+        Ok(None)
+    }
+
+    async fn threads(&self, _query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn run(&self, _run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        Ok(None)
+    }
+
+    async fn runs(&self, _thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn checkpoint(
+        &self,
+        _thread: &ThreadId,
+        _namespace: &Namespace,
+        _id: Option<CheckpointId>,
+    ) -> Result<Option<CheckpointTuple>, StoreError> {
+        Ok(None)
+    }
+
+    async fn checkpoints(
+        &self,
+        _thread: &ThreadId,
+        _query: &CheckpointQuery,
+    ) -> Result<Vec<CheckpointTuple>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn events(
+        &self,
+        _thread: &ThreadId,
+        _after: u64,
+        _limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn delete_thread(&self, _thread: &ThreadId) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn stored_bytes(&self, _thread: &ThreadId) -> Result<u64, StoreError> {
+        Ok(0)
+    }
+}
