@@ -45,6 +45,8 @@ struct Inner {
     catalog: Arc<Catalog>,
     runtime: Handle,
     active: Mutex<HashMap<ThreadId, Active>>,
+    /// Set when the engine shuts down: runs are cut where they stand.
+    closing: Cancel,
 }
 
 /// The run that has a thread's slot.
@@ -78,7 +80,8 @@ impl Engine {
     /// Outside a tokio runtime, if the configuration names none.
     pub fn new(ports: Ports, catalog: Arc<Catalog>, config: EngineConfig) -> Self {
         let runtime = config.runtime.unwrap_or_else(Handle::current);
-        Self(Arc::new(Inner { ports, catalog, runtime, active: Mutex::default() }))
+        let (active, closing) = (Mutex::default(), Cancel::default());
+        Self(Arc::new(Inner { ports, catalog, runtime, active, closing }))
     }
 
     /// The adapters.
@@ -109,6 +112,9 @@ impl Engine {
     fn take_slot(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
         let (done, receiver) = watch::channel(None);
         let cancel = Cancel::default();
+        if self.0.closing.is_cancelled() {
+            return Err(Failure::new(code::UNAVAILABLE, "the host is shutting down").retryable());
+        }
         let mut active = self.active();
         if let Some(other) = active.get(thread) {
             return Err(Failure::new(
@@ -220,16 +226,23 @@ impl Engine {
         }
     }
 
-    /// Cuts all runs and waits until they have let go; [`Engine::recover`] goes on with them
-    /// after the next start.
+    /// Gives runs a moment to end, then cuts those that go on; [`Engine::recover`] goes on with
+    /// them after the next start, as after a crash.
     pub async fn shutdown(&self) {
-        let waiting: Vec<_> = self.active().values().map(|active| active.done.clone()).collect();
-        // A short grace lets runs end that are about to; the others stay `running` in the store.
+        /// Long enough for a step that is about to end, short enough for a restart.
         const GRACE: Duration = Duration::from_secs(2);
-        let all = futures::future::join_all(waiting.into_iter().map(|mut done| async move {
-            let _ = done.wait_for(Option::is_some).await;
-        }));
-        let _ = tokio::time::timeout(GRACE, all).await;
+        let runs: Vec<_> = self.active().values().map(|active| active.done.clone()).collect();
+        let ends = || {
+            futures::future::join_all(runs.iter().cloned().map(|mut done| async move {
+                // An error means that the run was cut.
+                let _ = done.wait_for(Option::is_some).await;
+            }))
+        };
+        if tokio::time::timeout(GRACE, ends()).await.is_err() {
+            self.0.closing.cancel();
+            ends().await;
+        }
+        self.0.closing.cancel();
     }
 
     async fn ended_run(&self, run: &RunRef) -> Result<EndedRun, Failure> {

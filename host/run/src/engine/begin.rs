@@ -307,8 +307,13 @@ impl Engine {
 
     fn spawn(&self, slot: Slot, driver: Driver) -> RunRef {
         let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
+        let closing = self.0.closing.clone();
         self.0.runtime.spawn(async move {
-            let ended = Box::pin(driver.drive()).await;
+            let ended = tokio::select! {
+                biased;
+                () = closing.cancelled() => return,
+                ended = Box::pin(driver.drive()) => ended,
+            };
             let done = slot.done.clone();
             // The slot is free before anybody hears of the end, so they can start the next run.
             drop(slot);
