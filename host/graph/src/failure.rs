@@ -49,6 +49,8 @@ pub mod code {
     pub const TRAP: &str = "trap";
     /// A re-executed node asked for something else than its journal says.
     pub const DIVERGENCE: &str = "divergence";
+    /// The host stopped while the call was under way; nobody can know if it had its effect.
+    pub const IN_DOUBT: &str = "in-doubt";
     /// A fault of the host.
     pub const INTERNAL: &str = "internal";
 }

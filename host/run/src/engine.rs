@@ -286,13 +286,11 @@ impl Runs for Engine {
 
     async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure> {
         let active = self.active().get(&run.thread).filter(|a| a.run == run.run).cloned();
-        if let Some(mut active) = active {
-            if let Ok(ended) = active.done.wait_for(Option::is_some).await {
-                if let Some(ended) = ended.as_deref() {
+        if let Some(mut active) = active
+            && let Ok(ended) = active.done.wait_for(Option::is_some).await
+                && let Some(ended) = ended.as_deref() {
                     return Ok(ended.clone());
                 }
-            }
-        }
         self.ended_run(run).await
     }
 

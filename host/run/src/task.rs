@@ -1,5 +1,6 @@
 //! One task of a superstep: attempts of a node, with timeout and retries, until it has ended.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -7,18 +8,20 @@ use serde_json::json;
 use wattle_graph::event::{EventKind, TaskFailed, TaskFault, TaskFinished, TaskStarted};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Node;
-use wattle_graph::id::{CheckpointId, END, NodeName};
+use wattle_graph::id::{CheckpointId, END, InterruptId, NodeName, RunId};
+use wattle_graph::interrupt::Question;
 use wattle_graph::plan::Task;
 use wattle_graph::step::check_writes;
 
 use crate::app::{App, GraphPack};
+use crate::cancel::Cancel;
 use crate::gate::unwind::Unwind;
 use crate::gate::{Gate, Journal, Setting, TaskSide};
 use crate::json::check_depth;
 use crate::log::ThreadLog;
 use crate::ports::sandbox::{Ended, NodeCall, NodeOutcome};
 use crate::ports::store::ThreadRecord;
-use crate::ports::{Caller, Plugin};
+use crate::ports::{Caller, Plugin, Ports};
 
 /// Everything a task needs of its run.
 #[derive(Clone)]
@@ -27,9 +30,9 @@ pub(crate) struct RunContext {
     pub pack: Arc<GraphPack>,
     pub log: Arc<ThreadLog>,
     pub record: Arc<ThreadRecord>,
-    pub run: wattle_graph::id::RunId,
-    pub ports: crate::ports::Ports,
-    pub cancel: crate::cancel::Cancel,
+    pub run: RunId,
+    pub ports: Ports,
+    pub cancel: Cancel,
     pub remaining_steps: u32,
     pub base: CheckpointId,
 }
@@ -37,10 +40,7 @@ pub(crate) struct RunContext {
 /// What was logged of a task before.
 pub(crate) struct History {
     pub journal: Arc<Journal>,
-    pub questions: std::collections::BTreeMap<
-        wattle_graph::id::InterruptId,
-        wattle_graph::interrupt::Question,
-    >,
+    pub questions: BTreeMap<InterruptId, Question>,
     /// Attempts that have failed.
     pub failed_attempts: u32,
 }
@@ -62,10 +62,8 @@ pub(crate) enum TaskEnd {
 
 /// How one attempt ended badly.
 struct Fault {
-    fault: TaskFault,
+    kind: TaskFault,
     failure: Failure,
-    /// Whether another attempt may help at all.
-    retryable: bool,
 }
 
 /// Runs a task to its end.
@@ -96,12 +94,12 @@ pub(crate) async fn run_task(context: RunContext, task: Task, history: History) 
             Err(Ended::Unwound(Unwind::Log(failure))) => return TaskEnd::LogLost(failure),
             Err(ended) => classify(ended),
         };
-        let retry_in_ms = retry_delay(node, &fault, attempt);
+        let retry_in_ms = retry_delay(node, &fault.failure, attempt);
         let failed = TaskFailed {
             task: task.id.clone(),
             node: task.node.clone(),
             attempt,
-            fault: fault.fault,
+            fault: fault.kind,
             failure: named(fault.failure, node),
             retry_in_ms,
         };
@@ -189,7 +187,7 @@ fn finish(
     outcome: NodeOutcome,
     started: Instant,
 ) -> Result<TaskEnd, Fault> {
-    let invalid = |failure: Failure| Fault { fault: TaskFault::Failure, failure, retryable: false };
+    let invalid = |failure| Fault { kind: TaskFault::Failure, failure };
     for write in &outcome.writes {
         check_depth(&format!("the write to channel `{}`", write.channel), &write.value)
             .map_err(invalid)?;
@@ -231,25 +229,20 @@ fn goto_targets(goto: &[String]) -> Result<Option<Vec<NodeName>>, Failure> {
 }
 
 fn classify(ended: Ended) -> Fault {
-    let fixed = |fault, failure| Fault { fault, failure, retryable: false };
-    match ended {
-        Ended::Failure(failure) => {
-            let timeout = failure.code == code::TIMEOUT;
-            let fault = if timeout { TaskFault::Timeout } else { TaskFault::Failure };
-            Fault { fault, retryable: failure.retryable, failure }
-        }
-        Ended::Trap(failure) => fixed(TaskFault::Trap, failure),
+    let (kind, failure) = match ended {
+        Ended::Failure(failure) if failure.code == code::TIMEOUT => (TaskFault::Timeout, failure),
+        Ended::Failure(failure) => (TaskFault::Failure, failure),
+        Ended::Trap(failure) => (TaskFault::Trap, failure),
         Ended::Limit(failure) | Ended::Unwound(Unwind::Limit(failure)) => {
-            fixed(TaskFault::Limit, failure)
+            (TaskFault::Limit, failure)
         }
-        Ended::Unwound(Unwind::Divergence(failure)) => fixed(TaskFault::Divergence, failure),
-        Ended::Host(failure) => {
-            Fault { fault: TaskFault::Host, retryable: failure.retryable, failure }
-        }
+        Ended::Unwound(Unwind::Divergence(failure)) => (TaskFault::Divergence, failure),
+        Ended::Host(failure) => (TaskFault::Host, failure),
         Ended::Unwound(Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Log(_)) => {
-            fixed(TaskFault::Host, Failure::internal("the task was ended from outside"))
+            (TaskFault::Host, Failure::internal("the task was ended from outside"))
         }
-    }
+    };
+    Fault { kind, failure }
 }
 
 fn timed_out(timeout_ms: u64) -> Failure {
@@ -258,9 +251,8 @@ fn timed_out(timeout_ms: u64) -> Failure {
         .with_details(json!({ "limit": "timeout", "allowed_ms": timeout_ms }))
 }
 
-fn retry_delay(node: &Node, fault: &Fault, attempt: u32) -> Option<u64> {
-    let again =
-        fault.retryable && attempt < node.retry.attempts && node.retry.covers(&fault.failure);
+fn retry_delay(node: &Node, failure: &Failure, attempt: u32) -> Option<u64> {
+    let again = attempt < node.retry.attempts && node.retry.covers(failure);
     again.then(|| node.retry.delay_ms(attempt, jitter()))
 }
 

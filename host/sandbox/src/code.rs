@@ -58,7 +58,7 @@ impl NodeExport {
         store: &mut Store<Guest>,
         instance: &Instance,
     ) -> wasmtime::Result<Describe> {
-        instance.get_typed_func(store, &self.describe)
+        instance.get_typed_func(store, self.describe)
     }
 
     /// The function that runs a node, with its type checked.
@@ -67,6 +67,6 @@ impl NodeExport {
         store: &mut Store<Guest>,
         instance: &Instance,
     ) -> wasmtime::Result<Run> {
-        instance.get_typed_func(store, &self.run)
+        instance.get_typed_func(store, self.run)
     }
 }

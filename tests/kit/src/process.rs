@@ -16,7 +16,7 @@ use tokio::{
 use crate::error::Error;
 
 /// How long a program may take to say that it is ready; debug builds on a busy machine are slow.
-const READY_LIMIT: Duration = Duration::from_secs(60);
+const READY_LIMIT: Duration = Duration::from_mins(1);
 
 /// Lines of output kept for a failing test to show; older ones are dropped.
 const KEPT_LINES: usize = 1_000;

@@ -290,7 +290,7 @@ fn fault(function: &str, error: &serde_json::Error) -> Unwind {
 
 fn in_doubt<C: HostCall>(call: &C) -> Failure {
     Failure::new(
-        "in-doubt",
+        code::IN_DOUBT,
         format!(
             "the host stopped while `{} {}` was under way, so it may have had its effect; it is \
              not made again without an idempotency key",
@@ -298,5 +298,5 @@ fn in_doubt<C: HostCall>(call: &C) -> Failure {
             call.summary()
         ),
     )
-    .with_details(json!({ "function": C::FUNCTION, "code": code::CONFLICT }))
+    .with_details(json!({ "function": C::FUNCTION }))
 }

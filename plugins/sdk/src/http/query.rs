@@ -7,9 +7,9 @@ pub(super) fn append(url: &mut String, name: &str, value: &str) {
     encode(url, name);
     url.push('=');
     if is_secret(value) {
-        url.push_str(value)
+        url.push_str(value);
     } else {
-        encode(url, value)
+        encode(url, value);
     }
     url.push_str(fragment.as_deref().unwrap_or_default());
 }

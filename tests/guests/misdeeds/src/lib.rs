@@ -4,6 +4,7 @@
 //! | node | reads | writes | what it does |
 //! |---|---|---|---|
 //! | `counter` | `number` | `number` | adds one |
+//! | `touch` | `document` | `document` | adds one to `document.n`; the benchmarks use it |
 //! | `spin` | | | loops for ever |
 //! | `hog` | | | allocates until it is stopped |
 //! | `recurse` | | | calls itself until the stack ends |
@@ -24,13 +25,14 @@ mod output;
 
 use appetite::{chatty, flood_emit, hog, recurse, spin};
 use effect::{call_then_wait, two_questions, ungranted_http};
-use output::{bad_output, counter, deep_json, huge_output, trap, typed_failure};
+use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
 
 wattle_plugin::manifest!(include_str!("../manifest.toml"));
 
 wattle_plugin::export! {
     nodes: [
         counter,
+        touch,
         spin,
         hog,
         recurse,

@@ -25,6 +25,21 @@ pub(crate) fn counter(_context: &Context, input: Number) -> Result<NewNumber, Fa
     Ok(NewNumber { number: input.number.unwrap_or_default() + 1 })
 }
 
+/// A document whose field `n` counts.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+pub(crate) struct Counted {
+    /// Some object; the rest of it stays as it is.
+    pub(crate) document: serde_json::Map<String, Value>,
+}
+
+/// Adds one to `document.n`: the no-op of the benchmarks, which reads and writes its whole state.
+#[node]
+pub(crate) fn touch(_context: &Context, mut input: Counted) -> Result<Counted, Failure> {
+    let n = input.document.get("n").and_then(Value::as_i64).unwrap_or_default();
+    input.document.insert("n".to_owned(), Value::from(n + 1));
+    Ok(input)
+}
+
 /// Panics.
 #[node]
 pub(crate) fn trap(_context: &Context, _input: Empty) -> Result<(), Failure> {
