@@ -1,0 +1,59 @@
+//! What each dialect implements.
+
+use async_trait::async_trait;
+use serde_json::Value;
+use wattle_run::call::sql::{Executed, Rows};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sql::Marker;
+
+use crate::failure::Fault;
+use crate::migrate::{Applied, Migration};
+use crate::statement::{Dialect, Statement};
+
+/// Days that markers of committed transactions are kept. A run that was interrupted by a crash
+/// is taken up again when the host starts; nobody asks for a marker weeks later.
+pub(crate) const MARKER_DAYS: u32 = 30;
+
+/// Connections of one database that are used at once. Runs wait for their turn beyond that.
+pub(crate) const CONNECTIONS: u32 = 8;
+
+/// One database.
+#[async_trait]
+pub(crate) trait Backend: Send + Sync {
+    fn dialect(&self) -> Dialect;
+
+    /// Runs one statement where the database itself refuses to write.
+    async fn query(&self, statement: &Statement<'_>, limits: &SqlLimits) -> Result<Rows, Fault>;
+
+    /// Starts a transaction that may write.
+    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault>;
+
+    /// The answers kept with a committed transaction.
+    async fn committed(&self, key: &str) -> Result<Option<Value>, Fault>;
+
+    /// The app's migrations that were applied, by version.
+    async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error>;
+
+    /// Applies and records a migration, both or neither; does nothing if it was recorded since.
+    async fn apply(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error>;
+
+    /// Closes all connections.
+    async fn close(&self);
+}
+
+/// An open transaction of one dialect; dropped, it is rolled back.
+#[async_trait]
+pub(crate) trait Session: Send {
+    async fn run(
+        &mut self,
+        statement: &Statement<'_>,
+        limits: &SqlLimits,
+    ) -> Result<Executed, Fault>;
+
+    /// Writes the marker.
+    async fn mark(&mut self, marker: &Marker) -> Result<(), Fault>;
+
+    async fn commit(self: Box<Self>) -> Result<(), Fault>;
+
+    async fn rollback(self: Box<Self>) -> Result<(), Fault>;
+}

@@ -1,0 +1,116 @@
+//! Where a database is.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr as _;
+
+use sqlx::postgres::PgConnectOptions;
+
+use crate::error::SqlError;
+
+/// One `[sql.<name>]` of the configuration.
+#[derive(Clone)]
+pub struct DatabaseConfig {
+    url: String,
+    password: Option<String>,
+}
+
+impl DatabaseConfig {
+    /// A database by URL: `sqlite:<path>` (relative to the data folder), `sqlite::memory:` or
+    /// `postgres://user@host/database`.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), password: None }
+    }
+
+    /// The password for PostgreSQL, instead of one in the URL.
+    pub fn with_password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+}
+
+/// Shows nothing of the address: it may hold a password.
+impl fmt::Debug for DatabaseConfig {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_struct("DatabaseConfig").finish_non_exhaustive()
+    }
+}
+
+/// A URL that was understood.
+pub(crate) enum Address {
+    /// A file; created if missing.
+    SqliteFile(PathBuf),
+    /// Nothing is kept: for tests.
+    SqliteMemory,
+    /// A server.
+    Postgres(Box<PgConnectOptions>),
+}
+
+impl Address {
+    pub(crate) fn parse(
+        name: &str,
+        config: &DatabaseConfig,
+        data_dir: &Path,
+    ) -> Result<Self, SqlError> {
+        let wrong = |reason: String| SqlError::Url { name: name.to_owned(), reason };
+        if let Some(path) = config.url.strip_prefix("sqlite:") {
+            return Self::sqlite(path, data_dir).map_err(wrong);
+        }
+        if !config.url.starts_with("postgres://") && !config.url.starts_with("postgresql://") {
+            return Err(wrong("it must begin with `sqlite:` or `postgres://`".to_owned()));
+        }
+        let options = PgConnectOptions::from_str(&config.url)
+            .map_err(|error| wrong(format!("it is not a PostgreSQL address ({error})")))?;
+        Ok(Self::Postgres(Box::new(match &config.password {
+            Some(password) => options.password(password),
+            None => options,
+        })))
+    }
+
+    fn sqlite(path: &str, data_dir: &Path) -> Result<Self, String> {
+        if path == ":memory:" {
+            return Ok(Self::SqliteMemory);
+        }
+        let path = path.strip_prefix("//").unwrap_or(path);
+        if path.is_empty() || path.contains('?') {
+            return Err("it must be `sqlite:` and a path, without options".to_owned());
+        }
+        Ok(Self::SqliteFile(data_dir.join(path)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Address, DatabaseConfig};
+
+    fn parse(url: &str) -> Result<Address, String> {
+        Address::parse("main", &DatabaseConfig::new(url), Path::new("/data"))
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn sqlite_paths_are_relative_to_the_data_folder() {
+        for (url, expected) in [
+            ("sqlite:a.db", "/data/a.db"),
+            ("sqlite://sub/a.db", "/data/sub/a.db"),
+            ("sqlite:///var/a.db", "/var/a.db"),
+            ("sqlite:/var/a.db", "/var/a.db"),
+        ] {
+            let Ok(Address::SqliteFile(path)) = parse(url) else { panic!("{url}") };
+            assert_eq!(path, Path::new(expected), "{url}");
+        }
+        assert!(matches!(parse("sqlite::memory:"), Ok(Address::SqliteMemory)));
+    }
+
+    #[test]
+    fn bad_addresses_are_refused_without_showing_them() {
+        for url in ["mysql://u:topsecret@h/d", "sqlite:", "postgres://u:topsecret@h:port/d"] {
+            let Err(message) = parse(url) else { panic!("{url}") };
+            assert!(message.contains("[sql.main]") && !message.contains("topsecret"), "{message}");
+        }
+        let config = DatabaseConfig::new("postgres://u:topsecret@h/d").with_password("topsecret");
+        assert!(!format!("{config:?}").contains("topsecret"));
+    }
+}

@@ -1,0 +1,140 @@
+//! All configured databases by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::sql::{Rows, SqlValue};
+use wattle_run::grant::SqlAccess;
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sql::{Sql, SqlTransaction};
+
+use crate::backend::Backend;
+use crate::config::{Address, DatabaseConfig};
+use crate::error::SqlError;
+use crate::failure::Subject;
+use crate::migrate;
+use crate::postgres::Postgres;
+use crate::readonly;
+use crate::sqlite::Sqlite;
+use crate::statement::Statement;
+use crate::transaction::Open;
+
+/// Databases by name; a clone is the same databases.
+#[derive(Clone)]
+pub struct Databases {
+    databases: Arc<BTreeMap<String, Box<dyn Backend>>>,
+}
+
+impl Databases {
+    /// Opens databases. SQLite files are created if missing; PostgreSQL servers are connected to
+    /// when first used, so that one that is down does not keep the host from starting.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::Url`], [`SqlError::File`] or [`SqlError::Open`].
+    pub async fn open(
+        configs: BTreeMap<String, DatabaseConfig>,
+        data_dir: &Path,
+    ) -> Result<Self, SqlError> {
+        let mut databases: BTreeMap<String, Box<dyn Backend>> = BTreeMap::new();
+        for (name, config) in configs {
+            let backend: Box<dyn Backend> = match Address::parse(&name, &config, data_dir)? {
+                Address::SqliteFile(path) => Box::new(Sqlite::open(&name, &path).await?),
+                Address::SqliteMemory => Box::new(Sqlite::in_memory(&name).await?),
+                Address::Postgres(options) => Box::new(Postgres::new(*options)),
+            };
+            databases.insert(name, backend);
+        }
+        Ok(Self { databases: Arc::new(databases) })
+    }
+
+    /// Brings a database to the state that an app's migrations describe, and returns the names of
+    /// those applied now. `folders` are the app's migration folders by dialect.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::UnknownDatabase`], [`SqlError::NoDialect`] or one of the variants about
+    /// migrations; those applied before the failing one stay.
+    pub async fn migrate(
+        &self,
+        app: &str,
+        database: &str,
+        folders: &BTreeMap<String, PathBuf>,
+    ) -> Result<Vec<String>, SqlError> {
+        let backend = self
+            .databases
+            .get(database)
+            .ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })?;
+        let dialect = backend.dialect().name();
+        let folder = folders.get(dialect).ok_or_else(|| SqlError::NoDialect {
+            app: app.to_owned(),
+            database: database.to_owned(),
+            dialect,
+        })?;
+        migrate::run(backend.as_ref(), app, database, folder).await
+    }
+
+    /// Closes all connections; calls after it fail.
+    pub async fn close(&self) {
+        for backend in self.databases.values() {
+            backend.close().await;
+        }
+    }
+
+    fn backend(&self, database: &str) -> Result<&dyn Backend, Failure> {
+        self.databases.get(database).map(AsRef::as_ref).ok_or_else(|| {
+            Failure::new(
+                code::NOT_FOUND,
+                format!(
+                    "there is no database `{database}`; define it with `url = ...` under \
+                     `[sql.{database}]` in wattle.toml"
+                ),
+            )
+        })
+    }
+}
+
+#[async_trait]
+impl Sql for Databases {
+    async fn dialect(&self, database: &str) -> Result<&'static str, Failure> {
+        Ok(self.backend(database)?.dialect().name())
+    }
+
+    async fn query(
+        &self,
+        database: &str,
+        access: SqlAccess,
+        limits: &SqlLimits,
+        statement: &str,
+        parameters: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        let backend = self.backend(database)?;
+        let checked = Statement::check(backend.dialect(), statement, parameters, limits)?;
+        if access == SqlAccess::ReadOnly {
+            readonly::check(backend.dialect(), statement)?;
+        }
+        let subject = Subject { operation: "query", database };
+        backend.query(&checked, limits).await.map_err(|fault| subject.failure(fault))
+    }
+
+    async fn begin(
+        &self,
+        database: &str,
+        limits: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
+        let backend = self.backend(database)?;
+        let subject = Subject { operation: "begin a transaction on", database };
+        let session = backend.begin(limits).await.map_err(|fault| subject.failure(fault))?;
+        Ok(Box::new(Open::new(session, database, backend.dialect(), limits)))
+    }
+
+    async fn committed(&self, database: &str, key: &str) -> Result<Option<Value>, Failure> {
+        let subject = Subject { operation: "look up a transaction of", database };
+        let backend = self.backend(database)?;
+        backend.committed(key).await.map_err(|fault| subject.failure(fault))
+    }
+}

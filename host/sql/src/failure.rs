@@ -1,0 +1,158 @@
+//! A failed statement, as the guest is told.
+
+use std::future::Future;
+use std::time::Duration;
+
+use serde_json::json;
+use sqlx::error::{DatabaseError, ErrorKind};
+use sqlx::postgres::PgDatabaseError;
+use sqlx::sqlite::SqliteError;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::limit::SqlLimits;
+
+/// Why a statement failed.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// The database, or the way to it.
+    Database(sqlx::Error),
+    /// It took longer than allowed.
+    TimedOut,
+    /// A value cannot be sent to this database.
+    Value(String),
+}
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Database(error)
+    }
+}
+
+/// Runs something within the time of one statement, and what the database needs beyond it to stop
+/// by itself.
+pub(crate) async fn within<T, E: Into<Fault>>(
+    limits: &SqlLimits,
+    grace: Duration,
+    work: impl Future<Output = Result<T, E>> + Send,
+) -> Result<T, Fault> {
+    let allowed = Duration::from_millis(limits.timeout_ms).saturating_add(grace);
+    match tokio::time::timeout(allowed, work).await {
+        Ok(answer) => answer.map_err(Into::into),
+        Err(_) => Err(Fault::TimedOut),
+    }
+}
+
+/// What was done to which database, for messages.
+#[derive(Clone, Copy)]
+pub(crate) struct Subject<'a> {
+    pub(crate) operation: &'static str,
+    pub(crate) database: &'a str,
+}
+
+impl Subject<'_> {
+    pub(crate) fn failure(self, fault: Fault) -> Failure {
+        match fault {
+            Fault::TimedOut => self
+                .say(code::TIMEOUT, "it took longer than a statement may take")
+                .retryable()
+                .with_details(json!({ "limit": "sql.timeout_ms" })),
+            Fault::Value(reason) => self.say(code::INVALID, &reason),
+            Fault::Database(sqlx::Error::Database(error)) => self.refused(error.as_ref()),
+            Fault::Database(error) => self.unreachable(&error),
+        }
+    }
+
+    fn say(self, code: &str, reason: &str) -> Failure {
+        let Self { operation, database } = self;
+        Failure::new(code, format!("cannot {operation} database `{database}`: {reason}"))
+    }
+
+    /// The connection failed, not the statement. The library's own texts are not repeated:
+    /// some quote what they were given.
+    fn unreachable(self, error: &sqlx::Error) -> Failure {
+        tracing::debug!(database = self.database, %error, "database call failed");
+        match error {
+            sqlx::Error::PoolTimedOut => self
+                .say(code::UNAVAILABLE, "no connection became free in time; is the server up?")
+                .retryable(),
+            sqlx::Error::Io(error) => self
+                .say(code::UNAVAILABLE, &format!("the connection failed ({})", error.kind()))
+                .retryable(),
+            sqlx::Error::PoolClosed => self.say(code::UNAVAILABLE, "the host is stopping"),
+            sqlx::Error::Tls(_) => self.say(code::UNAVAILABLE, "no secure connection was possible"),
+            sqlx::Error::Protocol(reason) | sqlx::Error::InvalidArgument(reason) => {
+                self.say(code::INVALID, reason)
+            }
+            _ => self.say(code::UNAVAILABLE, "the connection failed").retryable(),
+        }
+    }
+
+    fn refused(self, error: &dyn DatabaseError) -> Failure {
+        if let Some(kind) = constraint_kind(error.kind()) {
+            let constraint = constraint_name(error);
+            return self
+                .say(code::CONFLICT, error.message())
+                .with_details(json!({ "constraint": constraint, "kind": kind }));
+        }
+        if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
+            let code = postgres_code(error.code());
+            let failure = with_retry(self.say(code, error.message()), code);
+            return failure.with_details(json!({ "sqlstate": error.code() }));
+        }
+        let number: i32 = error.code().and_then(|code| code.parse().ok()).unwrap_or_default();
+        let code = sqlite_code(number);
+        with_retry(self.say(code, error.message()), code)
+            .with_details(json!({ "sqlite_code": number }))
+    }
+}
+
+fn with_retry(failure: Failure, code: &str) -> Failure {
+    if matches!(code, code::UNAVAILABLE | code::TIMEOUT) { failure.retryable() } else { failure }
+}
+
+fn constraint_kind(kind: ErrorKind) -> Option<&'static str> {
+    match kind {
+        ErrorKind::UniqueViolation => Some("unique"),
+        ErrorKind::ForeignKeyViolation => Some("foreign-key"),
+        ErrorKind::NotNullViolation => Some("not-null"),
+        ErrorKind::CheckViolation => Some("check"),
+        ErrorKind::ExclusionViolation => Some("exclusion"),
+        _ => None,
+    }
+}
+
+/// PostgreSQL names the constraint; SQLite names it, or the columns, at the end of its message.
+fn constraint_name(error: &dyn DatabaseError) -> Option<String> {
+    if error.try_downcast_ref::<SqliteError>().is_some() {
+        return error.message().split_once("failed: ").map(|(_, name)| name.to_owned());
+    }
+    let error = error.try_downcast_ref::<PgDatabaseError>()?;
+    let column = || Some(format!("{}.{}", error.table()?, error.column()?));
+    error.constraint().map(str::to_owned).or_else(column)
+}
+
+/// By SQLSTATE: <https://www.postgresql.org/docs/current/errcodes-appendix.html>.
+fn postgres_code(state: &str) -> &'static str {
+    match state {
+        "57014" => code::TIMEOUT,
+        "25006" => code::DENIED,
+        "40001" | "40P01" | "55P03" => code::UNAVAILABLE,
+        _ => match state.get(..2).unwrap_or_default() {
+            "08" | "28" | "3D" | "53" | "57" | "58" => code::UNAVAILABLE,
+            "23" => code::CONFLICT,
+            "XX" => code::INTERNAL,
+            _ => code::INVALID,
+        },
+    }
+}
+
+/// By primary result code: <https://www.sqlite.org/rescode.html>.
+fn sqlite_code(number: i32) -> &'static str {
+    match number & 0xff {
+        5 | 6 | 10 | 13 | 14 | 15 => code::UNAVAILABLE,
+        8 => code::DENIED,
+        9 => code::TIMEOUT,
+        19 => code::CONFLICT,
+        2 | 7 | 11 | 26 => code::INTERNAL,
+        _ => code::INVALID,
+    }
+}

@@ -1,0 +1,164 @@
+//! An app's migrations: files `NNNN_name.sql`, applied once each, in order, and recorded with a
+//! checksum in the table `_wattle_migrations` of the database they changed.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use crate::backend::Backend;
+use crate::error::SqlError;
+
+/// A migration of an app's folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Migration {
+    /// `NNNN`.
+    pub(crate) version: i64,
+    /// File name without ending, such as `0001_tables`.
+    pub(crate) name: String,
+    /// Of the text.
+    pub(crate) checksum: String,
+    /// Statements.
+    pub(crate) text: String,
+}
+
+/// A migration that a database has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Applied {
+    pub(crate) version: i64,
+    pub(crate) name: String,
+    pub(crate) checksum: String,
+}
+
+pub(crate) async fn run(
+    backend: &dyn Backend,
+    app: &str,
+    database: &str,
+    folder: &Path,
+) -> Result<Vec<String>, SqlError> {
+    let failed = |operation: String| {
+        move |source| SqlError::Migration {
+            operation,
+            app: app.to_owned(),
+            database: database.to_owned(),
+            source,
+        }
+    };
+    let available = read(folder).await?;
+    let applied =
+        backend.applied(app).await.map_err(failed("read the applied migrations".to_owned()))?;
+    let pending = plan(app, database, &available, &applied)?;
+    for migration in pending {
+        let operation = format!("apply migration `{}`", migration.name);
+        backend.apply(app, migration).await.map_err(failed(operation))?;
+        tracing::info!(app, database, migration = migration.name, "migration applied");
+    }
+    Ok(pending.iter().map(|migration| migration.name.clone()).collect())
+}
+
+async fn read(folder: &Path) -> Result<Vec<Migration>, SqlError> {
+    let file_error = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SqlError::File { path, source }
+    };
+    let mut entries = tokio::fs::read_dir(folder).await.map_err(file_error(folder))?;
+    let mut migrations = Vec::new();
+    while let Some(entry) = entries.next_entry().await.map_err(file_error(folder))? {
+        let path = entry.path();
+        if path.extension() != Some(OsStr::new("sql")) {
+            continue;
+        }
+        let text = tokio::fs::read_to_string(&path).await.map_err(file_error(&path))?;
+        let migration = parse(&path, text);
+        migrations.push(migration.ok_or(SqlError::MigrationName { path })?);
+    }
+    migrations.sort_by_key(|left| left.version);
+    for pair in migrations.windows(2) {
+        if pair[0].version == pair[1].version {
+            let (first, second) = (pair[0].name.clone(), pair[1].name.clone());
+            return Err(SqlError::MigrationTwice { first, second });
+        }
+    }
+    Ok(migrations)
+}
+
+fn parse(path: &Path, text: String) -> Option<Migration> {
+    let name = path.file_stem()?.to_str()?;
+    let (digits, rest) = name.split_once('_')?;
+    if digits.len() != 4 || rest.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    // A checkout on another system may have changed the line ends, not the migration.
+    let checksum = blake3::hash(text.replace("\r\n", "\n").as_bytes()).to_hex().to_string();
+    Some(Migration { version: digits.parse().ok()?, name: name.to_owned(), checksum, text })
+}
+
+/// The migrations still to apply, if what was applied is a beginning of what is there.
+fn plan<'a>(
+    app: &str,
+    database: &str,
+    available: &'a [Migration],
+    applied: &[Applied],
+) -> Result<&'a [Migration], SqlError> {
+    let (app, database) = (app.to_owned(), database.to_owned());
+    for (position, done) in applied.iter().enumerate() {
+        let Some(migration) = available.iter().find(|it| it.version == done.version) else {
+            let migration = done.name.clone();
+            return Err(SqlError::MigrationMissing { app, database, migration });
+        };
+        if migration.checksum != done.checksum {
+            let migration = migration.name.clone();
+            return Err(SqlError::MigrationChanged { app, database, migration });
+        }
+        if available[position].version != done.version {
+            let migration = available[position].name.clone();
+            let applied = done.name.clone();
+            return Err(SqlError::MigrationOrder { app, database, migration, applied });
+        }
+    }
+    Ok(&available[applied.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::{Applied, Migration, parse, plan};
+
+    fn migration(name: &str) -> Migration {
+        parse(&Path::new("folder").join(format!("{name}.sql")), name.to_owned()).unwrap()
+    }
+
+    fn check(available: &[&str], applied: &[&str]) -> Result<Vec<String>, String> {
+        let available: Vec<Migration> = available.iter().map(|name| migration(name)).collect();
+        let applied: Vec<Applied> = applied
+            .iter()
+            .map(|name| migration(name))
+            .map(|Migration { version, name, checksum, .. }| Applied { version, name, checksum })
+            .collect();
+        plan("asset", "main", &available, &applied)
+            .map(|pending| pending.iter().map(|it| it.name.clone()).collect())
+            .map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_was_not_applied_is_pending() {
+        assert_eq!(check(&["0001_a", "0002_b"], &["0001_a"]).unwrap(), ["0002_b"]);
+        assert!(check(&["0001_a"], &["0001_a"]).unwrap().is_empty());
+    }
+
+    #[test]
+    fn histories_that_disagree_are_refused() {
+        let changed = check(&["0001_b"], &["0001_a"]).unwrap_err();
+        assert!(changed.contains("`0001_b`") && changed.contains("changed"), "{changed}");
+        let missing = check(&["0001_a"], &["0001_a", "0002_b"]).unwrap_err();
+        assert!(missing.contains("`0002_b`") && missing.contains("newer"), "{missing}");
+        let order = check(&["0001_a", "0002_b"], &["0002_b"]).unwrap_err();
+        assert!(order.contains("`0001_a`") && order.contains("higher"), "{order}");
+    }
+
+    #[test]
+    fn names_have_four_digits() {
+        for name in ["1_a", "0001", "0001_", "abcd_x", "00001_x"] {
+            assert!(parse(Path::new(&format!("{name}.sql")), String::new()).is_none(), "{name}");
+        }
+    }
+}

@@ -1,0 +1,222 @@
+//! PostgreSQL by address.
+//!
+//! Guests send and receive values of a few simple types, PostgreSQL has hundreds. So statements
+//! are prepared on the server, which infers the type of every parameter, and then executed with
+//! literals, which the server reads as that type: a text may be a date, a UUID, a number or an
+//! array. Answers come as text and are read by their type. One statement of the guest stays one
+//! statement, since the server prepares no more than one.
+
+mod prepared;
+mod value;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgPool, SqlSafeStr as _};
+use sqlx::{Statement as _, Transaction};
+use tokio::sync::OnceCell;
+use wattle_run::call::sql::{Executed, Rows};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sql::Marker;
+
+use crate::backend::{Backend, CONNECTIONS, MARKER_DAYS, Session};
+use crate::failure::{Fault, within};
+use crate::migrate::{Applied, Migration};
+use crate::postgres::prepared::Prepared;
+use crate::rows::Rest;
+use crate::statement::{Dialect, Statement};
+
+/// Time to wait for a connection.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// Time for the server to say itself that a statement took too long: then the connection stays
+/// usable.
+const GRACE: Duration = Duration::from_millis(500);
+
+/// Only one host at a time creates tables; the number is the word "wattle" in ASCII. That a table
+/// is there already is no news.
+const LOCK: &str =
+    "SET LOCAL client_min_messages = warning; SELECT pg_advisory_xact_lock(131260449320037)";
+
+const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
+    key TEXT PRIMARY KEY, answers TEXT NOT NULL, at_ms BIGINT NOT NULL)";
+
+const MIGRATION_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_migrations (
+    app TEXT NOT NULL, version BIGINT NOT NULL, name TEXT NOT NULL, checksum TEXT NOT NULL,
+    PRIMARY KEY (app, version))";
+
+/// Milliseconds since 1970 by the server's clock.
+const NOW_MS: &str = "(extract(epoch FROM clock_timestamp()) * 1000)::bigint";
+
+/// One PostgreSQL database.
+pub(crate) struct Postgres {
+    pool: PgPool,
+    markers: OnceCell<()>,
+}
+
+impl Postgres {
+    /// Connects when first used.
+    pub(crate) fn new(options: PgConnectOptions) -> Self {
+        // Statements are prepared by ourselves, and `DISCARD ALL` would forget the library's.
+        let options = options.statement_cache_capacity(0).disable_statement_logging();
+        let pool = PgPoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECT);
+        // What a statement set for its session must not reach the next user of the connection.
+        let pool = pool.after_release(|connection, _| {
+            Box::pin(async move { connection.execute("DISCARD ALL").await.map(|_| true) })
+        });
+        Self { pool: pool.connect_lazy_with(options), markers: OnceCell::new() }
+    }
+
+    async fn create_markers(&self) -> Result<(), sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        transaction.execute(LOCK).await?;
+        transaction.execute(MARKER_TABLE).await?;
+        let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
+        let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
+        transaction.execute(AssertSqlSafe(old)).await?;
+        transaction.commit().await
+    }
+}
+
+/// How a transaction begins: bytes are always answered in hex, whatever the server's default.
+fn begin(mode: &str, limits: &SqlLimits) -> AssertSqlSafe<String> {
+    let timeout_ms = limits.timeout_ms;
+    AssertSqlSafe(format!(
+        "BEGIN {mode}; SET LOCAL statement_timeout = {timeout_ms}; SET LOCAL bytea_output = 'hex'"
+    ))
+}
+
+#[async_trait]
+impl Backend for Postgres {
+    fn dialect(&self) -> Dialect {
+        Dialect::Postgres
+    }
+
+    async fn query(&self, statement: &Statement<'_>, limits: &SqlLimits) -> Result<Rows, Fault> {
+        let mut connection = self.pool.acquire().await?;
+        let start = begin("READ ONLY", limits).into_sql_str();
+        let mut transaction: Transaction<'_, sqlx::Postgres> =
+            Transaction::begin(&mut *connection, Some(start)).await?;
+        let mut prepared = Prepared::default();
+        let answer = within(limits, GRACE, async {
+            let executed = prepared.run(&mut transaction, statement, limits, Rest::Skip).await?;
+            let mut rows = executed.returned;
+            if rows.columns.is_empty() {
+                let text = AssertSqlSafe(statement.text).into_sql_str();
+                let described = transaction.prepare(text).await?;
+                rows.columns = value::columns(described.columns());
+            }
+            Ok::<_, Fault>(rows)
+        })
+        .await;
+        if matches!(&answer, Ok(rows) if !rows.truncated) {
+            transaction.rollback().await?;
+            return answer;
+        }
+        // The rest of the rows, or of the work, may be long: the connection is not used again.
+        drop(transaction);
+        drop(connection.detach());
+        answer
+    }
+
+    async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault> {
+        self.markers.get_or_try_init(|| self.create_markers()).await?;
+        let transaction = self.pool.begin_with(begin("READ WRITE", limits)).await?;
+        Ok(Box::new(PostgresSession { transaction, prepared: Prepared::default() }))
+    }
+
+    async fn committed(&self, key: &str) -> Result<Option<Value>, Fault> {
+        let found =
+            sqlx::query_scalar::<_, String>("SELECT answers FROM _wattle_journal WHERE key = $1")
+                .bind(key)
+                .fetch_optional(&self.pool)
+                .await;
+        let found = found.or_else(missing_table)?;
+        Ok(found.and_then(|answers| serde_json::from_str(&answers).ok()))
+    }
+
+    async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error> {
+        let rows = sqlx::query_as::<_, (i64, String, String)>(
+            "SELECT version, name, checksum FROM _wattle_migrations
+             WHERE app = $1 ORDER BY version",
+        )
+        .bind(app)
+        .fetch_all(&self.pool)
+        .await;
+        let rows = rows.map(Some).or_else(missing_table)?.unwrap_or_default();
+        let applied = |(version, name, checksum)| Applied { version, name, checksum };
+        Ok(rows.into_iter().map(applied).collect())
+    }
+
+    async fn apply(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
+        let mut transaction = self.pool.begin().await?;
+        transaction.execute(LOCK).await?;
+        transaction.execute(MIGRATION_TABLE).await?;
+        let recorded = sqlx::query(
+            "INSERT INTO _wattle_migrations (app, version, name, checksum)
+             VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+        )
+        .bind(app)
+        .bind(migration.version)
+        .bind(&migration.name)
+        .bind(&migration.checksum)
+        .execute(&mut *transaction)
+        .await?;
+        if recorded.rows_affected() == 1 {
+            let text = AssertSqlSafe(migration.text.as_str());
+            sqlx::raw_sql(text).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await
+    }
+
+    async fn close(&self) {
+        self.pool.close().await;
+    }
+}
+
+/// Nothing was kept yet if the table is not there yet.
+fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
+    match &error {
+        sqlx::Error::Database(reason) if reason.code().as_deref() == Some("42P01") => Ok(None),
+        _ => Err(error),
+    }
+}
+
+/// A transaction that may write.
+struct PostgresSession {
+    transaction: Transaction<'static, sqlx::Postgres>,
+    prepared: Prepared,
+}
+
+#[async_trait]
+impl Session for PostgresSession {
+    async fn run(
+        &mut self,
+        statement: &Statement<'_>,
+        limits: &SqlLimits,
+    ) -> Result<Executed, Fault> {
+        let work = self.prepared.run(&mut self.transaction, statement, limits, Rest::Finish);
+        within(limits, GRACE, work).await
+    }
+
+    async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
+        let insert =
+            format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {NOW_MS})");
+        sqlx::query(AssertSqlSafe(insert))
+            .bind(&marker.key)
+            .bind(marker.answers.to_string())
+            .execute(&mut *self.transaction)
+            .await?;
+        Ok(())
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), Fault> {
+        Ok(self.transaction.commit().await?)
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), Fault> {
+        Ok(self.transaction.rollback().await?)
+    }
+}

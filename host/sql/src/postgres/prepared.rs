@@ -1,0 +1,79 @@
+//! Statements prepared on the server, by text, within one transaction.
+
+use std::collections::HashMap;
+
+use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
+use wattle_run::call::sql::Executed;
+use wattle_run::limit::SqlLimits;
+
+use crate::failure::Fault;
+use crate::postgres::value::{PostgresReader, literals};
+use crate::rows::{Rest, collect};
+use crate::statement::{Kind, Statement};
+
+/// Statements kept prepared: a transaction that writes rows in a loop prepares once.
+const KEPT: usize = 64;
+
+/// The statements that a transaction has prepared, by text.
+#[derive(Default)]
+pub(crate) struct Prepared {
+    numbers: HashMap<String, u64>,
+    last: u64,
+}
+
+impl Prepared {
+    pub(crate) async fn run(
+        &mut self,
+        connection: &mut PgConnection,
+        statement: &Statement<'_>,
+        limits: &SqlLimits,
+        rest: Rest,
+    ) -> Result<Executed, Fault> {
+        if statement.kind == Kind::Definition {
+            return self.define(connection, statement).await;
+        }
+        let values = literals(statement.parameters).map_err(Fault::Value)?;
+        let number = self.prepare(connection, statement.text).await?;
+        let call = format!("EXECUTE wattle_{number}{values}");
+        let answers = sqlx::raw_sql(AssertSqlSafe(call)).fetch_many(connection);
+        Ok(collect::<PostgresReader>(answers, limits, rest).await?)
+    }
+
+    /// Definitions cannot be prepared, nor have parameters; prepared statements may no longer fit
+    /// to the tables afterwards.
+    async fn define(
+        &mut self,
+        connection: &mut PgConnection,
+        statement: &Statement<'_>,
+    ) -> Result<Executed, Fault> {
+        let definition = sqlx::query(AssertSqlSafe(statement.text)).persistent(false);
+        let rows_affected = definition.execute(&mut *connection).await?.rows_affected();
+        self.forget(connection).await?;
+        Ok(Executed { rows_affected, ..Executed::default() })
+    }
+
+    async fn prepare(
+        &mut self,
+        connection: &mut PgConnection,
+        text: &str,
+    ) -> Result<u64, sqlx::Error> {
+        if let Some(number) = self.numbers.get(text) {
+            return Ok(*number);
+        }
+        if self.numbers.len() == KEPT {
+            self.forget(connection).await?;
+        }
+        self.last += 1;
+        let number = self.last;
+        // By the protocol that accepts one statement only.
+        let prepare = format!("PREPARE wattle_{number} AS {text}");
+        sqlx::query(AssertSqlSafe(prepare)).persistent(false).execute(connection).await?;
+        self.numbers.insert(text.to_owned(), number);
+        Ok(number)
+    }
+
+    async fn forget(&mut self, connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+        self.numbers.clear();
+        connection.execute("DEALLOCATE ALL").await.map(drop)
+    }
+}

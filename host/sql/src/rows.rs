@@ -1,0 +1,77 @@
+//! Reading rows up to the limits.
+
+use futures::TryStreamExt as _;
+use futures::stream::BoxStream;
+use sqlx::Either;
+use wattle_run::call::sql::{Column, Executed, Rows, SqlValue};
+use wattle_run::limit::SqlLimits;
+
+/// What a value costs besides its content: a row of NULLs is not free.
+const VALUE_BYTES: u64 = 8;
+
+/// How a dialect's rows are read.
+pub(crate) trait Reader {
+    type Row;
+    type Outcome;
+
+    fn columns(row: &Self::Row) -> Vec<Column>;
+    fn values(row: &Self::Row) -> Result<Vec<SqlValue>, sqlx::Error>;
+    fn affected(outcome: &Self::Outcome) -> u64;
+}
+
+/// Whether the rest of the rows is worth the time when a limit was reached.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Rest {
+    /// Stop: the statement only reads.
+    Skip,
+    /// Let the statement finish: it writes.
+    Finish,
+}
+
+/// What a statement answers.
+pub(crate) type Answers<'a, R> =
+    BoxStream<'a, Result<Either<<R as Reader>::Outcome, <R as Reader>::Row>, sqlx::Error>>;
+
+pub(crate) async fn collect<R: Reader>(
+    mut answers: Answers<'_, R>,
+    limits: &SqlLimits,
+    rest: Rest,
+) -> Result<Executed, sqlx::Error> {
+    let mut executed = Executed::default();
+    let mut bytes = 0;
+    while let Some(answer) = answers.try_next().await? {
+        match answer {
+            Either::Left(outcome) => executed.rows_affected += R::affected(&outcome),
+            Either::Right(_) if executed.returned.truncated => {}
+            Either::Right(row) => {
+                if executed.returned.columns.is_empty() {
+                    executed.returned.columns = R::columns(&row);
+                }
+                take(&mut executed.returned, R::values(&row)?, &mut bytes, limits);
+            }
+        }
+        if executed.returned.truncated && rest == Rest::Skip {
+            break;
+        }
+    }
+    Ok(executed)
+}
+
+fn take(rows: &mut Rows, row: Vec<SqlValue>, bytes: &mut u64, limits: &SqlLimits) {
+    *bytes += row.iter().map(size).sum::<u64>();
+    if rows.rows.len() as u64 >= limits.rows || *bytes > limits.bytes {
+        rows.truncated = true;
+    } else {
+        rows.rows.push(row);
+    }
+}
+
+fn size(value: &SqlValue) -> u64 {
+    let content = match value {
+        SqlValue::Null | SqlValue::Boolean(_) | SqlValue::Integer(_) | SqlValue::Real(_) => 0,
+        SqlValue::Text(text) | SqlValue::Other(text) => text.len(),
+        SqlValue::Bytes(bytes) => bytes.len(),
+        SqlValue::Json(value) => value.to_string().len(),
+    };
+    VALUE_BYTES + content as u64
+}

@@ -1,0 +1,253 @@
+//! SQLite: one file, one writer at a time, readers beside it.
+
+mod value;
+mod watch;
+
+use std::path::Path;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use sqlx::pool::PoolConnection;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, SqlSafeStr as _, SqliteConnection};
+use sqlx::{SqlitePool, Statement as _, Transaction};
+use tokio::sync::OnceCell;
+use wattle_run::call::sql::{Executed, Rows};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sql::Marker;
+
+use crate::backend::{Backend, CONNECTIONS, MARKER_DAYS, Session};
+use crate::error::SqlError;
+use crate::failure::{Fault, within};
+use crate::migrate::{Applied, Migration};
+use crate::rows::{Rest, collect};
+use crate::sqlite::value::SqliteReader;
+use crate::sqlite::watch::Watch;
+use crate::statement::{Dialect, Statement};
+
+/// Time to wait for the one writer, or for a free reader.
+const TURN: Duration = Duration::from_secs(10);
+
+const MARKER_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_journal (
+    key TEXT PRIMARY KEY, answers TEXT NOT NULL, at_ms BIGINT NOT NULL)";
+
+const MIGRATION_TABLE: &str = "CREATE TABLE IF NOT EXISTS _wattle_migrations (
+    app TEXT NOT NULL, version BIGINT NOT NULL, name TEXT NOT NULL, checksum TEXT NOT NULL,
+    PRIMARY KEY (app, version))";
+
+/// Milliseconds since 1970 by SQLite's clock.
+const NOW_MS: &str = "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER)";
+
+/// One SQLite database.
+pub(crate) struct Sqlite {
+    /// One connection: SQLite has one writer, and a fair queue is better than its busy waiting.
+    writer: SqlitePool,
+    /// Opened without the right to write; the writer itself if the database is in memory.
+    reader: SqlitePool,
+    in_memory: bool,
+    markers: OnceCell<()>,
+}
+
+impl Sqlite {
+    pub(crate) async fn open(name: &str, path: &Path) -> Result<Self, SqlError> {
+        if let Some(folder) = path.parent() {
+            let created = tokio::fs::create_dir_all(folder).await;
+            created.map_err(|source| SqlError::File { path: folder.to_owned(), source })?;
+        }
+        let options = base().filename(path).create_if_missing(true);
+        let options =
+            options.journal_mode(SqliteJournalMode::Wal).synchronous(SqliteSynchronous::Full);
+        let writer = pool(1).connect_with(options).await;
+        let writer = writer.map_err(|source| open_error(name, path, source))?;
+        let reader = pool(CONNECTIONS)
+            .connect_lazy_with(base().filename(path).read_only(true).pragma("query_only", "1"));
+        Ok(Self { writer, reader, in_memory: false, markers: OnceCell::new() })
+    }
+
+    /// The database lives as long as its one connection.
+    pub(crate) async fn in_memory(name: &str) -> Result<Self, SqlError> {
+        let pool = pool(1).idle_timeout(None).max_lifetime(None);
+        let writer = pool.connect_with(base().in_memory(true)).await;
+        let writer = writer.map_err(|source| open_error(name, Path::new(":memory:"), source))?;
+        Ok(Self { reader: writer.clone(), writer, in_memory: true, markers: OnceCell::new() })
+    }
+
+    async fn reader(&self) -> Result<PoolConnection<sqlx::Sqlite>, sqlx::Error> {
+        let mut connection = self.reader.acquire().await?;
+        if self.in_memory {
+            connection.execute("PRAGMA query_only = 1").await?;
+        }
+        Ok(connection)
+    }
+
+    /// Takes the write lock at once: upgrading a read lock later can fail for good.
+    async fn writer(&self) -> Result<Transaction<'static, sqlx::Sqlite>, sqlx::Error> {
+        let mut connection = self.writer.acquire().await?;
+        if self.in_memory {
+            connection.execute("PRAGMA query_only = 0").await?;
+        }
+        Transaction::begin(connection, Some("BEGIN IMMEDIATE".into_sql_str())).await
+    }
+
+    async fn create_markers(&self) -> Result<(), sqlx::Error> {
+        let mut transaction = self.writer().await?;
+        transaction.execute(MARKER_TABLE).await?;
+        let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
+        let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
+        transaction.execute(AssertSqlSafe(old)).await?;
+        transaction.commit().await
+    }
+}
+
+fn base() -> SqliteConnectOptions {
+    SqliteConnectOptions::new().foreign_keys(true).busy_timeout(TURN).disable_statement_logging()
+}
+
+fn pool(connections: u32) -> SqlitePoolOptions {
+    SqlitePoolOptions::new().max_connections(connections).acquire_timeout(TURN)
+}
+
+fn open_error(name: &str, path: &Path, source: sqlx::Error) -> SqlError {
+    SqlError::Open { name: name.to_owned(), path: path.display().to_string(), source }
+}
+
+#[async_trait]
+impl Backend for Sqlite {
+    fn dialect(&self) -> Dialect {
+        Dialect::Sqlite
+    }
+
+    async fn query(&self, statement: &Statement<'_>, limits: &SqlLimits) -> Result<Rows, Fault> {
+        let mut connection = self.reader().await?;
+        let watch = Watch::over(&mut connection).await?;
+        let mut rows = run(&mut connection, &watch, statement, limits, Rest::Skip).await?.returned;
+        if rows.columns.is_empty() {
+            let text = AssertSqlSafe(statement.text).into_sql_str();
+            rows.columns = value::columns(connection.prepare(text).await?.columns());
+        }
+        Ok(rows)
+    }
+
+    async fn begin(&self, _limits: &SqlLimits) -> Result<Box<dyn Session>, Fault> {
+        self.markers.get_or_try_init(|| self.create_markers()).await?;
+        let mut transaction = self.writer().await?;
+        let watch = Watch::over(&mut transaction).await?;
+        Ok(Box::new(SqliteSession { transaction, watch }))
+    }
+
+    async fn committed(&self, key: &str) -> Result<Option<Value>, Fault> {
+        let mut connection = self.reader().await?;
+        let found =
+            sqlx::query_scalar::<_, String>("SELECT answers FROM _wattle_journal WHERE key = $1")
+                .bind(key)
+                .fetch_optional(&mut *connection)
+                .await;
+        let found = found.or_else(missing_table)?;
+        Ok(found.and_then(|answers| serde_json::from_str(&answers).ok()))
+    }
+
+    async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error> {
+        let rows = sqlx::query_as::<_, (i64, String, String)>(
+            "SELECT version, name, checksum FROM _wattle_migrations
+             WHERE app = $1 ORDER BY version",
+        )
+        .bind(app)
+        .fetch_all(&mut *self.reader().await?)
+        .await;
+        let rows = rows.map(Some).or_else(missing_table)?.unwrap_or_default();
+        let applied = |(version, name, checksum)| Applied { version, name, checksum };
+        Ok(rows.into_iter().map(applied).collect())
+    }
+
+    async fn apply(&self, app: &str, migration: &Migration) -> Result<(), sqlx::Error> {
+        let mut transaction = self.writer().await?;
+        transaction.execute(MIGRATION_TABLE).await?;
+        let recorded = sqlx::query(
+            "INSERT INTO _wattle_migrations (app, version, name, checksum)
+             VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING",
+        )
+        .bind(app)
+        .bind(migration.version)
+        .bind(&migration.name)
+        .bind(&migration.checksum)
+        .execute(&mut *transaction)
+        .await?;
+        if recorded.rows_affected() == 1 {
+            let text = AssertSqlSafe(migration.text.as_str());
+            sqlx::raw_sql(text).execute(&mut *transaction).await?;
+        }
+        transaction.commit().await
+    }
+
+    async fn close(&self) {
+        self.reader.close().await;
+        self.writer.close().await;
+    }
+}
+
+/// Nothing was kept yet if the table is not there yet.
+fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
+    match &error {
+        sqlx::Error::Database(reason) if reason.message().starts_with("no such table: _wattle") => {
+            Ok(None)
+        }
+        _ => Err(error),
+    }
+}
+
+/// A transaction that holds the write lock.
+struct SqliteSession {
+    transaction: Transaction<'static, sqlx::Sqlite>,
+    watch: Watch,
+}
+
+#[async_trait]
+impl Session for SqliteSession {
+    async fn run(
+        &mut self,
+        statement: &Statement<'_>,
+        limits: &SqlLimits,
+    ) -> Result<Executed, Fault> {
+        run(&mut self.transaction, &self.watch, statement, limits, Rest::Finish).await
+    }
+
+    async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
+        let insert =
+            format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {NOW_MS})");
+        sqlx::query(AssertSqlSafe(insert))
+            .bind(&marker.key)
+            .bind(marker.answers.to_string())
+            .execute(&mut *self.transaction)
+            .await?;
+        Ok(())
+    }
+
+    async fn commit(self: Box<Self>) -> Result<(), Fault> {
+        Ok(self.transaction.commit().await?)
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), Fault> {
+        Ok(self.transaction.rollback().await?)
+    }
+}
+
+async fn run(
+    connection: &mut SqliteConnection,
+    watch: &Watch,
+    statement: &Statement<'_>,
+    limits: &SqlLimits,
+    rest: Rest,
+) -> Result<Executed, Fault> {
+    let arguments = value::arguments(statement.parameters).map_err(sqlx::Error::Encode)?;
+    let query = sqlx::query_with(AssertSqlSafe(statement.text), arguments);
+    let awaited = watch.awaited();
+    let executed = within(
+        limits,
+        Duration::ZERO,
+        collect::<SqliteReader>(connection.fetch_many(query), limits, rest),
+    )
+    .await?;
+    awaited.answered();
+    Ok(executed)
+}

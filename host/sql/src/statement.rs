@@ -1,0 +1,211 @@
+//! What a statement may be at all: one statement, of a kind that stays inside the database and
+//! inside the transaction that the host opened for it.
+
+use serde_json::json;
+use sqlparser::dialect::{PostgreSqlDialect, SQLiteDialect};
+use sqlparser::tokenizer::{Token, Tokenizer};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::sql::SqlValue;
+use wattle_run::limit::SqlLimits;
+
+/// Which SQL a database speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Dialect {
+    Sqlite,
+    Postgres,
+}
+
+impl Dialect {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Sqlite => "sqlite",
+            Self::Postgres => "postgres",
+        }
+    }
+
+    pub(crate) fn parser(self) -> &'static dyn sqlparser::dialect::Dialect {
+        match self {
+            Self::Sqlite => &SQLiteDialect {},
+            Self::Postgres => &PostgreSqlDialect {},
+        }
+    }
+}
+
+/// What kind of statement it is, by its first word.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Reads or changes rows; may have parameters.
+    Rows,
+    /// Defines tables and the like.
+    Definition,
+}
+
+const ROWS: [&str; 9] =
+    ["select", "with", "values", "table", "insert", "update", "delete", "replace", "merge"];
+
+const DEFINITIONS: [&str; 5] = ["create", "alter", "drop", "truncate", "comment"];
+
+/// A statement that may be sent.
+#[derive(Debug)]
+pub(crate) struct Statement<'a> {
+    pub(crate) text: &'a str,
+    pub(crate) parameters: &'a [SqlValue],
+    pub(crate) kind: Kind,
+}
+
+impl<'a> Statement<'a> {
+    /// Checks a statement.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if it is not one statement, is of another kind, or its `$n` do not match the
+    /// parameters; `limit` if it is too long.
+    pub(crate) fn check(
+        dialect: Dialect,
+        text: &'a str,
+        parameters: &'a [SqlValue],
+        limits: &SqlLimits,
+    ) -> Result<Self, Failure> {
+        if text.len() as u64 > limits.statement_bytes {
+            let allowed = limits.statement_bytes;
+            return Err(Failure::new(
+                code::LIMIT,
+                format!("the SQL statement has {} bytes, {allowed} are allowed", text.len()),
+            )
+            .with_details(json!({ "limit": "sql.statement_bytes" })));
+        }
+        if text.contains('\0') {
+            return Err(invalid("it contains a NUL character"));
+        }
+        let tokens = Tokenizer::new(dialect.parser(), text)
+            .tokenize()
+            .map_err(|error| invalid(&error.to_string()))?;
+        let words: Vec<&Token> =
+            tokens.iter().filter(|token| !matches!(token, Token::Whitespace(_))).collect();
+        one_statement(&words)?;
+        placeholders(&words, parameters.len())?;
+        Ok(Self { text, parameters, kind: kind(&words)? })
+    }
+}
+
+fn invalid(reason: &str) -> Failure {
+    Failure::new(code::INVALID, format!("the SQL statement cannot be used: {reason}"))
+}
+
+fn one_statement(words: &[&Token]) -> Result<(), Failure> {
+    let end = words.iter().position(|token| **token == Token::SemiColon);
+    match end {
+        // A trigger's body has semicolons of its own; it belongs into a migration.
+        Some(end) if words[end..].iter().any(|token| **token != Token::SemiColon) => {
+            Err(invalid("it is more than one; send them one by one, in a transaction"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn kind(words: &[&Token]) -> Result<Kind, Failure> {
+    let first = words.iter().find_map(|token| match token {
+        Token::LParen => None,
+        Token::Word(word) if word.quote_style.is_none() => Some(word.value.to_ascii_lowercase()),
+        _ => Some(String::new()),
+    });
+    match first.as_deref() {
+        None => Err(invalid("it is empty")),
+        Some(word) if ROWS.contains(&word) => Ok(Kind::Rows),
+        Some(word) if DEFINITIONS.contains(&word) => Ok(Kind::Definition),
+        Some(word) => Err(invalid(&format!(
+            "`{}` is not available here; only statements that read, write or define tables are, \
+             and transactions have calls of their own",
+            word.to_uppercase()
+        ))),
+    }
+}
+
+/// Every `$n` must have its parameter: SQLite would take NULL silently for one that is missing.
+fn placeholders(words: &[&Token], parameters: usize) -> Result<(), Failure> {
+    for token in words {
+        let Token::Placeholder(name) = token else { continue };
+        let number = name.strip_prefix('$').and_then(|digits| digits.parse::<usize>().ok());
+        match number {
+            Some(number) if (1..=parameters).contains(&number) => {}
+            Some(number) if number > 0 => {
+                return Err(invalid(&format!(
+                    "it uses `{name}`, but only {parameters} parameters are given"
+                )));
+            }
+            _ => return Err(invalid(&format!("`{name}` is no parameter; write `$1`, `$2`"))),
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_run::call::sql::SqlValue;
+    use wattle_run::limit::SqlLimits;
+
+    use super::{Dialect, Kind, Statement};
+
+    fn check(text: &str, parameters: usize) -> Result<Kind, String> {
+        let values = vec![SqlValue::Null; parameters];
+        let mut kinds = [Dialect::Sqlite, Dialect::Postgres].map(|dialect| {
+            Statement::check(dialect, text, &values, &SqlLimits::default())
+                .map(|statement| statement.kind)
+                .map_err(|failure| failure.message)
+        });
+        assert_eq!(kinds[0].is_ok(), kinds[1].is_ok(), "{text}");
+        std::mem::replace(&mut kinds[0], Ok(Kind::Rows))
+    }
+
+    #[test]
+    fn statements_on_rows_and_definitions_pass() {
+        for text in [
+            "SELECT 1",
+            "  (select 1) ; ",
+            "/* why */ WITH a AS (SELECT 1) SELECT * FROM a -- end",
+            "INSERT INTO t VALUES (';') RETURNING id",
+            "select \"a;b\" from t;",
+        ] {
+            assert_eq!(check(text, 0), Ok(Kind::Rows), "{text}");
+        }
+        assert_eq!(check("CREATE TABLE t (id INTEGER)", 0), Ok(Kind::Definition));
+    }
+
+    #[test]
+    fn other_statements_are_refused() {
+        for text in [
+            "",
+            ";",
+            "SELECT 1; DROP TABLE t",
+            "COMMIT",
+            "begin",
+            "ATTACH 'x.db' AS x",
+            "PRAGMA foreign_keys = off",
+            "SET ROLE admin",
+            "COPY t TO '/tmp/x'",
+            "EXPLAIN ANALYZE DELETE FROM t",
+            "'text'",
+            "SELECT 'open",
+            "SELECT 1 \0",
+        ] {
+            assert!(check(text, 0).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn parameters_are_counted() {
+        check("SELECT $1, $2, $1", 2).unwrap();
+        check("SELECT '$3'", 0).unwrap();
+        for (text, given) in [("SELECT $2", 1), ("SELECT $0", 1), ("SELECT $x", 1)] {
+            assert!(check(text, given).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn long_statements_are_refused() {
+        let limits = SqlLimits { statement_bytes: 10, ..SqlLimits::default() };
+        let failure =
+            Statement::check(Dialect::Sqlite, "SELECT 1234567", &[], &limits).unwrap_err();
+        assert_eq!(failure.code, "limit");
+    }
+}

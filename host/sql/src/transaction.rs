@@ -1,0 +1,106 @@
+//! The rules that hold for transactions of both dialects.
+//!
+//! A statement that fails ends the transaction. PostgreSQL works like that; SQLite undoes only
+//! the statement, or sometimes everything without a word, and would then write the rest of the
+//! statements for good, one by one.
+
+use async_trait::async_trait;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::sql::{Executed, Rows, SqlValue};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sql::{Marker, SqlTransaction};
+
+use crate::backend::Session;
+use crate::failure::{Fault, Subject};
+use crate::statement::{Dialect, Statement};
+
+/// An open transaction.
+pub(crate) struct Open {
+    session: Box<dyn Session>,
+    database: String,
+    dialect: Dialect,
+    limits: SqlLimits,
+    failed: bool,
+}
+
+impl Open {
+    pub(crate) fn new(
+        session: Box<dyn Session>,
+        database: &str,
+        dialect: Dialect,
+        limits: &SqlLimits,
+    ) -> Self {
+        let (database, limits) = (database.to_owned(), limits.clone());
+        Self { session, database, dialect, limits, failed: false }
+    }
+
+    fn failure(&self, operation: &'static str, fault: Fault) -> Failure {
+        Subject { operation, database: &self.database }.failure(fault)
+    }
+
+    fn usable(&self) -> Result<(), Failure> {
+        if !self.failed {
+            return Ok(());
+        }
+        Err(Failure::new(
+            code::CONFLICT,
+            format!(
+                "a statement of this transaction on database `{}` failed, and with it the \
+                 transaction; roll it back and begin again",
+                self.database
+            ),
+        ))
+    }
+
+    async fn run(
+        &mut self,
+        operation: &'static str,
+        statement: &str,
+        parameters: &[SqlValue],
+    ) -> Result<Executed, Failure> {
+        self.usable()?;
+        let statement = Statement::check(self.dialect, statement, parameters, &self.limits)?;
+        match self.session.run(&statement, &self.limits).await {
+            Ok(executed) => Ok(executed),
+            Err(fault) => {
+                self.failed = true;
+                Err(self.failure(operation, fault))
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl SqlTransaction for Open {
+    async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure> {
+        self.run("query", statement, parameters).await.map(|executed| executed.returned)
+    }
+
+    async fn execute(
+        &mut self,
+        statement: &str,
+        parameters: &[SqlValue],
+    ) -> Result<Executed, Failure> {
+        self.run("write to", statement, parameters).await
+    }
+
+    async fn commit(mut self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure> {
+        self.usable()?;
+        if let Some(marker) = marker {
+            let marked = self.session.mark(marker).await;
+            marked.map_err(|fault| self.failure("mark a transaction of", fault))?;
+        }
+        let subject = Subject { operation: "commit to", database: &self.database };
+        self.session.commit().await.map_err(|fault| subject.failure(fault))
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), Failure> {
+        if self.failed {
+            // Nothing can be kept any more, and the answer of a statement that nobody waited for
+            // may still come in: the connection sorts that out when it is dropped.
+            return Ok(());
+        }
+        let subject = Subject { operation: "roll back", database: &self.database };
+        self.session.rollback().await.map_err(|fault| subject.failure(fault))
+    }
+}

@@ -1,0 +1,139 @@
+//! The migrations of the bundled apps, on the databases that the apps say they run on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use wattle_kit::postgres::Postgres;
+use wattle_run::call::sql::SqlValue;
+use wattle_run::grant::SqlAccess;
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sql::Sql as _;
+use wattle_sql::{DatabaseConfig, Databases};
+
+/// A new database.
+struct Bench {
+    databases: Databases,
+    _folder: TempDir,
+    _server: Option<Postgres>,
+}
+
+impl Bench {
+    async fn open(url: &str, server: Option<Postgres>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
+        let databases = Databases::open(configs, folder.path()).await.unwrap();
+        Self { databases, _folder: folder, _server: server }
+    }
+
+    /// SQLite, and PostgreSQL if the machine has it.
+    async fn all() -> Vec<Self> {
+        let mut all = vec![Self::open("sqlite:main.db", None).await];
+        match Postgres::start() {
+            Ok(server) => all.push(Self::open(&server.url(), Some(server)).await),
+            Err(wattle_kit::error::Error::Unavailable(_)) => {}
+            Err(error) => panic!("{error}"),
+        }
+        all
+    }
+
+    async fn execute(&self, text: &str) -> Vec<Vec<SqlValue>> {
+        let limits = SqlLimits::default();
+        let mut transaction = self.databases.begin("main", &limits).await.unwrap();
+        let executed = transaction.execute(text, &[]).await.unwrap();
+        transaction.commit(None).await.unwrap();
+        executed.returned.rows
+    }
+
+    async fn query(&self, text: &str) -> Vec<Vec<SqlValue>> {
+        let limits = SqlLimits::default();
+        let rows = self.databases.query("main", SqlAccess::ReadOnly, &limits, text, &[]).await;
+        rows.unwrap().rows
+    }
+}
+
+fn apps() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/apps")
+}
+
+/// The migration folders of an app, by dialect.
+fn folders(app: &Path) -> BTreeMap<String, PathBuf> {
+    ["sqlite", "postgres"]
+        .map(|dialect| (dialect.to_owned(), app.join("migrations").join(dialect)))
+        .into()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_app_gets_its_tables_in_either_dialect() {
+    for bench in Bench::all().await {
+        for entry in std::fs::read_dir(apps()).unwrap() {
+            let app = entry.unwrap().path();
+            if !app.join("migrations").is_dir() {
+                continue;
+            }
+            let name = app.file_name().unwrap().to_string_lossy().into_owned();
+            let folders = folders(&app);
+            let applied = bench.databases.migrate(&name, "main", &folders).await.unwrap();
+            assert!(!applied.is_empty(), "{name}");
+            assert!(bench.databases.migrate(&name, "main", &folders).await.unwrap().is_empty());
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn asset_takes_over_trades_and_positions() {
+    for bench in Bench::all().await {
+        bench.execute(r#"CREATE TABLE "Portfolio" ("id" INTEGER PRIMARY KEY, "name" TEXT)"#).await;
+        bench.execute(r#"INSERT INTO "Portfolio" VALUES (1, 'core')"#).await;
+        let columns = r#""ticker" TEXT, "name" TEXT, "quantity" REAL, "currency" TEXT,
+            "riskCategory" TEXT, "portfolioId" INTEGER"#;
+        bench
+            .execute(&format!(
+                r#"CREATE TABLE "Trade" ("id" INTEGER PRIMARY KEY, {columns}, "action" TEXT,
+                "price" REAL, "tradedAt" DATE, "memo" TEXT, "createdAt" TIMESTAMP)"#
+            ))
+            .await;
+        bench
+            .execute(
+                r#"INSERT INTO "Trade" ("id", "ticker", "quantity", "portfolioId", "action", "price",
+                "tradedAt") VALUES (7, 'AAPL', 2, 1, 'buy', 1.5, '2024-05-01')"#,
+            )
+            .await;
+        bench
+            .execute(&format!(
+                r#"CREATE TABLE "Position" ("id" INTEGER PRIMARY KEY, {columns},
+                "costPrice" REAL, "createdAt" TIMESTAMP)"#
+            ))
+            .await;
+        bench
+            .execute(
+                r#"INSERT INTO "Position" ("id", "ticker", "quantity", "portfolioId", "costPrice")
+                VALUES (3, '0700.HK', 100, 9, 320)"#,
+            )
+            .await;
+        let folders = folders(&apps().join("asset"));
+        bench.databases.migrate("asset", "main", &folders).await.unwrap();
+
+        let text = |value: &str| SqlValue::Text(value.to_owned());
+        assert_eq!(
+            bench.query(r#"SELECT "id", "ticker", "price" FROM "Operation""#).await,
+            [[SqlValue::Integer(7), text("AAPL"), SqlValue::Real(1.5)]]
+        );
+        assert_eq!(
+            bench.query(r#"SELECT "id", "ticker", "portfolioId" FROM "Holding""#).await,
+            [[SqlValue::Integer(3), text("0700.HK"), SqlValue::Integer(9)]]
+        );
+        assert_eq!(
+            bench.query(r#"SELECT "name" FROM "Portfolio" ORDER BY "id""#).await,
+            [[text("core")], [text("Portfolio 9")]]
+        );
+        let next = bench
+            .execute(
+                r#"INSERT INTO "Holding" ("ticker", "name", "quantity", "costPrice", "currency",
+                "riskCategory", "portfolioId", "createdAt")
+                VALUES ('A', '', 1, 1, 'USD', '', 1, '2025-01-01T00:00:00Z') RETURNING "id""#,
+            )
+            .await;
+        assert_eq!(next, [[SqlValue::Integer(4)]], "numbers go on after those taken over");
+    }
+}
