@@ -1,0 +1,190 @@
+//! What a confirmed table must look like before it is written.
+
+use serde_json::Value;
+use wattle_plugin::prelude::{Failure, json};
+
+use crate::date;
+use crate::state::{ConfirmedData, Row, TaskType, UNKNOWN_TICKER};
+
+/// Code of the failure of a table that cannot be written as it is; `details.fields` names what is
+/// wrong. The question stays open.
+pub(crate) const VALIDATION: &str = "validation";
+
+/// Detail of a failure: what the user is told. The failure's message also says in which node it
+/// was, which means nothing to users.
+pub(crate) const REASON: &str = "reason";
+
+/// Where rows go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Table {
+    Operation,
+    Holding,
+}
+
+/// The failure of a table that cannot be written.
+pub(crate) fn wrong(fields: &[String]) -> Failure {
+    refused(&format!("确认数据有误，请检查：{}", fields.join("、")), fields)
+}
+
+fn refused(reason: &str, fields: &[String]) -> Failure {
+    let details = json!({ "fields": fields, REASON: reason });
+    Failure::new(VALIDATION, reason).with_details(details)
+}
+
+/// Fields of an answer that are missing or of the wrong kind, before its content is looked at.
+pub(crate) fn misshapen(confirmed: &Value) -> Vec<String> {
+    let is_table = |rows: &Value| rows.as_array().is_some_and(|r| r.iter().all(Value::is_object));
+    let kind = confirmed.get("type");
+    let has_kind = kind.is_some_and(|kind| !kind.is_null());
+    let is_kind = matches!(kind.and_then(Value::as_str), Some("operation" | "holding" | "unknown"));
+    let checks = [
+        ("rows", confirmed.get("rows").is_some_and(is_table)),
+        ("riskCategory", confirmed.get("riskCategory").is_some_and(Value::is_string)),
+        ("portfolioId", confirmed.get("portfolioId").is_some_and(Value::is_i64)),
+        ("type", is_kind || !has_kind),
+    ];
+    checks.into_iter().filter(|(_, fits)| !fits).map(|(field, _)| field.to_owned()).collect()
+}
+
+/// Checks the content and says which table it goes to.
+///
+/// # Errors
+///
+/// [`VALIDATION`] with every field that is wrong.
+pub(crate) fn check(task: TaskType, confirmed: &ConfirmedData) -> Result<Table, Failure> {
+    if confirmed.rows.is_empty() {
+        return Err(wrong(&["rows".to_owned()]));
+    }
+    let table = table(task, confirmed)?;
+    let mut fields = Vec::new();
+    for (index, row) in confirmed.rows.iter().enumerate() {
+        let of_row = |field: &&str| format!("rows[{index}].{field}");
+        fields.extend(wrong_fields(table, row).iter().map(of_row));
+    }
+    if fields.is_empty() { Ok(table) } else { Err(wrong(&fields)) }
+}
+
+/// What the user says, or else the input said, or else the shape of all rows.
+fn table(task: TaskType, confirmed: &ConfirmedData) -> Result<Table, Failure> {
+    let all = |fields: &[&str]| {
+        confirmed.rows.iter().all(|row| fields.iter().all(|field| row.has(field)))
+    };
+    let said = confirmed.kind.filter(|kind| *kind != TaskType::Unknown).unwrap_or(task);
+    match said {
+        TaskType::Operation => Ok(Table::Operation),
+        TaskType::Holding => Ok(Table::Holding),
+        TaskType::Unknown => match (all(&["action", "price"]), all(&["costPrice"])) {
+            (true, false) => Ok(Table::Operation),
+            (false, true) => Ok(Table::Holding),
+            _ => {
+                let reason = "无法判断这些记录是交易还是持仓，请补充完整或指定类型";
+                Err(refused(reason, &["type".to_owned()]))
+            }
+        },
+    }
+}
+
+fn wrong_fields(table: Table, row: &Row) -> Vec<&'static str> {
+    let ticker = row.text("ticker");
+    let is_action = matches!(row.text("action"), "buy" | "sell");
+    let has_day = row.is_empty("tradedAt") || date::normalize(row.text("tradedAt")).is_some();
+    let checks: &[(&'static str, bool)] = match table {
+        Table::Operation => &[
+            ("action", is_action),
+            ("ticker", !ticker.is_empty() && ticker != UNKNOWN_TICKER),
+            ("quantity", row.number("quantity").is_some()),
+            ("price", row.number("price").is_some()),
+            ("tradedAt", has_day),
+        ],
+        Table::Holding => &[
+            ("ticker", !ticker.is_empty() && ticker != UNKNOWN_TICKER),
+            ("quantity", row.number("quantity").is_some()),
+            ("costPrice", row.number("costPrice").is_some()),
+        ],
+    };
+    checks.iter().filter(|(_, fits)| !fits).map(|(field, _)| *field).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Value, json};
+
+    use super::{Table, check, misshapen};
+    use crate::state::TaskType;
+
+    /// The table, or the fields that are wrong.
+    fn checked(task: TaskType, rows: Value, kind: Option<&str>) -> Result<Table, Value> {
+        let confirmed = json!({"rows": rows, "riskCategory": "r", "portfolioId": 1, "type": kind});
+        check(task, &serde_json::from_value(confirmed).unwrap())
+            .map_err(|failure| failure.details.unwrap()["fields"].clone())
+    }
+
+    fn trade() -> Value {
+        json!({"action": "buy", "ticker": "AAPL", "quantity": 1, "price": 2.5})
+    }
+
+    fn holding() -> Value {
+        json!({"ticker": "AAPL", "quantity": 1, "costPrice": 0})
+    }
+
+    #[test]
+    fn the_input_or_the_user_names_the_table() {
+        assert_eq!(checked(TaskType::Operation, json!([trade()]), None), Ok(Table::Operation));
+        assert_eq!(checked(TaskType::Holding, json!([holding()]), None), Ok(Table::Holding));
+        let both =
+            json!([{"action": "buy", "ticker": "A", "quantity": 1, "price": 1, "costPrice": 1}]);
+        assert_eq!(checked(TaskType::Unknown, both, Some("holding")), Ok(Table::Holding));
+        assert_eq!(
+            checked(TaskType::Holding, json!([trade()]), Some("operation")),
+            Ok(Table::Operation)
+        );
+    }
+
+    #[test]
+    fn else_the_shape_of_all_rows_does() {
+        assert_eq!(
+            checked(TaskType::Unknown, json!([trade(), trade()]), None),
+            Ok(Table::Operation)
+        );
+        assert_eq!(checked(TaskType::Unknown, json!([holding()]), None), Ok(Table::Holding));
+        for rows in [json!([trade(), holding()]), json!([{"ticker": "A", "quantity": 1}])] {
+            assert_eq!(checked(TaskType::Unknown, rows, None), Err(json!(["type"])));
+        }
+    }
+
+    #[test]
+    fn every_wrong_field_is_named() {
+        let rows = json!([
+            trade(),
+            {"action": "hold", "ticker": "UNKNOWN", "quantity": "x", "price": null,
+             "tradedAt": "soon"},
+            {"action": "sell", "ticker": " ", "quantity": 0, "price": 0, "tradedAt": ""},
+        ]);
+        assert_eq!(
+            checked(TaskType::Operation, rows, None),
+            Err(json!([
+                "rows[1].action",
+                "rows[1].ticker",
+                "rows[1].quantity",
+                "rows[1].price",
+                "rows[1].tradedAt",
+                "rows[2].ticker"
+            ]))
+        );
+        assert_eq!(
+            checked(TaskType::Holding, json!([trade()]), None),
+            Err(json!(["rows[0].costPrice"]))
+        );
+        assert_eq!(checked(TaskType::Operation, json!([]), None), Err(json!(["rows"])));
+    }
+
+    #[test]
+    fn answers_of_another_shape_are_told_by_field() {
+        assert_eq!(misshapen(&json!({"rows": [], "riskCategory": "", "portfolioId": 1})), [""; 0]);
+        assert_eq!(
+            misshapen(&json!({"rows": [1], "portfolioId": "1", "type": "x"})),
+            ["rows", "riskCategory", "portfolioId", "type"]
+        );
+        assert_eq!(misshapen(&json!(null)), ["rows", "riskCategory", "portfolioId"]);
+    }
+}

@@ -1,0 +1,46 @@
+//! The currency in which a security is traded.
+
+use crate::state::UNKNOWN_TICKER;
+
+/// Without a suffix and without a word from a service, a listing is taken for an American one.
+const DEFAULT: &str = "USD";
+
+/// The currency of a ticker. A known suffix decides; else what the service that found it says.
+/// Nothing for a ticker that nobody knows: a guess would book it in the wrong currency.
+pub(crate) fn of(ticker: &str, service: Option<&str>) -> String {
+    let ticker = ticker.trim().to_uppercase();
+    if ticker.is_empty() || ticker == UNKNOWN_TICKER {
+        return String::new();
+    }
+    match ticker.rsplit_once('.').map(|(_, suffix)| suffix) {
+        Some("HK") => "HKD".to_owned(),
+        Some("SS" | "SZ") => "CNY".to_owned(),
+        _ => {
+            let named = service.map(|name| name.trim().to_uppercase());
+            named.filter(|name| !name.is_empty()).unwrap_or_else(|| DEFAULT.to_owned())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::of;
+
+    #[test]
+    fn the_suffix_wins_over_the_service() {
+        for (ticker, service, currency) in [
+            ("0700.HK", None, "HKD"),
+            ("0700.HK", Some("usd"), "HKD"),
+            ("600519.SS", None, "CNY"),
+            ("000001.sz", None, "CNY"),
+            ("AAPL", None, "USD"),
+            ("BRK.B", None, "USD"),
+            ("SAP", Some("eur"), "EUR"),
+            ("SAP", Some(" "), "USD"),
+            ("UNKNOWN", Some("usd"), ""),
+            ("", None, ""),
+        ] {
+            assert_eq!(of(ticker, service), currency, "{ticker} {service:?}");
+        }
+    }
+}

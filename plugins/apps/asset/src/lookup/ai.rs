@@ -1,0 +1,98 @@
+//! The last resort: a light model that remembers securities.
+
+use wattle_plugin::prelude::{Completion, Deserialize, Failure, llm, log};
+
+use crate::lookup::{RESULTS, Security};
+
+const SEARCH_PROMPT: &str = "\
+你是证券代码查询助手。根据用户给出的股票名称或代码，返回最可能的上市证券。
+只输出 JSON 数组，不要任何解释，最多 3 项，每项包含：
+ticker（美股如 AAPL，港股如 0700.HK，沪市如 600519.SS，深市如 000001.SZ）、name（英文名）、
+nameCN（中文名）、primaryExchange（交易所代码）、currencyName（货币代码）。
+不确定时输出空数组 []，不要编造。";
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Suggestion {
+    ticker: String,
+    name: Option<String>,
+    #[serde(rename = "nameCN")]
+    name_cn: Option<String>,
+    currency_name: Option<String>,
+}
+
+/// Searches for several names at once. Whatever goes wrong, nothing is found.
+pub(super) fn search(queries: &[String]) -> Vec<Option<Security>> {
+    if queries.is_empty() {
+        return Vec::new();
+    }
+    let requests = queries.iter().map(|query| request(query)).collect();
+    let answers = llm::complete_all(requests).into_iter().zip(queries);
+    answers
+        .map(|(answer, query)| match answer.and_then(|answer| suggestions(&answer)) {
+            Ok(suggestions) => best(suggestions),
+            Err(failure) => {
+                log::warn!("look up `{query}` with the light model: {failure}");
+                None
+            }
+        })
+        .collect()
+}
+
+fn request(query: &str) -> llm::Request {
+    llm::Request::route("light").system(SEARCH_PROMPT).user(query).temperature(0.0)
+}
+
+fn suggestions(answer: &Completion) -> Result<Vec<Suggestion>, Failure> {
+    Ok(serde_json::from_str(array(&answer.text()))?)
+}
+
+/// The array without the fences and words that models like to put around it.
+fn array(text: &str) -> &str {
+    match (text.find('['), text.rfind(']')) {
+        (Some(start), Some(end)) if start < end => &text[start..=end],
+        _ => text.trim(),
+    }
+}
+
+fn best(suggestions: Vec<Suggestion>) -> Option<Security> {
+    suggestions.into_iter().take(RESULTS as usize).find_map(|suggestion| {
+        let names = [suggestion.name_cn.as_deref(), suggestion.name.as_deref()];
+        Security::from_service(&suggestion.ticker, names, suggestion.currency_name)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Completion, Failure};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::search;
+
+    fn check(answer: Result<&'static str, ()>, expected: Option<&str>) {
+        let host = FakeHost::new().llm(move |request| {
+            assert_eq!(request.route, "light");
+            answer.map(Completion::of_text).map_err(|()| Failure::unavailable("down"))
+        });
+        let found = host.run(|| search(&["宁德时代".to_owned()])).remove(0);
+        let found = found.map(|security| format!("{} {}", security.ticker, security.name));
+        assert_eq!(found.as_deref(), expected, "{answer:?}");
+    }
+
+    #[test]
+    fn arrays_are_read_with_and_without_fences() {
+        let plain = r#"[{"ticker":"300750.SZ","name":"CATL","nameCN":"宁德时代"}]"#;
+        check(Ok(plain), Some("300750.SZ 宁德时代"));
+        let fenced = "好的：\n```json\n[{\"ticker\":\"700.HK\",\"name\":\"Tencent\"}]\n```\n";
+        check(Ok(fenced), Some("0700.HK Tencent"));
+    }
+
+    #[test]
+    fn errors_find_nothing() {
+        for answer in ["[]", "", "不知道", "[{}]", "{\"ticker\":1}", "[{\"ticker\":\"UNKNOWN\"}]"]
+        {
+            check(Ok(answer), None);
+        }
+        check(Err(()), None);
+    }
+}

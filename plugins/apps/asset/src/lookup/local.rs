@@ -1,0 +1,195 @@
+//! The app's own table of well-known securities. A name that is found here costs no call.
+
+use std::collections::HashMap;
+
+use crate::lookup::{Security, name};
+use crate::ticker;
+
+/// `ticker,Chinese name,English name,further names with slashes between`, one security a line.
+const TICKERS: &str = include_str!("../../data/tickers.csv");
+
+/// Letters of an English query that may be the beginning of a longer name.
+const PREFIX_LETTERS: usize = 5;
+
+/// Characters of a Chinese query that may be a part of a longer name.
+const PART_CHARS: usize = 3;
+
+/// One line of the table.
+struct Line {
+    ticker: &'static str,
+    chinese: &'static str,
+    english: &'static str,
+    aliases: &'static str,
+}
+
+impl Line {
+    fn names(&self) -> impl Iterator<Item = &'static str> {
+        let aliases = self.aliases.split('/').filter(|alias| !alias.is_empty());
+        [self.chinese, self.english].into_iter().chain(aliases)
+    }
+
+    fn security(&self) -> Security {
+        Security { ticker: self.ticker.to_owned(), name: self.chinese.to_owned(), currency: None }
+    }
+}
+
+/// The table with its index. Values are line numbers.
+pub(super) struct Table {
+    lines: Vec<Line>,
+    by_ticker: HashMap<&'static str, usize>,
+    by_whole: HashMap<String, usize>,
+    /// Names that several securities share once cut are nobody's.
+    by_stem: HashMap<String, Option<usize>>,
+}
+
+impl Table {
+    pub(super) fn read() -> Self {
+        let lines: Vec<Line> = TICKERS.lines().filter_map(line).collect();
+        let mut table = Self {
+            by_ticker: lines.iter().enumerate().map(|(at, line)| (line.ticker, at)).collect(),
+            by_whole: HashMap::new(),
+            by_stem: HashMap::new(),
+            lines,
+        };
+        for (at, line) in table.lines.iter().enumerate() {
+            for text in line.names() {
+                table.by_whole.entry(name::whole(text)).or_insert(at);
+                let owner = table.by_stem.entry(name::stem(text)).or_insert(Some(at));
+                *owner = owner.filter(|owner| *owner == at);
+            }
+        }
+        table
+    }
+
+    /// The security that a ticker or a name means, if that is clear.
+    pub(super) fn find(&self, query: &str) -> Option<Security> {
+        let at = self.by_ticker(query).or_else(|| self.by_name(query));
+        at.or_else(|| self.by_part(query)).map(|at| self.lines[at].security())
+    }
+
+    fn by_ticker(&self, query: &str) -> Option<usize> {
+        self.by_ticker.get(ticker::normalize(&name::half_width(query)).as_str()).copied()
+    }
+
+    fn by_name(&self, query: &str) -> Option<usize> {
+        let (whole, stem) = (name::whole(query), name::stem(query));
+        let exact = self.by_whole.get(&whole).or_else(|| self.by_whole.get(&stem)).copied();
+        let cut = || self.by_stem.get(&whole).or_else(|| self.by_stem.get(&stem)).copied();
+        exact.or_else(|| cut().flatten())
+    }
+
+    /// The only security whose English name begins with these words, or in whose Chinese name
+    /// these characters occur.
+    fn by_part(&self, query: &str) -> Option<usize> {
+        let words = name::words(query);
+        let whole = words.concat();
+        let is_part = |line: &Line| {
+            if whole.is_ascii() {
+                whole.len() >= PREFIX_LETTERS && name::words(line.english).starts_with(&words)
+            } else {
+                whole.chars().count() >= PART_CHARS && name::whole(line.chinese).contains(&whole)
+            }
+        };
+        let mut hits = self.lines.iter().enumerate().filter(|(_, line)| is_part(line));
+        match (hits.next(), hits.next()) {
+            (Some((at, _)), None) => Some(at),
+            _ => None,
+        }
+    }
+}
+
+fn line(text: &'static str) -> Option<Line> {
+    let mut fields = text.split(',');
+    let (ticker, chinese) = (fields.next()?, fields.next()?);
+    let (english, aliases) = (fields.next()?, fields.next()?);
+    Some(Line { ticker, chinese, english, aliases })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeMap, BTreeSet};
+
+    use super::{TICKERS, Table};
+    use crate::lookup::name;
+    use crate::ticker;
+
+    fn check(query: &str, expected: Option<&str>) {
+        let found = Table::read().find(query).map(|security| security.ticker);
+        assert_eq!(found.as_deref(), expected, "{query}");
+    }
+
+    #[test]
+    fn the_table_is_well_formed() {
+        let table = Table::read();
+        assert_eq!(table.lines.len(), TICKERS.lines().count(), "every line has four fields");
+        assert!(table.lines.len() >= 300);
+        let tickers: BTreeSet<_> = table.lines.iter().map(|line| line.ticker).collect();
+        assert_eq!(tickers.len(), table.lines.len(), "tickers are unique");
+        for line in &table.lines {
+            assert_eq!(ticker::normalize(line.ticker), line.ticker);
+            let (code, suffix) = line.ticker.split_once('.').unwrap_or((line.ticker, ""));
+            let digits = code.bytes().filter(u8::is_ascii_digit).count();
+            let is_well_formed = match suffix {
+                "HK" => digits == 4 && code.len() == 4,
+                "SS" => digits == 6 && matches!(code.as_bytes()[0], b'5' | b'6'),
+                "SZ" => digits == 6 && matches!(code.as_bytes()[0], b'0' | b'1' | b'3'),
+                _ => digits == 0 && (1..=5).contains(&code.len()),
+            };
+            assert!(is_well_formed, "{}", line.ticker);
+            assert!(!line.chinese.is_empty() && line.english.is_ascii(), "{}", line.ticker);
+        }
+    }
+
+    #[test]
+    fn no_name_belongs_to_two() {
+        let mut owners: BTreeMap<String, &str> = BTreeMap::new();
+        for line in &Table::read().lines {
+            for text in line.names() {
+                let owner = owners.entry(name::whole(text)).or_insert(line.ticker);
+                assert_eq!(*owner, line.ticker, "{text}");
+            }
+        }
+    }
+
+    #[test]
+    fn tickers_and_names_are_found() {
+        for query in
+            ["腾讯", "腾讯控股", "腾讯控股有限公司", "Tencent", "TENCENT HOLDINGS", "700.hk"]
+        {
+            check(query, Some("0700.HK"));
+        }
+        check("ａａｐｌ", Some("AAPL"));
+        check("aapl", Some("AAPL"));
+        check("Ａｐｐｌｅ", Some("AAPL"));
+        check("Apple Inc.", Some("AAPL"));
+        check("贵州茅台", Some("600519.SS"));
+        check("600519", Some("600519.SS"));
+        check("比亚迪", Some("002594.SZ"));
+        check("比亚迪股份", Some("1211.HK"));
+        check("美团", Some("3690.HK"));
+        check("京东", Some("JD"));
+        check("京东集团-SW", Some("9618.HK"));
+        check("平安好医生", Some("1833.HK"));
+        check("平安", Some("601318.SS"));
+    }
+
+    #[test]
+    fn a_part_is_enough_if_it_is_clear() {
+        check("Goldman", Some("GS"));
+        check("Taiwan Semiconductor", Some("TSM"));
+        check("海尔智", Some("600690.SS"));
+        check("China", None);
+        check("Gold", None);
+        check("银行", None);
+        check("中国", None);
+    }
+
+    #[test]
+    fn names_that_others_must_find_are_not_here() {
+        for query in
+            ["泡泡玛特", "9992.HK", "Palantir", "PLTR", "宁德时代", "300750.SZ", "小米", ""]
+        {
+            check(query, None);
+        }
+    }
+}

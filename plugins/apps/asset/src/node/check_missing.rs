@@ -1,0 +1,117 @@
+//! `check_missing`: required fields that are empty, and dates that default to today.
+
+use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
+
+use crate::date;
+use crate::state::{ReviewPayload, Row, TaskType, UNKNOWN_TICKER};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Input {
+    task: TaskType,
+    extracted_data: Option<Vec<Row>>,
+    review_payload: Option<ReviewPayload>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Update {
+    extracted_data: Vec<Row>,
+    review_payload: ReviewPayload,
+}
+
+/// Lists empty required fields and unknown tickers, and dates trades without a date.
+#[node]
+pub(crate) fn check_missing(_context: &Context, input: Input) -> Result<Update, Failure> {
+    let mut rows = input.extracted_data.unwrap_or_default();
+    let mut payload = input.review_payload.unwrap_or_default();
+    payload.missing_fields = missing_fields(input.task, &rows);
+    for row in rows.iter().filter(|row| row.text("ticker") == UNKNOWN_TICKER) {
+        payload.warnings.push(format!("UNKNOWN ticker: {}", row.text("name")));
+    }
+    if input.task == TaskType::Operation {
+        fill_dates(&mut rows)?;
+    }
+    Ok(Update { extracted_data: rows, review_payload: payload })
+}
+
+/// By row, then in the order of the required fields.
+fn missing_fields(task: TaskType, rows: &[Row]) -> Vec<String> {
+    let mut missing = Vec::new();
+    for (index, row) in rows.iter().enumerate() {
+        for field in task.required_fields() {
+            if row.is_empty(field) || row.text(field) == UNKNOWN_TICKER {
+                missing.push(format!("rows[{index}].{field}"));
+            }
+        }
+    }
+    missing
+}
+
+fn fill_dates(rows: &mut [Row]) -> Result<(), Failure> {
+    let today = date::today()?;
+    for row in rows.iter_mut().filter(|row| row.is_empty("tradedAt")) {
+        row.set("tradedAt", today.as_str());
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, Value, json};
+    use wattle_plugin::testing::run_node;
+
+    use super::check_missing;
+    use crate::testing::host;
+
+    fn run(task: &str, rows: Value) -> (Value, Value) {
+        let host = host();
+        let input = json!({
+            "task": task, "extractedData": rows, "reviewPayload": {"warnings": ["先前"]},
+        });
+        let decision = host.run(|| run_node::<check_missing>(&Context::default(), &input)).unwrap();
+        assert!(host.llm_requests().is_empty());
+        let written = |channel| decision.update(channel).cloned().unwrap();
+        (written("extractedData"), written("reviewPayload"))
+    }
+
+    #[test]
+    fn empty_fields_are_listed_by_row_and_order() {
+        let (_, payload) = run(
+            "operation",
+            json!([
+                {"ticker": "UNKNOWN", "name": "泡泡玛特", "quantity": null, "price": 0},
+                {"ticker": "AAPL", "quantity": 10, "price": " "},
+                {"quantity": 0, "price": 1},
+            ]),
+        );
+        assert_eq!(
+            payload["missingFields"],
+            json!(["rows[0].ticker", "rows[0].quantity", "rows[1].price", "rows[2].ticker"])
+        );
+        assert_eq!(payload["warnings"], json!(["先前", "UNKNOWN ticker: 泡泡玛特"]));
+    }
+
+    #[test]
+    fn holdings_need_a_cost_and_no_date() {
+        let (rows, payload) =
+            run("holding", json!([{"ticker": "AAPL", "quantity": 1, "costPrice": null}]));
+        assert_eq!(payload["missingFields"], json!(["rows[0].costPrice"]));
+        assert_eq!(rows[0].get("tradedAt"), None);
+    }
+
+    #[test]
+    fn trades_without_a_date_are_of_today() {
+        let (rows, payload) = run(
+            "operation",
+            json!([
+                {"ticker": "A", "quantity": 1, "price": 1, "tradedAt": null},
+                {"ticker": "B", "quantity": 1, "price": 1, "tradedAt": ""},
+                {"ticker": "C", "quantity": 1, "price": 1, "tradedAt": "2025-01-14"},
+            ]),
+        );
+        let dates: Vec<_> = (0..3).map(|index| rows[index]["tradedAt"].clone()).collect();
+        assert_eq!(dates, ["2025-01-15", "2025-01-15", "2025-01-14"]);
+        assert_eq!(payload["missingFields"], json!([]));
+    }
+}

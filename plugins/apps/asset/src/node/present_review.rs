@@ -1,0 +1,78 @@
+//! `present_review`: shows the user what was found and waits for the confirmed table.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, interrupt, node,
+};
+
+use crate::state::{ConfirmedData, ReviewPayload, Row, TaskType};
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Input {
+    task: TaskType,
+    extracted_data: Option<Vec<Row>>,
+    review_payload: Option<ReviewPayload>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Update {
+    review_payload: ReviewPayload,
+    confirmed_data: ConfirmedData,
+}
+
+/// Asks the user to confirm. The run pauses here; the answer is what the user confirmed.
+#[node]
+pub(crate) fn present_review(_context: &Context, input: Input) -> Result<Update, Failure> {
+    let review_payload = ReviewPayload {
+        kind: input.task,
+        rows: input.extracted_data.unwrap_or_default(),
+        ..input.review_payload.unwrap_or_default()
+    };
+    let question = serde_json::to_value(&review_payload)?;
+    let confirmed_data = interrupt::ask_with_schema::<ConfirmedData>(question)?;
+    Ok(Update { review_payload, confirmed_data })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::present_review;
+
+    #[test]
+    fn the_payload_is_complete_and_the_answer_is_kept() {
+        let confirmed =
+            json!({"rows": [{"ticker": "AAPL"}], "riskCategory": "稳健", "portfolioId": 1});
+        let host = FakeHost::new().answer(confirmed.clone());
+        let input = json!({
+            "task": "operation",
+            "extractedData": [{"ticker": "UNKNOWN"}],
+            "reviewPayload": {"missingFields": ["rows[0].ticker"], "warnings": ["警告"]},
+        });
+        let decision =
+            host.run(|| run_node::<present_review>(&Context::default(), &input)).unwrap();
+        let payload = json!({
+            "type": "operation",
+            "rows": [{"ticker": "UNKNOWN"}],
+            "missingFields": ["rows[0].ticker"],
+            "warnings": ["警告"],
+        });
+        assert_eq!(host.questions()[0].payload, payload);
+        assert_eq!(decision.update("reviewPayload"), Some(&payload));
+        assert_eq!(decision.update("confirmedData"), Some(&confirmed));
+        assert!(host.llm_requests().is_empty());
+    }
+
+    #[test]
+    fn the_unknown_has_no_rows() {
+        let host = FakeHost::new();
+        let input = json!({"task": "unknown", "extractedData": null, "reviewPayload": null});
+        host.run(|| run_node::<present_review>(&Context::default(), &input)).unwrap_err();
+        assert_eq!(
+            host.questions()[0].payload,
+            json!({"type": "unknown", "rows": [], "missingFields": [], "warnings": []})
+        );
+    }
+}

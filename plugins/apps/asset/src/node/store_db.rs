@@ -1,0 +1,259 @@
+//! `store_db`: writes what was confirmed, all of it or nothing.
+
+use serde_json::Value;
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, json, node, params,
+};
+use wattle_plugin::sql::{self, Transaction};
+
+use crate::confirm::{self, Table};
+use crate::state::{ConfirmedData, Row, StoreResult, TaskType};
+use crate::{DATABASE, currency, date};
+
+/// Code of the failure of a table that the database does not take.
+pub(crate) const STORE: &str = "store";
+
+/// What the log says was done.
+const LOGGED_ACTION: &str = "asset_graph.store";
+
+const INSERT_OPERATION: &str = r#"INSERT INTO "Operation" ("action", "price", "tradedAt", "memo",
+    "ticker", "name", "quantity", "currency", "riskCategory", "portfolioId", "createdAt")
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) RETURNING "id""#;
+
+const INSERT_HOLDING: &str = r#"INSERT INTO "Holding" ("costPrice",
+    "ticker", "name", "quantity", "currency", "riskCategory", "portfolioId", "createdAt")
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING "id""#;
+
+const INSERT_LOG: &str = r#"INSERT INTO "OperationLog" ("action", "threadId", "portfolioId",
+    "riskCategory", "rows", "createdAt") VALUES ($1, $2, $3, $4, $5, $6)"#;
+
+const SELECT_PORTFOLIO: &str = r#"SELECT "id" FROM "Portfolio" WHERE "id" = $1"#;
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Input {
+    task: TaskType,
+    confirmed_data: ConfirmedData,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Update {
+    store_result: StoreResult,
+}
+
+/// Writes the confirmed rows and a log entry in one transaction.
+#[node]
+pub(crate) fn store_db(context: &Context, input: Input) -> Result<Update, Failure> {
+    let confirmed = &input.confirmed_data;
+    let table = confirm::check(input.task, confirmed)?;
+    let day = date::today()?;
+    let batch = Batch { table, confirmed, today: &day, now: &date::now()? };
+    let ids = batch.store(&context.thread_id).map_err(|failure| match failure.code.as_str() {
+        confirm::VALIDATION => failure,
+        _ => Failure::new(STORE, &failure.message)
+            .with_details(json!({ confirm::REASON: failure.message, "cause": failure })),
+    })?;
+    Ok(Update { store_result: StoreResult { success: true, ids } })
+}
+
+/// Rows that are written together.
+struct Batch<'a> {
+    table: Table,
+    confirmed: &'a ConfirmedData,
+    today: &'a str,
+    now: &'a str,
+}
+
+impl Batch<'_> {
+    /// Returns the ids in the order of the rows.
+    fn store(&self, thread_id: &str) -> Result<Vec<i64>, Failure> {
+        let transaction = sql::database(DATABASE).begin()?;
+        let portfolio = self.confirmed.portfolio_id;
+        if transaction.query(SELECT_PORTFOLIO, params![portfolio])?.is_empty() {
+            return Err(confirm::wrong(&["portfolioId".to_owned()]));
+        }
+        let rows = self.confirmed.rows.iter();
+        let ids = rows.map(|row| self.insert(&transaction, row)).collect::<Result<_, _>>()?;
+        let rows: Value = serde_json::to_value(&self.confirmed.rows)?;
+        let risk = &self.confirmed.risk_category;
+        let entry = params![LOGGED_ACTION, thread_id, portfolio, risk, rows, self.now];
+        transaction.execute(INSERT_LOG, entry)?;
+        transaction.commit()?;
+        Ok(ids)
+    }
+
+    fn insert(&self, transaction: &Transaction, row: &Row) -> Result<i64, Failure> {
+        let (statement, mut parameters) = match self.table {
+            Table::Operation => (
+                INSERT_OPERATION,
+                params![row.text("action"), row.number("price"), self.day(row), memo(row)],
+            ),
+            Table::Holding => (INSERT_HOLDING, params![row.number("costPrice")]),
+        };
+        parameters.extend(params![
+            row.text("ticker"),
+            row.text("name"),
+            row.number("quantity"),
+            currency_of(row),
+            &self.confirmed.risk_category,
+            self.confirmed.portfolio_id,
+            self.now,
+        ]);
+        transaction.execute(statement, parameters)?.returned.one()?.get("id")
+    }
+
+    /// The day of the trade: today if the user left it empty.
+    fn day(&self, row: &Row) -> String {
+        date::normalize(row.text("tradedAt")).unwrap_or_else(|| self.today.to_owned())
+    }
+}
+
+fn memo(row: &Row) -> Option<&str> {
+    Some(row.text("memo")).filter(|memo| !memo.is_empty())
+}
+
+/// The currency as confirmed. A user who fills in a ticker may leave it to us.
+fn currency_of(row: &Row) -> String {
+    match row.text("currency") {
+        "" => currency::of(row.text("ticker"), None),
+        currency => currency.to_uppercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::node::Decision;
+    use wattle_plugin::prelude::{Context, Failure, Value, json, params};
+    use wattle_plugin::sql;
+    use wattle_plugin::testing::{FakeHost, SqlAnswer, run_node};
+
+    use super::store_db;
+    use crate::testing;
+
+    /// A database with portfolio 1 that numbers rows from 11 and refuses a quantity of 0.
+    fn host() -> FakeHost {
+        let mut next_id = 10;
+        testing::host().sql(move |statement| {
+            let is_zero = statement.parameters.contains(&sql::Value::Real(0.0));
+            if statement.text.starts_with("SELECT") {
+                let is_there = statement.parameters == params![1_i64];
+                let rows = if is_there { vec![params![1]] } else { Vec::new() };
+                return Ok(sql::Rows::new(["id"], rows).into());
+            }
+            if statement.text.contains("OperationLog") {
+                return Ok(SqlAnswer::affected(1));
+            }
+            if is_zero {
+                return Err(Failure::conflict("CHECK constraint failed: quantity").retryable());
+            }
+            next_id += 1;
+            Ok(sql::Rows::new(["id"], vec![params![next_id]]).into())
+        })
+    }
+
+    fn run(host: &FakeHost, task: &str, confirmed: Value) -> Result<Decision, Failure> {
+        let context = Context { thread_id: "thread-1".to_owned(), ..Context::default() };
+        let input = json!({"task": task, "confirmedData": confirmed});
+        host.run(|| run_node::<store_db>(&context, &input))
+    }
+
+    fn confirmed(rows: Value, portfolio: i64) -> Value {
+        json!({"rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio})
+    }
+
+    fn texts(host: &FakeHost) -> Vec<String> {
+        let first = |text: &str| text.split_whitespace().take(3).collect::<Vec<_>>().join(" ");
+        host.statements().iter().map(|statement| first(&statement.text)).collect()
+    }
+
+    #[test]
+    fn rows_and_log_are_one_transaction_with_ids_in_order() {
+        let host = host();
+        let rows = json!([
+            {"ticker": "0700.HK", "name": "腾讯", "action": "buy", "quantity": 100, "price": 320,
+             "currency": "hkd", "tradedAt": "2025-01-14", "memo": "首笔"},
+            {"ticker": "9992.HK", "name": "泡泡玛特", "action": "sell", "quantity": 1, "price": 2,
+             "currency": "", "tradedAt": null},
+        ]);
+        let decision = run(&host, "operation", confirmed(rows.clone(), 1)).unwrap();
+        assert_eq!(
+            decision.update("storeResult"),
+            Some(&json!({"success": true, "ids": [11, 12]}))
+        );
+        assert_eq!(
+            texts(&host),
+            [
+                "BEGIN",
+                "SELECT \"id\" FROM",
+                "INSERT INTO \"Operation\"",
+                "INSERT INTO \"Operation\"",
+                "INSERT INTO \"OperationLog\"",
+                "COMMIT"
+            ]
+        );
+        let statements = host.statements();
+        assert!(statements.iter().all(|statement| statement.in_transaction));
+        assert_eq!(
+            statements[2].parameters,
+            params![
+                "buy",
+                320.0,
+                "2025-01-14",
+                "首笔",
+                "0700.HK",
+                "腾讯",
+                100.0,
+                "HKD",
+                "aggressive",
+                1_i64,
+                "2025-01-15T02:30:45Z"
+            ]
+        );
+        assert_eq!(statements[3].parameters[2..4], params!["2025-01-15", None::<&str>]);
+        assert_eq!(statements[3].parameters[7], sql::Value::from("HKD"));
+        let log = params![
+            "asset_graph.store",
+            "thread-1",
+            1_i64,
+            "aggressive",
+            rows,
+            "2025-01-15T02:30:45Z"
+        ];
+        assert_eq!(statements[4].parameters, log);
+    }
+
+    #[test]
+    fn holdings_go_to_their_table() {
+        let host = host();
+        let rows = json!([{"ticker": "AAPL", "name": "", "quantity": 1, "costPrice": 9.5}]);
+        run(&host, "unknown", confirmed(rows, 1)).unwrap();
+        assert_eq!(texts(&host)[2], "INSERT INTO \"Holding\"");
+    }
+
+    #[test]
+    fn a_row_that_the_database_refuses_undoes_all() {
+        let host = host();
+        let row = |quantity: i64| json!({"ticker": "A", "quantity": quantity, "costPrice": 1});
+        let rows = json!([row(1), row(2), row(0)]);
+        let failure = run(&host, "holding", confirmed(rows, 1)).unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("store", false));
+        let details = failure.details.unwrap();
+        assert_eq!(details["reason"], "CHECK constraint failed: quantity");
+        assert_eq!(details["cause"]["code"], "conflict");
+        assert_eq!(texts(&host).last().unwrap(), "ROLLBACK");
+        assert!(!texts(&host).contains(&"COMMIT".to_owned()));
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_before_anything_is_written() {
+        let host = host();
+        let failure = run(&host, "holding", confirmed(json!([]), 1)).unwrap_err();
+        assert_eq!(failure.code, "validation");
+        assert!(host.statements().is_empty());
+        let rows = json!([{"ticker": "AAPL", "quantity": 1, "costPrice": 1}]);
+        let failure = run(&host, "holding", confirmed(rows, 7)).unwrap_err();
+        assert_eq!(failure.details.unwrap()["fields"], json!(["portfolioId"]));
+        assert_eq!(texts(&host), ["BEGIN", "SELECT \"id\" FROM", "ROLLBACK"]);
+    }
+}

@@ -1,0 +1,196 @@
+//! The types of the state channels. Names are those of the JSON documents.
+
+use serde_json::{Map, Number};
+use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value};
+
+/// Stands in a row for a ticker that nobody knows.
+pub(crate) const UNKNOWN_TICKER: &str = "UNKNOWN";
+
+/// Which of the two inputs is parsed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum InputType {
+    Image,
+    Text,
+}
+
+/// What the input is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TaskType {
+    Operation,
+    Holding,
+    #[default]
+    Unknown,
+}
+
+impl TaskType {
+    /// Reads a classifier's label, of the present or the former vocabulary.
+    pub(crate) fn from_label(label: &str) -> Self {
+        match label.trim() {
+            "operation" | "trade_record" => Self::Operation,
+            "holding" | "position" => Self::Holding,
+            _ => Self::Unknown,
+        }
+    }
+
+    /// Fields without which a row cannot be stored, in the order in which they are reported.
+    pub(crate) fn required_fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Operation => &["ticker", "quantity", "price"],
+            Self::Holding => &["ticker", "quantity", "costPrice"],
+            Self::Unknown => &[],
+        }
+    }
+}
+
+/// Direction of a trade.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Action {
+    Buy,
+    Sell,
+}
+
+/// One trade. What was not found is `null`, or empty for texts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct OperationItem {
+    pub(crate) ticker: String,
+    pub(crate) name: String,
+    pub(crate) action: Action,
+    pub(crate) quantity: Option<Number>,
+    pub(crate) price: Option<Number>,
+    pub(crate) currency: String,
+    pub(crate) traded_at: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) memo: Option<String>,
+}
+
+/// One holding. What was not found is `null`, or empty for texts.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HoldingItem {
+    pub(crate) ticker: String,
+    pub(crate) name: String,
+    pub(crate) quantity: Option<Number>,
+    pub(crate) cost_price: Option<Number>,
+    pub(crate) currency: String,
+}
+
+/// A row of either kind, as nodes that treat both alike and users that edit them see it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(transparent)]
+pub(crate) struct Row(Map<String, Value>);
+
+impl Row {
+    /// A text field, trimmed; empty if it is missing or something else.
+    pub(crate) fn text(&self, field: &str) -> &str {
+        self.0.get(field).and_then(Value::as_str).unwrap_or_default().trim()
+    }
+
+    /// A number field, if it is a number.
+    pub(crate) fn number(&self, field: &str) -> Option<f64> {
+        self.0.get(field).and_then(Value::as_f64).filter(|number| number.is_finite())
+    }
+
+    pub(crate) fn has(&self, field: &str) -> bool {
+        !self.is_empty(field)
+    }
+
+    /// Missing, `null` or blank. The number 0 is a value.
+    pub(crate) fn is_empty(&self, field: &str) -> bool {
+        match self.0.get(field) {
+            None | Some(Value::Null) => true,
+            Some(Value::String(text)) => text.trim().is_empty(),
+            Some(_) => false,
+        }
+    }
+
+    pub(crate) fn set(&mut self, field: &str, value: impl Into<Value>) {
+        self.0.insert(field.to_owned(), value.into());
+    }
+}
+
+/// What the user is shown. Before that, the working copy in which warnings wait.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ReviewPayload {
+    #[serde(rename = "type")]
+    pub(crate) kind: TaskType,
+    pub(crate) rows: Vec<Row>,
+    pub(crate) missing_fields: Vec<String>,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl ReviewPayload {
+    /// Adds a warning to the working copy, once.
+    pub(crate) fn warned(earlier: Option<Self>, warning: impl Into<String>) -> Self {
+        let mut payload = earlier.unwrap_or_default();
+        let warning = warning.into();
+        if !payload.warnings.contains(&warning) {
+            payload.warnings.push(warning);
+        }
+        payload
+    }
+}
+
+/// What the user confirmed. Fields that may be wrong are checked where they are used, so that the
+/// answer can name all of them at once.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct ConfirmedData {
+    pub(crate) rows: Vec<Row>,
+    pub(crate) risk_category: String,
+    pub(crate) portfolio_id: i64,
+    /// Says which table is meant, where the input did not.
+    #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
+    pub(crate) kind: Option<TaskType>,
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct StoreResult {
+    pub(crate) success: bool,
+    pub(crate) ids: Vec<i64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::json;
+
+    use super::{ReviewPayload, Row, TaskType};
+
+    #[test]
+    fn labels_of_both_vocabularies_are_read() {
+        for (label, task) in [
+            ("trade_record", TaskType::Operation),
+            ("operation", TaskType::Operation),
+            ("position", TaskType::Holding),
+            ("holding", TaskType::Holding),
+            ("receipt", TaskType::Unknown),
+            ("", TaskType::Unknown),
+        ] {
+            assert_eq!(TaskType::from_label(label), task, "{label}");
+        }
+    }
+
+    #[test]
+    fn zero_is_a_value_and_blank_is_not() {
+        let row = json!({"a": 0, "b": "  ", "c": null, "d": "x", "e": false});
+        let row: Row = serde_json::from_value(row).unwrap();
+        let empty: Vec<_> = ["a", "b", "c", "d", "e", "f"]
+            .into_iter()
+            .filter(|field| row.is_empty(field))
+            .collect();
+        assert_eq!(empty, ["b", "c", "f"]);
+    }
+
+    #[test]
+    fn a_warning_stands_once_and_beside_others() {
+        let payload = ReviewPayload::warned(None, "a");
+        let payload = ReviewPayload::warned(Some(payload), "b");
+        let payload = ReviewPayload::warned(Some(payload), "a");
+        assert_eq!(payload.warnings, ["a", "b"]);
+    }
+}

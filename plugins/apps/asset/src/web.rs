@@ -1,0 +1,21 @@
+//! The app's HTTP endpoints. Errors are `{"error": "..."}`, in the language of the app's users.
+
+pub(crate) mod invoke;
+pub(crate) mod portfolios;
+pub(crate) mod resume;
+
+use wattle_plugin::prelude::{Failure, Response, json};
+
+const BAD_REQUEST: u16 = 400;
+const GONE: u16 = 410;
+const TOO_LARGE: u16 = 413;
+const UNPROCESSABLE: u16 = 422;
+const INTERNAL: u16 = 500;
+const BAD_GATEWAY: u16 = 502;
+
+/// Said when a body is no JSON of the expected form.
+const NOT_UNDERSTOOD: &str = "请求格式不正确";
+
+fn error(status: u16, text: &str) -> Result<Response, Failure> {
+    Response::json(status, &json!({ "error": text }))
+}

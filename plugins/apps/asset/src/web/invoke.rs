@@ -1,0 +1,181 @@
+//! `POST /api/ai/asset-graph/invoke`: parses an input up to the question to the user.
+
+use std::borrow::Cow;
+
+use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, blob, handler, json, runs};
+use wattle_plugin::runs::EndedRun;
+
+use crate::web::{BAD_GATEWAY, BAD_REQUEST, NOT_UNDERSTOOD, TOO_LARGE, error};
+use crate::{GRAPH, picture};
+
+/// Bytes of the picture and the text together. Vision models take no larger pictures.
+const INPUT_BYTES: usize = 10 << 20;
+
+/// The body. Texts are borrowed: a picture of megabytes should be in memory once.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body<'a> {
+    #[serde(borrow, default)]
+    image_data: Option<Text<'a>>,
+    #[serde(borrow, default)]
+    text_input: Option<Text<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+/// Why an input cannot be taken.
+struct Refusal(u16, &'static str);
+
+/// Starts a run and answers with what the user is to confirm.
+#[handler(POST, "/api/ai/asset-graph/invoke")]
+pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
+    let Ok(body) = serde_json::from_slice::<Body<'_>>(&request.body) else {
+        return error(BAD_REQUEST, NOT_UNDERSTOOD);
+    };
+    let image = present(body.image_data.as_ref());
+    let text = present(body.text_input.as_ref());
+    let image = match check(image, text) {
+        Ok(image) => image,
+        Err(Refusal(status, reason)) => return error(status, reason),
+    };
+    let image = image.map(|image| blob::put(&image.bytes, &image.media_type)).transpose()?;
+    let input = json!({ "imageData": image, "textInput": text });
+    answer(&runs::Start::graph(GRAPH).input(input).start_and_wait()?)
+}
+
+/// Blank is absent.
+fn present<'a>(text: Option<&'a Text<'_>>) -> Option<&'a str> {
+    text.map(|text| text.0.trim()).filter(|text| !text.is_empty())
+}
+
+/// Decodes the picture, if there is one.
+fn check(image: Option<&str>, text: Option<&str>) -> Result<Option<blob::Data>, Refusal> {
+    if image.is_none() && text.is_none() {
+        return Err(Refusal(BAD_REQUEST, "缺少输入参数"));
+    }
+    let image_bytes = image.map_or(0, decoded_length);
+    if image_bytes + text.map_or(0, str::len) > INPUT_BYTES {
+        return Err(Refusal(TOO_LARGE, "图片和文字合计不能超过 10 MiB"));
+    }
+    let Some(url) = image else { return Ok(None) };
+    match blob::parse_data_url(url) {
+        Ok(data) if picture::is_image(&data.media_type) && !data.bytes.is_empty() => Ok(Some(data)),
+        _ => Err(Refusal(BAD_REQUEST, "imageData 必须是图片的 data URL")),
+    }
+}
+
+/// Bytes of the picture in a data URL, told without decoding it.
+fn decoded_length(url: &str) -> usize {
+    let data = url.split_once(',').map_or(url, |(_, data)| data);
+    let padding = data.bytes().rev().take_while(|byte| *byte == b'=').count();
+    (data.len() / 4 * 3 + data.len() % 4).saturating_sub(padding)
+}
+
+fn answer(ended: &EndedRun) -> Result<Response, Failure> {
+    match ended.question() {
+        Ok(question) => Response::json(
+            200,
+            &json!({ "threadId": ended.run.thread_id, "reviewPayload": question.payload }),
+        ),
+        Err(failure) => error(BAD_GATEWAY, &format!("AI 解析失败: {}", failure.message)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Failure, Request, Value, json};
+    use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{INPUT_BYTES, decoded_length, invoke};
+
+    fn host(outcome: Outcome) -> FakeHost {
+        FakeHost::new().run_ends(move |run| EndedRun {
+            run: run.clone(),
+            outcome: outcome.clone(),
+            state: json!({}),
+        })
+    }
+
+    fn asked() -> Outcome {
+        let payload = json!({"type": "unknown", "rows": [], "missingFields": [], "warnings": []});
+        Outcome::Interrupted(vec![Interrupt::new("q", "present_review", payload)])
+    }
+
+    fn post(host: &FakeHost, body: &str) -> (u16, Value) {
+        let request = Request::new("POST", "/api/ai/asset-graph/invoke").with_body(body);
+        let response = host.run(|| invoke(&request)).unwrap();
+        (response.status, response.json_body().unwrap())
+    }
+
+    fn picture(bytes: usize) -> String {
+        format!("data:image/png;base64,{}", "AAAA".repeat(bytes / 3))
+    }
+
+    #[test]
+    fn the_question_is_the_answer() {
+        let host = host(asked());
+        let (status, body) = post(&host, &json!({"textInput": " 买入腾讯 "}).to_string());
+        assert_eq!(status, 200);
+        assert_eq!(body["threadId"], "thread-1");
+        assert_eq!(body["reviewPayload"]["type"], "unknown");
+        let started = &host.started()[0];
+        assert_eq!(started.graph, "AssetGraph");
+        assert_eq!(started.input, json!({"imageData": null, "textInput": "买入腾讯"}));
+    }
+
+    #[test]
+    fn a_picture_goes_to_the_blob_store() {
+        let host = host(asked());
+        assert_eq!(post(&host, &json!({"imageData": picture(30)}).to_string()).0, 200);
+        let reference = host.started()[0].input["imageData"].as_str().unwrap().to_owned();
+        assert!(reference.starts_with("blob:"), "{reference}");
+    }
+
+    #[test]
+    fn wrong_input_starts_nothing() {
+        let host = host(asked());
+        for (body, error) in [
+            ("{}", "缺少输入参数"),
+            (r#"{"imageData": "", "textInput": "  "}"#, "缺少输入参数"),
+            (r#"{"imageData": null}"#, "缺少输入参数"),
+            ("[", "请求格式不正确"),
+            (r#"{"textInput": 5}"#, "请求格式不正确"),
+            (r#"{"imageData": "http://a/b.png"}"#, "imageData 必须是图片的 data URL"),
+            (r#"{"imageData": "data:text/plain;base64,aGk="}"#, "imageData 必须是图片的 data URL"),
+            (r#"{"imageData": "data:image/png;base64,"}"#, "imageData 必须是图片的 data URL"),
+            (r#"{"imageData": "data:image/png;base64,*"}"#, "imageData 必须是图片的 data URL"),
+        ] {
+            assert_eq!(post(&host, body), (400, json!({ "error": error })), "{body}");
+        }
+        assert!(host.started().is_empty());
+    }
+
+    #[test]
+    fn the_limit_counts_picture_and_text() {
+        let host = host(asked());
+        // A multiple of 3 just below the limit; the rest is text.
+        let bytes = INPUT_BYTES / 3 * 3;
+        let rest = INPUT_BYTES - bytes;
+        let body = |text: usize| {
+            json!({"imageData": picture(bytes), "textInput": "x".repeat(text)}).to_string()
+        };
+        assert_eq!(post(&host, &body(rest)).0, 200);
+        assert_eq!(post(&host, &body(rest + 1)).0, 413);
+    }
+
+    #[test]
+    fn lengths_are_told_without_decoding() {
+        for (data, length) in [("aGk=", 2), ("aA==", 1), ("aGkh", 3), ("", 0)] {
+            assert_eq!(decoded_length(&format!("data:image/png;base64,{data}")), length, "{data}");
+        }
+    }
+
+    #[test]
+    fn a_failed_run_is_a_bad_gateway() {
+        let host = host(Outcome::Failed(Failure::unavailable("model down")));
+        let (status, body) = post(&host, r#"{"textInput": "买入"}"#);
+        assert_eq!((status, body), (502, json!({"error": "AI 解析失败: model down"})));
+    }
+}

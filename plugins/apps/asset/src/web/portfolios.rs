@@ -1,0 +1,90 @@
+//! `/api/portfolios`: portfolios to choose from, and new ones by name.
+
+use wattle_plugin::prelude::{
+    Deserialize, Failure, Request, Response, Serialize, handler, params, sql,
+};
+use wattle_plugin::sql::Row;
+
+use crate::DATABASE;
+use crate::web::{BAD_REQUEST, NOT_UNDERSTOOD, error};
+
+const SELECT: &str = r#"SELECT "id", "name" FROM "Portfolio" ORDER BY "id""#;
+
+/// A name that is there already gives the portfolio that has it: a double click makes one.
+const INSERT: &str = r#"INSERT INTO "Portfolio" ("name") VALUES ($1)
+    ON CONFLICT ("name") DO UPDATE SET "name" = excluded."name" RETURNING "id", "name""#;
+
+#[derive(Deserialize)]
+struct Body {
+    name: String,
+}
+
+#[derive(Serialize)]
+struct Portfolio {
+    id: i64,
+    name: String,
+}
+
+impl Portfolio {
+    fn read(row: Row<'_>) -> Result<Self, Failure> {
+        Ok(Self { id: row.get("id")?, name: row.get("name")? })
+    }
+}
+
+/// Lists the portfolios.
+#[handler(GET, "/api/portfolios")]
+pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT, params![])?;
+    let portfolios: Vec<Portfolio> = rows.iter().map(Portfolio::read).collect::<Result<_, _>>()?;
+    Response::json(200, &portfolios)
+}
+
+/// Makes a portfolio.
+#[handler(POST, "/api/portfolios")]
+pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
+    let Ok(body) = request.json::<Body>() else {
+        return error(BAD_REQUEST, NOT_UNDERSTOOD);
+    };
+    let name = body.name.trim();
+    if name.is_empty() {
+        return error(BAD_REQUEST, "组合名称不能为空");
+    }
+    let made = sql::database(DATABASE).execute(INSERT, params![name])?;
+    Response::json(200, &Portfolio::read(made.returned.one()?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, json, params, sql};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{create, list};
+
+    fn host() -> FakeHost {
+        FakeHost::new().sql(|statement| {
+            let name = statement.parameters.first().cloned().unwrap_or_else(|| "长线".into());
+            Ok(sql::Rows::new(["id", "name"], vec![vec![1.into(), name]]).into())
+        })
+    }
+
+    #[test]
+    fn portfolios_are_listed() {
+        let response = host().run(|| list(&Request::new("GET", "/api/portfolios"))).unwrap();
+        assert_eq!(response.json_body(), Ok(json!([{"id": 1, "name": "长线"}])));
+    }
+
+    #[test]
+    fn a_portfolio_is_made_by_name() {
+        let host = host();
+        let post = |body: &str| {
+            let request = Request::new("POST", "/api/portfolios").with_body(body);
+            let response = host.run(|| create(&request)).unwrap();
+            (response.status, response.json_body().unwrap())
+        };
+        assert_eq!(post(r#"{"name": " 短线 "}"#), (200, json!({"id": 1, "name": "短线"})));
+        assert_eq!(post(r#"{"name": " "}"#), (400, json!({"error": "组合名称不能为空"})));
+        assert_eq!(post("{}").0, 400);
+        assert_eq!(host.statements().len(), 1);
+        assert_eq!(host.statements()[0].parameters, params!["短线"]);
+    }
+}

@@ -1,0 +1,273 @@
+//! `POST /api/ai/asset-graph/resume`: stores what the user confirmed. A double click stores once,
+//! and a table that could not be stored can be corrected and sent again.
+
+use wattle_plugin::prelude::{
+    Deserialize, Failure, Request, Response, Value, code, handler, json, log, runs,
+};
+use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, RunRef, Thread};
+
+use crate::confirm;
+use crate::state::StoreResult;
+use crate::web::{BAD_REQUEST, GONE, INTERNAL, NOT_UNDERSTOOD, UNPROCESSABLE, error};
+
+const EXPIRED: &str = "上次解析结果已过期，请重新输入";
+
+/// How often somebody else's run is waited for. Each of them may fail and leave the thread to us.
+const ATTEMPTS: u32 = 5;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    thread_id: String,
+    #[serde(default)]
+    confirmed_data: Value,
+}
+
+/// Goes on with a thread and answers with what was stored.
+#[handler(POST, "/api/ai/asset-graph/resume")]
+pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
+    let Ok(body) = request.json::<Body>() else {
+        return error(BAD_REQUEST, NOT_UNDERSTOOD);
+    };
+    for _ in 0..ATTEMPTS {
+        match step(&body)? {
+            Step::Answered(response) => return Ok(response),
+            Step::Again => {}
+        }
+    }
+    error(INTERNAL, "数据写入失败: 该记录正在被处理，请稍后重试")
+}
+
+enum Step {
+    Answered(Response),
+    /// Somebody else was at work on the thread; look again.
+    Again,
+}
+
+impl Step {
+    fn error(status: u16, text: &str) -> Result<Self, Failure> {
+        error(status, text).map(Self::Answered)
+    }
+}
+
+fn step(body: &Body) -> Result<Step, Failure> {
+    let Some(thread) = find(&body.thread_id)? else {
+        return Step::error(GONE, EXPIRED);
+    };
+    if let Some(stored) = thread.channel::<StoreResult>("storeResult")? {
+        return stored_answer(&stored).map(Step::Answered);
+    }
+    match (thread.status.as_str(), thread.run_id) {
+        ("running", Some(run_id)) => Ok(wait_for(&thread.thread_id, run_id)),
+        ("interrupted", _) => store(body),
+        // It failed before it asked anything: nothing is left to confirm.
+        _ => Step::error(GONE, EXPIRED),
+    }
+}
+
+/// The thread, if there is one. Text that cannot be an id names none.
+fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
+    match runs::thread(thread_id) {
+        Err(failure) if matches!(failure.code.as_str(), code::NOT_FOUND | code::INVALID) => {
+            Ok(None)
+        }
+        found => found,
+    }
+}
+
+fn store(body: &Body) -> Result<Step, Failure> {
+    let fields = confirm::misshapen(&body.confirmed_data);
+    if !fields.is_empty() {
+        return refusal(&confirm::wrong(&fields)).map(Step::Answered);
+    }
+    let resume = runs::Resume::thread(&body.thread_id)
+        .answer(body.confirmed_data.clone())
+        .on_failure(OnFailure::Reopen);
+    match resume.resume() {
+        Ok(run) => answer(&runs::wait(&run)?).map(Step::Answered),
+        Err(failure) => match failure.code.as_str() {
+            code::BUSY => Ok(busy(&body.thread_id, &failure)),
+            // The question was answered since we looked.
+            code::CONFLICT => Ok(Step::Again),
+            code::NOT_FOUND | code::EXPIRED => Step::error(GONE, EXPIRED),
+            code::INVALID => refusal(&failure).map(Step::Answered),
+            _ => Err(failure),
+        },
+    }
+}
+
+/// The failure names the run that is at work.
+fn busy(thread_id: &str, failure: &Failure) -> Step {
+    match detail(failure, "run_id").and_then(Value::as_str) {
+        Some(run_id) => wait_for(thread_id, run_id.to_owned()),
+        None => Step::Again,
+    }
+}
+
+/// However that run ends, also if it is refused and never was: the thread tells what is next.
+fn wait_for(thread_id: &str, run_id: String) -> Step {
+    if let Err(failure) = runs::wait(&RunRef { thread_id: thread_id.to_owned(), run_id }) {
+        log::debug!("wait for the other run of thread `{thread_id}`: {failure}");
+    }
+    Step::Again
+}
+
+fn answer(ended: &EndedRun) -> Result<Response, Failure> {
+    match &ended.outcome {
+        Outcome::Completed => {
+            let stored = ended.channel::<StoreResult>("storeResult")?;
+            stored_answer(&stored.ok_or_else(|| {
+                Failure::internal("the run ended without a `storeResult`; check `graph.toml`")
+            })?)
+        }
+        Outcome::Failed(failure) if failure.code == confirm::VALIDATION => refusal(failure),
+        Outcome::Failed(failure) => error(INTERNAL, &format!("数据写入失败: {}", reason(failure))),
+        _ => error(INTERNAL, "数据写入失败: 处理已中断，请重试"),
+    }
+}
+
+fn stored_answer(stored: &StoreResult) -> Result<Response, Failure> {
+    Response::json(200, &json!({ "storeResult": stored }))
+}
+
+/// The user can correct the table and send it again.
+fn refusal(failure: &Failure) -> Result<Response, Failure> {
+    let fields = detail(failure, "fields").cloned().unwrap_or_else(|| json!([]));
+    Response::json(UNPROCESSABLE, &json!({ "error": reason(failure), "fields": fields }))
+}
+
+/// What the user is told.
+fn reason(failure: &Failure) -> &str {
+    detail(failure, confirm::REASON).and_then(Value::as_str).unwrap_or(&failure.message)
+}
+
+fn detail<'a>(failure: &'a Failure, name: &str) -> Option<&'a Value> {
+    failure.details.as_deref().and_then(|details| details.get(name))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+    use std::rc::Rc;
+
+    use wattle_plugin::prelude::{Failure, Request, Value, json};
+    use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, Thread};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::resume;
+
+    const EXPIRED: &str = "上次解析结果已过期，请重新输入";
+
+    fn thread(status: &str, state: Value) -> Thread {
+        let mut thread = Thread::new("t", "AssetGraph", status, state);
+        thread.run_id = Some("r".to_owned());
+        thread
+    }
+
+    fn ends(outcome: Outcome) -> FakeHost {
+        let state = json!({"storeResult": {"success": true, "ids": [11, 12]}});
+        FakeHost::new().thread(thread("interrupted", json!({}))).run_ends(move |run| EndedRun {
+            run: run.clone(),
+            outcome: outcome.clone(),
+            state: state.clone(),
+        })
+    }
+
+    fn post(host: &FakeHost, body: &Value) -> (u16, Value) {
+        let request =
+            Request::new("POST", "/api/ai/asset-graph/resume").with_body(body.to_string());
+        let response = host.run(|| resume(&request)).unwrap();
+        (response.status, response.json_body().unwrap())
+    }
+
+    fn body() -> Value {
+        let confirmed = json!({"rows": [{}], "riskCategory": "r", "portfolioId": 1});
+        json!({"threadId": "t", "confirmedData": confirmed})
+    }
+
+    fn stored() -> Value {
+        json!({"storeResult": {"success": true, "ids": [11, 12]}})
+    }
+
+    #[test]
+    fn what_was_stored_is_the_answer() {
+        let host = ends(Outcome::Completed);
+        assert_eq!(post(&host, &body()), (200, stored()));
+        let resumed = &host.resumed()[0];
+        assert_eq!(resumed.answers[0], (String::new(), body()["confirmedData"].clone()));
+        assert_eq!(resumed.on_failure, OnFailure::Reopen);
+    }
+
+    #[test]
+    fn a_stored_thread_answers_the_same_again() {
+        let host = FakeHost::new().thread(thread("idle", stored()));
+        assert_eq!(post(&host, &body()), (200, stored()));
+        assert!(host.resumed().is_empty());
+    }
+
+    #[test]
+    fn expired_or_unknown_threads_are_gone() {
+        let gone = (410, json!({ "error": EXPIRED }));
+        assert_eq!(post(&FakeHost::new(), &body()), gone);
+        let failed = FakeHost::new().thread(thread("error", json!({})));
+        assert_eq!(post(&failed, &body()), gone);
+        let just_now = ends(Outcome::Completed).resumes(|_| Err(Failure::not_found("expired")));
+        assert_eq!(post(&just_now, &body()), gone);
+    }
+
+    #[test]
+    fn failures_tell_the_user_what_to_do() {
+        let details = json!({"fields": ["rows[0].ticker"], "reason": "确认数据有误"});
+        let wrong = Failure::new("validation", "node: 确认数据有误").with_details(details);
+        assert_eq!(
+            post(&ends(Outcome::Failed(wrong)), &body()),
+            (422, json!({"error": "确认数据有误", "fields": ["rows[0].ticker"]}))
+        );
+        let refused = Failure::new("store", "CHECK constraint failed");
+        assert_eq!(
+            post(&ends(Outcome::Failed(refused)), &body()),
+            (500, json!({"error": "数据写入失败: CHECK constraint failed"}))
+        );
+    }
+
+    #[test]
+    fn misshapen_bodies_are_refused() {
+        let host = ends(Outcome::Completed);
+        assert_eq!(post(&host, &json!({"confirmedData": {}})).0, 400);
+        let (status, answer) = post(&host, &json!({"threadId": "t"}));
+        assert_eq!(status, 422);
+        assert_eq!(answer["fields"], json!(["rows", "riskCategory", "portfolioId"]));
+        assert!(host.resumed().is_empty());
+    }
+
+    #[test]
+    fn somebody_elses_run_is_waited_for() {
+        let waited = Rc::new(RefCell::new(Vec::new()));
+        let seen = Rc::clone(&waited);
+        let mut is_first = true;
+        let host = FakeHost::new()
+            .thread(thread("interrupted", json!({})))
+            .resumes(move |_| {
+                if !std::mem::take(&mut is_first) {
+                    return Ok(());
+                }
+                Err(Failure::new("busy", "at work").with_details(json!({"run_id": "other"})))
+            })
+            .run_ends(move |run| {
+                seen.borrow_mut().push(run.run_id.clone());
+                EndedRun { run: run.clone(), outcome: Outcome::Completed, state: stored() }
+            });
+        assert_eq!(post(&host, &body()), (200, stored()));
+        assert_eq!(*waited.borrow(), ["other", "run-1"]);
+    }
+
+    #[test]
+    fn a_thread_that_stays_busy_is_given_up() {
+        let host = ends(Outcome::Completed).resumes(|_| Err(Failure::new("busy", "at work")));
+        let (status, answer) = post(&host, &body());
+        assert_eq!(status, 500);
+        assert!(answer["error"].as_str().unwrap().starts_with("数据写入失败: "));
+        let running = FakeHost::new().thread(thread("running", json!({})));
+        assert_eq!(post(&running, &body()).0, 500);
+    }
+}
