@@ -1,0 +1,150 @@
+//! The endpoints that apps answer themselves.
+//!
+//! Which app answers is decided for each request, from the catalog as it is then, so a reloaded
+//! app answers at once with its new routes.
+
+mod answer;
+pub mod mount;
+pub mod pattern;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::{IntoResponse as _, Response};
+use url::form_urlencoded;
+use wattle_graph::failure::code;
+use wattle_graph::id::AppName;
+use wattle_run::app::App;
+use wattle_run::ports::sandbox::{Route, WebRequest};
+
+use crate::app_route::pattern::Found;
+use crate::body;
+use crate::guard::CREDENTIAL_HEADERS;
+use crate::native::{apps, scope};
+use crate::problem::Problem;
+use crate::state::ApiState;
+
+/// Answers `/apps/{app}/...`.
+pub async fn by_name(
+    State(state): State<ApiState>,
+    Path(params): Path<Vec<(String, String)>>,
+    request: Request,
+) -> Response {
+    let name = params.first().map_or("", |(_, app)| app.as_str());
+    let prefix_segments = 2;
+    let path = after_segments(request.uri().path(), prefix_segments).to_owned();
+    let found = apps::find(&state, name);
+    answer(found, state, &path, request).await
+}
+
+/// Answers every path that is not the host's own, by the app that is mounted there.
+pub async fn by_mount(State(state): State<ApiState>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let apps = state.engine.catalog().apps();
+    match mount::resolve(&apps, request.method(), &path) {
+        Some((app, inner)) => {
+            let (app, inner) = (app.clone(), inner.to_owned());
+            answer(Ok(app), state, &inner, request).await
+        }
+        None => nothing_at(&path).into_response(),
+    }
+}
+
+/// Answers every path by one app, on an address of its own.
+pub async fn alone(State(state): State<ApiState>, app: AppName, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let found = apps::find(&state, app.as_str());
+    answer(found, state, &path, request).await
+}
+
+async fn answer(
+    found: Result<Arc<App>, Problem>,
+    state: ApiState,
+    path: &str,
+    request: Request,
+) -> Response {
+    let asked = request.uri().path().to_owned();
+    let result = match found {
+        Ok(app) => handle(&state, &app, path, request).await,
+        Err(problem) => Err(problem),
+    };
+    result.unwrap_or_else(|problem| problem.at(&asked).into_response())
+}
+
+async fn handle(
+    state: &ApiState,
+    app: &Arc<App>,
+    path: &str,
+    request: Request,
+) -> Result<Response, Problem> {
+    let method = request.method().clone();
+    let (route, params) = match pattern::find(routes(app), method.as_str(), path) {
+        Found::Route(route, params) => (route.path.clone(), params),
+        Found::OtherMethods(allow) => {
+            return Err(Problem::method_not_allowed(&method, path, &allow.join(", ")));
+        }
+        Found::Nothing => return Err(nothing_at(path)),
+    };
+    let tenant = scope::tenant(&state.config, request.headers())?;
+    let headers = visible_headers(&request);
+    let wanted = request.headers().clone();
+    let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
+    let query = query.into_owned().collect();
+    let request = WebRequest {
+        method: method.to_string(),
+        path: path.to_owned(),
+        route,
+        params,
+        query,
+        headers,
+        body: body::read(request, state.config.body_limit_bytes).await?,
+        tenant: tenant.clone(),
+    };
+    let response = state.engine.handle_web(app, request).await;
+    answer::answer(state, tenant, &wanted, response.map_err(answer::ended)?).await
+}
+
+/// The endpoints that an app declares.
+pub(crate) fn routes(app: &App) -> &[Route] {
+    let web = app.web.as_ref().and_then(|name| app.plugins.get(name));
+    web.map_or(&[], |plugin| plugin.info().routes.as_slice())
+}
+
+/// Headers that a guest sees: text, and no credentials of the host.
+fn visible_headers(request: &Request) -> Vec<(String, String)> {
+    let text = |(name, value): (&axum::http::HeaderName, &axum::http::HeaderValue)| {
+        Some((name.as_str().to_owned(), value.to_str().ok()?.to_owned()))
+    };
+    request
+        .headers()
+        .iter()
+        .filter(|(name, _)| !CREDENTIAL_HEADERS.contains(&name.as_str()))
+        .filter_map(text)
+        .collect()
+}
+
+/// The rest of a path after some segments, with its leading `/`.
+fn after_segments(path: &str, segments: usize) -> &str {
+    let start = path.match_indices('/').nth(segments).map(|(index, _)| index);
+    start.map_or("/", |start| &path[start..])
+}
+
+fn nothing_at(path: &str) -> Problem {
+    let detail = format!(
+        "there is nothing at `{path}`; see `GET /api/v1/apps` for the endpoints of apps and \
+         `GET /openapi.json` for those of the host"
+    );
+    Problem::new(code::NOT_FOUND, detail)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_prefix_of_an_app_is_cut_off() {
+        assert_eq!(after_segments("/apps/asset/api/x", 2), "/api/x");
+        assert_eq!(after_segments("/apps/asset/", 2), "/");
+        assert_eq!(after_segments("/apps/asset", 2), "/");
+    }
+}

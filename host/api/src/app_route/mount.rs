@@ -1,0 +1,82 @@
+//! Which mounted app answers a path, and whether two of them claim the same.
+
+use std::sync::Arc;
+
+use axum::http::Method;
+use wattle_run::app::App;
+
+use crate::app_route::{pattern, routes};
+use crate::error::Error;
+
+/// What the host answers itself, whatever is mounted.
+const RESERVED: &[&str] =
+    &["/api/v1/{*rest}", "/apps/{*rest}", "/apps", "/healthz", "/openapi.json"];
+
+/// Finds the mounted app for a request, and the path as the app sees it. An app that has the path
+/// for other methods only is taken if no other has it, so that it can say so.
+pub(super) fn resolve<'a, 'p>(
+    apps: &'a [Arc<App>],
+    method: &Method,
+    path: &'p str,
+) -> Option<(&'a Arc<App>, &'p str)> {
+    let mut second = None;
+    for app in apps {
+        let Some(inner) = app.mount.as_deref().and_then(|mount| inner_path(mount, path)) else {
+            continue;
+        };
+        match pattern::find(routes(app), method.as_str(), inner) {
+            pattern::Found::Route(..) => return Some((app, inner)),
+            pattern::Found::OtherMethods(_) => second = second.or(Some((app, inner))),
+            pattern::Found::Nothing => {}
+        }
+    }
+    second
+}
+
+fn inner_path<'p>(mount: &str, path: &'p str) -> Option<&'p str> {
+    let inner = path.strip_prefix(mount.trim_end_matches('/'))?;
+    inner.starts_with('/').then_some(inner)
+}
+
+/// Finds everything that mounted apps claim twice or take from the host.
+pub fn conflicts(apps: &[&App]) -> Vec<Error> {
+    let mut claims: Vec<(&App, &str, String)> = Vec::new();
+    let mut errors = Vec::new();
+    for app in apps {
+        let Some(mount) = &app.mount else { continue };
+        for route in routes(app) {
+            let path = format!("{}{}", mount.trim_end_matches('/'), route.path);
+            if RESERVED.iter().any(|reserved| pattern::overlap(reserved, &path)) {
+                errors.push(Error::Reserved { app: app.name.clone(), path: path.clone() });
+            }
+            let taken = claims.iter().find(|(other, method, claimed)| {
+                other.name != app.name
+                    && *method == route.method
+                    && pattern::overlap(claimed, &path)
+            });
+            if let Some((first, ..)) = taken {
+                errors.push(Error::MountConflict {
+                    first: first.name.clone(),
+                    second: app.name.clone(),
+                    method: route.method.clone(),
+                    path: path.clone(),
+                });
+            }
+            claims.push((app, &route.method, path));
+        }
+    }
+    errors
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mounts_are_prefixes_of_whole_segments() {
+        assert_eq!(inner_path("/", "/api/x"), Some("/api/x"));
+        assert_eq!(inner_path("/asset", "/asset/api"), Some("/api"));
+        assert_eq!(inner_path("/asset", "/assets/api"), None);
+        assert_eq!(inner_path("/asset/", "/asset/api"), Some("/api"));
+    }
+}

@@ -1,0 +1,180 @@
+//! Which declared route a path matches: `/items/{id}`, and `/files/{*path}` for a whole rest.
+
+use wattle_run::ports::sandbox::Route;
+
+/// What was found for a request.
+#[derive(Debug, PartialEq)]
+pub enum Found<'r> {
+    /// A route with the values of its parameters, percent-decoded.
+    Route(&'r Route, Vec<(String, String)>),
+    /// The path has routes, but for other methods.
+    OtherMethods(Vec<String>),
+    /// Nothing.
+    Nothing,
+}
+
+/// Finds the route of a request. Of several that match, the one with a fixed segment where the
+/// others have a parameter goes first. `HEAD` is answered by `GET`.
+pub fn find<'r>(routes: &'r [Route], method: &str, path: &str) -> Found<'r> {
+    let mut best: Option<(Vec<Kind>, &Route, Vec<(String, String)>)> = None;
+    let mut other: Vec<String> = Vec::new();
+    for route in routes {
+        let Some(params) = matches(&route.path, path) else { continue };
+        let fits = route.method == method || (method == "HEAD" && route.method == "GET");
+        if !fits {
+            other.push(route.method.clone());
+            continue;
+        }
+        let rank = kinds(&route.path);
+        if best.as_ref().is_none_or(|(known, ..)| rank < *known) {
+            best = Some((rank, route, params));
+        }
+    }
+    match best {
+        Some((_, route, params)) => Found::Route(route, params),
+        None if other.is_empty() => Found::Nothing,
+        None => {
+            other.sort();
+            other.dedup();
+            Found::OtherMethods(other)
+        }
+    }
+}
+
+/// Whether two patterns match some common path.
+pub fn overlap(first: &str, second: &str) -> bool {
+    let (mut first, mut second) = (segments(first), segments(second));
+    loop {
+        match (first.next(), second.next()) {
+            (None, None) => return true,
+            (Some(one), Some(two)) => {
+                if kind(one) == Kind::Rest || kind(two) == Kind::Rest {
+                    return true;
+                }
+                let fixed = kind(one) == Kind::Fixed && kind(two) == Kind::Fixed;
+                if fixed && one != two {
+                    return false;
+                }
+            }
+            _ => return false,
+        }
+    }
+}
+
+/// In the order of preference.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Kind {
+    Fixed,
+    Param,
+    Rest,
+}
+
+fn segments(path: &str) -> std::str::Split<'_, char> {
+    path.strip_prefix('/').unwrap_or(path).split('/')
+}
+
+fn kind(segment: &str) -> Kind {
+    match segment.strip_prefix('{').and_then(|inner| inner.strip_suffix('}')) {
+        Some(name) if name.starts_with('*') => Kind::Rest,
+        Some(_) => Kind::Param,
+        None => Kind::Fixed,
+    }
+}
+
+fn kinds(pattern: &str) -> Vec<Kind> {
+    segments(pattern).map(kind).collect()
+}
+
+fn matches(pattern: &str, path: &str) -> Option<Vec<(String, String)>> {
+    let mut params = Vec::new();
+    let mut rest = segments(path);
+    for expected in segments(pattern) {
+        let name = expected.trim_matches(|c| matches!(c, '{' | '}' | '*'));
+        let mut param = |value: &str| Some(params.push((name.to_owned(), decode(value)?)));
+        match kind(expected) {
+            Kind::Fixed => (decode(rest.next()?)? == expected).then_some(())?,
+            Kind::Param => param(rest.next().filter(|value| !value.is_empty())?)?,
+            Kind::Rest => {
+                let all: Vec<&str> = rest.by_ref().collect();
+                param(&all.join("/"))?;
+            }
+        }
+    }
+    rest.next().is_none().then_some(params)
+}
+
+/// Undoes percent encoding; `None` if the result is not UTF-8.
+fn decode(segment: &str) -> Option<String> {
+    let mut bytes = Vec::with_capacity(segment.len());
+    let mut rest = segment.as_bytes();
+    while let [first, tail @ ..] = rest {
+        let code = match tail {
+            [high, low, ..] if *first == b'%' => hex(*high).zip(hex(*low)),
+            _ => None,
+        };
+        match code {
+            Some((high, low)) => {
+                bytes.push(high << 4 | low);
+                rest = &tail[2..];
+            }
+            None => {
+                bytes.push(*first);
+                rest = tail;
+            }
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn hex(digit: u8) -> Option<u8> {
+    char::from(digit).to_digit(16).and_then(|value| u8::try_from(value).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(routes: &[&str], request: &str, expected: &str) {
+        let routes: Vec<Route> = routes
+            .iter()
+            .map(|route| route.split_once(' ').unwrap())
+            .map(|(method, path)| Route { method: method.into(), path: path.into() })
+            .collect();
+        let (method, path) = request.split_once(' ').unwrap();
+        let found = match find(&routes, method, path) {
+            Found::Route(route, params) => {
+                let params: Vec<_> = params.iter().map(|(k, v)| format!(" {k}={v}")).collect();
+                format!("{} {}{}", route.method, route.path, params.concat())
+            }
+            Found::OtherMethods(methods) => format!("only {}", methods.join(",")),
+            Found::Nothing => "nothing".into(),
+        };
+        assert_eq!(found, expected, "{request}");
+    }
+
+    #[test]
+    fn routes_are_found() {
+        let routes =
+            ["GET /items/{id}", "GET /items/new", "POST /items", "GET /f/{*path}", "GET /"];
+        check(&routes, "GET /items/7", "GET /items/{id} id=7");
+        check(&routes, "GET /items/new", "GET /items/new");
+        check(&routes, "GET /items/a%2Fb%20c", "GET /items/{id} id=a/b c");
+        check(&routes, "HEAD /items/7", "GET /items/{id} id=7");
+        check(&routes, "GET /items", "only POST");
+        check(&routes, "DELETE /items/7", "only GET");
+        check(&routes, "GET /items/", "nothing");
+        check(&routes, "GET /items/7/x", "nothing");
+        check(&routes, "GET /f/a/b.txt", "GET /f/{*path} path=a/b.txt");
+        check(&routes, "GET /", "GET /");
+        check(&routes, "GET /items/%ff", "nothing");
+    }
+
+    #[test]
+    fn patterns_overlap() {
+        assert!(overlap("/a/{x}", "/a/b"));
+        assert!(overlap("/a/{x}", "/{y}/b"));
+        assert!(overlap("/a/{*rest}", "/a/b/c"));
+        assert!(!overlap("/a/b", "/a/c"));
+        assert!(!overlap("/a", "/a/{x}"));
+    }
+}

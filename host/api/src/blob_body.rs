@@ -1,0 +1,132 @@
+//! Answering with a blob: in pieces, with one byte range, and so that a browser never runs it.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures::stream;
+use wattle_run::ports::BlobStore;
+use wattle_run::ports::blob::BlobRef;
+
+use crate::problem::{Problem, api_code};
+
+/// Bytes read from the store at a time: a slow client holds no more in memory.
+const PIECE_BYTES: u64 = 256 << 10;
+
+/// Answers with a blob or a range of it.
+///
+/// # Errors
+///
+/// `not-found`, `range` for a range outside the blob.
+pub async fn answer(
+    blobs: Arc<dyn BlobStore>,
+    blob: BlobRef,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    let info = blobs.stat(blob).await?;
+    let etag = format!("\"{}\"", blob.0);
+    let known = request.get(header::IF_NONE_MATCH).and_then(|it| it.to_str().ok());
+    if known.is_some_and(|known| known == "*" || known.contains(&etag)) {
+        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+    }
+    let range = request.get(header::RANGE).and_then(|range| range.to_str().ok());
+    let part = match range.map(|range| parse_range(range, info.size)) {
+        Some(Wanted::Part(part)) => Some(part),
+        Some(Wanted::Outside) => return Err(outside(info.size)),
+        Some(Wanted::Whole) | None => None,
+    };
+    let whole = 0..info.size;
+    let wanted = part.clone().unwrap_or(whole);
+    let mut response = body(blobs, blob, wanted.clone()).into_response();
+    if let Some(part) = part {
+        *response.status_mut() = StatusCode::PARTIAL_CONTENT;
+        let place = format!("bytes {}-{}/{}", part.start, part.end - 1, info.size);
+        insert(response.headers_mut(), header::CONTENT_RANGE, &place);
+    }
+    let headers = response.headers_mut();
+    insert(headers, header::CONTENT_TYPE, &info.media_type);
+    insert(headers, header::CONTENT_LENGTH, &(wanted.end - wanted.start).to_string());
+    insert(headers, header::ETAG, &etag);
+    insert(headers, header::ACCEPT_RANGES, "bytes");
+    insert(headers, header::CACHE_CONTROL, "private, max-age=31536000, immutable");
+    defuse(headers);
+    Ok(response)
+}
+
+/// The bytes came from somebody: a browser must neither guess their type nor run them as a page
+/// of this origin.
+fn defuse(headers: &mut HeaderMap) {
+    insert(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    insert(headers, header::CONTENT_SECURITY_POLICY, "sandbox; default-src 'none'");
+}
+
+fn insert(headers: &mut HeaderMap, name: header::HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+fn body(blobs: Arc<dyn BlobStore>, blob: BlobRef, range: Range<u64>) -> Body {
+    let pieces = stream::try_unfold(range.start, move |at| {
+        let (blobs, end) = (blobs.clone(), range.end);
+        async move {
+            if at >= end {
+                return Ok::<_, wattle_graph::failure::Failure>(None);
+            }
+            let length = PIECE_BYTES.min(end - at);
+            let piece = blobs.get(blob, at, Some(length)).await?;
+            Ok(Some((piece, at + length)))
+        }
+    });
+    Body::from_stream(pieces)
+}
+
+#[derive(Debug, PartialEq)]
+enum Wanted {
+    Part(Range<u64>),
+    Outside,
+    /// A header that is not understood is ignored, as RFC 9110 says.
+    Whole,
+}
+
+fn parse_range(header: &str, size: u64) -> Wanted {
+    let Some((first, last)) =
+        header.trim().strip_prefix("bytes=").and_then(|it| it.split_once('-'))
+    else {
+        return Wanted::Whole;
+    };
+    let (first, last) = (first.trim(), last.trim());
+    let range = match (first.parse::<u64>(), last.parse::<u64>()) {
+        (Ok(first), Ok(last)) if first <= last => first..last.saturating_add(1).min(size),
+        (Ok(first), Err(_)) if last.is_empty() => first..size,
+        (Err(_), Ok(suffix)) if first.is_empty() => size.saturating_sub(suffix)..size,
+        _ => return Wanted::Whole,
+    };
+    if range.is_empty() { Wanted::Outside } else { Wanted::Part(range) }
+}
+
+fn outside(size: u64) -> Problem {
+    Problem::new(api_code::RANGE, format!("the range lies outside the {size} bytes of the blob"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges() {
+        assert_eq!(parse_range("bytes=0-9", 100), Wanted::Part(0..10));
+        assert_eq!(parse_range("bytes=90-", 100), Wanted::Part(90..100));
+        assert_eq!(parse_range("bytes=-5", 100), Wanted::Part(95..100));
+        assert_eq!(parse_range("bytes=-500", 100), Wanted::Part(0..100));
+        assert_eq!(parse_range("bytes=50-500", 100), Wanted::Part(50..100));
+        assert_eq!(parse_range("bytes=100-", 100), Wanted::Outside);
+        assert_eq!(parse_range("bytes=-0", 100), Wanted::Outside);
+        for odd in ["bytes=9-1", "bytes=a-b", "items=0-1", "bytes=0-1,3-4", "bytes=-"] {
+            assert_eq!(parse_range(odd, 100), Wanted::Whole, "{odd}");
+        }
+        assert_eq!(parse_range("bytes=0-18446744073709551615", 5), Wanted::Part(0..5));
+    }
+}

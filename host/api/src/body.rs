@@ -1,0 +1,161 @@
+//! Reading request bodies: bounded, and with errors that name the field and its place.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::header;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use serde::de::DeserializeOwned;
+use wattle_graph::failure::code;
+
+use crate::problem::{Problem, api_code};
+use crate::state::ApiState;
+
+/// Bytes of an oversized body that are read and thrown away before the answer, since most clients
+/// only look for an answer when they have sent everything. A larger one is cut off.
+const DRAIN_LIMIT_BYTES: usize = 64 << 20;
+
+/// A JSON body.
+pub struct JsonBody<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<ApiState> for JsonBody<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ApiState) -> Result<Self, Problem> {
+        let path = request.uri().path().to_owned();
+        read_json(request, state).await.map(Self).map_err(|problem| problem.at(&path))
+    }
+}
+
+async fn read_json<T: DeserializeOwned>(request: Request, state: &ApiState) -> Result<T, Problem> {
+    let media_type = request.headers().get(header::CONTENT_TYPE).and_then(|it| it.to_str().ok());
+    if !media_type.is_some_and(is_json) {
+        return Err(Problem::new(
+            api_code::MEDIA_TYPE,
+            "send the body as JSON with the header `content-type: application/json`",
+        ));
+    }
+    let bytes = read(request, state.config.body_limit_bytes).await?;
+    parse(&bytes)
+}
+
+fn is_json(media_type: &str) -> bool {
+    let essence = media_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || essence.ends_with("+json")
+}
+
+/// Reads a whole body.
+///
+/// # Errors
+///
+/// `too-large` above the limit, `invalid` if the client stops in the middle.
+pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem> {
+    let declared = request
+        .headers()
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let body = request.into_body();
+    if declared.is_some_and(|length| length > limit_bytes) {
+        drain(body).await;
+        return Err(too_large(limit_bytes));
+    }
+    let mut body = body.into_data_stream();
+    let mut bytes = Vec::with_capacity(declared.unwrap_or(0));
+    while let Some(chunk) = body.next().await {
+        let chunk = chunk.map_err(|error| {
+            Problem::new(code::INVALID, format!("the request body broke off: {error}"))
+        })?;
+        if bytes.len() + chunk.len() > limit_bytes {
+            drain(Body::from_stream(body)).await;
+            return Err(too_large(limit_bytes));
+        }
+        bytes.extend_from_slice(&chunk);
+    }
+    Ok(bytes.into())
+}
+
+async fn drain(body: Body) {
+    let mut body = body.into_data_stream();
+    let mut seen = 0;
+    while let Some(Ok(chunk)) = body.next().await {
+        seen += chunk.len();
+        if seen > DRAIN_LIMIT_BYTES {
+            break;
+        }
+    }
+}
+
+fn too_large(limit_bytes: usize) -> Problem {
+    let detail = format!(
+        "the request body is larger than {limit_bytes} bytes; raise `server.body_limit` in \
+         wattle.toml if such requests are wanted"
+    );
+    Problem::new(api_code::TOO_LARGE, detail)
+}
+
+/// Parses JSON.
+///
+/// # Errors
+///
+/// `invalid`, with the field, line and column in `details`.
+pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(bytes);
+    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let field = error.path().to_string();
+        let inner = error.into_inner();
+        invalid(&field, inner.line(), inner.column(), &inner.to_string())
+    })?;
+    deserializer
+        .end()
+        .map_err(|error| invalid(".", error.line(), error.column(), &error.to_string()))?;
+    Ok(parsed)
+}
+
+fn invalid(field: &str, line: usize, column: usize, message: &str) -> Problem {
+    let place =
+        if matches!(field, "." | "?") { "the body".to_owned() } else { format!("field `{field}`") };
+    let details = serde_json::json!({ "field": field, "line": line, "column": column });
+    Problem::new(code::INVALID, format!("{place} of the request is not valid: {message}"))
+        .with_details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Sample {
+        #[expect(dead_code, reason = "only its type matters")]
+        input: Inner,
+    }
+
+    #[derive(Debug, serde::Deserialize)]
+    struct Inner {
+        #[expect(dead_code, reason = "only its type matters")]
+        count: u32,
+    }
+
+    #[test]
+    fn errors_name_the_field_and_its_place() {
+        let problem = parse::<Sample>(br#"{"input": {"count": "x"}}"#).unwrap_err();
+        assert_eq!(problem.code, code::INVALID);
+        assert!(problem.detail.contains("`input.count`"), "{}", problem.detail);
+        assert_eq!(problem.details.as_ref().unwrap()["column"], 23);
+    }
+
+    #[test]
+    fn rubbish_behind_the_document_is_refused() {
+        assert!(parse::<Value>(b"{} x").is_err());
+        assert!(parse::<Value>(b"{").unwrap_err().detail.contains("the body"));
+    }
+
+    #[test]
+    fn json_media_types() {
+        assert!(is_json("application/json; charset=utf-8"));
+        assert!(is_json("application/merge-patch+json"));
+        assert!(!is_json("text/plain"));
+    }
+}

@@ -1,0 +1,43 @@
+//! The JSON documents that answers consist of.
+//!
+//! They are types of their own, so that the engine may change its types without changing the API.
+
+pub mod app;
+pub mod plugin;
+pub mod run;
+pub mod thread;
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+/// A page of a list.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Page<T> {
+    /// The items.
+    pub items: Vec<T>,
+    /// Offset of the next page; absent if this is the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_offset: Option<usize>,
+}
+
+/// Whether the host lives.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct Health {
+    /// Always `ok`.
+    pub status: String,
+    /// Version of Wattle.
+    pub version: String,
+    /// Which server this is: another one after each start.
+    pub instance: String,
+}
+
+/// A file or folder that could not be loaded. What was loaded from it before stays.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct LoadProblem {
+    /// What was to be loaded.
+    pub path: String,
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+    /// What is wrong, and what to do.
+    pub message: String,
+}

@@ -1,0 +1,109 @@
+//! Plugins as documents.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use wattle_run::grant::Grants;
+use wattle_run::ports::sandbox::PluginInfo;
+
+/// A plugin as an app uses it.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct PluginDocument {
+    /// Its name.
+    pub name: String,
+    /// The app that it is loaded for, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub app: Option<String>,
+    /// Digest of its bytes.
+    pub digest: String,
+    /// Bytes of the component.
+    pub size_bytes: u64,
+    /// Version of `wattle:plugin` that it was built for.
+    pub contract: String,
+    /// Interfaces that it exports.
+    pub exports: Vec<String>,
+    /// Interfaces that it imports.
+    pub imports: Vec<String>,
+    /// Its nodes.
+    pub nodes: Vec<NodeDocument>,
+    /// Names of its tools.
+    pub tools: Vec<String>,
+    /// Names of its reducers.
+    pub reducers: Vec<String>,
+    /// Its endpoints, as `GET /path`.
+    pub routes: Vec<String>,
+    /// What it asks for in its own words, as TOML.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifest: Option<String>,
+    /// What it may do. What is not here is denied.
+    pub grants: GrantsDocument,
+}
+
+/// A node of a plugin.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct NodeDocument {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub doc: String,
+    /// JSON Schema of what it reads.
+    pub input_schema: Value,
+    /// JSON Schema of what it writes.
+    pub output_schema: Value,
+}
+
+/// What a plugin may do.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
+pub struct GrantsDocument {
+    /// Model routes.
+    pub llm: Vec<String>,
+    /// Rules for outbound HTTP; secrets by name only.
+    pub http: Vec<Value>,
+    /// Databases with `read-only` or `read-write`.
+    pub sql: Value,
+    /// Limits.
+    pub limits: Value,
+}
+
+impl From<&Grants> for GrantsDocument {
+    fn from(grants: &Grants) -> Self {
+        let json = |rule| serde_json::to_value(rule).unwrap_or_default();
+        Self {
+            llm: grants.llm.iter().cloned().collect(),
+            http: grants.http.iter().map(json).collect(),
+            sql: serde_json::to_value(&grants.sql).unwrap_or_default(),
+            limits: serde_json::to_value(&grants.limits).unwrap_or_default(),
+        }
+    }
+}
+
+impl PluginDocument {
+    /// The document of a plugin of an app.
+    pub fn new(app: Option<&str>, info: &PluginInfo, grants: &Grants) -> Self {
+        let node = |node: &wattle_run::ports::sandbox::NodeInfo| NodeDocument {
+            name: node.name.clone(),
+            doc: node.doc.clone(),
+            input_schema: node.input_schema.clone(),
+            output_schema: node.output_schema.clone(),
+        };
+        Self {
+            name: info.name.to_string(),
+            app: app.map(ToOwned::to_owned),
+            digest: info.digest.to_string(),
+            size_bytes: info.size_bytes,
+            contract: info.contract.clone(),
+            exports: info.exports.clone(),
+            imports: info.imports.clone(),
+            nodes: info.nodes.iter().map(node).collect(),
+            tools: info.tools.iter().map(|tool| tool.name.clone()).collect(),
+            reducers: info.reducers.iter().map(|reducer| reducer.name.clone()).collect(),
+            routes: info
+                .routes
+                .iter()
+                .map(|route| format!("{} {}", route.method, route.path))
+                .collect(),
+            manifest: info.manifest.clone(),
+            grants: grants.into(),
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What every request passes first: is it meant for this host, does a browser page of another
+//! origin send it, and does the caller have a key.
+//!
+//! A host that listens on a loopback address is still reachable by every web page that the user
+//! opens. Two checks keep pages out: the `Host` header must not be a foreign name (a page whose
+//! name was rebound to 127.0.0.1), and a request that changes something must not come from a
+//! foreign origin.
+
+mod cors;
+mod host;
+mod key;
+
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, Method, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::problem::{Problem, api_code};
+use crate::state::{ApiConfig, ApiState};
+
+/// Headers that carry credentials: no guest sees them. Cookies are among them because those of
+/// `localhost` are shared with whatever else listens there.
+pub const CREDENTIAL_HEADERS: &[&str] =
+    &["authorization", "proxy-authorization", "x-api-key", "cookie"];
+
+/// Checks a request, and answers those that may not pass.
+pub async fn check(State(state): State<ApiState>, request: Request, next: Next) -> Response {
+    let config = &state.config;
+    let origin = cors::allowed_origin(config, request.headers());
+    let answer = match refuse(config, &request) {
+        Some(problem) => problem.at(request.uri().path()).into_response(),
+        None if origin.is_some() && cors::is_preflight(&request) => cors::preflight(),
+        None => next.run(request).await,
+    };
+    match origin {
+        Some(origin) => cors::allow(answer, origin),
+        None => answer,
+    }
+}
+
+fn refuse(config: &ApiConfig, request: &Request) -> Option<Problem> {
+    let headers = request.headers();
+    let host = host_of(request);
+    if !host::is_allowed(config, host) {
+        return Some(Problem::new(
+            api_code::HOST,
+            format!(
+                "this server does not answer for the host name `{}`; add it to `server.hosts` in \
+                 wattle.toml",
+                host.unwrap_or_default()
+            ),
+        ));
+    }
+    if let Some(origin) = foreign_origin(config, request.method(), headers, host) {
+        return Some(Problem::new(
+            api_code::ORIGIN,
+            format!(
+                "pages of `{origin}` may not change anything here; add it to `server.origins` in \
+                 wattle.toml"
+            ),
+        ));
+    }
+    if key::is_needed(config, request) && !key::is_known(config, headers) {
+        return Some(Problem::new(
+            api_code::UNAUTHORIZED,
+            "send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`",
+        ));
+    }
+    None
+}
+
+/// HTTP/1.1 names the host in a header, a request with an absolute target names it there.
+fn host_of(request: &Request) -> Option<&str> {
+    request
+        .uri()
+        .authority()
+        .map(axum::http::uri::Authority::as_str)
+        .or_else(|| request.headers().get(header::HOST)?.to_str().ok())
+}
+
+/// The origin of a browser page that may not send this request.
+fn foreign_origin<'r>(
+    config: &ApiConfig,
+    method: &Method,
+    headers: &'r HeaderMap,
+    host: Option<&str>,
+) -> Option<&'r str> {
+    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+        return None;
+    }
+    let origin = headers.get(header::ORIGIN)?.to_str().unwrap_or("(not text)");
+    let own = origin.split_once("://").map(|(_, authority)| authority);
+    let same = own.is_some() && own == host;
+    (!same && !config.origins.contains(origin)).then_some(origin)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn check(config: &ApiConfig, method: &str, headers: &[(&str, &str)]) -> Option<String> {
+        let mut request = Request::builder().method(method).uri("/api/v1/apps");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        refuse(config, &request.body(Body::empty()).unwrap()).map(|problem| problem.code.clone())
+    }
+
+    #[test]
+    fn host_names_are_checked() {
+        let config = ApiConfig { hosts: ["wattle.example".into()].into(), ..Default::default() };
+        let refused = Some(api_code::HOST.to_owned());
+        for host in ["localhost", "localhost:8700", "127.0.0.1:1", "[::1]:8700", "wattle.example"] {
+            assert_eq!(check(&config, "GET", &[("host", host)]), None, "{host}");
+        }
+        for host in ["evil.example", "localhost.evil.example", "", "127.0.0.1.evil.example"] {
+            assert_eq!(check(&config, "GET", &[("host", host)]), refused, "{host}");
+        }
+        assert_eq!(check(&config, "GET", &[]), refused);
+    }
+
+    #[test]
+    fn foreign_pages_change_nothing() {
+        let config =
+            ApiConfig { origins: ["https://ui.example".into()].into(), ..Default::default() };
+        let with = |method: &str, origin: &str| {
+            check(&config, method, &[("host", "localhost:8700"), ("origin", origin)])
+        };
+        assert_eq!(with("POST", "http://localhost:8700"), None);
+        assert_eq!(with("POST", "https://ui.example"), None);
+        assert_eq!(with("GET", "https://evil.example"), None);
+        for origin in ["https://evil.example", "null", "http://localhost:9999"] {
+            assert_eq!(with("POST", origin), Some(api_code::ORIGIN.into()), "{origin}");
+        }
+    }
+
+    #[test]
+    fn keys_are_checked_if_there_are_any() {
+        let config = ApiConfig { keys: [ApiConfig::key("s3cret")].into(), ..Default::default() };
+        let host = ("host", "localhost");
+        let refused = Some(api_code::UNAUTHORIZED.to_owned());
+        assert_eq!(check(&config, "GET", &[host]), refused);
+        assert_eq!(check(&config, "GET", &[host, ("x-api-key", "nope")]), refused);
+        assert_eq!(check(&config, "GET", &[host, ("x-api-key", "s3cret")]), None);
+        assert_eq!(check(&config, "GET", &[host, ("authorization", "Bearer s3cret")]), None);
+    }
+}

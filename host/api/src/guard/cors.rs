@@ -1,0 +1,49 @@
+//! Cross-origin answers for the configured origins, and for no other.
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+
+use crate::state::ApiConfig;
+
+/// Headers that pages may send.
+const REQUEST_HEADERS: &str =
+    "content-type, authorization, x-api-key, last-event-id, if-none-match, range";
+
+/// Headers that pages may read.
+const RESPONSE_HEADERS: &str = "location, etag, content-range";
+
+/// Seconds for which a browser may remember the answer.
+const MAX_AGE_SECONDS: &str = "600";
+
+/// The origin of the request, if it is a configured one.
+pub(super) fn allowed_origin(config: &ApiConfig, headers: &HeaderMap) -> Option<HeaderValue> {
+    let origin = headers.get(header::ORIGIN)?;
+    config.origins.contains(origin.to_str().ok()?).then(|| origin.clone())
+}
+
+/// Whether a browser asks beforehand what it may send.
+pub(super) fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS
+        && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// The answer to that.
+pub(super) fn preflight() -> Response {
+    let headers = [
+        (header::ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, PATCH, DELETE"),
+        (header::ACCESS_CONTROL_ALLOW_HEADERS, REQUEST_HEADERS),
+        (header::ACCESS_CONTROL_MAX_AGE, MAX_AGE_SECONDS),
+    ];
+    (StatusCode::NO_CONTENT, headers).into_response()
+}
+
+/// Lets pages of the origin read the answer.
+pub(super) fn allow(mut answer: Response, origin: HeaderValue) -> Response {
+    let headers = answer.headers_mut();
+    headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    headers
+        .insert(header::ACCESS_CONTROL_EXPOSE_HEADERS, HeaderValue::from_static(RESPONSE_HEADERS));
+    headers.append(header::VARY, HeaderValue::from_static("origin"));
+    answer
+}

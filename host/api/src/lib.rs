@@ -1,0 +1,65 @@
+//! The HTTP API of Wattle: native endpoints, the endpoints of apps, and who may call them.
+//!
+//! # Layout
+//!
+//! * [`state`]: what handlers work with; [`router()`] puts everything together.
+//! * [`guard`]: Host, Origin and key checks that every request passes.
+//! * [`native`]: `/api/v1`, one resource a file; [`openapi`]: its description.
+//! * [`app_route`]: the endpoints that apps answer themselves.
+//! * [`stream`]: event logs as server-sent events.
+//! * [`trace`]: an event log as a tree of runs, steps, tasks, attempts and host calls.
+//! * [`document`]: the JSON documents that answers consist of.
+//! * [`body`]: reading request bodies; [`blob_body`]: answering with a blob.
+//! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
+//! * [`error`]: why the API cannot be set up.
+
+pub mod app_route;
+pub mod blob_body;
+pub mod body;
+pub mod document;
+pub mod error;
+pub mod guard;
+pub mod native;
+pub mod openapi;
+pub mod problem;
+pub mod state;
+pub mod stream;
+pub mod trace;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware;
+use wattle_graph::id::AppName;
+
+pub use self::state::{ApiConfig, ApiState};
+
+/// The whole API behind its guards: native endpoints, `/apps/{app}/...` and mounted apps.
+pub fn router(state: ApiState) -> Router {
+    let guards = middleware::from_fn_with_state(state.clone(), guard::check);
+    unguarded_router(state).layer(guards)
+}
+
+/// The same without checks of Host, Origin and keys, for callers in the same process.
+pub fn unguarded_router(state: ApiState) -> Router {
+    let (native, document) = native::router().split_for_parts();
+    let document = Arc::new(document);
+    Router::new()
+        .merge(native)
+        .route("/openapi.json", axum::routing::get(move || openapi::answer(document)))
+        .route("/healthz", axum::routing::get(native::health::health))
+        .route("/apps/{app}", axum::routing::any(app_route::by_name))
+        .route("/apps/{app}/{*path}", axum::routing::any(app_route::by_name))
+        .fallback(app_route::by_mount)
+        .method_not_allowed_fallback(problem::method_not_allowed)
+        .with_state(state)
+}
+
+/// The endpoints of one app at their documented paths, for an address of its own.
+pub fn app_router(state: ApiState, app: AppName) -> Router {
+    let guards = middleware::from_fn_with_state(state.clone(), guard::check);
+    Router::new()
+        .fallback(move |state, request| app_route::alone(state, app, request))
+        .with_state(state)
+        .layer(guards)
+}

@@ -1,0 +1,69 @@
+//! Loaded apps and their graphs.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Path, State};
+use wattle_run::app::App;
+
+use crate::document::app::{AppDocument, GraphDocument};
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Lists the loaded apps.
+#[utoipa::path(get, path = "/api/v1/apps", tag = "apps",
+    responses((status = 200, body = Vec<AppDocument>)))]
+pub async fn list_apps(State(state): State<ApiState>) -> Json<Vec<AppDocument>> {
+    Json(state.engine.catalog().apps().iter().map(|app| AppDocument::from(&**app)).collect())
+}
+
+/// Describes an app: graphs, plugins, endpoints, names of settings.
+#[utoipa::path(get, path = "/api/v1/apps/{app}", tag = "apps",
+    params(("app" = String, Path, description = "name of the app")),
+    responses(
+        (status = 200, body = AppDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_app(
+    State(state): State<ApiState>,
+    Path(name): Path<String>,
+) -> Result<Json<AppDocument>, Problem> {
+    Ok(Json(AppDocument::from(&*find(&state, &name)?)))
+}
+
+/// Describes a graph: its definition, and a picture of it as Mermaid.
+#[utoipa::path(get, path = "/api/v1/apps/{app}/graphs/{graph}", tag = "apps",
+    params(
+        ("app" = String, Path, description = "name of the app"),
+        ("graph" = String, Path, description = "name of the graph")),
+    responses(
+        (status = 200, body = GraphDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_graph(
+    State(state): State<ApiState>,
+    Path((app, graph)): Path<(String, String)>,
+) -> Result<Json<GraphDocument>, Problem> {
+    let app = find(&state, &app)?;
+    let pack = app.graphs.get(graph.as_str()).ok_or_else(|| {
+        let known: Vec<_> = app.graphs.keys().map(|name| format!("`{name}`")).collect();
+        let hint = format!("app `{}` has {}", app.name, known.join(", "));
+        Problem::not_found("graph", &graph, &hint)
+    })?;
+    Ok(Json(GraphDocument::new(&app, pack)))
+}
+
+/// A loaded app.
+///
+/// # Errors
+///
+/// `not-found`.
+pub(crate) fn find(state: &ApiState, name: &str) -> Result<Arc<App>, Problem> {
+    let parsed = name.parse().ok();
+    parsed.and_then(|name| state.engine.catalog().app(&name)).ok_or_else(|| {
+        Problem::not_found(
+            "app",
+            name,
+            "see `GET /api/v1/apps` for loaded apps and `GET /api/v1/problems` for those that \
+             could not be loaded",
+        )
+    })
+}

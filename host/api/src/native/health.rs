@@ -1,0 +1,17 @@
+//! Whether the host lives.
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::document::Health;
+use crate::state::ApiState;
+
+/// Says that the host lives. Needs no key.
+#[utoipa::path(get, path = "/api/v1/health", tag = "host", responses((status = 200, body = Health)))]
+pub async fn health(State(state): State<ApiState>) -> Json<Health> {
+    Json(Health {
+        status: "ok".into(),
+        version: env!("CARGO_PKG_VERSION").into(),
+        instance: state.instance.to_string(),
+    })
+}

@@ -1,0 +1,55 @@
+//! Plugins as the loaded apps use them.
+
+use axum::Json;
+use axum::extract::{Path, State};
+use wattle_run::app::App;
+use wattle_run::grant::Grants;
+use wattle_run::ports::Plugin;
+
+use crate::document::plugin::PluginDocument;
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Lists the plugins of all apps: a plugin that several apps use is listed once for each, since
+/// its grants may differ. One that no app uses is listed without an app and without grants.
+#[utoipa::path(get, path = "/api/v1/plugins", tag = "apps",
+    responses((status = 200, body = Vec<PluginDocument>)))]
+pub async fn list_plugins(State(state): State<ApiState>) -> Json<Vec<PluginDocument>> {
+    Json(all(&state))
+}
+
+/// Describes a plugin: imports, exports, nodes, grants, digest.
+#[utoipa::path(get, path = "/api/v1/plugins/{plugin}", tag = "apps",
+    params(("plugin" = String, Path, description = "name of the plugin")),
+    responses(
+        (status = 200, body = Vec<PluginDocument>, description = "once for each app that uses it"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_plugin(
+    State(state): State<ApiState>,
+    Path(name): Path<String>,
+) -> Result<Json<Vec<PluginDocument>>, Problem> {
+    let found: Vec<_> = all(&state).into_iter().filter(|plugin| plugin.name == name).collect();
+    if found.is_empty() {
+        return Err(Problem::not_found("plugin", &name, "see `GET /api/v1/plugins`"));
+    }
+    Ok(Json(found))
+}
+
+fn all(state: &ApiState) -> Vec<PluginDocument> {
+    let apps = state.engine.catalog().apps();
+    let mut plugins: Vec<PluginDocument> = apps.iter().flat_map(|app| of(app)).collect();
+    for (name, plugin) in state.loose.all() {
+        if plugins.iter().all(|known| known.name != name.as_str()) {
+            plugins.push(PluginDocument::new(None, plugin.info(), &Grants::default()));
+        }
+    }
+    plugins
+}
+
+fn of(app: &App) -> Vec<PluginDocument> {
+    let document = |plugin: &dyn Plugin| {
+        let info = plugin.info();
+        PluginDocument::new(Some(app.name.as_str()), info, &app.grants_of(&info.name))
+    };
+    app.plugins.values().map(|plugin| document(plugin.as_ref())).collect()
+}

@@ -1,0 +1,19 @@
+//! Files that could not be loaded.
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::document::LoadProblem;
+use crate::state::ApiState;
+
+/// Lists files and folders that could not be loaded. What was loaded before stays.
+#[utoipa::path(get, path = "/api/v1/problems", tag = "host",
+    responses((status = 200, body = Vec<LoadProblem>)))]
+pub async fn list_problems(State(state): State<ApiState>) -> Json<Vec<LoadProblem>> {
+    let problems = state.engine.catalog().problems().into_iter().map(|problem| LoadProblem {
+        path: problem.path.display().to_string(),
+        at_ms: problem.at_ms,
+        message: problem.message,
+    });
+    Json(problems.collect())
+}

@@ -1,0 +1,185 @@
+//! Threads with state, history and trace.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::IntoParams;
+use wattle_graph::failure::code;
+use wattle_graph::id::{AppName, CheckpointId, ThreadId};
+use wattle_run::call::runs::{RunRef, Runs, ThreadView};
+use wattle_run::ports::store::{CheckpointQuery, ThreadQuery, ThreadStatus};
+
+use crate::document::Page;
+use crate::document::thread::{CheckpointDocument, ThreadDocument, ThreadSummary};
+use crate::native::scope::Scope;
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+use crate::trace::{self, Trace};
+
+/// Items of a list unless the request says otherwise.
+const DEFAULT_PAGE: usize = 50;
+
+/// Most items of a list: states may be large.
+const LARGEST_PAGE: usize = 500;
+
+/// Which threads to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ThreadFilter {
+    /// Only of this app.
+    #[param(value_type = Option<String>)]
+    app: Option<AppName>,
+    /// Only `idle`, `running`, `interrupted` or `error`.
+    #[param(value_type = Option<String>)]
+    status: Option<ThreadStatus>,
+    /// At most so many, 500 at the most.
+    limit: Option<usize>,
+    /// Skip so many.
+    offset: usize,
+}
+
+/// Lists threads, newest update first.
+#[utoipa::path(get, path = "/api/v1/threads", tag = "threads", params(ThreadFilter),
+    responses((status = 200, body = Page<ThreadSummary>)))]
+pub async fn list_threads(
+    State(state): State<ApiState>,
+    scope: Scope,
+    filter: Result<Query<ThreadFilter>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<Page<ThreadSummary>>, Problem> {
+    let Query(filter) = filter.map_err(invalid_query)?;
+    let limit = page_size(filter.limit);
+    let query = ThreadQuery {
+        app: filter.app,
+        status: filter.status,
+        tenant: scope.tenant,
+        expires_by_ms: None,
+        limit: Some(limit + 1),
+        offset: filter.offset,
+    };
+    let mut threads = state.engine.ports().store.threads(&query).await?;
+    let next_offset = (threads.len() > limit).then_some(filter.offset + limit);
+    threads.truncate(limit);
+    Ok(Json(Page { items: threads.into_iter().map(Into::into).collect(), next_offset }))
+}
+
+/// Describes a thread: status, state, open questions.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 200, body = ThreadDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+) -> Result<Json<ThreadDocument>, Problem> {
+    Ok(Json(view(&state, &scope, &id).await?.into()))
+}
+
+/// Deletes a thread with its runs, checkpoints and events. An active run is cancelled.
+#[utoipa::path(delete, path = "/api/v1/threads/{thread}", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 204),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn delete_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    if let (ThreadStatus::Running, Some(run)) = (record.status, record.run) {
+        state.engine.cancel(&RunRef { thread: record.id.clone(), run }).await?;
+    }
+    state.engine.delete_thread(&record.id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The state of a thread alone.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/state", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 200, body = Value, description = "channel values by name"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_state(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+) -> Result<Json<Value>, Problem> {
+    Ok(Json(view(&state, &scope, &id).await?.state))
+}
+
+/// Which checkpoints to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct HistoryFilter {
+    /// Only older than this checkpoint.
+    before: Option<u64>,
+    /// At most so many, 500 at the most.
+    limit: Option<usize>,
+    /// Whether to bring the state of each.
+    state: bool,
+}
+
+/// Lists the checkpoints of a thread, newest first.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/history", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread"), HistoryFilter),
+    responses(
+        (status = 200, body = Vec<CheckpointDocument>),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_history(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    filter: Result<Query<HistoryFilter>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<Vec<CheckpointDocument>>, Problem> {
+    let Query(filter) = filter.map_err(invalid_query)?;
+    let record = scope.thread(&state, &id).await?;
+    let query = CheckpointQuery {
+        before: filter.before.map(CheckpointId),
+        limit: Some(page_size(filter.limit)),
+        ..CheckpointQuery::default()
+    };
+    let tuples = state.engine.ports().store.checkpoints(&record.id, &query).await?;
+    let document = |tuple: &wattle_run::ports::store::CheckpointTuple| {
+        CheckpointDocument::new(&tuple.checkpoint, filter.state)
+    };
+    Ok(Json(tuples.iter().map(document).collect()))
+}
+
+/// What happened on a thread as a tree: runs, steps, tasks, attempts, host calls.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/trace", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 200, body = Trace),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_trace(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+) -> Result<Json<Trace>, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    Ok(Json(trace::read(&state.engine, &record.id).await?))
+}
+
+async fn view(state: &ApiState, scope: &Scope, id: &str) -> Result<ThreadView, Problem> {
+    let record = scope.thread(state, id).await?;
+    gone_if_none(state.engine.thread(&record.id).await?, &record.id)
+}
+
+fn gone_if_none(view: Option<ThreadView>, id: &ThreadId) -> Result<ThreadView, Problem> {
+    view.ok_or_else(|| Problem::new(code::EXPIRED, format!("thread `{id}` has expired")))
+}
+
+fn page_size(limit: Option<usize>) -> usize {
+    limit.unwrap_or(DEFAULT_PAGE).clamp(1, LARGEST_PAGE)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+pub(crate) fn invalid_query(error: axum::extract::rejection::QueryRejection) -> Problem {
+    Problem::new(code::INVALID, format!("the query is not valid: {}", error.body_text()))
+}

@@ -1,0 +1,114 @@
+//! What handlers work with.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use axum::http::HeaderName;
+use tokio::sync::watch;
+use wattle_graph::id::{Digest, PluginName};
+use wattle_run::engine::Engine;
+use wattle_run::ports::Plugin;
+
+/// Bytes of a request body unless configured: a picture of some 10 MiB as base64 in JSON.
+pub const BODY_LIMIT_BYTES: usize = 16 << 20;
+
+/// Who may call, and how large a request may be.
+#[derive(Clone, Debug)]
+pub struct ApiConfig {
+    /// Host names that requests may be addressed to, beside `localhost` and literal addresses.
+    pub hosts: BTreeSet<String>,
+    /// Origins of browser pages that may call. None by default: no CORS.
+    pub origins: BTreeSet<String>,
+    /// Accepted keys, as [`ApiConfig::key`] makes them. Without any, everybody who can connect
+    /// may call, which is only sound on a loopback address.
+    pub keys: BTreeSet<Digest>,
+    /// Bytes of a request body; see [`BODY_LIMIT_BYTES`].
+    pub body_limit_bytes: usize,
+    /// Header that names the tenant of a request, set by a proxy in front. With it, threads
+    /// belong to tenants and a request without the header is refused. Without it (the default)
+    /// there are no tenants, and the header of a client means nothing.
+    pub tenant_header: Option<HeaderName>,
+}
+
+impl Default for ApiConfig {
+    fn default() -> Self {
+        Self {
+            hosts: BTreeSet::new(),
+            origins: BTreeSet::new(),
+            keys: BTreeSet::new(),
+            body_limit_bytes: BODY_LIMIT_BYTES,
+            tenant_header: None,
+        }
+    }
+}
+
+impl ApiConfig {
+    /// A key in the form in which it is kept: digests compare in a time that says nothing of the
+    /// key.
+    pub fn key(secret: &str) -> Digest {
+        Digest::of(secret.as_bytes())
+    }
+}
+
+/// What handlers work with. Cheap to clone.
+#[derive(Clone)]
+pub struct ApiState {
+    /// Runs, threads, apps.
+    pub engine: Engine,
+    /// Who may call.
+    pub config: Arc<ApiConfig>,
+    /// Becomes true when the server stops: open streams end then.
+    pub stopping: watch::Receiver<bool>,
+    /// Plugins that belong to no app.
+    pub loose: LoosePlugins,
+    /// Which server this is, so that a command knows whether it talks to the right one.
+    pub instance: Arc<str>,
+}
+
+impl ApiState {
+    /// State for a server that runs until `stopping` becomes true.
+    pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
+        let loose = LoosePlugins::default();
+        Self { engine, config: Arc::new(config), stopping, loose, instance: "".into() }
+    }
+
+    /// The same with plugins that belong to no app.
+    pub fn with_loose_plugins(self, loose: LoosePlugins) -> Self {
+        Self { loose, ..self }
+    }
+
+    /// The same with a word for which server this is.
+    pub fn with_instance(self, instance: &str) -> Self {
+        Self { instance: instance.into(), ..self }
+    }
+}
+
+/// Plugins by name.
+type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
+
+/// Plugins of the plugins folder, which belong to no app until a graph names them. A clone is the
+/// same set.
+#[derive(Clone, Default)]
+pub struct LoosePlugins(Arc<Mutex<Plugins>>);
+
+impl LoosePlugins {
+    /// No code runs under this lock, so a poisoned one still holds whole data.
+    fn lock(&self) -> MutexGuard<'_, Plugins> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Puts a plugin in place of the one with its name.
+    pub fn insert(&self, plugin: Arc<dyn Plugin>) {
+        self.lock().insert(plugin.info().name.clone(), plugin);
+    }
+
+    /// Takes a plugin away.
+    pub fn remove(&self, name: &PluginName) {
+        self.lock().remove(name);
+    }
+
+    /// All of them.
+    pub fn all(&self) -> BTreeMap<PluginName, Arc<dyn Plugin>> {
+        self.lock().clone()
+    }
+}

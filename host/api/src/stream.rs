@@ -1,0 +1,3 @@
+//! Event logs as streams. One file for each wire form.
+
+pub mod sse;

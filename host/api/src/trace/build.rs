@@ -1,0 +1,323 @@
+//! Folding events into the tree.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use wattle_graph::event::{
+    Called, Event, EventKind, RunReason, RunStarted, TaskFailed, TaskFinished, TaskStarted,
+};
+use wattle_graph::id::{RunId, TaskId};
+
+use crate::trace::{
+    AnswerTrace, AttemptTrace, CallTrace, RunTrace, StepTrace, TaskTrace, Totals, Trace,
+};
+
+/// Builds the tree of a thread from its events, oldest first.
+pub fn build(thread: &str, events: &[Event]) -> Trace {
+    let mut builder = Builder::default();
+    for event in events {
+        builder.add(event);
+    }
+    Trace { thread: thread.to_owned(), runs: builder.runs, totals: builder.totals }
+}
+
+#[derive(Default)]
+struct Builder {
+    runs: Vec<RunTrace>,
+    totals: Totals,
+    /// Calls of each task that were answered well: a re-execution replays them.
+    answered: BTreeMap<TaskId, BTreeSet<u32>>,
+}
+
+impl Builder {
+    fn add(&mut self, event: &Event) {
+        let at_ms = event.at_ms;
+        match &event.kind {
+            EventKind::RunStarted(started) => self.run_started(&event.run, at_ms, started),
+            EventKind::RunEnded(ended) => {
+                if let Some(run) = self.run(&event.run) {
+                    run.status = word(&ended.status);
+                    run.ended_ms = Some(at_ms);
+                    run.failure = ended.failure.as_ref().map(ToString::to_string);
+                }
+            }
+            EventKind::TaskStarted(started) => self.task_started(&event.run, at_ms, started),
+            EventKind::TaskFinished(finished) => self.task_finished(&event.run, finished),
+            EventKind::TaskFailed(failed) => self.task_failed(&event.run, at_ms, failed),
+            EventKind::CallStarted(started) => {
+                let call = CallTrace {
+                    call: started.call,
+                    function: started.function.clone(),
+                    summary: started.summary.clone(),
+                    started_ms: at_ms,
+                    ..CallTrace::default()
+                };
+                if let Some(attempt) = self.attempt(&event.run, &started.task) {
+                    put_call(attempt, call);
+                }
+            }
+            EventKind::Called(called) => self.called(&event.run, called),
+            EventKind::Asked(asked) => {
+                if let Some(attempt) = self.attempt(&event.run, &asked.task) {
+                    attempt.outcome = "asked".into();
+                    attempt.questions.push(asked.interrupt.to_string());
+                }
+            }
+            EventKind::Answered(answered) => {
+                if let Some(run) = self.run(&event.run) {
+                    run.answers.push(AnswerTrace {
+                        question: answered.interrupt.to_string(),
+                        answer: answered.answer.clone(),
+                    });
+                }
+            }
+            EventKind::Checkpointed(made) => {
+                // The one of an input comes before the first step and belongs to none.
+                if let Some(step) = self.run(&event.run).and_then(|run| run.steps.last_mut()) {
+                    step.changed = made.changed.iter().map(ToString::to_string).collect();
+                }
+            }
+            EventKind::Progress(progress) => {
+                self.message(&event.run, &progress.task, progress.message.clone());
+            }
+            EventKind::Log(log) => {
+                let text = format!("{}: {}", log.level, log.message);
+                self.message(&event.run, &log.task, text);
+            }
+            EventKind::Custom(custom) => {
+                let text = format!("event `{}`", custom.name);
+                self.message(&event.run, &custom.task, text);
+            }
+            _ => {}
+        }
+    }
+
+    fn run_started(&mut self, id: &RunId, at_ms: i64, started: &RunStarted) {
+        if let Some(run) = self.run(id) {
+            run.recoveries += u32::from(started.reason == RunReason::Recovery);
+            return;
+        }
+        self.runs.push(RunTrace {
+            run: id.to_string(),
+            graph: started.graph.to_string(),
+            reason: word(&started.reason),
+            status: "running".into(),
+            started_ms: at_ms,
+            ..RunTrace::default()
+        });
+    }
+
+    fn task_started(&mut self, run: &RunId, at_ms: i64, started: &TaskStarted) {
+        let replayed = self.answered.get(&started.task).map_or(0, BTreeSet::len);
+        let Some(run) = self.run(run) else { return };
+        let step = match run.steps.iter().position(|step| step.step == started.step) {
+            Some(index) => index,
+            None => {
+                run.steps.push(StepTrace { step: started.step, ..StepTrace::default() });
+                run.steps.len() - 1
+            }
+        };
+        let tasks = &mut run.steps[step].tasks;
+        let task = match tasks.iter().position(|task| task.task == started.task.as_str()) {
+            Some(index) => index,
+            None => {
+                tasks.push(TaskTrace {
+                    task: started.task.to_string(),
+                    node: started.node.to_string(),
+                    ..TaskTrace::default()
+                });
+                tasks.len() - 1
+            }
+        };
+        tasks[task].attempts.push(AttemptTrace {
+            attempt: started.attempt,
+            outcome: "running".into(),
+            started_ms: at_ms,
+            replayed,
+            ..AttemptTrace::default()
+        });
+    }
+
+    fn task_finished(&mut self, run: &RunId, finished: &TaskFinished) {
+        let Some(attempt) = self.attempt(run, &finished.task) else { return };
+        attempt.outcome = "finished".into();
+        attempt.duration_us = Some(finished.duration_us);
+        attempt.written_bytes =
+            Some(finished.writes.iter().map(|write| json_bytes(&write.value)).sum());
+    }
+
+    fn task_failed(&mut self, run: &RunId, at_ms: i64, failed: &TaskFailed) {
+        let Some(attempt) = self.attempt(run, &failed.task) else { return };
+        attempt.outcome = "failed".into();
+        attempt.failure = Some(failed.failure.to_string());
+        let took_ms = u64::try_from(at_ms - attempt.started_ms).unwrap_or(0);
+        attempt.duration_us = Some(took_ms * 1_000);
+    }
+
+    fn called(&mut self, run: &RunId, called: &Called) {
+        self.totals.calls += 1;
+        if called.function.starts_with("llm.") {
+            self.totals.model_calls += 1;
+        }
+        if let Some(tokens) = called.tokens {
+            self.totals.input_tokens += tokens.input;
+            self.totals.output_tokens += tokens.output;
+        }
+        if called.result.is_ok() {
+            self.answered.entry(called.task.clone()).or_default().insert(called.call);
+        }
+        let call = CallTrace {
+            call: called.call,
+            function: called.function.clone(),
+            summary: called.summary.clone(),
+            started_ms: called.started_ms,
+            duration_us: Some(called.duration_us),
+            request_bytes: json_bytes(&called.request),
+            answer_bytes: called.result.as_ref().map_or(0, json_bytes),
+            input_tokens: called.tokens.map(|tokens| tokens.input),
+            output_tokens: called.tokens.map(|tokens| tokens.output),
+            failure: called.result.as_ref().err().map(ToString::to_string),
+        };
+        if let Some(attempt) = self.attempt(run, &called.task) {
+            put_call(attempt, call);
+        }
+    }
+
+    fn message(&mut self, run: &RunId, task: &TaskId, text: String) {
+        if let Some(attempt) = self.attempt(run, task) {
+            attempt.messages.push(text);
+        }
+    }
+
+    fn run(&mut self, id: &RunId) -> Option<&mut RunTrace> {
+        self.runs.iter_mut().rev().find(|run| run.run == id.as_str())
+    }
+
+    /// The latest execution of a task.
+    fn attempt(&mut self, run: &RunId, task: &TaskId) -> Option<&mut AttemptTrace> {
+        let steps = self.run(run)?.steps.iter_mut().rev();
+        let mut tasks = steps.flat_map(|step| step.tasks.iter_mut());
+        tasks.find(|known| known.task == task.as_str())?.attempts.last_mut()
+    }
+}
+
+/// Keeps calls in their order, and one entry for a call's start and its end.
+fn put_call(attempt: &mut AttemptTrace, call: CallTrace) {
+    match attempt.calls.binary_search_by_key(&call.call, |known| known.call) {
+        Ok(index) => attempt.calls[index] = call,
+        Err(index) => attempt.calls.insert(index, call),
+    }
+}
+
+fn json_bytes(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |bytes| bytes.len())
+}
+
+/// The word that an enum of words serializes to.
+fn word(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(word)) => word,
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(seq: u64, run: &str, kind: serde_json::Value) -> Event {
+        let mut document = json!({ "seq": seq, "at_ms": 1_000 + seq * 10, "run": run });
+        document.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+        serde_json::from_value(document).unwrap()
+    }
+
+    fn call(seq: u64, run: &str, call: u32) -> Event {
+        let digest = "0".repeat(64);
+        event(
+            seq,
+            run,
+            json!({
+                "type": "called", "task": "t1", "node": "extract", "call": call,
+                "function": "llm.complete", "digest": digest, "request": { "route": "chat" },
+                "result": { "Ok": { "text": "hi" } }, "started_ms": 1_020, "duration_us": 5_000,
+                "summary": "chat (small)", "tokens": { "input": 12, "output": 3 }, "batch": call,
+            }),
+        )
+    }
+
+    fn started(seq: u64, run: &str, attempt: u32) -> Event {
+        event(
+            seq,
+            run,
+            json!({
+                "type": "task_started", "task": "t1", "node": "extract", "step": 1, "attempt": attempt,
+            }),
+        )
+    }
+
+    fn run_started(seq: u64, run: &str, reason: &str) -> Event {
+        event(
+            seq,
+            run,
+            json!({
+                "type": "run_started", "graph": "g", "digest": "0".repeat(64), "reason": reason,
+            }),
+        )
+    }
+
+    #[test]
+    fn a_log_becomes_a_tree() {
+        let log = [
+            run_started(1, "r1", "input"),
+            started(2, "r1", 1),
+            event(
+                3,
+                "r1",
+                json!({
+                    "type": "call_started", "task": "t1", "call": 0, "function": "llm.complete",
+                    "summary": "chat",
+                }),
+            ),
+            call(4, "r1", 0),
+            event(
+                5,
+                "r1",
+                json!({
+                    "type": "asked", "interrupt": "q", "task": "t1", "node": "extract", "call": 1,
+                    "payload": {},
+                }),
+            ),
+            event(6, "r1", json!({ "type": "run_ended", "status": "interrupted" })),
+            run_started(7, "r2", "resume"),
+            started(8, "r2", 1),
+            event(
+                9,
+                "r2",
+                json!({
+                    "type": "task_finished", "task": "t1", "node": "extract", "base": 0,
+                    "writes": [{ "channel": "x", "value": "y" }], "duration_us": 900,
+                }),
+            ),
+            event(10, "r2", json!({ "type": "run_ended", "status": "completed" })),
+        ];
+        insta::assert_json_snapshot!(build("thread", &log));
+    }
+
+    #[test]
+    fn a_recovered_run_stays_one_run() {
+        let log = [
+            run_started(1, "r1", "input"),
+            started(2, "r1", 1),
+            call(3, "r1", 0),
+            run_started(4, "r1", "recovery"),
+            started(5, "r1", 1),
+        ];
+        let trace = build("thread", &log);
+        assert_eq!(trace.runs.len(), 1);
+        assert_eq!(trace.runs[0].recoveries, 1);
+        let attempts = &trace.runs[0].steps[0].tasks[0].attempts;
+        assert_eq!((attempts.len(), attempts[1].replayed), (2, 1));
+    }
+}

@@ -1,0 +1,79 @@
+//! Reading a stream of server-sent events.
+
+use axum::http::Method;
+use futures::StreamExt as _;
+use wattle_graph::event::Event;
+
+use crate::client::{Client, Pieces, segment};
+use crate::error::Error;
+
+/// Events of a thread as they happen.
+pub struct Events {
+    pieces: Pieces,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    /// Follows a thread until it no longer runs.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get`].
+    pub async fn events(&self, thread: &str, after: u64) -> Result<Events, Error> {
+        let thread = segment(thread);
+        let path = format!("/api/v1/threads/{thread}/events?until=idle&after={after}");
+        let pieces = self.send(Method::GET, &path, None).await?;
+        Ok(Events { pieces, buffer: Vec::new() })
+    }
+}
+
+impl Events {
+    /// The next event; `None` at the end. What this version does not understand is left out.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Server`] if the stream breaks off.
+    pub async fn next(&mut self) -> Result<Option<Event>, Error> {
+        loop {
+            while let Some(end) = find(&self.buffer, b"\n\n") {
+                let message: Vec<u8> = self.buffer.drain(..end + 2).collect();
+                if let Some(event) = parse(&message) {
+                    return Ok(Some(event));
+                }
+            }
+            match self.pieces.next().await {
+                Some(piece) => self.buffer.extend_from_slice(&piece?),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+    bytes.windows(wanted.len()).position(|window| window == wanted)
+}
+
+fn parse(message: &[u8]) -> Option<Event> {
+    let data =
+        message.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"data: "))?;
+    serde_json::from_slice(data).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::stream;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn messages_are_put_together_from_pieces() {
+        let message = "id: 1\nevent: run_ended\ndata: {\"seq\":1,\"at_ms\":0,\"run\":\"r\",\
+                       \"type\":\"run_ended\",\"status\":\"completed\"}\n\n";
+        let (first, second) = message.split_at(30);
+        let pieces = [":\n\n", first, second, "data: {\"type\":\"new\"}\n\n"];
+        let pieces = pieces.map(|piece| Ok(piece.to_owned().into()));
+        let mut events = Events { pieces: stream::iter(pieces).boxed(), buffer: Vec::new() };
+        assert_eq!(events.next().await.unwrap().unwrap().seq, 1);
+        assert!(events.next().await.unwrap().is_none());
+    }
+}

@@ -1,0 +1,68 @@
+//! The API of a server.
+
+use std::time::Duration;
+
+use axum::http::{Method, StatusCode};
+use futures::{StreamExt as _, TryStreamExt as _};
+use serde_json::Value;
+use wattle_api::document::Health;
+
+use crate::client::Pieces;
+use crate::error::Error;
+use crate::server::place::PlaceDocument;
+use crate::wire::environment;
+
+/// The variable with the key for servers that need one.
+const KEY_VARIABLE: &str = "WATTLE_API_KEY";
+
+/// How long a server may take to say that it is there. A file may name one that is gone.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// A server.
+pub struct Remote {
+    client: reqwest::Client,
+    address: String,
+    key: Option<String>,
+}
+
+impl Remote {
+    /// Connects, if the server is still there. Its address may belong to another one by now.
+    pub(super) async fn connect(place: PlaceDocument) -> Result<Option<Self>, Error> {
+        let PlaceDocument { address, instance, .. } = place;
+        let client = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT).build();
+        let client = client.map_err(|error| failed(&address, &error))?;
+        let key = environment()(KEY_VARIABLE);
+        let health = client.get(format!("{address}/api/v1/health")).timeout(CONNECT_TIMEOUT);
+        let Ok(answer) = health.send().await else { return Ok(None) };
+        let is_ours = answer.json::<Health>().await.is_ok_and(|health| health.instance == instance);
+        Ok(is_ours.then_some(Self { client, address, key }))
+    }
+
+    /// Where it is.
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> Result<(StatusCode, Pieces), Error> {
+        let mut request = self.client.request(method, format!("{}{path}", self.address));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(body) = body {
+            request = request.json(&body);
+        }
+        let answer = request.send().await.map_err(|error| failed(&self.address, &error))?;
+        let (status, address) = (answer.status(), self.address.clone());
+        let pieces = answer.bytes_stream().map_err(move |error| failed(&address, &error));
+        Ok((status, pieces.boxed()))
+    }
+}
+
+fn failed(address: &str, error: &reqwest::Error) -> Error {
+    Error::Server { address: address.to_owned(), message: error.to_string() }
+}

@@ -1,0 +1,85 @@
+//! The verbs of the command line, one a file.
+
+mod doctor;
+mod follow;
+mod graph;
+mod input;
+mod plugin;
+mod run;
+mod serve;
+mod thread;
+mod trace;
+mod words;
+
+use crate::args::{Args, Command, GraphCommand, PluginCommand, ThreadCommand};
+use crate::client::{Client, Needs};
+use crate::config::{self, Config};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Does what the command line says. Errors are printed here, and nowhere else.
+pub async fn execute(args: Args) -> Exit {
+    let output = Output { json: args.json };
+    match Box::pin(dispatch(args, output)).await {
+        Ok(exit) => exit,
+        Err(error) => {
+            match &error {
+                Error::Problem(problem) if output.json => output.json(problem),
+                _ => Output::error(&error.to_string()),
+            }
+            error.exit()
+        }
+    }
+}
+
+async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
+    if let Command::Doctor = args.command {
+        return doctor::doctor(args.config.as_deref(), output).await;
+    }
+    let config = config::read(args.config.as_deref())?;
+    match args.command {
+        Command::Doctor => Ok(Exit::Ok),
+        Command::Serve(serve) => serve::serve(config, &serve, output).await,
+        Command::Run(run) => {
+            let client = Client::open(config, Needs::Apps).await?;
+            let result = run::run(&client, run, output).await;
+            client.close().await;
+            result
+        }
+        Command::Thread(command) => threads(config, command, output).await,
+        Command::Graph(GraphCommand::Show(graph)) => {
+            graph::show(config, &graph.target, output).await
+        }
+        Command::Graph(GraphCommand::Check(graph)) => {
+            graph::check(config, &graph.target, output).await
+        }
+        Command::Plugin(PluginCommand::List) => plugin::list(config, output).await,
+        Command::Plugin(PluginCommand::Inspect(plugin)) => {
+            plugin::inspect(config, &plugin.target, output).await
+        }
+        Command::Trace(thread) => {
+            let client = Client::open(config, Needs::Store).await?;
+            let result = trace::trace(&client, &thread.thread, output).await;
+            client.close().await;
+            result
+        }
+    }
+}
+
+async fn threads(config: Config, command: ThreadCommand, output: Output) -> Result<Exit, Error> {
+    let needs = match command {
+        ThreadCommand::Resume(_) => Needs::Apps,
+        _ => Needs::Store,
+    };
+    let client = Client::open(config, needs).await?;
+    let result = match command {
+        ThreadCommand::List(list) => thread::list(&client, &list, output).await,
+        ThreadCommand::Show(it) => thread::show(&client, &it.thread, output).await,
+        ThreadCommand::History(history) => thread::history(&client, &history, output).await,
+        ThreadCommand::Resume(resume) => thread::resume(&client, resume, output).await,
+        ThreadCommand::Delete(it) => thread::delete(&client, &it.thread, output).await,
+    };
+    client.close().await;
+    result
+}

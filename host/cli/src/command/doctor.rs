@@ -1,0 +1,273 @@
+//! `wattle doctor`: what works and what does not, with what to do about it.
+
+use std::path::Path;
+
+use serde::Serialize;
+use wattle_graph::id::PluginName;
+use wattle_run::ports::Sql as _;
+use wattle_run::ports::sandbox::LoadError;
+use wattle_sandbox::SandboxConfig;
+use wattle_sql::{DatabaseConfig, Databases};
+
+use crate::client::server_of;
+use crate::config::{self, Config, StoreKind};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::wire::{ReadEnv, environment, open_sandbox};
+
+/// Memory mappings that a live guest needs at the most; see the sandbox's pool.
+const MAPS_PER_INSTANCE: u64 = 6;
+
+/// Time that a database may take to answer.
+const DATABASE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
+
+/// How a check went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    Ok,
+    Warn,
+    Fail,
+}
+
+/// One line of the report.
+#[derive(Clone, Debug, Serialize)]
+struct Finding {
+    check: String,
+    status: Status,
+    message: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<String>,
+}
+
+#[derive(Default)]
+struct Report(Vec<Finding>);
+
+impl Report {
+    fn ok(&mut self, check: &str, message: impl Into<String>) {
+        self.add(check, Status::Ok, message.into(), None);
+    }
+
+    fn warn(&mut self, check: &str, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(check, Status::Warn, message.into(), Some(hint.into()));
+    }
+
+    fn fail(&mut self, check: &str, message: impl Into<String>, hint: impl Into<String>) {
+        self.add(check, Status::Fail, message.into(), Some(hint.into()));
+    }
+
+    fn add(&mut self, check: &str, status: Status, message: String, hint: Option<String>) {
+        self.0.push(Finding { check: check.to_owned(), status, message, hint });
+    }
+}
+
+pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, Error> {
+    let mut report = Report::default();
+    let exit = match config::read(file) {
+        Ok(config) => {
+            let name = config.file_name();
+            match &config.file {
+                Some(_) => report.ok("configuration", format!("`{name}` is valid")),
+                None => report.warn(
+                    "configuration",
+                    format!("there is no `{name}` here, so defaults hold"),
+                    "name the file with `--config`, or start in its folder",
+                ),
+            }
+            examine(&config, &environment(), &mut report).await;
+            let failed = report.0.iter().any(|finding| finding.status == Status::Fail);
+            if failed { Exit::Failed } else { Exit::Ok }
+        }
+        Err(error) => {
+            report.fail("configuration", error.to_string(), "correct it, or name another file");
+            error.exit()
+        }
+    };
+    output.data(&report.0, |findings| findings.iter().map(in_words).collect::<Vec<_>>().join("\n"));
+    Ok(exit)
+}
+
+async fn examine(config: &Config, env: &ReadEnv, report: &mut Report) {
+    let usable = data_folder(config, report);
+    if usable {
+        store(config, report).await;
+        sandbox(config, report).await;
+    }
+    pool(report);
+    model_keys(config, env, report);
+    secrets(config, env, report);
+    databases(config, env, report).await;
+    listen(config, env, report);
+}
+
+fn data_folder(config: &Config, report: &mut Report) -> bool {
+    let data = config.data.display();
+    let probe = config.data.join(".probe");
+    let written = std::fs::create_dir_all(&config.data)
+        .and_then(|()| std::fs::write(&probe, b"wattle"))
+        .and_then(|()| std::fs::remove_file(&probe));
+    match written {
+        Ok(()) => report.ok("data folder", format!("`{data}` is writable")),
+        Err(error) => report.fail(
+            "data folder",
+            format!("`{data}` cannot be written: {error}"),
+            "set `data` in wattle.toml to a folder that may be written",
+        ),
+    }
+    report.0.last().is_some_and(|finding| finding.status == Status::Ok)
+}
+
+async fn store(config: &Config, report: &mut Report) {
+    if config.store.kind == StoreKind::Memory {
+        report.warn("store", "threads are kept in memory only", "set `store.kind = \"redb\"`");
+        return;
+    }
+    if let Ok(Some(server)) = server_of(config).await {
+        report.ok("store", format!("the server at {} holds it", server.address()));
+        return;
+    }
+    match wattle_store::RedbStore::open(config.store_file()) {
+        Ok(_) => report.ok("store", format!("`{}` opens", config.store_file().display())),
+        Err(error) => report.fail(
+            "store",
+            error.to_string(),
+            "stop the other process that holds it, or restore it from a backup",
+        ),
+    }
+}
+
+/// A component without anything must be refused for the right reason: then compiler and pool
+/// work.
+async fn sandbox(config: &Config, report: &mut Report) {
+    const EMPTY_COMPONENT: &[u8] = b"\0asm\x0d\0\x01\0";
+    let sandbox = match open_sandbox(config) {
+        Ok(sandbox) => sandbox,
+        Err(error) => {
+            report.fail("sandbox", error.to_string(), "see the limits on memory of this machine");
+            return;
+        }
+    };
+    let Ok(name) = PluginName::new("probe") else { return };
+    let loaded = sandbox.load(&name, bytes::Bytes::from_static(EMPTY_COMPONENT)).await;
+    match loaded {
+        Err(LoadError { code: "missing-export" | "wit-version", .. }) | Ok(_) => {
+            report.ok("sandbox", "components compile");
+        }
+        Err(error) => report.fail("sandbox", error.to_string(), "report this with the message"),
+    }
+}
+
+fn pool(report: &mut Report) {
+    let instances = u64::from(SandboxConfig::default().max_instances);
+    let limit = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
+    let Some(limit) = limit.and_then(|text| text.trim().parse::<u64>().ok()) else {
+        report.ok("memory mappings", "this system has no limit that is known");
+        return;
+    };
+    let wanted = instances * MAPS_PER_INSTANCE;
+    if limit >= wanted {
+        let message = format!("{instances} guests at once fit into vm.max_map_count = {limit}");
+        report.ok("memory mappings", message);
+    } else {
+        report.warn(
+            "memory mappings",
+            format!(
+                "vm.max_map_count = {limit} allows {} guests at once",
+                limit / MAPS_PER_INSTANCE
+            ),
+            format!("raise it with `sysctl -w vm.max_map_count={wanted}`"),
+        );
+    }
+}
+
+fn model_keys(config: &Config, env: &ReadEnv, report: &mut Report) {
+    if config.model.routes.is_empty() {
+        report.warn("models", "there are no model routes", "define `[model.routes.<name>]`");
+        return;
+    }
+    match wattle_model::Routes::new(config.model.clone(), &**env) {
+        Err(error) => report.fail("models", error.to_string(), "correct `[model]` in wattle.toml"),
+        Ok(routes) => {
+            let problems = routes.problems();
+            let names: Vec<&str> = routes.names().collect();
+            if problems.is_empty() {
+                report.ok("models", format!("routes {} have their keys", names.join(", ")));
+            }
+            for problem in problems {
+                report.warn("models", problem, "set the variable before `wattle serve`");
+            }
+        }
+    }
+}
+
+fn secrets(config: &Config, env: &ReadEnv, report: &mut Report) {
+    for (name, source) in &config.secrets {
+        let check = format!("secret {name}");
+        match source.value(&config.base, &**env) {
+            Ok(_) => report.ok(&check, "is set"),
+            Err(reason) => report.warn(&check, reason, "requests that name it will fail"),
+        }
+    }
+}
+
+async fn databases(config: &Config, env: &ReadEnv, report: &mut Report) {
+    for (name, sql) in &config.sql {
+        let check = format!("database {name}");
+        let mut database = DatabaseConfig::new(&sql.url);
+        if let Some(password) = sql.password_env.as_ref().and_then(|variable| env(variable)) {
+            database = database.with_password(password);
+        }
+        let opened = Databases::open([(name.clone(), database)].into(), &config.data).await;
+        let answer = match opened {
+            Ok(databases) => probe(&databases, name).await,
+            Err(error) => Err(error.to_string()),
+        };
+        match answer {
+            Ok(()) => report.ok(&check, "answers"),
+            Err(message) => {
+                report.fail(&check, message, format!("check `url` under `[sql.{name}]`"));
+            }
+        }
+    }
+}
+
+async fn probe(databases: &Databases, name: &str) -> Result<(), String> {
+    use wattle_run::grant::SqlAccess;
+    use wattle_run::limit::SqlLimits;
+    let limits = SqlLimits::default();
+    let query = databases.query(name, SqlAccess::ReadOnly, &limits, "SELECT 1", &[]);
+    let answer = tokio::time::timeout(DATABASE_TIMEOUT, query).await;
+    let answer = answer.map_err(|_| format!("no answer in {} s", DATABASE_TIMEOUT.as_secs()))?;
+    databases.close().await;
+    answer.map(drop).map_err(|failure| failure.message)
+}
+
+fn listen(config: &Config, env: &ReadEnv, report: &mut Report) {
+    let address = config.server.listen;
+    let has_keys = !config.auth.keys(&**env).is_empty();
+    if address.ip().is_loopback() {
+        report.ok("address", format!("`{address}` is reachable from this machine only"));
+    } else if has_keys {
+        report.ok("address", format!("`{address}` is reachable by others, with keys"));
+    } else {
+        report.fail(
+            "address",
+            format!("`{address}` is reachable by others, and there are no keys"),
+            "name a variable with keys as `keys_env` under `[auth]`, or listen on `127.0.0.1`",
+        );
+    }
+}
+
+fn in_words(finding: &Finding) -> String {
+    let status = match finding.status {
+        Status::Ok => "ok  ",
+        Status::Warn => "warn",
+        Status::Fail => "fail",
+    };
+    let mut line = format!("{status}  {}: {}", finding.check, finding.message);
+    if let Some(hint) = &finding.hint {
+        line.push_str(&format!("\n      hint: {hint}"));
+    }
+    line
+}

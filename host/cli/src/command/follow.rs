@@ -1,0 +1,206 @@
+//! Following a run: live progress on stderr, then what came out of it.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+use wattle_api::document::run::{QuestionDocument, RunDocument};
+use wattle_graph::event::{Event, EventKind, RunStatus};
+
+use crate::client::{Client, segment};
+use crate::command::words;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// Time between two pictures of the spinner.
+const TICK: Duration = Duration::from_millis(100);
+
+/// Follows a run to its end, or to where it stands still, and prints the outcome.
+pub(super) async fn follow(
+    client: &Client,
+    run: &RunDocument,
+    after: u64,
+    quiet: bool,
+    output: Output,
+) -> Result<Exit, Error> {
+    let progress = Progress::new(quiet);
+    let mut events = client.events(&run.thread, after).await?;
+    while let Some(event) = events.next().await? {
+        if event.run.as_str() == run.run {
+            progress.show(&event);
+        }
+    }
+    progress.finish();
+    let path = format!("/api/v1/runs/{}/wait", segment(&run.run));
+    let ended: RunDocument = client.get(&path).await?;
+    if output.json {
+        output.json(&ended);
+    } else {
+        if let Some(text) = outcome(&ended) {
+            Output::line(&text);
+        }
+        advise(&ended);
+    }
+    Ok(match ended.status {
+        RunStatus::Interrupted => Exit::Interrupted,
+        RunStatus::Failed => Exit::RunFailed,
+        RunStatus::Cancelled => Exit::Cancelled,
+        RunStatus::Completed | RunStatus::Running => Exit::Ok,
+    })
+}
+
+/// The newest event of a thread, so that only what follows is shown.
+pub(super) async fn newest_event(client: &Client, thread: &str) -> Result<u64, Error> {
+    let mut events = client.events(thread, 0).await?;
+    let mut newest = 0;
+    while let Some(event) = events.next().await? {
+        newest = event.seq;
+    }
+    Ok(newest)
+}
+
+struct Progress {
+    bar: Option<ProgressBar>,
+    quiet: bool,
+}
+
+impl Progress {
+    fn new(quiet: bool) -> Self {
+        let bar = (!quiet && Output::is_watched()).then(|| {
+            let bar = ProgressBar::new_spinner();
+            // The template is a constant of ours; without a style the default one is shown.
+            if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+                bar.set_style(style);
+            }
+            bar.enable_steady_tick(TICK);
+            bar
+        });
+        Self { bar, quiet }
+    }
+
+    /// What ended stays on the screen; what goes on stands beside the spinner.
+    fn show(&self, event: &Event) {
+        let (line, stays) = match &event.kind {
+            EventKind::TaskStarted(started) => (started.node.to_string(), false),
+            EventKind::TaskFinished(finished) => {
+                let took = words::duration(finished.duration_us);
+                (format!("{} done in {took}", finished.node), true)
+            }
+            EventKind::TaskFailed(failed) => {
+                let again = if failed.retry_in_ms.is_some() { ", trying again" } else { "" };
+                (format!("{} failed{again}: {}", failed.node, failed.failure), true)
+            }
+            EventKind::CallStarted(call) => (format!("{} {}", call.function, call.summary), false),
+            EventKind::Called(call) => {
+                let took = words::duration(call.duration_us);
+                (format!("{}: {} {} {took}", call.node, call.function, call.summary), true)
+            }
+            EventKind::Progress(progress) => {
+                (format!("{}: {}", progress.node, progress.message), false)
+            }
+            EventKind::Log(log) => (format!("{}: {}: {}", log.node, log.level, log.message), true),
+            _ => return,
+        };
+        match (&self.bar, stays) {
+            _ if self.quiet => {}
+            (Some(bar), true) => bar.println(format!("  {line}")),
+            (Some(bar), false) => bar.set_message(line),
+            (None, true) => Output::note(&format!("  {line}")),
+            (None, false) => {}
+        }
+    }
+
+    fn finish(&self) {
+        if let Some(bar) = &self.bar {
+            bar.finish_and_clear();
+        }
+    }
+}
+
+/// What came out, for people: the state, or the questions.
+fn outcome(run: &RunDocument) -> Option<String> {
+    match run.status {
+        RunStatus::Interrupted => Some(questions(&run.interrupts, &run.next)),
+        RunStatus::Completed => run.state.as_ref().map(words::pretty),
+        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Running => None,
+    }
+}
+
+/// Open questions, or where a run stands still without any.
+pub(super) fn questions(open: &[QuestionDocument], next: &[String]) -> String {
+    if open.is_empty() {
+        return format!("stands still before {}", next.join(", "));
+    }
+    let question = |question: &QuestionDocument| {
+        let mut text = format!("question {} from {}\n", question.id, question.node);
+        text.push_str(&words::indented(&words::pretty(&question.payload), 2));
+        if let Some(schema) = &question.response_schema {
+            text.push_str("\n  an answer must fit this schema:\n");
+            text.push_str(&words::indented(&words::pretty(schema), 2));
+        }
+        if let Some(expires_ms) = question.expires_ms {
+            text.push_str(&format!("\n  expires {}", words::instant(expires_ms)));
+        }
+        text
+    };
+    open.iter().map(question).collect::<Vec<_>>().join("\n\n")
+}
+
+/// What to do next.
+fn advise(run: &RunDocument) {
+    let thread = words::quoted(&run.thread);
+    match run.status {
+        RunStatus::Interrupted => {
+            let answers = match run.interrupts.as_slice() {
+                [] => String::new(),
+                [_] => " --answer '<json>'".to_owned(),
+                many => many
+                    .iter()
+                    .map(|question| format!(" --answer '{}=<json>'", question.id))
+                    .collect(),
+            };
+            Output::note(&format!(
+                "thread {} waits\n  hint: go on with `wattle thread resume {thread}{answers}`",
+                run.thread
+            ));
+        }
+        RunStatus::Failed => {
+            let failure = run.failure.as_ref();
+            let why = failure.map_or_else(String::new, |it| format!("{}: {}", it.code, it.message));
+            Output::error(&format!(
+                "the run failed: {why}\n  hint: see `wattle trace {thread}`; run the failed nodes \
+                 again with `wattle thread resume {thread}`"
+            ));
+        }
+        RunStatus::Cancelled => {
+            Output::note(&format!("thread {}: the run was cancelled", run.thread))
+        }
+        RunStatus::Completed | RunStatus::Running => {
+            Output::note(&format!(
+                "thread {} completed\n  hint: see what happened with `wattle trace {thread}`",
+                run.thread
+            ));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn questions_say_what_is_wanted_and_until_when() {
+        let question = QuestionDocument {
+            id: "ab12".into(),
+            node: "review".into(),
+            payload: json!({ "rows": [] }),
+            response_schema: Some(json!({ "type": "boolean" })),
+            asked_ms: 0,
+            expires_ms: None,
+        };
+        insta::assert_snapshot!(questions(&[question], &[]));
+        assert_eq!(questions(&[], &["a".into(), "b".into()]), "stands still before a, b");
+    }
+}

@@ -1,0 +1,191 @@
+//! `wattle graph ...`.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use wattle_api::document::app::{AppDocument, GraphDocument};
+use wattle_graph::check::{NoFacts, Problem, check_json, check_toml};
+use wattle_graph::graph::Graph;
+use wattle_graph::mermaid::mermaid;
+
+use crate::client::{Client, Needs, segment};
+use crate::config::Config;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::load::facts::PluginFacts;
+use crate::load::manifest::{FILE, Manifest};
+use crate::load::{self, app_folder};
+use crate::output::Output;
+use crate::wire::open_sandbox;
+
+/// Prints graphs: of a file or folder without a server, else of a loaded app.
+pub(super) async fn show(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
+    let path = Path::new(target);
+    let pictures = if path.exists() {
+        let checked = read(&config, path).await?;
+        let graphs = checked.result.map_err(|problems| failed(&problems))?;
+        graphs.iter().map(|graph| Picture::new(graph.name.as_str(), mermaid(graph))).collect()
+    } else {
+        loaded(config, target).await?
+    };
+    output.data(&pictures, |pictures: &Vec<Picture>| match pictures.as_slice() {
+        [only] => only.mermaid.clone(),
+        many => many
+            .iter()
+            .map(|it| format!("%% {}\n{}", it.graph, it.mermaid))
+            .collect::<Vec<_>>()
+            .join("\n\n"),
+    });
+    Ok(Exit::Ok)
+}
+
+#[derive(Serialize)]
+struct Picture {
+    graph: String,
+    mermaid: String,
+}
+
+impl Picture {
+    fn new(graph: &str, mermaid: String) -> Self {
+        Self { graph: graph.to_owned(), mermaid }
+    }
+}
+
+async fn loaded(config: Config, target: &str) -> Result<Vec<Picture>, Error> {
+    let client = Client::open(config, Needs::Apps).await?;
+    let pictures = pictures(&client, target).await;
+    client.close().await;
+    pictures
+}
+
+async fn pictures(client: &Client, target: &str) -> Result<Vec<Picture>, Error> {
+    let (app, graph) = target.split_once('/').unwrap_or((target, ""));
+    let path = format!("/api/v1/apps/{}", segment(app));
+    let graphs = if graph.is_empty() {
+        client.get::<AppDocument>(&path).await?.graphs
+    } else {
+        vec![graph.to_owned()]
+    };
+    let mut pictures = Vec::with_capacity(graphs.len());
+    for graph in graphs {
+        let document: GraphDocument =
+            client.get(&format!("{path}/graphs/{}", segment(&graph))).await?;
+        pictures.push(Picture { graph, mermaid: document.mermaid });
+    }
+    Ok(pictures)
+}
+
+/// Reports everything that is wrong with the graphs of a folder or file.
+pub(super) async fn check(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
+    let path = place_of(&config, target)?;
+    let checked = read(&config, &path).await?;
+    let (graphs, problems) = match checked.result {
+        Ok(graphs) => (graphs.iter().map(|graph| graph.name.to_string()).collect(), Vec::new()),
+        Err(problems) => (Vec::new(), problems),
+    };
+    let failed = !problems.is_empty();
+    if output.json {
+        output.json(&Report { graphs, problems: problems.iter().map(ProblemLine::from).collect() });
+    } else if failed {
+        problems.iter().for_each(|problem| Output::note(&problem.to_string()));
+        let many = if problems.len() == 1 { "problem" } else { "problems" };
+        Output::error(&format!("{} {many} in `{target}`", problems.len()));
+    } else {
+        Output::line(&format!("no problems in {}", graphs.join(", ")));
+    }
+    if !checked.with_plugins {
+        Output::note(
+            "checked without plugins: names of nodes and their schemas are taken on trust",
+        );
+    }
+    Ok(if failed { Exit::Failed } else { Exit::Ok })
+}
+
+#[derive(Serialize)]
+struct Report {
+    graphs: Vec<String>,
+    problems: Vec<ProblemLine>,
+}
+
+#[derive(Serialize)]
+struct ProblemLine {
+    file: String,
+    line: Option<u32>,
+    path: String,
+    message: String,
+    hint: Option<String>,
+}
+
+impl From<&Problem> for ProblemLine {
+    fn from(problem: &Problem) -> Self {
+        Self {
+            file: problem.file.clone(),
+            line: problem.line,
+            path: problem.path.clone(),
+            message: problem.message.clone(),
+            hint: problem.hint.clone(),
+        }
+    }
+}
+
+/// A path, or the folder of a configured app.
+fn place_of(config: &Config, target: &str) -> Result<PathBuf, Error> {
+    if Path::new(target).exists() {
+        return Ok(target.into());
+    }
+    load::app_folders(config)
+        .into_iter()
+        .find(|folder| Manifest::read(folder).is_ok_and(|it| it.app.name.as_str() == target))
+        .ok_or_else(|| Error::NotFound {
+            message: format!("there is no file, folder or app `{target}`"),
+            hint: "name an app folder, a `graph.toml`, or an app of the plugins folder".into(),
+        })
+}
+
+struct Checked {
+    result: Result<Vec<Graph>, Vec<Problem>>,
+    with_plugins: bool,
+}
+
+/// Checks an app folder with its plugins, or a file without any.
+async fn read(config: &Config, path: &Path) -> Result<Checked, Error> {
+    if path.is_dir() {
+        return read_folder(config, path).await;
+    }
+    let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+    let file = path.display().to_string();
+    let json = path.extension().is_some_and(|it| it == "json");
+    let check = if json { check_json } else { check_toml };
+    Ok(Checked { result: check(&file, &text, &NoFacts), with_plugins: false })
+}
+
+async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
+    if !folder.join(FILE).is_file() {
+        return Err(Error::NotFound {
+            message: format!("`{}` has no `{FILE}`", folder.display()),
+            hint: "name the folder of an app, or a `graph.toml`".into(),
+        });
+    }
+    let manifest = Manifest::read(folder).map_err(Error::Failed)?;
+    let path = folder.join(&manifest.app.graphs);
+    let text = std::fs::read_to_string(&path).map_err(Error::file("read", &path))?;
+    let file = path.display().to_string();
+    let sandbox = open_sandbox(config)?;
+    let own =
+        app_folder::components(&manifest.component_files(folder, config), sandbox.as_ref()).await;
+    let own = match own {
+        Ok(own) => own,
+        Err(messages) => {
+            messages.iter().for_each(|message| Output::warning(message));
+            let result = check_toml(&file, &text, &NoFacts);
+            return Ok(Checked { result, with_plugins: false });
+        }
+    };
+    let loose = load::loose_plugins(config, sandbox.as_ref()).await;
+    let facts = PluginFacts { app: &manifest.app.name, own: &own, loose: &loose };
+    Ok(Checked { result: check_toml(&file, &text, &facts), with_plugins: true })
+}
+
+fn failed(problems: &[Problem]) -> Error {
+    Error::Failed(problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))
+}

@@ -1,0 +1,78 @@
+//! JSON from the command line: written out, from a file, or from stdin.
+
+use std::io::Read as _;
+
+use serde_json::Value;
+
+use crate::error::Error;
+
+/// Reads JSON.
+///
+/// # Errors
+///
+/// [`Error::Usage`] if it is no JSON, [`Error::File`] if it cannot be read.
+pub(super) fn json(argument: &str) -> Result<Value, Error> {
+    let (text, origin) = match argument.strip_prefix('@') {
+        Some(path) => {
+            let text = std::fs::read_to_string(path).map_err(Error::file("read", path))?;
+            (text, format!("`{path}`"))
+        }
+        None if argument == "-" => {
+            let mut text = String::new();
+            let read = std::io::stdin().read_to_string(&mut text);
+            read.map_err(Error::file("read", "stdin"))?;
+            (text, "stdin".to_owned())
+        }
+        None => (argument.to_owned(), format!("`{}`", shortened(argument))),
+    };
+    serde_json::from_str(&text).map_err(|error| Error::Usage {
+        message: format!("{origin} is not JSON: {error}"),
+        hint: "write JSON in single quotes, `@file` for a file, or `-` for stdin".into(),
+    })
+}
+
+/// Reads an answer with or without the id of its question.
+///
+/// # Errors
+///
+/// As [`json`].
+pub(super) fn answer(argument: &str) -> Result<(String, Value), Error> {
+    let named = argument.split_once('=').filter(|(id, _)| is_id(id));
+    match named {
+        Some((id, rest)) => Ok((id.to_owned(), json(rest)?)),
+        None => Ok((String::new(), json(argument)?)),
+    }
+}
+
+/// Ids of questions are hex digits; no JSON begins like that and goes on with `=`.
+fn is_id(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+fn shortened(text: &str) -> String {
+    const LONGEST: usize = 40;
+    match text.char_indices().nth(LONGEST) {
+        Some((index, _)) => format!("{}...", &text[..index]),
+        None => text.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_may_name_their_question() {
+        assert_eq!(answer("ab12=true").unwrap(), ("ab12".into(), Value::Bool(true)));
+        assert_eq!(answer("{\"a\":\"x=y\"}").unwrap().0, "");
+        assert_eq!(answer("\"a=b\"").unwrap().1, "a=b");
+    }
+
+    #[test]
+    fn what_is_no_json_is_refused() {
+        insta::assert_snapshot!(json("{input: 1}").unwrap_err(), @"
+        `{input: 1}` is not JSON: key must be a string at line 1 column 2
+          hint: write JSON in single quotes, `@file` for a file, or `-` for stdin
+        ");
+    }
+}

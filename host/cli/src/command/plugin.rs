@@ -1,0 +1,108 @@
+//! `wattle plugin ...`.
+
+use std::path::Path;
+
+use wattle_api::document::plugin::{NodeDocument, PluginDocument};
+
+use crate::client::{self, Client, segment};
+use crate::command::words;
+use crate::config::{Config, Needs};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::load::{grants, plugin_file};
+use crate::output::{Output, Table};
+use crate::wire::open_sandbox;
+
+pub(super) async fn list(config: Config, output: Output) -> Result<Exit, Error> {
+    let client = Client::open(config, client::Needs::Apps).await?;
+    let plugins: Result<Vec<PluginDocument>, _> = client.get("/api/v1/plugins").await;
+    client.close().await;
+    output.data(&plugins?, |plugins| {
+        let mut table = Table::new(&["plugin", "app", "contract", "size", "nodes", "digest"]);
+        for plugin in plugins {
+            table.row([
+                plugin.name.clone(),
+                plugin.app.clone().unwrap_or_else(|| "-".into()),
+                plugin.contract.clone(),
+                words::size(usize::try_from(plugin.size_bytes).unwrap_or(usize::MAX)),
+                plugin.nodes.len().to_string(),
+                plugin.digest.chars().take(12).collect(),
+            ]);
+        }
+        table.render()
+    });
+    Ok(Exit::Ok)
+}
+
+pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Result<Exit, Error> {
+    let plugins = if Path::new(target).is_file() {
+        vec![inspect_file(&config, Path::new(target)).await?]
+    } else {
+        let client = Client::open(config, client::Needs::Apps).await?;
+        let plugins = client.get(&format!("/api/v1/plugins/{}", segment(target))).await;
+        client.close().await;
+        plugins?
+    };
+    output.data(&plugins, |plugins| plugins.iter().map(in_words).collect::<Vec<_>>().join("\n\n"));
+    Ok(Exit::Ok)
+}
+
+/// A file is inspected without a server; its grants are those under its name.
+async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
+    let sandbox = open_sandbox(config)?;
+    let plugin = plugin_file::load(sandbox.as_ref(), path).await.map_err(Error::Failed)?;
+    let info = plugin.info();
+    let table = config.grants.get(&info.name);
+    let needs = grants::asked(info, table).unwrap_or_else(|problem| {
+        Output::warning(&problem);
+        Needs::default()
+    });
+    let decision = grants::decide(&info.name, &needs, table, false);
+    Ok(PluginDocument::new(None, info, &decision.grants))
+}
+
+fn in_words(plugin: &PluginDocument) -> String {
+    let mut lines = vec![
+        format!("plugin    {}", plugin.name),
+        format!("app       {}", plugin.app.as_deref().unwrap_or("-")),
+        format!("digest    {}", plugin.digest),
+        format!("size      {}", words::size(usize::try_from(plugin.size_bytes).unwrap_or(0))),
+        format!("contract  wattle:plugin@{}", plugin.contract),
+    ];
+    let mut list = |title: &str, items: &[String]| {
+        if !items.is_empty() {
+            lines.push(format!("{title}\n{}", words::indented(&items.join("\n"), 2)));
+        }
+    };
+    list("exports", &plugin.exports);
+    list("imports", &plugin.imports);
+    let headline = |doc: &str| doc.lines().next().unwrap_or_default().to_owned();
+    let node = |node: &NodeDocument| format!("{}  {}", node.name, headline(&node.doc));
+    let nodes: Vec<String> = plugin.nodes.iter().map(node).collect();
+    list("nodes", &nodes);
+    list("tools", &plugin.tools);
+    list("reducers", &plugin.reducers);
+    list("endpoints", &plugin.routes);
+    if let Some(manifest) = &plugin.manifest {
+        list("asks for", &[manifest.trim().to_owned()]);
+    }
+    list("granted", &granted_lines(plugin));
+    lines.join("\n")
+}
+
+fn granted_lines(plugin: &PluginDocument) -> Vec<String> {
+    let grants = &plugin.grants;
+    let mut lines = Vec::new();
+    if !grants.llm.is_empty() {
+        lines.push(format!("llm     {}", grants.llm.join(", ")));
+    }
+    lines.extend(grants.http.iter().map(|rule| format!("http    {rule}")));
+    if grants.sql.as_object().is_some_and(|databases| !databases.is_empty()) {
+        lines.push(format!("sql     {}", grants.sql));
+    }
+    if lines.is_empty() {
+        lines.push("nothing".into());
+    }
+    lines.push(format!("limits  {}", grants.limits));
+    lines
+}

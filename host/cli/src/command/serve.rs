@@ -1,0 +1,90 @@
+//! `wattle serve`.
+
+use serde_json::json;
+use tokio::signal;
+use wattle_api::document::app::endpoints;
+
+use crate::args::ServeArgs;
+use crate::config::Config;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::load::Change;
+use crate::output::Output;
+use crate::server::{RunningServer, Server, ServerOptions};
+
+pub(super) async fn serve(
+    mut config: Config,
+    args: &ServeArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    if let Some(listen) = args.listen {
+        config.server.listen = listen;
+    }
+    let options = ServerOptions { watch: !args.no_watch, ..ServerOptions::default() };
+    let server = Server::start(config, options).await?;
+    announce(&server, output);
+    stop_signal().await;
+    Output::note("stopping");
+    server.shutdown().await;
+    Ok(Exit::Ok)
+}
+
+/// Says where the server is and what it answers; as JSON one line on stdout, for programs that
+/// start it and wait until it is ready.
+fn announce(server: &RunningServer, output: Output) {
+    for warning in server.warnings() {
+        Output::warning(&warning);
+    }
+    for change in &server.changes {
+        match change {
+            Change::App { notes, .. } => notes.iter().for_each(|note| Output::warning(note)),
+            Change::Problem { path, message } => {
+                Output::error(&format!("`{}` is not loaded: {message}", path.display()));
+            }
+            _ => {}
+        }
+    }
+    if output.json {
+        let apps: serde_json::Map<_, _> = server
+            .app_addrs
+            .iter()
+            .map(|(name, addr)| (name.to_string(), json!(format!("http://{addr}"))))
+            .collect();
+        Output::line(&json!({ "address": server.url(), "apps": apps }).to_string());
+        return;
+    }
+    Output::line(&format!("wattle listens on {}", server.url()));
+    for app in server.engine.catalog().apps() {
+        Output::line(&format!("  app {} {}", app.name, app.version));
+        for endpoint in endpoints(&app) {
+            Output::line(&format!("    {:<6} {}", endpoint.method, endpoint.path));
+        }
+        if let Some(addr) = server.app_addrs.get(&app.name) {
+            Output::line(&format!("    also at its documented paths on http://{addr}"));
+        }
+    }
+    if server.engine.catalog().apps().is_empty() {
+        Output::line(&format!(
+            "  no apps yet: put an app folder into `{}`",
+            server.config().plugins.display()
+        ));
+    }
+    if server.recovered > 0 {
+        Output::line(&format!("  went on with {} run(s) that were cut", server.recovered));
+    }
+}
+
+async fn stop_signal() {
+    #[cfg(unix)]
+    {
+        let terminate = signal::unix::signal(signal::unix::SignalKind::terminate());
+        if let Ok(mut terminate) = terminate {
+            tokio::select! {
+                _ = signal::ctrl_c() => {}
+                _ = terminate.recv() => {}
+            }
+            return;
+        }
+    }
+    let _ = signal::ctrl_c().await;
+}

@@ -1,0 +1,190 @@
+//! `wattle trace`: what happened on a thread as a tree.
+
+use wattle_api::trace::{AttemptTrace, CallTrace, RunTrace, TaskTrace, Trace};
+
+use crate::client::{Client, segment};
+use crate::command::words;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+
+pub(super) async fn trace(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+    let path = format!("/api/v1/threads/{}/trace", segment(thread));
+    let trace: Trace = client.get(&path).await?;
+    output.data(&trace, render);
+    Ok(Exit::Ok)
+}
+
+/// A line and what stands below it.
+struct Branch {
+    line: String,
+    below: Vec<Branch>,
+}
+
+impl Branch {
+    fn leaf(line: impl Into<String>) -> Self {
+        Self { line: line.into(), below: Vec::new() }
+    }
+}
+
+fn render(trace: &Trace) -> String {
+    let mut text = format!("thread {}\n", trace.thread);
+    draw(&trace.runs.iter().map(run).collect::<Vec<_>>(), "", &mut text);
+    let totals = trace.totals;
+    text.push_str(&format!(
+        "{} host calls, {} of them to models, {} tokens in, {} out",
+        totals.calls, totals.model_calls, totals.input_tokens, totals.output_tokens
+    ));
+    text
+}
+
+fn draw(branches: &[Branch], margin: &str, text: &mut String) {
+    for (index, branch) in branches.iter().enumerate() {
+        let last = index + 1 == branches.len();
+        let (knot, below) = if last { ("`-- ", "    ") } else { ("|-- ", "|   ") };
+        text.push_str(&format!("{margin}{knot}{}\n", branch.line));
+        draw(&branch.below, &format!("{margin}{below}"), text);
+    }
+}
+
+fn run(run: &RunTrace) -> Branch {
+    let took = run.ended_ms.and_then(|ended| u64::try_from(ended - run.started_ms).ok());
+    let took = took.map(|ms| format!(" {}", words::duration(ms * 1_000))).unwrap_or_default();
+    let mut line = format!("run {} {} ({}) {}{took}", run.run, run.graph, run.reason, run.status);
+    if run.recoveries > 0 {
+        line.push_str(&format!(", taken up {} times after a restart", run.recoveries));
+    }
+    if let Some(failure) = &run.failure {
+        line.push_str(&format!(": {failure}"));
+    }
+    let answers = run.answers.iter().map(|answer| {
+        Branch::leaf(format!("answer to {}: {}", answer.question, shortened(&answer.answer)))
+    });
+    let steps = run.steps.iter().map(|step| {
+        let mut line = format!("step {}", step.step);
+        if !step.changed.is_empty() {
+            line.push_str(&format!(" -> {}", step.changed.join(", ")));
+        }
+        Branch { line, below: step.tasks.iter().map(task).collect() }
+    });
+    Branch { line, below: answers.chain(steps).collect() }
+}
+
+/// A node with one execution is one line; with several, each has its own.
+fn task(task: &TaskTrace) -> Branch {
+    match task.attempts.as_slice() {
+        [only] => {
+            Branch { line: format!("{} {}", task.node, attempt_line(only)), below: below(only) }
+        }
+        many => Branch {
+            line: task.node.clone(),
+            below: many
+                .iter()
+                .map(|attempt| Branch { line: attempt_line(attempt), below: below(attempt) })
+                .collect(),
+        },
+    }
+}
+
+fn attempt_line(attempt: &AttemptTrace) -> String {
+    let mut line = attempt.outcome.clone();
+    if attempt.attempt > 1 {
+        line.push_str(&format!(" at attempt {}", attempt.attempt));
+    }
+    if let Some(us) = attempt.duration_us {
+        line.push_str(&format!(" {}", words::duration(us)));
+    }
+    if let Some(bytes) = attempt.written_bytes {
+        line.push_str(&format!(", wrote {}", words::size(bytes)));
+    }
+    if attempt.replayed > 0 {
+        line.push_str(&format!(", {} calls replayed", attempt.replayed));
+    }
+    if let Some(failure) = &attempt.failure {
+        line.push_str(&format!(": {failure}"));
+    }
+    line
+}
+
+fn below(attempt: &AttemptTrace) -> Vec<Branch> {
+    let calls = attempt.calls.iter().map(|call| Branch::leaf(call_line(call)));
+    let messages = attempt.messages.iter().map(Branch::leaf);
+    let questions =
+        attempt.questions.iter().map(|question| Branch::leaf(format!("asked {question}")));
+    calls.chain(messages).chain(questions).collect()
+}
+
+fn call_line(call: &CallTrace) -> String {
+    let mut line = call.function.clone();
+    if !call.summary.is_empty() {
+        line.push_str(&format!(" {}", call.summary));
+    }
+    match call.duration_us {
+        Some(us) => line.push_str(&format!(
+            " {} {} -> {}",
+            words::duration(us),
+            words::size(call.request_bytes),
+            words::size(call.answer_bytes)
+        )),
+        None => line.push_str(" under way, or cut"),
+    }
+    if let (Some(input), Some(output)) = (call.input_tokens, call.output_tokens) {
+        line.push_str(&format!(", {input} + {output} tokens"));
+    }
+    if let Some(failure) = &call.failure {
+        line.push_str(&format!(": {failure}"));
+    }
+    line
+}
+
+fn shortened(value: &serde_json::Value) -> String {
+    const LONGEST: usize = 80;
+    let text = value.to_string();
+    match text.char_indices().nth(LONGEST) {
+        Some((index, _)) => format!("{}...", &text[..index]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_api::trace::{StepTrace, Totals};
+
+    use super::*;
+
+    #[test]
+    fn the_tree_shows_calls_with_times_sizes_and_tokens() {
+        let call = CallTrace {
+            function: "llm.complete".into(),
+            summary: "chat (small)".into(),
+            duration_us: Some(412_000),
+            request_bytes: 2_048,
+            answer_bytes: 96,
+            input_tokens: Some(310),
+            output_tokens: Some(42),
+            ..CallTrace::default()
+        };
+        let attempt = AttemptTrace {
+            attempt: 1,
+            outcome: "finished".into(),
+            duration_us: Some(415_000),
+            written_bytes: Some(80),
+            calls: vec![call],
+            ..AttemptTrace::default()
+        };
+        let task = TaskTrace { task: "t".into(), node: "classify".into(), attempts: vec![attempt] };
+        let step = StepTrace { step: 1, tasks: vec![task], changed: vec!["taskType".into()] };
+        let run = RunTrace {
+            run: "r".into(),
+            graph: "AssetGraph".into(),
+            reason: "input".into(),
+            status: "completed".into(),
+            ended_ms: Some(500),
+            steps: vec![step],
+            ..RunTrace::default()
+        };
+        let totals = Totals { calls: 1, model_calls: 1, input_tokens: 310, output_tokens: 42 };
+        let trace = Trace { thread: "th".into(), runs: vec![run], totals };
+        insta::assert_snapshot!(render(&trace));
+    }
+}

@@ -1,0 +1,77 @@
+//! Values in words: times, lengths of time, sizes, statuses.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use serde::Serialize;
+
+use crate::config::ByteSize;
+
+/// An instant in the zone of the machine.
+pub(super) fn instant(ms: i64) -> String {
+    Timestamp::from_millisecond(ms).map_or_else(
+        |_| ms.to_string(),
+        |time| time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S").to_string(),
+    )
+}
+
+/// A length of time, to three digits at the most.
+pub(super) fn duration(us: u64) -> String {
+    let us = us as f64;
+    match us {
+        us if us < 1e3 => format!("{us:.0}us"),
+        us if us < 1e6 => format!("{:.1}ms", us / 1e3),
+        us if us < 60e6 => format!("{:.1}s", us / 1e6),
+        us => format!("{:.1}min", us / 60e6),
+    }
+}
+
+/// A size.
+pub(super) fn size(bytes: usize) -> String {
+    ByteSize(bytes as u64).to_string()
+}
+
+/// The word that an enum of words serializes to.
+pub(super) fn word(value: &impl Serialize) -> String {
+    let json = serde_json::to_value(value).unwrap_or_default();
+    json.as_str().unwrap_or_default().to_owned()
+}
+
+/// A JSON document for people.
+pub(super) fn pretty(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
+}
+
+/// Moves every line to the right.
+pub(super) fn indented(text: &str, spaces: usize) -> String {
+    let margin = " ".repeat(spaces);
+    text.lines().map(|line| format!("{margin}{line}")).collect::<Vec<_>>().join("\n")
+}
+
+/// An argument for a shell.
+pub(super) fn quoted(text: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':');
+    if !text.is_empty() && text.chars().all(plain) {
+        text.to_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_of_time() {
+        assert_eq!(duration(5), "5us");
+        assert_eq!(duration(1_500), "1.5ms");
+        assert_eq!(duration(2_000_000), "2.0s");
+        assert_eq!(duration(90_000_000), "1.5min");
+    }
+
+    #[test]
+    fn shell_arguments() {
+        assert_eq!(quoted("0192-ab"), "0192-ab");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,157 @@
+//! `wattle.toml`: everything an operator decides.
+//!
+//! Paths are relative to the file's folder. Every value can also come from the environment, as
+//! `WATTLE_SECTION__KEY` (names in lower case then); the environment goes first.
+
+mod apps;
+mod auth;
+mod grants;
+mod read;
+mod secrets;
+mod size;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_model::ModelConfig;
+
+pub use self::apps::AppConfig;
+pub use self::auth::AuthConfig;
+pub use self::grants::{LimitTable, Needs, SqlGrant};
+pub use self::read::{ConfigProblem, SECTIONS, read};
+pub use self::secrets::{SecretSource, SqlConfig};
+pub use self::size::ByteSize;
+
+/// The name of the file that is read without `--config`.
+pub const DEFAULT_FILE: &str = "wattle.toml";
+
+/// The port without a setting.
+pub const DEFAULT_PORT: u16 = 8700;
+
+/// The whole configuration.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The file it was read from; `None` if there is none and defaults hold.
+    pub file: Option<PathBuf>,
+    /// The folder that relative paths start from.
+    pub base: PathBuf,
+    /// Folder of store, blobs, compiled code and SQLite files.
+    pub data: PathBuf,
+    /// Folder with apps and plugins, which is watched.
+    pub plugins: PathBuf,
+    /// `[server]`.
+    pub server: ServerConfig,
+    /// `[store]`.
+    pub store: StoreConfig,
+    /// `[clock]`.
+    pub clock: ClockConfig,
+    /// `[model]`.
+    pub model: ModelConfig,
+    /// `[sql.<name>]`.
+    pub sql: BTreeMap<String, SqlConfig>,
+    /// `[secrets]`.
+    pub secrets: BTreeMap<String, SecretSource>,
+    /// `[apps.<name>]`.
+    pub apps: BTreeMap<AppName, AppConfig>,
+    /// `[grants.<plugin>]`.
+    pub grants: BTreeMap<PluginName, Needs>,
+    /// `[auth]`.
+    pub auth: AuthConfig,
+}
+
+/// `[server]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ServerConfig {
+    /// Where it listens; `127.0.0.1:8700` without it. Port 0 takes a free one. Any address that
+    /// is not loopback needs keys, see [`AuthConfig`].
+    pub listen: SocketAddr,
+    /// Further accepted host names.
+    pub hosts: BTreeSet<String>,
+    /// Origins of browser pages that may call.
+    pub origins: BTreeSet<String>,
+    /// Largest request body; 16 MiB without it.
+    pub body_limit: ByteSize,
+    /// Header that names the tenant of a request; no tenants without it.
+    pub tenant_header: Option<String>,
+}
+
+impl Default for ServerConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), DEFAULT_PORT),
+            hosts: BTreeSet::new(),
+            origins: BTreeSet::new(),
+            body_limit: ByteSize(wattle_api::state::BODY_LIMIT_BYTES as u64),
+            tenant_header: None,
+        }
+    }
+}
+
+/// Which store keeps threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// One file on disk.
+    #[default]
+    Redb,
+    /// Nothing survives a restart.
+    Memory,
+}
+
+/// `[store]`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StoreConfig {
+    /// Which store.
+    pub kind: StoreKind,
+}
+
+/// `[clock]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ClockConfig {
+    /// IANA name; the zone of the machine without it.
+    pub time_zone: Option<String>,
+    /// A time to stand still at, with offset, for tests and demos.
+    pub fixed: Option<String>,
+}
+
+impl Config {
+    /// Defaults for a folder, without a file.
+    pub fn in_folder(base: &Path) -> Self {
+        Self {
+            file: None,
+            base: base.to_owned(),
+            data: base.join("data"),
+            plugins: base.join("plugins"),
+            server: ServerConfig::default(),
+            store: StoreConfig::default(),
+            clock: ClockConfig::default(),
+            model: ModelConfig::default(),
+            sql: BTreeMap::new(),
+            secrets: BTreeMap::new(),
+            apps: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            auth: AuthConfig::default(),
+        }
+    }
+
+    /// The file that keeps threads.
+    pub fn store_file(&self) -> PathBuf {
+        self.data.join("wattle.redb")
+    }
+
+    /// The file in which a running server says where it is.
+    pub fn server_file(&self) -> PathBuf {
+        self.data.join("server.json")
+    }
+
+    /// The name of the file for messages.
+    pub fn file_name(&self) -> String {
+        self.file.as_ref().map_or_else(|| DEFAULT_FILE.to_owned(), |it| it.display().to_string())
+    }
+}

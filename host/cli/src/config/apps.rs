@@ -1,0 +1,26 @@
+//! `[apps.<name>]`: what an operator decides about one app.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wattle_graph::id::PluginName;
+
+/// `[apps.<name>]`. An app that is named here is vouched for: without a `[grants.<plugin>]` of
+/// its own it gets what it asks for.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AppConfig {
+    /// Its folder, if it is not in the plugins folder.
+    pub path: Option<PathBuf>,
+    /// Where its endpoints stand on the main address; only below `/apps/<name>` without it.
+    pub mount: Option<String>,
+    /// An address of its own.
+    pub listen: Option<SocketAddr>,
+    /// Settings that replace those of the app, key by key.
+    pub settings: Map<String, Value>,
+    /// Component files in place of those that the app names.
+    pub components: BTreeMap<PluginName, PathBuf>,
+}

@@ -1,0 +1,270 @@
+//! Reading the configuration, with all problems at once: section by section, and in the sections
+//! that hold entries by name, entry by entry.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use figment::Figment;
+use figment::providers::{Env, Format as _, Toml};
+use figment::value::{Dict, Value};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::config::{Config, DEFAULT_FILE};
+use crate::error::Error;
+
+/// Names of the top level of the file. Environment variables that begin with `WATTLE_` and go on
+/// otherwise (such as `WATTLE_API_KEYS`) are not configuration.
+pub const SECTIONS: &[&str] = &[
+    "data", "plugins", "server", "store", "clock", "model", "sql", "secrets", "apps", "grants",
+    "auth",
+];
+
+/// What is wrong with one value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConfigProblem {
+    /// Where, such as `server.listen`.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// What to do.
+    pub hint: Option<String>,
+}
+
+impl fmt::Display for ConfigProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.key.is_empty() {
+            write!(f, "{}", self.message)?;
+        } else {
+            write!(f, "`{}`: {}", self.key, self.message)?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n  hint: {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Reads the configuration. Without a named file, `wattle.toml` in the current folder if there is
+/// one, else defaults.
+///
+/// # Errors
+///
+/// [`Error::NoConfigFile`] if the named file is missing, [`Error::Config`] with every problem.
+pub fn read(file: Option<&Path>) -> Result<Config, Error> {
+    let file = match file {
+        Some(file) if !file.is_file() => return Err(Error::NoConfigFile(file.to_owned())),
+        Some(file) => Some(file.to_owned()),
+        None => Some(PathBuf::from(DEFAULT_FILE)).filter(|file| file.is_file()),
+    };
+    let mut figment = Figment::new();
+    if let Some(file) = &file {
+        figment = figment.merge(Toml::file_exact(file));
+    }
+    let env = Env::prefixed("WATTLE_").split("__").filter(|key| {
+        let section = key.as_str().split('.').next().unwrap_or_default().to_ascii_lowercase();
+        SECTIONS.contains(&section.as_str())
+    });
+    let folder = file.as_deref().and_then(Path::parent).unwrap_or_else(|| Path::new(""));
+    let base =
+        std::path::absolute(if folder.as_os_str().is_empty() { Path::new(".") } else { folder })
+            .unwrap_or_else(|_| folder.to_owned());
+    from_figment(&figment.merge(env), file, &base)
+}
+
+fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result<Config, Error> {
+    let name = file.as_deref().map_or(DEFAULT_FILE.into(), |it| it.display().to_string());
+    let dict: Dict = figment.extract().map_err(|error| Error::Config {
+        file: name.clone(),
+        problems: error.into_iter().map(|error| problem("", &error)).collect(),
+    })?;
+    let mut reader = Reader { dict, problems: Vec::new() };
+    let defaults = Config::in_folder(base);
+    let config = Config {
+        data: reader.path("data", base).unwrap_or(defaults.data),
+        plugins: reader.path("plugins", base).unwrap_or(defaults.plugins),
+        server: reader.section("server"),
+        store: reader.section("store"),
+        clock: reader.section("clock"),
+        model: reader.section("model"),
+        sql: reader.entries("sql"),
+        secrets: reader.entries("secrets"),
+        apps: reader.entries("apps"),
+        grants: reader.entries("grants"),
+        auth: reader.section("auth"),
+        file,
+        base: base.to_owned(),
+    };
+    reader.nothing_else();
+    check(&config, &mut reader.problems);
+    if reader.problems.is_empty() {
+        return Ok(config);
+    }
+    Err(Error::Config { file: name, problems: reader.problems })
+}
+
+/// What types alone do not say.
+fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
+    let mut add = |key: String, message: String, hint: &str| {
+        problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
+    };
+    if let Some(zone) = &config.clock.time_zone
+        && jiff::tz::TimeZone::get(zone).is_err()
+    {
+        let message = format!("there is no time zone `{zone}`");
+        add("clock.time_zone".into(), message, "use an IANA name such as `Asia/Shanghai`");
+    }
+    if let Some(fixed) = &config.clock.fixed
+        && fixed.parse::<jiff::Timestamp>().is_err()
+    {
+        let message = format!("`{fixed}` is not a time with an offset");
+        add("clock.fixed".into(), message, "write it as `2025-01-15T10:30:45+08:00`");
+    }
+    if let Some(header) = &config.server.tenant_header
+        && header.parse::<axum::http::HeaderName>().is_err()
+    {
+        let message = format!("`{header}` is not a header name");
+        add("server.tenant_header".into(), message, "write it as `x-wattle-tenant`");
+    }
+    for (name, app) in &config.apps {
+        if app.mount.as_ref().is_some_and(|mount| !mount.starts_with('/')) {
+            let message = "the path must begin with `/`".to_owned();
+            add(format!("apps.{name}.mount"), message, "use `/` or a prefix such as `/asset`");
+        }
+    }
+}
+
+struct Reader {
+    dict: Dict,
+    problems: Vec<ConfigProblem>,
+}
+
+impl Reader {
+    fn path(&mut self, key: &str, base: &Path) -> Option<PathBuf> {
+        let value = self.dict.remove(key)?;
+        self.value::<PathBuf>(key, &value).map(|path| base.join(path))
+    }
+
+    fn section<T: DeserializeOwned + Default>(&mut self, key: &str) -> T {
+        let value = self.dict.remove(key);
+        value.and_then(|value| self.value(key, &value)).unwrap_or_default()
+    }
+
+    fn entries<K: Ord + std::str::FromStr<Err: fmt::Display>, T: DeserializeOwned>(
+        &mut self,
+        section: &str,
+    ) -> BTreeMap<K, T> {
+        let mut entries = BTreeMap::new();
+        let Some(value) = self.dict.remove(section) else { return entries };
+        let Some(dict) = self.value::<Dict>(section, &value) else { return entries };
+        for (name, value) in &dict {
+            let key = format!("{section}.{name}");
+            let parsed = self.value::<T>(&key, value);
+            match name.parse::<K>() {
+                Ok(name) => entries.extend(parsed.map(|parsed| (name, parsed))),
+                Err(error) => {
+                    self.problems.push(ConfigProblem {
+                        key,
+                        message: error.to_string(),
+                        hint: None,
+                    });
+                }
+            }
+        }
+        entries
+    }
+
+    fn value<T: for<'de> Deserialize<'de>>(&mut self, key: &str, value: &Value) -> Option<T> {
+        match value.deserialize::<T>() {
+            Ok(parsed) => Some(parsed),
+            Err(errors) => {
+                self.problems.extend(errors.into_iter().map(|error| problem(key, &error)));
+                None
+            }
+        }
+    }
+
+    fn nothing_else(&mut self) {
+        for key in self.dict.keys() {
+            self.problems.push(ConfigProblem {
+                key: key.clone(),
+                message: "there is no such section".into(),
+                hint: Some(format!("the sections are {}", listed(SECTIONS))),
+            });
+        }
+    }
+}
+
+fn problem(key: &str, error: &figment::Error) -> ConfigProblem {
+    use figment::error::Kind;
+    let path = error.path.join(".");
+    let key = [key, path.as_str()].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>();
+    let (message, hint) = match &error.kind {
+        Kind::UnknownField(field, known) => {
+            (format!("there is no key `{field}` here"), Some(format!("known: {}", listed(known))))
+        }
+        Kind::MissingField(field) => (format!("the key `{field}` is missing"), None),
+        Kind::UnknownVariant(word, known) => {
+            (format!("`{word}` is not known here"), Some(format!("use {}", listed(known))))
+        }
+        Kind::InvalidType(found, wanted) => (format!("found {found}, wanted {wanted}"), None),
+        other if path.ends_with("listen") => {
+            (other.to_string(), Some("write address and port, such as `127.0.0.1:8700`".into()))
+        }
+        other => (other.to_string(), None),
+    };
+    ConfigProblem { key: key.join("."), message, hint }
+}
+
+fn listed(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) -> Result<Config, String> {
+        let figment = Figment::new().merge(Toml::string(text));
+        from_figment(&figment, None, Path::new("/base")).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn every_documented_key_is_read() {
+        let config = check(include_str!("../../tests/full.toml")).unwrap();
+        assert_eq!(config.data, Path::new("/base/data"));
+        assert_eq!(config.server.body_limit.0, 16 << 20);
+        assert_eq!(config.apps.values().next().unwrap().mount.as_deref(), Some("/"));
+        let grants = config.grants.values().next().unwrap();
+        assert_eq!(grants.limits.limits().cpu_ms, 2_000);
+        assert_eq!(grants.http[0].scheme, "https");
+    }
+
+    #[test]
+    fn all_problems_are_reported_at_once() {
+        let text = r#"
+            colour = "blue"
+            [server]
+            listen = "localhost"
+            [store]
+            kind = "paper"
+            [clock]
+            time_zone = "Mars/Base"
+            [apps.asset]
+            mont = "/"
+            [apps."1x"]
+            [grants.asset]
+            limits = { memory = "64MB" }
+            [model.routes.chat]
+            provider = "openai"
+        "#;
+        insta::assert_snapshot!(check(text).unwrap_err());
+    }
+
+    #[test]
+    fn an_empty_file_means_defaults() {
+        let config = check("").unwrap();
+        assert_eq!(config.server.listen.to_string(), "127.0.0.1:8700");
+    }
+}

@@ -1,0 +1,304 @@
+//! Apps and plugins on disk, loaded at the start and whenever they change.
+//!
+//! [`Loader::refresh`] looks at everything, loads what is new or has changed, and leaves the rest
+//! alone. What cannot be loaded is reported, and what was loaded from it before stays.
+
+pub mod app_folder;
+mod archive;
+pub mod facts;
+pub mod grants;
+pub mod manifest;
+pub mod plugin_file;
+mod scan;
+pub mod watch;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use tokio::sync::Mutex;
+use wattle_api::app_route::mount;
+use wattle_api::state::LoosePlugins;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_run::app::App;
+use wattle_run::catalog::{Catalog, LoadProblem};
+use wattle_run::ports::store::{StoreError, ThreadQuery};
+use wattle_run::ports::{Clock, Sandbox, Store};
+use wattle_sql::Databases;
+
+use crate::config::Config;
+use crate::load::app_folder::{AppFolder, Plugins};
+use crate::load::archive::Old;
+use crate::load::manifest::{ComponentFiles, Manifest};
+use crate::load::scan::{Found, Print};
+
+/// Loads apps and plugins. Cheap to clone.
+#[derive(Clone)]
+pub struct Loader {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Arc<Config>,
+    catalog: Arc<Catalog>,
+    sandbox: Arc<dyn Sandbox>,
+    databases: Databases,
+    clock: Arc<dyn Clock>,
+    loose: LoosePlugins,
+    /// What was loaded last. Held while loading, so that two refreshes never mix.
+    seen: Mutex<Seen>,
+}
+
+#[derive(Default)]
+struct Seen {
+    prints: BTreeMap<PathBuf, Print>,
+    apps: BTreeMap<PathBuf, AppName>,
+    plugins: BTreeMap<PathBuf, PluginName>,
+}
+
+impl Seen {
+    fn plugin_files(&self) -> impl Iterator<Item = (PluginName, PathBuf)> {
+        self.plugins.iter().map(|(path, name)| (name.clone(), path.clone()))
+    }
+}
+
+/// What a refresh did with one file or folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// An app was installed, with notes for the operator.
+    App {
+        /// The app.
+        name: AppName,
+        /// What it asks for and does not get, and the like.
+        notes: Vec<String>,
+    },
+    /// A plugin was loaded.
+    Plugin {
+        /// The plugin.
+        name: PluginName,
+    },
+    /// An app or plugin is gone.
+    Removed {
+        /// Where it was.
+        path: PathBuf,
+    },
+    /// An app claims paths that another one has.
+    Conflict {
+        /// The app's folder.
+        path: PathBuf,
+        /// What it claims.
+        error: wattle_api::error::Error,
+    },
+    /// Something could not be loaded.
+    Problem {
+        /// What.
+        path: PathBuf,
+        /// Why not, and what to do.
+        message: String,
+    },
+}
+
+impl Loader {
+    /// A loader that has loaded nothing yet.
+    pub fn new(
+        config: Arc<Config>,
+        catalog: Arc<Catalog>,
+        sandbox: Arc<dyn Sandbox>,
+        databases: Databases,
+        clock: Arc<dyn Clock>,
+        loose: LoosePlugins,
+    ) -> Self {
+        let seen = Mutex::default();
+        let inner = Inner { config, catalog, sandbox, databases, clock, loose, seen };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.inner.config
+    }
+
+    /// Loads everything for the first time: first old versions that threads still need, so that
+    /// what lies in the folders now is what new threads get.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store, which knows the threads.
+    pub async fn start(&self, store: &dyn Store) -> Result<Vec<Change>, StoreError> {
+        let inner = &self.inner;
+        let threads = store.threads(&ThreadQuery::default()).await?;
+        let mut old_apps = BTreeSet::new();
+        for old in archive::needed(&inner.config, &threads) {
+            match inner.load_old(&old).await {
+                Ok(app) => drop(old_apps.insert(inner.catalog.install(app).name.clone())),
+                Err(messages) => {
+                    let folder = old.folder.display();
+                    let why = messages.join("\n");
+                    tracing::error!(%folder, "an old version cannot be loaded: {why}");
+                }
+            }
+        }
+        let changes = self.refresh().await;
+        let seen = inner.seen.lock().await;
+        for name in old_apps.iter().filter(|name| !seen.apps.values().any(|it| it == *name)) {
+            inner.catalog.remove(name);
+        }
+        Ok(changes)
+    }
+
+    /// Loads everything that is new or has changed.
+    pub async fn refresh(&self) -> Vec<Change> {
+        let inner = &self.inner;
+        let mut seen = inner.seen.lock().await;
+        let found = scan::scan(&inner.config);
+        let mut changes = Vec::new();
+        let mut plugins_changed = inner.forget_missing(&mut seen, &found, &mut changes);
+        for plugin in &found.plugins {
+            let print = scan::print_of_file(plugin);
+            if seen.prints.get(plugin) != Some(&print) {
+                seen.prints.insert(plugin.clone(), print);
+                plugins_changed = true;
+                changes.push(inner.load_plugin(plugin, &mut seen).await);
+            }
+        }
+        for folder in &found.apps {
+            let print = scan::print_of_app(&inner.config, folder);
+            if plugins_changed || seen.prints.get(folder) != Some(&print) {
+                seen.prints.insert(folder.clone(), print);
+                changes.push(inner.load_app(folder, &mut seen).await);
+            }
+        }
+        changes
+    }
+}
+
+impl Inner {
+    /// Answers whether a plugin is gone, since apps may use it.
+    fn forget_missing(&self, seen: &mut Seen, found: &Found, changes: &mut Vec<Change>) -> bool {
+        let mut plugin_gone = false;
+        let gone = |path: &Path| !found.apps.contains(path) && !found.plugins.contains(path);
+        for path in seen.prints.keys().filter(|path| gone(path)).cloned().collect::<Vec<_>>() {
+            seen.prints.remove(&path);
+            self.catalog.resolve(&path);
+            if let Some(app) = seen.apps.remove(&path) {
+                self.catalog.remove(&app);
+                changes.push(Change::Removed { path: path.clone() });
+            }
+            if let Some(plugin) = seen.plugins.remove(&path) {
+                self.loose.remove(&plugin);
+                plugin_gone = true;
+                changes.push(Change::Removed { path });
+            }
+        }
+        plugin_gone
+    }
+
+    async fn load_plugin(&self, path: &Path, seen: &mut Seen) -> Change {
+        match plugin_file::load(self.sandbox.as_ref(), path).await {
+            Ok(plugin) => {
+                let name = plugin.info().name.clone();
+                seen.plugins.insert(path.to_owned(), name.clone());
+                self.loose.insert(plugin);
+                self.catalog.resolve(path);
+                Change::Plugin { name }
+            }
+            Err(message) => self.problem(path, message),
+        }
+    }
+
+    async fn load_app(&self, folder: &Path, seen: &mut Seen) -> Change {
+        let manifest = match Manifest::read(folder) {
+            Ok(manifest) => manifest,
+            Err(message) => return self.problem(folder, message),
+        };
+        let files = manifest.component_files(folder, &self.config);
+        let loose = self.loose.all();
+        let reader = self.app_folder(folder, &manifest, &files, &loose);
+        let loaded = match reader.load().await {
+            Ok(loaded) => loaded,
+            Err(messages) => return self.problem(folder, messages.join("\n")),
+        };
+        let name = loaded.app.name.clone();
+        if let Some(message) = twin(&name, folder, seen) {
+            return self.problem(folder, message);
+        }
+        if let Some(error) = self.conflict(&loaded.app) {
+            self.problem(folder, error.to_string());
+            return Change::Conflict { path: folder.to_owned(), error };
+        }
+        if let Some(old) =
+            seen.apps.insert(folder.to_owned(), name.clone()).filter(|it| *it != name)
+        {
+            self.catalog.remove(&old);
+        }
+        let app = self.catalog.install(loaded.app);
+        self.catalog.resolve(folder);
+        let files = files.into_iter().chain(seen.plugin_files()).collect();
+        archive::keep(&self.config, &app, &manifest, folder, &files);
+        Change::App { name, notes: loaded.notes }
+    }
+
+    fn app_folder<'a>(
+        &'a self,
+        folder: &'a Path,
+        manifest: &'a Manifest,
+        files: &'a ComponentFiles,
+        loose: &'a Plugins,
+    ) -> AppFolder<'a> {
+        let (config, sandbox) = (&*self.config, self.sandbox.as_ref());
+        let databases = &self.databases;
+        AppFolder { folder, manifest, files, is_old: false, config, sandbox, databases, loose }
+    }
+
+    /// Loads an old version, for the threads that began on it.
+    async fn load_old(&self, old: &Old) -> Result<App, Vec<String>> {
+        let manifest = Manifest::read(&old.folder).map_err(|message| vec![message])?;
+        let (own, others) = old.files(&manifest);
+        let loose = app_folder::components(&others, self.sandbox.as_ref()).await?;
+        let reader = self.app_folder(&old.folder, &manifest, &own, &loose);
+        Ok(AppFolder { is_old: true, ..reader }.load().await?.app)
+    }
+
+    /// Why an app cannot be mounted beside the others.
+    fn conflict(&self, app: &App) -> Option<wattle_api::error::Error> {
+        let others = self.catalog.apps();
+        let mut all: Vec<&App> = others.iter().map(|other| &**other).collect();
+        all.retain(|other| other.name != app.name);
+        all.push(app);
+        mount::conflicts(&all).into_iter().next()
+    }
+
+    fn problem(&self, path: &Path, message: String) -> Change {
+        let at_ms = self.clock.now_ms();
+        let problem = LoadProblem { path: path.to_owned(), at_ms, message: message.clone() };
+        self.catalog.report(problem);
+        Change::Problem { path: path.to_owned(), message }
+    }
+}
+
+/// Why two folders cannot hold the same app.
+fn twin(name: &AppName, folder: &Path, seen: &Seen) -> Option<String> {
+    let mut twins = seen.apps.iter().filter(|(path, known)| *known == name && *path != folder);
+    twins.next().map(|(path, _)| {
+        format!(
+            "app `{name}` is loaded from `{}` already\n  hint: give one of them another name",
+            path.display()
+        )
+    })
+}
+
+/// Folders of all apps.
+pub fn app_folders(config: &Config) -> Vec<PathBuf> {
+    scan::scan(config).apps.into_iter().collect()
+}
+
+/// Loads the single plugins of the plugins folder, as far as they can be loaded.
+pub async fn loose_plugins(config: &Config, sandbox: &dyn Sandbox) -> Plugins {
+    let mut plugins = Plugins::new();
+    for path in scan::scan(config).plugins {
+        if let Ok(plugin) = plugin_file::load(sandbox, &path).await {
+            plugins.insert(plugin.info().name.clone(), plugin);
+        }
+    }
+    plugins
+}

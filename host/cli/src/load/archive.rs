@@ -1,0 +1,149 @@
+//! Old versions of apps, kept in the data folder: a thread goes on with the code it began on, also
+//! when that was replaced and the host restarted since.
+//!
+//! `versions/<app>/<digest>` holds what a version consists of: `app.toml`, its graphs, its
+//! components, and `index.json` with the digests that threads are pinned to. A version that no
+//! thread is pinned to is deleted at the next start.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use wattle_graph::id::{AppName, Digest, PluginName};
+use wattle_run::app::App;
+use wattle_run::ports::store::ThreadRecord;
+
+use crate::config::{Config, StoreKind};
+use crate::load::manifest::{self, ComponentFiles, Manifest};
+
+/// The folder in the data folder.
+const FOLDER: &str = "versions";
+
+/// The file with the digests of a version.
+const INDEX: &str = "index.json";
+
+/// Digits of a version's digest in the name of its folder.
+const NAME_DIGITS: usize = 32;
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Index {
+    app: AppName,
+    versions: BTreeSet<Digest>,
+    components: BTreeSet<PluginName>,
+}
+
+/// An old version.
+pub(super) struct Old {
+    /// Its folder, laid out like that of an app.
+    pub(super) folder: PathBuf,
+    index: Index,
+}
+
+impl Old {
+    /// Its components: the app's own, and others that its graphs name.
+    pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
+        let place = |name: &PluginName| (name.clone(), self.folder.join(file_of(name)));
+        let all = self.index.components.iter().map(place);
+        all.partition(|(name, _)| manifest.components.contains_key(name))
+    }
+}
+
+fn file_of(plugin: &PluginName) -> String {
+    format!("{plugin}.wasm")
+}
+
+/// Keeps a version that was just installed. A failure is logged: the version works all the same.
+pub(super) fn keep(
+    config: &Config,
+    app: &App,
+    manifest: &Manifest,
+    folder: &Path,
+    files: &ComponentFiles,
+) {
+    // Threads of a store in memory do not outlive the process either.
+    if config.store.kind == StoreKind::Memory {
+        return;
+    }
+    if let Err(error) = copy(config, app, manifest, folder, files) {
+        tracing::warn!(
+            app = %app.name, %error,
+            "the version is not kept: its threads cannot go on after it is replaced"
+        );
+    }
+}
+
+fn copy(
+    config: &Config,
+    app: &App,
+    manifest: &Manifest,
+    folder: &Path,
+    files: &ComponentFiles,
+) -> std::io::Result<()> {
+    let versions = config.data.join(FOLDER).join(app.name.as_str());
+    let kept = versions.join(&app.digest.to_hex()[..NAME_DIGITS]);
+    if kept.join(INDEX).is_file() {
+        return Ok(());
+    }
+    let graphs = &manifest.app.graphs;
+    if !graphs.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
+        return Err(invalid("its graphs lie outside its folder"));
+    }
+    // Renamed into place when whole.
+    let draft = kept.with_extension("draft");
+    fs::create_dir_all(draft.join(graphs).parent().unwrap_or(&draft))?;
+    fs::copy(folder.join(manifest::FILE), draft.join(manifest::FILE))?;
+    fs::copy(folder.join(graphs), draft.join(graphs))?;
+    for (name, plugin) in &app.plugins {
+        let file = files.get(name).ok_or_else(|| invalid("a component has no file"))?;
+        let bytes = fs::read(file)?;
+        if Digest::of(&bytes) != plugin.info().digest {
+            return Err(invalid("a component was replaced meanwhile"));
+        }
+        fs::write(draft.join(file_of(name)), bytes)?;
+    }
+    let index = Index {
+        app: app.name.clone(),
+        versions: app.graphs.values().map(|pack| pack.version).collect(),
+        components: app.plugins.keys().cloned().collect(),
+    };
+    fs::write(draft.join(INDEX), serde_json::to_vec_pretty(&index)?)?;
+    // Left over from a copy that broke off.
+    let _ = fs::remove_dir_all(&kept);
+    fs::rename(&draft, &kept)
+}
+
+fn invalid(message: &str) -> std::io::Error {
+    std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+}
+
+/// The kept versions that threads are pinned to. All others are deleted.
+pub(super) fn needed(config: &Config, threads: &[ThreadRecord]) -> Vec<Old> {
+    let pinned: BTreeSet<(&AppName, Digest)> =
+        threads.iter().map(|thread| (&thread.app, thread.version)).collect();
+    let is_needed = |old: &Old| {
+        old.index.versions.iter().any(|version| pinned.contains(&(&old.index.app, *version)))
+    };
+    let (needed, rest): (Vec<Old>, Vec<Old>) = all(config).into_iter().partition(is_needed);
+    for old in rest {
+        if let Err(error) = fs::remove_dir_all(&old.folder) {
+            tracing::debug!(%error, "cannot delete a version that nobody needs");
+        }
+    }
+    needed
+}
+
+fn all(config: &Config) -> Vec<Old> {
+    let apps = subfolders(&config.data.join(FOLDER));
+    apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()
+}
+
+fn read(folder: PathBuf) -> Option<Old> {
+    let index = serde_json::from_slice(&fs::read(folder.join(INDEX)).ok()?).ok()?;
+    Some(Old { folder, index })
+}
+
+fn subfolders(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten();
+    entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect()
+}

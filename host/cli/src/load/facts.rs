@@ -1,0 +1,53 @@
+//! What loaded plugins say about themselves, for the check of graphs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_graph::check::{Facts, NodeFacts};
+use wattle_graph::id::{AppName, PluginName};
+use wattle_run::ports::Plugin;
+
+/// The plugins that the graphs of an app may use.
+pub struct PluginFacts<'a> {
+    /// The app.
+    pub app: &'a AppName,
+    /// Its own components.
+    pub own: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
+    /// Plugins of the plugins folder.
+    pub loose: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
+}
+
+impl PluginFacts<'_> {
+    /// A plugin: the app's own goes before a loose one.
+    pub fn plugin(&self, name: &PluginName) -> Option<&Arc<dyn Plugin>> {
+        self.own.get(name).or_else(|| self.loose.get(name))
+    }
+}
+
+impl Facts for PluginFacts<'_> {
+    fn node(&self, plugin: &PluginName, node: &str) -> Option<NodeFacts> {
+        let info = self.plugin(plugin)?.info();
+        let node = info.nodes.iter().find(|known| known.name == node)?;
+        Some(NodeFacts {
+            doc: node.doc.clone(),
+            input_schema: node.input_schema.clone(),
+            output_schema: node.output_schema.clone(),
+        })
+    }
+
+    fn has_plugin(&self, plugin: &PluginName) -> bool {
+        self.plugin(plugin).is_some()
+    }
+
+    fn has_reducer(&self, plugin: &PluginName, reducer: &str) -> bool {
+        let plugin = self.plugin(plugin);
+        plugin.is_some_and(|it| it.info().reducers.iter().any(|known| known.name == reducer))
+    }
+
+    fn default_plugin(&self) -> Option<PluginName> {
+        let named =
+            PluginName::new(self.app.as_str()).ok().filter(|name| self.own.contains_key(name));
+        let only = || self.own.keys().next().filter(|_| self.own.len() == 1).cloned();
+        named.or_else(only)
+    }
+}

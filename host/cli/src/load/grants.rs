@@ -1,0 +1,185 @@
+//! What a plugin gets: what it asks for, as far as the operator grants it.
+
+use std::collections::BTreeSet;
+
+use wattle_graph::id::PluginName;
+use wattle_run::grant::{Grants, HttpRule};
+use wattle_run::ports::sandbox::PluginInfo;
+
+use crate::config::Needs;
+
+/// What a plugin gets, and what an operator should know about it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Decision {
+    /// What it gets.
+    pub grants: Grants,
+    /// What it asks for and does not get, with the line to add.
+    pub notes: Vec<String>,
+}
+
+/// What a plugin asks for by its own manifest; one without a manifest asks for what it is granted.
+///
+/// # Errors
+///
+/// A sentence that says what is wrong with the manifest.
+pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, String> {
+    let Some(manifest) = &plugin.manifest else {
+        return Ok(granted.cloned().unwrap_or_default());
+    };
+    toml::from_str(manifest).map_err(|error| {
+        format!(
+            "plugin `{}` is granted nothing, since its manifest is not valid: {}\n  hint: build it \
+             with a manifest of `llm`, `http`, `sql` and `limits`",
+            plugin.name,
+            error.message()
+        )
+    })
+}
+
+/// Decides.
+///
+/// Without a table of the operator a plugin gets nothing, unless its app is vouched for: then it
+/// gets what it asks for. For HTTP, hosts are the operator's word, since settings may point an
+/// app elsewhere than its author thought; methods and secrets are limited to what it asks for.
+pub fn decide(
+    plugin: &PluginName,
+    needs: &Needs,
+    granted: Option<&Needs>,
+    is_vouched: bool,
+) -> Decision {
+    let granted = match granted {
+        Some(granted) => granted,
+        None if is_vouched => needs,
+        None => &Needs::default(),
+    };
+    let mut notes = Vec::new();
+    let mut missing = |line: String| {
+        notes.push(format!(
+            "plugin `{plugin}` asks for more than it is granted\n  hint: add `{line}` under \
+             `[grants.{plugin}]` in wattle.toml"
+        ));
+    };
+    let refused: Vec<String> =
+        needs.llm.difference(&granted.llm).map(|route| format!("\"{route}\"")).collect();
+    if !refused.is_empty() {
+        missing(format!("llm = [{}]", refused.join(", ")));
+    }
+    let granted_databases = granted.databases();
+    let mut sql = needs.databases();
+    for (database, access) in &sql {
+        if granted_databases.get(database).is_none_or(|given| given < access) {
+            let access = word(access);
+            missing(format!("sql = [{{ database = \"{database}\", access = \"{access}\" }}]"));
+        }
+    }
+    sql.retain(|database, access| match granted_databases.get(database) {
+        Some(given) => {
+            *access = (*access).min(*given);
+            true
+        }
+        None => false,
+    });
+    if granted.http.is_empty() {
+        for rule in &needs.http {
+            missing(format!("http = [{}]", http_line(rule)));
+        }
+    }
+    let grants = Grants {
+        llm: needs.llm.intersection(&granted.llm).cloned().collect(),
+        http: http(&needs.http, &granted.http),
+        sql,
+        limits: granted.limits.limits(),
+    };
+    Decision { grants, notes }
+}
+
+fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
+    let methods: BTreeSet<&String> = needs.iter().flat_map(|rule| &rule.methods).collect();
+    let secrets: BTreeSet<&String> = needs.iter().flat_map(|rule| &rule.secrets).collect();
+    let mut rules = granted.to_vec();
+    for rule in &mut rules {
+        rule.methods.retain(|method| methods.contains(method));
+        rule.secrets.retain(|secret| secrets.contains(secret));
+    }
+    rules.retain(|rule| !rule.methods.is_empty());
+    rules
+}
+
+fn http_line(rule: &HttpRule) -> String {
+    let quoted = |words: Vec<&String>| {
+        words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+    };
+    let mut line = format!(
+        "{{ host = \"{}\", methods = [{}]",
+        rule.host,
+        quoted(rule.methods.iter().collect())
+    );
+    if !rule.secrets.is_empty() {
+        let secrets = quoted(rule.secrets.iter().collect());
+        line.push_str(&format!(", secrets = [{secrets}]"));
+    }
+    line.push_str(" }");
+    line
+}
+
+fn word(value: &impl serde::Serialize) -> String {
+    let json = serde_json::to_value(value).unwrap_or_default();
+    json.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_run::grant::SqlAccess;
+
+    use super::*;
+
+    fn needs(text: &str) -> Needs {
+        toml::from_str(text).unwrap()
+    }
+
+    const ASKED: &str = r#"
+        llm = ["vision", "chat"]
+        http = [{ host = "api.massive.com", methods = ["GET"], secrets = ["KEY"] }]
+        sql = [{ database = "asset", access = "read-write" }]
+    "#;
+
+    fn check(granted: Option<&str>, is_vouched: bool) -> Decision {
+        let plugin = PluginName::new("asset").unwrap();
+        decide(&plugin, &needs(ASKED), granted.map(needs).as_ref(), is_vouched)
+    }
+
+    #[test]
+    fn an_unknown_app_gets_nothing_and_says_what_to_add() {
+        let decision = check(None, false);
+        assert_eq!(decision.grants, Grants::default());
+        insta::assert_snapshot!(decision.notes.join("\n"));
+    }
+
+    #[test]
+    fn a_vouched_app_gets_what_it_asks_for() {
+        let decision = check(None, true);
+        assert_eq!(decision.notes, Vec::<String>::new());
+        assert_eq!(decision.grants.sql["asset"], SqlAccess::ReadWrite);
+        assert_eq!(decision.grants.http[0].host, "api.massive.com");
+    }
+
+    #[test]
+    fn a_table_of_the_operator_is_the_limit() {
+        let decision = check(Some(r#"llm = ["chat", "other"]"#), true);
+        assert_eq!(decision.grants.llm, ["chat".to_owned()].into());
+        assert!(decision.grants.http.is_empty() && decision.grants.sql.is_empty());
+        assert_eq!(decision.notes.len(), 3);
+    }
+
+    #[test]
+    fn the_operator_may_send_it_to_another_host_but_not_let_it_do_more() {
+        let table = r#"
+            http = [{ host = "127.0.0.1", scheme = "http", port = 9000, private = true,
+                      methods = ["GET", "POST"], secrets = ["KEY", "OTHER"] }]
+        "#;
+        let rule = &check(Some(table), true).grants.http[0];
+        assert_eq!((rule.host.as_str(), rule.private), ("127.0.0.1", true));
+        assert_eq!(rule.methods, ["GET"]);
+        assert_eq!(rule.secrets, ["KEY".to_owned()].into());
+    }
+}

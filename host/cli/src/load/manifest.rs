@@ -1,0 +1,152 @@
+//! `app.toml`: what an app consists of and what it asks for.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wattle_graph::id::{AppName, PluginName};
+
+use crate::config::{AppConfig, Config, Needs};
+
+/// The name of the file.
+pub const FILE: &str = "app.toml";
+
+/// Files of components by plugin name.
+pub type ComponentFiles = BTreeMap<PluginName, PathBuf>;
+
+/// A whole `app.toml`.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Manifest {
+    /// `[app]`.
+    pub app: AppTable,
+    /// Component files by plugin name, relative to the folder.
+    #[serde(default)]
+    pub components: BTreeMap<PluginName, PathBuf>,
+    /// What it asks for.
+    #[serde(default)]
+    pub needs: Needs,
+    /// Migration folders by database and dialect, relative to the folder.
+    #[serde(default)]
+    pub migrations: BTreeMap<String, BTreeMap<String, PathBuf>>,
+    /// Non-secret settings.
+    #[serde(default)]
+    pub settings: Map<String, Value>,
+}
+
+/// `[app]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AppTable {
+    /// Its name.
+    pub name: AppName,
+    /// Its version.
+    pub version: String,
+    /// What it is for.
+    #[serde(default)]
+    pub doc: String,
+    /// The plugin that answers its endpoints.
+    #[serde(default)]
+    pub web: Option<PluginName>,
+    /// The file with its graphs.
+    #[serde(default = "graph_file")]
+    pub graphs: PathBuf,
+}
+
+fn graph_file() -> PathBuf {
+    "graph.toml".into()
+}
+
+impl Manifest {
+    /// Reads the manifest of a folder.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that names the file, and the line where there is one.
+    pub fn read(folder: &Path) -> Result<Self, String> {
+        let file = folder.join(FILE);
+        let text = std::fs::read_to_string(&file)
+            .map_err(|error| format!("`{}` cannot be read: {error}", file.display()))?;
+        Self::parse(&text).map_err(|error| format!("{FILE}: {error}"))
+    }
+
+    fn parse(text: &str) -> Result<Self, String> {
+        toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            format!("{place}{}", error.message())
+        })
+    }
+
+    /// Where the components are: the operator's word goes before that of the app.
+    pub fn component_files(&self, folder: &Path, config: &Config) -> ComponentFiles {
+        let operator = config.apps.get(&self.app.name);
+        let place = |(name, file): (&PluginName, &PathBuf)| {
+            let path = match operator.and_then(|app| app.components.get(name)) {
+                Some(path) => config.base.join(path),
+                None => folder.join(file),
+            };
+            (name.clone(), path)
+        };
+        self.components.iter().map(place).collect()
+    }
+
+    /// Settings with those of the operator in place of the app's own.
+    pub fn merged_settings(&self, app: Option<&AppConfig>) -> Value {
+        let mut settings = self.settings.clone();
+        settings.extend(app.map(|app| app.settings.clone()).unwrap_or_default());
+        Value::Object(settings)
+    }
+}
+
+/// Component files of an app, as far as its manifest can be read.
+pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<PathBuf> {
+    let manifest = Manifest::read(folder);
+    manifest.map_or_else(
+        |_| Vec::new(),
+        |manifest| manifest.component_files(folder, config).into_values().collect(),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_documented_manifest_is_read() {
+        let manifest = Manifest::parse(
+            r#"
+            [app]
+            name = "asset"
+            version = "0.1.0"
+            doc = "adds assets"
+            web = "asset"
+            [components]
+            asset = "asset.wasm"
+            [needs]
+            llm  = ["vision", "chat", "light"]
+            http = [{ host = "api.massive.com", methods = ["GET"], secrets = ["MASSIVE_API_KEY"] }]
+            sql  = [{ database = "asset", access = "read-write" }]
+            [migrations.asset]
+            sqlite = "migrations/sqlite"
+            postgres = "migrations/postgres"
+            [settings]
+            massive_base_url = "https://api.massive.com"
+            "#,
+        )
+        .unwrap();
+        assert_eq!(manifest.app.graphs, Path::new("graph.toml"));
+        let mut config = AppConfig::default();
+        config.settings.insert("massive_base_url".into(), "http://127.0.0.1:9".into());
+        let settings = manifest.merged_settings(Some(&config));
+        assert_eq!(settings["massive_base_url"], "http://127.0.0.1:9");
+    }
+
+    #[test]
+    fn problems_name_the_line() {
+        let error = Manifest::parse("[app]\nname = \"a\"\nversion = \"1\"\ncolour = 1\n");
+        let error = error.unwrap_err();
+        assert!(error.starts_with("line 4: ") && error.contains("colour"), "{error}");
+    }
+}

@@ -1,0 +1,64 @@
+//! Reloading when files change.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use notify::RecursiveMode;
+use notify_debouncer_full::{DebounceEventResult, new_debouncer};
+use tokio::sync::mpsc;
+
+use crate::error::Error;
+use crate::load::{Change, Loader, manifest};
+
+/// Quiet time after a change before anything is loaded: a file that is being copied is not whole.
+const DEBOUNCE: Duration = Duration::from_millis(300);
+
+/// Watches the folders of the loader's configuration and reloads what changes, until the future
+/// is dropped. Changes are handed to `report`.
+///
+/// # Errors
+///
+/// [`Error::Setup`] if the system does not let us watch.
+pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<(), Error> {
+    let failed = |error: notify::Error| Error::Setup {
+        what: "watching for changed files",
+        message: error.to_string(),
+    };
+    // One place is enough: a refresh looks at everything.
+    let (sender, mut changed) = mpsc::channel(1);
+    let tell = move |events: DebounceEventResult| match events {
+        Ok(_) => drop(sender.try_send(())),
+        Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
+    };
+    let mut debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(failed)?;
+    for (folder, mode) in folders(&loader) {
+        if let Err(error) = debouncer.watch(&folder, mode) {
+            let folder = folder.display();
+            tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
+        }
+    }
+    while changed.recv().await.is_some() {
+        loader.refresh().await.iter().for_each(&report);
+    }
+    Ok(())
+}
+
+fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
+    let config = loader.config();
+    let mut folders = vec![(config.plugins.clone(), RecursiveMode::Recursive)];
+    let apps = config.apps.values().filter_map(|app| app.path.as_ref());
+    for folder in apps.map(|path| config.base.join(path)) {
+        let files = manifest::component_files(config, &folder);
+        let parents = files.iter().filter_map(|file| file.parent().map(Path::to_owned));
+        folders.extend(
+            parents
+                .filter(|parent| !parent.starts_with(&folder))
+                .map(|parent| (parent, RecursiveMode::NonRecursive)),
+        );
+        folders.push((folder, RecursiveMode::Recursive));
+    }
+    folders.retain(|(folder, _)| folder.is_dir());
+    folders.sort_by(|one, two| one.0.cmp(&two.0));
+    folders.dedup();
+    folders
+}

@@ -1,0 +1,224 @@
+//! A running server: listeners, recovery, sweeps, reloading.
+
+mod listen;
+pub mod place;
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use wattle_api::{app_router, router};
+use wattle_graph::id::AppName;
+use wattle_run::engine::Engine;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::load::{Change, watch as files};
+use crate::server::place::Place;
+use crate::wire::{Host, Overrides, environment};
+
+/// Pause between looks for threads that have expired.
+const SWEEP_PERIOD: Duration = Duration::from_secs(30);
+
+/// Pause between looks for blobs that no thread mentions: each reads every mention.
+const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
+
+/// How long requests may go on after the server was told to stop.
+const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// Starts servers.
+pub struct Server;
+
+/// How a server is started.
+#[derive(Clone, Default)]
+pub struct ServerOptions {
+    /// Adapters in place of the configured ones.
+    pub overrides: Overrides,
+    /// Load changed files while it runs.
+    pub watch: bool,
+}
+
+impl Server {
+    /// Opens everything, loads apps, listens, goes on with runs that a crash cut. Returns when
+    /// requests are answered.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OpenAddress`] for a public address without keys, [`Error::Mount`] for apps that
+    /// claim the same paths, [`Error::Listen`], and those of [`Host::open`].
+    pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
+        let env = options.overrides.env.clone().unwrap_or_else(environment);
+        listen::refuse_open_address(&config, &*env)?;
+        let host = Host::open(config, options.overrides).await?;
+        let state = host.api_state()?;
+        let changes = host.load_apps().await?;
+        refuse_conflicts(&changes)?;
+        // Before anybody can ask for a thread whose run was cut.
+        let recovered = host.engine.recover().await;
+        let mut tasks = JoinSet::new();
+        let stop = watch::channel(false).0;
+        let (address, api) = (host.config.server.listen, router(state.clone()));
+        let addr = listen::serve(&mut tasks, address, api, stopped(&stop)).await?;
+        let mut app_addrs = BTreeMap::new();
+        for (name, app) in &host.config.apps {
+            let Some(address) = app.listen else { continue };
+            let router = app_router(state.clone(), name.clone());
+            let addr = listen::serve(&mut tasks, address, router, stopped(&stop)).await?;
+            app_addrs.insert(name.clone(), addr);
+        }
+        spawn_sweeps(&mut tasks, &host, &stop);
+        if options.watch {
+            spawn_watch(&mut tasks, &host, &stop);
+        }
+        let place = Place::write(&host.config, addr, &host.instance)?;
+        let engine = host.engine.clone();
+        Ok(RunningServer { addr, app_addrs, engine, changes, recovered, host, tasks, stop, place })
+    }
+}
+
+/// At the start two apps that claim one path are an error; later, the second is not installed.
+fn refuse_conflicts(changes: &[Change]) -> Result<(), Error> {
+    let conflicts: Vec<_> = changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Conflict { error, .. } => Some(error.clone()),
+            _ => None,
+        })
+        .collect();
+    if conflicts.is_empty() { Ok(()) } else { Err(Error::Mount(conflicts)) }
+}
+
+fn stopped(stop: &watch::Sender<bool>) -> impl Future<Output = ()> + Send + use<> {
+    let mut stop = stop.subscribe();
+    async move {
+        // An error means that the server itself is gone.
+        let _ = stop.wait_for(|stop| *stop).await;
+    }
+}
+
+fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>) {
+    let engine = host.engine.clone();
+    until(tasks, stop, async move {
+        loop {
+            tokio::time::sleep(SWEEP_PERIOD).await;
+            engine.sweep().await;
+        }
+    });
+    if let Some(sweeper) = host.sweeper.clone() {
+        until(tasks, stop, async move {
+            loop {
+                tokio::time::sleep(BLOB_SWEEP_PERIOD).await;
+                sweeper.sweep().await;
+            }
+        });
+    }
+}
+
+fn spawn_watch(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>) {
+    let loader = host.loader.clone();
+    until(tasks, stop, async move {
+        if let Err(error) = files::watch(loader, log_change).await {
+            tracing::warn!(%error, "changed files are not loaded");
+        }
+    });
+}
+
+fn until(
+    tasks: &mut JoinSet<()>,
+    stop: &watch::Sender<bool>,
+    work: impl Future<Output = ()> + Send + 'static,
+) {
+    let stopped = stopped(stop);
+    tasks.spawn(async move {
+        tokio::select! {
+            () = work => {}
+            () = stopped => {}
+        }
+    });
+}
+
+fn log_change(change: &Change) {
+    match change {
+        Change::App { name, notes } => {
+            tracing::info!(app = %name, "app loaded: new threads use it");
+            for note in notes {
+                tracing::warn!(app = %name, "{note}");
+            }
+        }
+        Change::Plugin { name } => tracing::info!(plugin = %name, "plugin loaded"),
+        Change::Removed { path } => tracing::info!(path = %path.display(), "removed"),
+        Change::Conflict { path, error } => {
+            tracing::error!(path = %path.display(), "not loaded, the old version stays: {error}");
+        }
+        Change::Problem { path, message } => {
+            tracing::error!(path = %path.display(), "not loaded, the old version stays: {message}");
+        }
+    }
+}
+
+/// A server that answers requests.
+pub struct RunningServer {
+    /// Its main address.
+    pub addr: SocketAddr,
+    /// Addresses of apps that have one of their own.
+    pub app_addrs: BTreeMap<AppName, SocketAddr>,
+    /// Its engine.
+    pub engine: Engine,
+    /// What was loaded at the start, and what could not be.
+    pub changes: Vec<Change>,
+    /// Runs that it went on with.
+    pub recovered: usize,
+    host: Host,
+    tasks: JoinSet<()>,
+    stop: watch::Sender<bool>,
+    place: Place,
+}
+
+impl RunningServer {
+    /// Its main address as a URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// The configuration.
+    pub fn config(&self) -> &Config {
+        &self.host.config
+    }
+
+    /// What an operator should know, one sentence each.
+    pub fn warnings(&self) -> Vec<String> {
+        let mut warnings = self.host.warnings.clone();
+        let has_problems = self.changes.iter().any(|it| matches!(it, Change::Problem { .. }));
+        let catalog = self.engine.catalog();
+        for name in self.config().apps.keys().filter(|name| catalog.app(name).is_none()) {
+            // An app that cannot be loaded has said so itself.
+            if !has_problems {
+                let file = self.config().file_name();
+                warnings.push(format!("`{file}` has `[apps.{name}]`, but there is no such app"));
+            }
+        }
+        warnings
+    }
+
+    /// Loads changed files now instead of when the watcher sees them.
+    pub async fn reload(&self) -> Vec<Change> {
+        self.host.loader.refresh().await
+    }
+
+    /// Stops: no new requests, a grace period for those under way, then everything is closed.
+    /// Runs that are not done are taken up at the next start.
+    pub async fn shutdown(mut self) {
+        self.host.begin_stop();
+        self.stop.send_replace(true);
+        self.place.remove();
+        let all = async { while self.tasks.join_next().await.is_some() {} };
+        if tokio::time::timeout(STOP_GRACE, all).await.is_err() {
+            tracing::warn!("some requests did not end in time and are cut");
+            self.tasks.shutdown().await;
+        }
+        self.host.close().await;
+    }
+}

@@ -1,0 +1,65 @@
+//! Where the server of a data folder is: `server.json`, written by the server, read by commands.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::config::Config;
+use crate::error::Error;
+
+/// The content of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlaceDocument {
+    /// Such as `http://127.0.0.1:8700`.
+    pub address: String,
+    /// The server's process.
+    pub pid: u32,
+    /// Which server it is; `GET /api/v1/health` says the same.
+    pub instance: String,
+}
+
+/// The file of a running server.
+pub(super) struct Place {
+    path: PathBuf,
+    document: PlaceDocument,
+}
+
+impl Place {
+    pub(super) fn write(config: &Config, addr: SocketAddr, instance: &str) -> Result<Self, Error> {
+        let path = config.server_file();
+        // Whoever listens everywhere is reached on loopback from here.
+        let ip = match addr.ip() {
+            ip if !ip.is_unspecified() => ip,
+            std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
+            std::net::IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
+        };
+        let address = format!("http://{}", SocketAddr::new(ip, addr.port()));
+        let document =
+            PlaceDocument { address, pid: std::process::id(), instance: instance.to_owned() };
+        let text = serde_json::to_string_pretty(&document).unwrap_or_default();
+        // Renamed into place, so that a reader sees all of it or nothing.
+        let fresh = path.with_extension("json.new");
+        std::fs::write(&fresh, text).map_err(Error::file("write", &fresh))?;
+        std::fs::rename(&fresh, &path).map_err(Error::file("write", &path))?;
+        Ok(Self { path, document })
+    }
+
+    /// Removes the file, unless another server has taken it over.
+    pub(super) fn remove(&self) {
+        if read_file(&self.path).as_ref() == Some(&self.document)
+            && let Err(error) = std::fs::remove_file(&self.path)
+        {
+            tracing::debug!(%error, "cannot remove the file with the server's address");
+        }
+    }
+}
+
+/// Where the server of a data folder says it is. It may be gone.
+pub fn read(config: &Config) -> Option<PlaceDocument> {
+    read_file(&config.server_file())
+}
+
+fn read_file(path: &std::path::Path) -> Option<PlaceDocument> {
+    serde_json::from_slice(&std::fs::read(path).ok()?).ok()
+}

@@ -1,0 +1,166 @@
+//! From configuration to a working host: adapters, catalog, engine.
+//!
+//! This is the only place that names every adapter.
+
+pub mod clock;
+mod ports;
+mod runtime;
+
+use std::sync::Arc;
+
+use tokio::sync::watch;
+use wattle_api::state::LoosePlugins;
+use wattle_api::{ApiConfig, ApiState};
+use wattle_graph::id::Digest;
+use wattle_run::catalog::Catalog;
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store};
+use wattle_sql::Databases;
+
+use crate::config::Config;
+use crate::error::Error;
+use crate::load::{Change, Loader};
+use crate::wire::runtime::EngineRuntime;
+
+pub use self::ports::{Sweeper, environment, open_sandbox};
+
+/// Reads an environment variable.
+pub type ReadEnv = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
+
+/// Adapters to use in place of the configured ones, and where variables are read. For tests that
+/// run a whole server in their own process.
+#[derive(Clone, Default)]
+pub struct Overrides {
+    /// Time.
+    pub clock: Option<Arc<dyn Clock>>,
+    /// Threads, checkpoints and events.
+    pub store: Option<Arc<dyn Store>>,
+    /// Blobs.
+    pub blobs: Option<Arc<dyn BlobStore>>,
+    /// Language models.
+    pub model: Option<Arc<dyn Model>>,
+    /// Outbound HTTP.
+    pub net: Option<Arc<dyn Net>>,
+    /// Guests.
+    pub sandbox: Option<Arc<dyn Sandbox>>,
+    /// The environment; that of the process without it.
+    pub env: Option<ReadEnv>,
+}
+
+/// A host without a server: everything that runs need.
+pub struct Host {
+    /// The configuration.
+    pub config: Arc<Config>,
+    /// Runs and threads.
+    pub engine: Engine,
+    /// Loads apps and plugins.
+    pub loader: Loader,
+    /// What an operator should know, one sentence each.
+    pub warnings: Vec<String>,
+    /// Sweeps blobs; `None` if the stores are not our own.
+    pub sweeper: Option<Sweeper>,
+    /// Which host this is: another word after each start.
+    pub instance: String,
+    loose: LoosePlugins,
+    databases: Databases,
+    env: ReadEnv,
+    stop: watch::Sender<bool>,
+    runtime: EngineRuntime,
+}
+
+impl Host {
+    /// Opens the adapters and makes an engine without apps.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`], [`Error::Store`] or [`Error::File`].
+    pub async fn open(config: Config, overrides: Overrides) -> Result<Self, Error> {
+        let env = overrides.env.clone().unwrap_or_else(environment);
+        let config = Arc::new(config);
+        let opened = ports::open(&config, overrides, &env).await?;
+        let runtime = EngineRuntime::start()?;
+        let catalog = Catalog::new();
+        let loose = LoosePlugins::default();
+        let loader = Loader::new(
+            config.clone(),
+            catalog.clone(),
+            opened.sandbox,
+            opened.databases.clone(),
+            opened.ports.clock.clone(),
+            loose.clone(),
+        );
+        let begun_ms = opened.ports.clock.now_ms();
+        let engine_config = EngineConfig { runtime: Some(runtime.handle()) };
+        let engine = Engine::new(opened.ports, catalog, engine_config);
+        Ok(Self {
+            config,
+            engine,
+            loader,
+            warnings: opened.warnings,
+            sweeper: opened.sweeper,
+            instance: new_instance(begun_ms),
+            loose,
+            databases: opened.databases,
+            env,
+            stop: watch::channel(false).0,
+            runtime,
+        })
+    }
+
+    /// What the HTTP API works with.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] for a header name that is none.
+    pub fn api_state(&self) -> Result<ApiState, Error> {
+        let server = &self.config.server;
+        let tenant_header = server.tenant_header.as_deref().map(str::parse).transpose();
+        let keys = self.config.auth.keys(&*self.env);
+        let api = ApiConfig {
+            hosts: server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+            origins: server.origins.clone(),
+            keys: keys.iter().map(|key| ApiConfig::key(key)).collect(),
+            body_limit_bytes: usize::try_from(server.body_limit.0).unwrap_or(usize::MAX),
+            tenant_header: tenant_header.map_err(|_| Error::Setup {
+                what: "the server",
+                message: "`server.tenant_header` is not a header name".into(),
+            })?,
+        };
+        Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
+            .with_loose_plugins(self.loose.clone())
+            .with_instance(&self.instance))
+    }
+
+    /// Loads apps and plugins for the first time.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Store`].
+    pub async fn load_apps(&self) -> Result<Vec<Change>, Error> {
+        let store = self.engine.ports().store.as_ref();
+        self.loader.start(store).await.map_err(Error::Store)
+    }
+
+    /// Tells open streams to end.
+    pub fn begin_stop(&self) {
+        self.stop.send_replace(true);
+    }
+
+    /// Lets runs end that are about to, and closes what is open. Others are cut, and go on after
+    /// the next start.
+    pub async fn close(self) {
+        self.begin_stop();
+        self.engine.shutdown().await;
+        self.databases.close().await;
+        let Self { runtime, .. } = self;
+        runtime.stop().await;
+    }
+}
+
+/// Digits of the word for a host: enough that two hosts of one machine never share it.
+const INSTANCE_DIGITS: usize = 16;
+
+fn new_instance(begun_ms: i64) -> String {
+    let words = format!("{} {begun_ms} {:?}", std::process::id(), std::time::Instant::now());
+    Digest::of(words.as_bytes()).to_hex()[..INSTANCE_DIGITS].to_owned()
+}

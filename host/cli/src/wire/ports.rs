@@ -1,0 +1,204 @@
+//! Opening each adapter as configured.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use secrecy::SecretString;
+use wattle_model::Routes;
+use wattle_net::{NetConfig, OutboundNet, Secrets};
+use wattle_run::ports::{BlobStore, Clock, Model, Net, Ports, Sandbox, Store};
+use wattle_sandbox::SandboxConfig;
+use wattle_sql::{DatabaseConfig, Databases};
+use wattle_store::sweep::{Mentions, Sweepable};
+use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
+
+use crate::config::{Config, StoreKind};
+use crate::error::Error;
+use crate::wire::clock::HostClock;
+use crate::wire::{Overrides, ReadEnv};
+
+/// Opened adapters.
+pub(super) struct Opened {
+    /// What the engine uses.
+    pub(super) ports: Ports,
+    /// What loads components.
+    pub(super) sandbox: Arc<dyn Sandbox>,
+    /// What migrates databases.
+    pub(super) databases: Databases,
+    /// What sweeps blobs; `None` if the stores are not our own.
+    pub(super) sweeper: Option<Sweeper>,
+    /// What an operator should know, one sentence each.
+    pub(super) warnings: Vec<String>,
+}
+
+/// Deletes blobs that no thread mentions.
+#[derive(Clone)]
+pub struct Sweeper {
+    mentions: Arc<dyn Mentions>,
+    blobs: Arc<dyn Sweepable>,
+}
+
+impl Sweeper {
+    /// Deletes what may be deleted. A failure is logged; the next sweep does the rest.
+    pub async fn sweep(&self) {
+        let age = wattle_store::sweep::GRACE;
+        let swept =
+            wattle_store::sweep::sweep_blobs(self.mentions.as_ref(), self.blobs.as_ref(), age);
+        match swept.await {
+            Ok(0) => {}
+            Ok(blobs) => tracing::info!(blobs, "swept blobs that no thread mentions"),
+            Err(error) => tracing::warn!(%error, "cannot sweep blobs"),
+        }
+    }
+}
+
+/// The environment of the process.
+#[expect(clippy::disallowed_methods, reason = "the one place that reads it")]
+pub fn environment() -> ReadEnv {
+    Arc::new(|name| std::env::var(name).ok())
+}
+
+pub(super) async fn open(
+    config: &Config,
+    overrides: Overrides,
+    env: &ReadEnv,
+) -> Result<Opened, Error> {
+    make_private_dir(&config.data)?;
+    let mut warnings = Vec::new();
+    let own = open_stores(config)?;
+    let sweeper = (overrides.store.is_none() && overrides.blobs.is_none())
+        .then(|| Sweeper { mentions: own.mentions, blobs: own.sweepable });
+    let databases = open_databases(config, env, &mut warnings).await?;
+    let model = match overrides.model {
+        Some(model) => model,
+        None => open_model(config, env, &mut warnings)?,
+    };
+    let net = match overrides.net {
+        Some(net) => net,
+        None => open_net(config, env, &mut warnings)?,
+    };
+    let clock = match overrides.clock {
+        Some(clock) => clock,
+        None => Arc::new(HostClock::new(&config.clock)?),
+    };
+    let sandbox = match overrides.sandbox {
+        Some(sandbox) => sandbox,
+        None => open_sandbox(config)?,
+    };
+    let ports = Ports {
+        store: overrides.store.unwrap_or(own.store),
+        blobs: overrides.blobs.unwrap_or(own.blobs),
+        model,
+        net,
+        sql: Arc::new(databases.clone()),
+        clock: clock as Arc<dyn Clock>,
+    };
+    Ok(Opened { ports, sandbox, databases, sweeper, warnings })
+}
+
+struct Stores {
+    store: Arc<dyn Store>,
+    blobs: Arc<dyn BlobStore>,
+    mentions: Arc<dyn Mentions>,
+    sweepable: Arc<dyn Sweepable>,
+}
+
+fn open_stores(config: &Config) -> Result<Stores, Error> {
+    match config.store.kind {
+        StoreKind::Memory => {
+            let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
+            Ok(Stores {
+                store: store.clone(),
+                blobs: blobs.clone(),
+                mentions: store,
+                sweepable: blobs,
+            })
+        }
+        StoreKind::Redb => {
+            let store = Arc::new(RedbStore::open(config.store_file()).map_err(Error::Store)?);
+            let blobs = Arc::new(FileBlobs::open(config.data.join("blobs")).map_err(Error::Store)?);
+            Ok(Stores {
+                store: store.clone(),
+                blobs: blobs.clone(),
+                mentions: store,
+                sweepable: blobs,
+            })
+        }
+    }
+}
+
+async fn open_databases(
+    config: &Config,
+    env: &ReadEnv,
+    warnings: &mut Vec<String>,
+) -> Result<Databases, Error> {
+    let mut databases = BTreeMap::new();
+    for (name, sql) in &config.sql {
+        let mut database = DatabaseConfig::new(&sql.url);
+        if let Some(variable) = &sql.password_env {
+            match env(variable) {
+                Some(password) => database = database.with_password(password),
+                None => warnings.push(format!(
+                    "database `{name}` has no password: the environment variable `{variable}` is \
+                     not set"
+                )),
+            }
+        }
+        databases.insert(name.clone(), database);
+    }
+    Databases::open(databases, &config.data)
+        .await
+        .map_err(|error| Error::Setup { what: "databases", message: error.to_string() })
+}
+
+fn open_model(
+    config: &Config,
+    env: &ReadEnv,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<dyn Model>, Error> {
+    let routes = Routes::new(config.model.clone(), &**env)
+        .map_err(|error| Error::Setup { what: "model routes", message: error.to_string() })?;
+    warnings.extend(routes.problems());
+    Ok(Arc::new(routes))
+}
+
+/// Opens the sandbox, with compiled code kept in the data folder.
+///
+/// # Errors
+///
+/// [`Error::Setup`] or [`Error::File`].
+pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
+    let cache_dir = config.data.join("cache");
+    make_private_dir(&cache_dir)?;
+    let sandbox = SandboxConfig { cache_dir: Some(cache_dir), ..SandboxConfig::default() };
+    let sandbox = wattle_sandbox::Sandbox::new(&sandbox)
+        .map_err(|error| Error::Setup { what: "the sandbox", message: error.to_string() })?;
+    Ok(sandbox)
+}
+
+/// Threads hold what people wrote, and compiled code is run as it is: nobody else's business.
+fn make_private_dir(path: &std::path::Path) -> Result<(), Error> {
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path).map_err(Error::file("create", path))
+}
+
+fn open_net(
+    config: &Config,
+    env: &ReadEnv,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<dyn Net>, Error> {
+    let mut secrets = BTreeMap::new();
+    for (name, source) in &config.secrets {
+        match source.value(&config.base, &**env) {
+            Ok(value) => drop(secrets.insert(name.clone(), SecretString::from(value))),
+            Err(reason) => warnings.push(format!("secret `{name}` is missing: {reason}")),
+        }
+    }
+    let net = Secrets::new(secrets)
+        .and_then(|secrets| OutboundNet::new(&NetConfig::default(), secrets))
+        .map_err(|error| Error::Setup { what: "outbound HTTP", message: error.to_string() })?;
+    Ok(Arc::new(net))
+}

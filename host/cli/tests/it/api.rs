@@ -1,0 +1,158 @@
+//! The native API.
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, answer};
+
+#[tokio::test]
+async fn a_run_stops_at_its_question_and_goes_on_with_the_answer() {
+    let fixture = Fixture::start("").await;
+    let start = json!({ "input": { "name": "Ada" }, "wait": true });
+    let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert_eq!((status, &run["status"]), (200, &json!("interrupted")), "{run}");
+    assert_eq!(run["interrupts"][0]["payload"], json!({ "about": "hello Ada" }));
+    let thread = run["thread"].as_str().unwrap();
+
+    let (_, listed) = fixture.get("/api/v1/threads?status=interrupted&app=greeter").await;
+    assert_eq!(listed["items"][0]["thread"], thread);
+    let resume = format!("/api/v1/threads/{thread}/resume");
+    let (status, refused) = fixture.post(&resume, &json!({ "answers": { "": 7 } })).await;
+    assert_eq!((status, &refused["code"]), (400, &json!("invalid")), "{refused}");
+
+    let (status, run) =
+        fixture.post(&resume, &json!({ "answers": { "": true }, "wait": true })).await;
+    assert_eq!((status, &run["status"]), (200, &json!("completed")), "{run}");
+    assert_eq!(run["state"]["approved"], true);
+    let (_, state) = fixture.get(&format!("/api/v1/threads/{thread}/state")).await;
+    assert_eq!(state, run["state"]);
+    let (_, history) = fixture.get(&format!("/api/v1/threads/{thread}/history?state=true")).await;
+    assert_eq!(history[0]["state"], run["state"]);
+    let (_, trace) = fixture.get(&format!("/api/v1/threads/{thread}/trace")).await;
+    assert_eq!(trace["runs"].as_array().unwrap().len(), 2, "{trace}");
+    assert_eq!(trace["runs"][1]["reason"], "resume");
+
+    let url = fixture.url(&format!("/api/v1/threads/{thread}"));
+    assert_eq!(fixture.client.delete(&url).send().await.unwrap().status(), 204);
+    assert_eq!(answer(fixture.client.get(&url)).await.0, 404);
+    fixture.server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_started_run_can_be_waited_for_and_its_failure_is_told() {
+    let fixture = Fixture::start("").await;
+    let start = json!({ "input": { "name": "nobody" }, "thread_id": "my-thread" });
+    let (status, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert_eq!((status, &run["thread"]), (202, &json!("my-thread")));
+    let id = run["run"].as_str().unwrap();
+    let (_, ended) = fixture.get(&format!("/api/v1/runs/{id}/wait")).await;
+    assert_eq!((&ended["status"], &ended["failure"]["code"]), (&json!("failed"), &json!("rude")));
+    let (_, known) = fixture.get(&format!("/api/v1/runs/{id}")).await;
+    assert_eq!(known["status"], "failed");
+    let (_, thread) = fixture.get("/api/v1/threads/my-thread").await;
+    assert_eq!(thread["status"], "error");
+}
+
+#[tokio::test]
+async fn events_stream_and_are_taken_up_after_any_of_them() {
+    let fixture = Fixture::start("").await;
+    let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
+    fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    let url = fixture.url("/api/v1/threads/t/events?until=idle");
+    let all = fixture.client.get(&url).send().await.unwrap();
+    assert_eq!(all.headers()["content-type"], "text/event-stream; charset=utf-8");
+    let all = all.text().await.unwrap();
+    assert!(all.starts_with("id: 1\nevent: run_started\n"), "{all}");
+    assert!(all.contains("event: asked\n") && all.contains("\"status\":\"interrupted\""), "{all}");
+    let rest = fixture.client.get(&url).header("last-event-id", "2").send().await.unwrap();
+    let rest = rest.text().await.unwrap();
+    assert!(rest.starts_with("id: 3\n") && all.ends_with(&rest), "{rest}");
+    let odd = fixture.client.get(&url).header("last-event-id", "x").send().await.unwrap();
+    assert_eq!(odd.status(), 400);
+}
+
+#[tokio::test]
+async fn open_streams_end_when_the_server_stops() {
+    let fixture = Fixture::start("").await;
+    let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
+    fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    let url = fixture.url("/api/v1/threads/t/events");
+    let stream = fixture.client.get(&url).send().await.unwrap();
+    let reader = tokio::spawn(stream.text());
+    fixture.server.shutdown().await;
+    assert!(reader.await.unwrap().unwrap().contains("run_ended"));
+}
+
+#[tokio::test]
+async fn apps_graphs_and_plugins_are_described() {
+    let fixture = Fixture::start("").await;
+    let (_, apps) = fixture.get("/api/v1/apps").await;
+    assert_eq!(apps[0]["settings"], json!(["color"]));
+    assert_eq!(apps[0]["endpoints"][0], json!({ "method": "POST", "path": "/apps/greeter/start" }));
+    let (_, graph) = fixture.get("/api/v1/apps/greeter/graphs/Greet").await;
+    assert!(graph["mermaid"].as_str().unwrap().contains("greet"), "{graph}");
+    let (status, missing) = fixture.get("/api/v1/apps/greeter/graphs/Other").await;
+    assert_eq!(status, 404);
+    assert!(missing["detail"].as_str().unwrap().contains("`Greet`"), "{missing}");
+    let (_, plugins) = fixture.get("/api/v1/plugins/greeter").await;
+    assert_eq!(plugins[0]["grants"]["llm"], json!([]));
+    assert_eq!(fixture.get("/api/v1/health").await.1["status"], "ok");
+    assert_eq!(fixture.get("/healthz").await.0, 200);
+    let (_, document) = fixture.get("/openapi.json").await;
+    for path in ["/api/v1/threads/{thread}/events", "/api/v1/apps/{app}/runs", "/api/v1/health"] {
+        assert!(document["paths"][path].is_object(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn failures_are_problem_documents() {
+    let fixture = Fixture::start("").await;
+    let url = fixture.url("/api/v1/apps/greeter/runs");
+    let response = fixture.client.post(&url).json(&json!({ "inptu": {} })).send().await.unwrap();
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    let problem: Value = response.json().await.unwrap();
+    insta::assert_json_snapshot!(problem);
+    let text = fixture.client.post(&url).body("x").send().await.unwrap();
+    assert_eq!(text.status(), 415);
+    let method = fixture.client.put(&url).send().await.unwrap();
+    assert_eq!(
+        (method.status().as_u16(), &method.headers()["allow"]),
+        (405, &"POST".parse().unwrap())
+    );
+    let (status, unknown) =
+        fixture.post("/api/v1/apps/greeter/runs", &json!({ "input": { "nmae": 1 } })).await;
+    assert_eq!((status, &unknown["code"]), (400, &json!("invalid")), "{unknown}");
+    assert_eq!(fixture.get("/api/v1/threads?colour=1").await.0, 400);
+    assert_eq!(fixture.get("/nothing/here").await.1["code"], "not-found");
+}
+
+#[tokio::test]
+async fn a_body_above_the_limit_is_refused() {
+    let fixture = Fixture::start("[server]\nbody_limit = \"1KiB\"").await;
+    let start = json!({ "input": { "name": "x".repeat(2_000_000) } });
+    let (status, problem) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert_eq!((status, &problem["code"]), (413, &json!("too-large")));
+    let (status, _) = fixture.post("/apps/greeter/start", &start).await;
+    assert_eq!(status, 413);
+}
+
+#[tokio::test]
+async fn blobs_are_read_whole_and_in_part() {
+    let fixture = Fixture::start("").await;
+    let blobs = fixture.server.engine.ports().blobs.clone();
+    let blob = blobs.put("0123456789".into(), "text/html").await.unwrap();
+    let url = fixture.url(&format!("/api/v1/blobs/{}", blob.0));
+    let whole = fixture.client.get(&url).send().await.unwrap();
+    assert_eq!(whole.headers()["content-security-policy"], "sandbox; default-src 'none'");
+    let etag = whole.headers()["etag"].clone();
+    assert_eq!(whole.text().await.unwrap(), "0123456789");
+    let part = fixture.client.get(&url).header("range", "bytes=2-4").send().await.unwrap();
+    assert_eq!(part.status(), 206);
+    assert_eq!(part.headers()["content-range"], "bytes 2-4/10");
+    assert_eq!(part.text().await.unwrap(), "234");
+    let outside = fixture.client.get(&url).header("range", "bytes=10-").send().await.unwrap();
+    assert_eq!(outside.status(), 416);
+    let known = fixture.client.get(&url).header("if-none-match", etag).send().await.unwrap();
+    assert_eq!(known.status(), 304);
+    let missing = fixture.get(&format!("/api/v1/blobs/{}", "0".repeat(64))).await;
+    assert_eq!(missing.0, 404);
+}

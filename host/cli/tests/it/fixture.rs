@@ -1,0 +1,99 @@
+//! A server in the process of the test, with one or more native apps.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wattle::config::{self, Config, StoreKind};
+use wattle::server::{RunningServer, Server, ServerOptions};
+use wattle::wire::Overrides;
+
+use crate::native::NativeSandbox;
+
+const GRAPH: &str = r#"
+[graphs.Greet]
+entry = "greet"
+interrupt_ttl = "30m"
+[graphs.Greet.channels.name]
+[graphs.Greet.channels.greeting]
+[graphs.Greet.channels.approved]
+[graphs.Greet.nodes.greet]
+[graphs.Greet.nodes.ask]
+[[graphs.Greet.edges]]
+from = "greet"
+to = "ask"
+"#;
+
+/// Writes the folder of an app.
+pub(crate) fn write_app(plugins: &Path, name: &str) {
+    let folder = plugins.join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let manifest = format!(
+        "[app]\nname = \"{name}\"\nversion = \"0.1.0\"\ndoc = \"greets\"\nweb = \"{name}\"\n\
+         [components]\n{name} = \"{name}.wasm\"\n[settings]\ncolor = \"blue\"\n"
+    );
+    std::fs::write(folder.join(format!("{name}.wasm")), format!("native {name}")).unwrap();
+    std::fs::write(folder.join("graph.toml"), GRAPH).unwrap();
+    std::fs::write(folder.join("app.toml"), manifest).unwrap();
+}
+
+/// A running server with its folder.
+pub(crate) struct Fixture {
+    pub(crate) server: RunningServer,
+    pub(crate) client: reqwest::Client,
+    pub(crate) folder: tempfile::TempDir,
+}
+
+/// Reads a configuration from a folder, on a free port and in memory unless it says otherwise.
+pub(crate) fn config(folder: &Path, toml: &str) -> Config {
+    let file = folder.join("wattle.toml");
+    std::fs::write(&file, toml).unwrap();
+    let mut config = config::read(Some(&file)).unwrap();
+    config.server.listen.set_port(0);
+    config.store.kind = StoreKind::Memory;
+    config
+}
+
+/// How the servers of these tests are started.
+pub(crate) fn options() -> ServerOptions {
+    let sandbox: Arc<dyn wattle_run::ports::Sandbox> = Arc::new(NativeSandbox);
+    let overrides = Overrides { sandbox: Some(sandbox), ..Overrides::default() };
+    ServerOptions { overrides, watch: false }
+}
+
+impl Fixture {
+    /// A server with the app `greeter`.
+    pub(crate) async fn start(toml: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write_app(&folder.path().join("plugins"), "greeter");
+        Self::start_in(folder, toml).await
+    }
+
+    /// A server with whatever is in the folder.
+    pub(crate) async fn start_in(folder: tempfile::TempDir, toml: &str) -> Self {
+        let server = Server::start(config(folder.path(), toml), options()).await.unwrap();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { server, client, folder }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.server.url())
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> (u16, Value) {
+        answer(self.client.get(self.url(path))).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        answer(self.client.post(self.url(path)).json(body)).await
+    }
+}
+
+/// Status and JSON body of an answer.
+pub(crate) async fn answer(request: reqwest::RequestBuilder) -> (u16, Value) {
+    let response = request.send().await.unwrap();
+    let status = response.status().as_u16();
+    let text = response.text().await.unwrap();
+    let value = serde_json::from_str(&text).unwrap_or(Value::String(text));
+    (status, value)
+}

@@ -1,0 +1,101 @@
+//! The words of the command line: help screens and error messages.
+
+use std::path::Path;
+use std::process::Command;
+
+/// Runs the binary in a folder and shows what it printed and how it ended.
+fn wattle(folder: &Path, args: &[&str]) -> String {
+    let output = Command::new(env!("CARGO_BIN_EXE_wattle"))
+        .args(args)
+        .current_dir(folder)
+        .env_clear()
+        .output()
+        .unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    let folder = folder.canonicalize().unwrap();
+    let shown = format!(
+        "exit: {}\n--- stdout\n{}--- stderr\n{}",
+        output.status.code().unwrap_or(-1),
+        text(output.stdout),
+        text(output.stderr)
+    );
+    shown.replace(&folder.display().to_string(), "[FOLDER]")
+}
+
+fn empty() -> tempfile::TempDir {
+    tempfile::tempdir().unwrap()
+}
+
+#[test]
+fn help_screens() {
+    let folder = empty();
+    let screens: &[&[&str]] = &[
+        &[],
+        &["serve"],
+        &["run"],
+        &["thread"],
+        &["thread", "list"],
+        &["thread", "show"],
+        &["thread", "history"],
+        &["thread", "resume"],
+        &["thread", "delete"],
+        &["graph"],
+        &["graph", "check"],
+        &["plugin"],
+        &["plugin", "inspect"],
+        &["trace"],
+        &["doctor"],
+    ];
+    for screen in screens {
+        let args: Vec<&str> = screen.iter().copied().chain(["--help"]).collect();
+        let name = format!("help {}", screen.join(" "));
+        insta::assert_snapshot!(name.trim().replace(' ', "_"), wattle(folder.path(), &args));
+    }
+}
+
+#[test]
+fn an_unknown_command_is_a_usage_error() {
+    insta::assert_snapshot!(wattle(empty().path(), &["fly"]));
+}
+
+#[test]
+fn a_missing_configuration_file_is_named() {
+    insta::assert_snapshot!(wattle(empty().path(), &["--config", "no.toml", "doctor"]));
+    insta::assert_snapshot!(wattle(empty().path(), &["--config", "no.toml", "thread", "list"]));
+}
+
+#[test]
+fn a_wrong_configuration_is_explained() {
+    let folder = empty();
+    std::fs::write(folder.path().join("wattle.toml"), "[server]\nport = 1\n[sotre]\n").unwrap();
+    insta::assert_snapshot!(wattle(folder.path(), &["thread", "list"]));
+}
+
+#[test]
+fn a_public_address_needs_keys() {
+    let folder = empty();
+    insta::assert_snapshot!(wattle(folder.path(), &["serve", "--listen", "0.0.0.0:0"]));
+}
+
+#[test]
+fn commands_work_without_a_server() {
+    let folder = empty();
+    insta::assert_snapshot!(wattle(folder.path(), &["thread", "list"]));
+    insta::assert_snapshot!(wattle(folder.path(), &["thread", "show", "no-such-thread"]));
+    insta::assert_snapshot!(wattle(folder.path(), &["run", "no-such-app"]));
+    insta::assert_snapshot!(wattle(folder.path(), &["run", "x", "--input", "{"]));
+    insta::assert_snapshot!(wattle(folder.path(), &["graph", "check", "no-such-app"]));
+}
+
+#[test]
+fn a_graph_is_checked_and_shown_without_anything_else() {
+    let folder = empty();
+    let good = "[graphs.G]\nentry = \"a\"\n[graphs.G.nodes.a]\nplugin = \"p\"\n";
+    std::fs::write(folder.path().join("good.toml"), good).unwrap();
+    std::fs::write(folder.path().join("bad.toml"), "[graphs.G]\nentry = \"b\"\nshape = 1\n")
+        .unwrap();
+    insta::assert_snapshot!(wattle(folder.path(), &["graph", "check", "good.toml"]));
+    insta::assert_snapshot!(wattle(folder.path(), &["graph", "show", "good.toml"]));
+    insta::assert_snapshot!(wattle(folder.path(), &["graph", "check", "bad.toml"]));
+    insta::assert_snapshot!(wattle(folder.path(), &["graph", "check", "bad.toml", "--json"]));
+}

@@ -1,0 +1,158 @@
+//! A sandbox whose "components" are Rust: it makes a whole server testable without a guest.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wattle_graph::event::Write;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{ChannelName, Digest, PluginName, ThreadId};
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::StartRun;
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Stop;
+use wattle_run::limit::Limits;
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::sandbox::{
+    Ended, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, Route, StreamFormat,
+    WebBody, WebRequest, WebResponse,
+};
+use wattle_run::ports::{Plugin, Sandbox};
+
+/// Loads every file that begins with `native`, and refuses all others.
+pub(crate) struct NativeSandbox;
+
+#[async_trait]
+impl Sandbox for NativeSandbox {
+    async fn load(&self, name: &PluginName, bytes: Bytes) -> Result<Arc<dyn Plugin>, LoadError> {
+        if !bytes.starts_with(b"native") {
+            return Err(LoadError {
+                plugin: name.clone(),
+                code: "not-wasm",
+                message: "it is no component".into(),
+                hint: "build it again".into(),
+            });
+        }
+        let node = |name: &str| NodeInfo {
+            name: name.into(),
+            doc: String::new(),
+            input_schema: json!({}),
+            output_schema: json!({}),
+        };
+        let route = |method: &str, path: &str| Route { method: method.into(), path: path.into() };
+        Ok(Arc::new(NativePlugin(PluginInfo {
+            name: name.clone(),
+            digest: Digest::of(&bytes),
+            size_bytes: bytes.len() as u64,
+            contract: "0.1.0".into(),
+            imports: vec!["wattle:plugin/interrupt".into()],
+            exports: vec!["wattle:plugin/node".into(), "wattle:plugin/web".into()],
+            nodes: vec![node("greet"), node("ask")],
+            tools: Vec::new(),
+            reducers: Vec::new(),
+            routes: vec![
+                route("POST", "/start"),
+                route("GET", "/echo/{word}"),
+                route("GET", "/stream/{thread}"),
+                route("GET", "/fail"),
+                route("GET", "/blob/{blob}"),
+            ],
+            manifest: None,
+        })))
+    }
+}
+
+struct NativePlugin(PluginInfo);
+
+#[async_trait]
+impl Plugin for NativePlugin {
+    fn info(&self) -> &PluginInfo {
+        &self.0
+    }
+
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended> {
+        let (channel, value) = match call.node.as_str() {
+            "greet" => {
+                if call.input["name"] == "nobody" {
+                    return Err(Ended::Failure(Failure::new("rude", "nobody is no name")));
+                }
+                ("greeting", json!(format!("hello {}", call.input["name"].as_str().unwrap_or("?"))))
+            }
+            _ => {
+                let question = Ask {
+                    payload: json!({ "about": call.input["greeting"] }),
+                    response_schema: Some(json!({ "type": "boolean" })),
+                };
+                match gate.ask(question).await {
+                    Ok(answer) => ("approved", answer),
+                    Err(Stop::Failure(failure)) => return Err(Ended::Failure(failure)),
+                    Err(Stop::Unwind(unwind)) => return Err(Ended::Unwound(unwind)),
+                }
+            }
+        };
+        let channel = ChannelName::new(channel).unwrap();
+        let writes = vec![Write { channel, value, overwrite: false }];
+        Ok(NodeOutcome { writes, ..NodeOutcome::default() })
+    }
+
+    async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended> {
+        let param = request.params.first().map(|(_, value)| value.clone()).unwrap_or_default();
+        let body = match request.route.as_str() {
+            "/start" => {
+                let input: Value = serde_json::from_slice(&request.body).unwrap_or_default();
+                let runs = gate.runs().map_err(Ended::Failure)?;
+                let start = StartRun {
+                    app: gate.caller().app.clone(),
+                    graph: None,
+                    input,
+                    thread: None,
+                    context: Value::Null,
+                    metadata: Default::default(),
+                    tenant: None,
+                };
+                let run = runs.start(start).await.map_err(Ended::Failure)?;
+                let ended = runs.wait(&run).await.map_err(Ended::Failure)?;
+                return Ok(json_response(201, &serde_json::to_value(ended).unwrap()));
+            }
+            "/fail" => return Err(Ended::Failure(Failure::new("own-code", "it went wrong"))),
+            "/stream/{thread}" => WebBody::HandOff(HandOff {
+                thread: ThreadId::new(param).unwrap(),
+                run: None,
+                format: StreamFormat::Sse,
+                after: None,
+            }),
+            "/blob/{blob}" => WebBody::Blob(BlobRef::parse(&param).unwrap()),
+            _ => {
+                let echo = json!({
+                    "word": param, "query": request.query, "headers": request.headers,
+                    "tenant": request.tenant, "path": request.path,
+                });
+                return Ok(json_response(200, &echo));
+            }
+        };
+        Ok(WebResponse { status: 200, headers: Vec::new(), body })
+    }
+
+    async fn reduce(
+        &self,
+        _reducer: &str,
+        _current: Option<Value>,
+        _updates: Vec<Value>,
+        _limits: &Limits,
+    ) -> Result<Value, Ended> {
+        Err(Ended::Failure(Failure::unsupported("reducer")))
+    }
+}
+
+fn json_response(status: u16, value: &Value) -> WebResponse {
+    WebResponse {
+        status,
+        headers: vec![
+            ("content-type".into(), "application/json".into()),
+            ("connection".into(), "upgrade".into()),
+            ("access-control-allow-origin".into(), "*".into()),
+        ],
+        body: WebBody::Bytes(value.to_string().into()),
+    }
+}

@@ -1,0 +1,82 @@
+//! Files that change while the server runs.
+
+use std::time::Duration;
+
+use wattle::load::Change;
+use wattle::server::{Server, ServerOptions};
+
+use crate::fixture::{Fixture, config, options, write_app};
+
+#[tokio::test]
+async fn a_dropped_in_app_is_used_and_a_broken_one_leaves_the_old() {
+    let fixture = Fixture::start_in(tempfile::tempdir().unwrap(), "").await;
+    assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 404);
+    let plugins = fixture.folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    assert!(matches!(fixture.server.reload().await[..], [Change::App { .. }]));
+    assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 200);
+    assert!(fixture.server.reload().await.is_empty());
+
+    std::fs::write(plugins.join("greeter/greeter.wasm"), "broken bytes").unwrap();
+    assert!(matches!(fixture.server.reload().await[..], [Change::Problem { .. }]));
+    assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 200);
+    let (_, problems) = fixture.get("/api/v1/problems").await;
+    assert!(problems[0]["message"].as_str().unwrap().contains("no component"), "{problems}");
+
+    write_app(&plugins, "greeter");
+    std::fs::write(plugins.join("greeter/greeter.wasm"), "native again").unwrap();
+    fixture.server.reload().await;
+    assert_eq!(fixture.get("/api/v1/problems").await.1, serde_json::json!([]));
+    std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
+    assert!(matches!(fixture.server.reload().await[..], [Change::Removed { .. }]));
+    assert_eq!(fixture.get("/apps/greeter/echo/x").await.0, 404);
+}
+
+#[tokio::test]
+async fn everything_wrong_with_an_app_is_said_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let manifest = plugins.join("greeter/app.toml");
+    let text = std::fs::read_to_string(&manifest).unwrap();
+    std::fs::write(&manifest, text.replace("web = \"greeter\"", "web = \"nobody\"")).unwrap();
+    std::fs::write(plugins.join("greeter/graph.toml"), "[graphs.G]\nentry = \"x\"\n").unwrap();
+    let fixture = Fixture::start_in(folder, "").await;
+    let [Change::Problem { message, .. }] = &fixture.server.changes[..] else { panic!() };
+    assert!(message.contains("`nobody`") && message.contains("graph.toml"), "{message}");
+}
+
+#[tokio::test]
+async fn a_loose_plugin_serves_the_graphs_that_name_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    std::fs::write(plugins.join("shared.wasm"), "native shared").unwrap();
+    let graph = "[graphs.G]\nentry = \"greet\"\n[graphs.G.channels.name]\n\
+                 [graphs.G.channels.greeting]\n[graphs.G.nodes.greet]\nplugin = \"shared\"\n";
+    std::fs::write(plugins.join("greeter/graph.toml"), graph).unwrap();
+    let fixture = Fixture::start_in(folder, "").await;
+    let (_, plugins) = fixture.get("/api/v1/plugins/shared").await;
+    assert_eq!(plugins[0]["app"], "greeter");
+    let start = serde_json::json!({ "input": { "name": "Ada" }, "wait": true });
+    let (_, run) = fixture.post("/api/v1/apps/greeter/runs", &start).await;
+    assert_eq!(run["state"]["greeting"], "hello Ada", "{run}");
+}
+
+#[tokio::test]
+async fn changes_are_seen_without_being_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("plugins")).unwrap();
+    let watching = ServerOptions { watch: true, ..options() };
+    let server = Server::start(config(folder.path(), ""), watching).await.unwrap();
+    // Gives the watcher a moment to begin; an app that comes before is found by the next change.
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    write_app(&folder.path().join("plugins"), "greeter");
+    let loaded = async {
+        while server.engine.catalog().apps().is_empty() {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), loaded).await.unwrap();
+    server.shutdown().await;
+}

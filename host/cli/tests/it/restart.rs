@@ -1,0 +1,73 @@
+//! What survives a restart.
+
+use serde_json::json;
+use wattle::config::StoreKind;
+use wattle::server::Server;
+
+use crate::fixture::{answer, config, options, write_app};
+
+#[tokio::test]
+async fn a_question_survives_a_restart_and_two_answers_count_once() {
+    let folder = tempfile::tempdir().unwrap();
+    write_app(&folder.path().join("plugins"), "greeter");
+    let mut config = config(folder.path(), "");
+    config.store.kind = StoreKind::Redb;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+
+    let server = Server::start(config.clone(), options()).await.unwrap();
+    let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
+    let runs = client.post(format!("{}/api/v1/apps/greeter/runs", server.url()));
+    assert_eq!(answer(runs.json(&start)).await.1["status"], "interrupted");
+    server.shutdown().await;
+
+    let server = Server::start(config, options()).await.unwrap();
+    let resume = || {
+        let url = format!("{}/api/v1/threads/t/resume", server.url());
+        client.post(url).json(&json!({ "answers": { "": true }, "wait": true }))
+    };
+    let (one, two) = tokio::join!(answer(resume()), answer(resume()));
+    let mut statuses = [one.0, two.0];
+    statuses.sort_unstable();
+    assert_eq!(statuses, [200, 409], "{one:?} {two:?}");
+    let runs = client.get(format!("{}/api/v1/threads/t/runs", server.url()));
+    assert_eq!(answer(runs).await.1.as_array().unwrap().len(), 2);
+    server.shutdown().await;
+}
+
+#[tokio::test]
+async fn a_thread_goes_on_with_the_code_it_began_on() {
+    let folder = tempfile::tempdir().unwrap();
+    let plugins = folder.path().join("plugins");
+    write_app(&plugins, "greeter");
+    let mut config = config(folder.path(), "");
+    config.store.kind = StoreKind::Redb;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let server = Server::start(config.clone(), options()).await.unwrap();
+    let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
+    let runs = client.post(format!("{}/api/v1/apps/greeter/runs", server.url()));
+    assert_eq!(answer(runs.json(&start)).await.1["status"], "interrupted");
+    server.shutdown().await;
+
+    // Replaced while the host is down, and then removed altogether.
+    std::fs::write(plugins.join("greeter/greeter.wasm"), "native but newer").unwrap();
+    let server = Server::start(config.clone(), options()).await.unwrap();
+    let graph = format!("{}/api/v1/apps/greeter/graphs/Greet", server.url());
+    let new = answer(client.get(graph)).await.1["version"].clone();
+    let thread = answer(client.get(format!("{}/api/v1/threads/t", server.url()))).await.1;
+    assert_ne!(thread["version"], new);
+    server.shutdown().await;
+    std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
+
+    let server = Server::start(config.clone(), options()).await.unwrap();
+    assert_eq!(answer(client.get(format!("{}/api/v1/apps", server.url()))).await.1, json!([]));
+    let resume = client.post(format!("{}/api/v1/threads/t/resume", server.url()));
+    let resume = resume.json(&json!({ "answers": { "": true }, "wait": true }));
+    assert_eq!(answer(resume).await.1["status"], "completed");
+    let thread = client.delete(format!("{}/api/v1/threads/t", server.url()));
+    assert_eq!(answer(thread).await.0, 204);
+    server.shutdown().await;
+    let server = Server::start(config, options()).await.unwrap();
+    let versions = folder.path().join("data/versions/greeter");
+    assert_eq!(std::fs::read_dir(versions).unwrap().count(), 0);
+    server.shutdown().await;
+}
