@@ -1,0 +1,169 @@
+//! The host and the stand-ins as child programs, on free ports, with a fresh data folder.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde_json::{Map, Value, json};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
+use sqlx::{Column, ConnectOptions, Connection, Row, ValueRef};
+use tokio::process::Command;
+use wattle_kit::process::Program;
+
+/// A running host with its stand-ins. Both end with it.
+pub(crate) struct Host {
+    /// Where the host listens.
+    pub(crate) address: String,
+    /// Where the stand-ins listen.
+    pub(crate) standins: String,
+    /// Its data folder.
+    pub(crate) data: PathBuf,
+    /// Its configuration.
+    pub(crate) config: PathBuf,
+    /// Its program.
+    pub(crate) binary: PathBuf,
+    server: Program,
+    standin: Program,
+    client: reqwest::Client,
+}
+
+impl Host {
+    /// Starts everything; the folder is a new one in each run.
+    pub(crate) async fn start(root: &Path) -> Result<Self> {
+        let programs = std::env::current_exe()?.parent().context("no folder")?.to_owned();
+        let folder = tempfile::Builder::new().prefix("wattle-demo-").tempdir()?.keep();
+        let mut standin = Program::start({
+            let mut command = Command::new(programs.join("wattle-standin"));
+            command.arg("--print-addr");
+            command
+        })?;
+        let addresses: Value =
+            serde_json::from_str(&standin.ready(|line| line.starts_with('{')).await?)?;
+        let standins = addresses["base_url"].as_str().context("no address")?.to_owned();
+        let config = folder.join("wattle.toml");
+        std::fs::write(&config, configuration(root, &standins)?)?;
+        let binary = programs.join("wattle");
+        let mut command = Command::new(&binary);
+        command.arg("--config").arg(&config).args(["--json", "serve"]);
+        command.env("DEMO_MODEL_KEY", "demo-key").env("MASSIVE_API_KEY", "demo-key");
+        let mut server = Program::start(command)?;
+        let ready: Value =
+            serde_json::from_str(&server.ready(|line| line.starts_with("{\"address\"")).await?)?;
+        let address = ready["address"].as_str().context("no address")?.to_owned();
+        let client = reqwest::Client::builder().no_proxy().build()?;
+        let data = folder.join("data");
+        Ok(Self { address, standins, data, config, binary, server, standin, client })
+    }
+
+    /// Posts a JSON document to the app and reads the answer.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+        let response =
+            self.client.post(format!("{}{path}", self.address)).json(body).send().await?;
+        let status = response.status();
+        let text = response.text().await?;
+        if !status.is_success() {
+            bail!("{path} answered {status}: {text}\n{}", self.server.output());
+        }
+        serde_json::from_str(&text).with_context(|| format!("{path} answered no JSON: {text}"))
+    }
+
+    /// Rows of the app's own database, read past the host.
+    pub(crate) async fn rows(&self, query: &'static str) -> Result<Vec<Value>> {
+        let options = SqliteConnectOptions::new().filename(self.data.join("asset.db")).read_only(true);
+        let mut connection = options.connect().await?;
+        let rows = sqlx::query(query).fetch_all(&mut connection).await?;
+        connection.close().await?;
+        Ok(rows.iter().map(row).collect())
+    }
+
+    /// What a command of the `wattle` program prints.
+    pub(crate) async fn wattle(&self, arguments: &[&str]) -> Result<String> {
+        let mut command = Command::new(&self.binary);
+        let output = command.arg("--config").arg(&self.config).args(arguments).output().await?;
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() {
+            bail!("`wattle {}`: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(text)
+    }
+
+    /// Ends host and stand-ins.
+    pub(crate) async fn stop(&mut self) -> Result<()> {
+        self.server.terminate().await?;
+        self.standin.terminate().await?;
+        Ok(())
+    }
+}
+
+fn row(row: &SqliteRow) -> Value {
+    let fields: Map<String, Value> = row
+        .columns()
+        .iter()
+        .enumerate()
+        .map(|(index, column)| (column.name().to_owned(), value(row, index)))
+        .collect();
+    Value::Object(fields)
+}
+
+fn value(row: &SqliteRow, index: usize) -> Value {
+    if row.try_get_raw(index).is_ok_and(|raw| raw.is_null()) {
+        return Value::Null;
+    }
+    if let Ok(number) = row.try_get::<i64, _>(index) {
+        return json!(number);
+    }
+    if let Ok(number) = row.try_get::<f64, _>(index) {
+        return json!(number);
+    }
+    row.try_get::<Option<String>, _>(index).map_or(Value::Null, |text| json!(text))
+}
+
+/// The demo's `wattle.toml`: as a real one, but every outside service is a stand-in.
+fn configuration(root: &Path, standins: &str) -> Result<String> {
+    let port = standins.rsplit(':').next().context("no port")?;
+    let app = root.join("plugins/apps/asset");
+    Ok(format!(
+        r#"# Written by the demo. For a real provider: base_url, model, and the key's variable.
+data = "data"
+plugins = "plugins"
+
+[server]
+listen = "127.0.0.1:0"
+
+[clock]
+time_zone = "Asia/Shanghai"
+
+[model.providers.standin]
+kind = "openai"
+base_url = "{standins}/v1/"
+key_env = "DEMO_MODEL_KEY"
+
+[model.routes.vision]
+provider = "standin"
+model = "gpt-4o"
+
+[model.routes.chat]
+provider = "standin"
+model = "gpt-4.1"
+
+[model.routes.light]
+provider = "standin"
+model = "gpt-4o-mini"
+
+[sql.asset]
+url = "sqlite:asset.db"
+
+[secrets]
+MASSIVE_API_KEY = {{ env = "MASSIVE_API_KEY" }}
+
+[apps.asset]
+path = {app:?}
+mount = "/"
+settings = {{ massive_base_url = "{standins}" }}
+
+[grants.asset]
+llm = ["vision", "chat", "light"]
+http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], secrets = ["MASSIVE_API_KEY"], private = true }}]
+sql = [{{ database = "asset", access = "read-write" }}]
+"#
+    ))
+}
