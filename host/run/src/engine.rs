@@ -288,9 +288,10 @@ impl Runs for Engine {
         let active = self.active().get(&run.thread).filter(|a| a.run == run.run).cloned();
         if let Some(mut active) = active
             && let Ok(ended) = active.done.wait_for(Option::is_some).await
-                && let Some(ended) = ended.as_deref() {
-                    return Ok(ended.clone());
-                }
+            && let Some(ended) = ended.as_deref()
+        {
+            return Ok(ended.clone());
+        }
         self.ended_run(run).await
     }
 

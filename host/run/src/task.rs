@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, TaskFailed, TaskFault, TaskFinished, TaskStarted};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Node;
@@ -261,9 +261,18 @@ fn jitter() -> f64 {
     f64::from(uuid::Uuid::new_v4().as_fields().0) / f64::from(u32::MAX)
 }
 
-/// Names plugin and node in front of the message.
+/// Names plugin and node: in front of the message for people, in the details for programs, where
+/// `reason` is the message alone.
 fn named(mut failure: Failure, node: &Node) -> Failure {
-    failure.message =
-        format!("node `{}` of plugin `{}`: {}", node.name, node.plugin, failure.message);
+    let sandbox_prefix = format!("node `{}` of plugin `{}`: ", node.export, node.plugin);
+    let reason =
+        failure.message.strip_prefix(&sandbox_prefix).unwrap_or(&failure.message).to_owned();
+    failure.message = format!("node `{}` of plugin `{}`: {reason}", node.name, node.plugin);
+    let details = failure.details.get_or_insert_with(|| json!({}));
+    if let Value::Object(details) = details {
+        details.entry("node").or_insert_with(|| json!(node.name));
+        details.entry("plugin").or_insert_with(|| json!(node.plugin));
+        details.entry("reason").or_insert_with(|| json!(reason));
+    }
     failure
 }

@@ -235,7 +235,7 @@ impl Engine {
     fn pinned(&self, record: &ThreadRecord) -> Result<(Arc<App>, Arc<GraphPack>), Failure> {
         self.0.catalog.version(&record.app, &record.graph, record.version).ok_or_else(|| {
             Failure::new(
-                code::CONFLICT,
+                code::UNAVAILABLE,
                 format!(
                     "thread `{}` is pinned to version {} of graph `{}` in app `{}`, which is not \
                      loaded; put that version back or start a new thread",

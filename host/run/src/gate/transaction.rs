@@ -95,10 +95,11 @@ pub(crate) async fn begin(
         started: Instant::now(),
     });
     if let Some(entry) = entry.as_ref().filter(|entry| entry.task.journal.is_repeated())
-        && let Some(kept) = setting.ports.sql.committed(database, &entry.key()).await? {
-            entry.write_down(database, Ok(kept.clone()));
-            return replay(setting, database, kept);
-        }
+        && let Some(kept) = setting.ports.sql.committed(database, &entry.key()).await?
+    {
+        entry.write_down(database, Ok(kept.clone()));
+        return replay(setting, database, kept);
+    }
     let live = setting.ports.sql.begin(database, &limits.sql).await?;
     Ok(Transaction {
         mode: Mode::Live(Some(live)),

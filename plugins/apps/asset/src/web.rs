@@ -4,7 +4,9 @@ pub(crate) mod invoke;
 pub(crate) mod portfolios;
 pub(crate) mod resume;
 
-use wattle_plugin::prelude::{Failure, Response, json};
+use wattle_plugin::prelude::{Failure, Response, Value, json};
+
+use crate::confirm;
 
 const BAD_REQUEST: u16 = 400;
 const GONE: u16 = 410;
@@ -18,4 +20,13 @@ const NOT_UNDERSTOOD: &str = "请求格式不正确";
 
 fn error(status: u16, text: &str) -> Result<Response, Failure> {
     Response::json(status, &json!({ "error": text }))
+}
+
+/// What the user is told of a failure: the reason alone, without the names of nodes and plugins.
+fn reason(failure: &Failure) -> &str {
+    detail(failure, confirm::REASON).and_then(Value::as_str).unwrap_or(&failure.message)
+}
+
+fn detail<'a>(failure: &'a Failure, name: &str) -> Option<&'a Value> {
+    failure.details.as_deref().and_then(|details| details.get(name))
 }

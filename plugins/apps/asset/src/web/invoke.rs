@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, blob, handler, json, runs};
 use wattle_plugin::runs::EndedRun;
 
-use crate::web::{BAD_GATEWAY, BAD_REQUEST, NOT_UNDERSTOOD, TOO_LARGE, error};
+use crate::web::{BAD_GATEWAY, BAD_REQUEST, NOT_UNDERSTOOD, TOO_LARGE, error, reason};
 use crate::{GRAPH, picture};
 
 /// Bytes of the picture and the text together. Vision models take no larger pictures.
@@ -78,7 +78,7 @@ fn answer(ended: &EndedRun) -> Result<Response, Failure> {
             200,
             &json!({ "threadId": ended.run.thread_id, "reviewPayload": question.payload }),
         ),
-        Err(failure) => error(BAD_GATEWAY, &format!("AI 解析失败: {}", failure.message)),
+        Err(failure) => error(BAD_GATEWAY, &format!("AI 解析失败: {}", reason(&failure))),
     }
 }
 

@@ -8,7 +8,9 @@ use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, RunRef, Thread};
 
 use crate::confirm;
 use crate::state::StoreResult;
-use crate::web::{BAD_REQUEST, GONE, INTERNAL, NOT_UNDERSTOOD, UNPROCESSABLE, error};
+use crate::web::{
+    BAD_REQUEST, GONE, INTERNAL, NOT_UNDERSTOOD, UNPROCESSABLE, detail, error, reason,
+};
 
 const EXPIRED: &str = "上次解析结果已过期，请重新输入";
 
@@ -134,15 +136,6 @@ fn stored_answer(stored: &StoreResult) -> Result<Response, Failure> {
 fn refusal(failure: &Failure) -> Result<Response, Failure> {
     let fields = detail(failure, "fields").cloned().unwrap_or_else(|| json!([]));
     Response::json(UNPROCESSABLE, &json!({ "error": reason(failure), "fields": fields }))
-}
-
-/// What the user is told.
-fn reason(failure: &Failure) -> &str {
-    detail(failure, confirm::REASON).and_then(Value::as_str).unwrap_or(&failure.message)
-}
-
-fn detail<'a>(failure: &'a Failure, name: &str) -> Option<&'a Value> {
-    failure.details.as_deref().and_then(|details| details.get(name))
 }
 
 #[cfg(test)]

@@ -1,0 +1,137 @@
+//! A plugin whose nodes are closures: the engine runs it like any other.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use serde_json::{Value, json};
+use wattle_graph::event::Write;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{ChannelName, Digest, PluginName};
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Stop;
+use wattle_run::limit::Limits;
+use wattle_run::ports::Plugin;
+use wattle_run::ports::sandbox::{
+    Ended, NodeCall, NodeInfo, NodeOutcome, PluginInfo, WebRequest, WebResponse,
+};
+
+type Node = Arc<
+    dyn Fn(NodeCall, Arc<Gate>) -> BoxFuture<'static, Result<NodeOutcome, Ended>> + Send + Sync,
+>;
+
+/// A plugin in plain Rust.
+pub struct NativePlugin {
+    info: PluginInfo,
+    nodes: BTreeMap<String, Node>,
+}
+
+/// What a node of such a plugin gives.
+pub type Answer = Result<Value, Stop>;
+
+impl NativePlugin {
+    /// A plugin without nodes. `version` makes its digest.
+    ///
+    /// # Panics
+    ///
+    /// If the name is not valid.
+    pub fn new(name: &str, version: &str) -> Self {
+        let info = PluginInfo {
+            name: PluginName::new(name).expect("a valid plugin name"),
+            digest: Digest::of(version.as_bytes()),
+            size_bytes: 0,
+            contract: "0.1.0".into(),
+            imports: Vec::new(),
+            exports: vec!["wattle:plugin/node".into()],
+            nodes: Vec::new(),
+            tools: Vec::new(),
+            reducers: Vec::new(),
+            routes: Vec::new(),
+            manifest: None,
+        };
+        Self { info, nodes: BTreeMap::new() }
+    }
+
+    /// Adds a node that gives an object of channel updates. The keys `$goto` (list of names) and
+    /// `$send` (list of `{node, input}`) steer.
+    pub fn node<F, Fut>(mut self, name: &str, run: F) -> Self
+    where
+        F: Fn(NodeCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Answer> + Send + 'static,
+    {
+        self.info.nodes.push(NodeInfo {
+            name: name.to_owned(),
+            doc: String::new(),
+            input_schema: json!({}),
+            output_schema: json!({}),
+        });
+        let node: Node = Arc::new(move |call, gate| {
+            let work = run(call, gate);
+            Box::pin(async move {
+                match work.await {
+                    Ok(value) => Ok(outcome(value)),
+                    Err(Stop::Failure(failure)) => Err(Ended::Failure(failure)),
+                    Err(Stop::Unwind(unwind)) => Err(Ended::Unwound(unwind)),
+                }
+            })
+        });
+        self.nodes.insert(name.to_owned(), node);
+        self
+    }
+}
+
+fn outcome(value: Value) -> NodeOutcome {
+    let mut outcome = NodeOutcome::default();
+    let Value::Object(fields) = value else { return outcome };
+    for (name, value) in fields {
+        match name.as_str() {
+            "$goto" => outcome.goto = serde_json::from_value(value).unwrap_or_default(),
+            "$send" => outcome.sends = serde_json::from_value(value).unwrap_or_default(),
+            _ => outcome.writes.push(Write {
+                channel: ChannelName::new(&name).expect("a valid channel name"),
+                value,
+                overwrite: false,
+            }),
+        }
+    }
+    outcome
+}
+
+#[async_trait]
+impl Plugin for NativePlugin {
+    fn info(&self) -> &PluginInfo {
+        &self.info
+    }
+
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended> {
+        match self.nodes.get(&call.node) {
+            Some(node) => node(call, gate).await,
+            None => Err(Ended::Host(Failure::internal(format!("no node `{}`", call.node)))),
+        }
+    }
+
+    async fn handle(&self, _: WebRequest, _: Arc<Gate>) -> Result<WebResponse, Ended> {
+        Err(Ended::Host(Failure::unsupported("web")))
+    }
+
+    async fn reduce(
+        &self,
+        reducer: &str,
+        current: Option<Value>,
+        updates: Vec<Value>,
+        _limits: &Limits,
+    ) -> Result<Value, Ended> {
+        // The only reducer: the longest text wins.
+        let longest = current
+            .into_iter()
+            .chain(updates)
+            .max_by_key(|value| value.as_str().map_or(0, str::len))
+            .unwrap_or_default();
+        if reducer == "longest" {
+            return Ok(longest);
+        }
+        Err(Ended::Failure(Failure::new("invalid", format!("no reducer `{reducer}`"))))
+    }
+}

@@ -1,0 +1,7 @@
+//! The engine through its handle, with plugins in plain Rust and a memory store.
+
+mod control;
+mod durability;
+mod interrupts;
+mod supersteps;
+mod transactions;

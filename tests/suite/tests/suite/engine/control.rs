@@ -1,0 +1,126 @@
+//! Cancel, busy threads, budgets, events.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use wattle_graph::event::EventKind;
+use wattle_graph::failure::code;
+use wattle_run::call::emit::Emission;
+use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::grant::Grants;
+use wattle_run::limit::Limits;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{NoSql, get, prompt};
+use wattle_suite::world::{World, failure};
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+fn calling() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": "done" }))
+    })
+}
+
+#[tokio::test]
+async fn a_cancelled_run_ends_soon_and_the_thread_goes_on_later() {
+    let world = World::new(ONE, calling());
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    let asked = Instant::now();
+    world.engine.cancel(&run).await.unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(5), "a hang, not a measurement");
+    assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Cancelled);
+    let ended = world.resume(&run.thread, &[], OnFailure::Keep).await.unwrap();
+    assert_eq!(ended.state, json!({ "out": "done" }));
+}
+
+#[tokio::test]
+async fn a_thread_has_one_run_at_a_time() {
+    let world = World::new(ONE, calling());
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    let second = world.begin_on(Some(&run.thread), json!({})).await.unwrap_err();
+    assert_eq!(second.code, code::BUSY);
+    assert_eq!(second.details.unwrap()["run_id"], run.run.as_str());
+    world.engine.cancel(&run).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_route_that_was_not_granted_is_denied_with_the_line_to_add() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut request = prompt("hello");
+        request.route = "vision".into();
+        gate.call(request).await?;
+        Ok(json!({}))
+    });
+    let world = World::new(ONE, plugin);
+    let denied = failure(&world.run(json!({})).await);
+    assert_eq!(denied.code, code::DENIED);
+    assert!(
+        denied.message.contains("`vision`") && denied.message.contains("[grants.p]"),
+        "{denied}"
+    );
+    assert_eq!(world.model.calls(), 0);
+}
+
+#[tokio::test]
+async fn a_node_that_calls_for_ever_ends_at_its_budget() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        loop {
+            gate.now_ms()?;
+        }
+    });
+    let limits = Limits { host_calls: 50, ..Limits::default() };
+    let grants = Grants { limits, ..Grants::default() };
+    let world = World::with_sql(ONE, plugin, std::sync::Arc::new(NoSql), grants);
+    let ended = world.run(json!({})).await;
+    assert_eq!(failure(&ended).details.unwrap()["limit"], "host_calls");
+}
+
+#[tokio::test]
+async fn the_log_has_no_gaps_and_holds_the_guests_events() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        gate.emit(Emission::Custom { name: "seen".into(), data: json!({ "n": 1 }) }).await?;
+        gate.emit(Emission::Progress { message: "half".into(), fraction: Some(0.5) }).await?;
+        gate.log("warn", "careful", json!({ "k": "v" }));
+        Ok(json!({ "out": gate.settings()["color"] }))
+    });
+    let world = World::new(ONE, plugin);
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state, json!({ "out": "green" }));
+    let events = world.events(&ended.run.thread).await;
+    let sequence: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(sequence, (1..=events.len() as u64).collect::<Vec<_>>());
+    let count =
+        |matches: fn(&EventKind) -> bool| events.iter().filter(|e| matches(&e.kind)).count();
+    assert_eq!(count(|kind| matches!(kind, EventKind::Custom(c) if c.name == "seen")), 1);
+    assert_eq!(count(|kind| matches!(kind, EventKind::Progress(_))), 1);
+    assert_eq!(count(|kind| matches!(kind, EventKind::Log(log) if log.level == "warn")), 1);
+}
+
+#[tokio::test]
+async fn a_bad_event_name_is_a_failure_for_the_guest() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        gate.emit(Emission::Custom { name: "no spaces".into(), data: json!(1) }).await?;
+        Ok(json!({}))
+    });
+    let ended = World::new(ONE, plugin).run(json!({})).await;
+    assert_eq!(failure(&ended).code, code::INVALID);
+}
+
+#[tokio::test]
+async fn a_deleted_thread_is_gone() {
+    let world = World::new(ONE, calling());
+    let ended = world.run(json!({})).await;
+    world.engine.delete_thread(&ended.run.thread).await.unwrap();
+    assert!(world.engine.thread(&ended.run.thread).await.unwrap().is_none());
+}

@@ -1,0 +1,216 @@
+//! Questions: asked once, answered by id, nothing done twice.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::ports::store::ThreadStatus;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{get, prompt, said, unavailable};
+use wattle_suite::world::{World, failure, questions};
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "ask"
+interrupt_ttl = "30m"
+[graphs.one.channels.out]
+reducer = "append"
+[graphs.one.channels.broken]
+[graphs.one.nodes.ask]
+plugin = "p"
+[graphs.one.nodes.store]
+plugin = "p"
+[[graphs.one.edges]]
+from = "ask"
+to = "store"
+"#;
+
+fn question(payload: Value) -> Ask {
+    Ask { payload, response_schema: None }
+}
+
+fn asking() -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("ask", |_, gate| async move {
+            let draft = said(&gate.call(prompt("draft")).await?);
+            let now = gate.now_ms()?;
+            let one = gate.ask(question(json!({ "draft": draft }))).await?;
+            let second = said(&gate.call(prompt("again")).await?);
+            let two = gate.ask(question(json!({ "second": second }))).await?;
+            Ok(json!({ "out": [draft, now, one, second, two] }))
+        })
+        .node("store", |_, gate| async move {
+            gate.call(get("https://example.com/store")).await?;
+            Ok(json!({ "out": "stored" }))
+        })
+}
+
+#[tokio::test]
+async fn two_questions_in_one_node_pay_each_model_call_once() {
+    let mut world = World::new(ONE, asking());
+    let first = world.run(json!({})).await;
+    assert_eq!(questions(&first)[0].payload, json!({ "draft": "answer 1" }));
+    world.clock.advance_ms(60_000);
+    world.crash().await;
+    let second = world.answer(&first.run.thread, json!("yes")).await;
+    assert_eq!(questions(&second)[0].payload, json!({ "second": "answer 2" }));
+    let ended = world.answer(&first.run.thread, json!("no")).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(world.model.calls(), 2);
+    assert_eq!(
+        ended.state["out"],
+        json!(["answer 1", wattle_suite::world::START_MS, "yes", "answer 2", "no", "stored"])
+    );
+}
+
+#[tokio::test]
+async fn a_failed_resume_reopens_the_question_and_the_node_is_not_paid_again() {
+    let world = World::new(ONE, asking());
+    let first = world.run(json!({})).await;
+    let thread = first.run.thread.clone();
+    world.answer(&thread, json!("a")).await;
+    world.net.fail_next(unavailable());
+    let failed = world.resume(&thread, &[("", json!("b"))], OnFailure::Reopen).await.unwrap();
+    assert_eq!(failure(&failed).code, code::UNAVAILABLE);
+    let view = world.engine.thread(&thread).await.unwrap().unwrap();
+    assert_eq!(view.status, ThreadStatus::Interrupted);
+    assert_eq!(view.interrupts.len(), 1, "only the second question is open again");
+    assert_eq!(view.interrupts[0].payload, json!({ "second": "answer 2" }));
+    let ended = world.answer(&thread, json!("c")).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["out"][4], "c");
+    assert_eq!(world.model.calls(), 2);
+}
+
+const PARALLEL: &str = r#"
+[graphs.parallel]
+entry = ["a", "b"]
+[graphs.parallel.channels.out]
+reducer = "append"
+[graphs.parallel.nodes.a]
+plugin = "p"
+node = "ask"
+[graphs.parallel.nodes.b]
+plugin = "p"
+node = "ask"
+"#;
+
+fn number_asking() -> NativePlugin {
+    NativePlugin::new("p", "1").node("ask", |call, gate| async move {
+        let schema = json!({ "type": "integer" });
+        let payload = json!({ "task": call.task });
+        let answer = gate.ask(Ask { payload, response_schema: Some(schema) }).await?;
+        Ok(json!({ "out": answer }))
+    })
+}
+
+#[tokio::test]
+async fn parallel_questions_have_ids_of_their_own_and_may_be_answered_one_by_one() {
+    let world = World::new(PARALLEL, number_asking());
+    let first = world.run(json!({})).await;
+    let open = questions(&first);
+    let ids: BTreeSet<&str> = open.iter().map(|question| question.id.as_str()).collect();
+    assert_eq!(ids.len(), 2);
+    let of = |node: &str| open.iter().find(|q| q.node.as_str() == node).unwrap().id.clone();
+    let thread = &first.run.thread;
+    let second = world.resume(thread, &[(&of("b"), json!(2))], OnFailure::Keep).await.unwrap();
+    assert_eq!(questions(&second).len(), 1);
+    let ended = world.resume(thread, &[(&of("a"), json!(1))], OnFailure::Keep).await.unwrap();
+    assert_eq!(ended.state["out"], json!([1, 2]));
+}
+
+#[tokio::test]
+async fn wrong_answers_are_refused_and_leave_the_questions_open() {
+    let world = World::new(PARALLEL, number_asking());
+    let first = world.run(json!({})).await;
+    let thread = &first.run.thread;
+    let id = questions(&first)[0].id.clone();
+    let refuse = async |answers: &[(&str, Value)]| -> Failure {
+        world.resume(thread, answers, OnFailure::Keep).await.unwrap_err()
+    };
+    assert_eq!(refuse(&[("", json!(1))]).await.code, code::INVALID, "two are open");
+    assert_eq!(refuse(&[("unknown", json!(1))]).await.code, code::CONFLICT);
+    assert_eq!(refuse(&[(&id, json!("text"))]).await.code, code::INVALID, "not an integer");
+    assert_eq!(refuse(&[]).await.code, code::INVALID, "no answer at all");
+    let view = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!((view.status, view.interrupts.len()), (ThreadStatus::Interrupted, 2));
+}
+
+#[tokio::test]
+async fn an_answered_question_cannot_be_answered_again() {
+    let world = World::new(ONE, asking());
+    let first = world.run(json!({})).await;
+    let id = questions(&first)[0].id.clone();
+    world.answer(&first.run.thread, json!("x")).await;
+    let again = world.resume(&first.run.thread, &[(&id, json!("y"))], OnFailure::Keep).await;
+    assert_eq!(again.unwrap_err().code, code::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_question_expires_at_exactly_its_time_also_after_a_restart() {
+    let mut world = World::new(ONE, asking());
+    let first = world.run(json!({})).await;
+    let thread = first.run.thread.clone();
+    world.clock.advance_ms(30 * 60_000 - 1);
+    world.crash().await;
+    assert_eq!(world.engine.sweep().await, 0);
+    assert!(world.engine.thread(&thread).await.unwrap().is_some());
+    world.clock.advance_ms(1);
+    let late = world.resume(&thread, &[("", json!(1))], OnFailure::Keep).await.unwrap_err();
+    assert_eq!(late.code, code::NOT_FOUND);
+    assert!(world.events(&thread).await.is_empty(), "nothing of it is left");
+}
+
+#[tokio::test]
+async fn the_sweep_deletes_what_expired() {
+    let world = World::new(ONE, asking());
+    world.run(json!({})).await;
+    world.clock.advance_ms(30 * 60_000);
+    assert_eq!((world.engine.sweep().await, world.engine.sweep().await), (1, 0));
+}
+
+const STATIC: &str = r#"
+[graphs.static]
+entry = "a"
+interrupt_before = ["b"]
+interrupt_after = ["b"]
+[graphs.static.channels.out]
+reducer = "append"
+[graphs.static.nodes.a]
+plugin = "p"
+node = "say"
+[graphs.static.nodes.b]
+plugin = "p"
+node = "say"
+[graphs.static.nodes.c]
+plugin = "p"
+node = "say"
+[[graphs.static.edges]]
+from = "a"
+to = "b"
+[[graphs.static.edges]]
+from = "b"
+to = "c"
+"#;
+
+#[tokio::test]
+async fn static_interrupts_stop_before_and_after_a_node() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("say", |call, _| async move { Ok(json!({ "out": call.step })) });
+    let world = World::new(STATIC, plugin);
+    let before = world.run(json!({})).await;
+    assert_eq!(before.state["out"], json!([0]));
+    let thread = &before.run.thread;
+    let after = world.resume(thread, &[], OnFailure::Keep).await.unwrap();
+    assert!(questions(&after).is_empty());
+    assert_eq!(after.state["out"], json!([0, 1]));
+    let ended = world.resume(thread, &[], OnFailure::Keep).await.unwrap();
+    assert_eq!(
+        (ended.outcome, ended.state["out"].clone()),
+        (RunOutcome::Completed, json!([0, 1, 2]))
+    );
+    let nothing = world.resume(thread, &[], OnFailure::Keep).await.unwrap_err();
+    assert_eq!(nothing.code, code::CONFLICT);
+}

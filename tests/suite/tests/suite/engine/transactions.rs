@@ -1,0 +1,235 @@
+//! SQL transactions under crashes and retries, on a real SQLite file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use tempfile::TempDir;
+use wattle_graph::failure::code;
+use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::call::sql::SqlValue;
+use wattle_run::grant::{Grants, SqlAccess};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::Sql;
+use wattle_sql::{DatabaseConfig, Databases};
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{LostCommit, get, unavailable};
+use wattle_suite::world::{World, failure};
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+[graphs.one.nodes.work]
+plugin = "p"
+retry = { attempts = 2, initial = "1ms" }
+"#;
+
+async fn database(folder: &TempDir) -> Arc<Databases> {
+    let config = DatabaseConfig::new("sqlite:test.db");
+    let databases = Databases::open(BTreeMap::from([("db".to_owned(), config)]), folder.path())
+        .await
+        .expect("the database opens");
+    let mut transaction =
+        databases.begin("db", &SqlLimits::default()).await.expect("a transaction");
+    transaction
+        .execute("CREATE TABLE item (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE)", &[])
+        .await
+        .expect("a table");
+    transaction.commit(None).await.expect("a commit");
+    Arc::new(databases)
+}
+
+fn world(plugin: NativePlugin, sql: Arc<Databases>, access: SqlAccess) -> World {
+    let grants = Grants { sql: [("db".to_owned(), access)].into(), ..Grants::default() };
+    World::with_sql(ONE, plugin, sql, grants)
+}
+
+async fn names(sql: &Databases) -> Vec<SqlValue> {
+    let limits = SqlLimits::default();
+    let query = "SELECT name FROM item ORDER BY id";
+    let rows = sql.query("db", SqlAccess::ReadOnly, &limits, query, &[]).await.expect("rows");
+    rows.rows.into_iter().flatten().collect()
+}
+
+/// Inserts `one`, then waits for a slow service.
+fn writing_then_waiting() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut transaction = gate.begin("db").await?;
+        let insert = "INSERT INTO item (name) VALUES ($1) RETURNING id";
+        let executed = transaction.execute(insert, vec![SqlValue::Text("one".into())]).await?;
+        transaction.commit().await?;
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": executed.returned.rows }))
+    })
+}
+
+#[tokio::test]
+async fn a_committed_transaction_is_not_repeated_after_a_crash() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let mut world = world(writing_then_waiting(), sql.clone(), SqlAccess::ReadWrite);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    world.engine.recover().await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["out"], json!([[{ "integer": 1 }]]));
+    assert_eq!(names(&sql).await, [SqlValue::Text("one".into())]);
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_was_lost_in_a_crash_is_found_in_the_database() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let losing = Arc::new(LostCommit::new(sql.clone()));
+    let grants =
+        Grants { sql: [("db".to_owned(), SqlAccess::ReadWrite)].into(), ..Grants::default() };
+    let mut world = World::with_sql(ONE, writing_then_waiting(), losing.clone(), grants);
+    let run = world.begin(json!({})).await.unwrap();
+    losing.lost().await;
+    world.crash().await;
+    world.engine.recover().await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.state["out"], json!([[{ "integer": 1 }]]), "answered from the marker");
+    assert_eq!(names(&sql).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_transaction_that_was_open_at_a_crash_runs_once() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut transaction = gate.begin("db").await?;
+        let insert = "INSERT INTO item (name) VALUES ('one')";
+        transaction.execute(insert, Vec::new()).await?;
+        gate.call(get("https://example.com/slow")).await?;
+        transaction.commit().await?;
+        Ok(json!({ "out": "done" }))
+    });
+    let mut world = world(plugin, sql.clone(), SqlAccess::ReadWrite);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    assert!(names(&sql).await.is_empty(), "not committed yet");
+    world.crash().await;
+    world.engine.recover().await;
+    assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+    assert_eq!(names(&sql).await.len(), 1);
+}
+
+#[tokio::test]
+async fn a_failed_statement_rolls_back_and_the_next_attempt_starts_afresh() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let insert = |name: &str| format!("INSERT INTO item (name) VALUES ('{name}')");
+        let mut transaction = gate.begin("db").await?;
+        transaction.execute(&insert("one"), Vec::new()).await?;
+        let second = transaction.execute(&insert("one"), Vec::new()).await;
+        drop(transaction);
+        let Err(wattle_run::gate::unwind::Stop::Failure(failure)) = second else {
+            return Ok(json!({ "out": "no conflict" }));
+        };
+        gate.execute("db", &insert("two"), Vec::new()).await?;
+        Ok(json!({ "out": failure.code }))
+    });
+    let world = world(plugin, sql.clone(), SqlAccess::ReadWrite);
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], code::CONFLICT);
+    assert_eq!(names(&sql).await, [SqlValue::Text("two".into())]);
+}
+
+#[tokio::test]
+async fn a_retry_after_a_commit_does_not_commit_again() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let world = world(writing_then_waiting(), sql.clone(), SqlAccess::ReadWrite);
+    world.net.fail_next(unavailable());
+    assert_eq!(world.run(json!({})).await.outcome, RunOutcome::Completed);
+    assert_eq!((names(&sql).await.len(), world.net.calls()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_database_granted_for_reading_is_not_written() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let world = world(writing_then_waiting(), sql.clone(), SqlAccess::ReadOnly);
+    let denied = failure(&world.run(json!({})).await);
+    assert_eq!(denied.code, code::DENIED);
+    assert!(denied.message.contains("read-write"), "{denied}");
+    assert!(names(&sql).await.is_empty());
+}
+
+#[tokio::test]
+async fn only_the_failed_calls_of_a_batch_are_made_again() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let first_attempt = Arc::new(AtomicBool::new(true));
+    let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+        let first_attempt = first_attempt.clone();
+        async move {
+            let calls = (0..3).map(|n| Ok(get(&format!("https://example.com/{n}")))).collect();
+            let answers = gate.call_all(calls).await?;
+            let failed = answers.iter().find_map(|answer| answer.as_ref().err().cloned());
+            assert_eq!(failed.is_some(), first_attempt.swap(false, Ordering::SeqCst));
+            match failed {
+                Some(failure) => Err(failure.into()),
+                None => Ok(json!({ "out": answers.len() })),
+            }
+        }
+    });
+    let world = world(plugin, sql, SqlAccess::ReadOnly);
+    world.net.fail_next(unavailable());
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], 3);
+    assert_eq!(world.net.calls(), 4, "three, and the failed one once more");
+}
+
+#[tokio::test]
+async fn a_reopened_question_leaves_no_half_written_rows() {
+    const ASK: &str = r#"
+[graphs.ask]
+entry = "ask"
+[graphs.ask.channels.name]
+[graphs.ask.channels.out]
+[graphs.ask.nodes.ask]
+plugin = "p"
+[graphs.ask.nodes.store]
+plugin = "p"
+[[graphs.ask.edges]]
+from = "ask"
+to = "store"
+"#;
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1")
+        .node("ask", |_, gate| async move {
+            let payload = json!("which names?");
+            let ask = wattle_run::call::interrupt::Ask { payload, response_schema: None };
+            Ok(json!({ "name": gate.ask(ask).await? }))
+        })
+        .node("store", |call, gate| async move {
+            let mut transaction = gate.begin("db").await?;
+            for name in call.input["name"].as_array().into_iter().flatten() {
+                let name = SqlValue::Text(name.as_str().unwrap_or_default().into());
+                transaction.execute("INSERT INTO item (name) VALUES ($1)", vec![name]).await?;
+            }
+            transaction.commit().await?;
+            Ok(json!({ "out": "stored" }))
+        });
+    let grants =
+        Grants { sql: [("db".to_owned(), SqlAccess::ReadWrite)].into(), ..Grants::default() };
+    let world = World::with_sql(ASK, plugin, sql.clone(), grants);
+    let thread = world.run(json!({})).await.run.thread;
+    let twice = [("", json!(["a", "b", "a"]))];
+    let failed = world.resume(&thread, &twice, OnFailure::Reopen).await.unwrap();
+    assert_eq!(failure(&failed).code, code::CONFLICT);
+    assert!(names(&sql).await.is_empty());
+    let ended = world.resume(&thread, &[("", json!(["a", "b"]))], OnFailure::Reopen).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(names(&sql).await.len(), 2);
+}
