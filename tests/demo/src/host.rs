@@ -68,7 +68,8 @@ impl Host {
 
     /// Rows of the app's own database, read past the host.
     pub(crate) async fn rows(&self, query: &'static str) -> Result<Vec<Value>> {
-        let options = SqliteConnectOptions::new().filename(self.data.join("asset.db")).read_only(true);
+        let options =
+            SqliteConnectOptions::new().filename(self.data.join("asset.db")).read_only(true);
         let mut connection = options.connect().await?;
         let rows = sqlx::query(query).fetch_all(&mut connection).await?;
         connection.close().await?;
@@ -120,7 +121,7 @@ fn value(row: &SqliteRow, index: usize) -> Value {
 /// The demo's `wattle.toml`: as a real one, but every outside service is a stand-in.
 fn configuration(root: &Path, standins: &str) -> Result<String> {
     let port = standins.rsplit(':').next().context("no port")?;
-    let app = root.join("plugins/apps/asset");
+    let app = root.join("plugins/apps/asset").display().to_string();
     Ok(format!(
         r#"# Written by the demo. For a real provider: base_url, model, and the key's variable.
 data = "data"

@@ -12,6 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use host::Host;
 use serde_json::{Value, json};
 use table::table;
+use tokio::signal::unix::{SignalKind, signal};
 use wattle_kit::picture::png_with_text;
 
 /// A sentence with two trades, one of them in a stock that only the light model knows.
@@ -56,12 +57,19 @@ async fn main() -> Result<()> {
     say(&format!("\n== trace of the sentence (`wattle trace {first}`)"));
     say(&host.wattle(&["trace", &first]).await?);
     say(&next_steps(&host, &first));
-    if once {
-        host.stop().await
-    } else {
+    if !once {
         say("the server goes on; Ctrl-C ends it");
-        tokio::signal::ctrl_c().await.context("cannot wait for Ctrl-C")?;
-        host.stop().await
+        wait_for_end().await?;
+    }
+    host.stop().await
+}
+
+/// Ctrl-C, or SIGTERM from whoever started the demo in the background.
+async fn wait_for_end() -> Result<()> {
+    let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
+    tokio::select! {
+        interrupted = tokio::signal::ctrl_c() => interrupted.context("cannot wait for Ctrl-C"),
+        _ = terminate.recv() => Ok(()),
     }
 }
 
@@ -75,8 +83,7 @@ async fn add(host: &mut Host, input: &Value, portfolio: &Value) -> Result<String
     say(&format!("review of thread {thread}: {}", review["type"]));
     say(&table(&rows));
     say(&format!("missing: {}   warnings: {}", review["missingFields"], review["warnings"]));
-    let confirmed =
-        json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio });
+    let confirmed = json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio });
     let body = json!({ "threadId": thread, "confirmedData": confirmed });
     let stored = host.post("/api/ai/asset-graph/resume", &body).await?;
     ensure!(stored["storeResult"]["success"] == true, "not stored: {stored}");

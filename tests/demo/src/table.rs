@@ -16,7 +16,10 @@ pub(crate) fn table(rows: &[Value]) -> String {
         .collect();
     let pad = |line: &Vec<String>| -> String {
         let cells = line.iter().zip(&widths);
-        cells.map(|(text, wide)| format!("{text}{}", " ".repeat(wide - width(text)))).collect::<Vec<_>>().join("  ")
+        cells
+            .map(|(text, wide)| format!("{text}{}", " ".repeat(wide - width(text))))
+            .collect::<Vec<_>>()
+            .join("  ")
     };
     lines.iter().map(|line| format!("  {}", pad(line).trim_end())).collect::<Vec<_>>().join("\n")
 }

@@ -11,38 +11,50 @@ use crate::steps::{cargo, root, run, say};
 /// First-party guests need nothing but this target.
 const TARGET: &str = "wasm32-unknown-unknown";
 
+/// Guests of third parties may come with WASI.
+const WASI_TARGET: &str = "wasm32-wasip2";
+
 /// A guest crate, and the file its app folder wants.
 struct Guest {
     package: &'static str,
+    target: &'static str,
     /// Where a copy goes, from the root; `None` for test guests, which stay under `target`.
     component: Option<&'static str>,
 }
 
 const GUESTS: &[Guest] = &[
-    Guest { package: "wattle-app-asset", component: Some("plugins/apps/asset/asset.wasm") },
-    Guest { package: "wattle-guest-misdeeds", component: None },
+    Guest {
+        package: "wattle-app-asset",
+        target: TARGET,
+        component: Some("plugins/apps/asset/asset.wasm"),
+    },
+    Guest { package: "wattle-guest-misdeeds", target: TARGET, component: None },
+    Guest { package: "wattle-guest-foreign", target: WASI_TARGET, component: None },
 ];
 
 /// Builds every guest.
 pub(crate) fn build() -> Result<()> {
-    add_target()?;
-    let mut command = cargo();
-    command.args(["build", "--target", TARGET, "--profile", "guest"]);
-    for guest in GUESTS {
-        command.args(["--package", guest.package]);
+    for target in [TARGET, WASI_TARGET] {
+        add_target(target)?;
+        let mut command = cargo();
+        command.args(["build", "--target", target, "--profile", "guest"]);
+        for guest in GUESTS.iter().filter(|guest| guest.target == target) {
+            command.args(["--package", guest.package]);
+        }
+        run(&format!("build the guests for {target}"), &mut command)?;
     }
-    run("build the guests", &mut command)?;
     for guest in GUESTS {
         if let Some(component) = guest.component {
-            put(&built(guest.package), &root().join(component))?;
+            put(&built(guest), &root().join(component))?;
         }
     }
     Ok(())
 }
 
 /// The file cargo makes of a guest crate.
-fn built(package: &str) -> PathBuf {
-    target_folder().join(TARGET).join("guest").join(format!("{}.wasm", package.replace('-', "_")))
+fn built(guest: &Guest) -> PathBuf {
+    let file = format!("{}.wasm", guest.package.replace('-', "_"));
+    target_folder().join(guest.target).join("guest").join(file)
 }
 
 /// Cargo's target folder, as this process was told.
@@ -62,19 +74,19 @@ fn put(from: &Path, to: &Path) -> Result<()> {
     fs::rename(&draft, to).with_context(|| format!("cannot write {}", to.display()))
 }
 
-fn add_target() -> Result<()> {
+fn add_target(target: &str) -> Result<()> {
     let sysroot = Command::new("rustc").args(["--print", "sysroot"]).output();
     let sysroot = sysroot.context("cannot run `rustc`; install Rust first")?.stdout;
     let sysroot = PathBuf::from(String::from_utf8_lossy(&sysroot).trim());
-    if sysroot.join("lib/rustlib").join(TARGET).join("lib").is_dir() {
+    if sysroot.join("lib/rustlib").join(target).join("lib").is_dir() {
         return Ok(());
     }
-    say(&format!("adding the target {TARGET}"));
-    let added = Command::new("rustup").args(["target", "add", TARGET]).status();
+    say(&format!("adding the target {target}"));
+    let added = Command::new("rustup").args(["target", "add", target]).status();
     match added {
         Ok(status) if status.success() => Ok(()),
         _ => bail!(
-            "the Rust target {TARGET} is missing and `rustup target add {TARGET}` did not work; \
+            "the Rust target {target} is missing and `rustup target add {target}` did not work; \
              install it with the tool that installed Rust"
         ),
     }

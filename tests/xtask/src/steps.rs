@@ -71,7 +71,8 @@ pub(crate) fn test() -> Result<()> {
     } else {
         run("run the tests", cargo().args(["test", "--lib", "--bins", "--tests"]))?;
     }
-    run("test the guests' logic natively", cargo().args(["test", "--package", "wattle-app-asset"]))?;
+    let guests = ["--package", "wattle-app-asset", "--package", "wattle-guest-misdeeds"];
+    run("test the guests' logic natively", cargo().arg("test").args(guests))?;
     run("run the documentation's examples", cargo().args(["test", "--doc"]))?;
     lints()
 }
@@ -81,7 +82,9 @@ fn explain_postgres() {
     let found = has("initdb", &["--version"])
         || std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|folder| folder.count() > 0);
     if !found {
-        say("note: no PostgreSQL programs found; tests on PostgreSQL are left out (Debian: `apt-get install postgresql`)");
+        say(
+            "note: no PostgreSQL programs found; tests on PostgreSQL are left out (Debian: `apt-get install postgresql`)",
+        );
     }
 }
 
@@ -90,7 +93,12 @@ pub(crate) fn check() -> Result<()> {
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
     lints()?;
     optional("typos", "check the spelling", &[], "pip install typos");
-    optional("cargo-deny", "check licences and bans", &["check", "bans", "licenses", "sources"], "cargo install cargo-deny");
+    optional(
+        "cargo-deny",
+        "check licences and bans",
+        &["check", "bans", "licenses", "sources"],
+        "cargo install cargo-deny",
+    );
     Ok(())
 }
 
@@ -121,8 +129,6 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
     guests::build()?;
     run(
         "measure",
-        cargo()
-            .args(["run", "--release", "--package", "wattle-bench", "--"])
-            .args(arguments),
+        cargo().args(["run", "--release", "--package", "wattle-bench", "--"]).args(arguments),
     )
 }

@@ -36,6 +36,7 @@ pub(crate) struct Targets {
 
 /// What two questions brought.
 #[derive(Debug, Serialize, JsonSchema)]
+#[expect(clippy::struct_field_names, reason = "named after the channels they update")]
 pub(crate) struct Answers {
     /// The HTTP status from before the first question.
     pub(crate) status: u16,

@@ -168,7 +168,7 @@ mod tests {
     #[test]
     fn promises_name_one_channel_only() {
         let (_, promise) = testing::node_schemas::<bad_output>();
-        assert_eq!(promise["properties"].as_object().map(|channels| channels.len()), Some(1));
+        assert_eq!(promise["properties"].as_object().map(serde_json::Map::len), Some(1));
         let input = json!({"mode": "unknown_channel"});
         let decision = testing::run_node::<bad_output>(&Context::default(), &input).unwrap();
         assert!(decision.update("nowhere").is_some() && decision.update("number").is_none());

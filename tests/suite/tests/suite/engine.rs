@@ -2,6 +2,7 @@
 
 mod control;
 mod durability;
+mod foreign;
 mod interrupts;
 mod supersteps;
 mod transactions;

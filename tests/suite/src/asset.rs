@@ -1,0 +1,187 @@
+//! The asset application as its page uses it: invoke, review, resume, and what then stands in
+//! the tables.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqliteConnection};
+use wattle_kit::picture::png_with_text;
+use wattle_kit::standin::Entry;
+
+use crate::answer::Answer;
+use crate::server::TestServer;
+
+/// Starts a run.
+pub const INVOKE: &str = "/api/ai/asset-graph/invoke";
+
+/// Confirms it.
+pub const RESUME: &str = "/api/ai/asset-graph/resume";
+
+/// Where model requests arrive at the stand-in.
+const MODEL_PATH: &str = "/v1/chat/completions";
+
+/// Where searches for securities arrive at the stand-in.
+pub const MASSIVE_PATH: &str = "/v3/reference/tickers";
+
+/// What a person is shown.
+#[derive(Clone, Debug)]
+pub struct Review {
+    /// The thread to resume.
+    pub thread: String,
+    /// The whole review.
+    pub payload: Value,
+}
+
+impl Review {
+    /// The rows.
+    pub fn rows(&self) -> Value {
+        self.payload["rows"].clone()
+    }
+}
+
+/// A picture that shows `text`, as a browser sends it.
+pub fn picture(text: &str, min_bytes: usize) -> String {
+    format!("data:image/png;base64,{}", STANDARD.encode(png_with_text(text, min_bytes)))
+}
+
+/// What a person confirms.
+pub fn confirmed(rows: &Value, portfolio: i64) -> Value {
+    json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio })
+}
+
+impl TestServer {
+    /// Starts a run that must come to its question.
+    ///
+    /// # Panics
+    ///
+    /// If the answer is not that of a run that waits.
+    pub async fn invoke(&self, body: &Value) -> Review {
+        let body = self.post(INVOKE, body).await.expect(200);
+        let fields: Vec<&String> = body.as_object().into_iter().flat_map(|it| it.keys()).collect();
+        assert_eq!(fields, ["threadId", "reviewPayload"], "{body}");
+        let thread = body["threadId"].as_str().expect("a thread id").to_owned();
+        Review { thread, payload: body["reviewPayload"].clone() }
+    }
+
+    /// The same from a sentence.
+    pub async fn invoke_text(&self, text: &str) -> Review {
+        self.invoke(&json!({ "textInput": text })).await
+    }
+
+    /// The same from a picture that shows `text`.
+    pub async fn invoke_image(&self, text: &str) -> Review {
+        self.invoke(&json!({ "imageData": picture(text, 0) })).await
+    }
+
+    /// Confirms rows for a portfolio.
+    pub async fn resume(&self, thread: &str, rows: &Value, portfolio: i64) -> Answer {
+        self.resume_with(thread, &confirmed(rows, portfolio)).await
+    }
+
+    /// Confirms anything.
+    pub async fn resume_with(&self, thread: &str, confirmed: &Value) -> Answer {
+        let body = json!({ "threadId": thread, "confirmedData": confirmed });
+        self.post(RESUME, &body).await
+    }
+
+    /// Makes a portfolio and returns its id.
+    ///
+    /// # Panics
+    ///
+    /// If there is no id in the answer.
+    pub async fn portfolio(&self, name: &str) -> i64 {
+        let made = self.post("/api/portfolios", &json!({ "name": name })).await;
+        assert!([200, 201].contains(&made.status), "{made:?}");
+        made.body["id"].as_i64().expect("an id")
+    }
+
+    /// The model routes that were asked, in order.
+    pub fn model_calls(&self) -> Vec<String> {
+        let entries = self.standin().requests();
+        let calls = entries.iter().filter(|entry| entry.path == MODEL_PATH);
+        calls.map(|entry| entry.model.clone().unwrap_or_default()).collect()
+    }
+
+    /// The model requests of one route.
+    pub fn model_requests(&self, route: &str) -> Vec<Entry> {
+        let mut entries = self.standin().requests();
+        entries.retain(|entry| entry.path == MODEL_PATH && entry.model.as_deref() == Some(route));
+        entries
+    }
+
+    /// What was searched for at Massive, in order.
+    pub fn massive_searches(&self) -> Vec<String> {
+        let entries = self.standin().requests();
+        let searches = entries.iter().filter(|entry| entry.path == MASSIVE_PATH);
+        searches.map(|entry| entry.query.get("search").cloned().unwrap_or_default()).collect()
+    }
+
+    /// The application's SQLite database.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be opened.
+    pub async fn sqlite(&self) -> SqliteConnection {
+        open_sqlite(&self.setup.place.data().join("asset.db")).await
+    }
+
+    /// All rows of a table of the SQLite file, by id.
+    pub async fn rows(&self, table: &str) -> Vec<Value> {
+        sqlite_rows(&mut self.sqlite().await, table).await
+    }
+
+    /// How many rows `Operation`, `Holding` and `OperationLog` have.
+    pub async fn counts(&self) -> [usize; 3] {
+        let mut database = self.sqlite().await;
+        let mut counts = [0; 3];
+        for (count, table) in counts.iter_mut().zip(["Operation", "Holding", "OperationLog"]) {
+            *count = sqlite_rows(&mut database, table).await.len();
+        }
+        counts
+    }
+}
+
+/// Opens a SQLite file that a server may have open too.
+///
+/// # Panics
+///
+/// If it cannot be opened.
+pub async fn open_sqlite(file: &std::path::Path) -> SqliteConnection {
+    let options = sqlx::sqlite::SqliteConnectOptions::new()
+        .filename(file)
+        .create_if_missing(true)
+        .busy_timeout(std::time::Duration::from_secs(10));
+    SqliteConnection::connect_with(&options).await.expect("the database opens")
+}
+
+/// All rows of a table as JSON, by id.
+///
+/// # Panics
+///
+/// If the table cannot be read.
+pub async fn sqlite_rows(database: &mut SqliteConnection, table: &str) -> Vec<Value> {
+    let columns = format!(
+        "SELECT group_concat(quote(name) || ', \"' || name || '\"') FROM pragma_table_info('{table}')"
+    );
+    let columns: String = sqlx::query_scalar(AssertSqlSafe(columns))
+        .fetch_one(&mut *database)
+        .await
+        .expect("columns");
+    let rows = format!("SELECT json_object({columns}) FROM \"{table}\" ORDER BY id");
+    let rows: Vec<String> =
+        sqlx::query_scalar(AssertSqlSafe(rows)).fetch_all(database).await.expect("rows");
+    rows.iter().map(|row| serde_json::from_str(row).expect("JSON")).collect()
+}
+
+/// All rows of a table of PostgreSQL as JSON, by id.
+///
+/// # Panics
+///
+/// If the table cannot be read.
+pub async fn postgres_rows(url: &str, table: &str) -> Vec<Value> {
+    let mut database = PgConnection::connect(url).await.expect("the database opens");
+    let rows = format!("SELECT row_to_json(t)::text FROM \"{table}\" t ORDER BY id");
+    let rows: Vec<String> =
+        sqlx::query_scalar(AssertSqlSafe(rows)).fetch_all(&mut database).await.expect("rows");
+    rows.iter().map(|row| serde_json::from_str(row).expect("JSON")).collect()
+}

@@ -1,0 +1,24 @@
+//! What the integration tests share: plugins in plain Rust, scripted ports, and a world that puts
+//! them together around a real engine and a real store.
+//!
+//! # Layout
+//!
+//! * [`native`]: a plugin whose nodes are closures.
+//! * [`scripted`]: model, HTTP and SQL ports that answer from a script and count calls.
+//! * [`world`]: an engine with all of it, which can be killed and started again.
+//! * [`guests`]: the WebAssembly guests that `cargo xtask guests` builds.
+//! * [`place`]: a folder with a configuration whose services are a stand-in.
+//! * [`server`]: a whole server in the process of the test, with real components.
+//! * [`asset`]: the asset application's endpoints and tables, as a client sees them.
+//! * [`binary`]: the real `wattle` binary as a child process.
+//! * [`answer`]: what a server answers, and its event streams.
+
+pub mod answer;
+pub mod asset;
+pub mod binary;
+pub mod guests;
+pub mod native;
+pub mod place;
+pub mod scripted;
+pub mod server;
+pub mod world;

@@ -1,0 +1,183 @@
+//! A folder with a `wattle.toml` whose services are a stand-in, for a server in the process of
+//! the test as well as for the real binary.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use wattle_kit::standin::Handle;
+
+use crate::guests;
+
+/// The variables that the configurations name, with keys that the stand-in accepts.
+pub const ENVIRONMENT: [(&str, &str); 2] =
+    [("SUITE_MODEL_KEY", "suite-model-key"), ("SUITE_MASSIVE_KEY", "suite-massive-key")];
+
+/// The package of the asset application.
+pub const ASSET: &str = "wattle-app-asset";
+
+/// The package of the guest that misbehaves.
+pub const MISDEEDS: &str = "wattle-guest-misdeeds";
+
+/// A temporary folder with `wattle.toml`, `plugins` and `data`.
+pub struct Place {
+    folder: TempDir,
+}
+
+impl Place {
+    /// An empty folder of its own.
+    ///
+    /// # Panics
+    ///
+    /// If the machine has no room for one.
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("wattle-suite-").tempdir();
+        let place = Self { folder: folder.expect("a temporary folder") };
+        create(&place.plugins());
+        create(&place.data());
+        place
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The configuration file.
+    pub fn config(&self) -> PathBuf {
+        self.root().join("wattle.toml")
+    }
+
+    /// The folder that a server watches.
+    pub fn plugins(&self) -> PathBuf {
+        self.root().join("plugins")
+    }
+
+    /// The folder with store, blobs and databases.
+    pub fn data(&self) -> PathBuf {
+        self.root().join("data")
+    }
+
+    /// Writes a file below the folder.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be written.
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let file = self.root().join(path);
+        file.parent().into_iter().for_each(create);
+        // Renamed into place: a server that watches never sees half of it.
+        let draft = file.with_extension("part");
+        fs::write(&draft, content).expect("the file can be written");
+        fs::rename(&draft, &file).expect("the file can be renamed");
+    }
+
+    /// Lets the real binary use code that other tests have compiled. A cold start takes seconds.
+    ///
+    /// # Panics
+    ///
+    /// If the link cannot be made.
+    pub fn share_compiled_code(&self) {
+        let cache = compiled_code();
+        create(&cache);
+        std::os::unix::fs::symlink(&cache, self.data().join("cache")).expect("a link");
+    }
+
+    /// Puts an app of the misdeeds guest into the plugins folder, with `graphs` as its graphs.
+    pub fn add_misdeeds(&self, graphs: &str) {
+        self.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
+        self.write("plugins/misdeeds/graph.toml", graphs);
+        self.write("plugins/misdeeds/app.toml", MISDEEDS_APP);
+    }
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+fn create(folder: &Path) {
+    fs::create_dir_all(folder).expect("the folder can be made");
+}
+
+/// Where compiled guests are kept between tests: below cargo's target folder, like the guests.
+pub fn compiled_code() -> PathBuf {
+    let guest = guests::path(ASSET);
+    guest.ancestors().nth(3).unwrap_or(&guest).join("tmp/suite-compiled")
+}
+
+const MISDEEDS_APP: &str = r#"
+[app]
+name = "misdeeds"
+version = "0.1.0"
+doc = "misbehaves on request"
+[components]
+misdeeds = "misdeeds.wasm"
+[needs]
+llm = ["chat"]
+http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]
+"#;
+
+/// The head of a configuration: a free port, a data folder, model routes to the stand-in.
+pub fn base_toml(standin: &Handle) -> String {
+    let mut text = format!(
+        r#"
+data = "data"
+plugins = "plugins"
+[server]
+listen = "127.0.0.1:0"
+[clock]
+time_zone = "Asia/Shanghai"
+[model.providers.standin]
+kind = "openai"
+base_url = "{}/v1/"
+key_env = "SUITE_MODEL_KEY"
+"#,
+        standin.base_url
+    );
+    for route in ["vision", "chat", "light"] {
+        text.push_str(&format!(
+            "[model.routes.{route}]\nprovider = \"standin\"\nmodel = \"{route}\"\nretries = 1\n"
+        ));
+    }
+    text
+}
+
+/// The asset application on the stand-in, with its data in the database at `sql_url`.
+pub fn asset_toml(standin: &Handle, sql_url: &str) -> String {
+    format!(
+        r#"
+[sql.asset]
+url = "{sql_url}"
+[secrets]
+MASSIVE_API_KEY = {{ env = "SUITE_MASSIVE_KEY" }}
+[apps.asset]
+path = "{app}"
+mount = "/"
+components = {{ asset = "{component}" }}
+settings = {{ massive_base_url = "{base}" }}
+[grants.asset]
+llm = ["vision", "chat", "light"]
+http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true, secrets = ["MASSIVE_API_KEY"] }}]
+sql = [{{ database = "asset", access = "read-write" }}]
+"#,
+        app = guests::root().join("plugins/apps/asset").display(),
+        component = guests::path(ASSET).display(),
+        base = standin.base_url,
+        port = standin.addr.port(),
+    )
+}
+
+/// What the misdeeds guest is granted: the stand-in only, and limits that are reached quickly.
+pub fn misdeeds_toml(standin: &Handle) -> String {
+    format!(
+        r#"
+[grants.misdeeds]
+llm = ["chat"]
+http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
+limits = {{ cpu = "300ms", memory = "16MiB", output = "1MiB", host_calls = 100, call_deadline = "60s" }}
+"#,
+        port = standin.addr.port(),
+    )
+}

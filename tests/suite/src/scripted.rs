@@ -1,0 +1,284 @@
+//! Ports that answer from a script and count what they were asked.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::{HttpRequest, HttpResponse};
+use wattle_run::call::llm::{
+    Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Usage,
+};
+use wattle_run::call::sql::{Executed, Rows, SqlValue};
+use wattle_run::grant::{HttpRule, SqlAccess};
+use wattle_run::limit::{NetLimits, SqlLimits};
+use wattle_run::ports::sql::{Marker, SqlTransaction};
+use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
+
+/// A model that says `answer N` on its N-th call.
+#[derive(Default)]
+pub struct ScriptedModel {
+    calls: AtomicUsize,
+}
+
+impl ScriptedModel {
+    /// How often it was called.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+}
+
+/// A model call with one user message.
+pub fn prompt(text: &str) -> CompletionRequest {
+    CompletionRequest {
+        route: "chat".into(),
+        messages: vec![Message { role: Role::User, parts: vec![Part::Text(text.into())] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        response_schema: None,
+        temperature: None,
+        max_output_tokens: None,
+        seed: None,
+        stop: Vec::new(),
+    }
+}
+
+/// What a model said.
+pub fn said(completion: &Completion) -> String {
+    completion
+        .parts
+        .iter()
+        .filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            _ => None,
+        })
+        .collect()
+}
+
+#[async_trait]
+impl Model for ScriptedModel {
+    fn has_route(&self, _: &Caller, route: &str) -> bool {
+        route == "chat"
+    }
+
+    async fn complete(
+        &self,
+        _: &Caller,
+        _: &CompletionRequest,
+        _: &dyn BlobStore,
+    ) -> Result<Completion, Failure> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        Ok(Completion {
+            parts: vec![Part::Text(format!("answer {call}"))],
+            structured: None,
+            finish_reason: FinishReason::Stop,
+            usage: Usage { input_tokens: Some(3), output_tokens: Some(2), ..Usage::default() },
+            model: "scripted".into(),
+        })
+    }
+}
+
+/// An HTTP port. It answers 200 with its call number, unless a failure is queued or it is told
+/// to hang.
+#[derive(Default)]
+pub struct ScriptedNet {
+    calls: AtomicUsize,
+    failures: Mutex<VecDeque<Failure>>,
+    hanging: AtomicUsize,
+    arrived: Notify,
+}
+
+impl ScriptedNet {
+    /// How often it was called.
+    pub fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    /// The next call fails like this.
+    pub fn fail_next(&self, failure: Failure) {
+        self.failures.lock().expect("no panic under the lock").push_back(failure);
+    }
+
+    /// The next `count` calls to an address with `slow` in it never answer.
+    pub fn hang_next(&self, count: usize) {
+        self.hanging.store(count, Ordering::SeqCst);
+    }
+
+    /// Waits until a call hangs.
+    pub async fn hung(&self) {
+        self.arrived.notified().await;
+    }
+}
+
+/// A GET request.
+pub fn get(url: &str) -> HttpRequest {
+    HttpRequest {
+        method: "GET".into(),
+        url: url.into(),
+        headers: Vec::new(),
+        body: Default::default(),
+        timeout_ms: None,
+        idempotency_key: None,
+    }
+}
+
+/// A failure that a retry may cure.
+pub fn unavailable() -> Failure {
+    Failure::new(code::UNAVAILABLE, "the service is away").retryable()
+}
+
+#[async_trait]
+impl Net for ScriptedNet {
+    async fn send(
+        &self,
+        _: &Caller,
+        _: &[HttpRule],
+        _: &NetLimits,
+        request: &HttpRequest,
+        _: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        let hang = request.url.contains("slow")
+            && self
+                .hanging
+                .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1))
+                .is_ok();
+        if hang {
+            self.arrived.notify_one();
+            std::future::pending::<()>().await;
+        }
+        let failure = self.failures.lock().expect("no panic under the lock").pop_front();
+        match failure {
+            Some(failure) => Err(failure),
+            None => Ok(HttpResponse {
+                status: 200,
+                headers: Vec::new(),
+                body: json!({ "call": call }).to_string().into(),
+                url: request.url.clone(),
+            }),
+        }
+    }
+}
+
+/// A SQL port without databases.
+pub struct NoSql;
+
+fn no_database(database: &str) -> Failure {
+    Failure::new(code::NOT_FOUND, format!("there is no database `{database}`"))
+}
+
+#[async_trait]
+impl Sql for NoSql {
+    async fn dialect(&self, database: &str) -> Result<&'static str, Failure> {
+        Err(no_database(database))
+    }
+
+    async fn query(
+        &self,
+        database: &str,
+        _: SqlAccess,
+        _: &SqlLimits,
+        _: &str,
+        _: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        Err(no_database(database))
+    }
+
+    async fn begin(
+        &self,
+        database: &str,
+        _: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
+        Err(no_database(database))
+    }
+
+    async fn committed(&self, database: &str, _: &str) -> Result<Option<Value>, Failure> {
+        Err(no_database(database))
+    }
+}
+
+/// Databases whose first commit is made and never answered, as if the host died right behind it.
+pub struct LostCommit {
+    inner: Arc<dyn Sql>,
+    lost: AtomicUsize,
+    committed: Arc<Notify>,
+}
+
+impl LostCommit {
+    /// Loses the first commit of `inner`.
+    pub fn new(inner: Arc<dyn Sql>) -> Self {
+        Self { inner, lost: AtomicUsize::new(0), committed: Arc::default() }
+    }
+
+    /// Waits until a commit was made whose answer is lost.
+    pub async fn lost(&self) {
+        self.committed.notified().await;
+    }
+}
+
+#[async_trait]
+impl Sql for LostCommit {
+    async fn dialect(&self, database: &str) -> Result<&'static str, Failure> {
+        self.inner.dialect(database).await
+    }
+
+    async fn query(
+        &self,
+        database: &str,
+        access: SqlAccess,
+        limits: &SqlLimits,
+        statement: &str,
+        parameters: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        self.inner.query(database, access, limits, statement, parameters).await
+    }
+
+    async fn begin(
+        &self,
+        database: &str,
+        limits: &SqlLimits,
+    ) -> Result<Box<dyn SqlTransaction>, Failure> {
+        let inner = self.inner.begin(database, limits).await?;
+        if self.lost.fetch_add(1, Ordering::SeqCst) > 0 {
+            return Ok(inner);
+        }
+        Ok(Box::new(LosingTransaction { inner, committed: self.committed.clone() }))
+    }
+
+    async fn committed(&self, database: &str, key: &str) -> Result<Option<Value>, Failure> {
+        self.inner.committed(database, key).await
+    }
+}
+
+struct LosingTransaction {
+    inner: Box<dyn SqlTransaction>,
+    committed: Arc<Notify>,
+}
+
+#[async_trait]
+impl SqlTransaction for LosingTransaction {
+    async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure> {
+        self.inner.query(statement, parameters).await
+    }
+
+    async fn execute(
+        &mut self,
+        statement: &str,
+        parameters: &[SqlValue],
+    ) -> Result<Executed, Failure> {
+        self.inner.execute(statement, parameters).await
+    }
+
+    async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure> {
+        self.inner.commit(marker).await?;
+        self.committed.notify_one();
+        std::future::pending().await
+    }
+
+    async fn rollback(self: Box<Self>) -> Result<(), Failure> {
+        self.inner.rollback().await
+    }
+}

@@ -1,0 +1,257 @@
+//! An engine with a memory store, scripted ports and one app, which can be killed and started
+//! again over the same store.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
+use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::event::{Event, EventKind};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{AppName, Digest, ThreadId};
+use wattle_kit::clock::ManualClock;
+use wattle_run::app::{App, GraphPack};
+use wattle_run::call::runs::{
+    EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, Runs, StartRun,
+};
+use wattle_run::catalog::Catalog;
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::grant::Grants;
+use wattle_run::ports::{Plugin, Ports, Sql};
+use wattle_store::{MemoryBlobs, MemoryStore};
+
+use crate::native::NativePlugin;
+use crate::scripted::{NoSql, ScriptedModel, ScriptedNet};
+
+/// When the world's clock starts: 2025-01-15T10:30:45.123+08:00.
+pub const START_MS: i64 = 1_736_908_245_123;
+
+/// An engine with one app named `test`.
+pub struct World {
+    /// The engine that is alive now.
+    pub engine: Engine,
+    /// Moves only when told.
+    pub clock: ManualClock,
+    /// Counts model calls.
+    pub model: Arc<ScriptedModel>,
+    /// Counts HTTP calls.
+    pub net: Arc<ScriptedNet>,
+    ports: Ports,
+    catalog: Arc<Catalog>,
+    runtime: Option<Runtime>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}
+
+impl World {
+    /// A world with one graph, in TOML, over one plugin.
+    pub fn new(graph: &str, plugin: NativePlugin) -> Self {
+        Self::with_sql(graph, plugin, Arc::new(NoSql), Grants::default())
+    }
+
+    /// The same with databases. The grants get the model route `chat` on top.
+    pub fn with_sql(
+        graph: &str,
+        plugin: NativePlugin,
+        sql: Arc<dyn Sql>,
+        grants: Grants,
+    ) -> Self {
+        Self::with_plugin(graph, Arc::new(plugin), sql, grants)
+    }
+
+    /// The same with any plugin, such as a component.
+    pub fn with_plugin(
+        graph: &str,
+        plugin: Arc<dyn Plugin>,
+        sql: Arc<dyn Sql>,
+        mut grants: Grants,
+    ) -> Self {
+        let clock = ManualClock::at_ms(START_MS).in_zone("Asia/Shanghai");
+        let (model, net) = (Arc::new(ScriptedModel::default()), Arc::new(ScriptedNet::default()));
+        let ports = Ports {
+            store: Arc::new(MemoryStore::new()),
+            blobs: Arc::new(MemoryBlobs::new()),
+            model: model.clone(),
+            net: net.clone(),
+            sql,
+            clock: Arc::new(clock.clone()),
+        };
+        grants.llm.insert("chat".into());
+        let catalog = Catalog::new();
+        catalog.install(app(graph, plugin, grants));
+        let (engine, runtime) = start(&ports, &catalog);
+        Self { engine, clock, model, net, ports, catalog, runtime: Some(runtime) }
+    }
+
+    /// Ends every run where it stands, as a crash would, and starts a new engine over the same
+    /// store. What has happened is recovered only by [`Engine::recover`].
+    pub async fn crash(&mut self) {
+        // What the engine handed to the store before this moment is durable there.
+        tokio::task::yield_now().await;
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+        let (engine, runtime) = start(&self.ports, &self.catalog);
+        self.engine = engine;
+        self.runtime = Some(runtime);
+    }
+
+    /// Installs other code under the same name.
+    pub fn install(&self, graph: &str, plugin: NativePlugin) {
+        let grants = Grants { llm: ["chat".to_owned()].into(), ..Grants::default() };
+        self.catalog.install(app(graph, Arc::new(plugin), grants));
+    }
+
+    /// Starts a run on a new thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub async fn begin(&self, input: Value) -> Result<RunRef, Failure> {
+        self.begin_on(None, input).await
+    }
+
+    /// Starts a run on a thread.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub async fn begin_on(
+        &self,
+        thread: Option<&ThreadId>,
+        input: Value,
+    ) -> Result<RunRef, Failure> {
+        let request = StartRun {
+            app: AppName::new("test").expect("a valid name"),
+            graph: None,
+            input,
+            thread: thread.cloned(),
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            tenant: None,
+        };
+        self.engine.start(request).await
+    }
+
+    /// Runs from an input until the run ends or stands still.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub async fn run(&self, input: Value) -> EndedRun {
+        let run = self.begin(input).await.expect("the run starts");
+        self.engine.wait(&run).await.expect("the run ends")
+    }
+
+    /// Answers questions and goes on.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub async fn resume(
+        &self,
+        thread: &ThreadId,
+        answers: &[(&str, Value)],
+        on_failure: OnFailure,
+    ) -> Result<EndedRun, Failure> {
+        let answers =
+            answers.iter().map(|(id, answer)| ((*id).to_owned(), answer.clone())).collect();
+        let request =
+            ResumeRun { thread: thread.clone(), answers, on_failure, app: None, tenant: None };
+        let run = self.engine.resume(request).await?;
+        self.engine.wait(&run).await
+    }
+
+    /// Answers the only open question and goes on.
+    ///
+    /// # Panics
+    ///
+    /// If the engine refuses.
+    pub async fn answer(&self, thread: &ThreadId, answer: Value) -> EndedRun {
+        self.resume(thread, &[("", answer)], OnFailure::Keep).await.expect("the answer is taken")
+    }
+
+    /// All events of a thread.
+    ///
+    /// # Panics
+    ///
+    /// If the store fails.
+    pub async fn events(&self, thread: &ThreadId) -> Vec<Event> {
+        self.engine.events(thread, 0, usize::MAX).await.expect("the log can be read")
+    }
+
+    /// How many events of a thread match.
+    pub async fn count(&self, thread: &ThreadId, matches: impl Fn(&EventKind) -> bool) -> usize {
+        self.events(thread).await.iter().filter(|event| matches(&event.kind)).count()
+    }
+}
+
+fn start(ports: &Ports, catalog: &Arc<Catalog>) -> (Engine, Runtime) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .expect("a runtime");
+    let config = EngineConfig { runtime: Some(runtime.handle().clone()) };
+    (Engine::new(ports.clone(), catalog.clone(), config), runtime)
+}
+
+fn app(graph: &str, plugin: Arc<dyn Plugin>, grants: Grants) -> App {
+    let graphs = match check_toml("graph.toml", graph, &NoFacts) {
+        Ok(graphs) => graphs,
+        Err(problems) => {
+            let problems: Vec<String> = problems.iter().map(ToString::to_string).collect();
+            panic!("the test's graph is not valid:\n{}", problems.join("\n"));
+        }
+    };
+    let name = plugin.info().name.clone();
+    let grants = [(name.clone(), Arc::new(grants))].into();
+    let plugins: BTreeMap<_, _> = [(name, plugin)].into();
+    let graphs = graphs
+        .into_iter()
+        .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
+        .collect();
+    App {
+        name: AppName::new("test").expect("a valid name"),
+        doc: String::new(),
+        version: "0".into(),
+        digest: Digest::of(b"test"),
+        graphs,
+        plugins,
+        grants,
+        settings: Arc::new(json!({ "color": "green" })),
+        web: None,
+        mount: None,
+    }
+}
+
+/// The open questions of a run that stands still.
+///
+/// # Panics
+///
+/// If it does not.
+pub fn questions(ended: &EndedRun) -> Vec<OpenQuestion> {
+    match &ended.outcome {
+        RunOutcome::Interrupted { interrupts, .. } => interrupts.clone(),
+        other => panic!("the run is not interrupted: {other:?}"),
+    }
+}
+
+/// Why a run failed.
+///
+/// # Panics
+///
+/// If it did not.
+pub fn failure(ended: &EndedRun) -> Failure {
+    match &ended.outcome {
+        RunOutcome::Failed { failure } => failure.clone(),
+        other => panic!("the run did not fail: {other:?}"),
+    }
+}

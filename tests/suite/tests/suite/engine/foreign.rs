@@ -1,0 +1,46 @@
+//! Guests of other toolchains: built for WASI, given an empty world.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle_graph::event::EventKind;
+use wattle_graph::id::PluginName;
+use wattle_run::call::runs::RunOutcome;
+use wattle_run::grant::Grants;
+use wattle_run::ports::Sandbox as _;
+use wattle_sandbox::{SandboxConfig, WasmSandbox};
+use wattle_suite::guests;
+use wattle_suite::scripted::NoSql;
+use wattle_suite::world::{START_MS, World};
+
+const EXPLORE: &str = r#"
+[graphs.explore]
+entry = "explore"
+[graphs.explore.channels.reached]
+[graphs.explore.channels.seconds]
+[graphs.explore.nodes.explore]
+plugin = "p"
+"#;
+
+#[tokio::test]
+async fn a_wasi_guest_finds_an_empty_world_and_its_output_is_logged() {
+    let sandbox = WasmSandbox::new(&SandboxConfig::default()).unwrap();
+    let name = PluginName::new("p").unwrap();
+    let plugin = sandbox.load(&name, guests::bytes("wattle-guest-foreign")).await.unwrap();
+    let imports = &plugin.info().imports;
+    assert!(imports.iter().any(|import| import.starts_with("wasi:filesystem")), "{imports:?}");
+    let world = World::with_plugin(EXPLORE, plugin, Arc::new(NoSql), Grants::default());
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["reached"], json!([]));
+    assert_eq!(ended.state["seconds"], START_MS / 1_000, "the clock is the host's");
+    let events = world.events(&ended.run.thread).await;
+    let said = |level: &str| {
+        events.iter().find_map(|event| match &event.kind {
+            EventKind::Log(log) if log.level == level => Some(log.message.clone()),
+            _ => None,
+        })
+    };
+    assert_eq!(said("stdout").as_deref(), Some("hello from the standard output"));
+    assert_eq!(said("stderr").as_deref(), Some("hello from the standard error"));
+}

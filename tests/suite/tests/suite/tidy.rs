@@ -1,0 +1,139 @@
+//! The shape of the source tree: layers, file openings, file sizes, words.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use wattle_suite::guests::root;
+
+/// Which of our crates each crate may depend on. `cli -> api -> run -> graph`; adapters implement
+/// `run`'s ports and never see each other.
+const EDGES: &[(&str, &[&str])] = &[
+    ("host/graph", &[]),
+    ("host/run", &["wattle-graph"]),
+    ("host/store", &["wattle-graph", "wattle-run"]),
+    ("host/sandbox", &["wattle-graph", "wattle-run"]),
+    ("host/model", &["wattle-graph", "wattle-run"]),
+    ("host/net", &["wattle-graph", "wattle-run"]),
+    ("host/sql", &["wattle-graph", "wattle-run"]),
+    ("host/api", &["wattle-graph", "wattle-run"]),
+    (
+        "host/cli",
+        &[
+            "wattle-graph",
+            "wattle-run",
+            "wattle-store",
+            "wattle-sandbox",
+            "wattle-model",
+            "wattle-net",
+            "wattle-sql",
+            "wattle-api",
+        ],
+    ),
+    ("plugins/sdk", &["wattle-plugin-macros"]),
+    ("plugins/sdk/macros", &[]),
+    ("plugins/apps/asset", &["wattle-plugin"]),
+];
+
+/// What the pure core must never reach for.
+const IMPURE: &[&str] =
+    &["tokio", "std::fs", "std::net", "std::thread", "SystemTime", "Instant::now", "rand::"];
+
+/// A file longer than this is split; a flat table may be longer if it is named here.
+const FILE_LINES: usize = 600;
+
+#[test]
+fn crates_depend_only_along_the_layers() {
+    for (folder, allowed) in EDGES {
+        let manifest = fs::read_to_string(root().join(folder).join("Cargo.toml")).unwrap();
+        let dependencies = manifest.split("[dev-dependencies]").next().unwrap_or_default();
+        let ours = dependencies.lines().filter_map(|line| {
+            let name = line.split(['.', ' ', '=']).next()?;
+            (name == "wattle" || name.starts_with("wattle-")).then(|| name.to_owned())
+        });
+        for name in ours {
+            assert!(allowed.contains(&name.as_str()), "{folder} must not depend on {name}");
+        }
+    }
+}
+
+#[test]
+fn the_pure_core_touches_nothing() {
+    for file in sources("host/graph/src") {
+        let text = fs::read_to_string(&file).unwrap();
+        for word in IMPURE {
+            assert!(!text.contains(word), "{} reaches for {word}", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_file_says_what_it_holds_and_stays_small() {
+    for folder in ["host", "plugins", "tests"] {
+        for file in sources(folder) {
+            let text = fs::read_to_string(&file).unwrap();
+            assert!(text.starts_with("//!"), "{} does not open with `//!`", file.display());
+            let lines = text.lines().count();
+            assert!(lines <= FILE_LINES, "{} has {lines} lines", file.display());
+        }
+    }
+}
+
+#[test]
+fn every_test_guest_has_a_test() {
+    let suite: String =
+        sources("tests/suite/tests").iter().map(|f| fs::read_to_string(f).unwrap()).collect();
+    for guest in fs::read_dir(root().join("tests/guests")).unwrap() {
+        let manifest = guest.unwrap().path().join("Cargo.toml");
+        let text = fs::read_to_string(&manifest).unwrap();
+        let name = text.lines().find_map(|line| line.strip_prefix("name = \"")).unwrap();
+        let name = name.trim_end_matches('"');
+        assert!(suite.contains(name), "guest {name} has no test");
+    }
+}
+
+#[test]
+fn wit_items_are_documented() {
+    let folder = root().join("wit/wattle");
+    let mut undocumented: BTreeMap<PathBuf, Vec<String>> = BTreeMap::new();
+    for file in fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+        let text = fs::read_to_string(&file).unwrap();
+        let mut documented = false;
+        for line in text.lines().map(str::trim) {
+            let item = ["interface ", "record ", "variant ", "world ", "resource "]
+                .iter()
+                .any(|word| line.starts_with(word))
+                || line.contains(": func(");
+            if item && !documented {
+                undocumented.entry(file.clone()).or_default().push(line.to_owned());
+            }
+            documented = line.starts_with("///");
+        }
+    }
+    // Methods of a resource may share the resource's text where it says enough.
+    undocumented.retain(|_, items| {
+        items.retain(|item| !item.starts_with("query:") && !item.starts_with("execute:"));
+        !items.is_empty()
+    });
+    assert!(undocumented.is_empty(), "{undocumented:#?}");
+}
+
+fn sources(folder: &str) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(&root().join(folder), &mut found);
+    assert!(!found.is_empty(), "no sources in {folder}");
+    found
+}
+
+fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            if !path.ends_with("target") && !path.ends_with("node_modules") {
+                collect(&path, found);
+            }
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
