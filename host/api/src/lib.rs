@@ -44,9 +44,10 @@ pub fn router(state: ApiState) -> Router {
 pub fn unguarded_router(state: ApiState) -> Router {
     let (native, document) = native::router().split_for_parts();
     let document = Arc::new(document);
+    let openapi = move || async move { openapi::answer(&document) };
     Router::new()
         .merge(native)
-        .route("/openapi.json", axum::routing::get(move || openapi::answer(document)))
+        .route("/openapi.json", axum::routing::get(openapi))
         .route("/healthz", axum::routing::get(native::health::health))
         .route("/apps/{app}", axum::routing::any(app_route::by_name))
         .route("/apps/{app}/{*path}", axum::routing::any(app_route::by_name))

@@ -1,7 +1,5 @@
 //! The OpenAPI document of the native API.
 
-use std::sync::Arc;
-
 use axum::Json;
 use utoipa::OpenApi as _;
 use utoipa::openapi::OpenApi;
@@ -29,8 +27,8 @@ pub fn base() -> OpenApi {
 }
 
 /// Answers with the document.
-pub async fn answer(document: Arc<OpenApi>) -> Json<OpenApi> {
-    Json(OpenApi::clone(&document))
+pub fn answer(document: &OpenApi) -> Json<OpenApi> {
+    Json(document.clone())
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! # Layout
 //!
 //! * [`args`]: the command line; [`command`]: one verb a file; [`exit`]: exit codes.
-//! * [`config`]: `wattle.toml`.
+//! * [`config`]: what `wattle.toml` says.
 //! * [`wire`]: from configuration to adapters and engine; the only place that names them all.
 //! * [`load`]: apps and plugins on disk, also when they change.
 //! * [`server`]: a running server; [`client`]: how commands reach it, or do without.

@@ -225,7 +225,6 @@ impl Channel {
 
     fn combine(&self, start: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
         match &self.reducer {
-            Reducer::Last | Reducer::Any | Reducer::Ephemeral => Ok(last::reduce(start, writes)),
             Reducer::Append => append::reduce(start, writes),
             Reducer::Merge => merge::reduce(start, writes),
             Reducer::Sum => number::sum(start, writes),
@@ -235,7 +234,9 @@ impl Channel {
             Reducer::Plugin { plugin, reducer } if !writes.is_empty() => {
                 Err(format!("reducer `{reducer}` of plugin `{plugin}` gave no result"))
             }
-            Reducer::Plugin { .. } => Ok(last::reduce(start, writes)),
+            Reducer::Last | Reducer::Any | Reducer::Ephemeral | Reducer::Plugin { .. } => {
+                Ok(last::reduce(start, writes))
+            }
         }
     }
 

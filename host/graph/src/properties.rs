@@ -123,7 +123,9 @@ fn mid_run(graph: &Graph, seed: u8, steps: u8) -> (Lineage, Vec<Event>) {
 
 fn fold(lineage: &Lineage, events: &[Event]) -> Lineage {
     let mut lineage = lineage.clone();
-    events.iter().for_each(|event| lineage.apply(event));
+    for event in events {
+        lineage.apply(event);
+    }
     lineage
 }
 

@@ -1,5 +1,7 @@
 //! Behaviour of databases, the same for SQLite and PostgreSQL.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};

@@ -45,7 +45,15 @@ fn main() -> Result<()> {
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let guest = load_guest(&runtime)?;
     print_line(&[
-        "code", "store", "nodes", "runs", "steps/s", "us/step", "task %", "append %", "flush wait %",
+        "code",
+        "store",
+        "nodes",
+        "runs",
+        "steps/s",
+        "us/step",
+        "task %",
+        "append %",
+        "flush wait %",
     ]);
     for code in ["native", "wasm"] {
         for store in ["memory", "redb"] {
@@ -106,9 +114,8 @@ fn round(runtime: &Runtime, engine: &Engine, store: &TimedStore, case: &Case) ->
     store.reset();
     let started = Instant::now();
     let finished: usize = runtime.block_on(async {
-        let lanes: Vec<_> = (0..case.runs)
-            .map(|_| tokio::spawn(lane(engine.clone(), started + ROUND)))
-            .collect();
+        let lanes: Vec<_> =
+            (0..case.runs).map(|_| tokio::spawn(lane(engine.clone(), started + ROUND))).collect();
         let mut finished = 0;
         for lane in lanes {
             finished += lane.await??;

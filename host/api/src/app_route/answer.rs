@@ -97,10 +97,11 @@ pub(super) fn ended(ended: Ended) -> Problem {
     let guest =
         |failure: Failure| Problem::from(failure).with_status(StatusCode::INTERNAL_SERVER_ERROR);
     match ended {
-        Ended::Failure(failure) | Ended::Trap(failure) | Ended::Limit(failure) => guest(failure),
-        Ended::Host(failure) => failure.into(),
-        Ended::Unwound(Unwind::Divergence(failure) | Unwind::Limit(failure)) => guest(failure),
-        Ended::Unwound(Unwind::Log(failure)) => failure.into(),
+        Ended::Failure(failure)
+        | Ended::Trap(failure)
+        | Ended::Limit(failure)
+        | Ended::Unwound(Unwind::Divergence(failure) | Unwind::Limit(failure)) => guest(failure),
+        Ended::Host(failure) | Ended::Unwound(Unwind::Log(failure)) => failure.into(),
         Ended::Unwound(Unwind::Cancelled) => {
             Problem::new(code::UNAVAILABLE, "the host stops; try again later")
         }

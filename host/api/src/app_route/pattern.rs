@@ -2,11 +2,14 @@
 
 use wattle_run::ports::sandbox::Route;
 
+/// Names and values of parameters, in the order of the path.
+type Params = Vec<(String, String)>;
+
 /// What was found for a request.
 #[derive(Debug, PartialEq)]
 pub enum Found<'r> {
     /// A route with the values of its parameters, percent-decoded.
-    Route(&'r Route, Vec<(String, String)>),
+    Route(&'r Route, Params),
     /// The path has routes, but for other methods.
     OtherMethods(Vec<String>),
     /// Nothing.
@@ -16,7 +19,7 @@ pub enum Found<'r> {
 /// Finds the route of a request. Of several that match, the one with a fixed segment where the
 /// others have a parameter goes first. `HEAD` is answered by `GET`.
 pub fn find<'r>(routes: &'r [Route], method: &str, path: &str) -> Found<'r> {
-    let mut best: Option<(Vec<Kind>, &Route, Vec<(String, String)>)> = None;
+    let mut best: Option<(Vec<Kind>, &Route, Params)> = None;
     let mut other: Vec<String> = Vec::new();
     for route in routes {
         let Some(params) = matches(&route.path, path) else { continue };
@@ -85,12 +88,13 @@ fn kinds(pattern: &str) -> Vec<Kind> {
     segments(pattern).map(kind).collect()
 }
 
-fn matches(pattern: &str, path: &str) -> Option<Vec<(String, String)>> {
+fn matches(pattern: &str, path: &str) -> Option<Params> {
     let mut params = Vec::new();
     let mut rest = segments(path);
     for expected in segments(pattern) {
         let name = expected.trim_matches(|c| matches!(c, '{' | '}' | '*'));
-        let mut param = |value: &str| Some(params.push((name.to_owned(), decode(value)?)));
+        let mut param =
+            |value: &str| decode(value).map(|value| params.push((name.to_owned(), value)));
         match kind(expected) {
             Kind::Fixed => (decode(rest.next()?)? == expected).then_some(())?,
             Kind::Param => param(rest.next().filter(|value| !value.is_empty())?)?,

@@ -157,7 +157,8 @@ fn advise(run: &RunDocument) {
                 many => many
                     .iter()
                     .map(|question| format!(" --answer '{}=<json>'", question.id))
-                    .collect(),
+                    .collect::<Vec<_>>()
+                    .concat(),
             };
             Output::note(&format!(
                 "thread {} waits\n  hint: go on with `wattle thread resume {thread}{answers}`",
@@ -173,7 +174,7 @@ fn advise(run: &RunDocument) {
             ));
         }
         RunStatus::Cancelled => {
-            Output::note(&format!("thread {}: the run was cancelled", run.thread))
+            Output::note(&format!("thread {}: the run was cancelled", run.thread));
         }
         RunStatus::Completed | RunStatus::Running => {
             Output::note(&format!(

@@ -87,7 +87,9 @@ pub(super) async fn check(config: Config, target: &str, output: Output) -> Resul
     if output.json {
         output.json(&Report { graphs, problems: problems.iter().map(ProblemLine::from).collect() });
     } else if failed {
-        problems.iter().for_each(|problem| Output::note(&problem.to_string()));
+        for problem in &problems {
+            Output::note(&problem.to_string());
+        }
         let many = if problems.len() == 1 { "problem" } else { "problems" };
         Output::error(&format!("{} {many} in `{target}`", problems.len()));
     } else {
@@ -176,7 +178,9 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
     let own = match own {
         Ok(own) => own,
         Err(messages) => {
-            messages.iter().for_each(|message| Output::warning(message));
+            for message in &messages {
+                Output::warning(message);
+            }
             let result = check_toml(&file, &text, &NoFacts);
             return Ok(Checked { result, with_plugins: false });
         }

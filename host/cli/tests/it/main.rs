@@ -1,6 +1,8 @@
 //! The command line, and whole servers in the process of the test: native API, app routes,
 //! guards, reloading.
 
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
 mod api;
 mod binary;
 mod fixture;

@@ -123,7 +123,11 @@ fn drop_members(value: &mut Value) -> bool {
             map.values_mut().fold(dropped, |dropped, member| drop_members(member) || dropped)
         }
         Value::Array(items) => {
-            items.iter_mut().fold(false, |dropped, item| drop_members(item) || dropped)
+            let mut dropped = false;
+            for item in items {
+                dropped |= drop_members(item);
+            }
+            dropped
         }
         _ => false,
     }

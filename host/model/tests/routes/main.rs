@@ -1,5 +1,6 @@
 //! Model routes against real servers on the loopback interface.
-#![allow(clippy::unwrap_used, reason = "tests")]
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod failure;
 mod retry;

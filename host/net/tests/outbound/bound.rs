@@ -78,7 +78,7 @@ async fn headers_are_bounded() {
         let failure = send(&[rule_for(&server)], &request).await.unwrap_err();
         assert_eq!(failure.details.unwrap()["limit"], "request_headers");
     }
-    let flood: String = (0..500).map(|index| format!("x-{index}: y\r\n")).collect();
+    let flood = (0..500).map(|index| format!("x-{index}: y\r\n")).collect::<Vec<_>>().concat();
     let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n{flood}\r\n");
     let port = odd(answer.into_bytes(), |_| async {}).await;
     let request = get(format!("http://127.0.0.1:{port}/"));
@@ -109,7 +109,7 @@ async fn the_whole_exchange_has_one_timeout() {
     let head = b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\nabc".to_vec();
     let port = odd(head, |stream| async move {
         let _open = stream;
-        std::future::pending().await
+        std::future::pending::<()>().await;
     })
     .await;
     let mut request = get(format!("http://127.0.0.1:{port}/"));

@@ -1,5 +1,6 @@
 //! Outbound HTTP against real servers on the loopback interface.
-#![allow(clippy::unwrap_used, reason = "tests")]
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod bound;
 mod guard;

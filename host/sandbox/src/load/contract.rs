@@ -57,7 +57,9 @@ pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<Contract, 
 
 fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Fault> {
     let known = |text: &str| {
-        Interface::parse(text).as_ref().is_some_and(|it| it.package == PACKAGE && EXPORTS.contains(&it.name))
+        Interface::parse(text)
+            .as_ref()
+            .is_some_and(|it| it.package == PACKAGE && EXPORTS.contains(&it.name))
     };
     let (ours, others): (Vec<&String>, Vec<&String>) = exports.iter().partition(|name| known(name));
     let interfaces: Vec<Interface<'_>> =

@@ -1,7 +1,7 @@
 //! The sandbox from outside: what it refuses to load, what it says of what it loads, and how it
 //! ends guests that go too far.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
+#![expect(clippy::unwrap_used, reason = "helpers of tests may fail a test too")]
 
 mod cache;
 mod guest;

@@ -80,7 +80,7 @@ impl Header {
         };
         let length = rest.u32()? as usize;
         let namespace = std::str::from_utf8(rest.bytes(length)?);
-        header.namespace = namespace.map_err(|error| corrupt("frame header", error))?.to_owned();
+        header.namespace.push_str(namespace.map_err(|error| corrupt("frame header", error))?);
         Ok(header)
     }
 

@@ -6,7 +6,7 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, StoreError};
 
 use crate::sample::{
-    append, batch, checkpoint, create, event, events, id, read, record, run, seqs, thread_id,
+    append, batch, checkpoint, create, event, events, id, noise, read, record, run, seqs, thread_id,
 };
 
 fn is_conflict(result: Result<(), StoreError>, newest: u64, found: u64) -> bool {
@@ -130,9 +130,7 @@ pub(crate) async fn dropping_a_ticket_does_not_undo_its_batch(store: &dyn Store)
 
 pub(crate) async fn large_values_come_back(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let noise: String = (0..1_250_000_u32)
-        .map(|n| format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)))
-        .collect();
+    let noise = noise(1_250_000);
     assert_eq!(noise.len(), 10_000_000);
     let value = json!({ "noise": noise });
     let large = Batch {

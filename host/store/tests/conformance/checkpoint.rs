@@ -11,7 +11,8 @@ use wattle_run::ports::Store;
 use wattle_run::ports::store::Batch;
 
 use crate::sample::{
-    append, batch, channel, checkpoint, create, event, events, id, read, run_id, seqs, thread_id,
+    append, batch, channel, checkpoint, create, event, events, id, noise, read, run_id, seqs,
+    thread_id,
 };
 
 pub(crate) async fn a_missing_thread_or_checkpoint_is_none(store: &dyn Store) {
@@ -209,9 +210,7 @@ pub(crate) async fn a_new_checkpoint_starts_without_pending_events(store: &dyn S
 
 pub(crate) async fn an_unchanged_channel_is_not_written_again(store: &dyn Store) {
     let thread = create(store, "t").await;
-    let noise: String = (0..131_072_u32)
-        .map(|n| format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)))
-        .collect();
+    let noise = noise(131_072);
     let large = [("large", json!(noise)), ("n", json!(0))];
     append(store, &thread, batch(checkpoint(1, None, &large, &[]))).await.unwrap();
     let before = store.stored_bytes(&thread).await.unwrap();

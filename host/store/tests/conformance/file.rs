@@ -155,7 +155,7 @@ async fn space_of_deleted_threads_is_used_again() {
 
 fn noise(seed: u64) -> String {
     let digits = (0..2_000_u64).map(|n| (n + seed).wrapping_mul(0x9e37_79b9_7f4a_7c15));
-    digits.map(|digit| format!("{digit:016x}")).collect()
+    digits.map(|digit| format!("{digit:016x}")).collect::<Vec<_>>().concat()
 }
 
 fn refusal(path: &Path) -> StoreError {

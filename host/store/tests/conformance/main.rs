@@ -1,7 +1,7 @@
 //! What every checkpoint store must show, run over each of ours; and what the file store must
 //! show beyond that.
 
-#![allow(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
 mod append;
 mod blobs;

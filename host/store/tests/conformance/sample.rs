@@ -139,3 +139,11 @@ pub(crate) async fn read(
 pub(crate) fn seqs(events: &[Event]) -> Vec<u64> {
     events.iter().map(|event| event.seq).collect()
 }
+
+/// Text that compression hardly shortens: eight hexadecimal digits for each of `words`.
+pub(crate) fn noise(words: u32) -> String {
+    (0..words).fold(String::new(), |mut noise, n| {
+        noise.push_str(&format!("{:08x}", n.wrapping_mul(2_654_435_761).rotate_left(n % 31)));
+        noise
+    })
+}

@@ -13,9 +13,8 @@ pub(crate) fn normalize(text: &str) -> String {
     match ticker.split_once('.') {
         Some((code, "HK")) if is_number(code) => hong_kong(code),
         Some((code, "SH" | "SS")) => format!("{code}.SS"),
-        Some(_) => ticker,
         None if is_number(&ticker) => bare(&ticker),
-        None => ticker,
+        _ => ticker,
     }
 }
 

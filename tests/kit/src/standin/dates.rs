@@ -198,14 +198,8 @@ fn skip_day_word(chars: &[char], at: usize) -> usize {
 }
 
 fn starts_with(chars: &[char], start: usize, word: &str) -> bool {
-    let mut at = start;
-    for expected in word.chars() {
-        if chars.get(at).is_none_or(|c| !c.eq_ignore_ascii_case(&expected)) {
-            return false;
-        }
-        at += 1;
-    }
-    true
+    let mut rest = chars.iter().skip(start);
+    word.chars().all(|expected| rest.next().is_some_and(|c| c.eq_ignore_ascii_case(&expected)))
 }
 
 #[cfg(test)]

@@ -76,7 +76,8 @@ pub fn redact(secret: &str) -> String {
     format!("redacted:{}", &digest[..16])
 }
 
-/// Milliseconds since the Unix epoch by the machine's clock: stand-ins live in real time.
+/// Milliseconds since the Unix epoch by the machine's clock.
+#[expect(clippy::disallowed_methods, reason = "stand-ins live in real time")]
 pub(super) fn now_ms() -> u64 {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     now.as_millis() as u64

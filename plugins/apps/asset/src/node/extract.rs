@@ -14,6 +14,7 @@ const NOTHING_FOUND: &str = "未提取到任何记录";
 /// What both nodes read.
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "named after the channels they read")]
 pub(crate) struct Input {
     input_type: InputType,
     image_data: Option<String>,

@@ -17,6 +17,7 @@ const FALLBACK_WARNING: &str = "图片无效，已按文字内容处理";
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
+#[expect(clippy::struct_field_names, reason = "named after the channels they read")]
 pub(crate) struct Input {
     image_data: String,
     text_input: Option<String>,
