@@ -57,7 +57,8 @@ impl TestServer {
     /// If the answer is not that of a run that waits.
     pub async fn invoke(&self, body: &Value) -> Review {
         let body = self.post(INVOKE, body).await.expect(200);
-        let fields: Vec<&String> = body.as_object().into_iter().flat_map(|it| it.keys()).collect();
+        let fields: Vec<&String> =
+            body.as_object().into_iter().flat_map(serde_json::Map::keys).collect();
         assert_eq!(fields, ["threadId", "reviewPayload"], "{body}");
         let thread = body["threadId"].as_str().expect("a thread id").to_owned();
         Review { thread, payload: body["reviewPayload"].clone() }

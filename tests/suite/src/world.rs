@@ -57,12 +57,7 @@ impl World {
     }
 
     /// The same with databases. The grants get the model route `chat` on top.
-    pub fn with_sql(
-        graph: &str,
-        plugin: NativePlugin,
-        sql: Arc<dyn Sql>,
-        grants: Grants,
-    ) -> Self {
+    pub fn with_sql(graph: &str, plugin: NativePlugin, sql: Arc<dyn Sql>, grants: Grants) -> Self {
         Self::with_plugin(graph, Arc::new(plugin), sql, grants)
     }
 

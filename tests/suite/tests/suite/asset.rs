@@ -1,0 +1,24 @@
+//! The asset application through its endpoints, with its real component. Tests bear the numbers
+//! of the requirements (S0-..) and acceptance scenarios (A..) that they show.
+
+mod api;
+mod check;
+mod classify;
+mod enrich;
+mod expiry;
+mod extract;
+mod invoke;
+pub(crate) mod postgres;
+mod restart;
+mod review;
+mod store;
+
+use serde_json::Value;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
+use wattle_suite::server::TestServer;
+
+/// The next text is classified by its words, and then the chat model extracts exactly this.
+fn extracts(server: &TestServer, content: &Value) {
+    let fault = Fault::Content { text: content.to_string() };
+    server.standin().fault(FaultRule::new(Pattern::model("chat"), fault).skip(1).times(1));
+}

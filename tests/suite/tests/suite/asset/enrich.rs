@@ -1,0 +1,228 @@
+//! Which security is meant: the app's own table, then Massive, then the light model.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
+use wattle_suite::asset::MASSIVE_PATH;
+use wattle_suite::server::{Setup, TestServer};
+
+use crate::asset::extracts;
+
+/// Tickers and currencies of the rows.
+fn securities(rows: &Value) -> Vec<(&str, &str)> {
+    rows.as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (row["ticker"].as_str().unwrap(), row["currency"].as_str().unwrap()))
+        .collect()
+}
+
+/// The light model answers with exactly this.
+fn light_says(server: &TestServer, text: &str) {
+    let fault = Fault::Content { text: text.to_owned() };
+    server.standin().fault(FaultRule::new(Pattern::model("light"), fault));
+}
+
+#[tokio::test]
+async fn s0_04_both_inputs_are_completed_by_one_node_and_models_get_no_tools() {
+    let server = Setup::asset().await.start().await;
+    let text = "买入腾讯 100 股 320";
+    for review in [server.invoke_text(text).await, server.invoke_image(text).await] {
+        assert_eq!(securities(&review.rows()), [("0700.HK", "HKD")]);
+        let path = format!("/api/v1/threads/{}/history", review.thread);
+        let history = server.get(&path).await.expect(200);
+        let before =
+            history.as_array().unwrap().iter().filter(|it| it["next"] == json!(["enrich"]));
+        assert_eq!(before.count(), 1);
+    }
+    for request in server.model_requests("chat").iter().chain(&server.model_requests("vision")) {
+        assert_eq!(request.body.as_ref().unwrap().get("tools"), None);
+    }
+}
+
+#[tokio::test]
+async fn s0_41_s0_46_own_table_first_and_the_suffix_decides_the_currency() {
+    let server = Setup::asset().await.start().await;
+    let review = server
+        .invoke_text("买入腾讯100股320，买入贵州茅台10股1500，买入五粮液20股150，买入苹果5股180")
+        .await;
+    assert_eq!(
+        securities(&review.rows()),
+        [("0700.HK", "HKD"), ("600519.SS", "CNY"), ("000858.SZ", "CNY"), ("AAPL", "USD")]
+    );
+    assert!(server.massive_searches().is_empty());
+    assert_eq!(server.model_calls(), ["chat", "chat"]);
+}
+
+#[tokio::test]
+async fn s0_40_s0_42_s0_48_massive_is_asked_second_and_no_model_then() {
+    let server = Setup::asset().await.start().await;
+    let review = server.invoke_text("买入 Palantir 10 股 80").await;
+    let row = &review.rows()[0];
+    assert_eq!((&row["ticker"], &row["currency"]), (&json!("PLTR"), &json!("USD")));
+    assert_eq!(row["name"], "Palantir", "the name of the input is kept");
+    assert_eq!(server.massive_searches(), ["Palantir"]);
+    assert_eq!(server.model_calls(), ["chat", "chat"]);
+    let search = server.standin().requests().into_iter().find(|it| it.path == MASSIVE_PATH);
+    let query = search.unwrap().query;
+    assert_eq!((query["active"].as_str(), query["limit"].as_str()), ("true", "3"));
+    assert_eq!(query["apiKey"], wattle_kit::standin::redact("suite-massive-key"));
+    let events = format!("{:?}", server.events(&review.thread).await);
+    assert!(!events.contains("suite-massive-key"), "the key is filled in at the socket only");
+}
+
+#[tokio::test]
+async fn s0_40_s0_43_the_light_model_is_asked_last() {
+    let server = Setup::asset().await.start().await;
+    let review = server.invoke_text("买入宁德时代 100 股 260，买入小米 200 股 40").await;
+    assert_eq!(securities(&review.rows()), [("300750.SZ", "CNY"), ("1810.HK", "HKD")]);
+    let mut searches = server.massive_searches();
+    searches.sort();
+    assert_eq!(searches, ["宁德时代", "小米"]);
+    assert_eq!(server.model_calls(), ["chat", "chat", "light", "light"]);
+    assert_eq!(review.payload["warnings"], json!([]));
+}
+
+#[tokio::test]
+async fn a5_s0_45_a_name_that_nobody_knows_stays_open() {
+    let server = Setup::asset().await.start().await;
+    let review = server.invoke_text("买入泡泡玛特 100 股 200").await;
+    assert_eq!(
+        review.payload,
+        json!({
+            "type": "operation",
+            "rows": [{ "ticker": "UNKNOWN", "name": "泡泡玛特", "action": "buy", "quantity": 100,
+                       "price": 200, "currency": "", "tradedAt": "2025-01-15" }],
+            "missingFields": ["rows[0].ticker"],
+            "warnings": ["UNKNOWN ticker: 泡泡玛特"],
+        })
+    );
+    assert_eq!(server.model_calls(), ["chat", "chat", "light"]);
+}
+
+#[tokio::test]
+async fn s0_42_an_empty_query_asks_nobody() {
+    let server = Setup::asset().await.start().await;
+    let row = json!({ "ticker": null, "name": " ", "action": "buy", "quantity": 1, "price": 2,
+                      "tradedAt": null, "memo": null });
+    extracts(&server, &json!({ "operations": [row] }));
+    let review = server.invoke_text("买入").await;
+    assert_eq!(securities(&review.rows()), [("UNKNOWN", "")]);
+    assert!(server.massive_searches().is_empty());
+    assert_eq!(server.model_calls(), ["chat", "chat"]);
+}
+
+#[tokio::test]
+async fn s0_42_without_a_name_the_ticker_is_looked_up_and_brings_the_name() {
+    let server = Setup::asset().await.start().await;
+    let review = server.invoke_text("卖出 0700.HK 100 股 320").await;
+    let row = &review.rows()[0];
+    assert_eq!((&row["ticker"], &row["name"]), (&json!("0700.HK"), &json!("腾讯控股")));
+}
+
+#[tokio::test]
+async fn s0_43_fences_are_stripped_and_errors_find_nothing() {
+    let server = Setup::asset().await.start().await;
+    let fenced = FaultRule::new(Pattern::model("light"), Fault::Fenced).times(1);
+    server.standin().fault(fenced);
+    let review = server.invoke_text("买入小米 200 股 40").await;
+    assert_eq!(securities(&review.rows()), [("1810.HK", "HKD")]);
+    for fault in [
+        Fault::Status { status: 500, retry_after: Some("0".into()), body: None },
+        Fault::Garbage,
+        Fault::Content { text: "不知道".into() },
+        Fault::Content { text: "{\"ticker\": 5}".into() },
+    ] {
+        server.standin().clear_faults();
+        server.standin().fault(FaultRule::new(Pattern::model("light"), fault.clone()));
+        let review = server.invoke_text("买入小米 200 股 40").await;
+        assert_eq!(securities(&review.rows()), [("UNKNOWN", "")], "{fault:?}");
+        assert_eq!(review.payload["warnings"], json!(["UNKNOWN ticker: 小米"]));
+    }
+}
+
+#[tokio::test]
+async fn s0_44_a_known_suffix_wins_over_the_service_and_the_service_over_usd() {
+    let server = Setup::asset().await.start().await;
+    for (answer, expected) in [
+        (
+            r#"[{"ticker":"1810.HK","name":"Xiaomi","nameCN":"小米","primaryExchange":"XHKG","currencyName":"usd"}]"#,
+            ("1810.HK", "HKD"),
+        ),
+        (
+            r#"[{"ticker":"SAP.DE","name":"SAP","nameCN":"","primaryExchange":"XETR","currencyName":"eur"}]"#,
+            ("SAP.DE", "EUR"),
+        ),
+        (
+            r#"[{"ticker":"XYZ","name":"XYZ","nameCN":null,"primaryExchange":"XNAS","currencyName":null}]"#,
+            ("XYZ", "USD"),
+        ),
+    ] {
+        server.standin().clear_faults();
+        light_says(&server, answer);
+        let review = server.invoke_text("买入泡泡玛特 200 股 40").await;
+        assert_eq!(securities(&review.rows()), [expected]);
+    }
+}
+
+#[tokio::test]
+async fn a10_s0_46_massive_that_refuses_is_a_warning_and_the_light_model_helps() {
+    let server = Setup::asset().await.start().await;
+    for fault in [
+        Fault::Status { status: 429, retry_after: Some("60".into()), body: None },
+        Fault::Status { status: 500, retry_after: None, body: None },
+        Fault::Cut,
+        Fault::Garbage,
+    ] {
+        server.standin().clear_faults();
+        server.standin().clear_requests();
+        server.standin().fault(FaultRule::new(Pattern::path(MASSIVE_PATH), fault.clone()));
+        let review = server.invoke_text("买入 Palantir 10 股 80").await;
+        assert_eq!(securities(&review.rows()), [("PLTR", "USD")], "{fault:?}");
+        assert_eq!(review.payload["warnings"], json!(["行情服务不可用"]), "{fault:?}");
+        assert_eq!(server.model_calls(), ["chat", "chat", "light"], "{fault:?}");
+    }
+}
+
+#[tokio::test]
+async fn s0_47_a_name_is_looked_up_once_per_run() {
+    let server = Setup::asset().await.start().await;
+    let review = server
+        .invoke_text("买入 Palantir 10 股 80，卖出 Palantir 5 股 90，买入泡泡玛特 1 股 2")
+        .await;
+    let tickers: Vec<Value> =
+        review.rows().as_array().unwrap().iter().map(|row| row["ticker"].clone()).collect();
+    assert_eq!(tickers, ["PLTR", "PLTR", "UNKNOWN"]);
+    let mut searches = server.massive_searches();
+    searches.sort();
+    assert_eq!(searches, ["Palantir", "泡泡玛特"]);
+    assert_eq!(server.model_requests("light").len(), 1);
+}
+
+#[tokio::test]
+async fn s0_47_at_most_four_look_ups_run_at_once() {
+    let server = Setup::asset().await.start().await;
+    server.standin().fault(FaultRule::new(Pattern::path(MASSIVE_PATH), Fault::Slow { ms: 60 }));
+    let names = ["Palantir", "Coinbase", "MicroStrategy", "宁德时代", "小米", "泡泡玛特", "美团"];
+    let rows: Vec<Value> = names
+        .iter()
+        .map(|name| {
+            json!({ "ticker": null, "name": name, "action": "buy", "quantity": 1,
+                            "price": 2, "tradedAt": null, "memo": null })
+        })
+        .collect();
+    extracts(&server, &json!({ "operations": rows }));
+    server.invoke_text("买入").await;
+    let mut spans: Vec<(u64, u64)> = server
+        .standin()
+        .requests()
+        .iter()
+        .filter(|entry| entry.path == MASSIVE_PATH)
+        .map(|entry| (entry.at_ms, entry.at_ms + entry.took_ms.unwrap()))
+        .collect();
+    spans.sort_unstable();
+    assert!(spans.len() > 4, "{spans:?}");
+    for (start, _) in &spans {
+        let running = spans.iter().filter(|(from, to)| from <= start && start < to).count();
+        assert!(running <= 4, "{running} at once: {spans:?}");
+    }
+}

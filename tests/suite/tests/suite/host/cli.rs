@@ -1,0 +1,284 @@
+//! The command line by the real binary: what it prints, in words and as JSON, and how it ends.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{self, Handle};
+use wattle_suite::binary::{self, Ended};
+use wattle_suite::place::{self, Place};
+
+const SENTENCE: &str = r#"{"textInput": "昨天买入腾讯 100 股 320"}"#;
+
+/// A folder with the asset application and the misdeeds, at a fixed time.
+struct Scene {
+    place: Place,
+    standin: Handle,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let standin = standin::Server::start(standin::Config::default()).await.unwrap();
+        let place = Place::new();
+        place.share_compiled_code();
+        let clock = "[clock]\nfixed = \"2025-01-15T10:30:45+08:00\"\n";
+        let toml = [
+            place::base_toml(&standin).replace("[clock]\n", clock),
+            place::asset_toml(&standin, "sqlite:asset.db"),
+        ];
+        place.write("wattle.toml", toml.concat());
+        Self { place, standin }
+    }
+
+    async fn run(&self, args: &[&str]) -> Ended {
+        binary::run(&self.place, args).await
+    }
+
+    /// A thread that waits for confirmation.
+    async fn waiting(&self) -> String {
+        let ended = self.run(&["run", "asset", "--json", "--quiet", "--input", SENTENCE]).await;
+        assert_eq!(ended.code, 5, "{}", ended.text());
+        ended.json()["thread"].as_str().unwrap().to_owned()
+    }
+}
+
+/// Compares with the snapshot of that name, without what differs from one run to the next.
+fn snapshot(name: &str, scene: &Scene, text: &str) {
+    let folder = scene.place.root().canonicalize().unwrap();
+    let mut text = text.replace(&folder.display().to_string(), "[FOLDER]");
+    text = text.replace(&scene.place.root().display().to_string(), "[FOLDER]");
+    text = text.replace(&scene.standin.addr.to_string(), "[STANDIN]");
+    text = text.replace(&format!("port\":{}", scene.standin.addr.port()), "port\":[PORT]");
+    insta::with_settings!({
+        filters => vec![
+            (r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}", "[ID]"),
+            (r"\b[0-9a-f]{64}\b", "[DIGEST]"),
+            (r"\b[0-9a-f]{12}\b", "[HEX]"),
+            (r"\b[0-9a-f]{16,32}\b", "[HEX]"),
+            (r"\b\d+(\.\d)?(us|ms|s)\b", "[TIME]"),
+            (r#""duration_us": \d+"#, r#""duration_us": [TIME]"#),
+            (r#""(size_bytes|request_bytes|answer_bytes|written_bytes|input_tokens|output_tokens)": \d+"#, r#""$1": [NUMBER]"#),
+            (r"\b\d+(\.\d+)? ?[KM]iB\b", "[SIZE]"),
+            (r"\b\d+ B\b", "[SIZE]"),
+            (r"\d+ \+ \d+ tokens", "[NUMBER] + [NUMBER] tokens"),
+            (r"\d+ tokens in, \d+ out", "[NUMBER] tokens in, [NUMBER] out"),
+            (r"vm.max_map_count = \d+", "vm.max_map_count = [NUMBER]"),
+            // Who gives up first, the connection pool or the doctor, is a matter of milliseconds.
+            (r"fail  database asset: .*", "fail  database asset: [REASON]"),
+        ],
+        omit_expression => true,
+    }, {
+        insta::assert_snapshot!(name, text);
+    });
+}
+
+fn confirmed(thread: &Value, portfolio: i64) -> String {
+    let rows = &thread["interrupts"][0]["payload"]["rows"];
+    json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio }).to_string()
+}
+
+/// Writes a portfolio: the command line has no verb for what only the application knows.
+async fn portfolio(scene: &Scene) {
+    let file = scene.place.data().join("asset.db");
+    let mut database = wattle_suite::asset::open_sqlite(&file).await;
+    let insert = "INSERT INTO \"Portfolio\" (\"name\") VALUES ('长期')";
+    sqlx::query(insert).execute(&mut database).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_run_stops_at_its_question_and_says_how_to_go_on() {
+    let scene = Scene::new().await;
+    let ended = scene.run(&["run", "asset", "--input", SENTENCE]).await;
+    assert_eq!(ended.code, 5, "{}", ended.text());
+    assert!(ended.stderr.contains("wattle thread resume "), "{}", ended.stderr);
+    snapshot("run", &scene, &ended.text());
+}
+
+#[tokio::test]
+async fn inputs_come_from_files_and_from_stdin_too() {
+    let scene = Scene::new().await;
+    scene.place.write("input.json", SENTENCE);
+    let of_file = scene.run(&["run", "asset", "--json", "--input", "@input.json"]).await;
+    let piped = ["run", "asset/AssetGraph", "--json", "--quiet", "--input", "-"];
+    let of_stdin = binary::run_with_stdin(&scene.place, &piped, SENTENCE).await;
+    for ended in [&of_file, &of_stdin] {
+        assert_eq!(ended.code, 5, "{}", ended.text());
+        let row = ended.json()["interrupts"][0]["payload"]["rows"][0].clone();
+        assert_eq!(row["ticker"], "0700.HK");
+    }
+    assert!(of_file.stderr.contains("text_classify done"), "progress: {}", of_file.stderr);
+    assert!(of_stdin.stderr.is_empty(), "quiet: {}", of_stdin.stderr);
+    let wrong = scene.run(&["run", "asset", "--input", "{"]).await;
+    assert_eq!(wrong.code, 2, "{}", wrong.text());
+}
+
+#[tokio::test]
+async fn a_resume_finishes_the_run_and_a_second_one_is_refused() {
+    let scene = Scene::new().await;
+    let thread = scene.waiting().await;
+    portfolio(&scene).await;
+    let view = scene.run(&["thread", "show", &thread, "--json"]).await.json();
+    let answer = confirmed(&view, 1);
+    let ended = scene.run(&["thread", "resume", &thread, "--answer", &answer]).await;
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    snapshot("resume", &scene, &ended.text());
+    let again = scene.run(&["thread", "resume", &thread, "--answer", &answer]).await;
+    assert_eq!(again.code, 1, "{}", again.text());
+    let again = scene.run(&["thread", "resume", &thread, "--answer", &answer, "--json"]).await;
+    assert_eq!((again.code, &again.json()["code"]), (1, &json!("conflict")));
+}
+
+#[tokio::test]
+async fn a_failed_run_has_an_exit_code_of_its_own() {
+    let scene = Scene::new().await;
+    let thread = scene.waiting().await;
+    let view = scene.run(&["thread", "show", &thread, "--json"]).await.json();
+    // There is no such portfolio.
+    let args =
+        ["thread", "resume", &thread, "--answer", &confirmed(&view, 9), "--reopen", "--json"];
+    let ended = scene.run(&args).await;
+    assert_eq!(ended.code, 6, "{}", ended.text());
+    assert_eq!(ended.json()["failure"]["code"], "validation");
+    let view = scene.run(&["thread", "show", &thread, "--json"]).await.json();
+    assert_eq!(view["status"], "interrupted", "the question is open again");
+}
+
+#[tokio::test]
+async fn threads_are_listed_shown_and_deleted() {
+    let scene = Scene::new().await;
+    let thread = scene.waiting().await;
+    for (name, args) in [
+        ("thread_list", &["thread", "list"][..]),
+        ("thread_list_json", &["thread", "list", "--json"]),
+        ("thread_show", &["thread", "show", &thread]),
+        ("thread_show_json", &["thread", "show", &thread, "--json"]),
+        ("thread_history", &["thread", "history", &thread]),
+        ("thread_history_json", &["thread", "history", &thread, "--json"]),
+        ("thread_delete", &["thread", "delete", &thread]),
+        ("thread_list_empty", &["thread", "list", "--status", "interrupted"]),
+        ("thread_show_none", &["thread", "show", &thread]),
+        ("thread_show_none_json", &["thread", "show", &thread, "--json"]),
+    ] {
+        snapshot(name, &scene, &scene.run(args).await.text());
+    }
+    let gone = scene.run(&["thread", "delete", &thread, "--json"]).await;
+    assert_eq!((gone.code, &gone.json()["code"]), (4, &json!("not-found")));
+}
+
+#[tokio::test]
+async fn a_trace_is_a_tree_of_nodes_and_calls() {
+    let scene = Scene::new().await;
+    let thread = scene.waiting().await;
+    snapshot("trace", &scene, &scene.run(&["trace", &thread]).await.text());
+    let trace = scene.run(&["trace", &thread, "--json"]).await.json();
+    assert_eq!((&trace["thread"], &trace["totals"]["model_calls"]), (&json!(thread), &json!(2)));
+    let missing = scene.run(&["trace", "none"]).await;
+    assert_eq!(missing.code, 4, "{}", missing.text());
+}
+
+#[tokio::test]
+async fn graphs_are_shown_and_checked() {
+    let scene = Scene::new().await;
+    snapshot("graph_show", &scene, &scene.run(&["graph", "show", "asset"]).await.text());
+    let shown = scene.run(&["graph", "show", "asset/AssetGraph", "--json"]).await.json();
+    assert_eq!(shown[0]["graph"], "AssetGraph");
+    let checked = scene.run(&["graph", "check", "asset"]).await;
+    assert_eq!((checked.code, checked.stdout.as_str()), (0, "no problems in AssetGraph\n"));
+    let checked = scene.run(&["graph", "check", "asset", "--json"]).await.json();
+    assert_eq!(checked, json!({ "graphs": ["AssetGraph"], "problems": [] }));
+}
+
+/// A graph with several things wrong.
+const BAD: &str = r#"[graphs.bad]
+entry = "first"
+[graphs.bad.channels.number]
+schema = { type = "nonsense" }
+[graphs.bad.nodes.counter]
+[graphs.bad.nodes.dreamer]
+[[graphs.bad.edges]]
+from = "counter"
+to = "nowhere"
+[[graphs.bad.branches]]
+name = "choose"
+from = "counter"
+cases = [{ when = "state.number >", to = "counter" }]
+"#;
+
+#[tokio::test]
+async fn a_bad_graph_shows_all_problems_with_their_lines() {
+    let scene = Scene::new().await;
+    scene.place.add_misdeeds(BAD);
+    let folder = "plugins/misdeeds";
+    let checked = scene.run(&["graph", "check", folder]).await;
+    assert_eq!(checked.code, 1);
+    snapshot("graph_check_bad", &scene, &checked.text());
+    let checked = scene.run(&["graph", "check", folder, "--json"]).await;
+    assert_eq!(checked.code, 1);
+    let problems = checked.json()["problems"].clone();
+    let problems = problems.as_array().unwrap();
+    assert!(problems.len() >= 5, "{problems:?}");
+    assert!(problems.iter().all(|problem| problem["line"].is_u64()), "{problems:?}");
+}
+
+#[tokio::test]
+async fn plugins_are_listed_and_inspected() {
+    let scene = Scene::new().await;
+    scene.place.add_misdeeds(super::sandbox::graphs().as_str());
+    let listed = scene.run(&["plugin", "list", "--json"]).await.json();
+    let names: Vec<&Value> = listed.as_array().unwrap().iter().map(|it| &it["name"]).collect();
+    assert_eq!(names, ["asset", "misdeeds"]);
+    let listed = scene.run(&["plugin", "list"]).await;
+    let line = r#"add `http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]`"#;
+    assert!(listed.stderr.contains(line), "what is not granted: {}", listed.stderr);
+    let table = listed.stdout;
+    // The width of columns depends on sizes, which change with every build of a guest.
+    let rows: Vec<Vec<&str>> =
+        table.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(rows[0], ["plugin", "app", "contract", "size", "nodes", "digest"]);
+    assert_eq!(rows[1][..3], ["asset", "asset", "0.1.0"]);
+    let words = scene.run(&["plugin", "inspect", "asset"]).await;
+    snapshot("plugin_inspect", &scene, &words.stdout);
+    let asset = scene.run(&["plugin", "inspect", "asset", "--json"]).await.json();
+    assert_eq!(asset[0]["nodes"].as_array().map(Vec::len), Some(9));
+    assert_eq!(asset[0]["grants"]["sql"], json!({ "asset": "read-write" }));
+    let file = "plugins/misdeeds/misdeeds.wasm";
+    let of_file = scene.run(&["plugin", "inspect", file, "--json"]).await.json();
+    let nodes = of_file[0]["nodes"].as_array().unwrap();
+    assert!(nodes.iter().any(|node| node["name"] == "counter"), "{nodes:?}");
+    assert_eq!(scene.run(&["plugin", "inspect", "nobody"]).await.code, 4);
+}
+
+#[tokio::test]
+async fn the_doctor_finds_nothing_and_then_something() {
+    let scene = Scene::new().await;
+    let healthy = scene.run(&["doctor"]).await;
+    assert_eq!(healthy.code, 0, "{}", healthy.text());
+    snapshot("doctor", &scene, &healthy.text());
+    let checks = scene.run(&["doctor", "--json"]).await.json();
+    assert!(checks.as_array().unwrap().iter().all(|check| check["status"] == "ok"), "{checks}");
+
+    let toml = std::fs::read_to_string(scene.place.config()).unwrap();
+    let toml = toml
+        .replace("127.0.0.1:0", "0.0.0.0:0")
+        .replace("SUITE_MODEL_KEY", "NOT_SET")
+        .replace("SUITE_MASSIVE_KEY", "NOT_SET_EITHER")
+        .replace("sqlite:asset.db", "postgres://somebody:hunter2@127.0.0.1:1/asset");
+    scene.place.write("wattle.toml", toml);
+    let ill = scene.run(&["doctor"]).await;
+    assert_eq!(ill.code, 1, "{}", ill.text());
+    assert!(!ill.text().contains("hunter2"), "{}", ill.text());
+    snapshot("doctor_ill", &scene, &ill.text());
+}
+
+#[tokio::test]
+async fn commands_talk_to_the_server_that_holds_the_store() {
+    let scene = Scene::new().await;
+    let mut server = binary::serve(&scene.place).await;
+    let thread = scene.waiting().await;
+    let listed = scene.run(&["thread", "list", "--json"]).await.json();
+    assert_eq!(listed["items"][0]["thread"], thread.as_str());
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let url = format!("{}/api/v1/threads/{thread}", server.url);
+    assert_eq!(client.get(url).send().await.unwrap().status(), 200);
+    let status = server.program.terminate().await.unwrap();
+    assert_eq!(status.code(), Some(0), "it stops in good order: {}", server.program.output());
+    let listed = scene.run(&["thread", "list", "--json"]).await.json();
+    assert_eq!(listed["items"][0]["thread"], thread.as_str(), "and without it, from the store");
+}
