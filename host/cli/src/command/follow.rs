@@ -93,7 +93,8 @@ impl Progress {
             EventKind::CallStarted(call) => (format!("{} {}", call.function, call.summary), false),
             EventKind::Called(call) => {
                 let took = words::duration(call.duration_us);
-                (format!("{}: {} {} {took}", call.node, call.function, call.summary), true)
+                let what = format!("{} {}", call.function, call.summary);
+                (format!("{}: {} {took}", call.node, what.trim_end()), true)
             }
             EventKind::Progress(progress) => {
                 (format!("{}: {}", progress.node, progress.message), false)

@@ -22,8 +22,10 @@ pub(super) async fn serve(
     }
     let options = ServerOptions { watch: !args.no_watch, ..ServerOptions::default() };
     let server = Server::start(config, options).await?;
+    // Before anybody hears that it is ready, and may want it to stop.
+    let stop = StopSignal::listen();
     announce(&server, output);
-    stop_signal().await;
+    stop.received().await;
     Output::note("stopping");
     server.shutdown().await;
     Ok(Exit::Ok)
@@ -74,17 +76,36 @@ fn announce(server: &RunningServer, output: Output) {
     }
 }
 
-async fn stop_signal() {
+/// Ctrl-C, and SIGTERM where there is one.
+struct StopSignal {
     #[cfg(unix)]
-    {
-        let terminate = signal::unix::signal(signal::unix::SignalKind::terminate());
-        if let Ok(mut terminate) = terminate {
+    signals: Option<(signal::unix::Signal, signal::unix::Signal)>,
+}
+
+impl StopSignal {
+    /// From now on a signal no longer ends the process by itself.
+    fn listen() -> Self {
+        #[cfg(unix)]
+        {
+            use signal::unix::{SignalKind, signal};
+            let interrupt = signal(SignalKind::interrupt());
+            let terminate = signal(SignalKind::terminate());
+            Self { signals: interrupt.ok().zip(terminate.ok()) }
+        }
+        #[cfg(not(unix))]
+        Self {}
+    }
+
+    async fn received(self) {
+        #[cfg(unix)]
+        if let Some((mut interrupt, mut terminate)) = self.signals {
             tokio::select! {
-                _ = signal::ctrl_c() => {}
+                _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
             return;
         }
+        // Without handlers of its own the process still ends by Ctrl-C.
+        let _ = signal::ctrl_c().await;
     }
-    let _ = signal::ctrl_c().await;
 }

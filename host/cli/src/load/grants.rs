@@ -105,21 +105,25 @@ fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
     rules
 }
 
+/// The rule as it is written in TOML; what is as usual is left out.
 fn http_line(rule: &HttpRule) -> String {
-    let quoted = |words: Vec<&String>| {
-        words.iter().map(|word| format!("\"{word}\"")).collect::<Vec<_>>().join(", ")
+    let list = |words: Vec<&String>| {
+        let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
+        format!("[{}]", words.join(", "))
     };
-    let mut line = format!(
-        "{{ host = \"{}\", methods = [{}]",
-        rule.host,
-        quoted(rule.methods.iter().collect())
-    );
-    if !rule.secrets.is_empty() {
-        let secrets = quoted(rule.secrets.iter().collect());
-        line.push_str(&format!(", secrets = [{secrets}]"));
+    let mut parts = vec![format!("host = \"{}\"", rule.host)];
+    if rule.scheme != "https" {
+        parts.push(format!("scheme = \"{}\"", rule.scheme));
     }
-    line.push_str(" }");
-    line
+    parts.extend(rule.port.map(|port| format!("port = {port}")));
+    parts.push(format!("methods = {}", list(rule.methods.iter().collect())));
+    if !rule.secrets.is_empty() {
+        parts.push(format!("secrets = {}", list(rule.secrets.iter().collect())));
+    }
+    if rule.private {
+        parts.push("private = true".to_owned());
+    }
+    format!("{{ {} }}", parts.join(", "))
 }
 
 fn word(value: &impl serde::Serialize) -> String {

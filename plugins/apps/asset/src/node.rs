@@ -7,6 +7,7 @@ pub(crate) mod ext_op;
 mod extract;
 pub(crate) mod img_classify;
 pub(crate) mod ingest;
+mod label;
 pub(crate) mod present_review;
 pub(crate) mod store_db;
 pub(crate) mod text_classify;

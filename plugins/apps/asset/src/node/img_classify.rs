@@ -2,7 +2,7 @@
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, llm, node};
 
-use crate::node::text_classify;
+use crate::node::{label, text_classify};
 use crate::picture;
 use crate::state::{InputType, ReviewPayload, TaskType};
 
@@ -35,16 +35,15 @@ pub(crate) struct Update {
 }
 
 /// The answer's shape, with the labels that this prompt has always used.
-#[derive(Deserialize, JsonSchema)]
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used; `label` reads the answer")]
 struct Classification {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["trade_record", "position", "unknown"]))]
     kind: String,
-    #[serde(rename = "confidence")]
     #[schemars(range(min = 0, max = 1))]
-    _confidence: f64,
-    #[serde(rename = "reason")]
-    _reason: String,
+    confidence: f64,
+    reason: String,
 }
 
 /// Tells trades, holdings and anything else apart by the picture, or else by the text.
@@ -68,14 +67,14 @@ fn classify(image: &str, text: Option<&str>) -> Result<TaskType, Failure> {
         Some(text) => format!("请对这张图片分类。用户的附加文字：{text}"),
         None => "请对这张图片分类。".to_owned(),
     };
-    let completion = llm::Request::route("vision")
+    let answer = llm::Request::route("vision")
         .system(CLASSIFY_IMAGE_PROMPT)
         .user(question)
         .image(picture::part(image)?)
         .schema::<Classification>("ClassifySchema")
         .temperature(0.0)
-        .complete()?;
-    Ok(TaskType::from_label(&completion.structured::<Classification>()?.kind))
+        .complete();
+    label::task(answer)
 }
 
 #[cfg(test)]

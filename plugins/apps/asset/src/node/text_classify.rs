@@ -2,6 +2,7 @@
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, llm, node};
 
+use crate::node::label;
 use crate::state::TaskType;
 
 const CLASSIFY_TEXT_PROMPT: &str = "\
@@ -22,17 +23,16 @@ pub(crate) struct Update {
     task: TaskType,
 }
 
-/// The answer's shape. The label is read leniently: any other word means `unknown`.
-#[derive(Deserialize, JsonSchema)]
+/// The answer's shape.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used; `label` reads the answer")]
 struct Classification {
     #[serde(rename = "type")]
     #[schemars(extend("enum" = ["operation", "holding", "unknown"]))]
     kind: String,
-    #[serde(rename = "confidence")]
     #[schemars(range(min = 0, max = 1))]
-    _confidence: f64,
-    #[serde(rename = "reason")]
-    _reason: String,
+    confidence: f64,
+    reason: String,
 }
 
 /// Tells trades, holdings and anything else apart.
@@ -47,13 +47,13 @@ pub(crate) fn text_classify(_context: &Context, input: Input) -> Result<Update, 
 
 /// Classifies a text with one call of the chat model.
 pub(crate) fn classify(text: &str) -> Result<TaskType, Failure> {
-    let completion = llm::Request::route("chat")
+    let answer = llm::Request::route("chat")
         .system(CLASSIFY_TEXT_PROMPT)
         .user(text)
         .schema::<Classification>("ClassifySchema")
         .temperature(0.0)
-        .complete()?;
-    Ok(TaskType::from_label(&completion.structured::<Classification>()?.kind))
+        .complete();
+    label::task(answer)
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ fn snapshot(name: &str, scene: &Scene, text: &str) {
             (r#""duration_us": \d+"#, r#""duration_us": [TIME]"#),
             (r#""(size_bytes|request_bytes|answer_bytes|written_bytes|input_tokens|output_tokens)": \d+"#, r#""$1": [NUMBER]"#),
             (r"\b\d+(\.\d+)? ?[KM]iB\b", "[SIZE]"),
-            (r"\b\d+ B\b", "[SIZE]"),
+            (r"\b\d+ ?B\b", "[SIZE]"),
             (r"\d+ \+ \d+ tokens", "[NUMBER] + [NUMBER] tokens"),
             (r"\d+ tokens in, \d+ out", "[NUMBER] tokens in, [NUMBER] out"),
             (r"vm.max_map_count = \d+", "vm.max_map_count = [NUMBER]"),

@@ -1,0 +1,55 @@
+//! What a classifier's answer says.
+
+use wattle_plugin::prelude::{Completion, Deserialize, Failure, code};
+
+use crate::state::TaskType;
+
+/// As much of a classification as decides.
+#[derive(Deserialize)]
+struct Label {
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+/// The task that an answer stands for. A label that was not offered, and that the model keeps
+/// when it is asked to correct itself, is an answer too: it means neither of the two.
+pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Failure> {
+    let label = match answer {
+        Ok(completion) => completion.structured::<Label>()?,
+        Err(failure) => refused_label(&failure).ok_or(failure)?,
+    };
+    Ok(TaskType::from_label(&label.kind))
+}
+
+/// The label of an answer that the host refused for its shape.
+fn refused_label(failure: &Failure) -> Option<Label> {
+    if failure.code != code::INVALID {
+        return None;
+    }
+    let answer = failure.details.as_deref()?.get("answer")?.as_str()?;
+    serde_json::from_str(answer).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Completion, Failure, json};
+
+    use super::{TaskType, task};
+
+    #[test]
+    fn labels_outside_the_schema_mean_unknown() {
+        let known = Completion::of_json(json!({"type": "position", "confidence": 1, "reason": ""}));
+        assert_eq!(task(Ok(known)).unwrap(), TaskType::Holding);
+        let odd = json!({"type": "receipt", "confidence": 0.9}).to_string();
+        let refused =
+            Failure::invalid("not in the wanted shape").with_details(json!({"answer": odd}));
+        assert_eq!(task(Err(refused)).unwrap(), TaskType::Unknown);
+    }
+
+    #[test]
+    fn other_failures_stay_failures() {
+        let garbage = Failure::invalid("no json").with_details(json!({"answer": "??"}));
+        assert!(task(Err(garbage)).is_err());
+        assert!(task(Err(Failure::unavailable("model down"))).is_err());
+    }
+}
