@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
-use wattle_suite::asset::{INVOKE, picture};
+use wattle_suite::asset::picture;
 use wattle_suite::server::{Setup, TestServer};
 
 const FALLBACK: &str = "图片无效，已按文字内容处理";
