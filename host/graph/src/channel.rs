@@ -246,7 +246,7 @@ impl Channel {
 }
 
 /// What does not fit a schema, and where.
-pub(crate) fn describe(error: &ValidationError<'_>) -> String {
+pub fn describe(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     if place.is_empty() { error.to_string() } else { format!("{error} at `{place}`") }
 }

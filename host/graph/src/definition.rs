@@ -216,6 +216,9 @@ pub struct NodeDef {
         skip_serializing_if = "Vec::is_empty"
     )]
     pub goto: Vec<NodeName>,
+    /// Its configuration, handed to every execution; nothing if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub with: Option<Value>,
     /// What it does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doc: String,

@@ -53,6 +53,8 @@ pub enum EventKind {
     TaskFailed(TaskFailed),
     /// A slow host call began (model, HTTP, SQL, tool).
     CallStarted(CallStarted),
+    /// Pieces of a model's answer arrived.
+    Streamed(Streamed),
     /// A host call was answered: the journal entry itself.
     Called(Box<Called>),
     /// A node asked a question and was unwound.
@@ -221,12 +223,66 @@ pub struct TaskFailed {
 pub struct CallStarted {
     /// The task.
     pub task: TaskId,
-    /// Number of the call in its task, from 0, the same in every re-execution.
+    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
+    /// call of the tool that the node called in its call `n`, and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<u32>,
+    /// Number of the call in its scope, from 0, the same in every re-execution.
     pub call: u32,
     /// Interface and function, such as `llm.complete`.
     pub function: String,
     /// One line for people.
     pub summary: String,
+}
+
+/// A piece of a model's answer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Delta {
+    /// Text that goes on from the text before.
+    Text {
+        /// The piece.
+        text: String,
+    },
+    /// Reasoning that goes on from the reasoning before.
+    Reasoning {
+        /// The piece.
+        text: String,
+    },
+    /// A request for a tool: the first piece names the tool, further ones go on with its arguments.
+    ToolCall {
+        /// Which of the answer's tool calls, from 0.
+        index: u32,
+        /// Its id, as soon as it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        id: Option<String>,
+        /// The tool, as soon as it is known.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        name: Option<String>,
+        /// A piece of the arguments' JSON text.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        arguments: String,
+    },
+    /// What came before in this call is void: the model answers anew.
+    Restart,
+}
+
+/// See [`EventKind::Streamed`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Streamed {
+    /// The task.
+    pub task: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
+    /// call of the tool that the node called in its call `n`, and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<u32>,
+    /// Number of the call that is answered.
+    pub call: u32,
+    /// The pieces, in order.
+    pub deltas: Vec<Delta>,
 }
 
 /// See [`EventKind::Called`]: one journal entry.
@@ -236,7 +292,11 @@ pub struct Called {
     pub task: TaskId,
     /// Its node.
     pub node: NodeName,
-    /// Number of the call in its task, from 0, the same in every re-execution.
+    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
+    /// call of the tool that the node called in its call `n`, and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<u32>,
+    /// Number of the call in its scope, from 0, the same in every re-execution.
     pub call: u32,
     /// Interface and function, such as `llm.complete`.
     pub function: String,
@@ -278,7 +338,11 @@ pub struct Asked {
     pub task: TaskId,
     /// Its node.
     pub node: NodeName,
-    /// Number of the call in its task.
+    /// Which calls of the task it is inside of: empty for a call of the node itself, `[n]` for a
+    /// call of the tool that the node called in its call `n`, and so on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<u32>,
+    /// Number of the call in its scope.
     pub call: u32,
     /// What the person needs to see.
     pub payload: Value,

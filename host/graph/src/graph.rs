@@ -9,6 +9,8 @@ mod retry;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde_json::Value;
+
 use crate::channel::Channel;
 use crate::definition::{BranchMode, GraphDef};
 use crate::expr::Condition;
@@ -108,6 +110,8 @@ pub struct Node {
     pub timeout_ms: Option<u64>,
     /// Channels that it sees; `None` for the whole state.
     pub reads: Option<BTreeSet<ChannelName>>,
+    /// Its configuration; `null` if there is none.
+    pub config: Value,
     /// What it does, by the graph or else by the plugin.
     pub doc: String,
 }

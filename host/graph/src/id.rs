@@ -165,9 +165,11 @@ impl TaskId {
 }
 
 impl InterruptId {
-    /// The id of the question that host call `call` of a task asks.
-    pub fn derive(task: &TaskId, call: u32) -> Self {
-        Self(derive(&[task.as_str().as_bytes(), &call.to_le_bytes()]))
+    /// The id of the question that host call `call` of a task asks. `scope` is the path of tool
+    /// calls that it is inside of; empty for the node itself.
+    pub fn derive(task: &TaskId, scope: &[u32], call: u32) -> Self {
+        let path: Vec<[u8; 4]> = scope.iter().chain([&call]).map(|n| n.to_le_bytes()).collect();
+        Self(derive(&[task.as_str().as_bytes(), &path.concat()]))
     }
 }
 

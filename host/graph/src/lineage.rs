@@ -1,7 +1,7 @@
 //! State of one namespace of a thread, folded from events.
 //!
-//! A lineage stands at one checkpoint and holds what has happened since: what tasks have written,
-//! asked and called. It is the only place where events become state. Time travel is nothing more
+//! A lineage stands at one checkpoint and holds what has happened since: what tasks have written
+//! and asked. It is the only place where events become state. Time travel is nothing more
 //! than a lineage at an earlier checkpoint with the events that belong to it.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use crate::checkpoint::Checkpoint;
-use crate::event::{Asked, Called, Event, EventKind, Reopened, TaskFailed, TaskFinished};
+use crate::event::{Asked, Event, EventKind, Reopened, TaskFailed, TaskFinished};
 use crate::id::{CheckpointId, InterruptId, TaskId};
 use crate::interrupt::Question;
 
@@ -24,8 +24,6 @@ pub struct Lineage {
     pub failed: BTreeMap<TaskId, TaskFailed>,
     /// Questions that tasks of the superstep have asked, answered or not.
     pub questions: BTreeMap<InterruptId, Question>,
-    /// Answered host calls of each task, by number of the call.
-    pub journal: BTreeMap<TaskId, Vec<Called>>,
     /// Whether the log, as far as it was applied, stands at this checkpoint and not elsewhere.
     here: bool,
 }
@@ -38,7 +36,6 @@ impl Lineage {
             finished: BTreeMap::new(),
             failed: BTreeMap::new(),
             questions: BTreeMap::new(),
-            journal: BTreeMap::new(),
             here: true,
         }
     }
@@ -102,7 +99,6 @@ impl Lineage {
                     question.answer.get_or_insert_with(|| answered.answer.clone());
                 }
             }
-            EventKind::Called(called) => self.call(called),
             _ => {}
         }
     }
@@ -125,23 +121,12 @@ impl Lineage {
         });
     }
 
-    /// A call that succeeded stays; one that failed is replaced when it is made again.
-    fn call(&mut self, called: &Called) {
-        let calls = self.journal.entry(called.task.clone()).or_default();
-        match calls.binary_search_by_key(&called.call, |known| known.call) {
-            Ok(place) if calls[place].result.is_err() => calls[place] = called.clone(),
-            Ok(_) => {}
-            Err(place) => calls.insert(place, called.clone()),
-        }
-    }
-
     fn arrive(&mut self, checkpoint: CheckpointId) {
         self.here = checkpoint == self.checkpoint.meta.id;
         if self.here {
             self.finished.clear();
             self.failed.clear();
             self.questions.clear();
-            self.journal.clear();
         }
     }
 
@@ -155,11 +140,7 @@ impl Lineage {
         for interrupt in &reopened.interrupts {
             let Some(question) = self.questions.get_mut(interrupt) else { continue };
             question.answer = None;
-            let Asked { task, call, .. } = question.asked.clone();
-            self.finished.remove(&task);
-            if let Some(calls) = self.journal.get_mut(&task) {
-                calls.retain(|called| called.call < call);
-            }
+            self.finished.remove(&question.asked.task);
         }
     }
 }

@@ -79,9 +79,10 @@ pub(crate) fn finished(task: &Task, base: CheckpointId, did: Did) -> Event {
 
 pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {
     Asked {
-        interrupt: InterruptId::derive(task, call),
+        interrupt: InterruptId::derive(task, &[], call),
         task: task.clone(),
         node: node(name),
+        scope: Vec::new(),
         call,
         payload: Value::Null,
         response_schema: None,

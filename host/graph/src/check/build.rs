@@ -144,6 +144,7 @@ fn nodes(
             problems.add(path, format!("plugin `{plugin}` has no node `{export}`"));
             continue;
         };
+        schemas::check_config(&path, def.with.as_ref(), said.config_schema.as_ref(), problems);
         let node = Node {
             name: name.clone(),
             plugin,
@@ -151,6 +152,7 @@ fn nodes(
             retry: def.retry.as_ref().map(Retry::from).unwrap_or_default(),
             timeout_ms: def.timeout.map(Span::as_ms),
             reads: schemas::reads(&said.input_schema),
+            config: def.with.clone().unwrap_or_default(),
             doc: if def.doc.is_empty() { said.doc.clone() } else { def.doc.clone() },
         };
         nodes.insert(name.clone(), node);

@@ -13,6 +13,8 @@ pub struct NodeFacts {
     pub input_schema: Value,
     /// JSON Schema of the updates: its `properties` name the channels that the node writes.
     pub output_schema: Value,
+    /// JSON Schema of its configuration; `None` if it takes none or says nothing.
+    pub config_schema: Option<Value>,
 }
 
 /// What is known about the plugins of an app. Called while a graph is checked, a few times for

@@ -18,6 +18,29 @@ pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
     Some(properties.keys().filter_map(|name| ChannelName::new(name).ok()).collect())
 }
 
+/// Checks the configuration of a node against what its plugin says of it. A node without one is
+/// checked as if it had an empty one, so that what it cannot do without is missed at load.
+pub(super) fn check_config(
+    path: &str,
+    config: Option<&Value>,
+    schema: Option<&Value>,
+    problems: &mut Problems<'_>,
+) {
+    let Some(schema) = schema else { return };
+    let path = format!("{path}.with");
+    let empty = Value::Object(serde_json::Map::new());
+    match jsonschema::validator_for(schema) {
+        Err(error) => {
+            problems.add(path, format!("the plugin's schema of it is broken: {error}"));
+        }
+        Ok(validator) => {
+            for error in validator.iter_errors(config.unwrap_or(&empty)) {
+                problems.add(path.clone(), crate::channel::describe(&error));
+            }
+        }
+    }
+}
+
 /// Checks every node's schemas, and which nodes may write a channel at the same time.
 pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
     for (node, facts) in &site.facts {

@@ -24,7 +24,14 @@ impl App {
 impl Facts for App {
     fn node(&self, _: &PluginName, node: &str) -> Option<NodeFacts> {
         let (input_schema, output_schema) = self.nodes.get(node)?.clone();
-        Some(NodeFacts { doc: format!("doc of {node}"), input_schema, output_schema })
+        let doc = format!("doc of {node}");
+        let config_schema = (node == "configured").then(|| {
+            json!({
+                "type": "object", "required": ["route"], "additionalProperties": false,
+                "properties": { "route": { "type": "string" } },
+            })
+        });
+        Some(NodeFacts { doc, input_schema, output_schema, config_schema })
     }
 
     fn has_plugin(&self, plugin: &PluginName) -> bool {
@@ -284,4 +291,20 @@ edges = [{ from = "a", to = "c" }]
         .with("b", json!({}), json!({ "properties": { "one": {}, "gone": {}, "list": {} } }))
         .with("c", json!({}), output("text", "integer"));
     check("schemas", text, &app);
+}
+
+#[test]
+fn the_configuration_of_a_node_is_checked_against_what_its_plugin_says() {
+    let app = App::default().with("configured", json!({}), json!({}));
+    let graph = |with: &str| {
+        format!("[graphs.g]\nentry = 'configured'\n[graphs.g.nodes.configured]\n{with}")
+    };
+    assert_eq!(problems(&graph("with = { route = 'chat' }"), &app), "no problems");
+    let missing = problems(&graph(""), &app);
+    assert!(missing.contains("\"route\" is a required property"), "{missing}");
+    let wrong = problems(&graph("with = { route = 1, colour = 'red' }"), &app);
+    assert!(wrong.contains("is not of type") && wrong.contains("colour"), "{wrong}");
+    let graph = check_toml("graph.toml", &graph("with = { route = 'chat' }"), &app).unwrap();
+    let node = graph[0].nodes().values().next().unwrap();
+    assert_eq!(node.config, json!({ "route": "chat" }));
 }

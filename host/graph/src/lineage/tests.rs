@@ -4,37 +4,18 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::event::{Answered, Called, Checkpointed, EventKind, Reopened};
-use crate::failure::Failure;
+use crate::event::{Answered, Checkpointed, EventKind, Reopened};
 use crate::graph::Graph;
-use crate::id::{Digest, TaskId};
 use crate::interrupt::{AnswerError, match_answers};
 use crate::lineage::Lineage;
 use crate::plan::{Planned, plan};
-use crate::testing::{Did, asked, event, finished, graph, node, ready, start, thread};
+use crate::testing::{Did, asked, event, finished, graph, ready, start, thread};
 
 fn two() -> (Graph, Lineage, [crate::plan::Task; 2]) {
     let graph = graph("[graphs.g]\nentry = ['a', 'b']\nnodes = { a = {}, b = {} }");
     let lineage = start(&graph, &json!({})).unwrap();
     let tasks = ready(&graph, &lineage).try_into().expect("two tasks");
     (graph, lineage, tasks)
-}
-
-fn called(task: &TaskId, call: u32, result: Result<Value, Failure>) -> EventKind {
-    EventKind::Called(Box::new(Called {
-        task: task.clone(),
-        node: node("a"),
-        call,
-        function: "http.send".to_owned(),
-        digest: Digest::of(b""),
-        request: Value::Null,
-        result,
-        started_ms: 0,
-        duration_us: 0,
-        summary: String::new(),
-        tokens: None,
-        batch: call,
-    }))
 }
 
 fn answer(question: &crate::event::Asked, answer: Value) -> EventKind {
@@ -72,30 +53,14 @@ fn the_first_end_of_a_task_holds() {
 }
 
 #[test]
-fn the_journal_keeps_what_succeeded() {
-    let (_, mut lineage, [a, _]) = two();
-    let failed = Err(Failure::new("timeout", "").retryable());
-    for (call, result) in
-        [(1, failed), (0, Ok(json!("first"))), (1, Ok(json!("again"))), (0, Ok(json!("never")))]
-    {
-        lineage.apply(&event(called(&a.id, call, result)));
-    }
-    let results: Vec<_> =
-        lineage.journal[&a.id].iter().map(|called| called.result.clone().unwrap()).collect();
-    assert_eq!(results, [json!("first"), json!("again")]);
-}
-
-#[test]
 fn reopening_takes_back_an_answer_and_what_followed() {
     let (graph, mut lineage, [a, b]) = two();
     let base = lineage.checkpoint.meta.id;
     let question = asked(&a.id, "a", 1);
     lineage.apply(&finished(&b, base, Did::default()));
-    lineage.apply(&event(called(&a.id, 0, Ok(json!(0)))));
     lineage.apply(&event(EventKind::Asked(question.clone())));
     let before = lineage.clone();
     lineage.apply(&event(answer(&question, json!(true))));
-    lineage.apply(&event(called(&a.id, 2, Ok(json!(2)))));
     lineage.apply(&finished(&a, base, Did::default()));
     let next = crate::step::advance(&graph, &lineage, &BTreeMap::new(), crate::testing::at(2));
     lineage.apply(&event(EventKind::Checkpointed(Checkpointed::from(&next.unwrap().meta))));
