@@ -54,6 +54,22 @@ pub struct App {
 }
 
 impl App {
+    /// An app with nothing in it.
+    pub fn bare(name: AppName) -> Self {
+        Self {
+            name,
+            doc: String::new(),
+            version: String::new(),
+            digest: Digest::of(b""),
+            graphs: BTreeMap::new(),
+            plugins: BTreeMap::new(),
+            grants: BTreeMap::new(),
+            settings: Arc::new(Value::Object(serde_json::Map::new())),
+            web: None,
+            mount: None,
+        }
+    }
+
     /// What a plugin may do.
     pub fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
         self.grants.get(plugin).cloned().unwrap_or_default()

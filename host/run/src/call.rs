@@ -12,6 +12,7 @@ pub mod interrupt;
 pub mod llm;
 pub mod runs;
 pub mod sql;
+pub mod tools;
 
 use std::future::Future;
 
@@ -20,8 +21,10 @@ use serde::de::DeserializeOwned;
 use wattle_graph::event::Tokens;
 use wattle_graph::failure::Failure;
 
+use crate::gate::Site;
+use crate::gate::unwind::Stop;
 use crate::grant::Grants;
-use crate::ports::{Caller, Ports};
+use crate::ports::Caller;
 
 /// What happens when a call was begun and the host died before its answer was kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,10 +67,10 @@ pub trait HostCall: Serialize + Send + Sync {
     }
 
     /// Makes the call.
-    fn perform(
-        &self,
-        ports: &Ports,
-        caller: &Caller,
-        grants: &Grants,
-    ) -> impl Future<Output = Result<Self::Answer, Failure>> + Send;
+    ///
+    /// # Errors
+    ///
+    /// [`Stop::Failure`] for the guest; [`Stop::Unwind`] if it must end, since a tool that it
+    /// called waits for a person.
+    fn perform(&self, site: &Site<'_>) -> impl Future<Output = Result<Self::Answer, Stop>> + Send;
 }

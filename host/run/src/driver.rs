@@ -4,14 +4,14 @@
 //! the thread's state in memory and runs ahead of the disk; [`crate::log`] sees to it that nothing
 //! leaves the host before it is durable.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use futures::StreamExt;
 use futures::stream::FuturesUnordered;
 use serde_json::Value;
 use wattle_graph::event::{
-    Called, Checkpointed, Event, EventKind, Reopened, RunEnded, RunStatus, TaskFailed,
+    Checkpointed, Event, EventKind, Reopened, RunEnded, RunStatus, TaskFailed,
 };
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{ChannelName, CheckpointId, InterruptId, NodeName, TaskId};
@@ -21,9 +21,10 @@ use wattle_graph::step::{PluginReduction, Position, advance, plugin_reductions};
 
 use crate::app::App;
 use crate::call::runs::{EndedRun, RunOutcome, RunRef};
-use crate::gate::Journal;
+use crate::gate::{Journal, Scopes};
 use crate::limit;
 use crate::log::Commit;
+use crate::ports::observer::RunNote;
 use crate::ports::sandbox::Ended;
 use crate::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
 use crate::task::{History, RunContext, TaskEnd, run_task};
@@ -45,10 +46,8 @@ pub(crate) struct Driver {
 /// What the log holds of a task that was begun before.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PastTask {
-    /// Answered calls that its next execution finds in the journal.
-    pub calls: BTreeMap<u32, Called>,
-    /// Calls whose beginning was logged.
-    pub open_calls: BTreeSet<u32>,
+    /// Its calls, and those of the tools it called, for the journal of its next execution.
+    pub scopes: Scopes,
     /// Failed attempts since it was last given up.
     pub failed_attempts: u32,
     /// Whether it was begun at all.
@@ -170,15 +169,15 @@ impl Driver {
 
     fn history(&mut self, task: &Task) -> History {
         let past = self.past.remove(&task.id).unwrap_or_default();
-        let journal = Arc::new(Journal::new(past.calls, past.open_calls, past.begun));
-        let questions = self
+        let journal = Arc::new(Journal::new(past.scopes, past.begun));
+        let questions: BTreeMap<_, _> = self
             .lineage
             .questions
             .iter()
             .filter(|(_, question)| question.asked.task == task.id)
             .map(|(id, question)| (id.clone(), question.clone()))
             .collect();
-        History { journal, questions, failed_attempts: past.failed_attempts }
+        History { journal, questions: Arc::new(questions), failed_attempts: past.failed_attempts }
     }
 
     /// Applies all writes of the superstep. Answers whether a static interrupt stops the run.
@@ -232,8 +231,25 @@ impl Driver {
         commit.run = Some(self.run.clone());
         self.context.log.commit(commit).await;
         match self.context.log.barrier().await {
-            Ok(()) => self.ended(status, failure).await,
+            Ok(()) => {
+                self.context.ports.observer.run_ended(self.note(status, failure.clone()));
+                self.ended(status, failure).await
+            }
             Err(error) => self.lost(Failure::internal(error.to_string())),
+        }
+    }
+
+    fn note(&self, status: RunStatus, failure: Option<Failure>) -> RunNote {
+        RunNote {
+            app: self.record.app.clone(),
+            graph: self.record.graph.clone(),
+            thread: self.record.id.clone(),
+            run: self.run.id.clone(),
+            tenant: self.record.tenant.clone(),
+            first_seq: self.run.first_seq,
+            last_seq: self.context.log.last_seq(),
+            status,
+            failure,
         }
     }
 

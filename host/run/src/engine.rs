@@ -201,7 +201,7 @@ impl Engine {
         let setting = Setting {
             ports: self.0.ports.clone(),
             caller: Caller { app: app.name.clone(), plugin: name.clone(), tenant: tenant.clone() },
-            settings: app.settings.clone(),
+            app: app.clone(),
             cancel: Cancel::default(),
             grants: grants.clone(),
         };

@@ -4,7 +4,12 @@
 //! what the task was answered before; a gate of a web handler has no journal.
 
 mod journal;
+mod model;
+mod pieces;
+mod site;
+pub mod stream;
 mod task;
+mod tools;
 pub mod transaction;
 pub mod unwind;
 
@@ -15,6 +20,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 
+use crate::app::App;
 use crate::call::HostCall;
 use crate::call::blob;
 use crate::call::clock::{Civil, Zoned, from_zone, to_zone};
@@ -23,6 +29,7 @@ use crate::call::interrupt::Ask;
 use crate::call::runs::Runs;
 use crate::call::sql::{Executed, SqlValue};
 use crate::cancel::Cancel;
+use crate::gate::site::Entry;
 use crate::gate::transaction::Transaction;
 use crate::gate::unwind::{Stop, Unwind};
 use crate::grant::Grants;
@@ -32,7 +39,8 @@ use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 
 pub use journal::Journal;
-pub(crate) use journal::forget_failed;
+pub(crate) use journal::{PastCalls, Scopes};
+pub use site::Site;
 pub use task::TaskSide;
 
 /// What every guest call of a plugin has, whatever it is for.
@@ -44,8 +52,8 @@ pub struct Setting {
     pub caller: Caller,
     /// What is allowed.
     pub grants: Arc<Grants>,
-    /// Settings of the app.
-    pub settings: Arc<Value>,
+    /// The app, whose plugins have the tools that others may call.
+    pub app: Arc<App>,
     /// Ends the call.
     pub cancel: Cancel,
 }
@@ -55,17 +63,24 @@ pub struct Gate {
     setting: Setting,
     task: Option<Arc<TaskSide>>,
     runs: Option<Arc<dyn Runs>>,
+    /// How many tools the guest is inside of.
+    depth: u32,
 }
 
 impl Gate {
     /// The gate of one attempt of a task.
     pub fn for_task(setting: Setting, task: TaskSide) -> Self {
-        Self { setting, task: Some(Arc::new(task)), runs: None }
+        Self { setting, task: Some(Arc::new(task)), runs: None, depth: 0 }
     }
 
     /// The gate of a web handler, which may use threads and runs.
     pub fn for_web(setting: Setting, runs: Arc<dyn Runs>) -> Self {
-        Self { setting, task: None, runs: Some(runs) }
+        Self { setting, task: None, runs: Some(runs), depth: 0 }
+    }
+
+    /// The gate of a tool that a node or a web handler called.
+    pub(crate) fn for_tool(setting: Setting, task: Option<Arc<TaskSide>>, depth: u32) -> Self {
+        Self { setting, task, runs: None, depth }
     }
 
     /// On whose behalf the guest runs.
@@ -84,12 +99,23 @@ impl Gate {
     ///
     /// [`Stop::Failure`] for the guest to deal with, [`Stop::Unwind`] if it must end.
     pub async fn call<C: HostCall>(&self, call: C) -> Result<C::Answer, Stop> {
+        let number = match &self.task {
+            None => 0,
+            Some(task) => task.take_numbers(1, self.limits())?,
+        };
+        self.numbered(number, number, &call).await?.map_err(Stop::Failure)
+    }
+
+    /// Makes the host call that has a number, or answers it from the journal.
+    async fn numbered<C: HostCall>(
+        &self,
+        number: u32,
+        batch: u32,
+        call: &C,
+    ) -> Result<Result<C::Answer, Failure>, Unwind> {
         match &self.task {
-            None => self.perform(&call).await?.map_err(Stop::Failure),
-            Some(task) => {
-                let number = task.take_numbers(1, self.limits())?;
-                task.journaled(self, number, number, &call).await?.map_err(Stop::Failure)
-            }
+            None => self.perform(call, None).await,
+            Some(task) => task.journaled(self, number, batch, call).await,
         }
     }
 
@@ -134,23 +160,31 @@ impl Gate {
         number: u32,
         call: Result<C, Failure>,
     ) -> Result<Result<C::Answer, Failure>, Unwind> {
-        match (call, &self.task) {
-            (Err(failure), _) => Ok(Err(failure)),
-            (Ok(call), None) => self.perform(&call).await,
-            (Ok(call), Some(task)) => task.journaled(self, number, batch, &call).await,
+        match call {
+            Err(failure) => Ok(Err(failure)),
+            Ok(call) => self.numbered(number, batch, &call).await,
         }
     }
 
     /// Checks the grant and makes the call, unless the run is cancelled meanwhile.
-    async fn perform<C: HostCall>(&self, call: &C) -> Result<Result<C::Answer, Failure>, Unwind> {
-        let Setting { ports, caller, grants, cancel, .. } = &self.setting;
+    async fn perform<C: HostCall>(
+        &self,
+        call: &C,
+        entry: Option<Entry<'_>>,
+    ) -> Result<Result<C::Answer, Failure>, Unwind> {
+        let Setting { caller, grants, cancel, .. } = &self.setting;
         if let Err(denied) = call.allowed(grants, caller) {
             return Ok(Err(denied));
         }
+        let site = Site::new(self, entry);
         tokio::select! {
             biased;
             () = cancel.cancelled() => Err(Unwind::Cancelled),
-            answer = call.perform(ports, caller, grants) => Ok(answer),
+            answer = call.perform(&site) => match answer {
+                Ok(answer) => Ok(Ok(answer)),
+                Err(Stop::Failure(failure)) => Ok(Err(failure)),
+                Err(Stop::Unwind(unwind)) => Err(unwind),
+            },
         }
     }
 
@@ -364,7 +398,7 @@ impl Gate {
 
     /// All settings of the app, an object.
     pub fn settings(&self) -> &Value {
-        &self.setting.settings
+        &self.setting.app.settings
     }
 
     /// Threads and runs of the app.

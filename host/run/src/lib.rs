@@ -8,6 +8,7 @@
 //! * [`grant`]: what the operator allows a plugin; [`limit`]: every limit, in one place.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
+//! * `tools`: tools of plugins and servers under one roof.
 //! * `driver`: the superstep loop of one run; `task`: attempts of one node.
 //! * [`log`]: the writer of one thread's event log; `view`: threads as clients see them.
 //! * `web`: what the engine is to the web handler of one app.
@@ -25,5 +26,6 @@ pub mod limit;
 pub mod log;
 pub mod ports;
 mod task;
+mod tools;
 mod view;
 mod web;

@@ -59,6 +59,13 @@ pub const BLOB_BYTES: u64 = 256 << 20;
 /// Random bytes per call, as the contract says.
 pub const RANDOM_BYTES: u32 = 4_096;
 
+/// Tools that call tools that call tools: deep enough for an agent among the tools of an agent,
+/// while each level holds a guest instance.
+pub const TOOL_DEPTH: u32 = 4;
+
+/// Violations of an arguments schema that are told: a model corrects a few at a time.
+pub const TOOL_VIOLATIONS: usize = 8;
+
 /// Limits of one guest call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

@@ -65,6 +65,16 @@ impl ThreadLog {
         }
     }
 
+    /// The thread.
+    pub fn thread(&self) -> &ThreadId {
+        &self.thread
+    }
+
+    /// Sequence number of the newest event.
+    pub fn last_seq(&self) -> u64 {
+        self.buffer().next_seq - 1
+    }
+
     /// No code that can panic runs under this lock.
     fn buffer(&self) -> MutexGuard<'_, Buffer> {
         self.buffer.lock().unwrap_or_else(PoisonError::into_inner)

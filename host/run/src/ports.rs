@@ -7,9 +7,11 @@ pub mod blob;
 pub mod clock;
 pub mod model;
 pub mod net;
+pub mod observer;
 pub mod sandbox;
 pub mod sql;
 pub mod store;
+pub mod tool_server;
 
 use std::sync::Arc;
 
@@ -19,9 +21,11 @@ pub use blob::BlobStore;
 pub use clock::Clock;
 pub use model::Model;
 pub use net::Net;
+pub use observer::Observer;
 pub use sandbox::{Plugin, Sandbox};
 pub use sql::Sql;
 pub use store::Store;
+pub use tool_server::ToolServers;
 
 /// All adapters, wired once by the binary (or a test).
 #[derive(Clone)]
@@ -36,8 +40,12 @@ pub struct Ports {
     pub net: Arc<dyn Net>,
     /// Databases.
     pub sql: Arc<dyn Sql>,
+    /// Tools outside the sandbox.
+    pub tools: Arc<dyn ToolServers>,
     /// Time.
     pub clock: Arc<dyn Clock>,
+    /// Who hears of runs.
+    pub observer: Arc<dyn Observer>,
 }
 
 /// On whose behalf an adapter is called.

@@ -40,7 +40,7 @@ pub(crate) struct RunContext {
 /// What was logged of a task before.
 pub(crate) struct History {
     pub journal: Arc<Journal>,
-    pub questions: BTreeMap<InterruptId, Question>,
+    pub questions: Arc<BTreeMap<InterruptId, Question>>,
     /// Attempts that have failed.
     pub failed_attempts: u32,
 }
@@ -137,6 +137,7 @@ async fn attempt_node(
         tenant: context.record.tenant.clone(),
         context: context.record.context.clone(),
         input: task.input.clone(),
+        config: node.config.clone(),
     };
     tokio::select! {
         biased;
@@ -165,12 +166,13 @@ fn gate(context: &RunContext, task: &Task, node: &Node, history: &History) -> Ga
             tenant: context.record.tenant.clone(),
         },
         grants: context.app.grants_of(&node.plugin),
-        settings: context.app.settings.clone(),
+        app: context.app.clone(),
         cancel: context.cancel.clone(),
     };
     let side = TaskSide {
         task: task.id.clone(),
         node: task.node.clone(),
+        scope: Vec::new(),
         log: context.log.clone(),
         journal: history.journal.clone(),
         questions: history.questions.clone(),

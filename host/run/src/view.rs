@@ -9,7 +9,7 @@ use wattle_graph::lineage::Lineage;
 
 use crate::call::runs::{OpenQuestion, ThreadView};
 use crate::driver::PastTask;
-use crate::gate::forget_failed;
+use crate::gate::PastCalls;
 use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead};
 
 /// A store's failure as callers of the engine see it.
@@ -90,7 +90,7 @@ pub(crate) async fn thread(store: &dyn Store, head: ThreadHead) -> Result<Thread
 /// What the log holds of the tasks that start from a checkpoint, for their next execution.
 pub(crate) fn past_tasks(tuple: &CheckpointTuple) -> BTreeMap<TaskId, PastTask> {
     let mut past: BTreeMap<TaskId, PastTask> = BTreeMap::new();
-    let mut asked: BTreeMap<InterruptId, (TaskId, u32)> = BTreeMap::new();
+    let mut answers: BTreeMap<InterruptId, (TaskId, u64)> = BTreeMap::new();
     for event in &tuple.events {
         match &event.kind {
             EventKind::TaskStarted(started) => {
@@ -99,26 +99,40 @@ pub(crate) fn past_tasks(tuple: &CheckpointTuple) -> BTreeMap<TaskId, PastTask> 
             EventKind::TaskFailed(failed) => {
                 let task = past.entry(failed.task.clone()).or_default();
                 task.failed_attempts = failed.retry_in_ms.map_or(0, |_| failed.attempt);
-                task.open_calls.clear();
-                forget_failed(&mut task.calls);
+                task.scopes.values_mut().for_each(PastCalls::give_up_attempt);
             }
             EventKind::CallStarted(call) => {
-                past.entry(call.task.clone()).or_default().open_calls.insert(call.call);
+                let calls = calls_of(&mut past, &call.task, &call.scope);
+                calls.open.insert(call.call);
             }
             EventKind::Called(called) => {
-                let task = past.entry(called.task.clone()).or_default();
-                task.calls.insert(called.call, (**called).clone());
+                let calls = calls_of(&mut past, &called.task, &called.scope);
+                calls.answered.insert(called.call, (event.seq, (**called).clone()));
             }
-            EventKind::Asked(question) => {
-                asked.insert(question.interrupt.clone(), (question.task.clone(), question.call));
+            EventKind::Answered(answered) => {
+                answers.insert(answered.interrupt.clone(), (answered.task.clone(), event.seq));
             }
             EventKind::Reopened(reopened) => {
-                for (task, call) in reopened.interrupts.iter().filter_map(|id| asked.get(id)) {
-                    past.entry(task.clone()).or_default().calls.retain(|known, _| known < call);
+                for (task, seq) in reopened.interrupts.iter().filter_map(|id| answers.get(id)) {
+                    let task = past.entry(task.clone()).or_default();
+                    for calls in task.scopes.values_mut() {
+                        calls.answered.retain(|_, (made, _)| *made < *seq);
+                    }
                 }
             }
             _ => {}
         }
     }
+    for task in past.values_mut() {
+        task.scopes.values_mut().for_each(PastCalls::forget_cut_streams);
+    }
     past
+}
+
+fn calls_of<'p>(
+    past: &'p mut BTreeMap<TaskId, PastTask>,
+    task: &TaskId,
+    scope: &[u32],
+) -> &'p mut PastCalls {
+    past.entry(task.clone()).or_default().scopes.entry(scope.to_vec()).or_default()
 }

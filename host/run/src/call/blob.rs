@@ -6,10 +6,12 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
 use crate::call::HostCall;
+use crate::gate::Site;
+use crate::gate::unwind::Stop;
 use crate::grant::Grants;
 use crate::limit;
+use crate::ports::Caller;
 use crate::ports::blob::{BlobInfo, BlobRef};
-use crate::ports::{Caller, Ports};
 
 /// Stores bytes. The journal keeps only their digest.
 #[derive(Clone, Debug)]
@@ -48,13 +50,8 @@ impl HostCall for Put {
         ))
     }
 
-    async fn perform(
-        &self,
-        ports: &Ports,
-        _caller: &Caller,
-        _grants: &Grants,
-    ) -> Result<BlobRef, Failure> {
-        ports.blobs.put(self.bytes.clone(), &self.media_type).await
+    async fn perform(&self, site: &Site<'_>) -> Result<BlobRef, Stop> {
+        Ok(site.ports.blobs.put(self.bytes.clone(), &self.media_type).await?)
     }
 }
 
@@ -77,12 +74,7 @@ impl HostCall for Stat {
         Ok(())
     }
 
-    async fn perform(
-        &self,
-        ports: &Ports,
-        _caller: &Caller,
-        _grants: &Grants,
-    ) -> Result<BlobInfo, Failure> {
-        ports.blobs.stat(self.blob).await
+    async fn perform(&self, site: &Site<'_>) -> Result<BlobInfo, Stop> {
+        Ok(site.ports.blobs.stat(self.blob).await?)
     }
 }

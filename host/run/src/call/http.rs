@@ -5,9 +5,11 @@ use serde::{Deserialize, Serialize};
 use wattle_graph::failure::Failure;
 
 use crate::call::{HostCall, Repeat};
+use crate::gate::Site;
+use crate::gate::unwind::Stop;
 use crate::grant::Grants;
+use crate::ports::Caller;
 use crate::ports::blob::BlobRef;
-use crate::ports::{Caller, Ports};
 
 /// The body of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -84,12 +86,9 @@ impl HostCall for HttpRequest {
         Ok(())
     }
 
-    async fn perform(
-        &self,
-        ports: &Ports,
-        caller: &Caller,
-        grants: &Grants,
-    ) -> Result<HttpResponse, Failure> {
-        ports.net.send(caller, &grants.http, &grants.limits.net, self, ports.blobs.as_ref()).await
+    async fn perform(&self, site: &Site<'_>) -> Result<HttpResponse, Stop> {
+        let Site { ports, caller, grants, .. } = site;
+        let (rules, limits) = (&grants.http, &grants.limits.net);
+        Ok(ports.net.send(caller, rules, limits, self, ports.blobs.as_ref()).await?)
     }
 }

@@ -6,9 +6,11 @@ use wattle_graph::event::Tokens;
 use wattle_graph::failure::{Failure, code};
 
 use crate::call::HostCall;
+use crate::gate::Site;
+use crate::gate::unwind::Stop;
 use crate::grant::Grants;
+use crate::ports::Caller;
 use crate::ports::blob::BlobRef;
-use crate::ports::{Caller, Ports};
 
 /// Who speaks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -202,6 +204,40 @@ pub struct Completion {
     pub usage: Usage,
     /// The model that answered.
     pub model: String,
+    /// The models that were asked, in order; the last one answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub attempts: Vec<Attempt>,
+}
+
+/// One model that was asked for an answer, with all its retries.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// Its provider.
+    pub provider: String,
+    /// The model, as the route names it.
+    pub model: String,
+    /// Why it gave no answer; `None` for the one that did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub error: Option<Failure>,
+}
+
+/// Checks that a route may be used.
+///
+/// # Errors
+///
+/// `denied` with the line to add.
+pub(crate) fn granted(grants: &Grants, caller: &Caller, route: &str) -> Result<(), Failure> {
+    if grants.llm.contains(route) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        code::DENIED,
+        format!(
+            "plugin `{p}` may not use the model route `{route}`; add it to `llm` under \
+             `[grants.{p}]` in wattle.toml",
+            p = caller.plugin
+        ),
+    ))
 }
 
 impl HostCall for CompletionRequest {
@@ -217,17 +253,7 @@ impl HostCall for CompletionRequest {
     }
 
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        if grants.llm.contains(&self.route) {
-            return Ok(());
-        }
-        Err(Failure::new(
-            code::DENIED,
-            format!(
-                "plugin `{}` may not use the model route `{}`; add it to `llm` under \
-                 `[grants.{}]` in wattle.toml",
-                caller.plugin, self.route, caller.plugin
-            ),
-        ))
+        granted(grants, caller, &self.route)
     }
 
     fn tokens(answer: &Completion) -> Option<Tokens> {
@@ -237,12 +263,7 @@ impl HostCall for CompletionRequest {
         })
     }
 
-    async fn perform(
-        &self,
-        ports: &Ports,
-        caller: &Caller,
-        _grants: &Grants,
-    ) -> Result<Completion, Failure> {
-        ports.model.complete(caller, self, ports.blobs.as_ref()).await
+    async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
+        site.streaming(self).await
     }
 }

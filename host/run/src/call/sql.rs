@@ -6,8 +6,10 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 
 use crate::call::HostCall;
-use crate::grant::{Grants, SqlAccess};
-use crate::ports::{Caller, Ports};
+use crate::gate::Site;
+use crate::gate::unwind::Stop;
+use crate::grant::{Grants, SqlAccess, SqlRule};
+use crate::ports::Caller;
 
 /// One value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -65,8 +67,12 @@ pub struct Executed {
 /// # Errors
 ///
 /// `denied` with the line to add.
-pub fn access(grants: &Grants, caller: &Caller, database: &str) -> Result<SqlAccess, Failure> {
-    grants.sql.get(database).copied().ok_or_else(|| {
+pub fn rule<'g>(
+    grants: &'g Grants,
+    caller: &Caller,
+    database: &str,
+) -> Result<&'g SqlRule, Failure> {
+    grants.sql.get(database).ok_or_else(|| {
         Failure::new(
             code::DENIED,
             format!(
@@ -85,7 +91,7 @@ pub fn access(grants: &Grants, caller: &Caller, database: &str) -> Result<SqlAcc
 ///
 /// `denied` with the line to change.
 pub fn writable(grants: &Grants, caller: &Caller, database: &str) -> Result<(), Failure> {
-    if access(grants, caller, database)? == SqlAccess::ReadWrite {
+    if rule(grants, caller, database)?.access == SqlAccess::ReadWrite {
         return Ok(());
     }
     Err(Failure::new(
@@ -130,18 +136,14 @@ impl HostCall for Query {
     }
 
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        access(grants, caller, &self.0.database).map(drop)
+        rule(grants, caller, &self.0.database).map(drop)
     }
 
-    async fn perform(
-        &self,
-        ports: &Ports,
-        caller: &Caller,
-        grants: &Grants,
-    ) -> Result<Rows, Failure> {
-        let access = access(grants, caller, &self.0.database)?;
+    async fn perform(&self, site: &Site<'_>) -> Result<Rows, Stop> {
+        let rule = rule(site.grants, site.caller, &self.0.database)?;
         let Statement { database, text, parameters } = &self.0;
-        ports.sql.query(database, access, &grants.limits.sql, text, parameters).await
+        let limits = &site.grants.limits.sql;
+        Ok(site.ports.sql.query(database, rule, limits, text, parameters).await?)
     }
 }
 
@@ -161,15 +163,10 @@ impl HostCall for Dialect {
     }
 
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
-        access(grants, caller, &self.database).map(drop)
+        rule(grants, caller, &self.database).map(drop)
     }
 
-    async fn perform(
-        &self,
-        ports: &Ports,
-        _caller: &Caller,
-        _grants: &Grants,
-    ) -> Result<String, Failure> {
-        ports.sql.dialect(&self.database).await.map(str::to_owned)
+    async fn perform(&self, site: &Site<'_>) -> Result<String, Stop> {
+        Ok(site.ports.sql.dialect(&self.database).await.map(str::to_owned)?)
     }
 }

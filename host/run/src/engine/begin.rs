@@ -44,7 +44,7 @@ impl Engine {
         };
         let head = head.unwrap_or_else(|| self.new_thread(&thread, &app, &pack, &request));
         let checkpoint = self.input_checkpoint(&app, &pack, &head, &request, &run_id).await?;
-        let run = self.new_run(run_id, &thread, None);
+        let run = self.new_run(run_id, &head, None);
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
         record.run = Some(run.id.clone());
@@ -155,7 +155,7 @@ impl Engine {
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
-        let run = self.new_run(run_id, thread, reopen);
+        let run = self.new_run(run_id, &head, reopen);
         self.go_on(slot, head, run, reason, answers, true).await
     }
 
@@ -186,7 +186,7 @@ impl Engine {
         let store = &self.0.ports.store;
         let Some(head) = self.live_thread(&record.id).await? else { return Ok(()) };
         let known = store.run(&run).await.map_err(store_failure)?;
-        let run = known.unwrap_or_else(|| self.new_run(run, &record.id, None));
+        let run = known.unwrap_or_else(|| self.new_run(run, &head, None));
         self.go_on(slot, head, run, RunReason::Recovery, Vec::new(), false).await.map(drop)
     }
 
@@ -249,10 +249,11 @@ impl Engine {
         })
     }
 
-    fn new_run(&self, id: RunId, thread: &ThreadId, reopen: Option<CheckpointId>) -> RunRecord {
+    fn new_run(&self, id: RunId, head: &ThreadHead, reopen: Option<CheckpointId>) -> RunRecord {
         RunRecord {
             id,
-            thread: thread.clone(),
+            thread: head.record.id.clone(),
+            first_seq: head.last_seq + 1,
             status: RunStatus::Running,
             failure: None,
             started_ms: self.0.ports.clock.now_ms(),
@@ -308,6 +309,7 @@ impl Engine {
     fn spawn(&self, slot: Slot, driver: Driver) -> RunRef {
         let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
         let closing = self.0.closing.clone();
+        self.0.ports.observer.run_started(&driver.record.app, &driver.record.graph);
         self.0.runtime.spawn(async move {
             let ended = tokio::select! {
                 biased;

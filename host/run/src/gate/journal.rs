@@ -1,16 +1,18 @@
 //! The journal of one task: which host calls it made, and what they answered.
 //!
-//! It lives as long as the task, over all its attempts. A re-executed node gets the answers it
+//! A tool that the task calls has a journal of its own below the task's, for what the tool calls.
+//! Journals live as long as the task, over all its attempts. A re-executed node gets the answers it
 //! got before; a request that differs is a divergence. What is here is in the event log as well.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 use wattle_graph::event::Called;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
+use crate::gate::stream;
 use crate::gate::unwind::Unwind;
 use crate::limit;
 
@@ -32,6 +34,48 @@ struct Inner {
     bytes: u64,
     emitted: u32,
     repeated: bool,
+    /// What the log holds of calls inside of this journal's calls.
+    past: Scopes,
+    /// Journals of the tools that were called.
+    inner: BTreeMap<u32, Arc<Journal>>,
+}
+
+/// What the log holds of the calls of a task, by the path of tool calls they are inside of.
+pub(crate) type Scopes = BTreeMap<Vec<u32>, PastCalls>;
+
+/// What the log holds of the calls of one scope.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PastCalls {
+    /// Answered calls, with their sequence numbers in the log.
+    pub answered: BTreeMap<u32, (u64, Called)>,
+    /// Calls whose beginning was logged.
+    pub open: BTreeSet<u32>,
+}
+
+impl PastCalls {
+    /// Forgets what must be made again after a failed attempt.
+    pub(crate) fn give_up_attempt(&mut self) {
+        self.open.clear();
+        forget_failed(&mut self.answered, |(_, called)| called);
+    }
+
+    /// A streamed answer that a crash cut is given again from its start. Looks at its pieces are
+    /// forgotten with it, unless the guest did something in between that cannot be undone.
+    pub(crate) fn forget_cut_streams(&mut self) {
+        let cut = |(_, called): &(u64, Called)| {
+            called.function == stream::LOOK && !self.answered.contains_key(&called.batch)
+        };
+        let Some(first) = self.answered.values().find(|entry| cut(entry)) else { return };
+        let after = first.1.batch;
+        let harmless = |function: &str| {
+            function == stream::LOOK
+                || ["emit.", "clock.", "random."].iter().any(|p| function.starts_with(p))
+        };
+        if self.answered.range(after..).all(|(_, (_, called))| harmless(&called.function)) {
+            self.answered.split_off(&after);
+            self.open.split_off(&after);
+        }
+    }
 }
 
 /// What the journal says of a call.
@@ -45,11 +89,29 @@ pub(crate) enum Known {
 }
 
 impl Journal {
-    /// A journal with the calls that the log holds for a task. `open` are calls whose beginning
-    /// was logged; `repeated` says whether the task was begun before.
-    pub fn new(entries: BTreeMap<u32, Called>, open: BTreeSet<u32>, repeated: bool) -> Self {
+    /// A journal with the calls that the log holds for a task. `repeated` says whether the task
+    /// was begun before.
+    pub(crate) fn new(mut past: Scopes, repeated: bool) -> Self {
+        let PastCalls { answered, open } = past.remove([].as_slice()).unwrap_or_default();
+        let entries: BTreeMap<u32, Called> =
+            answered.into_iter().map(|(call, (_, called))| (call, called)).collect();
         let open = open.into_iter().filter(|call| !entries.contains_key(call)).collect();
-        Self(Mutex::new(Inner { entries, open, repeated, ..Inner::default() }))
+        Self(Mutex::new(Inner { entries, open, repeated, past, ..Inner::default() }))
+    }
+
+    /// The journal of the tool that call `call` calls.
+    pub(crate) fn inner(&self, call: u32) -> Arc<Self> {
+        let mut inner = self.lock();
+        if let Some(known) = inner.inner.get(&call) {
+            return known.clone();
+        }
+        let (own, rest): (Scopes, Scopes) =
+            std::mem::take(&mut inner.past).into_iter().partition(|(path, _)| path[0] == call);
+        inner.past = rest;
+        let own = own.into_iter().map(|(path, calls)| (path[1..].to_vec(), calls)).collect();
+        let journal = Arc::new(Self::new(own, inner.repeated));
+        inner.inner.insert(call, journal.clone());
+        journal
     }
 
     /// No code that can panic runs under this lock.
@@ -65,8 +127,9 @@ impl Journal {
         inner.next_call = 0;
         inner.bytes = 0;
         inner.emitted = 0;
-        forget_failed(&mut inner.entries);
+        forget_failed(&mut inner.entries, |called| called);
         inner.repeated = true;
+        inner.inner.values().for_each(|journal| journal.begin_attempt());
     }
 
     /// Whether the task was begun before this process or attempt.
@@ -185,9 +248,12 @@ pub(crate) fn divergence(call: u32, journaled: Value, now: Value) -> Unwind {
 }
 
 /// Forgets the calls of the last batch that failed, so that the next attempt makes them again.
-pub(crate) fn forget_failed(entries: &mut BTreeMap<u32, Called>) {
-    let Some(batch) = entries.values().next_back().map(|last| last.batch) else { return };
-    entries.retain(|call, called| *call < batch || !is_failed(called));
+fn forget_failed<T>(entries: &mut BTreeMap<u32, T>, called: impl Fn(&T) -> &Called) {
+    let Some(last) = entries.values().next_back().map(&called) else { return };
+    let (batch, is_look) = (last.batch, last.function == stream::LOOK);
+    // Looks at the pieces of an answer that failed are void with it.
+    let cut = is_look && entries.get(&batch).is_none_or(|first| called(first).result.is_err());
+    entries.retain(|call, entry| *call < batch || !(cut || is_failed(called(entry))));
 }
 
 fn is_failed(called: &Called) -> bool {

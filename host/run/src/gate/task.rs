@@ -15,6 +15,7 @@ use crate::call::interrupt::Ask;
 use crate::call::{HostCall, Repeat};
 use crate::gate::Gate;
 use crate::gate::journal::{Journal, Known, divergence};
+use crate::gate::site::Entry;
 use crate::gate::unwind::Unwind;
 use crate::json::{check_depth, weight};
 use crate::limit::{self, Limits};
@@ -28,12 +29,14 @@ pub struct TaskSide {
     pub task: TaskId,
     /// Its node.
     pub node: NodeName,
+    /// Which tool calls the guest is inside of; empty for the node itself.
+    pub scope: Vec<u32>,
     /// The log of its thread.
     pub log: Arc<ThreadLog>,
     /// Its journal, shared by all attempts.
     pub journal: Arc<Journal>,
     /// Questions that it asked before, with answers as far as there are any.
-    pub questions: BTreeMap<InterruptId, Question>,
+    pub questions: Arc<BTreeMap<InterruptId, Question>>,
     /// How long a question may stay open.
     pub interrupt_ttl_ms: Option<u64>,
     /// For times in the journal.
@@ -55,6 +58,22 @@ pub(crate) struct Answered {
 }
 
 impl TaskSide {
+    /// The side of the tool that call `call` calls.
+    pub(crate) fn nested(&self, call: u32) -> Arc<Self> {
+        let mut scope = self.scope.clone();
+        scope.push(call);
+        Arc::new(Self {
+            task: self.task.clone(),
+            node: self.node.clone(),
+            scope,
+            log: self.log.clone(),
+            journal: self.journal.inner(call),
+            questions: self.questions.clone(),
+            interrupt_ttl_ms: self.interrupt_ttl_ms,
+            clock: self.clock.clone(),
+        })
+    }
+
     pub(crate) fn take_numbers(&self, count: u32, limits: &Limits) -> Result<u32, Unwind> {
         self.journal.take_numbers(count, limits.host_calls)
     }
@@ -65,7 +84,7 @@ impl TaskSide {
 
     /// Answers call `number` from the journal, or makes it: budget, durable log, effect, journal.
     pub(crate) async fn journaled<C: HostCall>(
-        &self,
+        self: &Arc<Self>,
         gate: &Gate,
         number: u32,
         batch: u32,
@@ -74,7 +93,9 @@ impl TaskSide {
         let text = serde_json::to_vec(call).map_err(|error| fault(C::FUNCTION, &error))?;
         self.count_bytes(text.len() as u64, gate.limits())?;
         let digest = Digest::of(&text);
-        match self.journal.look_up(number, C::FUNCTION, digest, || brief(&text))? {
+        let known = self.journal.look_up(number, C::FUNCTION, digest, || brief(&text))?;
+        let is_open = matches!(known, Known::Open);
+        match known {
             Known::Answered(Err(failure)) => return Ok(Err(failure)),
             Known::Answered(Ok(answer)) => {
                 return serde_json::from_value(answer)
@@ -87,6 +108,7 @@ impl TaskSide {
         if C::SLOW {
             self.log.push(EventKind::CallStarted(CallStarted {
                 task: self.task.clone(),
+                scope: self.scope.clone(),
                 call: number,
                 function: C::FUNCTION.to_owned(),
                 summary: call.summary(),
@@ -94,7 +116,8 @@ impl TaskSide {
         }
         self.log.barrier().await.map_err(log_lost)?;
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
-        let mut answer = gate.perform(call).await?;
+        let entry = Entry { task: self, number, is_open };
+        let mut answer = gate.perform(call, Some(entry)).await?;
         let tokens = answer.as_ref().ok().and_then(C::tokens);
         let mut result = match &answer {
             Ok(answer) => {
@@ -133,6 +156,7 @@ impl TaskSide {
         let called = Called {
             task: self.task.clone(),
             node: self.node.clone(),
+            scope: self.scope.clone(),
             call: answered.call,
             function: answered.function.to_owned(),
             digest: answered.digest,
@@ -182,7 +206,7 @@ impl TaskSide {
     /// Answers a question from the log, or asks it and unwinds.
     pub(crate) async fn ask(&self, question: Ask, limits: &Limits) -> Result<Value, Unwind> {
         let call = self.take_numbers(1, limits)?;
-        let interrupt = InterruptId::derive(&self.task, call);
+        let interrupt = InterruptId::derive(&self.task, &self.scope, call);
         let digest = Digest::of(&serde_json::to_vec(&question).unwrap_or_default());
         // A journaled call under this number means that the node did not ask here before.
         self.journal.look_up(call, Ask::FUNCTION, digest, || json!(question))?;
@@ -206,6 +230,7 @@ impl TaskSide {
             interrupt: interrupt.clone(),
             task: self.task.clone(),
             node: self.node.clone(),
+            scope: self.scope.clone(),
             call,
             payload: question.payload,
             response_schema: question.response_schema,

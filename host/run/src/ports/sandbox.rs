@@ -10,6 +10,7 @@ use wattle_graph::event::{Send as SendTask, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{Digest, GraphName, PluginName, RunId, TaskId, ThreadId};
 
+use crate::call::tools::ToolOutput;
 use crate::gate::Gate;
 use crate::gate::unwind::Unwind;
 use crate::limit::Limits;
@@ -50,6 +51,9 @@ pub struct NodeInfo {
     pub input_schema: Value,
     /// JSON Schema of what it writes.
     pub output_schema: Value,
+    /// JSON Schema of its configuration in a graph; `None` if it says nothing of one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config_schema: Option<Value>,
 }
 
 /// What a tool says of itself.
@@ -63,6 +67,39 @@ pub struct ToolInfo {
     pub arguments_schema: Value,
     /// Whether arguments that violate the schema still reach it.
     pub accepts_invalid: bool,
+    /// What it says of its effects.
+    #[serde(default)]
+    pub hints: ToolHints,
+}
+
+/// What a tool says of its effects. It is the tool's own word: nothing is allowed because of it,
+/// but a call that was cut by a crash is made again only if it says that this is safe.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolHints {
+    /// It changes nothing.
+    pub read_only: bool,
+    /// A second call with the same arguments changes nothing more.
+    pub idempotent: bool,
+}
+
+/// One call of a plugin's tool.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ToolCall {
+    /// The tool's name in the plugin.
+    pub tool: String,
+    /// The model's id of the call.
+    pub call_id: String,
+    /// The thread, if the call comes from a run.
+    pub thread: Option<ThreadId>,
+    /// The task, if the call comes from a run.
+    pub task: Option<TaskId>,
+    /// Tenant.
+    pub tenant: Option<String>,
+    /// Violations of the arguments schema, one sentence each.
+    pub violations: Vec<String>,
+    /// The arguments.
+    pub arguments: Value,
 }
 
 /// What a reducer says of itself.
@@ -135,6 +172,8 @@ pub struct NodeCall {
     pub context: Value,
     /// Input.
     pub input: Value,
+    /// The node's configuration in the graph; `null` if there is none.
+    pub config: Value,
 }
 
 /// What a node decided.
@@ -244,6 +283,9 @@ pub trait Plugin: Send + Sync {
     /// Runs a node. Wall time is the engine's business; CPU time, memory and output are limited
     /// here.
     async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended>;
+
+    /// Calls a tool. Limits as for a node.
+    async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended>;
 
     /// Answers an HTTP request.
     async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended>;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use wattle_graph::failure::Failure;
 
 use crate::call::sql::{Executed, Rows, SqlValue};
-use crate::grant::SqlAccess;
+use crate::grant::SqlRule;
 use crate::limit::SqlLimits;
 
 /// A row that a transaction leaves in the database itself, so that after a crash right behind
@@ -24,12 +24,13 @@ pub trait Sql: Send + Sync {
     /// `sqlite` or `postgres`.
     async fn dialect(&self, database: &str) -> Result<&'static str, Failure>;
 
-    /// Runs one statement that reads. With `SqlAccess::ReadOnly` a statement that could write is
-    /// `denied` by the parser, and the database would refuse it as well.
+    /// Runs one statement that reads. With `SqlAccess::ReadOnly` a statement that could write, or
+    /// that reads what the rule leaves out, is `denied` by the parser, and the database would
+    /// refuse to write as well.
     async fn query(
         &self,
         database: &str,
-        access: SqlAccess,
+        rule: &SqlRule,
         limits: &SqlLimits,
         statement: &str,
         parameters: &[SqlValue],

@@ -70,6 +70,9 @@ pub struct RunRecord {
     pub id: RunId,
     /// Its thread.
     pub thread: ThreadId,
+    /// Sequence number of its first event.
+    #[serde(default)]
+    pub first_seq: u64,
     /// How it stands.
     pub status: RunStatus,
     /// Why, if it failed.

@@ -1,0 +1,89 @@
+//! Streamed answers and model routes, as the gate offers them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+
+use crate::call::llm::{self, CompletionRequest};
+use crate::gate::stream::{self, GateStream};
+use crate::gate::unwind::Stop;
+use crate::gate::{Gate, Setting, decode};
+use crate::json::check_depth;
+use crate::ports::model::RouteInfo;
+
+impl Gate {
+    /// Calls a model for a guest that looks at the pieces of its answer.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must end. A failure of the call is told at its end.
+    pub fn stream(self: &Arc<Self>, request: CompletionRequest) -> Result<GateStream, Stop> {
+        stream::open(self, request)
+    }
+
+    /// What stands behind a model route for the caller's tenant.
+    ///
+    /// # Errors
+    ///
+    /// `denied` without a grant, `not-found` if there is no such route.
+    pub fn route(&self, route: &str) -> Result<RouteInfo, Stop> {
+        let Setting { ports, caller, grants, .. } = &self.setting;
+        llm::granted(grants, caller, route)?;
+        let value = self.at_once("llm.route", json!(route), || {
+            let info = ports.model.route(caller, route).ok_or_else(|| {
+                Failure::new(code::NOT_FOUND, format!("there is no model route `{route}`"))
+            })?;
+            Ok(json!(info))
+        })?;
+        decode("llm.route", value)
+    }
+
+    /// Puts something else behind a model route for the tenant of the request.
+    ///
+    /// # Errors
+    ///
+    /// `denied` without a grant, `unsupported` inside a node, and those of the adapter.
+    pub async fn set_route(&self, route: &str, config: Value) -> Result<(), Failure> {
+        self.tenant_route(route)?;
+        check_depth("the route", &config)?;
+        self.setting.ports.model.set_route(self.caller(), route, config).await
+    }
+
+    /// What the tenant put behind a model route, without the key.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gate::set_route`].
+    pub async fn get_route(&self, route: &str) -> Result<Option<Value>, Failure> {
+        self.tenant_route(route)?;
+        self.setting.ports.model.get_route(self.caller(), route).await
+    }
+
+    /// Goes back to the operator's route.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gate::set_route`].
+    pub async fn remove_route(&self, route: &str) -> Result<(), Failure> {
+        self.tenant_route(route)?;
+        self.setting.ports.model.remove_route(self.caller(), route).await
+    }
+
+    fn tenant_route(&self, route: &str) -> Result<(), Failure> {
+        if self.task.is_some() {
+            return Err(self.unsupported("tenants inside a node"));
+        }
+        if self.setting.grants.tenant_routes.contains(route) {
+            return Ok(());
+        }
+        Err(Failure::new(
+            code::DENIED,
+            format!(
+                "plugin `{p}` may not set the model route `{route}` for tenants; add it to \
+                 `tenant_routes` under `[grants.{p}]` in wattle.toml",
+                p = self.caller().plugin
+            ),
+        ))
+    }
+}

@@ -1,0 +1,151 @@
+//! Pieces of a model's answer on their way to the event log.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use wattle_graph::event::{Delta, EventKind, Streamed};
+
+use crate::gate::task::TaskSide;
+use crate::ports::model::Deltas;
+
+/// Shortest time between two events with pieces of one answer: the eye does not see faster, and a
+/// model's fifty tokens a second stay few events. The first piece does not wait.
+const INTERVAL: Duration = Duration::from_millis(20);
+
+/// Takes pieces from a model and joins what belongs together.
+#[derive(Default)]
+pub(crate) struct Pieces {
+    waiting: Mutex<Vec<Delta>>,
+    arrived: Notify,
+}
+
+impl Pieces {
+    /// No code that can panic runs under this lock.
+    fn waiting(&self) -> MutexGuard<'_, Vec<Delta>> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn take(&self) -> Vec<Delta> {
+        std::mem::take(&mut *self.waiting())
+    }
+}
+
+impl Deltas for Pieces {
+    fn push(&self, delta: Delta) {
+        let mut waiting = self.waiting();
+        if let Some(delta) = join(waiting.last_mut(), delta) {
+            waiting.push(delta);
+        }
+        drop(waiting);
+        self.arrived.notify_one();
+    }
+}
+
+/// Appends a piece to the one before, if it goes on from it; gives it back if not.
+fn join(last: Option<&mut Delta>, delta: Delta) -> Option<Delta> {
+    match (last, delta) {
+        (Some(Delta::Text { text }), Delta::Text { text: more })
+        | (Some(Delta::Reasoning { text }), Delta::Reasoning { text: more }) => {
+            text.push_str(&more);
+            None
+        }
+        (
+            Some(Delta::ToolCall { index, arguments, .. }),
+            Delta::ToolCall { index: same, id: None, name: None, arguments: more },
+        ) if *index == same => {
+            arguments.push_str(&more);
+            None
+        }
+        (_, delta) => Some(delta),
+    }
+}
+
+/// Waits for an answer and hands its pieces on meanwhile: to the log of a task, if there is one,
+/// and to `also`.
+pub(crate) async fn answer_in_pieces<T>(
+    work: impl Future<Output = T>,
+    pieces: &Pieces,
+    log: Option<(&Arc<TaskSide>, u32)>,
+    also: impl Fn(&[Delta]),
+) -> T {
+    let mut work = pin!(work);
+    let hand_on = async || {
+        let deltas = pieces.take();
+        if deltas.is_empty() {
+            return;
+        }
+        also(&deltas);
+        if let Some((task, call)) = log {
+            task.streamed(call, deltas).await;
+        }
+    };
+    let answer = loop {
+        tokio::select! {
+            answer = &mut work => break answer,
+            () = pieces.arrived.notified() => {}
+        }
+        hand_on().await;
+        tokio::select! {
+            answer = &mut work => break answer,
+            () = tokio::time::sleep(INTERVAL) => {}
+        }
+    };
+    hand_on().await;
+    answer
+}
+
+impl TaskSide {
+    async fn streamed(&self, call: u32, deltas: Vec<Delta>) {
+        self.log.push(EventKind::Streamed(Streamed {
+            task: self.task.clone(),
+            node: self.node.clone(),
+            scope: self.scope.clone(),
+            call,
+            deltas,
+        }));
+        self.log.flush().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(index: u32, name: Option<&str>, arguments: &str) -> Delta {
+        let (id, name) = (name.map(|_| "id".to_owned()), name.map(str::to_owned));
+        Delta::ToolCall { index, id, name, arguments: arguments.to_owned() }
+    }
+
+    fn text(text: &str) -> Delta {
+        Delta::Text { text: text.to_owned() }
+    }
+
+    #[test]
+    fn pieces_that_go_on_are_joined() {
+        let pieces = Pieces::default();
+        let given = [
+            text("a"),
+            text("b"),
+            Delta::Restart,
+            text("c"),
+            call(0, Some("add"), "{"),
+            call(0, None, "}"),
+            call(1, Some("add"), ""),
+            call(0, None, "x"),
+        ];
+        given.into_iter().for_each(|delta| pieces.push(delta));
+        let joined = [
+            text("ab"),
+            Delta::Restart,
+            text("c"),
+            call(0, Some("add"), "{}"),
+            call(1, Some("add"), ""),
+            call(0, None, "x"),
+        ];
+        assert_eq!(pieces.take(), joined);
+        assert_eq!(pieces.take(), []);
+    }
+}

@@ -1,0 +1,187 @@
+//! A model's answer for a guest that looks at it piece by piece.
+//!
+//! Every look is journaled, so a re-executed guest sees the same pieces at the same calls. The
+//! whole answer is the journal entry of the call itself; until it is there, the answer counts as
+//! not given, and after a crash the call is made again from its start.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use wattle_graph::event::Delta;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::Digest;
+
+use crate::call::llm::{Completion, CompletionRequest};
+use crate::call::{HostCall, Repeat};
+use crate::gate::pieces::{Pieces, answer_in_pieces};
+use crate::gate::task::TaskSide;
+use crate::gate::unwind::{Stop, Unwind};
+use crate::gate::{Gate, Site};
+use crate::grant::Grants;
+use crate::ports::Caller;
+
+/// Name of a look at the pieces in the journal.
+pub(crate) const LOOK: &str = "llm.stream.next";
+
+/// Name of a streamed call in the journal.
+pub(crate) const FUNCTION: &str = "llm.stream";
+
+/// An answer that arrives in pieces. Dropped, it ends the outgoing request.
+pub struct GateStream {
+    gate: Arc<Gate>,
+    /// Number of the call, which is the batch of every look.
+    number: u32,
+    pieces: mpsc::UnboundedReceiver<Vec<Delta>>,
+    answer: Answer,
+}
+
+enum Answer {
+    Coming(AbortOnDrop),
+    Here(Box<Result<Completion, Failure>>),
+    Taken,
+}
+
+type Work = tokio::task::JoinHandle<Result<Result<Completion, Failure>, Unwind>>;
+
+struct AbortOnDrop(Work);
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// The same call as [`CompletionRequest`], under its own name.
+#[derive(serde::Serialize)]
+#[serde(transparent)]
+struct Streaming {
+    request: CompletionRequest,
+    #[serde(skip)]
+    looks: mpsc::UnboundedSender<Vec<Delta>>,
+}
+
+impl HostCall for Streaming {
+    type Answer = Completion;
+    const FUNCTION: &'static str = FUNCTION;
+    const SLOW: bool = true;
+
+    fn repeat(&self) -> Repeat {
+        Repeat::Safe
+    }
+
+    fn summary(&self) -> String {
+        self.request.summary()
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        self.request.allowed(grants, caller)
+    }
+
+    fn tokens(answer: &Completion) -> Option<wattle_graph::event::Tokens> {
+        CompletionRequest::tokens(answer)
+    }
+
+    async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
+        let pieces = Pieces::default();
+        let blobs = site.ports.blobs.as_ref();
+        let work = site.ports.model.complete(site.caller, &self.request, blobs, &pieces);
+        let log = site.entry.as_ref().map(|entry| (entry.task, entry.number));
+        let also = |deltas: &[Delta]| {
+            // A guest that does not look any more may still want the whole answer.
+            let _ = self.looks.send(deltas.to_vec());
+        };
+        Ok(answer_in_pieces(work, &pieces, log, also).await?)
+    }
+}
+
+pub(crate) fn open(gate: &Arc<Gate>, request: CompletionRequest) -> Result<GateStream, Stop> {
+    let number = match &gate.task {
+        Some(task) => task.take_numbers(1, gate.limits())?,
+        None => 0,
+    };
+    let (looks, pieces) = mpsc::unbounded_channel();
+    let call = Streaming { request, looks };
+    let at = gate.clone();
+    let work = tokio::spawn(async move { at.numbered(number, number, &call).await });
+    Ok(GateStream { gate: gate.clone(), number, pieces, answer: Answer::Coming(AbortOnDrop(work)) })
+}
+
+impl GateStream {
+    /// The next pieces; an empty list at the end.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must end. A failure of the call is told by [`Self::finish`].
+    pub async fn next(&mut self) -> Result<Vec<Delta>, Stop> {
+        let Some(task) = self.gate.task.clone() else {
+            return Ok(self.pieces.recv().await.unwrap_or_default());
+        };
+        let look = task.take_numbers(1, self.gate.limits())?;
+        let request = json!(self.number);
+        let digest = Digest::of(request.to_string().as_bytes());
+        if let Some(known) = task.known(look, LOOK, digest, &request)? {
+            return Ok(serde_json::from_value(known).unwrap_or_default());
+        }
+        let deltas = tokio::select! {
+            biased;
+            () = self.gate.setting.cancel.cancelled() => return Err(Unwind::Cancelled.into()),
+            deltas = self.pieces.recv() => deltas.unwrap_or_default(),
+        };
+        task.looked(look, self.number, digest, request, json!(deltas)).await;
+        Ok(deltas)
+    }
+
+    /// The whole answer, waited for if it is not there yet.
+    ///
+    /// # Errors
+    ///
+    /// Those of the call; `invalid` if it was asked for before.
+    pub async fn finish(&mut self) -> Result<Completion, Stop> {
+        if let Answer::Coming(work) = &mut self.answer {
+            let ended = (&mut work.0).await.unwrap_or_else(|error| {
+                Ok(Err(Failure::internal(format!("a model call of the host ended: {error}"))))
+            })?;
+            self.answer = Answer::Here(Box::new(ended));
+        }
+        match std::mem::replace(&mut self.answer, Answer::Taken) {
+            Answer::Here(answer) => Ok((*answer)?),
+            Answer::Coming(_) | Answer::Taken => {
+                Err(Failure::new(code::INVALID, "the answer was taken before").into())
+            }
+        }
+    }
+}
+
+impl TaskSide {
+    /// The answer that the journal holds for a call of the host's own.
+    fn known(
+        &self,
+        call: u32,
+        function: &str,
+        digest: Digest,
+        request: &Value,
+    ) -> Result<Option<Value>, Unwind> {
+        use crate::gate::journal::Known;
+        match self.journal.look_up(call, function, digest, || request.clone())? {
+            Known::Answered(Ok(value)) => Ok(Some(value)),
+            Known::Answered(Err(_)) | Known::Open | Known::New => Ok(None),
+        }
+    }
+
+    async fn looked(&self, call: u32, batch: u32, digest: Digest, request: Value, seen: Value) {
+        self.write_down(super::task::Answered {
+            call,
+            batch,
+            function: LOOK,
+            digest,
+            request,
+            result: Ok(seen),
+            started_ms: self.clock.now_ms(),
+            started: std::time::Instant::now(),
+            summary: String::new(),
+            tokens: None,
+        });
+        self.log.flush().await;
+    }
+}
