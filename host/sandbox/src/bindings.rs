@@ -37,6 +37,7 @@ wasmtime::component::bindgen!({
         "wattle:plugin/types.failure" => crate::halt::Halt,
     },
     with: {
+        "wattle:plugin/llm.completion-stream": crate::import::llm::stream::OpenStream,
         "wattle:plugin/sql.transaction": crate::import::sql::OpenTransaction,
     },
 });

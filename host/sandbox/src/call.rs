@@ -2,7 +2,9 @@
 
 pub(crate) mod node;
 pub(crate) mod reduce;
+pub(crate) mod tool;
 pub(crate) mod web;
+pub(crate) mod write;
 
 use std::sync::Arc;
 

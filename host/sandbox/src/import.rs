@@ -10,10 +10,12 @@ pub(crate) mod interrupt;
 pub(crate) mod llm;
 pub(crate) mod log;
 pub(crate) mod memory;
+pub(crate) mod message;
 pub(crate) mod random;
 pub(crate) mod runs;
 pub(crate) mod settings;
 pub(crate) mod sql;
+pub(crate) mod tenants;
 pub(crate) mod tools;
 pub(crate) mod types;
 
@@ -38,6 +40,7 @@ pub(crate) const INTERFACES: &[&str] = &[
     "emit",
     "log",
     "settings",
+    "tenants",
     "runs",
 ];
 
@@ -56,5 +59,6 @@ pub(crate) fn link(linker: &mut Linker<Guest>) -> wasmtime::Result<()> {
     wit::emit::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::log::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::settings::add_to_linker::<_, Host>(linker, |guest| guest)?;
+    wit::tenants::add_to_linker::<_, Host>(linker, |guest| guest)?;
     wit::runs::add_to_linker::<_, Host>(linker, |guest| guest)
 }

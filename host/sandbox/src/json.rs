@@ -34,6 +34,11 @@ pub(crate) fn parse_option(
     text.map(|text| parse(text, function, field)).transpose()
 }
 
+/// Parses a document that a guest answered with.
+pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text)
+}
+
 /// A document for a guest.
 pub(crate) fn text(value: &Value) -> String {
     value.to_string()

@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use wattle_run::call::tools::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
-    Ended, NodeCall, NodeOutcome, Plugin, PluginInfo, WebRequest, WebResponse,
+    Ended, NodeCall, NodeOutcome, Plugin, PluginInfo, ToolCall, WebRequest, WebResponse,
 };
 
 use crate::call::{self, Call};
@@ -38,6 +39,14 @@ impl Plugin for WasmPlugin {
         let limits = gate.limits().clone();
         let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
         call::node::run(made, call).await
+    }
+
+    async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended> {
+        let what = format!("tool `{}`", call.tool);
+        let place = self.place(&what);
+        let limits = gate.limits().clone();
+        let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
+        call::tool::run(made, call).await
     }
 
     async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended> {

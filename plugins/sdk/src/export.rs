@@ -5,7 +5,9 @@ mod reducer;
 mod tool;
 mod web;
 
-pub use self::node::{Node, NodeEntry, node_input_schema, node_output_schema, run_node};
+pub use self::node::{
+    Node, NodeEntry, node_config_schema, node_input_schema, node_output_schema, run_node,
+};
 pub use self::reducer::{Reducer, ReducerEntry, reduce};
 pub use self::tool::{Tool, ToolEntry, call_tool, tool_accepts_invalid, tool_arguments_schema};
 pub use self::web::{Handler, HandlerEntry};

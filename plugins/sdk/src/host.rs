@@ -3,9 +3,11 @@
 
 #[cfg(not(target_arch = "wasm32"))]
 pub(crate) use crate::testing::answer::{
-    blob, clock, emit, http, interrupt, llm, log, memory, random, runs, settings, sql, tools,
+    blob, clock, emit, http, interrupt, llm, log, memory, random, runs, settings, sql, tenants,
+    tools,
 };
 #[cfg(target_arch = "wasm32")]
 pub(crate) use crate::wire::{
-    blob, clock, emit, http, interrupt, llm, log, memory, random, runs, settings, sql, tools,
+    blob, clock, emit, http, interrupt, llm, log, memory, random, runs, settings, sql, tenants,
+    tools,
 };

@@ -29,6 +29,7 @@ pub mod random;
 pub mod runs;
 pub mod settings;
 pub mod sql;
+pub mod tenants;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod testing;
 pub mod tool;

@@ -31,9 +31,11 @@
 mod completion;
 mod image;
 mod request;
+mod route;
 mod stream;
 
 pub use self::completion::{Completion, FinishReason, Usage};
 pub use self::image::{GeneratedImage, ImageRequest, generate_images};
 pub use self::request::{Request, ResponseSchema, ToolChoice, ToolDefinition, complete_all};
+pub use self::route::{RouteInfo, route};
 pub use self::stream::{CompletionStream, StreamEvent, stream};

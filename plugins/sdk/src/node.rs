@@ -11,6 +11,9 @@ use crate::json::{self, Extra};
 /// Goes into [`Outcome::goto`] to end this path of the graph.
 pub const END: &str = "END";
 
+/// Key of [`Context::extra`] under which the host hands over the node's configuration.
+const CONFIG: &str = "config";
+
 /// Where and for what a node runs.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Context {
@@ -57,6 +60,56 @@ impl Context {
     /// ```
     pub fn run_context<T: DeserializeOwned>(&self) -> Result<T, Failure> {
         json::from_value("the run's context", &self.context)
+    }
+
+    /// The node's configuration, `with` of the node in the graph file, as a type. Without one it
+    /// is read from an empty object, so a type whose fields all have defaults always works.
+    ///
+    /// `#[node(config = ...)]` publishes the schema of the type, so that a graph with a wrong
+    /// configuration is refused when it is loaded.
+    ///
+    /// ```
+    /// use wattle_plugin::prelude::*;
+    ///
+    /// #[derive(Deserialize, JsonSchema)]
+    /// #[serde(default, deny_unknown_fields)]
+    /// struct Config {
+    ///     /// Which model to ask.
+    ///     route: String,
+    /// }
+    ///
+    /// impl Default for Config {
+    ///     fn default() -> Self {
+    ///         Self { route: "chat".to_owned() }
+    ///     }
+    /// }
+    ///
+    /// /// Says which model it would ask.
+    /// #[node(config = Config)]
+    /// fn which(context: &Context, _input: Empty) -> Result<Value, Failure> {
+    ///     let config: Config = context.config()?;
+    ///     Ok(json!({ "route": config.route }))
+    /// }
+    ///
+    /// # fn main() -> Result<(), Failure> {
+    /// assert_eq!(which(&Context::default(), Empty {})?["route"], "chat");
+    /// let context = Context::default().with_config(json!({"route": "fast"}));
+    /// assert_eq!(which(&context, Empty {})?["route"], "fast");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn config<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let what = format!("the configuration of node `{}`", self.node);
+        match self.extra.get(CONFIG) {
+            None | Some(Value::Null) => json::from_value(&what, &Value::Object(Extra::new())),
+            Some(config) => json::from_value(&what, config),
+        }
+    }
+
+    /// Gives the node a configuration, as tests do.
+    pub fn with_config(mut self, config: impl Into<Value>) -> Self {
+        self.extra.insert(CONFIG.to_owned(), config.into());
+        self
     }
 }
 

@@ -14,5 +14,5 @@ pub use crate::tool::{ToolContext, ToolOutput, Unchecked};
 pub use crate::web::{Request, Response, StreamFormat};
 pub use crate::{
     blob, clock, emit, handler, http, interrupt, llm, log, memory, node, params, random, reducer,
-    runs, settings, sql, tool, tools, web,
+    runs, settings, sql, tenants, tool, tools, web,
 };

@@ -66,6 +66,11 @@ pub fn node_schemas<N: Node>() -> (Value, Value) {
     ((N::ENTRY.input_schema)(), (N::ENTRY.output_schema)())
 }
 
+/// The schema of a node's configuration, if it has one.
+pub fn config_schema<N: Node>() -> Option<Value> {
+    N::ENTRY.config_schema.map(|schema| schema())
+}
+
 /// Calls a tool with a document, as the host does.
 pub fn call_tool<T: Tool>(context: &ToolContext, arguments: &Value) -> Result<ToolOutput, Failure> {
     (T::ENTRY.call)(context, &arguments.to_string())

@@ -8,6 +8,7 @@ use crate::prelude::{
     ToolContext, ToolOutput, Unchecked, code, handler, json, node, reducer, tool,
 };
 use crate::testing;
+use crate::tool::ToolHints;
 
 #[derive(Deserialize, JsonSchema)]
 struct Input {
@@ -29,13 +30,33 @@ fn count_words(_context: &Context, input: Input) -> Result<Update, Failure> {
     Ok(Update { words: input.text.split_whitespace().take(limit).count() })
 }
 
+#[derive(Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct Config {
+    /// How often.
+    times: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { times: 1 }
+    }
+}
+
+/// Repeats a text.
+#[node(config = Config)]
+fn repeat(context: &Context, input: Input) -> Result<Value, Failure> {
+    let config: Config = context.config()?;
+    Ok(json!({ "text": input.text.repeat(config.times as usize) }))
+}
+
 #[node(name = "route-it")]
 fn route(context: &Context, _input: Empty) -> Result<Outcome<()>, Failure> {
     Ok(Outcome::nothing().goto("next").send("other", json!({"step": context.step})))
 }
 
 /// Takes a number.
-#[tool]
+#[tool(read_only)]
 fn strict(_context: &ToolContext, args: Number) -> Result<ToolOutput, Failure> {
     ToolOutput::json(&args.number)
 }
@@ -64,7 +85,7 @@ fn item(request: &Request) -> Result<Response, Failure> {
 }
 
 crate::export! {
-    nodes: [count_words, route],
+    nodes: [count_words, repeat, route],
     tools: [strict, lenient],
     reducers: [sum],
     handlers: [item],
@@ -105,6 +126,30 @@ fn a_node_runs_on_documents() {
     let decision = testing::run_node::<route>(&context("route-it"), &json!({})).unwrap();
     assert_eq!(decision.goto, ["next"]);
     assert_eq!(decision.sends[0].input, json!({"step": 0}));
+}
+
+#[test]
+fn a_configuration_is_described_and_read() {
+    let schema = testing::config_schema::<repeat>().unwrap();
+    assert_eq!(schema["properties"]["times"]["description"], "How often.");
+    assert_eq!(schema["additionalProperties"], false);
+    assert_eq!(testing::config_schema::<count_words>(), None);
+    let run = |context: Context| {
+        let decision = testing::run_node::<repeat>(&context, &json!({"text": "a"}))?;
+        Ok::<_, Failure>(decision.update("text").cloned())
+    };
+    assert_eq!(run(context("repeat")), Ok(Some(json!("a"))));
+    assert_eq!(run(context("repeat").with_config(Value::Null)), Ok(Some(json!("a"))));
+    assert_eq!(run(context("repeat").with_config(json!({"times": 3}))), Ok(Some(json!("aaa"))));
+    let failure = run(context("repeat").with_config(json!({"time": 3}))).unwrap_err();
+    let expected = "the configuration of node `repeat` is invalid at `time`:";
+    assert!(failure.message.starts_with(expected), "{}", failure.message);
+}
+
+#[test]
+fn a_tool_promises_only_what_it_says() {
+    assert_eq!(strict::ENTRY.hints, ToolHints { read_only: true, idempotent: false });
+    assert_eq!(lenient::ENTRY.hints, ToolHints::default());
 }
 
 #[test]

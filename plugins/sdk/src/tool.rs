@@ -1,8 +1,8 @@
 //! Tools that a plugin offers to models and to other nodes.
 
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -29,8 +29,22 @@ pub struct ToolContext {
     pub extra: Extra,
 }
 
+/// What a tool promises about its effects, said with `#[tool(read_only, idempotent)]`. Callers may
+/// rely on it, for example to call again after a crash; the host does not enforce it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ToolHints {
+    /// It changes nothing outside.
+    pub read_only: bool,
+    /// Called again with the same arguments, it changes nothing more.
+    pub idempotent: bool,
+}
+
+/// Key of [`ToolInfo::extra`] under which hints travel.
+pub(crate) const HINTS: &str = "hints";
+
 /// What a tool is, as a model reads it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolInfo {
     /// Its name.
     pub name: String,
@@ -42,6 +56,24 @@ pub struct ToolInfo {
     pub accepts_invalid: bool,
     /// Named values beside the fixed fields.
     pub extra: Extra,
+}
+
+impl ToolInfo {
+    /// What the tool promises about its effects; nothing if it does not say.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use wattle_plugin::tool::ToolInfo;
+    ///
+    /// let mut info = ToolInfo { name: "look".to_owned(), ..ToolInfo::default() };
+    /// assert!(!info.hints().read_only);
+    /// info.extra.insert("hints".to_owned(), json!({"read_only": true}));
+    /// assert!(info.hints().read_only && !info.hints().idempotent);
+    /// ```
+    pub fn hints(&self) -> ToolHints {
+        let hints = self.extra.get(HINTS);
+        hints.and_then(|hints| ToolHints::deserialize(hints).ok()).unwrap_or_default()
+    }
 }
 
 /// What a tool answered.

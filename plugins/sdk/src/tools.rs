@@ -1,4 +1,10 @@
-//! Tools of other plugins, typed components and MCP servers, all under one roof.
+//! Tools of other plugins and of MCP servers, all under one roof.
+//!
+//! A tool has its bare name (`add`) and a full reference (`calculator/add`, `mcp:graph/search`),
+//! which is needed only where two granted tools have the same bare name. Arguments are checked
+//! against the tool's schema before it sees them. A tool that traps, runs into a limit or is not
+//! granted answers with a failure; one that went wrong in a way that the model should read about
+//! answers with [`ToolOutput::is_error`].
 //!
 //! ```
 //! use wattle_plugin::prelude::*;
@@ -41,6 +47,12 @@ impl Call {
     /// A call.
     pub fn new(tool: impl Into<String>, arguments: impl Into<Value>) -> Self {
         Self { tool: tool.into(), arguments: arguments.into(), ..Self::default() }
+    }
+
+    /// Gives the call an id, by which its answer is found in a conversation.
+    pub fn call_id(mut self, id: impl Into<String>) -> Self {
+        self.call_id = id.into();
+        self
     }
 
     /// Limits the call.

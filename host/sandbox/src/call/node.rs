@@ -1,13 +1,14 @@
 //! Runs a node.
 
 use serde_json::Value;
-use wattle_graph::event::{Send as SendTask, Write};
-use wattle_graph::id::{ChannelName, NodeName};
+use wattle_graph::event::Send as SendTask;
+use wattle_graph::id::NodeName;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{Ended, NodeCall, NodeOutcome};
 
 use crate::bindings::exports::wattle::plugin::node;
 use crate::bindings::wattle::plugin::types;
+use crate::call::write::{self, not_json};
 use crate::call::{Call, Live, bad_answer, not_exported, within_output};
 use crate::code::NodeExport;
 use crate::ended::Place;
@@ -32,13 +33,21 @@ pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome
         remaining_steps: request.remaining_steps,
         tenant: request.tenant,
         context: json::text(&request.context),
-        extra: Vec::new(),
+        extra: config(&request.config),
     };
     let mut live = call.start().await?;
     let done = invoke(&mut live, export, context, input).await;
     match live.settle(done)? {
         Ok(outcome) => into_outcome(outcome, limits, place),
         Err(failure) => Err(Ended::Failure(failure.into())),
+    }
+}
+
+/// The node's configuration, beside the fixed fields of its context.
+fn config(config: &Value) -> Vec<(String, String)> {
+    match config {
+        Value::Null => Vec::new(),
+        config => vec![("config".to_owned(), json::text(config))],
     }
 }
 
@@ -59,7 +68,7 @@ fn into_outcome(
     place: Place<'_>,
 ) -> Result<NodeOutcome, Ended> {
     within_output(size(&outcome), limits, place)?;
-    let writes = outcome.updates.into_iter().map(|update| into_write(update, place));
+    let writes = outcome.updates.into_iter().map(|update| write::from_guest(update, place));
     let sends = outcome.sends.into_iter().map(|send| into_send(send, place));
     Ok(NodeOutcome {
         writes: writes.collect::<Result<_, _>>()?,
@@ -69,33 +78,16 @@ fn into_outcome(
 }
 
 fn size(outcome: &node::Outcome) -> usize {
-    let updates = outcome.updates.iter().map(|update| update.channel.len() + update.value.len());
+    let updates = outcome.updates.iter().map(write::bytes);
     let sends = outcome.sends.iter().map(|send| send.node.len() + send.input.len());
     let goto = outcome.goto.iter().map(String::len);
     updates.chain(sends).chain(goto).sum()
 }
 
-fn into_write(update: types::Update, place: Place<'_>) -> Result<Write, Ended> {
-    let value = parse(&update.value)
-        .map_err(|error| bad_answer(place, &bad_value("update of", &update.channel), &error))?;
-    let channel = ChannelName::new(&update.channel)
-        .map_err(|error| bad_answer(place, "an update of no channel", &error))?;
-    Ok(Write { channel, value, overwrite: update.overwrite })
-}
-
 fn into_send(send: types::Send, place: Place<'_>) -> Result<SendTask, Ended> {
-    let input = parse(&send.input)
-        .map_err(|error| bad_answer(place, &bad_value("send to", &send.node), &error))?;
+    let input = json::read(&send.input)
+        .map_err(|error| bad_answer(place, &not_json("send to", &send.node), &error))?;
     let node = NodeName::new(&send.node)
         .map_err(|error| bad_answer(place, "a send to no node", &error))?;
     Ok(SendTask { node, input })
-}
-
-fn parse(text: &str) -> Result<Value, serde_json::Error> {
-    serde_json::from_str(text)
-}
-
-fn bad_value(what: &str, name: &str) -> String {
-    let name: String = name.chars().take(64).collect();
-    format!("an {what} `{name}` that is not a valid JSON document")
 }

@@ -10,6 +10,7 @@ use wattle_run::gate::transaction::Transaction;
 use crate::bindings::wattle::plugin::sql;
 use crate::guest::Guest;
 use crate::halt::Halt;
+use crate::import::types::too_many;
 use crate::json;
 
 const BEGIN: &str = "sql.begin";
@@ -49,7 +50,7 @@ impl sql::Host for Guest {
         let gate = self.gate(BEGIN)?;
         let transaction = self.outside(gate.begin(&database)).await?;
         let handle = self.table.push(OpenTransaction(Some(transaction)));
-        Ok(handle.map_err(|error| too_many(&error))?)
+        Ok(handle.map_err(|error| too_many(BEGIN, &error))?)
     }
 
     async fn dialect(&mut self, database: String) -> Result<String, Halt> {
@@ -114,14 +115,6 @@ fn close(held: Held<'_>) -> Result<Transaction, Failure> {
 
 fn over() -> Failure {
     Failure::new(code::CONFLICT, "the transaction is over; start another one with `sql.begin`")
-}
-
-fn too_many(error: &ResourceTableError) -> Failure {
-    Failure::new(
-        code::LIMIT,
-        format!("`{BEGIN}`: too many open resources ({error}); drop transactions that are over"),
-    )
-    .with_details(serde_json::json!({ "limit": "instances" }))
 }
 
 fn into_values(values: Vec<sql::Value>, function: &str) -> Result<Vec<SqlValue>, Failure> {

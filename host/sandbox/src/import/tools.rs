@@ -1,27 +1,45 @@
-//! `wattle:plugin/tools`: part of the contract that this host does not offer yet.
+//! `wattle:plugin/tools`: tools of other plugins and of servers.
 //!
 //! `tools` borrows types of the interface `tool`, which brings that interface among the imports;
 //! no guest imports its functions, and they are not linked.
 
+use wattle_graph::event::Write;
+use wattle_graph::failure::Failure;
+use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+
 use crate::bindings::wattle::plugin::{tool, tools, types};
 use crate::guest::Guest;
 use crate::halt::{Halt, Trapped};
+use crate::import::batch::Answers;
+use crate::import::message::from_part;
+use crate::json;
+
+const LIST: &str = "tools.list";
+const CALL: &str = "tools.call";
+const CALL_ALL: &str = "tools.call-all";
 
 impl tools::Host for Guest {
     async fn list(&mut self) -> Result<Vec<tools::ToolInfo>, Halt> {
-        self.unsupported("tools.list")
+        let gate = self.gate(LIST)?;
+        let infos = self.outside(gate.tools()).await?;
+        Ok(infos.into_iter().map(from_info).collect())
     }
 
-    async fn call(&mut self, _request: tools::Request) -> Result<tools::ToolOutput, Halt> {
-        self.unsupported("tools.call")
+    async fn call(&mut self, request: tools::Request) -> Result<tools::ToolOutput, Halt> {
+        let gate = self.gate(CALL)?;
+        let request = into_request(request)?;
+        Ok(from_output(self.outside(gate.call_tool(request)).await?))
     }
 
     async fn call_all(
         &mut self,
         requests: Vec<tools::Request>,
-    ) -> wasmtime::Result<Vec<Result<tools::ToolOutput, types::Failure>>> {
-        let failure = self.gate("tools.call-all")?.unsupported("tools.call-all");
-        Ok(requests.iter().map(|_| Err(failure.clone().into())).collect())
+    ) -> wasmtime::Result<Answers<tools::ToolOutput>> {
+        let gate = self.gate(CALL_ALL)?;
+        let requests = requests.into_iter().map(into_request).collect();
+        let answers = self.outside(gate.call_tools(requests)).await.map_err(Trapped::Unwind)?;
+        Ok(answers.into_iter().map(|answer| answer.map(from_output).map_err(Into::into)).collect())
     }
 }
 
@@ -36,5 +54,49 @@ impl tool::Host for Guest {
         _arguments: String,
     ) -> Result<tool::ToolOutput, Halt> {
         Err(Trapped::Forbidden("tool.call").into())
+    }
+}
+
+fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
+    Ok(ToolRequest {
+        arguments: json::parse(&request.arguments, CALL, "arguments")?,
+        tool: request.tool,
+        call_id: request.call_id,
+        timeout_ms: request.timeout_ms,
+    })
+}
+
+fn from_info(info: ToolInfo) -> tools::ToolInfo {
+    tools::ToolInfo {
+        name: info.name,
+        description: info.description,
+        arguments_schema: json::text(&info.arguments_schema),
+        accepts_invalid: info.accepts_invalid,
+        extra: from_hints(info.hints),
+    }
+}
+
+fn from_hints(hints: ToolHints) -> Vec<(String, String)> {
+    if hints == ToolHints::default() {
+        return Vec::new();
+    }
+    vec![("hints".to_owned(), serde_json::json!(hints).to_string())]
+}
+
+fn from_output(output: ToolOutput) -> tools::ToolOutput {
+    tools::ToolOutput {
+        content: output.content.into_iter().map(from_part).collect(),
+        structured: output.structured.as_ref().map(json::text),
+        is_error: output.is_error,
+        updates: output.updates.into_iter().map(from_write).collect(),
+        extra: Vec::new(),
+    }
+}
+
+fn from_write(write: Write) -> types::Update {
+    types::Update {
+        channel: write.channel.into(),
+        value: json::text(&write.value),
+        overwrite: write.overwrite,
     }
 }

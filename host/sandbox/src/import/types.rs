@@ -1,6 +1,7 @@
 //! Words that interfaces share: failures and blob references.
 
 use serde_json::Value;
+use wasmtime::component::ResourceTableError;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::blob::BlobRef;
 
@@ -47,6 +48,15 @@ pub(crate) fn blob_ref(text: &str, function: &str) -> Result<BlobRef, Failure> {
             ),
         )
     })
+}
+
+/// The guest holds more resources than it may.
+pub(crate) fn too_many(function: &str, error: &ResourceTableError) -> Failure {
+    Failure::new(
+        code::LIMIT,
+        format!("`{function}`: too many open resources ({error}); drop those that are over"),
+    )
+    .with_details(serde_json::json!({ "limit": "instances" }))
 }
 
 /// A case of a variant that this host does not know.

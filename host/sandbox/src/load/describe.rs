@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::Value;
 use wattle_graph::id::{NodeName, PluginName};
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::{Ended, NodeInfo, ReducerInfo, Route, ToolInfo};
+use wattle_run::ports::sandbox::{Ended, NodeInfo, ReducerInfo, Route, ToolHints, ToolInfo};
 
 use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::call::{Call, Live};
@@ -159,7 +159,11 @@ fn checked<A, B>(
 
 fn into_node(info: node::NodeInfo) -> Result<NodeInfo, Fault> {
     let name = NodeName::new(&info.name).map_err(|error| bad(&error.to_string()))?;
+    let config_schema = extra(&info.extra, "config-schema");
     Ok(NodeInfo {
+        config_schema: config_schema
+            .map(|text| schema(text, &info.name, "config-schema"))
+            .transpose()?,
         input_schema: schema(&info.input_schema, &info.name, "input-schema")?,
         output_schema: schema(&info.output_schema, &info.name, "output-schema")?,
         name: name.into(),
@@ -178,7 +182,20 @@ fn into_tool(info: tool::ToolInfo) -> Result<ToolInfo, Fault> {
         name: info.name,
         description: clean(&info.description, DOC_CHARS),
         accepts_invalid: info.accepts_invalid,
+        hints: extra(&info.extra, "hints").map(into_hints).unwrap_or_default(),
     })
+}
+
+/// A hint is a promise that something relies on, so one that cannot be read is none.
+fn into_hints(text: &str) -> ToolHints {
+    let hints: Value = serde_json::from_str(text).unwrap_or_default();
+    let says = |name| hints.get(name).and_then(Value::as_bool).unwrap_or(false);
+    ToolHints { read_only: says("read_only"), idempotent: says("idempotent") }
+}
+
+/// A named value beside the fixed fields of a record.
+fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
 }
 
 fn into_reducer(info: reducer::ReducerInfo) -> Result<ReducerInfo, Fault> {

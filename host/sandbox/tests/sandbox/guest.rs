@@ -59,6 +59,38 @@ fn node_text(imports: &str, body: &str) -> String {
     )
 }
 
+/// A tool plugin: `list` lists `t` with the given extra fields, and `call` is the given body, which
+/// leaves the address of its answer. Its parameter 0 is the address of context and arguments.
+/// Address 512 holds an answer without anything in it.
+pub(crate) fn tool(extra: &[(&str, &str)], body: &str) -> Bytes {
+    let mut texts = String::from("t{}");
+    let mut fields = String::new();
+    for text in extra.iter().flat_map(|(key, value)| [key, value]) {
+        fields.push_str(&word(64 + texts.len()));
+        fields.push_str(&word(text.len()));
+        texts.push_str(text);
+    }
+    let (texts, count) = (texts.replace('"', "\\22"), word(extra.len()));
+    let module = format!(
+        r#"(module {PRELUDE}
+            (data (i32.const 64) "{texts}")
+            (data (i32.const 384) "{fields}")
+            ;; One tool: name `t`, no description, schema `{{}}`, nothing invalid, extra fields.
+            (data (i32.const 320) "\40\00\00\00\01\00\00\00\00\00\00\00\00\00\00\00\41\00\00\00\02\00\00\00\00\00\00\00\80\01\00\00{count}")
+            (data (i32.const 368) "\40\01\00\00\01\00\00\00")
+            (func (export "wattle:plugin/tool@0.1.0#list") (result i32) (i32.const 368))
+            (func (export "wattle:plugin/tool@0.1.0#call") (param i32) (result i32)
+                {body}))"#
+    );
+    core(&module, "tool-plugin")
+}
+
+/// A number as the text form writes its four bytes.
+fn word(number: usize) -> String {
+    let bytes = u32::try_from(number).expect("the number is small").to_le_bytes();
+    bytes.iter().map(|byte| format!("\\{byte:02x}")).collect()
+}
+
 /// A node plugin that imports WASI: its random numbers and its wall clock.
 pub(crate) fn foreign(body: &str) -> Bytes {
     const WORLD: &str = r"

@@ -8,6 +8,8 @@ mod guest;
 mod limits;
 mod load;
 mod node;
+mod stream;
+mod tool;
 mod world;
 
 use std::sync::Arc;

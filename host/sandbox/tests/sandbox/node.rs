@@ -6,7 +6,7 @@ use serde_json::json;
 use wattle_run::cancel::Cancel;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::limit::Limits;
-use wattle_run::ports::sandbox::{Ended, NodeOutcome};
+use wattle_run::ports::sandbox::{Ended, NodeCall, NodeOutcome};
 
 use crate::{guest, load, world};
 
@@ -122,11 +122,35 @@ async fn bad_json_is_a_failure_for_the_guest() {
 
 #[tokio::test]
 async fn what_is_not_there_yet_says_so() {
-    let imports = r#"(import "wattle:plugin/llm@0.1.0" "stream" (func $stream (param i32 i32)))"#;
+    let imports = r#"(import "wattle:plugin/memory@0.1.0" "delete"
+        (func $delete (param i32 i32 i32 i32 i32)))"#;
     // The failure's code has the length of `unsupported`.
     let body = format!(
-        "(call $stream (i32.const 2048) (i32.const 1024)) {}",
+        "(call $delete (i32.const 0) (i32.const 0) (i32.const 64) (i32.const 1) (i32.const 1024)) {}",
         expect("(i32.eq (i32.load (i32.const 1032)) (i32.const 11))")
+    );
+    assert_eq!(run(imports, &body).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn a_configuration_arrives_beside_the_fixed_fields() {
+    // The context's extra fields: one, with a value of 7 bytes.
+    let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
+    let body = expect(&format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 7))"));
+    let plugin = load(guest::node("", &body)).await.unwrap();
+    let call = NodeCall { config: json!({ "a": 1 }), ..world::call() };
+    let gate = world::gate(Limits::default(), Cancel::default());
+    assert_eq!(plugin.run_node(call, gate).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn a_tenants_route_needs_a_grant() {
+    let imports = r#"(import "wattle:plugin/tenants@0.1.0" "set-route"
+        (func $set (param i32 i32 i32 i32 i32)))"#;
+    // The failure's code has the length of `denied`.
+    let body = format!(
+        "(call $set (i32.const 64) (i32.const 1) (i32.const 65) (i32.const 2) (i32.const 1024)) {}",
+        expect("(i32.eq (i32.load (i32.const 1032)) (i32.const 6))")
     );
     assert_eq!(run(imports, &body).await, Ok(NodeOutcome::default()));
 }

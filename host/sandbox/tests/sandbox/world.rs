@@ -11,21 +11,25 @@ use tokio::sync::watch;
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
+use wattle_run::app::App;
 use wattle_run::call::http::{HttpRequest, HttpResponse};
 use wattle_run::call::llm::{Completion, CompletionRequest};
 use wattle_run::call::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun, ThreadView};
 use wattle_run::call::sql::{Rows, SqlValue};
 use wattle_run::cancel::Cancel;
 use wattle_run::gate::{Gate, Setting};
-use wattle_run::grant::{Grants, HttpRule, SqlAccess};
+use wattle_run::grant::{Grants, HttpRule, SqlRule};
 use wattle_run::limit::{Limits, NetLimits, SqlLimits};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
+use wattle_run::ports::model::{Deltas, RouteInfo};
+use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
     Batch, CheckpointQuery, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadQuery,
     ThreadRecord, Ticket,
 };
+use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{BlobStore, Caller, Clock, Model, Net, Ports, Sql, Store};
 
 /// What the clock shows.
@@ -40,28 +44,43 @@ fn nothing() -> Failure {
     Failure::new(code::UNAVAILABLE, "there is nothing in this world")
 }
 
+/// A model that says nothing.
+pub(crate) fn silence() -> Arc<dyn Model> {
+    Arc::new(Nothing)
+}
+
+/// The name of the plugin behind every gate.
+pub(crate) fn guest() -> PluginName {
+    PluginName::new("guest").unwrap()
+}
+
+/// An app in which the guest may do something.
+pub(crate) fn app(grants: Grants) -> App {
+    let mut app = App::bare(AppName::new("app").unwrap());
+    app.grants.insert(guest(), Arc::new(grants));
+    app
+}
+
 /// A gate of a web handler, which needs no thread behind it.
 pub(crate) fn gate(limits: Limits, cancel: Cancel) -> Arc<Gate> {
+    gate_to(silence(), app(Grants { limits, ..Grants::default() }), cancel)
+}
+
+/// The same to a model, and as part of an app.
+pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: Cancel) -> Arc<Gate> {
     let ports = Ports {
         store: Arc::new(Nothing),
         blobs: Arc::new(Nothing),
-        model: Arc::new(Nothing),
+        model,
         net: Arc::new(Nothing),
         sql: Arc::new(Nothing),
+        tools: Arc::new(NoToolServers),
         clock: Arc::new(Nothing),
+        observer: Arc::new(NoObserver),
     };
-    let caller = Caller {
-        app: AppName::new("app").unwrap(),
-        plugin: PluginName::new("guest").unwrap(),
-        tenant: None,
-    };
-    let setting = Setting {
-        ports,
-        caller,
-        grants: Arc::new(Grants { limits, ..Grants::default() }),
-        settings: Arc::new(json!({})),
-        cancel,
-    };
+    let caller = Caller { app: app.name.clone(), plugin: guest(), tenant: None };
+    let grants = app.grants_of(&guest());
+    let setting = Setting { ports, caller, grants, app: Arc::new(app), cancel };
     Arc::new(Gate::for_web(setting, Arc::new(Nothing)))
 }
 
@@ -79,6 +98,7 @@ pub(crate) fn call() -> NodeCall {
         tenant: None,
         context: Value::Null,
         input: json!({}),
+        config: Value::Null,
     }
 }
 
@@ -122,12 +142,34 @@ impl Model for Nothing {
         false
     }
 
+    fn route(&self, _caller: &Caller, _route: &str) -> Option<RouteInfo> {
+        None
+    }
+
     async fn complete(
         &self,
         _caller: &Caller,
         _request: &CompletionRequest,
         _blobs: &dyn BlobStore,
+        _deltas: &dyn Deltas,
     ) -> Result<Completion, Failure> {
+        Err(nothing())
+    }
+
+    async fn set_route(
+        &self,
+        _caller: &Caller,
+        _route: &str,
+        _config: Value,
+    ) -> Result<(), Failure> {
+        Err(nothing())
+    }
+
+    async fn get_route(&self, _caller: &Caller, _route: &str) -> Result<Option<Value>, Failure> {
+        Err(nothing())
+    }
+
+    async fn remove_route(&self, _caller: &Caller, _route: &str) -> Result<(), Failure> {
         Err(nothing())
     }
 }
@@ -161,7 +203,7 @@ impl Sql for Nothing {
     async fn query(
         &self,
         _database: &str,
-        _access: SqlAccess,
+        _rule: &SqlRule,
         _limits: &SqlLimits,
         _statement: &str,
         _parameters: &[SqlValue],

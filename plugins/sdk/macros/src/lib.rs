@@ -17,6 +17,8 @@ use syn::{ItemFn, parse_macro_input};
 ///
 /// The function has the shape `fn(&Context, Input) -> Result<Output, Failure>`. Its documentation
 /// becomes the node's. `#[node(name = "...")]` gives a name other than the function's.
+/// `#[node(config = Config)]` publishes the schema of its configuration, which `Context::config`
+/// reads.
 #[proc_macro_attribute]
 pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);
@@ -28,7 +30,8 @@ pub fn node(arguments: TokenStream, item: TokenStream) -> TokenStream {
 ///
 /// The function has the shape `fn(&ToolContext, Args) -> Result<ToolOutput, Failure>`. Its
 /// documentation is what a model reads. `#[tool(name = "...")]` gives a name other than the
-/// function's.
+/// function's. `#[tool(read_only)]` and `#[tool(idempotent)]` promise that it changes nothing, or
+/// nothing more when it is called again.
 #[proc_macro_attribute]
 pub fn tool(arguments: TokenStream, item: TokenStream) -> TokenStream {
     let arguments = parse_macro_input!(arguments as named::Arguments);

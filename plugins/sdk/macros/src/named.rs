@@ -4,7 +4,7 @@ use proc_macro2::{Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::parse::{Parse, ParseStream};
 use syn::spanned::Spanned;
-use syn::{Error, Ident, ItemFn, LitStr, Token};
+use syn::{Error, Ident, ItemFn, LitStr, Token, Type};
 
 use crate::{doc, entry};
 
@@ -16,41 +16,77 @@ pub(crate) enum Kind {
     Reducer,
 }
 
-/// `name = "..."`, or nothing.
+/// What stands in the parentheses: `name = "..."` and what its kind knows, or nothing.
+#[derive(Default)]
 pub(crate) struct Arguments {
     name: Option<LitStr>,
+    /// The type of a node's configuration.
+    config: Option<Type>,
+    /// What a tool promises, with the words themselves for messages.
+    read_only: Option<Ident>,
+    idempotent: Option<Ident>,
 }
 
 impl Parse for Arguments {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
-        if input.is_empty() {
-            return Ok(Self { name: None });
+        let mut arguments = Self::default();
+        while !input.is_empty() {
+            arguments.parse_one(input)?;
+            if !input.is_empty() {
+                input.parse::<Token![,]>()?;
+            }
         }
+        Ok(arguments)
+    }
+}
+
+impl Arguments {
+    fn parse_one(&mut self, input: ParseStream<'_>) -> syn::Result<()> {
         let key: Ident = input.parse()?;
-        if key == "accepts_invalid" {
-            return Err(Error::new(
-                key.span(),
-                "take `Unchecked<Args>` as arguments instead: its type says that the tool accepts \
-                 invalid ones",
-            ));
+        match key.to_string().as_str() {
+            "name" => {
+                input.parse::<Token![=]>()?;
+                self.name = Some(input.parse()?);
+            }
+            "config" => {
+                input.parse::<Token![=]>()?;
+                self.config = Some(input.parse()?);
+            }
+            "read_only" => self.read_only = Some(key),
+            "idempotent" => self.idempotent = Some(key),
+            "accepts_invalid" => {
+                return Err(Error::new(
+                    key.span(),
+                    "take `Unchecked<Args>` as arguments instead: its type says that the tool \
+                     accepts invalid ones",
+                ));
+            }
+            _ => return Err(Error::new(key.span(), "expected `name = \"...\"`")),
         }
-        if key != "name" {
-            return Err(Error::new(key.span(), "expected `name = \"...\"`"));
+        Ok(())
+    }
+
+    /// Refuses what the kind does not know.
+    fn check(&self, kind: Kind) -> syn::Result<()> {
+        match (kind, &self.config, self.read_only.as_ref().or(self.idempotent.as_ref())) {
+            (Kind::Tool | Kind::Reducer, Some(config), _) => {
+                Err(Error::new(config.span(), "only a node has a configuration"))
+            }
+            (Kind::Node | Kind::Reducer, _, Some(hint)) => {
+                Err(Error::new(hint.span(), format!("only a tool can be `{hint}`")))
+            }
+            _ => Ok(()),
         }
-        input.parse::<Token![=]>()?;
-        let name = input.parse()?;
-        input.parse::<Option<Token![,]>>()?;
-        Ok(Self { name: Some(name) })
     }
 }
 
 /// The function with its entry beside it, or a compile error.
 pub(crate) fn expand(kind: Kind, arguments: &Arguments, function: ItemFn) -> TokenStream {
-    match checked_name(arguments, &function) {
+    match arguments.check(kind).and_then(|()| checked_name(arguments, &function)) {
         Ok(name) => entry::beside(
             function.clone(),
             &Ident::new(entry_trait(kind), Span::call_site()),
-            &implementation(kind, &name, &function),
+            &implementation(kind, &name, arguments, &function),
         ),
         Err(error) => error.into_compile_error(),
     }
@@ -64,33 +100,15 @@ fn entry_trait(kind: Kind) -> &'static str {
     }
 }
 
-fn implementation(kind: Kind, name: &str, function: &ItemFn) -> TokenStream {
+fn implementation(kind: Kind, name: &str, arguments: &Arguments, function: &ItemFn) -> TokenStream {
     let doc = doc::text(&function.attrs);
     let ident = &function.sig.ident;
     // Errors about a wrong signature then point at the signature.
     let span = function.sig.inputs.span();
     let target = quote_spanned!(span => #ident);
     match kind {
-        Kind::Node => quote! {
-            const ENTRY: ::wattle_plugin::export::NodeEntry = ::wattle_plugin::export::NodeEntry {
-                name: #name,
-                doc: #doc,
-                input_schema: || ::wattle_plugin::export::node_input_schema(#target),
-                output_schema: || ::wattle_plugin::export::node_output_schema(#target),
-                run: |context, input| ::wattle_plugin::export::run_node(#target, context, input),
-            };
-        },
-        Kind::Tool => quote! {
-            const ENTRY: ::wattle_plugin::export::ToolEntry = ::wattle_plugin::export::ToolEntry {
-                name: #name,
-                description: #doc,
-                arguments_schema: || ::wattle_plugin::export::tool_arguments_schema(#target),
-                accepts_invalid: || ::wattle_plugin::export::tool_accepts_invalid(#target),
-                call: |context, arguments| {
-                    ::wattle_plugin::export::call_tool(#target, context, arguments)
-                },
-            };
-        },
+        Kind::Node => node(name, &doc, arguments, &target),
+        Kind::Tool => tool(name, &doc, arguments, &target),
         Kind::Reducer => quote! {
             const ENTRY: ::wattle_plugin::export::ReducerEntry =
                 ::wattle_plugin::export::ReducerEntry {
@@ -101,6 +119,45 @@ fn implementation(kind: Kind, name: &str, function: &ItemFn) -> TokenStream {
                     },
                 };
         },
+    }
+}
+
+fn node(name: &str, doc: &str, arguments: &Arguments, target: &TokenStream) -> TokenStream {
+    let config_schema = match &arguments.config {
+        Some(config) => quote!(::std::option::Option::Some(
+            ::wattle_plugin::export::node_config_schema::<#config>
+        )),
+        None => quote!(::std::option::Option::None),
+    };
+    quote! {
+        const ENTRY: ::wattle_plugin::export::NodeEntry = ::wattle_plugin::export::NodeEntry {
+            name: #name,
+            doc: #doc,
+            input_schema: || ::wattle_plugin::export::node_input_schema(#target),
+            output_schema: || ::wattle_plugin::export::node_output_schema(#target),
+            config_schema: #config_schema,
+            run: |context, input| ::wattle_plugin::export::run_node(#target, context, input),
+        };
+    }
+}
+
+fn tool(name: &str, doc: &str, arguments: &Arguments, target: &TokenStream) -> TokenStream {
+    let read_only = arguments.read_only.is_some();
+    let idempotent = arguments.idempotent.is_some();
+    quote! {
+        const ENTRY: ::wattle_plugin::export::ToolEntry = ::wattle_plugin::export::ToolEntry {
+            name: #name,
+            description: #doc,
+            arguments_schema: || ::wattle_plugin::export::tool_arguments_schema(#target),
+            accepts_invalid: || ::wattle_plugin::export::tool_accepts_invalid(#target),
+            hints: ::wattle_plugin::tool::ToolHints {
+                read_only: #read_only,
+                idempotent: #idempotent,
+            },
+            call: |context, arguments| {
+                ::wattle_plugin::export::call_tool(#target, context, arguments)
+            },
+        };
     }
 }
 
@@ -148,6 +205,29 @@ mod tests {
         assert!(name("name = \"\"").is_err());
         assert!(name("title = \"a\"").is_err());
         assert!(name("accepts_invalid").unwrap_err().contains("Unchecked<Args>"));
+    }
+
+    #[test]
+    fn each_kind_has_arguments_of_its_own() {
+        let fits = |kind, text| {
+            let arguments: Arguments = parse_str(text).unwrap();
+            arguments.check(kind).is_ok()
+        };
+        assert!(fits(Kind::Node, "name = \"a\", config = Config,"));
+        assert!(fits(Kind::Tool, "read_only, idempotent"));
+        assert!(!fits(Kind::Tool, "config = Config"));
+        assert!(!fits(Kind::Node, "read_only"));
+        assert!(!fits(Kind::Reducer, "idempotent"));
+    }
+
+    #[test]
+    fn configuration_and_hints_reach_the_entry() {
+        let arguments: Arguments = parse_str("config = crate::Config").unwrap();
+        let text = expand(Kind::Node, &arguments, function()).to_string();
+        assert!(text.contains("node_config_schema :: < crate :: Config >"), "{text}");
+        let arguments: Arguments = parse_str("read_only").unwrap();
+        let text = expand(Kind::Tool, &arguments, function()).to_string();
+        assert!(text.contains("read_only : true , idempotent : false"), "{text}");
     }
 
     #[test]

@@ -19,6 +19,8 @@ pub struct NodeEntry {
     pub input_schema: fn() -> Value,
     /// JSON Schema of its updates.
     pub output_schema: fn() -> Value,
+    /// JSON Schema of its configuration, if it has one.
+    pub config_schema: Option<fn() -> Value>,
     /// Runs it on an input document.
     pub run: fn(&Context, &str) -> Result<Decision, Failure>,
 }
@@ -37,6 +39,11 @@ pub fn node_input_schema<I: JsonSchema, O>(_node: fn(&Context, I) -> Result<O, F
 /// The schema of a node's updates.
 pub fn node_output_schema<I, O: NodeOutput>(_node: fn(&Context, I) -> Result<O, Failure>) -> Value {
     O::schema()
+}
+
+/// The schema of a node's configuration.
+pub fn node_config_schema<C: JsonSchema>() -> Value {
+    json::input_schema::<C>()
 }
 
 /// Reads the input, runs the node, takes its updates apart.

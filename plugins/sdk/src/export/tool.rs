@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::failure::Failure;
-use crate::tool::{ToolArguments, ToolContext, ToolOutput};
+use crate::tool::{ToolArguments, ToolContext, ToolHints, ToolOutput};
 
 type ToolFunction<A> = fn(&ToolContext, A) -> Result<ToolOutput, Failure>;
 
@@ -18,6 +18,8 @@ pub struct ToolEntry {
     pub arguments_schema: fn() -> Value,
     /// Whether arguments that violate the schema reach it.
     pub accepts_invalid: fn() -> bool,
+    /// What it promises.
+    pub hints: ToolHints,
     /// Calls it with an arguments document.
     pub call: fn(&ToolContext, &str) -> Result<ToolOutput, Failure>,
 }

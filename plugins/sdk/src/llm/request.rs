@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
-use crate::llm::Completion;
+use crate::llm::{self, Completion, CompletionStream};
 use crate::message::{Image, Message, Part, Role};
 use crate::tool::ToolInfo;
 
@@ -197,6 +197,11 @@ impl Request {
     /// Calls the model and waits for the whole answer.
     pub fn complete(self) -> Result<Completion, Failure> {
         host::llm::complete(self)
+    }
+
+    /// Calls the model and hands out its answer in pieces, see [`llm::stream`].
+    pub fn stream(self) -> Result<CompletionStream, Failure> {
+        llm::stream(self)
     }
 
     /// All text of the conversation, for tests that answer by what is asked.

@@ -1,5 +1,10 @@
 //! An answer that arrives in pieces, for a plugin that looks at tokens. End users see tokens
 //! without this: the host streams every call into the event log.
+//!
+//! A stream is one journaled call like [`llm::Request::complete`](crate::llm::Request::complete):
+//! a re-executed node gets the same answer again, though perhaps cut into other pieces. So only
+//! the whole answer may decide what a node does. Dropping the stream before its end cancels the
+//! model call.
 
 use serde_json::Value;
 
@@ -23,6 +28,9 @@ pub enum StreamEvent {
         /// A piece of the arguments.
         arguments: String,
     },
+    /// Everything before is void: the model answers anew, since its first answer did not have the
+    /// shape that was asked for.
+    Restart,
     /// A kind this version has no case for.
     Other(Value),
 }
@@ -47,8 +55,10 @@ pub struct CompletionStream {
 ///     let mut stream = llm::stream(Request::route("chat").user("go"))?;
 ///     let mut text = String::new();
 ///     for event in &mut stream {
-///         if let StreamEvent::Text(piece) = event? {
-///             text.push_str(&piece);
+///         match event? {
+///             StreamEvent::Text(piece) => text.push_str(&piece),
+///             StreamEvent::Restart => text.clear(),
+///             _ => {}
 ///         }
 ///     }
 ///     assert_eq!(text, "two words");

@@ -13,6 +13,7 @@ pub(crate) mod random;
 pub(crate) mod runs;
 pub(crate) mod settings;
 pub(crate) mod sql;
+pub(crate) mod tenants;
 pub(crate) mod tools;
 
 use crate::testing::state::{State, with};

@@ -7,10 +7,11 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::interrupt::Question;
+use crate::json::empty_object_schema;
 use crate::runs::{EndedRun, Resume, RunRef, Start, Thread};
 use crate::testing::record::{Logged, SqlAnswer, Statement};
 use crate::testing::state::{Pictures, Shared, enter};
-use crate::tool::ToolOutput;
+use crate::tool::{ToolInfo, ToolOutput};
 use crate::tools::Call;
 use crate::{http, llm};
 
@@ -82,7 +83,30 @@ impl FakeHost {
         name: &str,
         script: impl FnMut(&Value) -> Result<ToolOutput, Failure> + 'static,
     ) -> Self {
-        self.state.borrow_mut().tools.push((name.to_owned(), Rc::new(RefCell::new(script))));
+        let arguments_schema = empty_object_schema();
+        let info = ToolInfo { name: name.to_owned(), arguments_schema, ..ToolInfo::default() };
+        self.described_tool(info, script)
+    }
+
+    /// The same for a tool whose description matters.
+    pub fn described_tool(
+        self,
+        info: ToolInfo,
+        script: impl FnMut(&Value) -> Result<ToolOutput, Failure> + 'static,
+    ) -> Self {
+        self.state.borrow_mut().tools.push((info, Rc::new(RefCell::new(script))));
+        self
+    }
+
+    /// Says what stands behind a model route.
+    pub fn route(self, name: &str, info: llm::RouteInfo) -> Self {
+        self.state.borrow_mut().routes.insert(name.to_owned(), info);
+        self
+    }
+
+    /// Puts a route of the tenant's own there.
+    pub fn tenant_route(self, name: &str, config: impl Into<Value>) -> Self {
+        self.state.borrow_mut().tenant_routes.insert(name.to_owned(), config.into());
         self
     }
 
@@ -155,9 +179,14 @@ impl FakeHost {
         self.state.borrow().notes.images.clone()
     }
 
-    /// Calls of tools that exist.
+    /// Calls of tools, in the order in which they were made.
     pub fn tool_calls(&self) -> Vec<Call> {
         self.state.borrow().notes.tools.clone()
+    }
+
+    /// Names and documents of routes that were set for the tenant, keys included.
+    pub fn set_routes(&self) -> Vec<(String, Value)> {
+        self.state.borrow().notes.routes.clone()
     }
 
     /// HTTP requests.
@@ -211,8 +240,10 @@ mod tests {
     use serde_json::json;
 
     use super::FakeHost;
-    use crate::failure::code;
-    use crate::{emit, interrupt, params, sql};
+    use crate::failure::{Failure, code};
+    use crate::message::Part;
+    use crate::tool::ToolOutput;
+    use crate::{emit, interrupt, llm, params, sql, tools};
 
     #[test]
     fn without_a_host_a_call_says_what_to_do() {
@@ -225,6 +256,44 @@ mod tests {
     fn without_a_script_a_call_says_what_to_do() {
         let failure = FakeHost::new().run(|| sql::database("a").query("SELECT 1", params![]));
         assert!(failure.unwrap_err().message.contains("`FakeHost::sql`"));
+    }
+
+    #[test]
+    fn a_batch_of_tools_answers_in_order_and_failures_stay_in_their_place() {
+        let host = FakeHost::new()
+            .tool("echo", |value| Ok(ToolOutput::text(value.to_string())))
+            .tool("fail", |_| Err(Failure::conflict("not now")));
+        let calls = ["echo", "fail", "none", "echo"];
+        let calls = calls.iter().zip(0..).map(|(tool, index)| tools::Call::new(*tool, index));
+        let answers = host.run(|| tools::call_all(calls.collect()));
+        let codes: Vec<_> = answers
+            .into_iter()
+            .map(|answer| {
+                answer.map_or_else(|failure| failure.code, |output| output.text_content())
+            })
+            .collect();
+        assert_eq!(codes, ["0", code::CONFLICT, code::NOT_FOUND, "3"]);
+        assert_eq!(host.tool_calls().len(), 4);
+    }
+
+    #[test]
+    fn a_stream_has_pieces_of_every_kind() {
+        let host = FakeHost::new().llm(|_| {
+            let mut answer = llm::Completion::of_tool_call("call-1", "add", json!({"a": 1}));
+            answer.parts.insert(0, Part::Text("I will".to_owned()));
+            Ok(answer)
+        });
+        let pieces: Vec<_> = host
+            .run(|| llm::Request::route("chat").user("go").stream())
+            .map(|stream| stream.filter_map(Result::ok).collect())
+            .unwrap();
+        let text = |text: &str| llm::StreamEvent::Text(text.to_owned());
+        let call = llm::StreamEvent::ToolCallDelta {
+            index: 0,
+            name: Some("add".to_owned()),
+            arguments: r#"{"a":1}"#.to_owned(),
+        };
+        assert_eq!(pieces, [text("I "), text("will"), call]);
     }
 
     #[test]

@@ -12,7 +12,7 @@ use crate::interrupt::Question;
 use crate::memory::Item;
 use crate::runs::{EndedRun, Resume, RunRef, Start, Thread};
 use crate::testing::record::{Logged, SqlAnswer, Statement};
-use crate::tool::ToolOutput;
+use crate::tool::{ToolInfo, ToolOutput};
 use crate::tools::Call;
 use crate::{http, llm};
 
@@ -34,7 +34,9 @@ pub(super) struct State {
     pub(super) images: Option<Script<llm::ImageRequest, Pictures>>,
     pub(super) http: Option<Script<http::Request, http::Response>>,
     pub(super) sql: Option<Script<Statement, SqlAnswer>>,
-    pub(super) tools: Vec<(String, Script<Value, ToolOutput>)>,
+    pub(super) tools: Vec<(ToolInfo, Script<Value, ToolOutput>)>,
+    pub(super) routes: BTreeMap<String, llm::RouteInfo>,
+    pub(super) tenant_routes: BTreeMap<String, Value>,
     pub(super) run_ends: Option<Script<RunRef, EndedRun>>,
     pub(super) resume: Option<Script<Resume, ()>>,
     pub(super) dialect: String,
@@ -58,6 +60,8 @@ pub(super) struct Notes {
     pub(super) llm: Vec<llm::Request>,
     pub(super) images: Vec<llm::ImageRequest>,
     pub(super) tools: Vec<Call>,
+    /// Names and documents of routes that were set for the tenant.
+    pub(super) routes: Vec<(String, Value)>,
     pub(super) http: Vec<http::Request>,
     pub(super) statements: Vec<Statement>,
     pub(super) questions: Vec<Question>,
@@ -77,6 +81,8 @@ impl Default for State {
             http: None,
             sql: None,
             tools: Vec::new(),
+            routes: BTreeMap::new(),
+            tenant_routes: BTreeMap::new(),
             run_ends: None,
             resume: None,
             dialect: "sqlite".to_owned(),

@@ -4,7 +4,8 @@ use crate::bindings::imports::wattle::plugin::llm as raw;
 use crate::blob::BlobRef;
 use crate::failure::Failure;
 use crate::llm::{
-    Completion, FinishReason, GeneratedImage, ImageRequest, Request, StreamEvent, ToolChoice, Usage,
+    Completion, FinishReason, GeneratedImage, ImageRequest, Request, RouteInfo, StreamEvent,
+    ToolChoice, Usage,
 };
 use crate::wire::convert::{extra, raw_extra, result, value};
 
@@ -35,6 +36,16 @@ impl Stream {
     pub(crate) fn finish(&mut self) -> Result<Completion, Failure> {
         result(self.resource.finish())
     }
+}
+
+pub(crate) fn route(name: &str) -> Result<RouteInfo, Failure> {
+    let info = raw::route(name)?;
+    Ok(RouteInfo {
+        provider: info.provider,
+        model: info.model,
+        has_fallback: info.has_fallback,
+        extra: extra(info.extra),
+    })
 }
 
 pub(crate) fn generate_images(request: ImageRequest) -> Result<Vec<GeneratedImage>, Failure> {
@@ -137,7 +148,10 @@ impl From<raw::StreamEvent> for StreamEvent {
             raw::StreamEvent::ToolCallDelta((index, name, arguments)) => {
                 Self::ToolCallDelta { index, name, arguments }
             }
-            raw::StreamEvent::Other(text) => Self::Other(value(&text)),
+            raw::StreamEvent::Other(text) => match value(&text) {
+                event if event["kind"] == "restart" => Self::Restart,
+                event => Self::Other(event),
+            },
         }
     }
 }

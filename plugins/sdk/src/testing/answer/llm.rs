@@ -2,7 +2,8 @@
 
 use crate::failure::Failure;
 use crate::json::Extra;
-use crate::llm::{Completion, GeneratedImage, ImageRequest, Request, StreamEvent};
+use crate::llm::{Completion, GeneratedImage, ImageRequest, Request, RouteInfo, StreamEvent};
+use crate::message::Part;
 use crate::testing::answer::blob;
 use crate::testing::state::{play, with};
 
@@ -15,30 +16,51 @@ pub(crate) fn complete_all(requests: Vec<Request>) -> Vec<Result<Completion, Fai
     requests.into_iter().map(complete).collect()
 }
 
-/// An answer that is there at once but handed out word by word.
+/// An answer that is there at once but handed out in pieces, texts word by word.
 #[derive(Debug)]
 pub(crate) struct Stream {
     completion: Completion,
-    words: Option<Vec<StreamEvent>>,
+    pieces: Option<Vec<StreamEvent>>,
 }
 
 pub(crate) fn stream(request: Request) -> Result<Stream, Failure> {
     let completion = complete(request)?;
-    let text = completion.text();
-    let words = text.split_inclusive(' ').map(|word| StreamEvent::Text(word.to_owned()));
-    Ok(Stream { words: Some(words.collect()), completion })
+    Ok(Stream { pieces: Some(pieces(&completion)), completion })
+}
+
+fn pieces(completion: &Completion) -> Vec<StreamEvent> {
+    let words =
+        |text: &str| -> Vec<String> { text.split_inclusive(' ').map(str::to_owned).collect() };
+    let mut calls = 0..;
+    let pieces = completion.parts.iter().flat_map(|part| match part {
+        Part::Text(text) => words(text).into_iter().map(StreamEvent::Text).collect(),
+        Part::Reasoning(text) => words(text).into_iter().map(StreamEvent::Reasoning).collect(),
+        Part::ToolCall(call) => vec![StreamEvent::ToolCallDelta {
+            index: calls.next().unwrap_or_default(),
+            name: Some(call.name.clone()),
+            arguments: call.arguments.to_string(),
+        }],
+        _ => Vec::new(),
+    });
+    pieces.collect()
 }
 
 impl Stream {
     #[expect(clippy::unnecessary_wraps, reason = "a host may fail here")]
     pub(crate) fn next(&mut self) -> Result<Vec<StreamEvent>, Failure> {
-        Ok(self.words.take().unwrap_or_default())
+        Ok(self.pieces.take().unwrap_or_default())
     }
 
     #[expect(clippy::unnecessary_wraps, reason = "a host may fail here")]
     pub(crate) fn finish(&mut self) -> Result<Completion, Failure> {
         Ok(self.completion.clone())
     }
+}
+
+pub(crate) fn route(name: &str) -> Result<RouteInfo, Failure> {
+    with(|state| state.routes.get(name).cloned())?.ok_or_else(|| {
+        Failure::not_found(format!("there is no route `{name}`; set it with `FakeHost::route`"))
+    })
 }
 
 pub(crate) fn generate_images(request: ImageRequest) -> Result<Vec<GeneratedImage>, Failure> {

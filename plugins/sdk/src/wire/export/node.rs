@@ -14,9 +14,14 @@ pub fn describe(entries: &[NodeEntry]) -> Vec<raw::NodeInfo> {
         doc: entry.doc.to_owned(),
         input_schema: (entry.input_schema)().to_string(),
         output_schema: (entry.output_schema)().to_string(),
-        extra: Vec::new(),
+        extra: config_schema(entry),
     };
     entries.iter().map(info).collect()
+}
+
+fn config_schema(entry: &NodeEntry) -> Vec<(String, String)> {
+    let schema = entry.config_schema.map(|schema| schema().to_string());
+    schema.map(|schema| ("config-schema".to_owned(), schema)).into_iter().collect()
 }
 
 /// Runs the node that the context names.

@@ -4,7 +4,7 @@ use crate::bindings::imports::wattle::plugin::types;
 use crate::bindings::tool::exports::wattle::plugin::tool as raw;
 use crate::export::ToolEntry;
 use crate::failure::Failure;
-use crate::tool::{ToolContext, ToolOutput};
+use crate::tool::{HINTS, ToolContext, ToolHints, ToolOutput};
 use crate::wire::convert::{extra, raw_extra, text};
 
 /// What the host wants to know of every tool.
@@ -14,9 +14,18 @@ pub fn list_tools(entries: &[ToolEntry]) -> Vec<raw::ToolInfo> {
         description: entry.description.to_owned(),
         arguments_schema: (entry.arguments_schema)().to_string(),
         accepts_invalid: (entry.accepts_invalid)(),
-        extra: Vec::new(),
+        extra: hints(entry.hints),
     };
     entries.iter().map(info).collect()
+}
+
+fn hints(hints: ToolHints) -> Vec<(String, String)> {
+    if hints == ToolHints::default() {
+        return Vec::new();
+    }
+    let ToolHints { read_only, idempotent } = hints;
+    let hints = serde_json::json!({ "read_only": read_only, "idempotent": idempotent });
+    vec![(HINTS.to_owned(), hints.to_string())]
 }
 
 /// Calls the tool that the context names.

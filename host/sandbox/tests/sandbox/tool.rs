@@ -1,0 +1,192 @@
+//! Tools: what crosses the border in both directions, and calls from guest to guest.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use bytes::Bytes;
+use serde_json::json;
+use wattle_graph::event::Write;
+use wattle_graph::id::{ChannelName, PluginName, TaskId, ThreadId};
+use wattle_run::call::llm::Part;
+use wattle_run::call::tools::ToolOutput;
+use wattle_run::cancel::Cancel;
+use wattle_run::grant::Grants;
+use wattle_run::limit::Limits;
+use wattle_run::ports::sandbox::{Ended, NodeOutcome, ToolCall, ToolHints};
+use wattle_sandbox::WasmSandbox;
+
+use crate::{guest, load, load_into, sandbox, world};
+
+/// Answers nothing.
+const NOTHING: &str = "(i32.const 512)";
+
+/// Answers the arguments: as a text, as data, and as a write to the channel `t`.
+const ECHO: &str = "
+    (i32.store (i32.const 516) (i32.const 640)) (i32.store (i32.const 520) (i32.const 1))
+    (i32.store (i32.const 644) (i32.load offset=68 (local.get 0)))
+    (i32.store (i32.const 648) (i32.load offset=72 (local.get 0)))
+    (i32.store8 (i32.const 524) (i32.const 1))
+    (i32.store (i32.const 528) (i32.load offset=68 (local.get 0)))
+    (i32.store (i32.const 532) (i32.load offset=72 (local.get 0)))
+    (i32.store (i32.const 540) (i32.const 704)) (i32.store (i32.const 544) (i32.const 1))
+    (i32.store (i32.const 704) (i32.const 64)) (i32.store (i32.const 708) (i32.const 1))
+    (i32.store (i32.const 712) (i32.load offset=68 (local.get 0)))
+    (i32.store (i32.const 716) (i32.load offset=72 (local.get 0)))
+    (i32.const 512)";
+
+const SPIN: &str = "(loop (br 0)) (unreachable)";
+
+/// A node that calls the tool `t` with `{}` and its answer at 1024.
+const CALL: &str = r#"(import "wattle:plugin/tools@0.1.0" "call" (func $call
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32)))"#;
+const CALL_T: &str = "(i32.store8 (i32.const 700) (i32.const 116))
+    (call $call (i32.const 700) (i32.const 1) (i32.const 0) (i32.const 0)
+        (i32.const 65) (i32.const 2) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+        (i32.const 1024))";
+
+fn call() -> ToolCall {
+    ToolCall {
+        tool: "t".to_owned(),
+        call_id: "call-1".to_owned(),
+        thread: Some(ThreadId::new("thread").unwrap()),
+        task: Some(TaskId::new("task").unwrap()),
+        tenant: None,
+        violations: vec!["wrong".to_owned()],
+        arguments: json!({ "a": 1 }),
+    }
+}
+
+async fn answer(body: &str, limits: Limits) -> Result<ToolOutput, Ended> {
+    let plugin = load(guest::tool(&[], body)).await.unwrap();
+    plugin.call_tool(call(), world::gate(limits, Cancel::default())).await
+}
+
+/// Runs a node whose plugin may call the tools of another plugin.
+async fn run_beside(
+    sandbox: &WasmSandbox,
+    node: Bytes,
+    tool: Bytes,
+    limits: Limits,
+) -> Result<NodeOutcome, Ended> {
+    let tools = PluginName::new("tools").unwrap();
+    let grants = Grants { tools: vec!["tools/*".parse().unwrap()], ..Grants::default() };
+    let mut app = world::app(grants);
+    app.plugins.insert(tools.clone(), load_into(sandbox, tool).await.unwrap());
+    app.grants.insert(tools, Arc::new(Grants { limits, ..Grants::default() }));
+    let node = load_into(sandbox, node).await.unwrap();
+    node.run_node(world::call(), world::gate_to(world::silence(), app, Cancel::default())).await
+}
+
+#[tokio::test]
+async fn a_tool_answers_in_every_way() {
+    let output = answer(ECHO, Limits::default()).await.unwrap();
+    assert_eq!(output.content, [Part::Text(r#"{"a":1}"#.to_owned())]);
+    assert_eq!(output.structured, Some(json!({ "a": 1 })));
+    let channel = ChannelName::new("t").unwrap();
+    let write = Write { channel, value: json!({ "a": 1 }), overwrite: false };
+    assert_eq!(output.updates, [write]);
+    assert!(!output.is_error);
+}
+
+#[tokio::test]
+async fn a_tool_sees_where_it_is_called() {
+    // The first violation has five letters, and there is a task.
+    let same = "(i32.and
+        (i32.load8_u offset=28 (local.get 0))
+        (i32.eq (i32.load offset=4 (i32.load offset=52 (local.get 0))) (i32.const 5)))";
+    let body = format!("{same} (i32.eqz) (if (then (unreachable))) {NOTHING}");
+    assert_eq!(answer(&body, Limits::default()).await, Ok(ToolOutput::default()));
+}
+
+#[tokio::test]
+async fn a_failure_of_the_tool_is_its_own() {
+    let body = "(i32.store8 (i32.const 512) (i32.const 1))
+        (i32.store (i32.const 516) (i32.const 64)) (i32.store (i32.const 520) (i32.const 1))
+        (i32.const 512)";
+    let ended = answer(body, Limits::default()).await;
+    assert!(matches!(&ended, Err(Ended::Failure(failure)) if failure.code == "t"), "{ended:?}");
+}
+
+#[tokio::test]
+async fn bad_data_of_a_tool_is_named() {
+    let body = "(i32.store8 (i32.const 524) (i32.const 1))
+        (i32.store (i32.const 528) (i32.const 64)) (i32.store (i32.const 532) (i32.const 1))
+        (i32.const 512)";
+    let Err(Ended::Failure(failure)) = answer(body, Limits::default()).await else {
+        panic!("the answer was taken");
+    };
+    assert!(failure.message.contains("tool `t` of plugin `guest`"), "{}", failure.message);
+}
+
+#[tokio::test]
+async fn each_limit_ends_a_tool_under_its_own_name() {
+    let grow = "(loop (br_if 0 (i32.ne (memory.grow (i32.const 1)) (i32.const -1)))) (unreachable)";
+    for (limit, body, limits) in [
+        ("cpu", SPIN, Limits { cpu_ms: 50, ..Limits::default() }),
+        ("memory", grow, Limits { memory_bytes: 1 << 20, ..Limits::default() }),
+        ("output", ECHO, Limits { output_bytes: 10, ..Limits::default() }),
+    ] {
+        match answer(body, limits).await {
+            Err(Ended::Limit(failure)) => assert_eq!(failure.details.unwrap()["limit"], limit),
+            other => panic!("no limit ended the tool: {other:?}"),
+        }
+    }
+    let ended = answer("(unreachable)", Limits::default()).await;
+    assert!(matches!(ended, Err(Ended::Trap(_))), "{ended:?}");
+}
+
+#[tokio::test]
+async fn hints_are_read_and_doubtful_ones_are_none() {
+    let hints = async |text: &str| {
+        let plugin = load(guest::tool(&[("hints", text)], NOTHING)).await.unwrap();
+        plugin.info().tools[0].hints
+    };
+    let promised = ToolHints { read_only: true, idempotent: false };
+    assert_eq!(hints(r#"{"read_only":true}"#).await, promised);
+    assert_eq!(hints(r#"{"read_only":1}"#).await, ToolHints::default());
+    assert_eq!(hints("nonsense").await, ToolHints::default());
+}
+
+#[tokio::test]
+async fn a_node_calls_a_tool_of_another_plugin() {
+    // It worked, and there is one part.
+    let good = "(i32.and (i32.eqz (i32.load8_u (i32.const 1024)))
+        (i32.eq (i32.load (i32.const 1032)) (i32.const 1)))";
+    let body = format!("{CALL_T} {good} (i32.eqz) (if (then (unreachable))) {NOTHING}");
+    let node = guest::node(CALL, &body);
+    let tool = guest::tool(&[], ECHO);
+    let outcome = run_beside(&sandbox(), node, tool, Limits::default()).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn a_tool_that_loops_ends_alone_and_costs_its_caller_nothing() {
+    // The failure's code has the length of `limit`.
+    let failed = "(i32.and (i32.load8_u (i32.const 1024))
+        (i32.eq (i32.load (i32.const 1032)) (i32.const 5)))";
+    let body = format!("{CALL_T} {failed} (i32.eqz) (if (then (unreachable))) {NOTHING}");
+    let node = guest::node(CALL, &body);
+    let limits = Limits { cpu_ms: 50, ..Limits::default() };
+    let started = Instant::now();
+    let outcome = run_beside(&sandbox(), node, guest::tool(&[], SPIN), limits).await;
+    assert_eq!(outcome, Ok(NodeOutcome::default()));
+    assert!(started.elapsed().as_secs() < 10);
+}
+
+#[tokio::test]
+async fn a_tool_without_a_grant_is_refused() {
+    let body = format!(
+        "{CALL_T} (i32.load8_u (i32.const 1024)) (i32.eqz) (if (then (unreachable))) {NOTHING}"
+    );
+    let plugin = load(guest::node(CALL, &body)).await.unwrap();
+    let gate = world::gate(Limits::default(), Cancel::default());
+    assert_eq!(plugin.run_node(world::call(), gate).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn a_node_plugin_has_no_tools() {
+    let plugin = load(guest::node("", NOTHING)).await.unwrap();
+    let gate = world::gate(Limits::default(), Cancel::default());
+    let ended = plugin.call_tool(call(), gate).await;
+    assert!(matches!(ended, Err(Ended::Host(_))), "{ended:?}");
+}

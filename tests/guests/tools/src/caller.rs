@@ -1,0 +1,225 @@
+//! Nodes that call tools, and a tool that calls others.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Empty, Failure, JsonSchema, Outcome, Serialize, ToolContext, ToolOutput,
+    Value, json, llm, node, tool, tools,
+};
+
+/// One call of a tool.
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
+pub(crate) struct Call {
+    /// The tool's name.
+    pub(crate) tool: String,
+    /// Its arguments; an empty object if they are absent.
+    #[serde(default)]
+    pub(crate) arguments: Option<Value>,
+    /// The id of the call; the host makes one if it is absent.
+    #[serde(default)]
+    pub(crate) id: Option<String>,
+    /// Longest wait in milliseconds.
+    #[serde(default)]
+    pub(crate) timeout_ms: Option<u32>,
+}
+
+impl From<Call> for tools::Call {
+    fn from(call: Call) -> Self {
+        let arguments = call.arguments.unwrap_or_else(|| json!({}));
+        Self {
+            call_id: call.id.unwrap_or_default(),
+            timeout_ms: call.timeout_ms,
+            ..Self::new(call.tool, arguments)
+        }
+    }
+}
+
+/// Calls to make.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Calls {
+    /// All at once.
+    pub(crate) calls: Vec<Call>,
+}
+
+/// A call to make.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct OneCall {
+    /// By itself.
+    pub(crate) call: Call,
+}
+
+/// Calls tools, all at once. `results` gets one object a call: `text`, `structured` and
+/// `is_error`, or `failure` with its code, message and retryable. Updates of the tools are
+/// applied.
+#[node]
+pub(crate) fn call_tools(_context: &Context, input: Calls) -> Result<Value, Failure> {
+    let calls = input.calls.into_iter().map(Into::into).collect();
+    Ok(updates(tools::call_all(calls)))
+}
+
+/// Calls one tool by itself; `results` gets one object, see `call_tools`.
+#[node]
+pub(crate) fn call_tool(_context: &Context, input: OneCall) -> Result<Value, Failure> {
+    Ok(updates(vec![tools::Call::from(input.call).call()]))
+}
+
+fn updates(answers: Vec<Result<ToolOutput, Failure>>) -> Value {
+    let mut updates = serde_json::Map::new();
+    updates.insert("results".to_owned(), answers.iter().map(result).collect());
+    for update in answers.into_iter().flatten().flat_map(|output| output.updates) {
+        updates.insert(update.channel, update.value);
+    }
+    Value::Object(updates)
+}
+
+fn result(answer: &Result<ToolOutput, Failure>) -> Value {
+    match answer {
+        Ok(output) => json!({
+            "text": output.text_content(),
+            "structured": output.structured,
+            "is_error": output.is_error,
+        }),
+        Err(Failure { code, message, retryable, .. }) => json!({
+            "failure": { "code": code, "message": message, "retryable": retryable },
+        }),
+    }
+}
+
+/// Calls tools, all at once.
+#[tool]
+pub(crate) fn nested(_context: &ToolContext, args: Calls) -> Result<ToolOutput, Failure> {
+    let calls = args.calls.into_iter().map(Into::into).collect();
+    let results: Value = tools::call_all(calls).iter().map(result).collect();
+    ToolOutput::json(&results)
+}
+
+/// What tools there are.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Listed {
+    /// `name`, `description` and `read_only` of each.
+    pub(crate) tools: Vec<Value>,
+}
+
+/// Lists the tools it sees.
+#[node]
+pub(crate) fn list_tools(_context: &Context, _input: Empty) -> Result<Listed, Failure> {
+    let tools = tools::list()?.into_iter().map(|info| {
+        let read_only = info.hints().read_only;
+        json!({ "name": info.name, "description": info.description, "read_only": read_only })
+    });
+    Ok(Listed { tools: tools.collect() })
+}
+
+/// What to ask a model.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Prompt {
+    /// The route of the model.
+    pub(crate) route: String,
+    /// What to say to it.
+    pub(crate) text: String,
+    /// Pieces to look at before it is cancelled; all if it is absent.
+    #[serde(default)]
+    pub(crate) most: Option<u32>,
+}
+
+/// What the model said.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Watched {
+    /// Its words, as they were put together from the pieces.
+    pub(crate) text: String,
+    /// How many pieces they came in.
+    pub(crate) pieces: u32,
+}
+
+/// Calls the model of `route` and puts its answer together from the pieces. With `most` it looks
+/// at so many and drops the rest.
+#[node]
+pub(crate) fn watch(_context: &Context, input: Prompt) -> Result<Outcome<Watched>, Failure> {
+    let mut stream = llm::Request::route(input.route).user(input.text).stream()?;
+    let mut watched = Watched { text: String::new(), pieces: 0 };
+    for event in &mut stream {
+        match event? {
+            llm::StreamEvent::Text(piece) => watched.text.push_str(&piece),
+            llm::StreamEvent::Restart => watched.text.clear(),
+            _ => {}
+        }
+        watched.pieces += 1;
+        if input.most.is_some_and(|most| watched.pieces >= most) {
+            return Ok(Outcome::new(watched));
+        }
+    }
+    let whole = stream.finish()?.text();
+    if whole == watched.text {
+        Ok(Outcome::new(watched))
+    } else {
+        Err(Failure::internal(format!("the pieces say `{}`, the answer `{whole}`", watched.text)))
+    }
+}
+
+/// How often.
+#[derive(Debug, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Config {
+    /// Times.
+    pub(crate) times: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { times: 1 }
+    }
+}
+
+/// The configuration of a node.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Configured {
+    /// As it was read.
+    pub(crate) config: Config,
+}
+
+/// Writes its configuration.
+#[node(config = Config)]
+pub(crate) fn configured(context: &Context, _input: Empty) -> Result<Configured, Failure> {
+    Ok(Configured { config: context.config()? })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, Failure, ToolOutput, json, llm};
+    use wattle_plugin::testing::{self, FakeHost};
+
+    use super::{call_tools, configured, watch};
+
+    #[test]
+    fn results_stay_in_order_and_updates_are_written() {
+        let host = FakeHost::new()
+            .tool("good", |_| Ok(ToolOutput::text("well").with_update("sum", 3)))
+            .tool("bad", |_| Err(Failure::new("misdeed", "no")));
+        let input = json!({"calls": [{"tool": "bad"}, {"tool": "good", "arguments": {}}]});
+        let decision =
+            host.run(|| testing::run_node::<call_tools>(&Context::default(), &input)).unwrap();
+        let results = decision.update("results").unwrap();
+        assert_eq!(results[0]["failure"]["code"], "misdeed");
+        assert_eq!(results[1]["text"], "well");
+        assert_eq!(decision.update("sum"), Some(&json!(3)));
+    }
+
+    #[test]
+    fn a_stream_is_put_together_or_left() {
+        let run = |input| {
+            let host = FakeHost::new().llm(|_| Ok(llm::Completion::of_text("one two three")));
+            host.run(|| testing::run_node::<watch>(&Context::default(), &input)).unwrap()
+        };
+        let decision = run(json!({"route": "chat", "text": "go"}));
+        assert_eq!(decision.update("text"), Some(&json!("one two three")));
+        let decision = run(json!({"route": "chat", "text": "go", "most": 2}));
+        assert_eq!(decision.update("text"), Some(&json!("one two ")));
+    }
+
+    #[test]
+    fn the_configuration_has_a_default() {
+        let run = |context: Context| testing::run_node::<configured>(&context, &json!({})).unwrap();
+        let decision = run(Context::default());
+        assert_eq!(decision.update("config"), Some(&json!({"times": 1})));
+        let decision = run(Context::default().with_config(json!({"times": 2})));
+        assert_eq!(decision.update("config"), Some(&json!({"times": 2})));
+    }
+}
