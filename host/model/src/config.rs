@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::extra::Extra;
+
 /// Longest wait for one answer where a route says nothing: long enough for a page of text.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -24,6 +26,8 @@ pub struct ModelConfig {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Routes by name.
     pub routes: BTreeMap<String, RouteConfig>,
+    /// Whether a tenant's route may lead to a private or loopback address.
+    pub tenant_private: bool,
 }
 
 /// The wire format that a provider speaks.
@@ -68,6 +72,12 @@ pub struct ProviderConfig {
     /// that refuses a particular schema is asked again one rung lower.
     #[serde(default)]
     pub structured: Structured,
+    /// Whether answers are asked for piece by piece; they are without it.
+    #[serde(default = "default_stream", skip_serializing_if = "is_true")]
+    pub stream: bool,
+    /// Fields that are added to every request, for what is a provider's own; kind `openai` only.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 /// One route.
@@ -79,7 +89,9 @@ pub struct RouteConfig {
     /// Its model. For Gemini and Anthropic a last part such as `-low` or `-high` is not part of
     /// the name: it sets the effort that the model spends on reasoning.
     pub model: String,
-    /// Longest wait for one attempt; [`DEFAULT_TIMEOUT`] without it.
+    /// Longest wait for a sign of life: for the first byte of the answer and between two that
+    /// follow. For a provider that does not stream, the longest wait for the whole answer.
+    /// [`DEFAULT_TIMEOUT`] without it.
     #[serde(default = "default_timeout", with = "duration")]
     pub timeout: Duration,
     /// Further attempts at each model after a fault that may pass; [`DEFAULT_RETRIES`] without it.
@@ -91,6 +103,9 @@ pub struct RouteConfig {
     /// Longest answer in tokens for calls that do not say one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_output_tokens: Option<u32>,
+    /// Fields that are added to requests to the first model; they replace those of its provider.
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
     /// Models that are asked in this order when the ones before are not available.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<Target>,
@@ -104,12 +119,19 @@ pub struct Target {
     pub provider: String,
     /// The model, as [`RouteConfig::model`].
     pub model: String,
+    /// Fields that are added to requests to it, as [`RouteConfig::extra`].
+    #[serde(default, skip_serializing_if = "Extra::is_empty")]
+    pub extra: Extra,
 }
 
 impl RouteConfig {
     /// All models of the route in the order in which they are asked.
     pub fn targets(&self) -> Vec<Target> {
-        let first = Target { provider: self.provider.clone(), model: self.model.clone() };
+        let first = Target {
+            provider: self.provider.clone(),
+            model: self.model.clone(),
+            extra: self.extra.clone(),
+        };
         std::iter::once(first).chain(self.fallbacks.iter().cloned()).collect()
     }
 }
@@ -133,6 +155,15 @@ fn default_retries() -> u32 {
     DEFAULT_RETRIES
 }
 
+fn default_stream() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands the field over so")]
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -150,6 +181,7 @@ mod tests {
                 "openai": {
                     "kind": "openai", "base_url": "https://api.openai.com/v1/",
                     "key_env": "OPENAI_API_KEY", "structured": "json-object",
+                    "stream": false, "extra": { "thinking": { "type": "disabled" } },
                 },
             },
             "routes": {
@@ -162,6 +194,8 @@ mod tests {
         }))
         .unwrap();
         assert_eq!(config.providers["openai"].structured, Structured::JsonObject);
+        assert!(!config.providers["openai"].stream);
+        assert_eq!(config.providers["openai"].extra["thinking"]["type"], "disabled");
         assert_eq!(config.routes["chat"].timeout, Duration::from_millis(1500));
         assert_eq!(config.routes["chat"].targets()[1].model, "gemini-2.5-flash");
         let again = parse(serde_json::to_value(&config).unwrap()).unwrap();

@@ -40,12 +40,28 @@ pub enum ConfigError {
         /// What to set.
         reason: String,
     },
-    /// A provider's HTTP client could not be made.
-    #[error("`model.providers.{provider}`: cannot make an HTTP client: {reason}")]
-    Client {
+    /// Fields that cannot be added to a provider's requests.
+    #[error("`model.providers.{provider}.extra`: {reason}")]
+    ProviderExtra {
         /// The provider.
         provider: String,
+        /// What to change.
+        reason: String,
+    },
+    /// The HTTP client could not be made.
+    #[error("cannot make an HTTP client for models: {reason}")]
+    Client {
         /// Why.
+        reason: String,
+    },
+    /// The file with the tenants' routes cannot be used.
+    #[error("cannot {operation} the tenants' routes in `{path}`: {reason}")]
+    TenantFile {
+        /// What was tried.
+        operation: &'static str,
+        /// The file.
+        path: String,
+        /// What is wrong with it and what to do.
         reason: String,
     },
 }

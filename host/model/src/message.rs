@@ -125,13 +125,22 @@ fn content(part: &Part, pictures: &Pictures, kind: ProviderKind) -> Result<Conte
         Part::ToolCall(call) => ContentPart::ToolCall(ToolCall {
             call_id: call.id.clone(),
             fn_name: call.name.clone(),
-            fn_arguments: call.arguments.clone(),
+            fn_arguments: arguments(&call.arguments),
             thought_signatures: None,
         }),
         Part::ToolResult(result) => ContentPart::ToolResponse(response(result)),
         Part::Reasoning(text) => ContentPart::ReasoningContent(text.clone()),
         Part::Other(value) => other(value)?,
     })
+}
+
+/// Providers take objects only. What a model wrote that was none goes back to it inside of one.
+fn arguments(value: &Value) -> Value {
+    match value {
+        Value::Object(_) => value.clone(),
+        Value::Null => json!({}),
+        other => json!({ "unreadable_arguments": other }),
+    }
 }
 
 /// Anthropic fetches pictures by address, which `genai` does not know.

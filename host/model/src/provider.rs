@@ -1,29 +1,36 @@
 //! One provider: its client, its key and its bounded concurrency.
 
+mod by_genai;
 mod fault;
+mod key;
+mod noted;
+mod openai;
 mod options;
 mod reply;
+mod sse;
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use genai::adapter::AdapterKind;
-use genai::chat::{ChatOptions, ChatRequest};
-use genai::resolver::{AuthData, Endpoint};
-use genai::{Client, Headers, ModelIden, ServiceTarget};
+use genai::chat::ChatRequest;
 use reqwest::Url;
+use reqwest::dns::Resolve;
 use reqwest::redirect::Policy;
-use secrecy::{ExposeSecret, SecretString};
 use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::call::llm::CompletionRequest;
 
-use crate::config::{ProviderConfig, ProviderKind, Structured};
+use crate::config::{ProviderConfig, ProviderKind, RouteConfig, Structured};
 use crate::error::ConfigError;
+use crate::extra::{self, Extra};
 use crate::provider::fault::Fault;
-pub(crate) use crate::provider::options::{Format, chat_options};
+pub(crate) use crate::provider::key::Key;
+pub(crate) use crate::provider::options::Format;
 pub(crate) use crate::provider::reply::Reply;
 use crate::retry::Pauses;
+use crate::sink::Sink;
 
 /// Requests to one provider at once: kind to it, and a bound for memory. Others wait their turn.
 const CONCURRENCY: usize = 32;
@@ -34,17 +41,16 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// The name under which requests are made.
 const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
 
-/// The version of Anthropic's wire format, as `genai` sends it.
-const ANTHROPIC_VERSION: &str = "2023-06-01";
-
 /// One provider.
 pub(crate) struct Provider {
     name: String,
     kind: ProviderKind,
     structured: Structured,
+    stream: bool,
+    extra: Extra,
     base_url: String,
     key: Key,
-    client: Client,
+    http: reqwest::Client,
     permits: Semaphore,
     pauses: Pauses,
 }
@@ -58,13 +64,33 @@ pub(crate) struct Aim<'a> {
     pub(crate) retries: u32,
 }
 
-enum Key {
-    /// None is needed.
-    None,
-    /// The variable is not set.
-    Missing { variable: String },
-    /// The variable's value.
-    Present { variable: String, value: SecretString },
+/// What a model is asked in one turn.
+pub(crate) struct Ask<'a> {
+    /// The conversation, repairs included.
+    pub(crate) chat: &'a ChatRequest,
+    /// What the guest said about it.
+    pub(crate) request: &'a CompletionRequest,
+    /// What holds where the guest said nothing.
+    pub(crate) route: &'a RouteConfig,
+    /// The form of the answer.
+    pub(crate) format: Format<'a>,
+    /// Fields of the provider's own.
+    pub(crate) extra: &'a Extra,
+}
+
+/// A client for HTTP; `resolver` decides where names lead, the system does without one.
+pub(crate) fn http(resolver: Option<Arc<dyn Resolve>>) -> Result<reqwest::Client, String> {
+    let mut client = reqwest::Client::builder()
+        .user_agent(USER_AGENT)
+        .connect_timeout(CONNECT_TIMEOUT)
+        // Keys in headers of their own would follow a redirect to another host.
+        .redirect(Policy::none())
+        .no_proxy()
+        .tcp_nodelay(true);
+    if let Some(resolver) = resolver {
+        client = client.dns_resolver(resolver);
+    }
+    client.build().map_err(|error| error.to_string())
 }
 
 impl Provider {
@@ -73,32 +99,22 @@ impl Provider {
     pub(crate) fn new(
         name: &str,
         config: &ProviderConfig,
-        env: &dyn Fn(&str) -> Option<String>,
+        key: Key,
+        http: reqwest::Client,
     ) -> Result<Self, ConfigError> {
         let default = config.kind.default_base_url();
-        let http = reqwest::Client::builder()
-            .user_agent(USER_AGENT)
-            .connect_timeout(CONNECT_TIMEOUT)
-            // Keys in headers of their own would follow a redirect to another host.
-            .redirect(Policy::none())
-            .no_proxy()
-            .tcp_nodelay(true)
-            .build()
-            .map_err(|error| ConfigError::Client {
-                provider: name.to_owned(),
-                reason: error.to_string(),
-            })?;
-        let client = Client::builder().with_reqwest(http).build();
+        if let Some(reason) = extra::problem(config.kind, &config.extra) {
+            return Err(ConfigError::ProviderExtra { provider: name.to_owned(), reason });
+        }
         Ok(Self {
             name: name.to_owned(),
             kind: config.kind,
             structured: config.structured,
+            stream: config.stream,
+            extra: config.extra.clone(),
             base_url: base_url(name, config.base_url.as_deref().unwrap_or(default))?,
-            key: Key::read(config.key_env.as_deref(), env),
-            client: client.map_err(|error| ConfigError::Client {
-                provider: name.to_owned(),
-                reason: error.to_string(),
-            })?,
+            key,
+            http,
             permits: Semaphore::new(CONCURRENCY),
             pauses: Pauses::default(),
         })
@@ -116,6 +132,10 @@ impl Provider {
         &self.name
     }
 
+    pub(crate) fn extra(&self) -> &Extra {
+        &self.extra
+    }
+
     /// What keeps the provider from being used, and what to do about it.
     pub(crate) fn problem(&self) -> Option<String> {
         match &self.key {
@@ -123,24 +143,26 @@ impl Provider {
                 "the model provider `{}` has no key; set the environment variable `{variable}`",
                 self.name
             )),
-            Key::None | Key::Present { .. } => None,
+            Key::None | Key::Variable { .. } | Key::Tenant(_) => None,
         }
     }
 
-    /// One turn of a conversation: one request, and further ones after faults that may pass.
+    /// One turn of a conversation: one request, and further ones after faults that may pass. Once
+    /// a piece of the answer was handed on, there is no other attempt.
     pub(crate) async fn turn(
         &self,
         aim: Aim<'_>,
-        chat: &ChatRequest,
-        options: &ChatOptions,
+        ask: &Ask<'_>,
+        sink: &Sink<'_>,
     ) -> Result<Reply, Failure> {
         if let Some(problem) = self.problem() {
             return Err(Failure::new(code::UNAVAILABLE, problem));
         }
         let mut tried = 0;
         loop {
-            let fault = match self.attempt(aim, chat, options).await {
+            let fault = match self.attempt(aim, ask, sink).await {
                 Ok(reply) => return Ok(reply),
+                Err(fault) if sink.begun() => return Err(fault.failure),
                 Err(fault) => fault,
             };
             let Some(pause) = self.pauses.next(fault.retry, tried, aim.retries) else {
@@ -156,74 +178,37 @@ impl Provider {
     }
 
     /// One request. Waiting for a free place does not count as waiting for the provider.
-    async fn attempt(
-        &self,
-        aim: Aim<'_>,
-        chat: &ChatRequest,
-        options: &ChatOptions,
-    ) -> Result<Reply, Fault> {
-        let place = self.permits.acquire().await;
-        let call = self.client.exec_chat(self.target(aim.model), chat.clone(), Some(options));
-        let answer = tokio::time::timeout(aim.timeout, call).await;
-        drop(place);
-        match answer {
-            Err(_) => Err(fault::timeout(self, aim)),
-            Ok(Ok(response)) => {
-                Reply::read(self.kind, response).map_err(|text| fault::broken(self, aim, &text))
+    async fn attempt(&self, aim: Aim<'_>, ask: &Ask<'_>, sink: &Sink<'_>) -> Result<Reply, Fault> {
+        let _place = self.permits.acquire().await;
+        match self.kind {
+            ProviderKind::Openai => openai::ask(self, aim, ask, sink).await,
+            ProviderKind::Gemini | ProviderKind::Anthropic => {
+                by_genai::ask(self, aim, ask, sink).await
             }
-            Ok(Err(error)) => match reply::blocked(&error) {
-                Some(reply) => Ok(reply),
-                None => Err(fault::read(self, aim, error)),
-            },
         }
     }
 
-    fn target(&self, model: &str) -> ServiceTarget {
-        let kind = match self.kind {
-            ProviderKind::Openai => AdapterKind::OpenAI,
-            ProviderKind::Gemini => AdapterKind::Gemini,
-            ProviderKind::Anthropic => AdapterKind::Anthropic,
-        };
-        let auth = match &self.key {
-            Key::Present { value, .. } => AuthData::from_single(value.expose_secret()),
-            Key::None | Key::Missing { .. } => self.anonymous(model),
-        };
-        ServiceTarget {
-            endpoint: Endpoint::from_owned(self.base_url.as_str()),
-            auth,
-            model: ModelIden::new(kind, model),
-        }
+    fn streams(&self) -> bool {
+        self.stream
     }
 
-    /// A call without a key. `genai` wants a key for every provider unless address and headers
-    /// are given whole.
-    fn anonymous(&self, model: &str) -> AuthData {
-        let base = &self.base_url;
-        let (url, headers) = match self.kind {
-            ProviderKind::Openai => (format!("{base}chat/completions"), Headers::default()),
-            ProviderKind::Gemini => {
-                (format!("{base}models/{model}:generateContent"), Headers::default())
-            }
-            ProviderKind::Anthropic => {
-                (format!("{base}messages"), Headers::from(("anthropic-version", ANTHROPIC_VERSION)))
-            }
-        };
-        AuthData::RequestOverride { url, headers }
+    fn http(&self) -> &reqwest::Client {
+        &self.http
     }
 
-    /// The variable that holds the key, if one is needed.
-    fn key_variable(&self) -> Option<&str> {
-        match &self.key {
-            Key::None => None,
-            Key::Missing { variable } | Key::Present { variable, .. } => Some(variable),
-        }
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url)
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.key.expose()
     }
 
     /// A text without the key, should a provider or a library repeat it.
     fn scrub(&self, text: &str) -> String {
-        match &self.key {
-            Key::Present { value, .. } => text.replace(value.expose_secret(), "***"),
-            Key::None | Key::Missing { .. } => text.to_owned(),
+        match self.key() {
+            Some(key) => text.replace(key, "***"),
+            None => text.to_owned(),
         }
     }
 }
@@ -238,21 +223,8 @@ impl fmt::Debug for Provider {
     }
 }
 
-impl Key {
-    /// An empty variable counts as missing, and white space around a key is never part of it.
-    fn read(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Self {
-        let Some(variable) = variable else { return Self::None };
-        let value = env(variable).map(|value| value.trim().to_owned());
-        let variable = variable.to_owned();
-        match value.filter(|value| !value.is_empty()) {
-            Some(value) => Self::Present { variable, value: value.into() },
-            None => Self::Missing { variable },
-        }
-    }
-}
-
 /// An address that suffixes such as `chat/completions` can be put after.
-fn base_url(provider: &str, text: &str) -> Result<String, ConfigError> {
+pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError> {
     let refused = |reason: &str| ConfigError::BaseUrl {
         provider: provider.to_owned(),
         url: text.to_owned(),
@@ -280,4 +252,4 @@ fn base_url(provider: &str, text: &str) -> Result<String, ConfigError> {
 }
 
 /// Providers by name.
-pub(crate) type Providers = HashMap<String, Provider>;
+pub(crate) type Providers = HashMap<String, Arc<Provider>>;

@@ -1,40 +1,35 @@
-//! Routes: the port `Model`, with fallbacks and the bound in time of a whole call.
+//! Routes: the port `Model`, and the bound in time of a whole call.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use genai::chat::ChatRequest;
-use serde_json::json;
+use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::llm::{Completion, CompletionRequest};
+use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 
-use crate::config::{MAX_RETRIES, ModelConfig, RouteConfig, Target};
+use crate::config::ModelConfig;
 use crate::error::ConfigError;
-use crate::message::{self, Pictures};
-use crate::provider::{Aim, Format, Provider, Providers, Reply, chat_options};
-use crate::structured;
-use crate::structured::shape::Shape;
+use crate::message::Pictures;
+use crate::provider::{self, Key, Provider, Providers};
+use crate::route::Route;
+use crate::sink::Sink;
+use crate::tenant::{Own, TenantRoutes, Tenants};
 
 /// Longest time of one call with all its attempts, fallbacks and repairs: as long as a node
 /// without a timeout of its own lives.
-const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
 
 /// All model routes. Cheap to share behind an `Arc`; keeps connections open.
 #[derive(Debug)]
 pub struct Routes {
+    config: ModelConfig,
     providers: Providers,
-    routes: BTreeMap<String, RouteConfig>,
-}
-
-/// One call at one model.
-pub(crate) struct Call<'a> {
-    pub(crate) provider: &'a Provider,
-    pub(crate) aim: Aim<'a>,
-    pub(crate) chat: ChatRequest,
-    request: &'a CompletionRequest,
-    route: &'a RouteConfig,
+    routes: BTreeMap<String, Arc<Route>>,
+    tenants: Option<TenantRoutes>,
 }
 
 impl Routes {
@@ -51,28 +46,40 @@ impl Routes {
         config: ModelConfig,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
+        let http = provider::http(None).map_err(|reason| ConfigError::Client { reason })?;
         let mut providers = Providers::new();
         for (name, provider) in &config.providers {
-            providers.insert(name.clone(), Provider::new(name, provider, env)?);
+            let key = Key::read(provider.key_env.as_deref(), env);
+            let provider = Provider::new(name, provider, key, http.clone())?;
+            providers.insert(name.clone(), Arc::new(provider));
         }
+        let mut routes = BTreeMap::new();
         for (name, route) in &config.routes {
-            check_route(name, route, &config)?;
+            let route = Route::new(name, route.clone(), &providers)?;
+            routes.insert(name.clone(), Arc::new(route));
         }
-        Ok(Self { providers, routes: config.routes })
+        Ok(Self { config, providers, routes, tenants: None })
+    }
+
+    /// Lets tenants have routes of their own; without this, setting one is refused. Reads those
+    /// that were set before.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::TenantFile`] if the file is there and cannot be read.
+    pub fn with_tenants(mut self, tenants: Tenants) -> Result<Self, ConfigError> {
+        self.tenants = Some(TenantRoutes::open(tenants, &self.config, &self.providers)?);
+        Ok(self)
     }
 
     /// What keeps some of the routes from being used, one sentence each, for the operator to read
     /// at the start.
     pub fn problems(&self) -> Vec<String> {
-        let used = |provider: &&Provider| {
-            self.routes
-                .values()
-                .flat_map(RouteConfig::targets)
-                .any(|target| target.provider == provider.name())
-        };
-        let mut problems: Vec<String> =
-            self.providers.values().filter(used).filter_map(Provider::problem).collect();
+        let used = self.routes.values().flat_map(|route| route.providers());
+        let mut problems: Vec<String> = used.filter_map(Provider::problem).collect();
+        problems.extend(self.tenants.iter().flat_map(TenantRoutes::problems));
         problems.sort();
+        problems.dedup();
         problems
     }
 
@@ -81,131 +88,69 @@ impl Routes {
         self.routes.keys().map(String::as_str)
     }
 
-    /// Asks the models of a route one after the other until one answers.
-    async fn ask(
-        &self,
-        name: &str,
-        route: &RouteConfig,
-        request: &CompletionRequest,
-        pictures: &Pictures,
-    ) -> Result<Completion, Failure> {
-        let shape = request.response_schema.as_ref().map(Shape::new).transpose()?;
-        let mut failures = Vec::new();
-        for target in route.targets() {
-            let failure =
-                match self.ask_one(name, route, &target, request, pictures, shape.as_ref()).await {
-                    Ok(completion) => return Ok(completion),
-                    Err(failure) => failure,
-                };
-            if !falls_back(&failure) {
-                return Err(failure);
-            }
-            tracing::debug!(
-                route = %name, provider = %target.provider, model = %target.model,
-                code = %failure.code, "model is not available"
-            );
-            failures.push((target, failure));
+    /// What stands behind a route for a tenant: its own, else the operator's.
+    fn find(&self, caller: &Caller, name: &str) -> Result<Arc<Route>, Failure> {
+        match self.tenants.as_ref().map(|tenants| tenants.find(caller, name)) {
+            Some(Own::Route(route)) => return Ok(route),
+            Some(Own::Broken(problem)) => return Err(Failure::new(code::UNAVAILABLE, problem)),
+            Some(Own::None) | None => {}
         }
-        Err(all_failed(name, failures))
+        self.routes.get(name).cloned().ok_or_else(|| no_route(name, &self.routes))
     }
 
-    async fn ask_one(
-        &self,
-        name: &str,
-        route: &RouteConfig,
-        target: &Target,
-        request: &CompletionRequest,
-        pictures: &Pictures,
-        shape: Option<&Shape<'_>>,
-    ) -> Result<Completion, Failure> {
-        let provider = self.providers.get(&target.provider).ok_or_else(|| {
-            Failure::internal(format!("provider `{}` has vanished", target.provider))
-        })?;
-        let aim = Aim {
-            route: name,
-            model: &target.model,
-            timeout: route.timeout,
-            retries: route.retries,
-        };
-        let chat = message::chat_request(request, pictures, provider.kind())?;
-        let call = Call { provider, aim, chat, request, route };
-        match shape {
-            Some(shape) => structured::complete(&call, shape).await,
-            None => Ok(call.turn(&call.chat, Format::Free).await?.completion(None)),
-        }
-    }
-}
-
-impl Call<'_> {
-    /// One turn: a request with its retries.
-    pub(crate) async fn turn(
-        &self,
-        chat: &ChatRequest,
-        format: Format<'_>,
-    ) -> Result<Reply, Failure> {
-        let kind = self.provider.kind();
-        let options = chat_options(kind, self.aim.model, self.request, self.route, format);
-        self.provider.turn(self.aim, chat, &options).await
+    fn tenants(&self) -> Result<&TenantRoutes, Failure> {
+        self.tenants.as_ref().ok_or_else(|| {
+            Failure::new(code::UNSUPPORTED, "this host keeps no model routes of tenants")
+        })
     }
 }
 
 #[async_trait]
 impl Model for Routes {
-    /// Routes are the same for every tenant.
-    fn has_route(&self, _caller: &Caller, route: &str) -> bool {
-        self.routes.contains_key(route)
+    fn has_route(&self, caller: &Caller, route: &str) -> bool {
+        let own = self.tenants.as_ref().map(|tenants| tenants.find(caller, route));
+        self.routes.contains_key(route) || own.is_some_and(|own| !matches!(own, Own::None))
+    }
+
+    fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo> {
+        self.find(caller, route).ok().map(|route| route.info())
     }
 
     async fn complete(
         &self,
-        _caller: &Caller,
+        caller: &Caller,
         request: &CompletionRequest,
         blobs: &dyn BlobStore,
+        deltas: &dyn Deltas,
     ) -> Result<Completion, Failure> {
-        let Some((name, route)) = self.routes.get_key_value(&request.route) else {
-            return Err(no_route(&request.route, &self.routes));
-        };
+        let route = self.find(caller, &request.route)?;
         let pictures = Pictures::load(request, blobs).await?;
-        let answer = self.ask(name, route, request, &pictures);
+        let sink = Sink::new(deltas);
+        let answer = route.ask(request, &pictures, &sink);
         tokio::time::timeout(CALL_TIMEOUT, answer).await.unwrap_or_else(|_| {
             let message = format!(
-                "the model route `{name}` gave no answer within {CALL_TIMEOUT:?}, retries and \
-                 fallbacks included"
+                "the model route `{}` gave no answer within {CALL_TIMEOUT:?}, retries and \
+                 fallbacks included",
+                request.route
             );
             Err(Failure::new(code::TIMEOUT, message).retryable())
         })
     }
+
+    async fn set_route(&self, caller: &Caller, route: &str, config: Value) -> Result<(), Failure> {
+        self.tenants()?.set(caller, route, config, &self.config, &self.providers).await
+    }
+
+    async fn get_route(&self, caller: &Caller, route: &str) -> Result<Option<Value>, Failure> {
+        Ok(self.tenants()?.get(caller, route))
+    }
+
+    async fn remove_route(&self, caller: &Caller, route: &str) -> Result<(), Failure> {
+        self.tenants()?.remove(caller, route).await
+    }
 }
 
-fn check_route(name: &str, route: &RouteConfig, config: &ModelConfig) -> Result<(), ConfigError> {
-    let wrong =
-        |field, reason: String| Err(ConfigError::Route { route: name.to_owned(), field, reason });
-    for target in route.targets() {
-        if !config.providers.contains_key(&target.provider) {
-            let known: Vec<&str> = config.providers.keys().map(String::as_str).collect();
-            return Err(ConfigError::UnknownProvider {
-                route: name.to_owned(),
-                provider: target.provider,
-                known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
-            });
-        }
-        if target.model.trim().is_empty() {
-            return wrong("model", "name a model of the provider".to_owned());
-        }
-    }
-    if route.timeout.is_zero() || route.timeout > CALL_TIMEOUT {
-        return wrong("timeout", format!("must lie between 1ms and {CALL_TIMEOUT:?}"));
-    }
-    if route.retries > MAX_RETRIES {
-        return wrong("retries", format!("may be at most {MAX_RETRIES}; add fallbacks instead"));
-    }
-    if !route.temperature.is_none_or(|value| (0.0..=2.0).contains(&value)) {
-        return wrong("temperature", "must lie between 0 and 2".to_owned());
-    }
-    Ok(())
-}
-
-fn no_route(route: &str, routes: &BTreeMap<String, RouteConfig>) -> Failure {
+fn no_route(route: &str, routes: &BTreeMap<String, Arc<Route>>) -> Failure {
     let known: Vec<&str> = routes.keys().map(String::as_str).collect();
     let message = format!(
         "there is no model route `{route}`; add `[model.routes.{route}]` to wattle.toml (there \
@@ -213,36 +158,4 @@ fn no_route(route: &str, routes: &BTreeMap<String, RouteConfig>) -> Failure {
         if known.is_empty() { "none".to_owned() } else { known.join(", ") }
     );
     Failure::new(code::NOT_FOUND, message)
-}
-
-/// Another model may help when this one is away, not when the request makes no sense.
-fn falls_back(failure: &Failure) -> bool {
-    matches!(failure.code.as_str(), code::UNAVAILABLE | code::RATE_LIMITED | code::TIMEOUT)
-}
-
-/// The first model's failure; the others' stand in its details.
-fn all_failed(route: &str, failures: Vec<(Target, Failure)>) -> Failure {
-    let retryable = failures.iter().any(|(_, failure)| failure.retryable);
-    let attempts: Vec<_> = failures
-        .iter()
-        .map(|(target, failure)| {
-            json!({
-                "provider": target.provider,
-                "model": target.model,
-                "code": failure.code,
-                "message": failure.message,
-            })
-        })
-        .collect();
-    let others = attempts.len().saturating_sub(1);
-    let Some((_, mut first)) = failures.into_iter().next() else {
-        return Failure::internal(format!("the model route `{route}` leads nowhere"));
-    };
-    if others > 0 {
-        first.message = format!("{}; {others} fallback(s) failed as well", first.message);
-        let details = first.details.get_or_insert_with(|| json!({}));
-        details["attempts"] = attempts.into();
-        first.retryable = retryable;
-    }
-    first
 }

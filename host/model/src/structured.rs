@@ -2,7 +2,8 @@
 //!
 //! The provider is asked on the strongest rung that it knows; if it refuses the schema itself, on
 //! the next lower one. Whatever the rung, the answer is validated against the schema that the
-//! guest gave, and a wrong answer is repaired by the model once.
+//! guest gave, and a wrong answer is repaired by the model once. What was handed on of the wrong
+//! one is taken back then.
 
 mod extract;
 pub(crate) mod shape;
@@ -15,7 +16,7 @@ use wattle_run::call::llm::{Completion, FinishReason, Part};
 
 use crate::config::{ProviderKind, Structured};
 use crate::provider::{Format, Reply};
-use crate::routes::Call;
+use crate::route::Call;
 use crate::structured::shape::Shape;
 
 /// Characters of a wrong answer that a failure keeps: enough to see what went wrong.
@@ -48,6 +49,7 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
     for message in repair(&first, &wrong) {
         chat = chat.append_message(message);
     }
+    call.sink.restart();
     let second = call.turn(&chat, format(shape, rung)).await?.after(&first);
     match judge(shape, &second) {
         Verdict::Accepted(document) => Ok(second.completion(document)),

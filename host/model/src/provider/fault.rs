@@ -11,6 +11,7 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::provider::{Aim, Provider};
 use crate::retry::{Retry, asked_pause, should_retry};
+use crate::sink::Sink;
 
 /// Characters of a provider's own words that go into a failure: enough for a sentence or two.
 const QUOTE_CHARS: usize = 500;
@@ -37,8 +38,93 @@ pub(super) fn broken(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
     unreachable(provider, aim, &format!("gave an answer that cannot be read: {reason}"))
 }
 
-/// An error of the client.
-pub(super) fn read(provider: &Provider, aim: Aim<'_>, error: genai::Error) -> Fault {
+/// A stream in which nothing came for too long.
+pub(super) fn stalled(provider: &Provider, aim: Aim<'_>, begun: bool) -> Fault {
+    if !begun {
+        return timeout(provider, aim);
+    }
+    let text = format!(
+        "{} fell silent for {:?} in the middle of its answer; raise `timeout` of the route if that \
+         is too short",
+        subject(provider, aim),
+        aim.timeout
+    );
+    Fault { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
+}
+
+/// A stream that ended before the answer did.
+pub(super) fn cut(
+    provider: &Provider,
+    aim: Aim<'_>,
+    sink: &Sink<'_>,
+    error: Option<&reqwest::Error>,
+) -> Fault {
+    let reason = error.map_or_else(|| "the stream ended too early".to_owned(), root);
+    cut_by(provider, aim, sink, &reason)
+}
+
+/// A stream that ended before the answer did, for this reason.
+pub(super) fn cut_by(provider: &Provider, aim: Aim<'_>, sink: &Sink<'_>, reason: &str) -> Fault {
+    let place = if sink.begun() { "in the middle of" } else { "before" };
+    unreachable(provider, aim, &format!("was cut off {place} its answer: {reason}"))
+}
+
+/// A service that stops without an answer for a reason of its own.
+pub(super) fn gave_up(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
+    unreachable(provider, aim, &format!("gave up with reason `{reason}`"))
+}
+
+/// An error that a service reports inside of an answer that began as a success.
+pub(super) fn in_stream(provider: &Provider, aim: Aim<'_>, body: &Value) -> Fault {
+    let status = StatusCode::from_u16(status_of(body)).unwrap_or(StatusCode::BAD_GATEWAY);
+    answered(provider, aim, status, &HeaderMap::new(), &body.to_string())
+}
+
+/// The status that an error would have had as an answer of its own.
+fn status_of(body: &Value) -> u16 {
+    let field = |name: &str| body.pointer(name);
+    let number = ["/error/code", "/error/status", "/code"]
+        .iter()
+        .find_map(|name| field(name)?.as_u64())
+        .and_then(|number| u16::try_from(number).ok());
+    if let Some(number @ 400..=599) = number {
+        return number;
+    }
+    let word = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
+    match (word("/error/type"), word("/error/code")) {
+        ("invalid_request_error", _) => 400,
+        ("authentication_error", _) | (_, "invalid_api_key") => 401,
+        ("permission_error", _) => 403,
+        ("not_found_error", _) => 404,
+        ("rate_limit_error" | "insufficient_quota", _)
+        | (_, "rate_limit_exceeded" | "insufficient_quota") => 429,
+        ("overloaded_error", _) => 529,
+        _ => 500,
+    }
+}
+
+/// A request that could not be sent.
+pub(super) fn unsent(provider: &Provider, aim: Aim<'_>, error: &reqwest::Error) -> Fault {
+    if error.is_builder() {
+        return invalid(provider, aim, &format!("cannot be sent this request: {}", root(error)));
+    }
+    if error.is_timeout() {
+        let text = format!("{} did not answer in time", subject(provider, aim));
+        return Fault {
+            failure: Failure::new(code::TIMEOUT, text).retryable(),
+            retry: Retry::BackOff,
+        };
+    }
+    unreachable(provider, aim, &format!("cannot be reached: {}", root(error)))
+}
+
+/// An error of `genai`.
+pub(super) fn read(
+    provider: &Provider,
+    aim: Aim<'_>,
+    sink: &Sink<'_>,
+    error: genai::Error,
+) -> Fault {
     use genai::Error as E;
     match error {
         E::WebModelCall { webc_error, .. } | E::WebAdapterCall { webc_error, .. } => {
@@ -46,7 +132,34 @@ pub(super) fn read(provider: &Provider, aim: Aim<'_>, error: genai::Error) -> Fa
         }
         // Its display holds the whole request, so only the cause is told.
         E::ChatResponseGeneration { cause, .. } => broken(provider, aim, &cause),
+        E::ChatResponse { body, .. } => in_stream(provider, aim, &body),
+        E::StreamParse { serde_error, .. } => {
+            broken(provider, aim, &format!("an event is not json: {serde_error}"))
+        }
+        E::JsonValueExt(error) => broken(provider, aim, &error.to_string()),
+        E::HttpError { status, body, headers, .. } => {
+            answered(provider, aim, status, &headers, &body)
+        }
+        E::WebStream { error, .. } => stream(provider, aim, sink, error),
         other => invalid(provider, aim, &format!("cannot be sent this request: {other}")),
+    }
+}
+
+/// An error of the transport of a stream.
+fn stream(provider: &Provider, aim: Aim<'_>, sink: &Sink<'_>, error: genai::BoxError) -> Fault {
+    let error = match error.downcast::<genai::Error>() {
+        Ok(error) => return read(provider, aim, sink, *error),
+        Err(error) => error,
+    };
+    if error.downcast_ref::<webc::StreamTimeout>().is_some() {
+        return stalled(provider, aim, sink.begun());
+    }
+    match error.downcast_ref::<reqwest::Error>() {
+        Some(error) if error.is_connect() || error.is_builder() || error.is_timeout() => {
+            unsent(provider, aim, error)
+        }
+        Some(error) => cut(provider, aim, sink, Some(error)),
+        None => cut_by(provider, aim, sink, &error.to_string()),
     }
 }
 
@@ -60,16 +173,7 @@ fn web(provider: &Provider, aim: Aim<'_>, error: webc::Error) -> Fault {
         }
         webc::Error::ResponseFailedInvalidJson { cause, .. } => broken(provider, aim, &cause),
         webc::Error::JsonValueExt(error) => broken(provider, aim, &error.to_string()),
-        webc::Error::Reqwest(error) if error.is_builder() => {
-            invalid(provider, aim, &format!("cannot be sent this request: {}", root(&error)))
-        }
-        webc::Error::Reqwest(error) if error.is_timeout() => {
-            let text = format!("{} did not answer in time", subject(provider, aim));
-            Fault { failure: Failure::new(code::TIMEOUT, text).retryable(), retry: Retry::BackOff }
-        }
-        webc::Error::Reqwest(error) => {
-            unreachable(provider, aim, &format!("cannot be reached: {}", root(&error)))
-        }
+        webc::Error::Reqwest(error) => unsent(provider, aim, &error),
     }
 }
 
@@ -84,7 +188,7 @@ fn invalid(provider: &Provider, aim: Aim<'_>, what: &str) -> Fault {
 }
 
 /// An answer with a status that is no success.
-fn answered(
+pub(super) fn answered(
     provider: &Provider,
     aim: Aim<'_>,
     status: StatusCode,
@@ -178,16 +282,7 @@ impl Class {
         let subject = subject(provider, aim);
         let status = status.as_u16();
         match self {
-            Self::Auth => match provider.key_variable() {
-                Some(variable) => format!(
-                    "{subject} refuses the key (status {status}); check the environment variable \
-                     `{variable}`"
-                ),
-                None => format!(
-                    "{subject} wants a key (status {status}); name its environment variable in \
-                     `key_env` of the provider"
-                ),
-            },
+            Self::Auth => format!("{subject} {}", provider.key.refused(status)),
             Self::Quota => format!(
                 "{subject} has no credit left (status {status}); top up the account: {words}"
             ),

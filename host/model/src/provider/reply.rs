@@ -1,10 +1,9 @@
 //! A provider's answer in our words.
 
-use genai::chat::{ChatResponse, ContentPart, StopReason};
+use genai::chat::{ChatResponse, ContentPart, MessageContent, StopReason, StreamEnd};
 use serde_json::{Value, json};
 use wattle_run::call::llm::{Completion, FinishReason, Part, ToolCall, Usage};
 
-use crate::config::ProviderKind;
 use crate::message::{PROVIDER_PART, SIGNATURE};
 
 /// One answer.
@@ -17,28 +16,37 @@ pub(crate) struct Reply {
 }
 
 impl Reply {
-    /// Reads an answer, or says why it is none.
-    pub(crate) fn read(kind: ProviderKind, mut response: ChatResponse) -> Result<Self, String> {
-        let raw = response.captured_raw_body.take().unwrap_or_default();
-        if kind == ProviderKind::Openai {
-            openai_choice(&raw)?;
-        }
-        let usage = usage(&response, &raw);
+    /// A whole answer.
+    pub(super) fn read(mut response: ChatResponse) -> Self {
         let model = response.provider_model_iden.model_name.to_string();
         let stop = response.stop_reason.take();
         let reasoning = response.reasoning_content.take();
-        let mut parts: Vec<Part> = response.content.into_iter().filter_map(part).collect();
+        Self::of(response.content, reasoning, stop, &response.usage, model)
+    }
+
+    /// A streamed answer; the end of the stream repeats all of it.
+    pub(super) fn streamed(end: StreamEnd, model: String) -> Self {
+        let usage = end.captured_usage.unwrap_or_default();
+        let content = end.captured_content.unwrap_or_default();
+        Self::of(content, end.captured_reasoning_content, end.captured_stop_reason, &usage, model)
+    }
+
+    fn of(
+        content: MessageContent,
+        reasoning: Option<String>,
+        stop: Option<StopReason>,
+        usage: &genai::chat::Usage,
+        model: String,
+    ) -> Self {
+        let mut parts: Vec<Part> = content.into_iter().filter_map(part).collect();
         if let Some(text) = reasoning.filter(|text| !text.is_empty())
             && !parts.iter().any(|part| matches!(part, Part::Reasoning(_)))
         {
             parts.insert(0, Part::Reasoning(text));
         }
-        let mut finish = finish(stop, &parts);
-        if let Some(refusal) = raw.pointer("/choices/0/message/refusal").and_then(Value::as_str) {
-            parts.push(Part::Text(refusal.to_owned()));
-            finish = FinishReason::ContentFilter;
-        }
-        Ok(Self { parts, finish, usage, model })
+        name_calls(&mut parts);
+        let finish = finish(stop, &parts);
+        Self { parts, finish, usage: count(usage), model }
     }
 
     /// All text of the answer.
@@ -64,6 +72,7 @@ impl Reply {
             finish_reason: self.finish,
             usage: self.usage,
             model: self.model,
+            attempts: Vec::new(),
         }
     }
 }
@@ -85,13 +94,23 @@ pub(crate) fn blocked(error: &genai::Error) -> Option<Reply> {
     })
 }
 
-/// Some gateways answer 200 with an error in the body.
-fn openai_choice(raw: &Value) -> Result<(), String> {
-    if raw.pointer("/choices/0").is_some_and(Value::is_object) {
-        return Ok(());
+/// Gemini does not name its calls of tools. `genai` counts them anew in every piece of a stream, so
+/// that two may have one name; here they are counted through the whole answer.
+fn name_calls(parts: &mut [Part]) {
+    let calls = parts.iter_mut().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(call),
+        _ => None,
+    });
+    for (index, call) in calls.enumerate() {
+        if let Some(id) = made_up_id(&call.id, &call.name, index) {
+            call.id = id;
+        }
     }
-    let message = raw.pointer("/error/message").and_then(Value::as_str);
-    Err(message.unwrap_or("the answer has no `choices`").to_owned())
+}
+
+/// A better id than one that `genai` made up.
+pub(super) fn made_up_id(id: &str, name: &str, index: usize) -> Option<String> {
+    id.strip_prefix("call#")?.starts_with(name).then(|| format!("call#{name}#{index}"))
 }
 
 fn part(part: ContentPart) -> Option<Part> {
@@ -130,18 +149,15 @@ fn finish(stop: Option<StopReason>, parts: &[Part]) -> FinishReason {
     }
 }
 
-fn usage(response: &ChatResponse, raw: &Value) -> Usage {
+fn count(usage: &genai::chat::Usage) -> Usage {
     let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok());
-    let usage = &response.usage;
     let cached = usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
     let thought =
         usage.completion_tokens_details.as_ref().and_then(|details| details.reasoning_tokens);
     Usage {
         input_tokens: count(usage.prompt_tokens),
         output_tokens: count(usage.completion_tokens),
-        cached_input_tokens: count(cached)
-            // DeepSeek's name for it.
-            .or_else(|| raw.pointer("/usage/prompt_cache_hit_tokens").and_then(Value::as_u64)),
+        cached_input_tokens: count(cached),
         reasoning_tokens: count(thought),
     }
 }

@@ -164,6 +164,12 @@ fn configurations_that_cannot_be_used_name_the_place() {
     check(route(fine, &json!({ "retries": 99 })), &["routes.chat.retries"]);
     check(route(fine, &json!({ "temperature": 9.0 })), &["routes.chat.temperature"]);
     check(route(fine, &json!({ "model": " " })), &["routes.chat.model"]);
+    check(route(fine, &json!({ "extra": { "stream": false } })), &["chat.extra", "`stream`"]);
+    let provider = json!({ "extra": { "messages": [] } });
+    let extra = table("openai", fine, &provider, &json!({}));
+    check(extra, &["providers.first.extra", "`messages`"]);
+    let extra = table("gemini", fine, &json!({}), &json!({ "extra": { "top_k": 1 } }));
+    check(extra, &["chat.extra", "`openai`"]);
     check(route("ftp://x/", &json!({})), &["providers.first.base_url", "ftp"]);
     check(route("not an address", &json!({})), &["providers.first.base_url"]);
     check(route("https://u:hidden@x/", &json!({})), &["key_env"]);

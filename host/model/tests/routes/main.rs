@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod dialect;
 mod failure;
 mod retry;
+mod stream;
 mod structured;
 mod support;
+mod tenant;
 mod wire;

@@ -93,6 +93,10 @@ async fn a_fallback_answers_when_the_first_model_is_away() {
         assert_eq!(completion.parts, [Part::Text("from the second".into())], "{code}");
         let asked: Value = second.received_requests().await.unwrap()[0].body_json().unwrap();
         assert_eq!(asked["model"], "m-2");
+        let [failed, answered] = completion.attempts.as_slice() else { panic!("two were asked") };
+        assert_eq!((failed.provider.as_str(), failed.model.as_str()), ("first", "m-1"));
+        assert!(failed.error.is_some(), "{code}");
+        assert_eq!((answered.provider.as_str(), &answered.error), ("second", &None));
     }
 }
 

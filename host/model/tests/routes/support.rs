@@ -6,13 +6,16 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::call::llm::{
-    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolChoice,
+    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolCall, ToolChoice,
+    ToolDefinition,
 };
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
+use wattle_run::ports::model::{Deltas, NoDeltas};
 use wattle_run::ports::{BlobStore, Caller, Model};
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, ResponseTemplate};
@@ -64,8 +67,11 @@ pub(crate) fn routes(config: Value) -> Routes {
 }
 
 /// One route `chat` to the stand-in at `base`, without retries; `route` and `provider` override.
+/// Gemini and Anthropic answer at once unless `provider` says otherwise.
 pub(crate) fn table(kind: &str, base: &str, provider: &Value, route: &Value) -> Value {
-    let mut first = json!({ "kind": kind, "base_url": base, "key_env": "PROVIDER_KEY" });
+    let stream = kind == "openai";
+    let mut first =
+        json!({ "kind": kind, "base_url": base, "key_env": "PROVIDER_KEY", "stream": stream });
     let mut chat = json!({ "provider": "first", "model": "m-1", "timeout": "5s", "retries": 0 });
     merge(&mut first, provider);
     merge(&mut chat, route);
@@ -119,7 +125,77 @@ pub(crate) async fn complete(
     routes: &Routes,
     request: &CompletionRequest,
 ) -> Result<Completion, Failure> {
-    routes.complete(&caller(), request, &Blobs::default()).await
+    routes.complete(&caller(), request, &Blobs::default(), &NoDeltas).await
+}
+
+/// Keeps the pieces of an answer.
+#[derive(Default)]
+pub(crate) struct Kept(Mutex<Vec<Delta>>);
+
+impl Deltas for Kept {
+    fn push(&self, delta: Delta) {
+        self.0.lock().unwrap().push(delta);
+    }
+}
+
+impl Kept {
+    pub(crate) fn len(&self) -> usize {
+        self.0.lock().unwrap().len()
+    }
+
+    pub(crate) fn restarts(&self) -> usize {
+        self.0.lock().unwrap().iter().filter(|delta| **delta == Delta::Restart).count()
+    }
+
+    /// What the pieces since the last restart make: reasoning, text, requests for tools.
+    pub(crate) fn parts(&self) -> Vec<Part> {
+        let (mut reasoning, mut text) = (String::new(), String::new());
+        let mut calls: Vec<(String, String, String)> = Vec::new();
+        for delta in self.0.lock().unwrap().iter() {
+            match delta {
+                Delta::Text { text: piece } => text.push_str(piece),
+                Delta::Reasoning { text: piece } => reasoning.push_str(piece),
+                Delta::ToolCall { index, id, name, arguments } => {
+                    if let (Some(id), Some(name)) = (id, name) {
+                        assert_eq!(*index as usize, calls.len());
+                        calls.push((id.clone(), name.clone(), String::new()));
+                    }
+                    calls[*index as usize].2.push_str(arguments);
+                }
+                _ => (reasoning, text, calls) = Default::default(),
+            }
+        }
+        let texts = [Part::Reasoning(reasoning), Part::Text(text)];
+        let calls = calls.into_iter().map(|(id, name, text)| {
+            let arguments = serde_json::from_str(&text).unwrap_or(Value::String(text));
+            Part::ToolCall(ToolCall { id, name, arguments })
+        });
+        let spoken = texts.into_iter().filter(|part| match part {
+            Part::Text(text) | Part::Reasoning(text) => !text.is_empty(),
+            _ => false,
+        });
+        spoken.chain(calls).collect()
+    }
+}
+
+/// A call whose pieces are kept.
+pub(crate) async fn stream(
+    routes: &Routes,
+    request: &CompletionRequest,
+) -> (Result<Completion, Failure>, Kept) {
+    let kept = Kept::default();
+    let answer = routes.complete(&caller(), request, &Blobs::default(), &kept).await;
+    (answer, kept)
+}
+
+/// Offers tools that the stand-in calls as the user says.
+pub(crate) fn ask_tools(text: &str) -> CompletionRequest {
+    let tool = |name: &str| ToolDefinition {
+        name: name.into(),
+        description: "does it".into(),
+        arguments_schema: json!({ "type": "object", "properties": {} }),
+    };
+    CompletionRequest { tools: vec![tool("add"), tool("save")], ..ask(text) }
 }
 
 /// An OpenAI answer.

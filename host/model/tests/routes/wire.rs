@@ -5,6 +5,7 @@ use wattle_run::call::llm::{
     CompletionRequest, FinishReason, Image, ImageSource, Part, Role, ToolCall, ToolChoice,
     ToolDefinition, ToolResult, Usage,
 };
+use wattle_run::ports::model::NoDeltas;
 use wattle_run::ports::{BlobStore, Model};
 
 use crate::support::{
@@ -203,7 +204,8 @@ async fn pictures_come_from_the_blob_store() {
     let mut request = ask("what is it?");
     let image = Image { source: ImageSource::Blob(blob), media_type: "image/png".into() };
     request.messages[1].parts.push(Part::Image(image));
-    simple("openai", &server.uri()).complete(&caller(), &request, &blobs).await.unwrap();
+    let routes = simple("openai", &server.uri());
+    routes.complete(&caller(), &request, &blobs, &NoDeltas).await.unwrap();
     let picture = &bodies(&server).await[0]["messages"][1]["content"][1]["image_url"]["url"];
     assert_eq!(picture, "data:image/png;base64,AQID");
 

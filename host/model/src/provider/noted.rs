@@ -1,0 +1,70 @@
+//! What `genai` leaves out of a stream.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
+use serde_json::Value;
+use wattle_run::call::llm::{FinishReason, Usage};
+
+use crate::provider::reply::Reply;
+
+/// Listens to the events of a stream as they come over the wire.
+#[derive(Debug, Default)]
+pub(super) struct Noted {
+    facts: Mutex<Facts>,
+}
+
+#[derive(Debug, Default)]
+struct Facts {
+    events: usize,
+    /// The model, as the provider names it.
+    model: Option<String>,
+    /// The prompt was blocked; with the tokens that were read.
+    blocked: Option<Option<u64>>,
+}
+
+impl Noted {
+    /// Whether any event came.
+    pub(super) fn heard(&self) -> bool {
+        self.facts().events > 0
+    }
+
+    /// The model that answered.
+    pub(super) fn model(&self, asked: &str) -> String {
+        self.facts().model.clone().unwrap_or_else(|| asked.to_owned())
+    }
+
+    /// The empty answer that stands for a prompt that Gemini's filter blocked.
+    pub(super) fn blocked(&self, asked: &str) -> Option<Reply> {
+        let input_tokens = self.facts().blocked?;
+        Some(Reply {
+            parts: Vec::new(),
+            finish: FinishReason::ContentFilter,
+            usage: Usage { input_tokens, ..Usage::default() },
+            model: self.model(asked),
+        })
+    }
+
+    /// No code that can panic runs under this lock.
+    fn facts(&self) -> MutexGuard<'_, Facts> {
+        self.facts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl ChatFrameSink for Noted {
+    fn on_frame(&self, _ctx: &FrameCtx, frame: RawFrameRef<'_>) {
+        let mut facts = self.facts();
+        facts.events += 1;
+        // Only the first event names the model or says that there will be no answer.
+        if facts.model.is_some() {
+            return;
+        }
+        let Some(event) = frame.json() else { return };
+        let model = event.get("modelVersion").or_else(|| event.pointer("/message/model"));
+        facts.model = model.and_then(Value::as_str).map(str::to_owned);
+        if event.pointer("/promptFeedback/blockReason").is_some() {
+            let tokens = event.pointer("/usageMetadata/promptTokenCount").and_then(Value::as_u64);
+            facts.blocked = Some(tokens);
+        }
+    }
+}

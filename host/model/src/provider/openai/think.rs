@@ -1,0 +1,147 @@
+//! Reasoning that a model writes into its text, between `<think>` and `</think>`.
+//!
+//! Local servers often leave it there. Only a text that begins so is taken apart; the marks may be
+//! cut anywhere.
+
+/// What opens reasoning at the beginning of a text.
+const OPEN: &str = "<think>";
+
+/// What closes it.
+const CLOSE: &str = "</think>";
+
+/// One piece of a text.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    Text(String),
+    Reasoning(String),
+}
+
+/// Takes a text apart as it arrives.
+#[derive(Debug)]
+pub(super) enum Think {
+    /// Nothing but what may become the opening mark was seen.
+    Start(String),
+    /// Inside, with what may become the closing mark.
+    Inside(String),
+    /// White space after the closing mark belongs to neither side.
+    Closed,
+    /// All further text is text.
+    Outside,
+}
+
+impl Default for Think {
+    fn default() -> Self {
+        Self::Start(String::new())
+    }
+}
+
+impl Think {
+    /// Takes a piece of text.
+    pub(super) fn feed(&mut self, piece: &str) -> Vec<Piece> {
+        let mut pieces = Vec::new();
+        let mut rest = piece.to_owned();
+        while !rest.is_empty() {
+            (*self, rest) = std::mem::take(self).step(rest, &mut pieces);
+        }
+        pieces
+    }
+
+    /// What was held back when the text ends.
+    pub(super) fn end(&mut self) -> Option<Piece> {
+        match std::mem::replace(self, Self::Outside) {
+            Self::Start(held) if !held.is_empty() => Some(Piece::Text(held)),
+            Self::Inside(held) if !held.is_empty() => Some(Piece::Reasoning(held)),
+            _ => None,
+        }
+    }
+
+    /// One move to another state, with what is left to read there.
+    fn step(self, rest: String, pieces: &mut Vec<Piece>) -> (Self, String) {
+        match self {
+            Self::Start(held) => {
+                let all = held + &rest;
+                let begins = all.trim_start();
+                if let Some(inside) = begins.strip_prefix(OPEN) {
+                    return (Self::Inside(String::new()), inside.to_owned());
+                }
+                if OPEN.starts_with(begins) {
+                    return (Self::Start(all), String::new());
+                }
+                (Self::Outside, all)
+            }
+            Self::Inside(held) => {
+                let all = held + &rest;
+                if let Some((reasoning, after)) = all.split_once(CLOSE) {
+                    push(pieces, Piece::Reasoning(reasoning.to_owned()));
+                    return (Self::Closed, after.to_owned());
+                }
+                let (sure, held) = all.split_at(all.len() - held_back(&all));
+                push(pieces, Piece::Reasoning(sure.to_owned()));
+                (Self::Inside(held.to_owned()), String::new())
+            }
+            Self::Closed => match rest.trim_start() {
+                "" => (Self::Closed, String::new()),
+                text => (Self::Outside, text.to_owned()),
+            },
+            Self::Outside => {
+                push(pieces, Piece::Text(rest));
+                (Self::Outside, String::new())
+            }
+        }
+    }
+}
+
+fn push(pieces: &mut Vec<Piece>, piece: Piece) {
+    let (Piece::Text(text) | Piece::Reasoning(text)) = &piece;
+    if !text.is_empty() {
+        pieces.push(piece);
+    }
+}
+
+/// How much of a text's end may be the beginning of the closing mark.
+fn held_back(text: &str) -> usize {
+    (1..CLOSE.len()).rev().find(|length| text.ends_with(&CLOSE[..*length])).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The text and the reasoning, fed in pieces of `size` characters.
+    fn read(text: &str, size: usize) -> (String, String) {
+        let mut think = Think::default();
+        let letters: Vec<char> = text.chars().collect();
+        let mut pieces: Vec<Piece> = letters
+            .chunks(size)
+            .flat_map(|piece| think.feed(&piece.iter().collect::<String>()))
+            .collect();
+        pieces.extend(think.end());
+        let mut read = (String::new(), String::new());
+        for piece in pieces {
+            match piece {
+                Piece::Text(text) => read.0.push_str(&text),
+                Piece::Reasoning(text) => read.1.push_str(&text),
+            }
+        }
+        read
+    }
+
+    #[test]
+    fn only_a_text_that_begins_so_is_taken_apart() {
+        let cases = [
+            ("hello", "hello", ""),
+            ("<think>hm</think>\n\nhello", "hello", "hm"),
+            ("\n<think>a</thin b</think>x </think>", "x </think>", "a</thin b"),
+            ("say <think>no</think>", "say <think>no</think>", ""),
+            ("<thin", "<thin", ""),
+            ("<think>never ends</", "", "never ends</"),
+            ("<think></think>", "", ""),
+            ("", "", ""),
+        ];
+        for (whole, text, reasoning) in cases {
+            for size in [1, 2, 3, 100] {
+                assert_eq!(read(whole, size), (text.into(), reasoning.into()), "{whole} by {size}");
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Server-sent events out of the bytes of an answer.
+//!
+//! Bytes may be cut anywhere: inside a line break, an event or a character. Lines end with LF,
+//! CR LF or CR; comments, which services send to keep a connection alive, are skipped. The last
+//! event may lack the empty line behind it.
+
+/// The data of events, as far as they have arrived.
+#[derive(Debug, Default)]
+pub(super) struct Events {
+    /// The line that is not complete yet.
+    line: Vec<u8>,
+    /// The lines of data of the event that is not complete yet.
+    data: Option<String>,
+    /// The last byte was a CR: an LF that follows belongs to it.
+    after_cr: bool,
+}
+
+impl Events {
+    /// Takes bytes; gives the data of all events that are complete now.
+    pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<String> {
+        let mut events = Vec::new();
+        for &byte in bytes {
+            let after_cr = std::mem::replace(&mut self.after_cr, byte == b'\r');
+            match byte {
+                b'\n' if after_cr => {}
+                b'\n' | b'\r' => events.extend(self.end_of_line()),
+                _ => self.line.push(byte),
+            }
+        }
+        events
+    }
+
+    /// The last event, if the bytes ended without the empty line behind it.
+    pub(super) fn end(&mut self) -> Option<String> {
+        let complete = if self.line.is_empty() { None } else { self.end_of_line() };
+        complete.or_else(|| self.data.take())
+    }
+
+    fn end_of_line(&mut self) -> Option<String> {
+        let line = std::mem::take(&mut self.line);
+        if line.is_empty() {
+            return self.data.take();
+        }
+        // A whole line has whole characters, unless the service sends other things than UTF-8.
+        let line = String::from_utf8_lossy(&line);
+        let line = line.trim_start_matches('\u{feff}');
+        // Names, ids and retry times mean nothing to the formats that are read here.
+        if let Some(value) = line.strip_prefix("data:") {
+            let value = value.strip_prefix(' ').unwrap_or(value);
+            match &mut self.data {
+                Some(data) => {
+                    data.push('\n');
+                    data.push_str(value);
+                }
+                None => self.data = Some(value.to_owned()),
+            }
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::{any, prop_assert_eq, proptest};
+
+    use super::*;
+
+    fn read(pieces: &[&[u8]]) -> Vec<String> {
+        let mut events = Events::default();
+        let mut found: Vec<String> = pieces.iter().flat_map(|piece| events.feed(piece)).collect();
+        found.extend(events.end());
+        found
+    }
+
+    #[test]
+    fn reads_every_way_of_writing_events() {
+        let cases: [(&str, &[&str]); 8] = [
+            ("data: a\n\ndata: b\n\n", &["a", "b"]),
+            ("data: a\r\n\r\ndata:b\r\n\r\n", &["a", "b"]),
+            ("data: a\r\rdata: b\r\r", &["a", "b"]),
+            ("\n\n\ndata: a\n\n\n\n", &["a"]),
+            (": keep-alive\n\n: keep-alive\n\nevent: x\nid: 1\ndata: a\n\n", &["a"]),
+            ("data: a\ndata:\ndata:  b\n\n", &["a\n\n b"]),
+            ("\u{feff}data: a\n\ndata: b", &["a", "b"]),
+            ("event: ping\n\nretry: 1\n", &[]),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(&[text.as_bytes()]), expected, "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_make_no_difference(
+            texts in proptest::collection::vec("[a-z{}\u{4f60}\u{597d}\u{1f600} ]{0,12}", 0..6),
+            ends in any::<u8>(),
+            cuts in proptest::collection::vec(any::<proptest::sample::Index>(), 0..8),
+        ) {
+            let end = ["\n", "\r\n", "\r"][usize::from(ends % 3)];
+            let wire: String =
+                texts.iter().map(|text| format!(": x{end}data: {text}{end}{end}")).collect();
+            let bytes = wire.as_bytes();
+            let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
+            places.extend([0, bytes.len()]);
+            places.sort_unstable();
+            let pieces: Vec<&[u8]> =
+                places.windows(2).map(|pair| &bytes[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(read(&pieces), texts);
+        }
+    }
+}

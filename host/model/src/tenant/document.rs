@@ -1,0 +1,259 @@
+//! What a tenant says about a route.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use crate::config::{ModelConfig, ProviderConfig, ProviderKind, RouteConfig, Target};
+use crate::error::ConfigError;
+use crate::extra::Extra;
+use crate::provider::{self, Key, Provider, Providers};
+use crate::route::Route;
+use crate::tenant::guard;
+
+/// Whether a route holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Status {
+    /// It does.
+    #[default]
+    Active,
+    /// The operator's holds.
+    Disabled,
+}
+
+/// One route of a tenant. It holds a key, so it has no `Debug`.
+#[derive(Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    /// A configured provider, or a kind of providers.
+    provider: String,
+    model: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    api_key: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    base_url: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    timeout_ms: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    enable_thinking: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback_provider: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    fallback_model: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    extra_json: Option<Value>,
+    #[serde(default)]
+    status: Status,
+    /// Shown in place of the key; who sends back what was shown need not take it out.
+    #[serde(default, skip_serializing, rename = "has_api_key")]
+    _has_api_key: Option<IgnoredAny>,
+}
+
+impl Document {
+    /// Reads a document, or says what is wrong with it.
+    pub(super) fn read(document: Value) -> Result<Self, String> {
+        // The words of serde name the field, never its value.
+        let mut document: Self =
+            serde_json::from_value(document).map_err(|error| error.to_string())?;
+        let texts =
+            [&mut document.base_url, &mut document.fallback_provider, &mut document.fallback_model];
+        for text in texts {
+            // Forms send empty texts for what was not filled in.
+            *text = text.take().map(|text| text.trim().to_owned()).filter(|text| !text.is_empty());
+        }
+        document.api_key = document.api_key.map(|key| key.trim().to_owned());
+        Ok(document)
+    }
+
+    /// Without a key of its own the one that was set before holds on, unless it would go to
+    /// somebody else. An empty key takes it away.
+    pub(super) fn keep_key_of(&mut self, old: &Self) {
+        if self.api_key.is_none() && self.provider == old.provider && self.base_url == old.base_url
+        {
+            self.api_key.clone_from(&old.api_key);
+        }
+    }
+
+    /// The document for people: the key is only said to be there.
+    pub(super) fn shown(&self) -> Value {
+        let mut shown = serde_json::to_value(self).unwrap_or_default();
+        if let Some(fields) = shown.as_object_mut() {
+            fields.shift_remove("api_key");
+        }
+        shown["has_api_key"] = json!(self.key().is_some());
+        shown
+    }
+
+    fn key(&self) -> Option<&str> {
+        self.api_key.as_deref().filter(|key| !key.is_empty())
+    }
+}
+
+/// Makes routes of documents.
+pub(super) struct Builder<'a> {
+    pub(super) config: &'a ModelConfig,
+    pub(super) providers: &'a Providers,
+    /// The client for addresses that tenants give.
+    pub(super) http: &'a reqwest::Client,
+    pub(super) reachable: fn(IpAddr) -> bool,
+}
+
+impl Builder<'_> {
+    /// The route of a document, or what is wrong with it; none if it is switched off.
+    pub(super) fn build(
+        &self,
+        name: &str,
+        document: &Document,
+    ) -> Result<Option<Arc<Route>>, String> {
+        let provider = self.provider(document)?;
+        let mut providers = Providers::new();
+        providers.insert(document.provider.clone(), Arc::clone(&provider));
+        let fallbacks: Vec<Target> = self.fallback(document)?.into_iter().collect();
+        for target in &fallbacks {
+            if target.provider != document.provider {
+                let known = self.providers.get(&target.provider).ok_or_else(|| {
+                    format!(
+                        "`fallback_provider`: there is no provider `{}` beside the route's own; \
+                         use one of: {}",
+                        target.provider,
+                        self.known()
+                    )
+                })?;
+                providers.insert(target.provider.clone(), Arc::clone(known));
+            }
+        }
+        let operator = self.config.routes.get(name);
+        let route = RouteConfig {
+            provider: document.provider.clone(),
+            model: document.model.trim().to_owned(),
+            timeout: timeout(document, operator)?,
+            retries: operator.map_or(crate::config::DEFAULT_RETRIES, |route| route.retries),
+            temperature: operator.and_then(|route| route.temperature),
+            max_output_tokens: operator.and_then(|route| route.max_output_tokens),
+            extra: extra(document, provider.kind())?,
+            fallbacks,
+        };
+        let route = Route::new(name, route, &providers).map_err(|error| match error {
+            ConfigError::Route { field: "extra", reason, .. } => format!("`extra_json`: {reason}"),
+            ConfigError::Route { field, reason, .. } => format!("`{field}`: {reason}"),
+            other => other.to_string(),
+        })?;
+        Ok((document.status == Status::Active).then(|| Arc::new(route)))
+    }
+
+    /// The operator's provider as it is, or one with the tenant's key or address.
+    fn provider(&self, document: &Document) -> Result<Arc<Provider>, String> {
+        let named = self.providers.get(&document.provider);
+        if let (Some(named), None, None) = (named, document.key(), &document.base_url) {
+            return Ok(Arc::clone(named));
+        }
+        let mut config = match self.config.providers.get(&document.provider) {
+            Some(config) => config.clone(),
+            None => of_kind(&document.provider).ok_or_else(|| {
+                format!(
+                    "`provider`: there is no provider `{}`; use one of: openai, gemini, anthropic, \
+                     {}",
+                    document.provider,
+                    self.known()
+                )
+            })?,
+        };
+        // The operator's key goes to the operator's address only.
+        let key = document.key().map_or(Key::None, |key| Key::Tenant(key.to_owned().into()));
+        let mut http = self.http;
+        let ordinary;
+        match &document.base_url {
+            Some(url) => {
+                self.check_url(url)?;
+                config.base_url = Some(url.clone());
+            }
+            None => {
+                // The address is the operator's word, or an official one.
+                ordinary = provider::http(None)?;
+                http = &ordinary;
+            }
+        }
+        let provider = Provider::new(&document.provider, &config, key, http.clone());
+        provider.map(Arc::new).map_err(|error| error.to_string())
+    }
+
+    fn check_url(&self, url: &str) -> Result<(), String> {
+        match provider::base_url("tenant", url) {
+            Err(ConfigError::BaseUrl { reason, .. }) => {
+                return Err(format!("`base_url`: {reason}"));
+            }
+            Err(other) => return Err(other.to_string()),
+            Ok(_) => {}
+        }
+        match guard::literal(url) {
+            Some(address) if !(self.reachable)(address) => Err(format!(
+                "`base_url` leads to the address {address}, which tenants may not reach; an \
+                 operator can allow private addresses with `tenant_private = true` under `[model]`"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn fallback(&self, document: &Document) -> Result<Option<Target>, String> {
+        match (&document.fallback_provider, &document.fallback_model) {
+            (None, None) => Ok(None),
+            (Some(_), None) => {
+                Err("`fallback_model`: name a model of the fallback's provider".to_owned())
+            }
+            (provider, Some(model)) => Ok(Some(Target {
+                provider: provider.as_ref().unwrap_or(&document.provider).clone(),
+                model: model.clone(),
+                extra: Extra::new(),
+            })),
+        }
+    }
+
+    fn known(&self) -> String {
+        let names: Vec<&str> = self.config.providers.keys().map(String::as_str).collect();
+        if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+    }
+}
+
+/// A provider at the official address of its kind.
+fn of_kind(word: &str) -> Option<ProviderConfig> {
+    let kind: ProviderKind = serde_json::from_value(json!(word)).ok()?;
+    serde_json::from_value(json!({ "kind": kind })).ok()
+}
+
+fn timeout(document: &Document, operator: Option<&RouteConfig>) -> Result<Duration, String> {
+    let longest = wattle_run::limit::NODE_TIMEOUT_MS;
+    match document.timeout_ms {
+        Some(ms) if (1..=longest).contains(&ms) => Ok(Duration::from_millis(ms)),
+        Some(_) => Err(format!("`timeout_ms` must lie between 1 and {longest}")),
+        None => Ok(operator.map_or(crate::config::DEFAULT_TIMEOUT, |route| route.timeout)),
+    }
+}
+
+/// `enable_thinking` is DeepSeek's switch in the words of its wire; `extra_json` goes before it.
+fn extra(document: &Document, kind: ProviderKind) -> Result<Extra, String> {
+    let mut extra = Extra::new();
+    if let Some(enabled) = document.enable_thinking {
+        if kind != ProviderKind::Openai {
+            return Err("`enable_thinking` is known to providers of kind `openai` only".to_owned());
+        }
+        let word = if enabled { "enabled" } else { "disabled" };
+        extra.insert("thinking".into(), json!({ "type": word }));
+    }
+    let own = match &document.extra_json {
+        None | Some(Value::Null) => Value::Object(Extra::new()),
+        Some(Value::String(text)) if text.trim().is_empty() => Value::Object(Extra::new()),
+        Some(Value::String(text)) => serde_json::from_str(text)
+            .map_err(|error| format!("`extra_json` is not json: {error}"))?,
+        Some(other) => other.clone(),
+    };
+    match own {
+        Value::Object(own) => extra.extend(own),
+        _ => return Err("`extra_json` must be a json object, or its text".to_owned()),
+    }
+    Ok(extra)
+}

@@ -1,0 +1,82 @@
+//! The file that keeps tenants' routes. It holds keys: nobody but the host's user may read it.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ConfigError;
+use crate::tenant::document::Document;
+
+/// The form of the file; another one is refused, not guessed at.
+const VERSION: u32 = 1;
+
+/// One route of a tenant.
+#[derive(Serialize, Deserialize)]
+pub(super) struct Kept {
+    pub(super) tenant: String,
+    pub(super) route: String,
+    pub(super) config: Document,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Contents {
+    version: u32,
+    routes: Vec<Kept>,
+}
+
+/// What was written last; nothing if nothing was.
+pub(super) fn read(path: &Path) -> Result<Vec<Kept>, ConfigError> {
+    let refused = |reason: String| ConfigError::TenantFile {
+        operation: "read",
+        path: path.display().to_string(),
+        reason: format!("{reason}; correct the file or remove it"),
+    };
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(refused(error.to_string())),
+    };
+    let contents: Contents =
+        serde_json::from_slice(&bytes).map_err(|error| refused(error.to_string()))?;
+    if contents.version != VERSION {
+        return Err(refused(format!("its version is {}, not {VERSION}", contents.version)));
+    }
+    Ok(contents.routes)
+}
+
+/// Replaces the file as a whole: a reader, and a host that starts after a crash, sees the old
+/// state or the new one.
+pub(super) fn write(path: &Path, routes: Vec<Kept>) -> Result<(), ConfigError> {
+    replace(path, &Contents { version: VERSION, routes }).map_err(|error| ConfigError::TenantFile {
+        operation: "write",
+        path: path.display().to_string(),
+        reason: error.to_string(),
+    })
+}
+
+fn replace(path: &Path, contents: &Contents) -> io::Result<()> {
+    let fresh = path.with_extension("json.new");
+    match fs::remove_file(&fresh) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = private(&fresh)?;
+    file.write_all(&serde_json::to_vec_pretty(contents)?)?;
+    file.sync_all()?;
+    fs::rename(&fresh, path)?;
+    match path.parent() {
+        // The new name is durable with its folder.
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+fn private(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}

@@ -1,0 +1,353 @@
+//! Answers that come piece by piece, and what may go wrong with them on the way.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{
+    Config, Fault, FaultRule, Handle, Pattern, Server, StreamQuirks, StreamVariant,
+};
+use wattle_model::Routes;
+use wattle_run::call::llm::{Completion, CompletionRequest, Part};
+use wattle_run::ports::Model as _;
+use wiremock::ResponseTemplate;
+
+use crate::support::{
+    Kept, ask, ask_city, ask_tools, assert_no_key, complete, routes, server, simple, stream, table,
+};
+
+/// Where each kind is found at the stand-in.
+const KINDS: [(&str, &str); 3] = [("openai", "/v1"), ("gemini", "/v1beta"), ("anthropic", "/v1")];
+
+/// What every service is asked: a text in which characters have one to four bytes.
+const WORDS: &str = "héllo 你好 \u{1f600}, and a good deal more so that it takes several pieces";
+
+/// Two requests for tools, with escapes and wide characters in the arguments.
+const TOOLS: &str = "please\ncall add {\"a\":1,\"b\":[true,null,\"x\\\"y\"]}\n\
+                     call save {\"text\":\"你好\\n\\u00e9 \u{1f600}\"}";
+
+async fn standin() -> Handle {
+    Server::start(Config::default()).await.unwrap()
+}
+
+fn order(server: &Handle, fault: Fault) {
+    server.fault(FaultRule::new(Pattern::any(), fault));
+}
+
+fn vary(server: &Handle, variant: StreamVariant) {
+    server.clear_faults();
+    order(server, Fault::Stream(StreamQuirks::of(variant)));
+}
+
+fn asking(kind: &str, base: &str, stream: bool, route: &Value) -> Routes {
+    routes(table(kind, base, &json!({ "stream": stream }), route))
+}
+
+fn patient(base: &str) -> Routes {
+    asking("openai", base, true, &json!({ "retries": 2 }))
+}
+
+/// The pieces of an answer make the whole, and are what a service says that does not stream.
+async fn check(kind: &str, base: &str, request: &CompletionRequest, what: &str) -> Completion {
+    let whole = complete(&asking(kind, base, false, &json!({})), request).await.unwrap();
+    let (answer, kept) = stream(&asking(kind, base, true, &json!({})), request).await;
+    let answer = answer.unwrap();
+    assert_eq!(kept.parts(), answer.parts, "{kind}: {what}");
+    assert_eq!(answer.parts, whole.parts, "{kind}: {what}");
+    assert_eq!(answer.finish_reason, whole.finish_reason, "{kind}: {what}");
+    assert_eq!(answer.model, whole.model, "{kind}: {what}");
+    answer
+}
+
+#[tokio::test]
+async fn every_kind_streams_what_it_would_have_said_at_once() {
+    let server = standin().await;
+    for (kind, path) in KINDS {
+        let base = format!("{}{path}", server.base_url);
+        let said = check(kind, &base, &ask(WORDS), "text").await;
+        assert!(matches!(&said.parts[..], [Part::Text(text)] if text.contains(WORDS)), "{kind}");
+        assert!(said.usage.input_tokens.is_some() && said.usage.output_tokens.is_some());
+        let asked = check(kind, &base, &ask_tools(TOOLS), "tools").await;
+        assert_eq!(asked.parts.len(), 2, "{kind}");
+        let structured = check(kind, &base, &ask_city(), "a document").await;
+        assert!(structured.structured.is_some(), "{kind}");
+    }
+    let paths: Vec<String> = server.requests().into_iter().map(|entry| entry.path).collect();
+    assert!(paths.iter().any(|path| path.ends_with("m-1:streamGenerateContent")), "{paths:?}");
+}
+
+#[tokio::test]
+async fn openai_streams_may_be_odd() {
+    use StreamVariant as V;
+    let server = standin().await;
+    let base = format!("{}/v1", server.base_url);
+    let odd = [
+        V::MissingIndex,
+        V::WholeCall,
+        V::SplitUtf8,
+        V::Interleaved,
+        V::UsageLast,
+        V::NoUsage,
+        V::Comments,
+        V::Crlf,
+        V::NoDone,
+        V::PlainJson,
+        V::Reasoning,
+    ];
+    for variant in odd {
+        vary(&server, variant);
+        let what = format!("{variant:?}");
+        let said = check("openai", &base, &ask(WORDS), &what).await;
+        let usage = said.usage.output_tokens;
+        assert_eq!(usage.is_some(), variant != V::NoUsage, "{what}");
+        let thought = said.parts.iter().any(|part| matches!(part, Part::Reasoning(_)));
+        assert_eq!(thought, variant == V::Reasoning, "{what}");
+        check("openai", &base, &ask_tools(TOOLS), &what).await;
+    }
+}
+
+#[tokio::test]
+async fn other_streams_may_be_odd_too() {
+    use StreamVariant as V;
+    let server = standin().await;
+    for (kind, path) in &KINDS[1..] {
+        let base = format!("{}{path}", server.base_url);
+        for variant in [V::SplitUtf8, V::Comments, V::Crlf] {
+            vary(&server, variant);
+            check(kind, &base, &ask(WORDS), &format!("{variant:?}")).await;
+            check(kind, &base, &ask_tools(TOOLS), &format!("{variant:?}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_that_breaks_off_is_not_begun_anew() {
+    use StreamVariant as V;
+    let server = standin().await;
+    let base = format!("{}/v1", server.base_url);
+    let mut config = table("openai", &base, &json!({}), &json!({ "retries": 2 }));
+    config["routes"]["chat"]["fallbacks"] = json!([{ "provider": "first", "model": "m-2" }]);
+    let routes = routes(config);
+    for (variant, word) in [
+        (V::ErrorInStream, "ordered by the test"),
+        (V::Cut, "in the middle of"),
+        (V::InsufficientSystemResource, "`insufficient_system_resource`"),
+    ] {
+        server.clear_requests();
+        vary(&server, variant);
+        let (answer, kept) = stream(&routes, &ask(WORDS)).await;
+        let failure = answer.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+        assert!(failure.message.contains(word), "{failure}");
+        assert!(kept.len() > 0, "{variant:?}");
+        assert_eq!(server.requests().len(), 1, "{variant:?}");
+    }
+    for (kind, path) in &KINDS[1..] {
+        vary(&server, V::Cut);
+        let routes = asking(kind, &format!("{}{path}", server.base_url), true, &json!({}));
+        let (answer, kept) = stream(&routes, &ask(WORDS)).await;
+        let failure = answer.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+        assert!(failure.message.contains("in the middle of"), "{failure}");
+        assert!(kept.len() > 0, "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn before_the_first_piece_a_call_is_tried_again() {
+    for (kind, path) in KINDS {
+        let server = standin().await;
+        let refused = Fault::Status { status: 503, retry_after: None, body: None };
+        server.fault(FaultRule::new(Pattern::any(), refused).times(1));
+        let base = format!("{}{path}", server.base_url);
+        let routes = asking(kind, &base, true, &json!({ "retries": 2 }));
+        let (answer, kept) = stream(&routes, &ask("hi")).await;
+        assert_eq!(answer.unwrap().parts, kept.parts());
+        assert_eq!(server.requests().len(), 2, "{kind}");
+    }
+    // An error that is a stream's first event came before anything was said.
+    let error = "data: {\"error\":{\"message\":\"busy\",\"type\":\"server_error\"}}\n\n";
+    let said = "data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"hi\"},\
+                \"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
+    let server = server(vec![events(error), events(said)]).await;
+    let (answer, _) = stream(&patient(&server.uri()), &ask("hi")).await;
+    assert_eq!(answer.unwrap().parts, [Part::Text("hi".into())]);
+}
+
+fn events(text: &str) -> ResponseTemplate {
+    ResponseTemplate::new(200).set_body_raw(text.to_owned(), "text/event-stream")
+}
+
+#[tokio::test]
+async fn streams_without_an_answer_are_a_broken_service() {
+    for text in ["", ": nothing\n\n", "data: [DONE]\n\n", "data: {\"cho\n\n", "busy"] {
+        let server = server(vec![events(text)]).await;
+        let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+        assert_no_key(&failure);
+    }
+    for kind in ["gemini", "anthropic"] {
+        let server = server(vec![events("")]).await;
+        let routes = asking(kind, &server.uri(), true, &json!({}));
+        let failure = complete(&routes, &ask("hi")).await.unwrap_err();
+        assert!(failure.message.contains("stream = false"), "{failure}");
+    }
+}
+
+#[tokio::test]
+async fn errors_inside_of_a_stream_mean_what_they_say() {
+    let cases = [
+        (json!({ "type": "invalid_request_error" }), "invalid", false),
+        (json!({ "type": "authentication_error" }), "unavailable", false),
+        (json!({ "code": "insufficient_quota" }), "rate-limited", false),
+        (json!({ "code": "rate_limit_exceeded" }), "rate-limited", true),
+        (json!({ "code": 503 }), "unavailable", true),
+        (json!({ "message": "?" }), "unavailable", true),
+    ];
+    for (error, code, retryable) in cases {
+        let body = format!("data: {}\n\n", json!({ "error": error }));
+        let server = server(vec![events(&body)]).await;
+        let failure = complete(&simple("openai", &server.uri()), &ask("hi")).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), (code, retryable), "{error}");
+    }
+    let overloaded = "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\
+                      \"overloaded_error\",\"message\":\"Overloaded\"}}\n\n";
+    let server = server(vec![events(overloaded)]).await;
+    let routes = asking("anthropic", &server.uri(), true, &json!({}));
+    let failure = complete(&routes, &ask("hi")).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
+    assert!(failure.message.contains("Overloaded"), "{failure}");
+}
+
+#[tokio::test]
+async fn a_blocked_prompt_is_an_empty_answer() {
+    let blocked = json!({
+        "promptFeedback": { "blockReason": "SAFETY" },
+        "usageMetadata": { "promptTokenCount": 8 }, "modelVersion": "g",
+    });
+    let server = server(vec![events(&format!("data: {blocked}\n\n"))]).await;
+    let routes = asking("gemini", &server.uri(), true, &json!({}));
+    let answer = complete(&routes, &ask("?")).await.unwrap();
+    assert_eq!((answer.usage.input_tokens, answer.model.as_str()), (Some(8), "g"));
+    assert!(answer.parts.is_empty());
+}
+
+#[tokio::test]
+async fn pieces_are_handed_on_as_they_come() {
+    for (kind, path) in KINDS {
+        let server = standin().await;
+        let gate = server.stream_gate(Pattern::any());
+        let routes = asking(kind, &format!("{}{path}", server.base_url), true, &json!({}));
+        let (pieces, mut heard) = tokio::sync::mpsc::unbounded_channel();
+        let call = tokio::spawn(async move {
+            let blobs = crate::support::Blobs::default();
+            let deltas = Forward(pieces);
+            let caller = crate::support::caller();
+            routes.complete(&caller, &ask(WORDS), &blobs, &deltas).await
+        });
+        // The first events of a stream may say nothing.
+        gate.release(5);
+        heard.recv().await.unwrap();
+        assert!(!call.is_finished(), "{kind}");
+        gate.open();
+        call.await.unwrap().unwrap();
+        assert!(!server.requests()[0].aborted, "{kind}");
+    }
+}
+
+struct Forward(tokio::sync::mpsc::UnboundedSender<()>);
+
+impl wattle_run::ports::model::Deltas for Forward {
+    fn push(&self, _: wattle_graph::event::Delta) {
+        self.0.send(()).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_stream_may_be_slow_but_not_silent() {
+    for (kind, path) in KINDS {
+        let server = standin().await;
+        let gate = server.stream_gate(Pattern::any());
+        let base = format!("{}{path}", server.base_url);
+        let routes = asking(kind, &base, true, &json!({ "timeout": "300ms" }));
+        let failure = complete(&routes, &ask(WORDS)).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true), "{failure}");
+        assert!(failure.message.contains("did not answer within 300ms"), "{failure}");
+        gate.release(5);
+        let failure = complete(&routes, &ask(WORDS)).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true), "{failure}");
+        assert!(failure.message.contains("in the middle of"), "{failure}");
+        drop(gate);
+        order(&server, Fault::Stream(StreamQuirks { pause_ms: 40, ..StreamQuirks::default() }));
+        let start = Instant::now();
+        complete(&routes, &ask(WORDS)).await.unwrap();
+        assert!(start.elapsed() > Duration::from_millis(300), "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_call_closes_its_connection() {
+    for (kind, path) in KINDS {
+        let server = standin().await;
+        let base = format!("{}{path}", server.base_url);
+        let mut fastest = Duration::MAX;
+        // A busy machine may be slow once.
+        for _ in 0..3 {
+            server.clear_requests();
+            let gate = server.stream_gate(Pattern::any());
+            let routes = asking(kind, &base, true, &json!({}));
+            let call = tokio::spawn(async move { complete(&routes, &ask(WORDS)).await });
+            gate.release(3);
+            gate.arrived(4).await.unwrap();
+            call.abort();
+            let start = Instant::now();
+            server.wait_for_request(|entry| entry.aborted).await.unwrap();
+            fastest = fastest.min(start.elapsed());
+        }
+        assert!(fastest < Duration::from_millis(100), "{kind}: {fastest:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_may_follow_the_end_is_not_waited_for_long() {
+    let server = standin().await;
+    order(&server, Fault::Stream(StreamQuirks::of(StreamVariant::NoUsage)));
+    let gate = server.stream_gate(Pattern::any());
+    let routes = simple("openai", &format!("{}/v1", server.base_url));
+    let call = tokio::spawn(async move { complete(&routes, &ask("hi")).await });
+    // A beginning, five pieces of text, the reason to stop; `[DONE]` never comes.
+    gate.release(7);
+    gate.arrived(8).await.unwrap();
+    let answer = tokio::time::timeout(Duration::from_secs(4), call).await.unwrap().unwrap();
+    assert!(!answer.unwrap().parts.is_empty());
+}
+
+#[tokio::test]
+async fn a_repair_takes_back_what_was_said() {
+    for (kind, path) in KINDS {
+        let server = standin().await;
+        let script = vec![json!("it is Rome"), json!({ "city": "Rome" })];
+        order(&server, Fault::Script { contents: script.into() });
+        let routes = asking(kind, &format!("{}{path}", server.base_url), true, &json!({}));
+        let (answer, kept): (_, Kept) = stream(&routes, &ask_city()).await;
+        assert_eq!(answer.unwrap().structured, Some(json!({ "city": "Rome" })), "{kind}");
+        assert_eq!(kept.restarts(), 1, "{kind}");
+        assert_eq!(kept.parts(), [Part::Text("{\"city\":\"Rome\"}".into())], "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_repair_that_fails_before_its_first_word_falls_back() {
+    let server = standin().await;
+    let script = Fault::Script { contents: vec![json!("it is Rome")].into() };
+    let first = Pattern::model("m-1");
+    server.fault(FaultRule::new(first.clone(), script));
+    let gone = Fault::Status { status: 503, retry_after: None, body: None };
+    server.fault(FaultRule::new(first, gone));
+    let base = format!("{}/v1", server.base_url);
+    let fallbacks = json!([{ "provider": "first", "model": "m-2" }]);
+    let routes = asking("openai", &base, true, &json!({ "fallbacks": fallbacks }));
+    let (answer, kept) = stream(&routes, &ask_city()).await;
+    let answer = answer.unwrap();
+    assert_eq!((kept.restarts(), kept.parts()), (1, answer.parts));
+    assert_eq!((answer.model.as_str(), answer.attempts.len()), ("m-2", 2));
+}
