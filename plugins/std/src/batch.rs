@@ -1,0 +1,177 @@
+//! The calls of one task, and what came of them.
+//!
+//! Whatever happens to a call becomes a message that the model reads: a refusal, a failure, a
+//! trap, a limit. Only what concerns the task itself, such as a channel that cannot be read, is a
+//! failure of the node.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_plugin::node::Update;
+use wattle_plugin::tool::{ToolInfo, ToolOutput};
+use wattle_plugin::tools::Call;
+use wattle_plugin::{Failure, log, tools};
+
+use crate::approval::{self, Verdict};
+use crate::config::Rules;
+use crate::conversation::{Content, Stored, StoredCall};
+use crate::turn::Turn;
+
+/// Longest facts about a failure that a model is shown: more would be noise to it.
+const DETAILS_LIMIT_BYTES: usize = 300;
+
+/// What a tool that says nothing has said, since providers refuse an empty answer.
+const SILENT: &str = "done";
+
+/// A batch as the input of a task.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Sent {
+    /// Under a name that no channel can have, to tell it from a state.
+    #[serde(rename = "std.calls")]
+    pub(crate) batch: Batch,
+}
+
+/// Calls, and what is known of the conversation.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Batch {
+    /// The channel with the conversation.
+    pub(crate) messages: String,
+    /// The calls, in order.
+    pub(crate) calls: Vec<StoredCall>,
+    /// Tools that have answered the last user message.
+    pub(crate) answered: BTreeSet<String>,
+    /// What holds for them.
+    pub(crate) rules: Rules,
+}
+
+/// A call with its answer.
+struct Done {
+    message: Stored,
+    updates: Vec<Update>,
+}
+
+impl Batch {
+    /// Makes the calls. Answers are written in the order of the calls.
+    pub(crate) fn run(mut self) -> Result<Turn, Failure> {
+        let granted = tools::list()?;
+        let calls = std::mem::take(&mut self.calls);
+        let done = if self.rules.parallel {
+            self.at_once(&calls, &granted)?
+        } else {
+            self.one_by_one(&calls, &granted)?
+        };
+        let messages: Vec<Stored> = done.iter().map(|done| done.message.clone()).collect();
+        let mut turn = Turn::of(&self.messages, &messages)?;
+        for update in done.into_iter().flat_map(|done| done.updates) {
+            if self.rules.updates.contains(&update.channel) {
+                turn.update(update);
+            } else {
+                log::warn!(
+                    "a tool writes channel `{0}`, which is left out; add `{0}` to `updates` under \
+                     `with` of the node if it may",
+                    update.channel
+                );
+            }
+        }
+        Ok(turn)
+    }
+
+    fn at_once(&self, calls: &[StoredCall], granted: &[ToolInfo]) -> Result<Vec<Done>, Failure> {
+        let verdicts: Vec<Verdict> =
+            calls.iter().map(|call| self.verdict(call, granted)).collect::<Result<_, _>>()?;
+        let requests = calls.iter().zip(&verdicts).filter_map(|(call, it)| request(call, it));
+        let mut answers = make(requests.collect()).into_iter();
+        let done = calls.iter().zip(verdicts).map(|(call, verdict)| match verdict {
+            Verdict::Answered(message) => Done { message: *message, updates: Vec::new() },
+            Verdict::Call { changed } => done(call, changed, answers.next()),
+        });
+        Ok(done.collect())
+    }
+
+    /// The answer of one call counts for the order rules of the next.
+    fn one_by_one(
+        &mut self,
+        calls: &[StoredCall],
+        granted: &[ToolInfo],
+    ) -> Result<Vec<Done>, Failure> {
+        let mut all = Vec::with_capacity(calls.len());
+        for call in calls {
+            let done = self.at_once(std::slice::from_ref(call), granted)?;
+            for done in done {
+                if done.message.is_success() {
+                    self.answered.insert(call.name.clone());
+                }
+                all.push(done);
+            }
+        }
+        Ok(all)
+    }
+
+    /// Whether a call is made.
+    fn verdict(&self, call: &StoredCall, granted: &[ToolInfo]) -> Result<Verdict, Failure> {
+        let mut known = granted.iter().filter(|tool| self.rules.allow(&tool.name));
+        let Some(tool) = known.clone().find(|tool| tool.name == call.name) else {
+            let names: Vec<String> = known.by_ref().map(|it| format!("`{}`", it.name)).collect();
+            return Ok(Verdict::refused(call, unknown(&call.name, &names)));
+        };
+        if let Some(why) = self.rules.too_early(&call.name, &self.answered) {
+            return Ok(Verdict::refused(call, why));
+        }
+        match self.rules.approval(&call.name) {
+            None => Ok(Verdict::Call { changed: None }),
+            Some(approve) => approval::ask(call, tool, &approve.allowed),
+        }
+    }
+}
+
+fn unknown(name: &str, names: &[String]) -> String {
+    match names {
+        [] => format!("there is no tool `{name}`, and no other either"),
+        names => format!("there is no tool `{name}`; the tools are {}", names.join(", ")),
+    }
+}
+
+fn request(call: &StoredCall, verdict: &Verdict) -> Option<Call> {
+    let Verdict::Call { changed } = verdict else { return None };
+    let arguments = changed.clone().unwrap_or_else(|| call.arguments.clone());
+    Some(Call { call_id: call.id.clone(), ..Call::new(call.name.clone(), arguments) })
+}
+
+fn make(mut calls: Vec<Call>) -> Vec<Result<ToolOutput, Failure>> {
+    match calls.len() {
+        0 | 1 => calls.pop().map(Call::call).into_iter().collect(),
+        _ => tools::call_all(calls),
+    }
+}
+
+fn done(
+    call: &StoredCall,
+    changed: Option<Value>,
+    answer: Option<Result<ToolOutput, Failure>>,
+) -> Done {
+    let (content, structured, is_error, updates) = match answer {
+        Some(Ok(output)) => {
+            let content = match (&output.content[..], &output.structured) {
+                ([], Some(structured)) => Content::Text(structured.to_string()),
+                ([], None) => Content::Text(SILENT.to_owned()),
+                _ => Content::of(output.content),
+            };
+            (content, output.structured, output.is_error, output.updates)
+        }
+        Some(Err(failure)) => (Content::Text(words(&failure)), None, true, Vec::new()),
+        None => (Content::Text("the call was not answered".to_owned()), None, true, Vec::new()),
+    };
+    let message = Stored::answer(call, content, is_error);
+    Done { message: Stored { structured, arguments: changed, ..message }, updates }
+}
+
+/// A failure as a model reads it.
+fn words(failure: &Failure) -> String {
+    let text = format!("{}: {}", failure.code, failure.message);
+    let details = failure.details.as_ref().map(|details| details.to_string());
+    match details.filter(|details| details.len() <= DETAILS_LIMIT_BYTES) {
+        Some(details) => format!("{text}\n{details}"),
+        None => text,
+    }
+}

@@ -1,0 +1,145 @@
+//! What a model is shown of a conversation: every call right before its answer, and nothing else
+//! from tools.
+
+use wattle_plugin::Extra;
+use wattle_plugin::message::{Message, Part, Role, ToolCall, ToolResult};
+
+use crate::conversation::{Content, Conversation, Stored};
+use crate::offer;
+
+impl Conversation {
+    /// The messages for a model.
+    pub(crate) fn show(&self) -> Vec<Message> {
+        let mut shown = Vec::new();
+        for (index, message) in self.messages.iter().enumerate() {
+            match message.role.as_str() {
+                "system" | "developer" => push(&mut shown, Role::System, parts(message)),
+                "user" => push(&mut shown, Role::User, parts(message)),
+                "assistant" => self.show_assistant(index, message, &mut shown),
+                // Shown with its call; one without a call is none of the model's business.
+                "tool" => {}
+                other => push(&mut shown, Role::Other(other.to_owned()), parts(message)),
+            }
+        }
+        shown
+    }
+
+    fn show_assistant(&self, index: usize, message: &Stored, shown: &mut Vec<Message>) {
+        let mut said: Vec<Part> =
+            message.reasoning.clone().map(Part::Reasoning).into_iter().collect();
+        said.extend(parts(message));
+        let (mut results, mut pictures) = (Vec::new(), Vec::new());
+        for call in &message.tool_calls {
+            let answer = self.answer_to(index, call);
+            // A person may have changed the arguments: then these are what was called.
+            let changed = answer.and_then(|answer| answer.arguments.clone());
+            said.push(Part::ToolCall(ToolCall {
+                id: call.id.clone(),
+                name: offer::safe_name(&call.name),
+                arguments: changed.unwrap_or_else(|| call.arguments.clone()),
+                extra: Extra::new(),
+            }));
+            if let Some(answer) = answer {
+                let (result, seen) = result(&call.id, answer);
+                results.push(result);
+                pictures.extend(seen);
+            }
+        }
+        push(shown, Role::Assistant, said);
+        shown.extend(results);
+        if !pictures.is_empty() {
+            pictures.insert(0, Part::Text("The pictures that the tools answered with:".to_owned()));
+        }
+        push(shown, Role::User, pictures);
+    }
+}
+
+/// A message without anything in it is refused by providers.
+fn push(shown: &mut Vec<Message>, role: Role, parts: Vec<Part>) {
+    if !parts.is_empty() {
+        shown.push(Message { role, parts, extra: Extra::new() });
+    }
+}
+
+fn parts(message: &Stored) -> Vec<Part> {
+    match &message.content {
+        Some(Content::Text(text)) if !text.is_empty() => vec![Part::Text(text.clone())],
+        Some(Content::Parts(parts)) => parts.clone(),
+        _ => Vec::new(),
+    }
+}
+
+/// The words of an answer, and the pictures, which have no place in it.
+fn result(call_id: &str, answer: &Stored) -> (Message, Vec<Part>) {
+    let (pictures, words): (Vec<Part>, Vec<Part>) =
+        parts(answer).into_iter().partition(|part| matches!(part, Part::Image(_)));
+    let texts: Vec<String> = words.into_iter().filter_map(text).collect();
+    let result = ToolResult {
+        call_id: call_id.to_owned(),
+        content: texts.join("\n"),
+        is_error: !answer.is_success(),
+        extra: Extra::new(),
+    };
+    (Message::new(Role::Tool, Part::ToolResult(result)), pictures)
+}
+
+fn text(part: Part) -> Option<String> {
+    match part {
+        Part::Text(text) => Some(text),
+        Part::Other(value) => Some(value.to_string()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use wattle_plugin::message::{Message, Part, Role};
+
+    use crate::conversation::Conversation;
+
+    fn show(messages: Value) -> Vec<Message> {
+        let state = json!({"messages": messages});
+        Conversation::read("messages", &state).unwrap().show()
+    }
+
+    fn roles(shown: &[Message]) -> Vec<&Role> {
+        shown.iter().map(|message| &message.role).collect()
+    }
+
+    #[test]
+    fn an_answer_stands_right_after_its_call() {
+        let call = |id| json!({"id": id, "name": "date/parse", "arguments": {"a": 1}});
+        let shown = show(json!([
+            {"role": "tool", "tool_call_id": "nobody", "content": "?"},
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "", "reasoning": "hm", "tool_calls": [call("a"), call("b")]},
+            {"role": "user", "content": "still there?"},
+            {"role": "tool", "tool_call_id": "b", "content": "2", "arguments": {"a": 2}},
+            {"role": "tool", "tool_call_id": "a", "content": "no", "status": "error"},
+        ]));
+        use Role::{Assistant, Tool, User};
+        assert_eq!(roles(&shown), [&User, &Assistant, &Tool, &Tool, &User]);
+        let [Part::Reasoning(_), Part::ToolCall(a), Part::ToolCall(b)] = &shown[1].parts[..] else {
+            panic!("{:?}", shown[1]);
+        };
+        assert_eq!(
+            (&*a.name, &a.arguments["a"], &b.arguments["a"]),
+            ("date_parse", &json!(1), &json!(2))
+        );
+        let Part::ToolResult(first) = &shown[2].parts[0] else { panic!("{:?}", shown[2]) };
+        assert_eq!((&*first.call_id, first.is_error), ("a", true));
+    }
+
+    #[test]
+    fn pictures_of_tools_are_shown_after_all_answers() {
+        let picture =
+            json!({"image": {"source": {"url": "https://a/b.png"}, "media_type": "image/png"}});
+        let shown = show(json!([
+            {"role": "assistant", "tool_calls": [{"id": "a", "name": "draw"}]},
+            {"role": "tool", "tool_call_id": "a", "content": [{"text": "here"}, picture]},
+        ]));
+        assert_eq!(roles(&shown), [&Role::Assistant, &Role::Tool, &Role::User]);
+        assert_eq!(shown[2].parts.len(), 2);
+    }
+}

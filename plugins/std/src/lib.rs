@@ -1,0 +1,30 @@
+//! Ready nodes: the agent loop as two nodes that a graph file configures.
+//!
+//! # Layout
+//!
+//! * `agent`: one model turn.
+//! * `tools`: calls what the model asked for and writes the answers.
+//! * `config`: what a graph file says of them under `with`.
+//! * `conversation`: the messages in the state, and what a model is shown of them.
+//! * `offer`: the tools on offer, under names that every provider takes.
+//! * `batch`: the calls of one task, and what came of them.
+//! * `approval`: asking a person before a tool is called.
+//! * `turn`: what both nodes return.
+
+mod agent;
+mod approval;
+mod batch;
+mod config;
+mod conversation;
+mod offer;
+#[cfg(test)]
+mod testing;
+mod tools;
+mod turn;
+
+wattle_plugin::export! {
+    nodes: [
+        agent::agent,
+        tools::tools,
+    ],
+}
