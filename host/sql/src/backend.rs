@@ -3,6 +3,7 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_run::call::sql::{Executed, Rows};
+use wattle_run::grant::SqlRule;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 
@@ -23,7 +24,12 @@ pub(crate) trait Backend: Send + Sync {
     fn dialect(&self) -> Dialect;
 
     /// Runs one statement where the database itself refuses to write.
-    async fn query(&self, statement: &Statement<'_>, limits: &SqlLimits) -> Result<Rows, Fault>;
+    async fn query(
+        &self,
+        statement: &Statement<'_>,
+        rule: &SqlRule,
+        limits: &SqlLimits,
+    ) -> Result<Rows, Fault>;
 
     /// Starts a transaction that may write.
     async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault>;

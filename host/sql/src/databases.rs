@@ -8,14 +8,14 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::sql::{Rows, SqlValue};
-use wattle_run::grant::SqlAccess;
+use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Sql, SqlTransaction};
 
 use crate::backend::Backend;
 use crate::config::{Address, DatabaseConfig};
 use crate::error::SqlError;
-use crate::failure::Subject;
+use crate::failure::{Fault, Subject};
 use crate::migrate;
 use crate::postgres::Postgres;
 use crate::readonly;
@@ -107,18 +107,22 @@ impl Sql for Databases {
     async fn query(
         &self,
         database: &str,
-        access: SqlAccess,
+        rule: &SqlRule,
         limits: &SqlLimits,
         statement: &str,
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure> {
         let backend = self.backend(database)?;
-        let checked = Statement::check(backend.dialect(), statement, parameters, limits)?;
-        if access == SqlAccess::ReadOnly {
-            readonly::check(backend.dialect(), statement)?;
+        let limits = narrowed(limits, rule);
+        let checked = Statement::check(backend.dialect(), statement, parameters, &limits)?;
+        if rule.access == SqlAccess::ReadOnly {
+            readonly::check(backend.dialect(), statement, rule)?;
         }
         let subject = Subject { operation: "query", database };
-        backend.query(&checked, limits).await.map_err(|fault| subject.failure(fault))
+        let answer = backend.query(&checked, rule, &limits).await;
+        let rows = answer.map_err(|fault| subject.failure(fault))?;
+        complete(&rows, rule, &limits).map_err(|fault| subject.failure(fault))?;
+        Ok(rows)
     }
 
     async fn begin(
@@ -136,5 +140,30 @@ impl Sql for Databases {
         let subject = Subject { operation: "look up a transaction of", database };
         let backend = self.backend(database)?;
         backend.committed(key).await.map_err(|fault| subject.failure(fault))
+    }
+}
+
+/// The limits of a plugin, as far as the rule for a database does not say otherwise.
+fn narrowed(limits: &SqlLimits, rule: &SqlRule) -> SqlLimits {
+    SqlLimits {
+        rows: rule.rows.unwrap_or(limits.rows),
+        bytes: rule.bytes.unwrap_or(limits.bytes),
+        timeout_ms: rule.timeout_ms.unwrap_or(limits.timeout_ms),
+        statement_bytes: limits.statement_bytes,
+    }
+}
+
+/// Rows that were cut off at a limit of the rule are a failure: whoever set it wants no half
+/// answers.
+fn complete(rows: &Rows, rule: &SqlRule, limits: &SqlLimits) -> Result<(), Fault> {
+    if !rows.truncated {
+        return Ok(());
+    }
+    let read = rows.rows.len() as u64;
+    let is_full = read >= limits.rows;
+    match (is_full, rule.rows, rule.bytes) {
+        (true, Some(allowed), _) => Err(Fault::TooMuch { limit: "sql.rows", allowed, read }),
+        (false, _, Some(allowed)) => Err(Fault::TooMuch { limit: "sql.bytes", allowed, read }),
+        _ => Ok(()),
     }
 }

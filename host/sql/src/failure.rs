@@ -19,6 +19,13 @@ pub(crate) enum Fault {
     TimedOut,
     /// A value cannot be sent to this database.
     Value(String),
+    /// The answer is larger than allowed.
+    TooMuch {
+        limit: &'static str,
+        allowed: u64,
+        /// Rows read until then.
+        read: u64,
+    },
 }
 
 impl From<sqlx::Error> for Fault {
@@ -56,6 +63,10 @@ impl Subject<'_> {
                 .retryable()
                 .with_details(json!({ "limit": "sql.timeout_ms" })),
             Fault::Value(reason) => self.say(code::INVALID, &reason),
+            Fault::TooMuch { limit, allowed, read } => self.too_much(limit, allowed, read),
+            Fault::Database(sqlx::Error::Database(error)) if was_stopped(error.as_ref()) => {
+                self.failure(Fault::TimedOut)
+            }
             Fault::Database(sqlx::Error::Database(error)) => self.refused(error.as_ref()),
             Fault::Database(error) => self.unreachable(&error),
         }
@@ -64,6 +75,16 @@ impl Subject<'_> {
     fn say(self, code: &str, reason: &str) -> Failure {
         let Self { operation, database } = self;
         Failure::new(code, format!("cannot {operation} database `{database}`: {reason}"))
+    }
+
+    fn too_much(self, limit: &str, allowed: u64, read: u64) -> Failure {
+        let unit = if limit == "sql.rows" { "rows" } else { "bytes" };
+        let reason = format!(
+            "the answer has more than the {allowed} {unit} that are allowed; {read} rows were \
+             read; ask for less, or for a summary"
+        );
+        let details = json!({ "limit": limit, "allowed": allowed, "read": read });
+        self.say(code::LIMIT, &reason).with_details(details)
     }
 
     /// The connection failed, not the statement. The library's own texts are not repeated:
@@ -96,12 +117,23 @@ impl Subject<'_> {
         if let Some(error) = error.try_downcast_ref::<PgDatabaseError>() {
             let code = postgres_code(error.code());
             let failure = with_retry(self.say(code, error.message()), code);
-            return failure.with_details(json!({ "sqlstate": error.code() }));
+            return failure
+                .with_details(json!({ "dialect": "postgres", "sqlstate": error.code() }));
         }
         let number: i32 = error.code().and_then(|code| code.parse().ok()).unwrap_or_default();
         let code = sqlite_code(number);
         with_retry(self.say(code, error.message()), code)
-            .with_details(json!({ "sqlite_code": number }))
+            .with_details(json!({ "dialect": "sqlite", "sqlite_code": number }))
+    }
+}
+
+/// Whether the database says itself that a statement took too long.
+fn was_stopped(error: &dyn DatabaseError) -> bool {
+    let code = error.code();
+    let code = code.as_deref().unwrap_or_default();
+    match error.try_downcast_ref::<PgDatabaseError>() {
+        Some(_) => postgres_code(code) == code::TIMEOUT,
+        None => sqlite_code(code.parse().unwrap_or_default()) == code::TIMEOUT,
     }
 }
 
@@ -149,8 +181,9 @@ fn postgres_code(state: &str) -> &'static str {
 fn sqlite_code(number: i32) -> &'static str {
     match number & 0xff {
         5 | 6 | 10 | 13 | 14 | 15 => code::UNAVAILABLE,
-        8 => code::DENIED,
+        8 | 23 => code::DENIED,
         9 => code::TIMEOUT,
+        18 => code::LIMIT,
         19 => code::CONFLICT,
         2 | 7 | 11 | 26 => code::INTERNAL,
         _ => code::INVALID,

@@ -18,6 +18,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgPool, SqlSafeStr
 use sqlx::{Statement as _, Transaction};
 use tokio::sync::OnceCell;
 use wattle_run::call::sql::{Executed, Rows};
+use wattle_run::grant::SqlRule;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 
@@ -94,7 +95,12 @@ impl Backend for Postgres {
         Dialect::Postgres
     }
 
-    async fn query(&self, statement: &Statement<'_>, limits: &SqlLimits) -> Result<Rows, Fault> {
+    async fn query(
+        &self,
+        statement: &Statement<'_>,
+        _rule: &SqlRule,
+        limits: &SqlLimits,
+    ) -> Result<Rows, Fault> {
         let mut connection = self.pool.acquire().await?;
         let start = begin("READ ONLY", limits).into_sql_str();
         let mut transaction: Transaction<'_, sqlx::Postgres> =

@@ -1,5 +1,6 @@
 //! SQLite: one file, one writer at a time, readers beside it.
 
+mod authorizer;
 mod value;
 mod watch;
 
@@ -14,6 +15,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, SqlSafeStr as _, S
 use sqlx::{SqlitePool, Statement as _, Transaction};
 use tokio::sync::OnceCell;
 use wattle_run::call::sql::{Executed, Rows};
+use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 
@@ -22,6 +24,7 @@ use crate::error::SqlError;
 use crate::failure::{Fault, within};
 use crate::migrate::{Applied, Migration};
 use crate::rows::{Rest, collect};
+use crate::sqlite::authorizer::Authorized;
 use crate::sqlite::value::SqliteReader;
 use crate::sqlite::watch::Watch;
 use crate::statement::{Dialect, Statement};
@@ -75,6 +78,7 @@ impl Sqlite {
 
     async fn reader(&self) -> Result<PoolConnection<sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.reader.acquire().await?;
+        authorizer::lift(&mut connection).await?;
         if self.in_memory {
             connection.execute("PRAGMA query_only = 1").await?;
         }
@@ -85,6 +89,7 @@ impl Sqlite {
     async fn writer(&self) -> Result<Transaction<'static, sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
         if self.in_memory {
+            authorizer::lift(&mut connection).await?;
             connection.execute("PRAGMA query_only = 0").await?;
         }
         Transaction::begin(connection, Some("BEGIN IMMEDIATE".into_sql_str())).await
@@ -118,9 +123,18 @@ impl Backend for Sqlite {
         Dialect::Sqlite
     }
 
-    async fn query(&self, statement: &Statement<'_>, limits: &SqlLimits) -> Result<Rows, Fault> {
+    async fn query(
+        &self,
+        statement: &Statement<'_>,
+        rule: &SqlRule,
+        limits: &SqlLimits,
+    ) -> Result<Rows, Fault> {
         let mut connection = self.reader().await?;
         let watch = Watch::over(&mut connection).await?;
+        let _authorized = match rule.access {
+            SqlAccess::ReadOnly => Some(Authorized::over(&mut connection, rule, limits).await?),
+            SqlAccess::ReadWrite => None,
+        };
         let mut rows = run(&mut connection, &watch, statement, limits, Rest::Skip).await?.returned;
         if rows.columns.is_empty() {
             let text = AssertSqlSafe(statement.text).into_sql_str();

@@ -2,6 +2,7 @@
 //! inside the transaction that the host opened for it.
 
 use serde_json::json;
+use sqlparser::ast::Ident;
 use sqlparser::dialect::{PostgreSqlDialect, SQLiteDialect};
 use sqlparser::tokenizer::{Token, Tokenizer};
 use wattle_graph::failure::{Failure, code};
@@ -20,6 +21,22 @@ impl Dialect {
         match self {
             Self::Sqlite => "sqlite",
             Self::Postgres => "postgres",
+        }
+    }
+
+    /// A name as the database understands it.
+    pub(crate) fn fold(self, name: &Ident) -> String {
+        match self {
+            Self::Postgres if name.quote_style.is_some() => name.value.clone(),
+            Self::Sqlite | Self::Postgres => name.value.to_ascii_lowercase(),
+        }
+    }
+
+    /// Whether a name that an operator wrote is a folded one.
+    pub(crate) fn is_same(self, written: &str, folded: &str) -> bool {
+        match self {
+            Self::Sqlite => written.eq_ignore_ascii_case(folded),
+            Self::Postgres => written == folded,
         }
     }
 

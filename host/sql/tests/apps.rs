@@ -49,7 +49,8 @@ impl Bench {
 
     async fn query(&self, text: &str) -> Vec<Vec<SqlValue>> {
         let limits = SqlLimits::default();
-        let rows = self.databases.query("main", SqlAccess::ReadOnly, &limits, text, &[]).await;
+        let rows =
+            self.databases.query("main", &SqlAccess::ReadOnly.into(), &limits, text, &[]).await;
         rows.unwrap().rows
     }
 }
@@ -137,5 +138,36 @@ async fn asset_takes_over_trades_and_positions() {
             )
             .await;
         assert_eq!(next, [[SqlValue::Integer(4)]], "numbers go on after those taken over");
+    }
+}
+
+/// The sample says the same in either dialect: what a question about it answers does not depend on
+/// the database.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_sample_of_nl2sql_is_a_shop_with_two_years_of_orders() {
+    for bench in Bench::all().await {
+        let folder = |dialect: &str| apps().join("nl2sql/sample").join(dialect);
+        let folders = ["sqlite", "postgres"].map(|dialect| (dialect.to_owned(), folder(dialect)));
+        bench.databases.migrate("nl2sql", "main", &folders.into()).await.unwrap();
+        for (query, answer) in [
+            ("SELECT count(*) FROM customers", 400),
+            ("SELECT count(DISTINCT name) FROM customers", 335),
+            ("SELECT count(*) FROM customers WHERE phone IS NULL", 57),
+            ("SELECT count(*) FROM products WHERE is_deleted = 0", 58),
+            ("SELECT count(*) FROM orders", 6_000),
+            ("SELECT count(*) FROM order_items", 11_144),
+            ("SELECT count(*) FROM order_items WHERE product_id = 60", 0),
+            ("SELECT CAST(sum(total_amount) AS INTEGER) FROM orders", 38_973_386),
+            ("SELECT count(*) FROM orders WHERE status = 'cancelled'", 536),
+            ("SELECT count(*) FROM orders WHERE ordered_at < '2023-01-15'", 0),
+            ("SELECT count(*) FROM orders WHERE ordered_at >= '2025-01-01'", 133),
+            ("SELECT count(*) FROM orders WHERE ordered_at >= '2025-01-15'", 0),
+            ("SELECT count(*) FROM orders WHERE shipped_at < ordered_at", 0),
+            ("SELECT sum(customer_id) FROM orders", 800_880),
+            ("SELECT sum(product_id * quantity) FROM order_items", 636_199),
+        ] {
+            let rows = bench.query(query).await;
+            assert_eq!(rows, [[SqlValue::Integer(answer)]], "{query}");
+        }
     }
 }

@@ -60,7 +60,7 @@ impl Bench {
         text: &str,
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure> {
-        self.databases.query("main", access, limits, text, parameters).await
+        self.databases.query("main", &access.into(), limits, text, parameters).await
     }
 
     async fn begin(&self) -> Box<dyn SqlTransaction> {
@@ -160,7 +160,7 @@ async fn postgres_reads_parameters_by_the_type_that_the_statement_needs() {
         assert_eq!(rows.columns[3].type_name, "date");
         let wrong = bench.query("SELECT $1::int4", &[text("x")]).await.unwrap_err();
         assert_eq!(wrong.code, "invalid", "{wrong}");
-        assert_eq!(wrong.details, Some(json!({ "sqlstate": "22P02" })));
+        assert_eq!(wrong.details, Some(json!({ "dialect": "postgres", "sqlstate": "22P02" })));
     }
 }
 
@@ -338,10 +338,9 @@ async fn settings_of_a_statement_do_not_stay_in_the_session() {
         let leak = "SELECT set_config('application_name', 'leaked', false)";
         bench.execute(leak, &[]).await.unwrap();
         for _ in 0..3 {
-            let shown = bench
-                .query("SELECT setting FROM pg_settings WHERE name = 'application_name'", &[])
-                .await
-                .unwrap();
+            let (limits, access) = (SqlLimits::default(), SqlAccess::ReadWrite);
+            let query = "SELECT setting FROM pg_settings WHERE name = 'application_name'";
+            let shown = bench.query_within(&limits, access, query, &[]).await.unwrap();
             assert_ne!(shown.rows[0][0], text("leaked"));
         }
     }
@@ -356,8 +355,10 @@ async fn names_and_servers_that_are_not_there_are_reported() {
     let folder = tempfile::tempdir().unwrap();
     let databases = Databases::open(configs, folder.path()).await.unwrap();
     let limits = SqlLimits::default();
-    let failure =
-        databases.query("far", SqlAccess::ReadOnly, &limits, "SELECT 1", &[]).await.unwrap_err();
+    let failure = databases
+        .query("far", &SqlAccess::ReadOnly.into(), &limits, "SELECT 1", &[])
+        .await
+        .unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true));
     assert!(!failure.message.contains("topsecret"));
     let failure = databases.dialect("near").await.unwrap_err();

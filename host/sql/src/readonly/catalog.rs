@@ -1,0 +1,99 @@
+//! Tables of the application, and those of the database itself.
+
+use crate::statement::Dialect;
+
+/// What a name stands for.
+pub(crate) enum Wanted {
+    /// A table or view of the application, with its schema if that is not the usual one.
+    Table(String),
+    /// The part of the catalog that describes tables.
+    Description,
+    /// Another part of the catalog, or our own bookkeeping.
+    Catalog,
+    /// Another database.
+    Elsewhere,
+}
+
+/// What describes tables in SQLite; never what they hold.
+const SQLITE_DESCRIPTIONS: &[&str] = &["sqlite_master", "sqlite_schema"];
+
+/// Functions of SQLite that describe tables, used like tables.
+const SQLITE_DESCRIBING: &[&str] = &[
+    "pragma_foreign_key_list",
+    "pragma_index_info",
+    "pragma_index_list",
+    "pragma_table_info",
+    "pragma_table_list",
+    "pragma_table_xinfo",
+];
+
+/// Tables of SQLite that come from the library and not from the application.
+const SQLITE_BUILT_IN: &[&str] =
+    &["bytecode", "dbstat", "sqlite_dbpage", "sqlite_stmt", "tables_used"];
+
+/// What describes tables in `information_schema`.
+const INFORMATION_SCHEMA: &[&str] = &[
+    "columns",
+    "constraint_column_usage",
+    "key_column_usage",
+    "referential_constraints",
+    "table_constraints",
+    "tables",
+    "views",
+];
+
+/// What describes tables in `pg_catalog`: no settings, sessions, users or samples of values.
+const PG_CATALOG: &[&str] = &[
+    "pg_attrdef",
+    "pg_attribute",
+    "pg_class",
+    "pg_constraint",
+    "pg_description",
+    "pg_enum",
+    "pg_index",
+    "pg_namespace",
+    "pg_tables",
+    "pg_type",
+    "pg_views",
+];
+
+/// What a name of a relation stands for; its parts are folded as the database does.
+pub(crate) fn wanted(dialect: Dialect, names: &[String]) -> Wanted {
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    match (dialect, names.as_slice()) {
+        (Dialect::Sqlite, [table] | ["main", table]) => sqlite(table),
+        (Dialect::Postgres, [table]) if table.starts_with("pg_") => described(table, PG_CATALOG),
+        (Dialect::Postgres, [table] | ["public", table]) => own(table, (*table).to_owned()),
+        (Dialect::Postgres, ["pg_catalog", table]) => described(table, PG_CATALOG),
+        (Dialect::Postgres, ["information_schema", table]) => described(table, INFORMATION_SCHEMA),
+        (Dialect::Postgres, [schema, _]) if schema.starts_with("pg_") => Wanted::Catalog,
+        (Dialect::Postgres, [schema, table]) => own(table, format!("{schema}.{table}")),
+        _ => Wanted::Elsewhere,
+    }
+}
+
+fn sqlite(table: &str) -> Wanted {
+    let is_built_in = table.starts_with("sqlite_")
+        || table.starts_with("pragma_")
+        || SQLITE_BUILT_IN.contains(&table);
+    match table {
+        _ if SQLITE_DESCRIPTIONS.contains(&table) => Wanted::Description,
+        // SQLite also takes such a function for a table, without arguments.
+        _ if SQLITE_DESCRIBING.contains(&table) => Wanted::Description,
+        _ if is_built_in => Wanted::Catalog,
+        _ => own(table, table.to_owned()),
+    }
+}
+
+fn own(table: &str, name: String) -> Wanted {
+    if table.starts_with("_wattle_") { Wanted::Catalog } else { Wanted::Table(name) }
+}
+
+fn described(table: &str, known: &[&str]) -> Wanted {
+    if known.contains(&table) { Wanted::Description } else { Wanted::Catalog }
+}
+
+/// Whether a function that is used like a table describes tables.
+pub(crate) fn is_described_by(dialect: Dialect, function: &str) -> bool {
+    dialect == Dialect::Sqlite && SQLITE_DESCRIBING.contains(&function)
+}

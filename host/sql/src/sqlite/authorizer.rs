@@ -1,0 +1,233 @@
+//! SQLite's own word on what a statement touches, behind that of our parser: what is read is told
+//! by the database while it compiles the statement, whatever the text looks like.
+//!
+//! SQLite calls back with a number that we gave it, not with a pointer: rules are looked up by that
+//! number, and a number without a rule allows nothing. So a connection whose query was given up
+//! refers to no memory of ours.
+
+#![expect(unsafe_code, reason = "the library has no safe way to set an authorizer or a limit")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use libsqlite3_sys as sqlite;
+use sqlx::SqliteConnection;
+use wattle_run::grant::SqlRule;
+use wattle_run::limit::SqlLimits;
+
+use crate::readonly::{Wanted, is_described_by, is_forbidden, wanted};
+use crate::statement::Dialect;
+
+/// Longest value of SQLite by default.
+const LENGTH_DEFAULT: c_int = 1_000_000_000;
+
+/// Tables that only unfold their arguments.
+const UNFOLDING: &[&str] = &["generate_series", "json_each", "json_tree"];
+
+/// What statements of a connection may touch, by number.
+static RULES: Mutex<BTreeMap<usize, Arc<Allowed>>> = Mutex::new(BTreeMap::new());
+
+/// The next number; 0 is none.
+static NEXT: AtomicUsize = AtomicUsize::new(1);
+
+/// No code of ours runs under this lock, so a poisoned one still holds whole data.
+fn rules() -> MutexGuard<'static, BTreeMap<usize, Arc<Allowed>>> {
+    RULES.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What may be touched.
+struct Allowed {
+    /// Tables and views, in lower case; all without it.
+    tables: Option<BTreeSet<String>>,
+    /// Those of them that are views: what they read, they may.
+    views: BTreeSet<String>,
+    schema: bool,
+}
+
+/// A rule that holds for a connection. Dropped, the connection may do nothing until it is lifted.
+pub(super) struct Authorized {
+    number: usize,
+}
+
+impl Authorized {
+    /// Lets the statements of a connection read what a rule says.
+    pub(super) async fn over(
+        connection: &mut SqliteConnection,
+        rule: &SqlRule,
+        limits: &SqlLimits,
+    ) -> Result<Self, sqlx::Error> {
+        let tables = rule.tables.as_ref();
+        let tables: Option<BTreeSet<String>> =
+            tables.map(|tables| tables.iter().map(|table| table.to_ascii_lowercase()).collect());
+        let mut views = BTreeSet::new();
+        if let Some(tables) = &tables {
+            let query = "SELECT lower(name) FROM sqlite_schema WHERE type = 'view'";
+            let all: Vec<String> = sqlx::query_scalar(query).fetch_all(&mut *connection).await?;
+            views.extend(all.into_iter().filter(|view| tables.contains(view)));
+        }
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        rules().insert(number, Arc::new(Allowed { tables, views, schema: rule.schema }));
+        let authorized = Self { number };
+        // A value that is longer than the whole answer may be is not even made.
+        let longest = limits.bytes.saturating_add(limits.statement_bytes);
+        let longest = c_int::try_from(longest).unwrap_or(LENGTH_DEFAULT).min(LENGTH_DEFAULT);
+        set(connection, Some(number), longest).await?;
+        Ok(authorized)
+    }
+}
+
+impl Drop for Authorized {
+    fn drop(&mut self) {
+        rules().remove(&self.number);
+    }
+}
+
+/// Lets the statements of a connection do everything again.
+pub(super) async fn lift(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    set(connection, None, LENGTH_DEFAULT).await
+}
+
+async fn set(
+    connection: &mut SqliteConnection,
+    number: Option<usize>,
+    longest: c_int,
+) -> Result<(), sqlx::Error> {
+    let mut handle = connection.lock_handle().await?;
+    let database = handle.as_raw_handle().as_ptr();
+    let callback = number.map(|_| authorize as Callback);
+    let data = ptr::without_provenance_mut::<c_void>(number.unwrap_or_default());
+    // SAFETY: the handle is open and locked for us; `data` is a number that is never followed.
+    unsafe {
+        sqlite::sqlite3_set_authorizer(database, callback, data);
+        sqlite::sqlite3_limit(database, sqlite::SQLITE_LIMIT_LENGTH, longest);
+    }
+    Ok(())
+}
+
+type Callback = unsafe extern "C" fn(
+    *mut c_void,
+    c_int,
+    *const c_char,
+    *const c_char,
+    *const c_char,
+    *const c_char,
+) -> c_int;
+
+/// Called by SQLite for everything that a statement is about to touch.
+unsafe extern "C" fn authorize(
+    data: *mut c_void,
+    action: c_int,
+    first: *const c_char,
+    second: *const c_char,
+    database: *const c_char,
+    inside: *const c_char,
+) -> c_int {
+    // SAFETY: SQLite hands over texts that end in NUL and live as long as this call, or null.
+    let [first, second, database, inside] =
+        unsafe { [text(first), text(second), text(database), text(inside)] };
+    let rule = rules().get(&data.addr()).cloned();
+    let is_allowed = rule.is_some_and(|rule| match action {
+        sqlite::SQLITE_SELECT | sqlite::SQLITE_RECURSIVE => true,
+        sqlite::SQLITE_READ => rule.may_read(&first, &second, &database, &inside),
+        sqlite::SQLITE_FUNCTION => !is_forbidden(&second),
+        sqlite::SQLITE_PRAGMA => {
+            rule.schema && is_described_by(Dialect::Sqlite, &format!("pragma_{first}"))
+        }
+        _ => false,
+    });
+    if is_allowed { sqlite::SQLITE_OK } else { sqlite::SQLITE_DENY }
+}
+
+/// A name in lower case; empty for none.
+///
+/// # Safety
+///
+/// The pointer is null or one to a text that ends in NUL.
+unsafe fn text(pointer: *const c_char) -> String {
+    if pointer.is_null() {
+        return String::new();
+    }
+    // SAFETY: as above.
+    unsafe { CStr::from_ptr(pointer) }.to_string_lossy().to_ascii_lowercase()
+}
+
+impl Allowed {
+    fn may_read(&self, table: &str, column: &str, database: &str, inside: &str) -> bool {
+        if !matches!(database, "" | "main") {
+            return false;
+        }
+        match wanted(Dialect::Sqlite, &[table.to_owned()]) {
+            // Without a column it may be a common table expression, whose rows are counted.
+            Wanted::Table(table) => {
+                column.is_empty()
+                    || UNFOLDING.contains(&table.as_str())
+                    || self.views.contains(inside)
+                    || self.tables.as_ref().is_none_or(|tables| tables.contains(&table))
+            }
+            Wanted::Description => self.schema,
+            Wanted::Catalog | Wanted::Elsewhere => false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::{Connection as _, Executor as _};
+    use wattle_run::grant::SqlAccess;
+
+    use super::*;
+
+    /// Without the parser in front: the database alone.
+    #[tokio::test]
+    async fn the_database_alone_keeps_to_the_rule() {
+        let mut connection = SqliteConnection::connect("sqlite::memory:").await.unwrap();
+        for text in [
+            "CREATE TABLE orders (id INTEGER, note TEXT)",
+            "CREATE TABLE secrets (value TEXT)",
+            "CREATE VIEW v_secrets AS SELECT value FROM secrets",
+            "INSERT INTO orders VALUES (1, 'a')",
+        ] {
+            connection.execute(text).await.unwrap();
+        }
+        let tables = Some(["orders".to_owned()].into());
+        let rule = SqlRule { tables, ..SqlAccess::ReadOnly.into() };
+        let limits = SqlLimits { bytes: 1_000, statement_bytes: 1_000, ..SqlLimits::default() };
+        let authorized = Authorized::over(&mut connection, &rule, &limits).await.unwrap();
+        for text in [
+            "SELECT note FROM ORDERS WHERE id = 1",
+            "WITH secrets AS (SELECT id FROM orders) SELECT count(*) FROM secrets",
+            "SELECT value FROM json_each('[1]')",
+        ] {
+            connection.fetch_all(text).await.unwrap_or_else(|error| panic!("{text}: {error}"));
+        }
+        for text in [
+            "SELECT value FROM secrets",
+            "SELECT value FROM v_secrets",
+            "SELECT (SELECT max(value) FROM secrets)",
+            "WITH orders AS (SELECT value FROM secrets) SELECT value FROM orders",
+            "SELECT name FROM sqlite_master",
+            "SELECT name FROM pragma_table_info('secrets')",
+            "SELECT load_extension('x')",
+            "SELECT zeroblob(9)",
+            "WITH RECURSIVE s (x) AS (SELECT 'ab' UNION ALL SELECT x || x FROM s) SELECT * FROM s",
+            "INSERT INTO orders VALUES (2, '')",
+            "DELETE FROM orders",
+            "DROP TABLE orders",
+            "CREATE TABLE loot (a)",
+            "ATTACH DATABASE ':memory:' AS other",
+            "PRAGMA query_only = 0",
+            "BEGIN",
+        ] {
+            assert!(connection.fetch_all(text).await.is_err(), "{text}");
+        }
+        // The rule is gone, and with it every right, until it is lifted.
+        drop(authorized);
+        assert!(connection.fetch_all("SELECT note FROM orders").await.is_err());
+        lift(&mut connection).await.unwrap();
+        let all = connection.fetch_all("SELECT note FROM orders UNION SELECT value FROM secrets");
+        assert_eq!(all.await.unwrap().len(), 1);
+    }
+}
