@@ -1,0 +1,74 @@
+//! Which addresses a server may have.
+//!
+//! The check is made where names become addresses, so there is no moment between check and
+//! connection in which a name could be made to mean something else. An address that is written
+//! out is never resolved and is checked before.
+
+use std::net::{IpAddr, SocketAddr};
+
+use reqwest::dns::{Addrs, Name, Resolve, Resolving};
+use url::{Host, Url};
+
+use crate::config::Reachable;
+
+/// The system's resolver behind the check.
+#[derive(Clone, Copy)]
+pub(super) struct Guard {
+    pub(super) reachable: Reachable,
+    pub(super) private: bool,
+}
+
+/// An address that may not be reached.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Refused {
+    /// One that might be, if the operator said so.
+    #[error("{0} is a private address; set `private = true` if that is meant")]
+    Private(String),
+    /// One that never is, such as those at which clouds hand out credentials.
+    #[error("{0} is no address of a service")]
+    Forbidden(String),
+}
+
+impl Guard {
+    /// Checks an address that is written out.
+    pub(super) fn check(&self, url: &Url) -> Result<(), Refused> {
+        let address = match url.host() {
+            Some(Host::Ipv4(address)) => IpAddr::V4(address),
+            Some(Host::Ipv6(address)) => IpAddr::V6(address),
+            Some(Host::Domain(_)) | None => return Ok(()),
+        };
+        if self.allows(address) {
+            return Ok(());
+        }
+        Err(self.refused(format!("`{address}`")))
+    }
+
+    fn allows(&self, address: IpAddr) -> bool {
+        (self.reachable)(address, self.private)
+    }
+
+    fn refused(&self, place: String) -> Refused {
+        if self.private { Refused::Forbidden(place) } else { Refused::Private(place) }
+    }
+}
+
+impl Resolve for Guard {
+    fn resolve(&self, name: Name) -> Resolving {
+        let guard = *self;
+        let host = name.as_str().to_owned();
+        Box::pin(async move {
+            // The port is filled in by the client.
+            let found: Vec<SocketAddr> =
+                tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
+            let allowed: Vec<SocketAddr> =
+                found.iter().copied().filter(|found| guard.allows(found.ip())).collect();
+            match (allowed.is_empty(), found.first()) {
+                (true, Some(found)) => {
+                    Err(guard.refused(format!("`{host}` ({})", found.ip())).into())
+                }
+                (true, None) => Err(format!("`{host}` has no address").into()),
+                (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
+            }
+        })
+    }
+}

@@ -1,0 +1,194 @@
+//! What went wrong with a server, in our words.
+
+use std::error::Error;
+
+use rmcp::ServiceError;
+use rmcp::model::{ErrorCode, ErrorData};
+use rmcp::service::ClientInitializeError;
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
+};
+use wattle_graph::failure::{Failure, code};
+
+use crate::connect::Refused;
+
+/// Longest text of a server that becomes part of a message.
+const TEXT_CHARS: usize = 300;
+
+/// HTTP's word for `slow down`.
+const TOO_MANY_REQUESTS: u16 = 429;
+
+/// Text of somebody else as part of a message: one line, no control characters, not too long.
+pub(crate) fn one_line(text: &str) -> String {
+    let cleaned: String =
+        text.chars().map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let cleaned = cleaned.trim();
+    match cleaned.char_indices().nth(TEXT_CHARS) {
+        Some((end, _)) => format!("{}...", &cleaned[..end]),
+        None => cleaned.to_owned(),
+    }
+}
+
+/// A session could not be opened.
+pub(crate) fn of_connecting(server: &str, error: &ClientInitializeError) -> Failure {
+    match error {
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            of_connecting(server, fallback)
+        }
+        ClientInitializeError::TransportError { error, .. } => {
+            of_transport(server, error.error.as_ref())
+        }
+        ClientInitializeError::JsonRpcError(data) => {
+            away(server, &format!("it refuses a session: {}", one_line(&data.message)))
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
+            let message = format!(
+                "the MCP server `{server}` speaks no version of the protocol that this host knows"
+            );
+            Failure::new(code::UNAVAILABLE, message)
+        }
+        ClientInitializeError::ConnectionClosed(_) => {
+            away(server, "the connection ended before a session was open")
+        }
+        other => away(server, &one_line(&root(other).to_string())),
+    }
+}
+
+/// A request in a session failed. `subject` is what was asked, such as ``tool `add` ``.
+pub(crate) fn of_request(server: &str, subject: &str, error: &ServiceError) -> Failure {
+    match error {
+        ServiceError::McpError(data) => of_refusal(server, subject, data),
+        ServiceError::TransportSend(error) => of_transport(server, error.error.as_ref()),
+        ServiceError::TransportClosed => away(server, "the connection ended before the answer"),
+        ServiceError::UnexpectedResponse => {
+            away(server, &format!("its answer to {subject} is none that the protocol knows"))
+        }
+        other => away(server, &one_line(&other.to_string())),
+    }
+}
+
+/// Whether the session behind such a failure is of no more use.
+pub(crate) fn ends_session(error: &ServiceError) -> bool {
+    matches!(error, ServiceError::TransportSend(_) | ServiceError::TransportClosed)
+}
+
+/// The server understood and refused.
+fn of_refusal(server: &str, subject: &str, data: &ErrorData) -> Failure {
+    let kind = match data.code {
+        ErrorCode::INVALID_PARAMS | ErrorCode::INVALID_REQUEST | ErrorCode::PARSE_ERROR => {
+            code::INVALID
+        }
+        ErrorCode::METHOD_NOT_FOUND | ErrorCode::RESOURCE_NOT_FOUND => code::NOT_FOUND,
+        _ => code::UNAVAILABLE,
+    };
+    let failure = Failure::new(
+        kind,
+        format!("the MCP server `{server}` refuses {subject}: {}", one_line(&data.message)),
+    );
+    if kind == code::UNAVAILABLE { failure.retryable() } else { failure }
+}
+
+/// The request or its answer did not get through.
+fn of_transport(server: &str, error: &(dyn Error + 'static)) -> Failure {
+    if let Some(refused) = find::<Refused>(error) {
+        let message = format!("the MCP server `{server}` may not be reached: {refused}");
+        return Failure::new(code::DENIED, message);
+    }
+    if find::<AuthRequiredError>(error).is_some() || find::<InsufficientScopeError>(error).is_some()
+    {
+        return no_entry(server);
+    }
+    if let Some(status) = find::<HttpStatusError>(error) {
+        let failure = away(server, &format!("it answers with status {}", status.status));
+        let slow_down = status.status == TOO_MANY_REQUESTS;
+        let code = if slow_down { code::RATE_LIMITED } else { code::UNAVAILABLE };
+        return Failure { code: code.to_owned(), ..failure };
+    }
+    match find::<StreamableHttpError<reqwest::Error>>(error) {
+        Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
+            too_large(server, *max_size)
+        }
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) => {
+            if ["HTTP 401", "HTTP 403"].iter().any(|status| text.starts_with(status)) {
+                return no_entry(server);
+            }
+            away(server, &one_line(text))
+        }
+        _ => away(server, &one_line(&root(error).to_string())),
+    }
+}
+
+/// A result that is larger than allowed.
+pub(crate) fn too_large(server: &str, allowed: usize) -> Failure {
+    Failure::new(
+        code::LIMIT,
+        format!(
+            "the answer of the MCP server `{server}` is larger than {allowed} bytes; ask for less, \
+             or raise `output` under `[mcp.{server}]`"
+        ),
+    )
+    .with_details(serde_json::json!({ "limit": "mcp_output", "allowed": allowed }))
+}
+
+fn no_entry(server: &str) -> Failure {
+    Failure::new(
+        code::UNAVAILABLE,
+        format!(
+            "the MCP server `{server}` refuses the credentials; check `headers` under \
+             `[mcp.{server}]`"
+        ),
+    )
+}
+
+fn away(server: &str, reason: &str) -> Failure {
+    let message = format!("the MCP server `{server}` is not available: {reason}");
+    Failure::new(code::UNAVAILABLE, message).retryable()
+}
+
+/// The first error of a kind in a chain.
+fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a T> {
+    chain(error).find_map(|error| error.downcast_ref::<T>())
+}
+
+/// The innermost error: the outer ones repeat addresses, which may hold secrets.
+fn root<'a>(error: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    chain(error).last().unwrap_or(error)
+}
+
+fn chain<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+    std::iter::successors(Some(error), |error| {
+        let error: &'a (dyn Error + 'static) = *error;
+        // These two hide their source.
+        match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+            Some(StreamableHttpError::Client(inner)) => Some(inner),
+            Some(StreamableHttpError::HttpStatus(inner)) => Some(inner),
+            _ => error.source(),
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_text_becomes_one_short_line() {
+        assert_eq!(one_line(" a\n\u{1b}[31mb\0 "), "a  [31mb");
+        assert_eq!(one_line(&"x".repeat(400)).len(), TEXT_CHARS + 3);
+    }
+
+    #[test]
+    fn refusals_have_codes() {
+        let cases = [
+            (ErrorCode::INVALID_PARAMS, code::INVALID, false),
+            (ErrorCode::METHOD_NOT_FOUND, code::NOT_FOUND, false),
+            (ErrorCode::INTERNAL_ERROR, code::UNAVAILABLE, true),
+        ];
+        for (error, expected, retryable) in cases {
+            let data = ErrorData::new(error, "no", None);
+            let failure = of_request("graph", "tool `a`", &ServiceError::McpError(data));
+            assert_eq!((failure.code.as_str(), failure.retryable), (expected, retryable));
+            assert_eq!(failure.message, "the MCP server `graph` refuses tool `a`: no");
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! Tools that live on MCP servers: the adapter for the port `wattle_run::ports::ToolServers`.
+//!
+//! # Layout
+//!
+//! * [`config`]: what an operator says about a server; secrets are filled in already.
+//! * [`servers`]: [`McpServers`], the port.
+//! * `server`: one server: its session, shared and renewed, and its list of tools.
+//! * `connect`: from a configuration to a session; `connect/http` and `connect/child` for the two
+//!   ways; `connect/guard` for the addresses that may be reached.
+//! * `client`: what we are to a server: a client that only calls tools.
+//! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
+//! * `fault`: what went wrong, in our words.
+//!
+//! The protocol is that of crate `rmcp`, in both eras: a server is asked for the stateless
+//! protocol of 2026-07-28 first, and addressed with a handshake and a session if it does not know
+//! it. A server that does not answer that first question at all costs ten seconds once.
+//!
+//! What a server says is foreign text: names and descriptions are cleaned and bounded, results
+//! are bounded, and what a server asks of its client (to sample, to elicit) is refused.
+
+mod client;
+pub mod config;
+mod connect;
+pub mod error;
+mod fault;
+mod listing;
+mod outcome;
+mod server;
+pub mod servers;
+
+pub use config::{CommandConfig, HttpConfig, McpConfig, Reach, ServerConfig};
+pub use error::ConfigError;
+pub use servers::McpServers;

@@ -1,0 +1,151 @@
+//! A server's tools in our words: cleaned, bounded, kept as long as the server allows.
+
+use std::time::Duration;
+
+use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
+use rmcp::{Peer, RoleClient, ServiceError};
+use serde_json::Value;
+use tokio::time::Instant;
+use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+
+/// Longest name of a tool; the longest that the protocol recommends.
+const NAME_BYTES: usize = 128;
+
+/// Longest description: it is paid for with every model call.
+const DESCRIPTION_BYTES: usize = 4096;
+
+/// Most tools of one server: more than a model can choose among.
+const MAX_TOOLS: usize = 1000;
+
+/// Most pages of a list; a server whose pages never end is cut off.
+const MAX_PAGES: usize = 100;
+
+/// How long a list is kept if the server does not say.
+const DEFAULT_TTL: Duration = Duration::from_mins(1);
+
+/// The least time, whatever the server says: lists are read before every model call.
+const LEAST_TTL: Duration = Duration::from_secs(5);
+
+/// The most time, whatever the server says.
+const MOST_TTL: Duration = Duration::from_hours(1);
+
+/// The tools of a server, as it said some time ago.
+#[derive(Clone, Debug)]
+pub(crate) struct Listing {
+    pub(crate) tools: Vec<ToolInfo>,
+    /// How often the tools had changed when they were asked for.
+    pub(crate) changes: u64,
+    pub(crate) until: Instant,
+}
+
+/// Reads all pages.
+pub(crate) async fn read(
+    server: &str,
+    peer: &Peer<RoleClient>,
+    changes: u64,
+) -> Result<Listing, ServiceError> {
+    let mut tools = Vec::new();
+    let mut ttl = DEFAULT_TTL;
+    let mut cursor = None;
+    for _ in 0..MAX_PAGES {
+        let page = peer.list_tools(Some(page_after(cursor))).await?;
+        ttl = ttl_of(&page).unwrap_or(ttl);
+        tools.extend(page.tools.iter().filter_map(|tool| info(server, tool)));
+        cursor = page.next_cursor;
+        if cursor.is_none() || tools.len() >= MAX_TOOLS {
+            break;
+        }
+    }
+    if cursor.is_some() || tools.len() > MAX_TOOLS {
+        tracing::warn!(
+            server,
+            limit = MAX_TOOLS,
+            "an MCP server has too many tools; the rest is left out"
+        );
+        tools.truncate(MAX_TOOLS);
+    }
+    Ok(Listing { tools, changes, until: Instant::now() + ttl.clamp(LEAST_TTL, MOST_TTL) })
+}
+
+fn page_after(cursor: Option<String>) -> PaginatedRequestParams {
+    PaginatedRequestParams::default().with_cursor(cursor)
+}
+
+fn ttl_of(page: &ListToolsResult) -> Option<Duration> {
+    page.ttl_ms.map(Duration::from_millis)
+}
+
+fn info(server: &str, tool: &Tool) -> Option<ToolInfo> {
+    if tool.name.is_empty() || tool.name.len() > NAME_BYTES || tool.name.contains(is_unfit) {
+        let name = crate::fault::one_line(&tool.name);
+        tracing::warn!(server, %name, "a tool of an MCP server has a name that cannot be used");
+        return None;
+    }
+    let hints = tool.annotations.as_ref();
+    Some(ToolInfo {
+        name: tool.name.to_string(),
+        description: described(tool.description.as_deref().unwrap_or_default()),
+        arguments_schema: Value::Object((*tool.input_schema).clone()),
+        accepts_invalid: false,
+        hints: ToolHints {
+            read_only: hints.and_then(|it| it.read_only_hint).unwrap_or(false),
+            idempotent: hints.and_then(|it| it.idempotent_hint).unwrap_or(false),
+        },
+        reference: None,
+        unavailable: None,
+    })
+}
+
+/// Neither a control character nor a blank, which no model could repeat.
+fn is_unfit(char: char) -> bool {
+    char.is_control() || char.is_whitespace()
+}
+
+/// A description without control characters but line breaks, and not too long.
+fn described(text: &str) -> String {
+    let kept = |char: &char| !char.is_control() || matches!(char, '\n' | '\t');
+    let mut text: String = text.chars().filter(kept).collect();
+    if text.len() > DESCRIPTION_BYTES {
+        text.truncate(text.floor_char_boundary(DESCRIPTION_BYTES));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn tool(value: Value) -> Option<ToolInfo> {
+        info("graph", &serde_json::from_value(value).unwrap())
+    }
+
+    #[test]
+    fn tools_are_read_with_their_hints() {
+        let schema = json!({ "type": "object", "properties": { "a": { "type": "number" } } });
+        let info = tool(json!({
+            "name": "graph.add", "description": "a\u{7}dds\n", "inputSchema": schema,
+            "annotations": { "readOnlyHint": true, "idempotentHint": true },
+        }))
+        .unwrap();
+        assert_eq!((info.name.as_str(), info.description.as_str()), ("graph.add", "adds\n"));
+        assert_eq!(info.arguments_schema, schema);
+        assert!(info.hints.read_only && info.hints.idempotent);
+    }
+
+    #[test]
+    fn names_that_cannot_be_used_are_left_out() {
+        for name in ["", "a\nb", "a b", &"x".repeat(129)] {
+            assert_eq!(tool(json!({ "name": name, "inputSchema": {} })), None, "{name}");
+        }
+        let bare = tool(json!({ "name": "x", "inputSchema": {} })).unwrap();
+        assert_eq!(bare.hints, ToolHints::default());
+    }
+
+    #[test]
+    fn descriptions_are_bounded() {
+        let long = described(&"\u{e9}".repeat(DESCRIPTION_BYTES));
+        assert_eq!(long.len(), DESCRIPTION_BYTES);
+    }
+}

@@ -1,0 +1,194 @@
+//! One server: its session, shared by all calls and renewed when it is gone, and its tools.
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use rmcp::ServiceError;
+use rmcp::model::{CallToolRequestParams, CallToolResponse};
+use rmcp::service::ClientCacheConfig;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, timeout};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_run::ports::sandbox::ToolInfo;
+
+use crate::client::{Changes, Client};
+use crate::config::{Reachable, ServerConfig};
+use crate::connect::{Connector, Session};
+use crate::error::ConfigError;
+use crate::listing::Listing;
+use crate::{fault, listing, outcome};
+
+/// How long a session may take to say goodbye when the host stops.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// How long a server that did not answer is not asked for its tools again: they are asked for
+/// before every call of any tool, which would wait for it each time.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What is remembered of a server's tools.
+#[derive(Debug, Default)]
+struct Kept {
+    listing: Option<Listing>,
+    /// That it did not answer, and until when that is taken for granted.
+    silent: Option<(Failure, Instant)>,
+}
+
+/// A server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    name: String,
+    connector: Connector,
+    limit: Duration,
+    output_bytes: usize,
+    changes: Changes,
+    /// Held while connecting, so that calls which arrive together share one session.
+    session: Mutex<Option<Arc<Session>>>,
+    /// Held while asking, so that the list is asked for once.
+    kept: Mutex<Kept>,
+}
+
+impl Server {
+    pub(crate) fn new(
+        name: &str,
+        config: &ServerConfig,
+        reachable: Reachable,
+    ) -> Result<Self, ConfigError> {
+        Ok(Self {
+            name: name.to_owned(),
+            connector: Connector::new(name, config, reachable)?,
+            limit: config.timeout,
+            output_bytes: config.output_bytes,
+            changes: Changes::default(),
+            session: Mutex::new(None),
+            kept: Mutex::default(),
+        })
+    }
+
+    /// The tools, from memory while they are fresh. A server that is away keeps those that it had:
+    /// a call then says what is wrong, which a missing tool would not.
+    pub(crate) async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
+        let mut kept = self.kept.lock().await;
+        if let Some(listing) = kept.listing.as_ref().filter(|listing| self.is_fresh(listing)) {
+            return Ok(listing.tools.clone());
+        }
+        let failure = match kept.silent.take().filter(|(_, until)| Instant::now() < *until) {
+            Some(silent) => kept.silent.insert(silent).0.clone(),
+            None => match self.within(self.limit, self.ask_for_tools()).await {
+                Ok(listing) => return Ok(kept.listing.insert(listing).tools.clone()),
+                Err(failure) => failure,
+            },
+        };
+        if failure.code == code::TIMEOUT && kept.silent.is_none() {
+            kept.silent = Some((failure.clone(), Instant::now() + PATIENCE));
+        }
+        match &kept.listing {
+            Some(old) if failure.retryable => {
+                tracing::warn!(server = %self.name, %failure, "the list of tools is an old one");
+                Ok(old.tools.clone())
+            }
+            _ => Err(failure),
+        }
+    }
+
+    /// Calls a tool once: nobody but the caller knows whether it may be called twice.
+    pub(crate) async fn call(&self, request: &ToolRequest) -> Result<ToolOutput, Failure> {
+        let arguments = match &request.arguments {
+            Value::Object(arguments) => arguments.clone(),
+            Value::Null => serde_json::Map::new(),
+            _ => return Err(self.refused(&request.tool, "its arguments are no JSON object")),
+        };
+        let wanted = request.timeout_ms.map(|ms| Duration::from_millis(ms.into()));
+        let limit = wanted.map_or(self.limit, |wanted| wanted.min(self.limit));
+        let parameters = CallToolRequestParams::new(request.tool.clone()).with_arguments(arguments);
+        let subject = format!("the tool `{}`", request.tool);
+        let answer = self.within(limit, async {
+            let session = self.session().await?;
+            let answer = session.call_tool_once(parameters).await;
+            self.checked(&session, &subject, answer).await
+        });
+        match answer.await? {
+            CallToolResponse::Complete(result) => {
+                outcome::output(&self.name, result, self.output_bytes)
+            }
+            _ => Err(Failure::unsupported("mcp.input-required").with_details(
+                serde_json::json!({ "feature": "mcp.input-required", "tool": request.tool }),
+            )),
+        }
+    }
+
+    /// Ends the session; a call that is under way ends it when it is done.
+    pub(crate) async fn close(&self) {
+        let session = self.session.lock().await.take();
+        let Some(mut session) = session.and_then(Arc::into_inner) else { return };
+        if let Err(error) = session.close_with_timeout(GOODBYE).await {
+            tracing::debug!(server = %self.name, %error, "an MCP session did not end well");
+        }
+    }
+
+    fn is_fresh(&self, listing: &Listing) -> bool {
+        listing.changes == self.changes.count() && Instant::now() < listing.until
+    }
+
+    async fn ask_for_tools(&self) -> Result<Listing, Failure> {
+        let session = self.session().await?;
+        let changes = self.changes.count();
+        let listing = listing::read(&self.name, session.peer(), changes).await;
+        self.checked(&session, "the list of its tools", listing).await
+    }
+
+    /// The session that is open, or a new one.
+    async fn session(&self) -> Result<Arc<Session>, Failure> {
+        let mut open = self.session.lock().await;
+        if let Some(session) = open.as_ref().filter(|session| !session.is_transport_closed()) {
+            return Ok(session.clone());
+        }
+        let client = Client::new(self.changes.clone());
+        let session = self.connector.connect(&self.name, client).await?;
+        // The list is kept here, for all sessions.
+        session.set_response_cache_config(ClientCacheConfig::disabled()).await;
+        tracing::debug!(server = %self.name, "opened an MCP session");
+        Ok(open.insert(Arc::new(session)).clone())
+    }
+
+    /// An answer, or the failure for the caller; a broken session is not used again.
+    async fn checked<T>(
+        &self,
+        session: &Arc<Session>,
+        subject: &str,
+        answer: Result<T, ServiceError>,
+    ) -> Result<T, Failure> {
+        let error = match answer {
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        if fault::ends_session(&error) {
+            let mut open = self.session.lock().await;
+            if open.as_ref().is_some_and(|open| Arc::ptr_eq(open, session)) {
+                *open = None;
+            }
+        }
+        Err(fault::of_request(&self.name, subject, &error))
+    }
+
+    async fn within<T>(
+        &self,
+        limit: Duration,
+        work: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        timeout(limit, work).await.unwrap_or_else(|_| {
+            let message = format!("the MCP server `{}` did not answer within {limit:?}", self.name);
+            Err(Failure::new(code::TIMEOUT, message).retryable())
+        })
+    }
+
+    fn refused(&self, tool: &str, reason: &str) -> Failure {
+        let message = format!(
+            "the tool `{tool}` of the MCP server `{}` cannot be called: {reason}",
+            self.name
+        );
+        Failure::new(code::INVALID, message)
+    }
+}

@@ -1,0 +1,233 @@
+//! Streamable HTTP, against the stand-in.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use wattle_kit::standin::{Entry, Fault, FaultRule, Handle, Outcome, Pattern, redact};
+use wattle_mcp::{McpServers, Reach};
+
+use crate::support::{call, call_within, list, names, over_http, servers, standin, text};
+
+/// Every way in which the stand-in speaks.
+const MANNERS: [&str; 6] =
+    ["", "?sse=1", "?era=legacy", "?era=legacy&sse=1", "?era=current&sse=1", "?era=current&page=2"];
+
+fn at(standin: &Handle, manner: &str) -> McpServers {
+    servers(over_http(&format!("{}/mcp{manner}", standin.base_url)))
+}
+
+/// Requests of a method that came.
+fn asked(standin: &Handle, method: &str) -> Vec<Entry> {
+    let of_method =
+        |entry: &Entry| entry.body.as_ref().is_some_and(|body| body["method"] == method);
+    standin.requests().into_iter().filter(of_method).collect()
+}
+
+fn fault(method: &str, fault: Fault) -> FaultRule {
+    let on = Pattern { body_contains: Some(format!("\"{method}\"")), ..Pattern::any() };
+    FaultRule { on, fault, times: Some(1), skip: 0 }
+}
+
+#[tokio::test]
+async fn tools_are_listed_and_called_in_every_manner() {
+    for manner in MANNERS {
+        let standin = standin().await;
+        let servers = at(&standin, manner);
+        let tools = list(&servers).await.unwrap();
+        let echo = &tools[0];
+        assert_eq!((echo.name.as_str(), echo.hints.read_only), ("echo", true), "{manner}");
+        assert_eq!(echo.arguments_schema["required"], json!(["text"]), "{manner}");
+        assert!(tools.iter().all(|tool| !tool.name.contains("bad")), "{manner}");
+        let long = tools.iter().find(|tool| tool.name == "long").unwrap();
+        assert!(long.description.len() == 4096 && long.description.starts_with("[2J"), "{manner}");
+        let said = call(&servers, "echo", json!({ "text": "你好" })).await.unwrap();
+        assert_eq!(said.structured, Some(json!({ "text": "你好" })), "{manner}");
+        assert_eq!(text(&said), r#"{"text":"你好"}"#, "{manner}");
+        let failed = call(&servers, "fail", json!({})).await.unwrap();
+        assert!(failed.is_error && text(&failed) == "the probe failed", "{manner}");
+        let picture = call(&servers, "picture", Value::Null).await.unwrap();
+        assert_eq!(text(&picture), "[image 5 bytes left out]|a greeting", "{manner}");
+        let first = &standin.requests()[0];
+        assert_eq!(first.headers["authorization"], redact("Bearer t-1"), "{manner}");
+        assert_eq!(asked(&standin, "initialize").len(), usize::from(manner.contains("legacy")));
+        servers.close().await;
+    }
+}
+
+#[tokio::test]
+async fn refusals_have_codes() {
+    for manner in ["", "?era=legacy&sse=1"] {
+        let standin = standin().await;
+        let servers = at(&standin, manner);
+        let refused = call(&servers, "refuse", json!({})).await.unwrap_err();
+        assert_eq!(refused.code, "invalid", "{manner}");
+        assert!(refused.message.ends_with("`refuse`: not these arguments"), "{}", refused.message);
+        let unknown = call(&servers, "none", json!({})).await.unwrap_err();
+        assert_eq!(unknown.code, "invalid", "{manner}");
+        let list = call(&servers, "echo", json!([1])).await.unwrap_err();
+        assert_eq!(list.code, "invalid", "{manner}");
+        let fine = call(&servers, "echo", json!({ "text": "still here" })).await;
+        assert!(fine.is_ok(), "{manner}");
+    }
+}
+
+#[tokio::test]
+async fn results_are_bounded() {
+    let standin = standin().await;
+    for manner in ["", "?sse=1"] {
+        let mut config = over_http(&format!("{}/mcp{manner}", standin.base_url));
+        config.output_bytes = 10_000;
+        let servers = servers(config);
+        assert!(call(&servers, "huge", json!({ "bytes": 10_000 })).await.is_ok(), "{manner}");
+        for bytes in [10_001, 100_000] {
+            let failure = call(&servers, "huge", json!({ "bytes": bytes })).await.unwrap_err();
+            assert_eq!(failure.code, "limit", "{manner} {bytes}: {failure}");
+        }
+        assert!(call(&servers, "echo", json!({ "text": "a" })).await.is_ok(), "{manner}");
+    }
+}
+
+#[tokio::test]
+async fn a_session_that_is_gone_is_opened_again() {
+    let standin = standin().await;
+    let servers = at(&standin, "?era=legacy");
+    call(&servers, "echo", json!({ "text": "a" })).await.unwrap();
+    standin.forget_mcp_sessions();
+    let again = call(&servers, "echo", json!({ "text": "b" })).await.unwrap();
+    assert_eq!(again.structured, Some(json!({ "text": "b" })));
+    assert_eq!(asked(&standin, "initialize").len(), 2);
+}
+
+#[tokio::test]
+async fn lists_are_kept_until_they_change() {
+    let standin = standin().await;
+    let servers = at(&standin, "?era=legacy&sse=1&page=3");
+    let first = names(&servers).await;
+    assert_eq!(names(&servers).await, first);
+    let pages = asked(&standin, "tools/list").len();
+    assert_eq!(pages, 3);
+    call(&servers, "announce", json!({})).await.unwrap();
+    assert_eq!(names(&servers).await, first);
+    assert_eq!(asked(&standin, "tools/list").len(), 2 * pages);
+}
+
+#[tokio::test]
+async fn trouble_has_names() {
+    let cases = [
+        (Fault::Status { status: 503, retry_after: None, body: None }, "unavailable", true),
+        (Fault::Status { status: 429, retry_after: None, body: None }, "rate-limited", true),
+        (Fault::Status { status: 401, retry_after: None, body: None }, "unavailable", false),
+        (Fault::Status { status: 302, retry_after: None, body: None }, "unavailable", true),
+        (Fault::Garbage, "unavailable", true),
+        (Fault::Cut, "unavailable", true),
+    ];
+    for (trouble, code, retryable) in cases {
+        for manner in ["", "?era=legacy"] {
+            let standin = standin().await;
+            let servers = at(&standin, manner);
+            names(&servers).await;
+            standin.fault(fault("tools/call", trouble.clone()));
+            let failure = call(&servers, "echo", json!({ "text": "a" })).await.unwrap_err();
+            let shown = format!("{trouble:?} {manner}: {failure}");
+            assert_eq!((failure.code.as_str(), failure.retryable), (code, retryable), "{shown}");
+            assert!(!failure.message.contains("127.0.0.1"), "{shown}");
+            let fine = call(&servers, "echo", json!({ "text": "b" })).await;
+            assert!(fine.is_ok(), "{shown}, then {fine:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_is_called_off() {
+    for manner in ["", "?era=legacy"] {
+        let standin = standin().await;
+        let servers = at(&standin, manner);
+        names(&servers).await;
+        standin.fault(fault("tools/call", Fault::Hang));
+        let failure =
+            call_within(&servers, "echo", json!({ "text": "a" }), Some(200)).await.unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("timeout", true), "{manner}");
+        let called_off = |entry: &Entry| {
+            let method = entry.body.as_ref().map(|body| body["method"].clone());
+            entry.outcome == Outcome::Abandoned || method == Some(json!("notifications/cancelled"))
+        };
+        standin.wait_for_request(called_off).await.unwrap();
+        standin.release();
+        assert!(call(&servers, "echo", json!({ "text": "b" })).await.is_ok(), "{manner}");
+    }
+}
+
+#[tokio::test]
+async fn calls_share_a_session_and_run_side_by_side() {
+    let standin = standin().await;
+    let servers = at(&standin, "?era=legacy");
+    let gate = standin.gate(Pattern { body_contains: Some("tools/call".into()), ..Pattern::any() });
+    let calls = join_all((0..8).map(|n| {
+        let servers = &servers;
+        async move { call(servers, "echo", json!({ "text": n.to_string() })).await.unwrap() }
+    }));
+    let waiting = async {
+        gate.arrived(8).await.unwrap();
+        gate.open();
+    };
+    let (answers, ()) = tokio::join!(calls, waiting);
+    for (n, answer) in answers.into_iter().enumerate() {
+        assert_eq!(answer.structured, Some(json!({ "text": n.to_string() })));
+    }
+    assert_eq!(asked(&standin, "initialize").len(), 1);
+}
+
+#[tokio::test]
+async fn a_silent_server_is_waited_for_once() {
+    let standin = standin().await;
+    let mut config = over_http(&format!("{}/mcp", standin.base_url));
+    config.timeout = Duration::from_millis(300);
+    let servers = servers(config);
+    standin.fault(FaultRule { times: None, ..fault("tools/list", Fault::Hang) });
+    for _ in 0..3 {
+        let failure = list(&servers).await.unwrap_err();
+        assert_eq!(failure.code, "timeout", "{failure}");
+    }
+    assert_eq!(asked(&standin, "tools/list").len(), 1);
+}
+
+#[tokio::test]
+async fn private_addresses_need_a_word() {
+    let standin = standin().await;
+    let port = standin.addr.port();
+    for host in ["127.0.0.1", "localhost", "[::1]"] {
+        let mut config = over_http(&format!("http://{host}:{port}/mcp"));
+        if let Reach::Http(http) = &mut config.reach {
+            http.private = false;
+        }
+        let failure = list(&servers(config)).await.unwrap_err();
+        assert_eq!(failure.code, "denied", "{host}: {failure}");
+        assert!(failure.message.contains("private = true"), "{failure}");
+    }
+    assert!(standin.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_found_when_it_is_back() {
+    let standin = standin().await;
+    let servers = at(&standin, "");
+    standin.fault(FaultRule {
+        on: Pattern::any(),
+        fault: Fault::Status { status: 503, retry_after: None, body: None },
+        times: None,
+        skip: 0,
+    });
+    assert_eq!(list(&servers).await.unwrap_err().code, "unavailable");
+    standin.clear_faults();
+    assert_eq!(names(&servers).await[0], "echo");
+    let nobody = servers_at_nobody();
+    let failure = list(&nobody).await.unwrap_err();
+    assert!(failure.message.contains("refused"), "{failure}");
+}
+
+fn servers_at_nobody() -> McpServers {
+    let mut config = over_http("http://127.0.0.1:9/mcp");
+    config.timeout = Duration::from_secs(5);
+    servers(config)
+}

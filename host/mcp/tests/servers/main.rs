@@ -1,0 +1,9 @@
+//! The client against real servers: the stand-in in both eras over HTTP and as a program, and the
+//! official implementations.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
+mod child;
+mod http;
+mod official;
+mod support;

@@ -1,0 +1,62 @@
+//! The official implementations, old and current, over both carriers.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use wattle_mcp::McpServers;
+
+use crate::support::{as_program, call, list, official, over_http, servers, text};
+
+#[tokio::test]
+async fn the_official_servers_are_understood() {
+    let Some(folder) = official() else {
+        println!(
+            "left out: no official MCP servers; `cargo xtask clients` installs them (needs npm)"
+        );
+        return;
+    };
+    for library in ["v1", "v2"] {
+        let arguments = ["server.mjs", library, "stdio"];
+        check(library, &servers(as_program("node", &arguments, &folder))).await;
+        let (child, port) = listening(&folder, library).await;
+        check(library, &servers(over_http(&format!("http://127.0.0.1:{port}/mcp")))).await;
+        drop(child);
+    }
+}
+
+async fn check(library: &str, servers: &McpServers) {
+    let tools = list(servers).await.unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool.name.as_str()).collect();
+    assert_eq!(names, ["add", "fail"], "{library}");
+    assert!(tools[0].hints.read_only && tools[0].hints.idempotent, "{library}");
+    assert_eq!(tools[0].arguments_schema["required"], json!(["a", "b"]), "{library}");
+    let sum = call(servers, "add", json!({ "a": 1, "b": 2 })).await.unwrap();
+    assert_eq!(
+        (text(&sum).as_str(), sum.structured),
+        ("3", Some(json!({ "sum": 3 }))),
+        "{library}"
+    );
+    let failed = call(servers, "fail", json!({})).await.unwrap();
+    assert!(failed.is_error && text(&failed) == "out of order", "{library}");
+    // The first library answers with the protocol's error or with a result; both are a refusal.
+    match call(servers, "add", json!({ "a": "x" })).await {
+        Ok(output) => assert!(output.is_error, "{library}: {output:?}"),
+        Err(failure) => assert_eq!(failure.code, "invalid", "{library}"),
+    }
+    servers.close().await;
+}
+
+/// The server over HTTP and its port.
+async fn listening(folder: &Path, library: &str) -> (Child, u16) {
+    let mut command = Command::new("node");
+    command.args(["server.mjs", library, "http"]).current_dir(folder).kill_on_drop(true);
+    let mut child =
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("node starts");
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let line = lines.next_line().await.unwrap().unwrap();
+    let port = line.strip_prefix("port ").unwrap().parse().unwrap();
+    (child, port)
+}

@@ -1,0 +1,116 @@
+//! What the tests share: configurations, calls, answers.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use secrecy::SecretString;
+use serde_json::Value;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_kit::standin::{Config, Handle, Server};
+use wattle_mcp::{CommandConfig, HttpConfig, McpConfig, McpServers, Reach, ServerConfig};
+use wattle_run::call::llm::Part;
+use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_run::ports::sandbox::ToolInfo;
+use wattle_run::ports::{Caller, ToolServers as _};
+
+/// The name under which every test configures its server.
+pub(crate) const NAME: &str = "probe";
+
+/// Loopback is private here, and nothing is forbidden.
+pub(crate) fn reachable(address: IpAddr, private: bool) -> bool {
+    private || !address.is_loopback()
+}
+
+pub(crate) async fn standin() -> Handle {
+    Server::start(Config::default()).await.unwrap()
+}
+
+/// A server over HTTP at an address.
+pub(crate) fn over_http(url: &str) -> ServerConfig {
+    let headers = BTreeMap::from([("authorization".to_owned(), SecretString::from("Bearer t-1"))]);
+    let url = url.parse().unwrap();
+    ServerConfig::new(Reach::Http(HttpConfig { url, headers, private: true }))
+}
+
+/// A program.
+pub(crate) fn as_program(program: &str, arguments: &[&str], folder: &Path) -> ServerConfig {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let path = path.to_string_lossy().into_owned();
+    ServerConfig::new(Reach::Command(CommandConfig {
+        program: program.to_owned(),
+        arguments: arguments.iter().map(|it| (*it).to_owned()).collect(),
+        env: BTreeMap::from([
+            ("PATH".to_owned(), SecretString::from(path)),
+            ("PROBE_TOKEN".to_owned(), SecretString::from("t-2")),
+        ]),
+        folder: folder.to_owned(),
+    }))
+}
+
+/// Only this server.
+pub(crate) fn servers(config: ServerConfig) -> McpServers {
+    let servers = BTreeMap::from([(NAME.to_owned(), config)]);
+    McpServers::new(&McpConfig { servers }, reachable).unwrap()
+}
+
+pub(crate) fn caller() -> Caller {
+    Caller {
+        app: AppName::new("test").unwrap(),
+        plugin: PluginName::new("test").unwrap(),
+        tenant: None,
+    }
+}
+
+pub(crate) async fn list(servers: &McpServers) -> Result<Vec<ToolInfo>, Failure> {
+    servers.list(&caller(), NAME).await
+}
+
+pub(crate) async fn names(servers: &McpServers) -> Vec<String> {
+    list(servers).await.unwrap().into_iter().map(|tool| tool.name).collect()
+}
+
+pub(crate) async fn call(
+    servers: &McpServers,
+    tool: &str,
+    arguments: Value,
+) -> Result<ToolOutput, Failure> {
+    call_within(servers, tool, arguments, None).await
+}
+
+pub(crate) async fn call_within(
+    servers: &McpServers,
+    tool: &str,
+    arguments: Value,
+    timeout_ms: Option<u32>,
+) -> Result<ToolOutput, Failure> {
+    let tool = tool.to_owned();
+    let request = ToolRequest { tool, call_id: "call-1".into(), arguments, timeout_ms };
+    servers.call(&caller(), NAME, &request).await
+}
+
+/// What a model reads.
+pub(crate) fn text(output: &ToolOutput) -> String {
+    let texts = output.content.iter().map(|part| match part {
+        Part::Text(text) => text.clone(),
+        other => format!("{other:?}"),
+    });
+    texts.collect::<Vec<_>>().join("|")
+}
+
+/// The stand-in as a program, next to the folder of this test's own binary.
+pub(crate) fn program() -> PathBuf {
+    let own = std::env::current_exe().unwrap();
+    let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");
+    let missing = "run `cargo build --bin wattle-standin-mcp` first";
+    assert!(program.is_file(), "{} is missing; {missing}", program.display());
+    program
+}
+
+/// The folder of the official implementations, if it was set up.
+pub(crate) fn official() -> Option<PathBuf> {
+    let own = std::env::current_exe().unwrap();
+    let folder = own.ancestors().nth(3).unwrap().join("clients/mcp");
+    folder.join("node_modules").is_dir().then_some(folder)
+}
