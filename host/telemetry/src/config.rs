@@ -1,0 +1,94 @@
+//! Settings. Whoever makes these values has filled in the secrets.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use secrecy::{ExposeSecret as _, SecretString};
+use url::Url;
+
+use crate::error::ConfigError;
+
+/// Where OTLP expects traces, below the address of a service.
+const TRACES: &str = "/v1/traces";
+
+/// What is sent, and where.
+#[derive(Clone, Debug)]
+pub struct TelemetryConfig {
+    /// Where spans go; nowhere without it. Metrics are kept in any case.
+    pub otlp: Option<OtlpConfig>,
+    /// Whether spans carry what models and tools read and said; true by default. Without it they
+    /// carry names, times, sizes and counts only.
+    pub content: bool,
+}
+
+impl Default for TelemetryConfig {
+    fn default() -> Self {
+        Self { otlp: None, content: true }
+    }
+}
+
+/// A service that takes traces by OTLP over HTTP.
+#[derive(Clone, Debug)]
+pub struct OtlpConfig {
+    /// Where traces go, path included.
+    pub url: Url,
+    /// Headers of every request.
+    pub headers: BTreeMap<String, SecretString>,
+}
+
+impl OtlpConfig {
+    /// A service at its address, such as `https://langfuse.example/api/public/otel`; the path for
+    /// traces is added if it is not there.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError::Url`].
+    pub fn new(address: &str) -> Result<Self, ConfigError> {
+        let problem = || ConfigError::Url { url: address.to_owned() };
+        let mut url: Url = address.parse().map_err(|_| problem())?;
+        if !matches!(url.scheme(), "http" | "https") || url.host().is_none() {
+            return Err(problem());
+        }
+        let path = url.path().trim_end_matches('/').to_owned();
+        if !path.ends_with(TRACES) {
+            url.set_path(&format!("{path}{TRACES}"));
+        }
+        Ok(Self { url, headers: BTreeMap::new() })
+    }
+
+    /// Adds the header by which Langfuse knows a project.
+    pub fn with_keys(mut self, public: &str, secret: &SecretString) -> Self {
+        let pair = STANDARD.encode(format!("{public}:{}", secret.expose_secret()));
+        let header = SecretString::from(format!("Basic {pair}"));
+        self.headers.insert("authorization".to_owned(), header);
+        self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_lead_to_traces() {
+        let cases = [
+            ("https://a.example/api/public/otel", "https://a.example/api/public/otel/v1/traces"),
+            ("https://a.example/otel/", "https://a.example/otel/v1/traces"),
+            ("http://a.example:4318", "http://a.example:4318/v1/traces"),
+            ("http://a.example/v1/traces", "http://a.example/v1/traces"),
+        ];
+        for (address, expected) in cases {
+            assert_eq!(OtlpConfig::new(address).unwrap().url.as_str(), expected);
+        }
+        assert!(OtlpConfig::new("a.example:4318").is_err());
+    }
+
+    #[test]
+    fn keys_become_a_header_that_is_not_shown() {
+        let config = OtlpConfig::new("http://a.example").unwrap();
+        let config = config.with_keys("pk", &SecretString::from("sk"));
+        assert_eq!(config.headers["authorization"].expose_secret(), "Basic cGs6c2s=");
+        assert!(!format!("{config:?}").contains("cGs6"));
+    }
+}

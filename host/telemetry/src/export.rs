@@ -1,0 +1,112 @@
+//! The worker that sends spans: collects for a moment, sends, retries, drops what nobody takes.
+
+mod send;
+
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message as _;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
+
+pub(crate) use self::send::Sender;
+use crate::metrics::ExportMetrics;
+
+/// Runs whose spans wait to be sent. At some hundred spans each, that is a few tens of megabytes
+/// at the most.
+const QUEUE: usize = 256;
+
+/// Spans of one request.
+const BATCH_SPANS: usize = 512;
+
+/// Bytes of one request: services refuse bodies of more than four to five megabytes.
+const BATCH_BYTES: usize = 3 << 20;
+
+/// How long spans wait for company.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// Where spans are handed over.
+pub(crate) type Queue = mpsc::Sender<Vec<Span>>;
+
+/// The queue to the worker, and what comes out of it.
+pub(crate) fn queue() -> (Queue, mpsc::Receiver<Vec<Span>>) {
+    mpsc::channel(QUEUE)
+}
+
+/// Hands over the spans of a run, or drops them if there is no room.
+pub(crate) fn offer(queue: &Queue, spans: Vec<Span>, metrics: &ExportMetrics) {
+    let count = spans.len() as u64;
+    if queue.try_send(spans).is_ok() {
+        metrics.waiting_spans.inc_by(signed(count));
+    } else {
+        metrics.dropped_spans.inc_by(count);
+    }
+}
+
+/// Sends what comes until nothing can come any more and all is sent.
+pub(crate) async fn work(
+    mut runs: mpsc::Receiver<Vec<Span>>,
+    mut sender: Sender,
+    metrics: ExportMetrics,
+) {
+    while let Some(mut spans) = runs.recv().await {
+        let until = Instant::now() + LINGER;
+        while spans.len() < BATCH_SPANS {
+            match timeout_at(until, runs.recv()).await {
+                Ok(Some(more)) => spans.extend(more),
+                _ => break,
+            }
+        }
+        for batch in batches(spans) {
+            let count = batch.len() as u64;
+            if sender.send(batch).await {
+                metrics.sent_spans.inc_by(count);
+            } else {
+                metrics.dropped_spans.inc_by(count);
+            }
+            metrics.waiting_spans.dec_by(signed(count));
+        }
+    }
+}
+
+/// The spans in requests of bounded size.
+fn batches(spans: Vec<Span>) -> Vec<Vec<Span>> {
+    let mut batches: Vec<Vec<Span>> = Vec::new();
+    let mut bytes = 0;
+    for span in spans {
+        let size = span.encoded_len();
+        match batches.last_mut() {
+            Some(batch) if batch.len() < BATCH_SPANS && bytes + size <= BATCH_BYTES => {
+                batch.push(span);
+                bytes += size;
+            }
+            _ => {
+                batches.push(vec![span]);
+                bytes = size;
+            }
+        }
+    }
+    batches
+}
+
+fn signed(count: u64) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(bytes: usize) -> Span {
+        Span { name: "x".repeat(bytes), ..Span::default() }
+    }
+
+    #[test]
+    fn requests_are_bounded_in_number_and_bytes() {
+        let counts = |spans: Vec<Span>| batches(spans).iter().map(Vec::len).collect::<Vec<_>>();
+        assert_eq!(counts(vec![span(1); 1100]), [512, 512, 76]);
+        assert_eq!(counts(vec![span(1 << 20); 5]), [2, 2, 1]);
+        assert_eq!(counts(vec![span(4 << 20), span(1)]), [1, 1]);
+        assert!(counts(Vec::new()).is_empty());
+    }
+}

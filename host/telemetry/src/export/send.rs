@@ -1,0 +1,169 @@
+//! One request with its retries.
+
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::InstrumentationScope;
+use opentelemetry_proto::tonic::resource::v1::Resource;
+use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span};
+use prost::Message as _;
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER};
+use reqwest::redirect::Policy;
+use reqwest::{Client, StatusCode};
+use secrecy::ExposeSecret as _;
+use url::Url;
+
+use crate::config::OtlpConfig;
+use crate::error::ConfigError;
+use crate::metrics::ExportMetrics;
+use crate::project::Attributes;
+
+/// Asks Langfuse to show the data at once instead of some minutes later; others ignore it.
+const INGESTION_VERSION: (&str, &str) = ("x-langfuse-ingestion-version", "4");
+
+/// Longest wait for an answer.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Attempts at one request. With the pauses between them they span about two minutes: a restart of
+/// the service, not an outage.
+const ATTEMPTS: u32 = 8;
+
+/// Pause before the second attempt; it doubles from then on.
+const FIRST_PAUSE: Duration = Duration::from_millis(500);
+
+/// Longest pause, whatever the service asks for.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Sends spans to one service.
+#[derive(Debug)]
+pub(crate) struct Sender {
+    client: Client,
+    url: Url,
+    headers: HeaderMap,
+    metrics: ExportMetrics,
+    /// Whether the operator was told of the present trouble.
+    warned: bool,
+}
+
+/// What became of one attempt.
+enum Attempt {
+    Taken,
+    /// It may be taken later, at the earliest after this pause if one is said.
+    Later(String, Option<Duration>),
+    Refused(String),
+}
+
+impl Sender {
+    pub(crate) fn new(config: &OtlpConfig, metrics: ExportMetrics) -> Result<Self, ConfigError> {
+        let mut headers = HeaderMap::new();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
+        let (name, value) = INGESTION_VERSION;
+        headers.insert(name, HeaderValue::from_static(value));
+        for (name, value) in &config.headers {
+            let problem = || ConfigError::Header { header: name.clone() };
+            let header = HeaderName::try_from(name.as_str()).map_err(|_| problem())?;
+            let mut value = HeaderValue::try_from(value.expose_secret()).map_err(|_| problem())?;
+            value.set_sensitive(true);
+            headers.insert(header, value);
+        }
+        let client = Client::builder()
+            .timeout(TIMEOUT)
+            // Keys must not follow to another place.
+            .redirect(Policy::none())
+            .build()
+            .map_err(|error| ConfigError::Client { reason: error.to_string() })?;
+        Ok(Self { client, url: config.url.clone(), headers, metrics, warned: false })
+    }
+
+    /// Sends spans and says whether they were taken.
+    pub(crate) async fn send(&mut self, spans: Vec<Span>) -> bool {
+        let body = request(spans).encode_to_vec();
+        let mut pause = FIRST_PAUSE;
+        for attempt in 1..=ATTEMPTS {
+            match self.attempt(body.clone()).await {
+                Attempt::Taken => {
+                    self.warned = false;
+                    return true;
+                }
+                Attempt::Refused(reason) => {
+                    self.metrics.failed_requests.inc();
+                    self.warn(&reason);
+                    return false;
+                }
+                Attempt::Later(reason, wanted) => {
+                    self.metrics.failed_requests.inc();
+                    self.warn(&reason);
+                    if attempt < ATTEMPTS {
+                        tokio::time::sleep(wanted.unwrap_or(pause).min(LONGEST_PAUSE)).await;
+                        pause *= 2;
+                    }
+                }
+            }
+        }
+        false
+    }
+
+    async fn attempt(&self, body: Vec<u8>) -> Attempt {
+        let request = self.client.post(self.url.clone()).headers(self.headers.clone());
+        let response = match request.body(body).send().await {
+            Ok(response) => response,
+            Err(error) => return Attempt::Later(root(&error.without_url()), None),
+        };
+        let status = response.status();
+        let reason = format!("it answers with status {status}");
+        match status {
+            status if status.is_success() => Attempt::Taken,
+            StatusCode::TOO_MANY_REQUESTS
+            | StatusCode::BAD_GATEWAY
+            | StatusCode::SERVICE_UNAVAILABLE
+            | StatusCode::GATEWAY_TIMEOUT => {
+                let seconds = response.headers().get(RETRY_AFTER).and_then(|it| it.to_str().ok());
+                let seconds = seconds.and_then(|it| it.parse().ok());
+                Attempt::Later(reason, seconds.map(Duration::from_secs))
+            }
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Attempt::Refused(format!(
+                "{reason}; check the keys and `headers` under `[telemetry]`"
+            )),
+            _ => Attempt::Refused(reason),
+        }
+    }
+
+    /// Once for each time of trouble: an outage must not fill the log.
+    fn warn(&mut self, reason: &str) {
+        if !self.warned {
+            self.warned = true;
+            let host = self.url.host_str().unwrap_or_default();
+            tracing::warn!(host, "traces are not taken and will be dropped: {reason}");
+        }
+    }
+}
+
+fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
+    let mut attributes = Attributes::default();
+    attributes.text("service.name", "wattle");
+    attributes.text("service.version", env!("CARGO_PKG_VERSION"));
+    let resource = Resource { attributes: attributes.done(), ..Resource::default() };
+    let scope = InstrumentationScope {
+        name: "wattle".to_owned(),
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        ..InstrumentationScope::default()
+    };
+    let spans = ScopeSpans { scope: Some(scope), spans, ..ScopeSpans::default() };
+    ExportTraceServiceRequest {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(resource),
+            scope_spans: vec![spans],
+            ..ResourceSpans::default()
+        }],
+    }
+}
+
+/// The innermost cause.
+fn root(error: &reqwest::Error) -> String {
+    let first: &dyn std::error::Error = error;
+    let mut cause = first;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}

@@ -1,0 +1,196 @@
+//! Counters and times, for Prometheus.
+//!
+//! Labels come from bounded sets only: names of apps, graphs, nodes, routes and granted tools, and
+//! the host's own codes. A word that a guest or a model made up would grow the set without end.
+
+mod measure;
+
+use std::sync::Arc;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::Registry;
+use wattle_graph::event::RunStatus;
+use wattle_graph::id::{AppName, GraphName};
+
+use crate::project::status_word;
+
+/// The content type of [`Metrics::text`].
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Bounds of the classes of times, in seconds: from a pure node to a slow model.
+const SECONDS: [f64; 12] = [0.001, 0.005, 0.02, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// All metrics of a host. A clone is the same set.
+#[derive(Clone, Debug)]
+pub struct Metrics {
+    registry: Arc<Registry>,
+    runs: Family<RunLabels, Counter>,
+    active: Family<GraphLabels, Gauge>,
+    nodes: Family<NodeLabels, Histogram, fn() -> Histogram>,
+    attempts_failed: Family<FaultLabels, Counter>,
+    model_calls: Family<ModelLabels, Counter>,
+    model_seconds: Family<RouteLabels, Histogram, fn() -> Histogram>,
+    tokens: Family<TokenLabels, Counter>,
+    tool_calls: Family<ToolLabels, Counter>,
+    call_failures: Family<CallLabels, Counter>,
+    pub(crate) export: ExportMetrics,
+}
+
+/// How sending traces goes.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ExportMetrics {
+    /// Runs that wait to be looked at.
+    pub(crate) waiting_runs: Gauge,
+    /// Spans that wait to be sent.
+    pub(crate) waiting_spans: Gauge,
+    /// Runs that found no room.
+    pub(crate) dropped_runs: Counter,
+    /// Spans that found no room or were refused.
+    pub(crate) dropped_spans: Counter,
+    /// Spans that were taken.
+    pub(crate) sent_spans: Counter,
+    /// Requests that failed, retried ones included.
+    pub(crate) failed_requests: Counter,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RunLabels {
+    app: String,
+    graph: String,
+    status: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct GraphLabels {
+    app: String,
+    graph: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct NodeLabels {
+    app: String,
+    graph: String,
+    node: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct FaultLabels {
+    app: String,
+    graph: String,
+    node: String,
+    fault: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ModelLabels {
+    route: String,
+    model: String,
+    outcome: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct TokenLabels {
+    route: String,
+    model: String,
+    direction: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ToolLabels {
+    tool: String,
+    outcome: String,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CallLabels {
+    function: String,
+    code: String,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let times: fn() -> Histogram = || Histogram::new(SECONDS);
+        let mut metrics = Self {
+            registry: Arc::default(),
+            runs: Family::default(),
+            active: Family::default(),
+            nodes: Family::new_with_constructor(times),
+            attempts_failed: Family::default(),
+            model_calls: Family::default(),
+            model_seconds: Family::new_with_constructor(times),
+            tokens: Family::default(),
+            tool_calls: Family::default(),
+            call_failures: Family::default(),
+            export: ExportMetrics::default(),
+        };
+        metrics.registry = Arc::new(metrics.registered());
+        metrics
+    }
+}
+
+impl Metrics {
+    /// All metrics as text, in the form that [`CONTENT_TYPE`] names.
+    pub fn text(&self) -> String {
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, &self.registry) {
+            tracing::warn!(%error, "cannot write the metrics");
+        }
+        text
+    }
+
+    pub(crate) fn run_started(&self, app: &AppName, graph: &GraphName) {
+        self.active.get_or_create(&graph_labels(app, graph)).inc();
+    }
+
+    pub(crate) fn run_ended(&self, app: &AppName, graph: &GraphName, status: RunStatus) {
+        self.active.get_or_create(&graph_labels(app, graph)).dec();
+        let GraphLabels { app, graph } = graph_labels(app, graph);
+        let status = status_word(status).to_owned();
+        self.runs.get_or_create(&RunLabels { app, graph, status }).inc();
+    }
+
+    fn registered(&self) -> Registry {
+        let mut all = Registry::with_prefix("wattle");
+        let nodes = "Wall time of tasks that ended well";
+        let failures = "Host calls that failed, by function and code";
+        all.register("runs", "Runs that ended or stand still, by status", self.runs.clone());
+        all.register("active_runs", "Runs that are under way", self.active.clone());
+        all.register("node_seconds", nodes, self.nodes.clone());
+        let attempts = self.attempts_failed.clone();
+        all.register("attempts_failed", "Attempts of tasks that ended badly", attempts);
+        let models = self.model_calls.clone();
+        all.register("model_calls", "Model calls by route, model and outcome", models);
+        all.register("model_call_seconds", "Time of model calls", self.model_seconds.clone());
+        all.register("model_tokens", "Tokens read and written by models", self.tokens.clone());
+        all.register("tool_calls", "Tool calls by tool and outcome", self.tool_calls.clone());
+        all.register("host_call_failures", failures, self.call_failures.clone());
+        self.export.register(all.sub_registry_with_prefix("telemetry"));
+        all
+    }
+}
+
+impl ExportMetrics {
+    fn register(&self, own: &mut Registry) {
+        let dropped = "Spans that found no room or were refused";
+        own.register("waiting_runs", "Runs that wait to be read", self.waiting_runs.clone());
+        own.register("waiting_spans", "Spans that wait to be sent", self.waiting_spans.clone());
+        own.register("dropped_runs", "Runs that found no room", self.dropped_runs.clone());
+        own.register("dropped_spans", dropped, self.dropped_spans.clone());
+        own.register("sent_spans", "Spans that the service took", self.sent_spans.clone());
+        own.register("failed_requests", "Requests that failed", self.failed_requests.clone());
+    }
+}
+
+fn graph_labels(app: &AppName, graph: &GraphName) -> GraphLabels {
+    GraphLabels { app: app.to_string(), graph: graph.to_string() }
+}

@@ -1,0 +1,103 @@
+//! What a run left in the store: its events, and the states at its beginning and end.
+
+use serde_json::{Map, Value};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{Event, EventKind};
+use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_run::ports::Store;
+use wattle_run::ports::observer::RunNote;
+use wattle_run::ports::store::StoreError;
+
+/// Events read at once.
+const PAGE: usize = 1000;
+
+/// Most events of one run that are looked at: more is a run that never ends, and its trace is of
+/// no use to anybody.
+const MAX_EVENTS: usize = 50_000;
+
+/// A run.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Whose it is and how it ended.
+    pub note: RunNote,
+    /// Its events, oldest first. Pieces of streamed answers are left out: the answers are there.
+    pub events: Vec<Event>,
+    /// Whether there were more.
+    pub cut: bool,
+    /// What it began with, if that was asked for.
+    pub input: Option<Value>,
+    /// The state in which it left the thread, if that was asked for.
+    pub output: Option<Value>,
+}
+
+/// Reads a run.
+///
+/// # Errors
+///
+/// Those of the store. A thread that was deleted meanwhile has no events.
+pub async fn read(store: &dyn Store, note: RunNote, states: bool) -> Result<Record, StoreError> {
+    let mut record = Record { note, events: Vec::new(), cut: false, input: None, output: None };
+    let note = &record.note;
+    let mut after = note.first_seq.saturating_sub(1);
+    while after < note.last_seq {
+        let page = store.events(&note.thread, after, PAGE).await?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        let ours = |event: &Event| {
+            event.run == note.run
+                && event.seq <= note.last_seq
+                && !matches!(event.kind, EventKind::Streamed(_))
+        };
+        record.events.extend(page.into_iter().filter(ours));
+        if record.events.len() >= MAX_EVENTS {
+            record.cut = true;
+            break;
+        }
+    }
+    if states {
+        record.input = input(store, &record).await?;
+        record.output = output(store, &record).await?;
+    }
+    Ok(record)
+}
+
+/// The state after the input, or the answers that the run went on with.
+async fn input(store: &dyn Store, record: &Record) -> Result<Option<Value>, StoreError> {
+    let from_input = record.events.iter().find_map(|event| match &event.kind {
+        EventKind::Checkpointed(made) if made.source == Source::Input => Some(made.checkpoint),
+        _ => None,
+    });
+    if let Some(checkpoint) = from_input {
+        return state(store, record, checkpoint).await;
+    }
+    let answers: Map<String, Value> = record
+        .events
+        .iter()
+        .filter_map(|event| match &event.kind {
+            EventKind::Answered(it) => Some((it.interrupt.to_string(), it.answer.clone())),
+            _ => None,
+        })
+        .collect();
+    Ok((!answers.is_empty()).then_some(Value::Object(answers)))
+}
+
+async fn output(store: &dyn Store, record: &Record) -> Result<Option<Value>, StoreError> {
+    let last = record.events.iter().rev().find_map(|event| match &event.kind {
+        EventKind::Checkpointed(made) => Some(made.checkpoint),
+        _ => None,
+    });
+    match last {
+        Some(checkpoint) => state(store, record, checkpoint).await,
+        None => Ok(None),
+    }
+}
+
+async fn state(
+    store: &dyn Store,
+    record: &Record,
+    checkpoint: CheckpointId,
+) -> Result<Option<Value>, StoreError> {
+    let root = Namespace::root();
+    let found = store.checkpoint(&record.note.thread, &root, Some(checkpoint)).await?;
+    Ok(found.map(|tuple| tuple.checkpoint.state()))
+}

@@ -1,0 +1,141 @@
+//! The observer: hears of runs, and lets workers do all else.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::mpsc::{self, error::TrySendError};
+use tokio::task::JoinSet;
+use wattle_graph::id::{AppName, GraphName, PluginName};
+use wattle_run::ports::model::RouteInfo;
+use wattle_run::ports::observer::RunNote;
+use wattle_run::ports::{Caller, Model, Observer, Store};
+
+use crate::config::TelemetryConfig;
+use crate::error::ConfigError;
+use crate::export::{self, Queue, Sender};
+use crate::metrics::Metrics;
+use crate::project::{self, View};
+use crate::source;
+
+/// Runs that wait to be looked at. A note is small; reading the log behind it takes a
+/// millisecond.
+const QUEUE: usize = 4096;
+
+/// Under this name routes are looked up: which plugin asks makes no difference to them.
+const PLUGIN: &str = "telemetry";
+
+/// Keeps metrics and sends traces.
+pub struct Telemetry {
+    metrics: Metrics,
+    /// `None` once it was closed.
+    notes: Mutex<Option<mpsc::Sender<RunNote>>>,
+    workers: Mutex<JoinSet<()>>,
+}
+
+impl Telemetry {
+    /// Starts the workers on the current runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`] for headers that cannot be sent.
+    pub fn start(
+        config: &TelemetryConfig,
+        store: Arc<dyn Store>,
+        model: Arc<dyn Model>,
+    ) -> Result<Self, ConfigError> {
+        let metrics = Metrics::default();
+        let mut workers = JoinSet::new();
+        let mut spans = None;
+        if let Some(otlp) = &config.otlp {
+            let sender = Sender::new(otlp, metrics.export.clone())?;
+            let (queue, runs) = export::queue();
+            workers.spawn(export::work(runs, sender, metrics.export.clone()));
+            spans = Some(queue);
+        }
+        let (notes, ended) = mpsc::channel(QUEUE);
+        let reader =
+            Reader { store, model, spans, content: config.content, metrics: metrics.clone() };
+        workers.spawn(reader.work(ended));
+        Ok(Self { metrics, notes: Mutex::new(Some(notes)), workers: Mutex::new(workers) })
+    }
+
+    /// The metrics.
+    pub fn metrics(&self) -> Metrics {
+        self.metrics.clone()
+    }
+
+    /// Sends what is there and stops; what is not sent by then is dropped.
+    pub async fn close(&self, limit: Duration) {
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut workers =
+            std::mem::take(&mut *self.workers.lock().unwrap_or_else(PoisonError::into_inner));
+        let all = async { while workers.join_next().await.is_some() {} };
+        if tokio::time::timeout(limit, all).await.is_err() {
+            tracing::warn!("some traces were not sent before the host stopped");
+        }
+    }
+}
+
+impl Observer for Telemetry {
+    fn run_started(&self, app: &AppName, graph: &GraphName) {
+        self.metrics.run_started(app, graph);
+    }
+
+    fn run_ended(&self, note: RunNote) {
+        self.metrics.run_ended(&note.app, &note.graph, note.status);
+        let notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(notes) = notes.as_ref() else { return };
+        match notes.try_send(note) {
+            Ok(()) => {
+                self.metrics.export.waiting_runs.inc();
+            }
+            Err(TrySendError::Full(_) | TrySendError::Closed(_)) => {
+                self.metrics.export.dropped_runs.inc();
+            }
+        }
+    }
+}
+
+/// Reads runs and hands on what is in them.
+struct Reader {
+    store: Arc<dyn Store>,
+    model: Arc<dyn Model>,
+    spans: Option<Queue>,
+    content: bool,
+    metrics: Metrics,
+}
+
+impl Reader {
+    async fn work(self, mut ended: mpsc::Receiver<RunNote>) {
+        while let Some(note) = ended.recv().await {
+            self.metrics.export.waiting_runs.dec();
+            self.read(note).await;
+        }
+    }
+
+    async fn read(&self, note: RunNote) {
+        let states = self.content && self.spans.is_some();
+        let run = note.run.clone();
+        let record = match source::read(self.store.as_ref(), note, states).await {
+            Ok(record) if !record.events.is_empty() => record,
+            // The thread was deleted right after the run.
+            Ok(_) => return,
+            Err(error) => {
+                tracing::warn!(%run, %error, "cannot read a run for telemetry");
+                self.metrics.export.dropped_runs.inc();
+                return;
+            }
+        };
+        self.metrics.measure(&record);
+        let Some(queue) = &self.spans else { return };
+        let route = |name: &str| self.route(&record.note, name);
+        let view = View { content: self.content, route: &route };
+        export::offer(queue, project::spans(&record, &view), &self.metrics.export);
+    }
+
+    fn route(&self, note: &RunNote, name: &str) -> Option<RouteInfo> {
+        let plugin = PluginName::new(PLUGIN).ok()?;
+        let caller = Caller { app: note.app.clone(), plugin, tenant: note.tenant.clone() };
+        self.model.route(&caller, name)
+    }
+}

@@ -1,0 +1,7 @@
+//! Traces and metrics of runs in a real store, sent to a stand-in that decodes them.
+
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
+mod outage;
+mod spans;
+mod support;

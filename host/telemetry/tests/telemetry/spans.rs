@@ -1,0 +1,144 @@
+//! What spans and metrics say of a run.
+
+use serde_json::{Value, json};
+use wattle_graph::event::RunStatus;
+use wattle_graph::failure::Failure;
+
+use crate::support::{config, log, named, note, spans, standin, tell};
+
+#[tokio::test]
+async fn a_run_is_a_trace_with_its_tasks_and_calls() {
+    let standin = standin().await;
+    let log = log();
+    tell(&config(&standin, "sk-test"), &log, note(log.len())).await;
+    let entry = &standin.requests()[0];
+    assert_eq!(entry.headers["x-langfuse-ingestion-version"], "4");
+    assert_eq!(entry.body.as_ref().unwrap()["resource"]["service.name"], "wattle");
+    let spans = spans(&standin);
+    assert_eq!(spans.len(), 6, "{spans:#?}");
+    let (root, task) = (&spans[0], named(&spans, "agent"));
+    let tool = named(&spans, "execute_tool date/parse");
+    assert_eq!(root["parent_span_id"], "");
+    assert_eq!(task["parent_span_id"], root["span_id"]);
+    assert_eq!(tool["parent_span_id"], task["span_id"]);
+    let models: Vec<&Value> =
+        spans.iter().filter(|span| span["name"] == "chat gpt-4o-2024").collect();
+    let parents = [&models[0]["parent_span_id"], &models[1]["parent_span_id"]];
+    assert_eq!(parents, [&task["span_id"], &tool["span_id"]]);
+    for span in &spans {
+        assert_eq!(span["trace_id"], root["trace_id"]);
+        let attributes = &span["attributes"];
+        assert_eq!(attributes["session.id"], "thread-1");
+        assert_eq!(attributes["user.id"], "acme");
+        assert_eq!(attributes["langfuse.trace.name"], "asset/main");
+        assert_eq!(attributes["langfuse.trace.tags"], json!(["asset", "main"]));
+        assert!(span["end_ns"].as_u64() >= span["start_ns"].as_u64());
+    }
+    assert_eq!(root["attributes"]["langfuse.observation.type"], "agent");
+    assert_eq!(task["attributes"]["langfuse.observation.type"], "chain");
+    assert_eq!(task["attributes"]["langfuse.observation.output"], r#"{"answer":"hi"}"#);
+    assert_eq!(task["events"][0]["name"], "task_planned");
+    assert_eq!(task["events"][0]["attributes"]["wattle.data"], r#"{"n":1}"#);
+}
+
+#[tokio::test]
+async fn calls_carry_the_conventional_attributes() {
+    let standin = standin().await;
+    let log = log();
+    tell(&config(&standin, "sk-test"), &log, note(log.len())).await;
+    let spans = spans(&standin);
+    let model = &named(&spans, "chat gpt-4o-2024")["attributes"];
+    for (key, expected) in [
+        ("langfuse.observation.type", json!("generation")),
+        ("gen_ai.operation.name", json!("chat")),
+        ("gen_ai.provider.name", json!("openai")),
+        ("gen_ai.request.model", json!("gpt-4o")),
+        ("gen_ai.response.model", json!("gpt-4o-2024")),
+        ("gen_ai.request.temperature", json!(0.5)),
+        ("gen_ai.usage.input_tokens", json!(12)),
+        ("gen_ai.usage.output_tokens", json!(3)),
+        ("gen_ai.response.finish_reasons", json!(["stop"])),
+        ("langfuse.observation.usage_details", json!(r#"{"input":12,"output":3}"#)),
+        ("langfuse.observation.output", json!(r#"[{"text":"hi"}]"#)),
+    ] {
+        assert_eq!(model[key], expected, "{key}");
+    }
+    assert!(model["langfuse.observation.input"].as_str().unwrap().contains("hello"));
+    let tool = &named(&spans, "execute_tool date/parse")["attributes"];
+    assert_eq!(tool["langfuse.observation.type"], "tool");
+    assert_eq!(tool["gen_ai.tool.name"], "date/parse");
+    assert_eq!(tool["langfuse.observation.input"], r#"{"text":"today"}"#);
+    assert_eq!(tool["langfuse.observation.output"], r#"{"day":1}"#);
+    let http = named(&spans, "HTTP GET");
+    assert_eq!(http["status"], json!({ "code": 2, "message": "unavailable: gone" }));
+    assert_eq!(http["attributes"]["server.address"], "a.example");
+    assert_eq!(http["attributes"]["error.type"], "unavailable");
+    assert!(!spans.iter().any(|span| span.to_string().contains("secret:K")));
+}
+
+#[tokio::test]
+async fn the_same_log_gives_the_same_spans() {
+    let standin = standin().await;
+    let log = log();
+    for _ in 0..2 {
+        tell(&config(&standin, "sk-test"), &log, note(log.len())).await;
+    }
+    let bodies: Vec<_> = standin.requests().into_iter().map(|entry| entry.body).collect();
+    assert_eq!(bodies.len(), 2);
+    assert_eq!(bodies[0], bodies[1]);
+}
+
+#[tokio::test]
+async fn content_can_be_left_out() {
+    let standin = standin().await;
+    let log = log();
+    let mut config = config(&standin, "sk-test");
+    config.content = false;
+    tell(&config, &log, note(log.len())).await;
+    let shown = serde_json::to_string(&spans(&standin)).unwrap();
+    for word in ["hello", "\"hi\"", "today", "gone", "task_planned\\", "langfuse.observation.input"]
+    {
+        assert!(!shown.contains(word), "{word}: {shown}");
+    }
+    assert!(shown.contains("gen_ai.usage.input_tokens") && shown.contains("unavailable"));
+}
+
+#[tokio::test]
+async fn a_run_that_was_cut_shows_what_was_under_way() {
+    let standin = standin().await;
+    // The tool asked a person: its call has no answer in this run.
+    let log = &log()[..5];
+    let mut note = note(log.len());
+    note.status = RunStatus::Failed;
+    note.failure = Some(Failure::new("trap", "out of order"));
+    tell(&config(&standin, "sk-test"), log, note).await;
+    let spans = spans(&standin);
+    let tool = named(&spans, "tools.call");
+    assert_eq!(tool["attributes"]["langfuse.observation.level"], "WARNING");
+    let inner = spans.iter().find(|span| span["parent_span_id"] == tool["span_id"]).unwrap();
+    assert_eq!(inner["name"], "chat gpt-4o-2024");
+    assert_eq!(named(&spans, "agent")["attributes"]["wattle.outcome"], "cut");
+    assert_eq!(spans[0]["status"]["message"], "trap: out of order");
+    assert_eq!(spans[0]["attributes"]["langfuse.observation.level"], "ERROR");
+}
+
+#[tokio::test]
+async fn metrics_count_what_happened() {
+    let standin = standin().await;
+    let log = log();
+    let text = tell(&config(&standin, "sk-test"), &log, note(log.len())).await;
+    for line in [
+        r#"wattle_runs_total{app="asset",graph="main",status="completed"} 1"#,
+        r#"wattle_active_runs{app="asset",graph="main"} 0"#,
+        r#"wattle_node_seconds_count{app="asset",graph="main",node="agent"} 1"#,
+        r#"wattle_model_calls_total{route="chat",model="gpt-4o-2024",outcome="ok"} 2"#,
+        r#"wattle_model_tokens_total{route="chat",model="gpt-4o-2024",direction="input"} 12"#,
+        r#"wattle_tool_calls_total{tool="date/parse",outcome="ok"} 1"#,
+        r#"wattle_host_call_failures_total{function="http.send",code="unavailable"} 1"#,
+        "wattle_telemetry_sent_spans_total 6",
+        "wattle_telemetry_waiting_spans 0",
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+    assert!(text.ends_with("# EOF\n"));
+}
