@@ -1,4 +1,4 @@
-//! CEL conditions over the state.
+//! CEL: conditions over the state here, expressions over other values in [`formula`].
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -9,6 +9,7 @@ use cel::{Context, Env};
 
 use crate::checkpoint::Values;
 
+pub mod formula;
 mod json;
 mod names;
 

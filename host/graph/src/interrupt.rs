@@ -16,6 +16,8 @@ pub struct Question {
     pub asked: Asked,
     /// When, milliseconds since 1970.
     pub asked_ms: i64,
+    /// Its place in the log.
+    pub asked_seq: u64,
     /// The answer, once there is one.
     pub answer: Option<Value>,
 }

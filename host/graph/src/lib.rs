@@ -9,7 +9,7 @@
 //! * [`definition`]: a graph as an author writes it (TOML or JSON).
 //! * [`check`]: definition to [`graph::Graph`], with all problems at once.
 //! * [`graph`]: the checked graph that the engine runs.
-//! * [`expr`]: CEL conditions over the state.
+//! * [`expr`]: CEL conditions over the state, and expressions for projections.
 //! * [`channel`]: state channels and their reducers.
 //! * [`checkpoint`]: one point of a thread's lineage: values, versions, what runs next.
 //! * [`event`]: what can happen; the one log that everything else is a projection of.
@@ -19,6 +19,7 @@
 //! * [`interrupt`]: questions, and which answer belongs to which.
 //! * [`failure`]: why something did not work, in the shape that guests and clients see.
 //! * [`error`]: why a superstep could not be applied.
+//! * [`mapping`]: the event log as an app's own stream, and as files.
 //! * [`mermaid`]: a graph as a picture.
 //!
 //! # One superstep
@@ -88,6 +89,7 @@ pub mod graph;
 pub mod id;
 pub mod interrupt;
 pub mod lineage;
+pub mod mapping;
 pub mod mermaid;
 pub mod plan;
 pub mod step;

@@ -51,7 +51,7 @@ impl Lineage {
         match &event.kind {
             EventKind::Checkpointed(made) => self.arrive(made.checkpoint),
             EventKind::Reopened(reopened) => self.reopen(reopened),
-            kind if self.here => self.happen(kind, event.at_ms),
+            kind if self.here => self.happen(kind, event),
             _ => {}
         }
     }
@@ -66,7 +66,7 @@ impl Lineage {
         let mut open: Vec<&Question> =
             self.questions.values().filter(|question| self.is_open(question)).collect();
         open.sort_by_key(|question| {
-            (question.asked_ms, &question.asked.node, question.asked.call, &question.asked.task)
+            (question.asked_seq, &question.asked.node, question.asked.call, &question.asked.task)
         });
         open
     }
@@ -87,13 +87,13 @@ impl Lineage {
         question.answer.is_none() && !self.finished.contains_key(&question.asked.task)
     }
 
-    fn happen(&mut self, kind: &EventKind, at_ms: i64) {
+    fn happen(&mut self, kind: &EventKind, event: &Event) {
         match kind {
             EventKind::TaskFinished(finished) => self.finish(finished),
             EventKind::TaskFailed(failed) if !self.finished.contains_key(&failed.task) => {
                 self.failed.insert(failed.task.clone(), failed.clone());
             }
-            EventKind::Asked(asked) => self.ask(asked, at_ms),
+            EventKind::Asked(asked) => self.ask(asked, event),
             EventKind::Answered(answered) => {
                 if let Some(question) = self.questions.get_mut(&answered.interrupt) {
                     question.answer.get_or_insert_with(|| answered.answer.clone());
@@ -113,10 +113,11 @@ impl Lineage {
     }
 
     /// A re-execution that asks again keeps the answer.
-    fn ask(&mut self, asked: &Asked, at_ms: i64) {
+    fn ask(&mut self, asked: &Asked, event: &Event) {
         self.questions.entry(asked.interrupt.clone()).or_insert_with(|| Question {
             asked: asked.clone(),
-            asked_ms: at_ms,
+            asked_ms: event.at_ms,
+            asked_seq: event.seq,
             answer: None,
         });
     }

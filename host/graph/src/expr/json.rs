@@ -1,6 +1,6 @@
 //! JSON as CEL values.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use cel::objects::{Key, Map};
@@ -32,4 +32,24 @@ fn number_to_cel(number: &serde_json::Number) -> cel::Value {
     } else {
         cel::Value::Float(number.as_f64().unwrap_or(f64::NAN))
     }
+}
+
+/// Converts a value back to JSON, with keys in order; nothing for what JSON has no form for.
+pub(super) fn from_cel(value: &cel::Value) -> Option<serde_json::Value> {
+    Some(match value {
+        cel::Value::Null => serde_json::Value::Null,
+        cel::Value::Bool(flag) => (*flag).into(),
+        cel::Value::Int(number) => (*number).into(),
+        cel::Value::UInt(number) => (*number).into(),
+        cel::Value::Float(number) => serde_json::Number::from_f64(*number)?.into(),
+        cel::Value::String(text) => text.as_str().into(),
+        cel::Value::List(items) => items.iter().map(from_cel).collect::<Option<Vec<_>>>()?.into(),
+        cel::Value::Map(fields) => {
+            let pair =
+                |(key, value): (&Key, &cel::Value)| Some((key.to_string(), from_cel(value)?));
+            let sorted = fields.map.iter().map(pair).collect::<Option<BTreeMap<_, _>>>()?;
+            serde_json::Value::Object(sorted.into_iter().collect())
+        }
+        _ => return None,
+    })
 }

@@ -1,0 +1,158 @@
+//! CEL expressions over named JSON values, for projections of the event log.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use cel::Context;
+use cel::parser::{Expression, PrattParser};
+use serde_json::Value;
+
+use super::{CONDITION_LIMIT_BYTES, DEPTH_LIMIT, ENVIRONMENT, NESTING_LIMIT};
+use super::{first_line, json, names};
+
+/// What an expression can see, by name.
+pub type Variables<'a> = BTreeMap<&'static str, &'a Value>;
+
+/// A compiled expression.
+#[derive(Clone)]
+pub struct Formula {
+    text: String,
+    kind: Kind,
+    variables: BTreeSet<String>,
+}
+
+#[derive(Clone)]
+enum Kind {
+    /// `a.b.c`: taken over as it is, with the order of its keys.
+    Path(Vec<String>),
+    Expression(Box<Expression>),
+}
+
+impl std::fmt::Debug for Formula {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Formula").field(&self.text).finish()
+    }
+}
+
+impl Formula {
+    /// Compiles an expression that may use the given variables.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong.
+    pub fn parse(text: &str, known: &[&str]) -> Result<Self, String> {
+        let text = text.trim();
+        if text.len() > CONDITION_LIMIT_BYTES {
+            return Err(format!("an expression may have at most {CONDITION_LIMIT_BYTES} bytes"));
+        }
+        let wrong = |reason: String| format!("`{text}` is no expression: {reason}");
+        let expression = PrattParser::new()
+            .max_recursion_depth(NESTING_LIMIT)
+            .parse(text)
+            .map_err(|errors| wrong(first_line(&errors.to_string())))?;
+        let names = names::collect(&expression, DEPTH_LIMIT).map_err(wrong)?;
+        let mut variables: BTreeSet<String> = names.others.into_iter().collect();
+        if names.whole_state || !names.channels.is_empty() {
+            variables.insert("state".to_owned());
+        }
+        if let Some(other) = variables.iter().find(|name| !known.contains(&name.as_str())) {
+            let known = known.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+            return Err(wrong(format!("`{other}` is not known here; known are {known}")));
+        }
+        let kind = match path(text).filter(|path| known.contains(&path[0].as_str())) {
+            Some(path) => Kind::Path(path),
+            None => Kind::Expression(Box::new(expression)),
+        };
+        Ok(Self { text: text.to_owned(), kind, variables })
+    }
+
+    /// Whether the expression uses a variable.
+    pub fn uses(&self, variable: &str) -> bool {
+        self.variables.contains(variable)
+    }
+
+    /// Evaluates the expression. Variables that are not given are `null`.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong.
+    pub fn eval(&self, variables: &Variables<'_>) -> Result<Value, String> {
+        let failed = |error: String| format!("`{}` failed: {error}", self.text);
+        match &self.kind {
+            Kind::Path(path) => follow(path, variables).map_err(failed),
+            Kind::Expression(expression) => {
+                let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+                for name in &self.variables {
+                    let value = variables.get(name.as_str()).map(|value| json::to_cel(value));
+                    let value = value.unwrap_or(cel::Value::Null);
+                    context.add_variable_from_value(name.as_str(), value);
+                }
+                let value = cel::Value::resolve(expression, &context)
+                    .map_err(|error| failed(error.to_string()))?;
+                json::from_cel(&value).ok_or_else(|| failed("the result has no JSON form".into()))
+            }
+        }
+    }
+}
+
+/// The parts of `a.b.c`.
+fn path(text: &str) -> Option<Vec<String>> {
+    /// Words that mean something else than a variable.
+    const LITERALS: [&str; 4] = ["true", "false", "null", "in"];
+    let is_name = |part: &str| {
+        let mut letters = part.chars();
+        letters.next().is_some_and(|first| first.is_ascii_alphabetic() || first == '_')
+            && letters.all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
+            && !LITERALS.contains(&part)
+    };
+    let parts: Vec<String> = text.split('.').map(ToOwned::to_owned).collect();
+    parts.iter().all(|part| is_name(part)).then_some(parts)
+}
+
+fn follow(path: &[String], variables: &Variables<'_>) -> Result<Value, String> {
+    let Some((root, keys)) = path.split_first() else { return Ok(Value::Null) };
+    let mut value = variables.get(root.as_str()).copied().unwrap_or(&Value::Null);
+    for key in keys {
+        value = value.get(key).ok_or_else(|| format!("there is no `{key}`"))?;
+    }
+    Ok(value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Formula, Variables};
+
+    #[test]
+    fn expressions_are_evaluated() {
+        let (event, state) = (json!({"z": 1, "a": [1, 2]}), json!({"name": "Ada"}));
+        let variables = Variables::from([("event", &event), ("state", &state)]);
+        for (text, wanted) in [
+            ("event", event.clone()),
+            ("event.a", json!([1, 2])),
+            ("event.a.map(n, n * 2)", json!([2, 4])),
+            ("'x-' + state.name", json!("x-Ada")),
+            ("size(event.a) > 1 ? event.z : 0", json!(1)),
+            ("{'n': event.z, 'b': true}", json!({"b": true, "n": 1})),
+            ("null", Value::Null),
+            ("string(event.z) + '.5'", json!("1.5")),
+            ("has(event.missing)", json!(false)),
+        ] {
+            let formula = Formula::parse(text, &["event", "state"]).unwrap();
+            assert_eq!(formula.eval(&variables), Ok(wanted), "{text}");
+        }
+        for text in ["event.missing", "state.name.deeper", "event.z + 'x'"] {
+            let formula = Formula::parse(text, &["event", "state"]).unwrap();
+            assert!(formula.eval(&variables).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_refused() {
+        let error = Formula::parse("even.z", &["event"]).unwrap_err();
+        assert!(error.contains("`even` is not known") && error.contains("`event`"), "{error}");
+        assert!(Formula::parse("event.", &["event"]).is_err());
+        assert!(Formula::parse("state.x", &["event"]).is_err());
+    }
+}

@@ -1,0 +1,215 @@
+//! Events of a run as files.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::event::{Event, EventKind};
+use crate::expr::formula::Variables;
+use crate::id::TaskId;
+use crate::mapping::template::Template;
+use crate::mapping::{Moment, Subject, Words, document};
+
+/// What expressions may use.
+const VARIABLES: &[&str] = &["event", "time", "state", "thread", "run", "app", "settings"];
+
+/// Bytes of a field in a path.
+const FIELD_BYTES: usize = 120;
+
+/// Bytes of a part of a path; file systems end at 255.
+const PART_BYTES: usize = 240;
+
+/// The placeholder for the time.
+const STAMP: &str = "stamp";
+
+/// `[files.<name>]` of an app, compiled.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(try_from = "FileTable")]
+pub struct FileMapping {
+    /// The folder, relative to the data folder.
+    pub dir: String,
+    table: FileTable,
+    parts: Vec<Vec<Piece>>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FileTable {
+    event: String,
+    dir: String,
+    path: String,
+    #[serde(default)]
+    nodes: Option<Nodes>,
+    #[serde(default)]
+    failed: Option<Value>,
+}
+
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(from = "Words")]
+struct Nodes(BTreeSet<String>);
+
+impl From<Words> for Nodes {
+    fn from(words: Words) -> Self {
+        Self(words.into_vec().into_iter().collect())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum Piece {
+    Text(String),
+    Field(String),
+}
+
+impl TryFrom<FileTable> for FileMapping {
+    type Error = String;
+
+    fn try_from(table: FileTable) -> Result<Self, String> {
+        if !is_inside(&table.dir) {
+            return Err(format!("`dir` must be a relative path without `..`, not `{}`", table.dir));
+        }
+        if !is_inside(&table.path) {
+            let path = &table.path;
+            return Err(format!("`path` must be a relative path without `..`, not `{path}`"));
+        }
+        if let Some(failed) = &table.failed {
+            Template::parse(failed, VARIABLES).map_err(|reason| format!("`failed`: {reason}"))?;
+        }
+        let parts = table.path.split('/').map(pieces).collect::<Result<_, _>>()?;
+        Ok(Self { dir: table.dir.clone(), table, parts })
+    }
+}
+
+fn is_inside(path: &str) -> bool {
+    path.split('/')
+        .all(|part| !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '\0']))
+}
+
+fn pieces(part: &str) -> Result<Vec<Piece>, String> {
+    let mut pieces = Vec::new();
+    let mut rest = part;
+    while let Some((before, behind)) = rest.split_once('{') {
+        let closed = behind.split_once('}').filter(|(name, _)| !name.is_empty());
+        let (name, after) =
+            closed.ok_or_else(|| format!("`path`: `{part}` has a `{{` without a name and `}}`"))?;
+        pieces.extend([Piece::Text(before.to_owned()), Piece::Field(name.to_owned())]);
+        rest = after;
+    }
+    pieces.push(Piece::Text(rest.to_owned()));
+    Ok(pieces)
+}
+
+/// A file to be.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Projected {
+    /// Its path below the folder, made safe.
+    pub path: String,
+    /// What it holds.
+    pub content: Value,
+}
+
+/// The files of one run. Events must come in order from the first of the run.
+#[derive(Clone, Debug)]
+pub struct RunFiles<'m> {
+    mapping: &'m FileMapping,
+    failed: Option<Template>,
+    subject: &'m Subject,
+    /// Tasks that have emitted the event, or left a file otherwise.
+    done: BTreeSet<TaskId>,
+}
+
+impl<'m> RunFiles<'m> {
+    /// The files of a run.
+    pub fn new(mapping: &'m FileMapping, subject: &'m Subject) -> Self {
+        let failed = mapping.table.failed.as_ref();
+        // Compiled before, when the table was read.
+        let failed = failed.and_then(|failed| Template::parse(failed, VARIABLES).ok());
+        Self { mapping, failed, subject, done: BTreeSet::new() }
+    }
+
+    /// Whether an event becomes a file for which the state matters.
+    pub fn wants_state(&self, event: &Event) -> bool {
+        matches!(event.kind, EventKind::TaskFailed(_))
+            && self.failed.as_ref().is_some_and(|failed| failed.uses("state"))
+    }
+
+    /// What comes of an event. `stamp` is its time down to milliseconds.
+    pub fn apply(&mut self, event: &Event, moment: Moment<'_>, stamp: &str) -> Option<Projected> {
+        let content = match &event.kind {
+            EventKind::Custom(custom) if custom.name == self.mapping.table.event => {
+                self.done.insert(custom.task.clone());
+                custom.data.clone()
+            }
+            EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
+                let nodes = self.mapping.table.nodes.as_ref();
+                let counts = nodes.is_none_or(|nodes| nodes.0.contains(failed.node.as_str()));
+                if !counts || !self.done.insert(failed.task.clone()) {
+                    return None;
+                }
+                self.failed(event, moment)?
+            }
+            _ => return None,
+        };
+        let stamp = format!("{stamp}{:03}", event.seq % 1_000);
+        let path = self.mapping.path(&content, &stamp);
+        Some(Projected { path, content })
+    }
+
+    fn failed(&self, event: &Event, moment: Moment<'_>) -> Option<Value> {
+        let (event, time) = (document(event), Value::from(moment.time));
+        let variables = Variables::from([
+            ("event", &event),
+            ("time", &time),
+            ("state", moment.state),
+            ("thread", &self.subject.thread),
+            ("run", &self.subject.run),
+            ("app", &self.subject.app),
+            ("settings", &self.subject.settings),
+        ]);
+        Some(self.failed.as_ref()?.fill(&variables))
+    }
+}
+
+impl FileMapping {
+    fn path(&self, content: &Value, stamp: &str) -> String {
+        let part = |pieces: &Vec<Piece>| {
+            let mut text = String::new();
+            for piece in pieces {
+                match piece {
+                    Piece::Text(fixed) => text.push_str(fixed),
+                    Piece::Field(name) if name == STAMP => text.push_str(stamp),
+                    Piece::Field(name) => text.push_str(&field_text(content.get(name))),
+                }
+            }
+            safe(&text)
+        };
+        self.parts.iter().map(part).collect::<Vec<_>>().join("/")
+    }
+}
+
+fn field_text(value: Option<&Value>) -> String {
+    let mut text = match value {
+        None | Some(Value::Null) => "_".to_owned(),
+        Some(Value::String(text)) if text.is_empty() => "_".to_owned(),
+        Some(Value::String(text)) => text.clone(),
+        Some(other) => other.to_string(),
+    };
+    text.truncate(text.floor_char_boundary(FIELD_BYTES));
+    text
+}
+
+/// A name that no file system takes for anything else than a name.
+fn safe(text: &str) -> String {
+    let mut name = String::new();
+    for letter in text.chars() {
+        let is_plain = letter.is_alphanumeric() || matches!(letter, '-' | '_' | '.');
+        // Writing to a string cannot fail.
+        let _ = name.write_char(if is_plain { letter } else { '_' });
+    }
+    if name.is_empty() || name.starts_with('.') {
+        name.insert(0, '_');
+    }
+    name.truncate(name.floor_char_boundary(PART_BYTES));
+    name
+}

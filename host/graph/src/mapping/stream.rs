@@ -1,0 +1,292 @@
+//! The event log of a run as a stream in an app's own form.
+
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::definition::Span;
+use crate::event::{Event, EventKind};
+use crate::expr::formula::{Formula, Variables};
+use crate::mapping::template::Template;
+use crate::mapping::{EVENT_TYPES, Moment, Subject, Words, document, field};
+
+/// What expressions may use.
+const VARIABLES: &[&str] =
+    &["event", "time", "state", "thread", "run", "app", "settings", "constants", "seq", "item"];
+
+/// Silence before a comment unless the file says otherwise: proxies give up after half a minute.
+const HEARTBEAT: Span = Span::from_ms(15_000);
+
+/// Shortest silence: a comment is no clock.
+const HEARTBEAT_LEAST_MS: u64 = 100;
+
+/// Messages that one event may become: bounds what a list in an event can make of it.
+const MESSAGES_PER_EVENT: usize = 1_000;
+
+/// `streams/<name>.toml`, compiled.
+#[derive(Clone, Debug)]
+pub struct StreamMapping {
+    /// A comment that is sent first.
+    pub prelude: Option<String>,
+    /// Silence before a comment.
+    pub heartbeat: Span,
+    /// What that comment says.
+    pub heartbeat_text: String,
+    constants: Value,
+    rules: Vec<Rule>,
+}
+
+#[derive(Clone, Debug)]
+struct Rule {
+    on: Vec<String>,
+    nodes: Option<Vec<String>>,
+    names: Option<Vec<String>>,
+    when: Option<Formula>,
+    each: Option<Formula>,
+    event: Option<Template>,
+    data: Data,
+}
+
+#[derive(Clone, Debug)]
+enum Data {
+    Json(Template),
+    Text(Template),
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default, rename = "doc")]
+    _doc: String,
+    prelude: Option<String>,
+    heartbeat: Option<Span>,
+    #[serde(default)]
+    heartbeat_text: String,
+    #[serde(default)]
+    constants: Map<String, Value>,
+    #[serde(default)]
+    messages: Vec<MessageTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct MessageTable {
+    on: Words,
+    node: Option<Words>,
+    name: Option<Words>,
+    when: Option<String>,
+    each: Option<String>,
+    event: Option<String>,
+    data: Option<Value>,
+    text: Option<String>,
+}
+
+impl StreamMapping {
+    /// Compiles a file.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong, and where.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let file: File = toml::from_str(text).map_err(|error| {
+            let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
+            let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
+            format!("{place}{}", error.message())
+        })?;
+        let heartbeat = file.heartbeat.unwrap_or(HEARTBEAT);
+        if heartbeat.as_ms() < HEARTBEAT_LEAST_MS {
+            return Err(format!("`heartbeat` must be at least {HEARTBEAT_LEAST_MS}ms"));
+        }
+        let compile = |(index, table): (usize, MessageTable)| {
+            let number = index + 1;
+            Rule::compile(table).map_err(|reason| format!("message {number}: {reason}"))
+        };
+        let rules = file.messages.into_iter().enumerate().map(compile);
+        Ok(Self {
+            prelude: file.prelude,
+            heartbeat,
+            heartbeat_text: file.heartbeat_text,
+            constants: Value::Object(file.constants),
+            rules: rules.collect::<Result<_, _>>()?,
+        })
+    }
+}
+
+impl Rule {
+    fn compile(table: MessageTable) -> Result<Self, String> {
+        let on = table.on.into_vec();
+        if let Some(unknown) = on.iter().find(|word| !EVENT_TYPES.contains(&word.as_str())) {
+            let known = EVENT_TYPES.join("`, `");
+            return Err(format!("there are no `{unknown}` events; there are `{known}`"));
+        }
+        let formula = |text: String| Formula::parse(&text, VARIABLES);
+        let template = |value: Value| Template::parse(&value, VARIABLES);
+        let data = match (table.data, table.text) {
+            (Some(data), None) => Data::Json(template(data)?),
+            (None, Some(text)) => Data::Text(template(text.into())?),
+            _ => return Err("write either `data` or `text`".to_owned()),
+        };
+        Ok(Self {
+            on,
+            nodes: table.node.map(Words::into_vec),
+            names: table.name.map(Words::into_vec),
+            when: table.when.map(formula).transpose()?,
+            each: table.each.map(formula).transpose()?,
+            event: table.event.map(|name| template(name.into())).transpose()?,
+            data,
+        })
+    }
+
+    /// Whether the rule is about such an event at all.
+    fn is_about(&self, event: &Value) -> bool {
+        let fits = |wanted: &Option<Vec<String>>, name: &str| {
+            let Some(wanted) = wanted else { return true };
+            field(event, name).is_some_and(|found| wanted.iter().any(|word| word == found))
+        };
+        let is_type =
+            field(event, "type").is_some_and(|found| self.on.iter().any(|it| it == found));
+        is_type && fits(&self.nodes, "node") && fits(&self.names, "name")
+    }
+
+    fn uses(&self, variable: &str) -> bool {
+        let (Data::Json(data) | Data::Text(data)) = &self.data;
+        data.uses(variable)
+            || self.event.as_ref().is_some_and(|event| event.uses(variable))
+            || [&self.when, &self.each].into_iter().flatten().any(|it| it.uses(variable))
+    }
+}
+
+/// One message of the stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its name.
+    pub event: Option<String>,
+    /// What it says: JSON, or a text.
+    pub data: String,
+}
+
+/// The stream of one run. Events must come in order from the first of the run, also for a client
+/// that has seen some: messages are numbered.
+#[derive(Clone, Debug)]
+pub struct RunStream {
+    mapping: Arc<StreamMapping>,
+    subject: Subject,
+    seq: u64,
+}
+
+impl RunStream {
+    /// A stream that has sent nothing yet.
+    pub fn new(mapping: Arc<StreamMapping>, subject: Subject) -> Self {
+        Self { mapping, subject, seq: 0 }
+    }
+
+    /// The rules.
+    pub fn mapping(&self) -> &StreamMapping {
+        &self.mapping
+    }
+
+    /// Whether the state matters for an event.
+    pub fn wants_state(&self, event: &Event) -> bool {
+        let uses_state = self.mapping.rules.iter().any(|rule| rule.uses("state"));
+        if !uses_state || matches!(event.kind, EventKind::Streamed(_)) && !self.streams_state() {
+            return false;
+        }
+        let event = document(event);
+        self.mapping.rules.iter().any(|rule| rule.uses("state") && rule.is_about(&event))
+    }
+
+    /// Tokens are many: their documents are not made twice without need.
+    fn streams_state(&self) -> bool {
+        let about = |rule: &&Rule| rule.on.iter().any(|word| word == "streamed");
+        self.mapping.rules.iter().filter(about).any(|rule| rule.uses("state"))
+    }
+
+    /// What comes of an event.
+    pub fn apply(&mut self, event: &Event, moment: Moment<'_>) -> Vec<Message> {
+        let mapping = Arc::clone(&self.mapping);
+        let event = document(event);
+        let mut messages = Vec::new();
+        for rule in mapping.rules.iter().filter(|rule| rule.is_about(&event)) {
+            self.apply_rule(rule, &event, moment, &mut messages);
+        }
+        messages
+    }
+
+    fn apply_rule(
+        &mut self,
+        rule: &Rule,
+        event: &Value,
+        moment: Moment<'_>,
+        messages: &mut Vec<Message>,
+    ) {
+        let time = Value::from(moment.time);
+        let constants = &Arc::clone(&self.mapping).constants;
+        let items = {
+            let seq = Value::from(self.seq + 1);
+            let variables = self.variables(event, &time, constants, moment, &seq, &Value::Null);
+            let holds = |when: &Formula| when.eval(&variables) == Ok(Value::Bool(true));
+            if !rule.when.as_ref().is_none_or(holds) {
+                return;
+            }
+            match rule.each.as_ref().map(|each| each.eval(&variables)) {
+                None => vec![Value::Null],
+                Some(Ok(Value::Array(items))) => items,
+                Some(_) => Vec::new(),
+            }
+        };
+        for item in items {
+            if messages.len() == MESSAGES_PER_EVENT {
+                return;
+            }
+            let seq = Value::from(self.seq + 1);
+            let variables = self.variables(event, &time, constants, moment, &seq, &item);
+            messages.push(rule.message(&variables));
+            self.seq += 1;
+        }
+    }
+
+    fn variables<'a>(
+        &'a self,
+        event: &'a Value,
+        time: &'a Value,
+        constants: &'a Value,
+        moment: Moment<'a>,
+        seq: &'a Value,
+        item: &'a Value,
+    ) -> Variables<'a> {
+        Variables::from([
+            ("event", event),
+            ("time", time),
+            ("state", moment.state),
+            ("thread", &self.subject.thread),
+            ("run", &self.subject.run),
+            ("app", &self.subject.app),
+            ("settings", &self.subject.settings),
+            ("constants", constants),
+            ("seq", seq),
+            ("item", item),
+        ])
+    }
+}
+
+impl Rule {
+    fn message(&self, variables: &Variables<'_>) -> Message {
+        let event = self.event.as_ref().map(|name| text(name.fill(variables)));
+        // A name is one line on the wire.
+        let event = event.map(|name| name.replace(['\r', '\n'], " "));
+        let data = match &self.data {
+            Data::Json(template) => template.fill(variables).to_string(),
+            Data::Text(template) => text(template.fill(variables)),
+        };
+        Message { event, data }
+    }
+}
+
+/// A text as it is, anything else as JSON.
+fn text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        other => other.to_string(),
+    }
+}

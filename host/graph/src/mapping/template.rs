@@ -1,0 +1,93 @@
+//! A JSON document with expressions in it.
+
+use serde_json::{Map, Value};
+
+use crate::expr::formula::{Formula, Variables};
+
+/// What an expression begins with, as a text in a document.
+const MARK: char = '=';
+
+/// What a key ends in that is left out if its value is `null`.
+const OPTIONAL: char = '?';
+
+/// Levels of a document: it is written by hand, and filling it is recursive.
+const DEPTH_LIMIT: usize = 32;
+
+/// A JSON document with expressions in it.
+#[derive(Clone, Debug)]
+pub(super) enum Template {
+    Fixed(Value),
+    Formula(Formula),
+    List(Vec<Template>),
+    Object(Vec<Field>),
+}
+
+/// One key of an object.
+#[derive(Clone, Debug)]
+pub(super) struct Field {
+    key: String,
+    is_optional: bool,
+    value: Template,
+}
+
+impl Template {
+    /// Compiles a document whose expressions may use the given variables.
+    pub(super) fn parse(value: &Value, known: &[&str]) -> Result<Self, String> {
+        Self::parse_at(value, known, DEPTH_LIMIT)
+    }
+
+    fn parse_at(value: &Value, known: &[&str], depth_left: usize) -> Result<Self, String> {
+        let depth_left =
+            depth_left.checked_sub(1).ok_or_else(|| "it is nested too deeply".to_owned())?;
+        Ok(match value {
+            Value::String(text) => match text.strip_prefix(MARK) {
+                Some(rest) if rest.starts_with(MARK) => Self::Fixed(rest.into()),
+                Some(formula) => Self::Formula(Formula::parse(formula, known)?),
+                None => Self::Fixed(value.clone()),
+            },
+            Value::Array(items) => {
+                let items = items.iter().map(|item| Self::parse_at(item, known, depth_left));
+                Self::List(items.collect::<Result<_, _>>()?)
+            }
+            Value::Object(fields) => {
+                let field = |(key, value): (&String, &Value)| {
+                    let name = key.strip_suffix(OPTIONAL);
+                    let value = Self::parse_at(value, known, depth_left)?;
+                    let key_text = name.unwrap_or(key).to_owned();
+                    Ok::<_, String>(Field { key: key_text, is_optional: name.is_some(), value })
+                };
+                Self::Object(fields.iter().map(field).collect::<Result<_, _>>()?)
+            }
+            other => Self::Fixed(other.clone()),
+        })
+    }
+
+    /// The document with the values of its expressions; `null` for one that fails.
+    pub(super) fn fill(&self, variables: &Variables<'_>) -> Value {
+        match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Formula(formula) => formula.eval(variables).unwrap_or_default(),
+            Self::List(items) => items.iter().map(|item| item.fill(variables)).collect(),
+            Self::Object(fields) => {
+                let mut object = Map::new();
+                for field in fields {
+                    let value = field.value.fill(variables);
+                    if !(field.is_optional && value.is_null()) {
+                        object.insert(field.key.clone(), value);
+                    }
+                }
+                Value::Object(object)
+            }
+        }
+    }
+
+    /// Whether an expression uses a variable.
+    pub(super) fn uses(&self, variable: &str) -> bool {
+        match self {
+            Self::Fixed(_) => false,
+            Self::Formula(formula) => formula.uses(variable),
+            Self::List(items) => items.iter().any(|item| item.uses(variable)),
+            Self::Object(fields) => fields.iter().any(|field| field.value.uses(variable)),
+        }
+    }
+}

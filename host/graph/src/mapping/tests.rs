@@ -1,0 +1,225 @@
+//! Mappings as tables, and the property that they take whatever comes.
+
+use std::sync::Arc;
+
+use proptest::prelude::{Strategy as _, any, prop, prop_oneof, proptest};
+use serde_json::{Value, json};
+
+use super::{FileMapping, Moment, RunFiles, RunStream, StreamMapping, Subject};
+use crate::event::Event;
+
+const STREAM: &str = r#"
+    prelude = "hello"
+    heartbeat = "2s"
+    [constants.texts]
+    draft = "writing"
+    [[messages]]
+    on = "checkpointed"
+    when = "event.source == 'input'"
+    event = "begin"
+    data = { session = "=thread", seq = "=seq", at = "=time", plain = "==1" }
+    [[messages]]
+    on = ["task_started", "task_finished"]
+    node = "draft"
+    event = "=event.type == 'task_started' ? 'step_start' : 'step_end'"
+    data = { text = "=constants.texts[event.node]", seq = "=seq", "gone?" = "=event.none" }
+    [[messages]]
+    on = "streamed"
+    each = "event.deltas.filter(d, d.kind == 'text')"
+    data = { delta = "=item.text", seq = "=seq" }
+    [[messages]]
+    on = "run_ended"
+    event = "end"
+    data = { answer = "=state.answer", none = "=null" }
+    [[messages]]
+    on = "run_ended"
+    text = "[DONE]"
+"#;
+
+fn event(seq: u64, kind: Value) -> Event {
+    let mut document = json!({ "seq": seq, "at_ms": 0, "run": "r" });
+    let Value::Object(fields) = kind else { panic!("an object") };
+    document.as_object_mut().unwrap().extend(fields);
+    serde_json::from_value(document).unwrap()
+}
+
+fn task(kind: &str, node: &str) -> Value {
+    let mut event = json!({ "type": kind, "task": "ab".repeat(16), "node": node });
+    let more = match kind {
+        "task_started" => json!({ "step": 1, "attempt": 1 }),
+        "streamed" => json!({ "call": 0, "deltas": [
+            { "kind": "text", "text": "a" }, { "kind": "restart" }, { "kind": "text", "text": "b" },
+        ] }),
+        "custom" => json!({ "name": "node_io", "data": { "session_id": "../a b", "n": 1 } }),
+        "task_failed" => json!({ "attempt": 1, "fault": "trap",
+            "failure": { "code": "trap", "message": "it broke", "retryable": false } }),
+        other => panic!("{other}"),
+    };
+    event.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+    event
+}
+
+fn subject() -> Subject {
+    Subject { app: "a".into(), thread: "t".into(), run: "r".into(), settings: json!({}) }
+}
+
+fn stream(text: &str) -> RunStream {
+    let mapping = StreamMapping::parse(text).unwrap_or_else(|error| panic!("{error}"));
+    RunStream::new(Arc::new(mapping), subject())
+}
+
+#[test]
+fn events_become_messages() {
+    let mut stream = stream(STREAM);
+    let state = json!({ "answer": { "b": 1, "a": 2 } });
+    let moment = Moment { time: "2025-01-15T10:30:45+08:00", state: &state };
+    let begun = json!({ "type": "checkpointed", "checkpoint": 1, "step": 0, "source": "input",
+        "changed": [], "next": [] });
+    let ended = json!({ "type": "run_ended", "status": "completed" });
+    let mut lines = Vec::new();
+    for (index, kind) in [
+        begun,
+        task("task_started", "draft"),
+        task("task_started", "other"),
+        task("streamed", "draft"),
+        ended,
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        for message in stream.apply(&event(index as u64 + 1, kind), moment) {
+            lines.push(format!("{}: {}", message.event.unwrap_or_default(), message.data));
+        }
+    }
+    assert_eq!(
+        lines,
+        [
+            r#"begin: {"at":"2025-01-15T10:30:45+08:00","plain":"=1","seq":1,"session":"t"}"#,
+            r#"step_start: {"seq":2,"text":"writing"}"#,
+            r#": {"delta":"a","seq":3}"#,
+            r#": {"delta":"b","seq":4}"#,
+            r#"end: {"answer":{"b":1,"a":2},"none":null}"#,
+            ": [DONE]",
+        ]
+    );
+}
+
+#[test]
+fn the_state_is_asked_for_only_where_it_matters() {
+    let stream = stream(STREAM);
+    assert!(!stream.wants_state(&event(1, task("streamed", "draft"))));
+    assert!(!stream.wants_state(&event(1, task("task_started", "draft"))));
+    let ended = json!({ "type": "run_ended", "status": "completed" });
+    assert!(stream.wants_state(&event(1, ended)));
+}
+
+#[test]
+fn bad_streams_say_what_is_wrong() {
+    for (text, part) in [
+        ("[[messages]]\non = 'run_over'\ntext = ''", "message 1: there are no `run_over` events"),
+        ("[[messages]]\non = 'log'", "write either `data` or `text`"),
+        ("[[messages]]\non = 'log'\ntext = 'x'\ndata = 1", "write either `data` or `text`"),
+        ("[[messages]]\non = 'log'\ndata = { a = '=evnt.x' }", "`evnt` is not known here"),
+        ("[[messages]]\non = 'log'\nwhen = '1 +'\ntext = 'x'", "message 1"),
+        ("\ncolor = 1", "line 2"),
+        ("heartbeat = '1ms'", "at least"),
+    ] {
+        let error = StreamMapping::parse(text).unwrap_err();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+}
+
+const FILES: &str = r#"
+    event = "node_io"
+    dir = "local_logs/node_io"
+    path = "{session_id}/{stamp}-{status}.json"
+    nodes = ["draft"]
+    [failed]
+    session_id = "=state.session"
+    status = "failed"
+    why = "=event.failure.message"
+"#;
+
+#[test]
+fn events_become_files() {
+    let mapping: FileMapping = toml::from_str(FILES).unwrap();
+    let subject = subject();
+    let state = json!({ "session": "会话/1" });
+    let moment = Moment { time: "", state: &state };
+    let apply = |files: &mut RunFiles<'_>, seq: u64, kind: Value| {
+        files.apply(&event(seq, kind), moment, "20250115-10-30-45-123")
+    };
+    let mut files = RunFiles::new(&mapping, &subject);
+    let written = apply(&mut files, 7, task("custom", "draft")).unwrap();
+    assert_eq!(written.path, "_.._a_b/20250115-10-30-45-123007-_.json");
+    assert_eq!(written.content, json!({ "session_id": "../a b", "n": 1 }));
+    // The same task has said how it went.
+    assert_eq!(apply(&mut files, 8, task("task_failed", "draft")), None);
+
+    let mut files = RunFiles::new(&mapping, &subject);
+    assert_eq!(apply(&mut files, 8, task("task_failed", "other")), None);
+    let failed = apply(&mut files, 1_009, task("task_failed", "draft")).unwrap();
+    assert_eq!(failed.path, "会话_1/20250115-10-30-45-123009-failed.json");
+    assert_eq!(failed.content["why"], "it broke");
+}
+
+#[test]
+fn folders_outside_are_refused() {
+    for (from, to) in [
+        ("dir = \"local_logs/node_io\"", "dir = \"../x\""),
+        ("dir = \"local_logs/node_io\"", "dir = \"/etc\""),
+        ("{session_id}/", "../"),
+        ("{session_id}/", "{session_id/"),
+        ("=state.session", "=sate.session"),
+    ] {
+        let text = FILES.replace(from, to);
+        assert!(toml::from_str::<FileMapping>(&text).is_err(), "{text}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_stands_in_a_file_or_an_event_nothing_panics(
+        formula in "[a-z.()\\[\\]'=+*?:&|!<>0-9 ]{0,40}",
+        data in json_value(),
+        name in ".{0,40}",
+    ) {
+        let quoted = Value::from(formula.clone()).to_string();
+        let text = format!(
+            "[[messages]]\non = 'custom'\nwhen = {quoted}\neach = {quoted}\ndata = {quoted}\n\
+             [[messages]]\non = 'custom'\nevent = '=event.name'\neach = 'event.data.list'\n\
+             data = {{ a = '=event.data', b = '=item.x.y', c = '=string(event.data)' }}\n"
+        );
+        let custom = json!({ "type": "custom", "task": "ab".repeat(16), "node": "n",
+            "name": name, "data": data });
+        let moment = Moment { time: "", state: &data };
+        if let Ok(mapping) = StreamMapping::parse(&text) {
+            RunStream::new(Arc::new(mapping), subject()).apply(&event(1, custom.clone()), moment);
+        }
+        let path = format!("event = {:?}\ndir = \"d\"\npath = \"{{a}}/{{b}}.json\"", "node_io");
+        let mapping: FileMapping = toml::from_str(&path).unwrap();
+        let mut custom = custom;
+        custom["name"] = "node_io".into();
+        let subject = subject();
+        let written = RunFiles::new(&mapping, &subject).apply(&event(1, custom), moment, "s");
+        let path = written.unwrap().path;
+        assert!(path.split('/').all(|part| !part.starts_with('.') && part.len() <= 245), "{path}");
+    }
+}
+
+fn json_value() -> impl proptest::strategy::Strategy<Value = Value> {
+    let leaf = prop_oneof![
+        proptest::strategy::Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        ".{0,20}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(3, 16, 4, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            prop::collection::btree_map("[a-z]{1,4}|list|\\PC{0,3}", inner, 0..4)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
