@@ -20,7 +20,7 @@ use crate::outbound::OutboundNet;
 use crate::payload::{self, Payload};
 use crate::resolver::Refused;
 use crate::rule;
-use crate::secret::{Filler, MASK, Place};
+use crate::secret::{self, Filler, MASK, Place};
 use crate::target;
 
 /// One exchange of a guest.
@@ -33,6 +33,7 @@ pub(crate) struct Exchange<'a> {
 }
 
 /// What is sent next.
+#[derive(Clone)]
 struct Hop {
     method: Method,
     url: Url,
@@ -52,12 +53,20 @@ impl<'a> Exchange<'a> {
         Self { net, caller, rules, limits, filler: Filler::new(net.secrets()) }
     }
 
-    /// Sends the request and follows redirects. With `limits.redirects` 0 a redirect is an answer.
+    /// Sends the request; once more with fresh tokens if the answer says that one of those that
+    /// were sent is not taken. Such an answer means that nothing was done.
     pub(crate) async fn run(
         mut self,
         request: &HttpRequest,
         blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
+        let first = self.first(request, blobs).await?;
+        let answer = self.follow(first.clone()).await?;
+        if self.drop_refused(&answer).await { self.follow(first).await } else { Ok(answer) }
+    }
+
+    /// What the guest asked for.
+    async fn first(&self, request: &HttpRequest, blobs: &dyn BlobStore) -> Result<Hop, Failure> {
         let mut hop = Hop {
             method: method(&request.method)?,
             url: target::parse(&request.url)?,
@@ -68,6 +77,11 @@ impl<'a> Exchange<'a> {
         // Asked before the body is loaded: a request that is denied must cost nothing.
         rule::permit(self.caller, self.rules, hop.method.as_str(), &hop.url)?;
         hop.payload = Payload::load(&request.body, self.limits.request_bytes, blobs).await?;
+        Ok(hop)
+    }
+
+    /// Sends a hop and follows redirects. With `limits.redirects` 0 a redirect is an answer.
+    async fn follow(&mut self, mut hop: Hop) -> Result<HttpResponse, Failure> {
         let mut followed = 0;
         loop {
             let (url, response) = self.send(&hop).await?;
@@ -79,7 +93,7 @@ impl<'a> Exchange<'a> {
                 return Err(too_many(self.limits.redirects));
             }
             followed += 1;
-            hop.follow(next, response.status());
+            hop.redirect(next, response.status());
         }
     }
 
@@ -92,6 +106,7 @@ impl<'a> Exchange<'a> {
             let denied = || rule::secret_denied(caller, method, &hop.url, name);
             permit.secrets.contains(name).then_some(()).ok_or_else(denied)
         };
+        self.bring_tokens(hop, &allowed).await?;
         let mut url = hop.url.clone();
         if let Some(query) = hop.url.query().filter(|_| hop.own) {
             let filled = self.filler.fill(query, Place::Query, &allowed)?;
@@ -110,6 +125,42 @@ impl<'a> Exchange<'a> {
         }
         let response = request.send().await.map_err(|error| self.failed(hop, &error))?;
         Ok((url, response))
+    }
+
+    /// Makes the tokens known that a hop names, fetched where needed.
+    async fn bring_tokens(
+        &mut self,
+        hop: &Hop,
+        allowed: &(dyn Fn(&str) -> Result<(), Failure> + Sync),
+    ) -> Result<(), Failure> {
+        let net = self.net;
+        let query = hop.url.query().filter(|_| hop.own);
+        let texts = query.into_iter().chain(hop.headers.texts()).chain(hop.payload.text());
+        for name in texts.flat_map(secret::names) {
+            let Some(token) = net.secrets().token(name) else { continue };
+            // Asked before it is fetched: a request that is denied must cost nothing.
+            allowed(name)?;
+            if self.filler.brought(name).is_none() {
+                self.filler.bring(name, token.value(net).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets the tokens that an answer refuses, and says whether there were any.
+    async fn drop_refused(&mut self, answer: &HttpResponse) -> bool {
+        let net = self.net;
+        let mut refused = false;
+        for name in self.filler.tokens() {
+            let Some(token) = net.secrets().token(&name) else { continue };
+            if token.is_refused_by(answer)
+                && let Some(value) = self.filler.take(&name)
+            {
+                token.forget(&value).await;
+                refused = true;
+            }
+        }
+        refused
     }
 
     async fn answer(&self, url: &Url, mut response: Response) -> Result<HttpResponse, Failure> {
@@ -151,7 +202,7 @@ impl<'a> Exchange<'a> {
 
 impl Hop {
     /// Turns this hop into the one that a redirect asks for, by RFC 9110, section 15.4.
-    fn follow(&mut self, url: Url, status: StatusCode) {
+    fn redirect(&mut self, url: Url, status: StatusCode) {
         let becomes_get = match status {
             StatusCode::SEE_OTHER => self.method != Method::HEAD,
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND => self.method == Method::POST,
@@ -207,6 +258,6 @@ fn refusal(error: &reqwest::Error) -> Option<&Refused> {
 }
 
 /// The innermost cause: the outer layers name the address, which may hold a secret.
-fn root(error: &reqwest::Error) -> String {
+pub(crate) fn root(error: &reqwest::Error) -> String {
     causes(error).last().map_or_else(|| "no reason was given".to_owned(), ToString::to_string)
 }

@@ -75,6 +75,11 @@ impl Headers {
         Ok(Self(headers))
     }
 
+    /// The values as the guest wrote them.
+    pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(|(_, text)| text.as_str())
+    }
+
     /// The headers as they are sent.
     pub(crate) fn fill(
         &self,

@@ -6,7 +6,8 @@
 //! * `exchange`: one request with its redirects, every hop checked anew.
 //! * `rule`: which rule allows a hop; `target`: addresses as guests write them.
 //! * `zone`: which network addresses may be reached; `resolver`: the same at the socket.
-//! * [`secret`]: secrets, filled in at the last moment and scrubbed from all that comes back.
+//! * [`secret`]: secrets, filled in at the last moment and scrubbed from all that comes back, and
+//!   tokens, which are fetched and renewed by the host.
 //! * `header`, `payload`: what is taken from and given to guests.
 //! * `rate`: how often one host may be asked.
 //!
@@ -36,4 +37,5 @@ mod zone;
 pub use config::NetConfig;
 pub use error::NetError;
 pub use outbound::OutboundNet;
-pub use secret::Secrets;
+pub use secret::{Rejection, Secrets, TokenSource};
+pub use zone::reachable;

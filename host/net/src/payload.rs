@@ -1,5 +1,7 @@
 //! Bodies of requests and responses, within bounds.
 
+use std::sync::Arc;
+
 use bytes::{Bytes, BytesMut};
 use reqwest::Response;
 use serde_json::json;
@@ -14,8 +16,8 @@ use crate::secret::{Filler, Place};
 pub(crate) enum Payload {
     /// None.
     Empty,
-    /// Text that may name secrets.
-    Text(String),
+    /// Text that may name secrets. Shared: a request may be sent twice.
+    Text(Arc<str>),
     /// Bytes as they are.
     Bytes(Bytes),
 }
@@ -31,7 +33,7 @@ impl Payload {
             HttpBody::Empty => Self::Empty,
             HttpBody::Text(text) => {
                 bounded(text.len() as u64, limit)?;
-                Self::Text(text.clone())
+                Self::Text(text.as_str().into())
             }
             HttpBody::Bytes(bytes) => {
                 bounded(bytes.len() as u64, limit)?;
@@ -42,6 +44,14 @@ impl Payload {
                 Self::Bytes(blobs.get(*blob, 0, None).await?)
             }
         })
+    }
+
+    /// The text as the guest wrote it, if it is one.
+    pub(crate) fn text(&self) -> Option<&str> {
+        match self {
+            Self::Text(text) => Some(text),
+            Self::Empty | Self::Bytes(_) => None,
+        }
     }
 
     /// The body as it is sent.

@@ -1,11 +1,17 @@
 //! Secrets: named by guests, filled in at the last moment, scrubbed from what comes back.
 
+mod token;
+
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use secrecy::{ExposeSecret, SecretString};
 use url::form_urlencoded;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::ports::Clock;
 
+pub(crate) use self::token::Token;
+pub use self::token::{Rejection, TokenSource};
 use crate::error::NetError;
 
 /// How a guest's text may begin to name a secret. The other forms are what becomes of the first
@@ -29,6 +35,7 @@ const SCRUBBED_IN_BODIES: usize = 8;
 #[derive(Debug, Default)]
 pub struct Secrets {
     values: BTreeMap<String, SecretString>,
+    tokens: BTreeMap<String, Token>,
 }
 
 impl Secrets {
@@ -53,7 +60,37 @@ impl Secrets {
                 return Err(wrong("has a line break or another control character"));
             }
         }
-        Ok(Self { values })
+        Ok(Self { values, tokens: BTreeMap::new() })
+    }
+
+    /// Adds tokens that are fetched when they are first used, and again before they expire.
+    ///
+    /// # Errors
+    ///
+    /// [`NetError::Secret`] for a name that guests could not write or that is taken, and for a
+    /// source that could never work.
+    pub fn with_tokens(
+        mut self,
+        sources: BTreeMap<String, TokenSource>,
+        clock: &Arc<dyn Clock>,
+    ) -> Result<Self, NetError> {
+        for (name, source) in sources {
+            let wrong = |reason| NetError::Secret { name: name.clone(), reason };
+            if !is_name(&name) {
+                return Err(wrong("must be named with letters, digits, `_`, `-` and `.` only"));
+            }
+            if self.values.contains_key(&name) {
+                return Err(wrong("is a value and a token at once; name one of them differently"));
+            }
+            let token = Token::new(&name, source, clock.clone()).map_err(wrong)?;
+            self.tokens.insert(name, token);
+        }
+        Ok(self)
+    }
+
+    /// The token of this name, if it is one.
+    pub(crate) fn token(&self, name: &str) -> Option<&Token> {
+        self.tokens.get(name)
     }
 
     fn get(&self, name: &str) -> Result<&SecretString, Failure> {
@@ -80,12 +117,34 @@ pub(crate) enum Place {
 #[derive(Debug)]
 pub(crate) struct Filler<'a> {
     secrets: &'a Secrets,
-    used: Vec<&'a SecretString>,
+    /// Tokens that were fetched for this exchange.
+    tokens: BTreeMap<String, SecretString>,
+    used: Vec<SecretString>,
 }
 
 impl<'a> Filler<'a> {
     pub(crate) fn new(secrets: &'a Secrets) -> Self {
-        Self { secrets, used: Vec::new() }
+        Self { secrets, tokens: BTreeMap::new(), used: Vec::new() }
+    }
+
+    /// Makes a token known; until then it cannot be filled in.
+    pub(crate) fn bring(&mut self, name: &str, token: SecretString) {
+        self.tokens.insert(name.to_owned(), token);
+    }
+
+    /// The token, if it was brought.
+    pub(crate) fn brought(&self, name: &str) -> Option<&SecretString> {
+        self.tokens.get(name)
+    }
+
+    /// Takes a token back, so that a fresh one can be brought.
+    pub(crate) fn take(&mut self, name: &str) -> Option<SecretString> {
+        self.tokens.remove(name)
+    }
+
+    /// The names of the tokens that were brought.
+    pub(crate) fn tokens(&self) -> Vec<String> {
+        self.tokens.keys().cloned().collect()
     }
 
     /// The text with its secrets. `allowed` refuses those that may not be sent. A value is never
@@ -100,7 +159,10 @@ impl<'a> Filler<'a> {
         let mut rest = text;
         while let Some(mention) = next(rest) {
             allowed(mention.name)?;
-            let secret = self.secrets.get(mention.name)?;
+            let secret = match self.tokens.get(mention.name) {
+                Some(token) => token.clone(),
+                None => self.secrets.get(mention.name)?.clone(),
+            };
             out.push_str(mention.before);
             match place {
                 Place::Query => out.push_str(&encoded(secret.expose_secret())),
@@ -124,7 +186,7 @@ impl<'a> Filler<'a> {
         let clean = self.scrub(text);
         let decoded = decoded(&clean);
         let spaced = decoded.replace('+', " ");
-        let hidden = self.used.iter().map(|secret| secret.expose_secret());
+        let hidden = self.used.iter().map(ExposeSecret::expose_secret);
         let mut hidden = hidden.filter(|value| decoded.contains(*value) || spaced.contains(*value));
         hidden.next().is_none().then_some(clean)
     }
@@ -137,7 +199,7 @@ impl<'a> Filler<'a> {
     }
 
     fn scrub_longer(&self, text: &str, bytes: usize) -> String {
-        let used = self.used.iter().map(|secret| secret.expose_secret());
+        let used = self.used.iter().map(ExposeSecret::expose_secret);
         let mut forms: Vec<String> = used
             .filter(|value| value.len() >= bytes)
             .flat_map(|value| [value.to_owned(), encoded(value), form_encoded(value)])
@@ -152,6 +214,16 @@ impl<'a> Filler<'a> {
 /// Whether a text names a secret.
 pub(crate) fn mentioned(text: &str) -> bool {
     next(text).is_some()
+}
+
+/// The secrets that a text names.
+pub(crate) fn names(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        let mention = next(rest)?;
+        rest = mention.after;
+        Some(mention.name)
+    })
 }
 
 struct Mention<'a> {

@@ -78,8 +78,8 @@ pub(crate) fn zone(address: IpAddr) -> Zone {
     }
 }
 
-/// Whether a rule may lead to an address.
-pub(crate) fn reachable(address: IpAddr, private: bool) -> bool {
+/// Whether a rule may lead to an address; `private` says whether it may be a private one.
+pub fn reachable(address: IpAddr, private: bool) -> bool {
     match zone(address) {
         Zone::Public => true,
         Zone::Private => private,

@@ -7,3 +7,4 @@ mod guard;
 mod redirect;
 mod secret;
 mod support;
+mod token;

@@ -76,6 +76,7 @@ pub(crate) fn get(url: impl Into<String>) -> HttpRequest {
         body: HttpBody::Empty,
         timeout_ms: None,
         idempotency_key: None,
+        delay_ms: None,
     }
 }
 

@@ -1,0 +1,271 @@
+//! Tokens: secrets that a service hands out for a while against other secrets.
+//!
+//! The host fetches them, keeps them in memory and renews them, so that a token is never in a
+//! guest, in the journal or in a log.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::Url;
+use reqwest::header::CONTENT_TYPE;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::Mutex;
+use wattle_graph::definition::Span;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::HttpResponse;
+use wattle_run::ports::Clock;
+
+use crate::exchange;
+use crate::outbound::OutboundNet;
+use crate::payload;
+use crate::secret::{Filler, Place, names};
+use crate::target;
+
+/// How long a token is used whose service does not say how long it lasts.
+const LIFETIME: Span = Span::from_ms(5 * 60_000);
+
+/// How long before its end a token is renewed if the operator does not say.
+const REFRESH_BEFORE: Span = Span::from_ms(60_000);
+
+/// Longest wait for a token: services hand them out at once or not at all.
+const TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Bytes of an answer with a token, which is a small document.
+const ANSWER_BYTES: u64 = 64 << 10;
+
+/// Characters of a service's own words in a failure.
+const QUOTED_CHARS: usize = 200;
+
+/// Milliseconds in the second that services count lifetimes in.
+const SECOND_MS: f64 = 1_000.0;
+
+/// Where a token comes from. A field is a name at the top of a document, or a JSON pointer such
+/// as `/data/token`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenSource {
+    /// Where it is asked for, with `POST`. The operator's word: no grant is needed for it.
+    pub url: String,
+    /// What is sent; other secrets are named in it as `{{secret:NAME}}`.
+    pub body: String,
+    /// What that is; `application/json` without it.
+    #[serde(default = "json_type")]
+    pub content_type: String,
+    /// Field of the answer with the token.
+    pub field: String,
+    /// Field of the answer with its lifetime in seconds; 5 minutes without it.
+    #[serde(default)]
+    pub expires_field: Option<String>,
+    /// Field of the answer with a sentence about what went wrong, for the operator.
+    #[serde(default)]
+    pub message_field: Option<String>,
+    /// How long before its end it is renewed; 1 minute without it.
+    #[serde(default = "refresh_before")]
+    pub refresh_before: Span,
+    /// How a service says that it does not take a token any more. It is then fetched anew and the
+    /// request made once more.
+    #[serde(default)]
+    pub invalid: Rejection,
+}
+
+/// Answers that refuse a token.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Rejection {
+    /// Any of these statuses.
+    pub status: Vec<u16>,
+    /// This field of the answer, whatever its status, ...
+    pub field: Option<String>,
+    /// ... with any of these values.
+    pub values: Vec<i64>,
+}
+
+fn json_type() -> String {
+    "application/json".to_owned()
+}
+
+fn refresh_before() -> Span {
+    REFRESH_BEFORE
+}
+
+impl Rejection {
+    fn fits(&self, response: &HttpResponse) -> bool {
+        if self.status.contains(&response.status) {
+            return true;
+        }
+        let Some(field) = self.field.as_ref().filter(|_| !self.values.is_empty()) else {
+            return false;
+        };
+        let document: Option<Value> = serde_json::from_slice(&response.body).ok();
+        let value = document.as_ref().and_then(|document| at(document, field)?.as_i64());
+        value.is_some_and(|value| self.values.contains(&value))
+    }
+}
+
+/// One token with its source.
+pub(crate) struct Token {
+    name: String,
+    source: TokenSource,
+    url: Url,
+    clock: Arc<dyn Clock>,
+    /// Held while it is fetched, so that requests at the same time fetch it once.
+    kept: Mutex<Option<Kept>>,
+}
+
+struct Kept {
+    value: SecretString,
+    renew_at_ms: i64,
+}
+
+impl Token {
+    /// A token that was not fetched yet, or what is wrong with its source.
+    pub(crate) fn new(
+        name: &str,
+        source: TokenSource,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, &'static str> {
+        let url = target::parse(&source.url).map_err(|_| "has a `url` that cannot be read")?;
+        if source.field.is_empty() {
+            return Err("needs a `field` that holds the token");
+        }
+        if names(&source.body).any(|mentioned| mentioned == name) {
+            return Err("names itself in its `body`");
+        }
+        Ok(Self { name: name.to_owned(), source, url, clock, kept: Mutex::new(None) })
+    }
+
+    /// The token, fetched if there is none that lasts long enough.
+    pub(crate) async fn value(&self, net: &OutboundNet) -> Result<SecretString, Failure> {
+        let mut kept = self.kept.lock().await;
+        if let Some(kept) = kept.as_ref().filter(|kept| self.clock.now_ms() < kept.renew_at_ms) {
+            return Ok(kept.value.clone());
+        }
+        let fetched = self.fetch(net).await?;
+        Ok(kept.insert(fetched).value.clone())
+    }
+
+    /// Forgets a token that a service does not take any more, unless it was renewed already.
+    pub(crate) async fn forget(&self, refused: &SecretString) {
+        let mut kept = self.kept.lock().await;
+        kept.take_if(|kept| kept.value.expose_secret() == refused.expose_secret());
+    }
+
+    /// Whether an answer says that the token is not taken.
+    pub(crate) fn is_refused_by(&self, response: &HttpResponse) -> bool {
+        self.source.invalid.fits(response)
+    }
+
+    async fn fetch(&self, net: &OutboundNet) -> Result<Kept, Failure> {
+        let mut filler = Filler::new(net.secrets());
+        let body = filler.fill(&self.source.body, Place::Plain, &|_| Ok(()))?;
+        net.rates().wait(&target::host(&self.url)).await;
+        tracing::debug!(token = self.name, host = %target::host(&self.url), "fetching a token");
+        let asked_ms = self.clock.now_ms();
+        // An operator may keep such a service in their own network.
+        let request = net.client(true).post(self.url.clone()).timeout(TIMEOUT).body(body);
+        let sent = request.header(CONTENT_TYPE, &self.source.content_type).send().await;
+        let broken =
+            |error: reqwest::Error| self.failed(&filler.scrub(&exchange::root(&error))).retryable();
+        let mut response = sent.map_err(&broken)?;
+        let status = response.status();
+        let body = payload::read(&mut response, ANSWER_BYTES, &broken).await?;
+        let document: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let token = at(&document, &self.source.field).and_then(Value::as_str);
+        match token.filter(|token| status.is_success() && is_token(token)) {
+            Some(token) => Ok(Kept {
+                value: token.into(),
+                renew_at_ms: asked_ms.saturating_add(self.lasts_ms(&document)),
+            }),
+            None => {
+                let words = filler.scrub(&self.words(&document));
+                let failure = self.failed(&format!("it answered with status {status}{words}"));
+                Err(if status.is_server_error() { failure.retryable() } else { failure })
+            }
+        }
+    }
+
+    /// How long the token may be used. One that ends too soon is fetched for every request.
+    fn lasts_ms(&self, document: &Value) -> i64 {
+        let field = self.source.expires_field.as_ref().and_then(|field| at(document, field));
+        let seconds = field.and_then(|it| it.as_f64().or_else(|| it.as_str()?.parse().ok()));
+        let lifetime = seconds.map_or(as_ms(LIFETIME), |it| (it * SECOND_MS) as i64);
+        lifetime.saturating_sub(as_ms(self.source.refresh_before))
+    }
+
+    /// Only what the operator calls a message is quoted: the rest may hold a token.
+    fn words(&self, document: &Value) -> String {
+        let field = self.source.message_field.as_ref().and_then(|field| at(document, field));
+        let words = field.and_then(Value::as_str).unwrap_or_default();
+        if words.is_empty() {
+            return String::new();
+        }
+        format!(": {}", words.chars().take(QUOTED_CHARS).collect::<String>())
+    }
+
+    fn failed(&self, reason: &str) -> Failure {
+        let (name, origin) = (&self.name, target::origin(&self.url));
+        let message = format!(
+            "the token `{name}` cannot be fetched from `{origin}`: {reason}; check \
+             `[secrets.{name}.token]` in wattle.toml and the secrets it names"
+        );
+        Failure::new(code::UNAVAILABLE, message)
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Token").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+fn as_ms(span: Span) -> i64 {
+    i64::try_from(span.as_ms()).unwrap_or(i64::MAX)
+}
+
+/// Whether a header can carry it.
+fn is_token(text: &str) -> bool {
+    !text.is_empty() && !text.chars().any(char::is_control)
+}
+
+fn at<'d>(document: &'d Value, field: &str) -> Option<&'d Value> {
+    if field.starts_with('/') { document.pointer(field) } else { document.get(field) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use wattle_run::call::http::HttpResponse;
+
+    use super::{Rejection, at};
+
+    fn answer(status: u16, body: &Value) -> HttpResponse {
+        let body = body.to_string().into();
+        HttpResponse { status, headers: Vec::new(), body, url: String::new() }
+    }
+
+    #[test]
+    fn a_refusal_is_told_by_status_or_code() {
+        let by_code = Rejection {
+            field: Some("code".to_owned()),
+            values: vec![99_991_663, 99_991_661],
+            ..Rejection::default()
+        };
+        assert!(by_code.fits(&answer(200, &json!({"code": 99_991_663}))));
+        assert!(!by_code.fits(&answer(401, &json!({"code": 0}))));
+        assert!(!by_code.fits(&answer(200, &json!("code"))));
+        let by_status = Rejection { status: vec![401], ..Rejection::default() };
+        assert!(by_status.fits(&answer(401, &json!(null))));
+        assert!(!Rejection::default().fits(&answer(401, &json!({"code": 1}))));
+    }
+
+    #[test]
+    fn fields_are_names_or_pointers() {
+        let document = json!({"a.b": 1, "data": {"token": "t"}});
+        assert_eq!(at(&document, "a.b"), Some(&json!(1)));
+        assert_eq!(at(&document, "/data/token"), Some(&json!("t")));
+        assert_eq!(at(&document, "data/token"), None);
+    }
+}

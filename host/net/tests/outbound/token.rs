@@ -1,0 +1,227 @@
+//! Tokens: fetched once, renewed in time, renewed when refused, and never shown.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU32, Ordering};
+
+use serde_json::json;
+use wattle_graph::failure::Failure;
+use wattle_net::{NetConfig, OutboundNet, Secrets, TokenSource};
+use wattle_run::call::http::{HttpBody, HttpRequest, HttpResponse};
+use wattle_run::grant::HttpRule;
+use wattle_run::limit::NetLimits;
+use wattle_run::ports::{Clock, Net};
+use wiremock::matchers::{method, path};
+use wiremock::{Mock, MockServer, Request, ResponseTemplate};
+
+use crate::support::{KEY, OneBlob, caller, get, rule_for};
+
+/// The code with which the service refuses a token.
+const INVALID: i64 = 99_991_663;
+
+#[derive(Clone, Default)]
+struct Hand(Arc<AtomicI64>);
+
+impl Clock for Hand {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        0
+    }
+
+    fn time_zone(&self) -> &'static str {
+        "UTC"
+    }
+}
+
+/// A service whose tokens are `t-fetched-1`, `t-fetched-2` and so on. It takes the newest one only, and
+/// none of those that were handed out before `refused` says.
+struct Scene {
+    server: MockServer,
+    net: OutboundNet,
+    clock: Hand,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let server = MockServer::start().await;
+        let clock = Hand::default();
+        let source = format!(
+            r#"
+url = "{}/token"
+body = '{{"app_id":"cli","app_secret":"{{{{secret:SECRET}}}}"}}'
+field = "tenant_access_token"
+expires_field = "expire"
+message_field = "msg"
+refresh_before = "30m"
+invalid = {{ field = "code", values = [{INVALID}] }}
+"#,
+            server.uri()
+        );
+        let source: TokenSource = toml::from_str(&source).unwrap();
+        let secrets = [("SECRET".to_owned(), "app secret".into()), ("KEY".to_owned(), KEY.into())];
+        let shared: Arc<dyn Clock> = Arc::new(clock.clone());
+        let secrets = Secrets::new(secrets.into())
+            .unwrap()
+            .with_tokens(BTreeMap::from([("TOKEN".to_owned(), source)]), &shared)
+            .unwrap();
+        let net = OutboundNet::new(&NetConfig::default(), secrets).unwrap();
+        Self { server, net, clock }
+    }
+
+    /// Tokens are handed out, valid for two hours.
+    async fn hands_out(&self) {
+        let count = AtomicU32::new(0);
+        let answer = move |_: &Request| {
+            let number = count.fetch_add(1, Ordering::SeqCst) + 1;
+            let token = format!("t-fetched-{number}");
+            let body = json!({"code": 0, "tenant_access_token": token, "expire": 7200});
+            ResponseTemplate::new(200).set_body_json(body)
+        };
+        let token = Mock::given(method("POST")).and(path("/token")).respond_with(answer);
+        token.mount(&self.server).await;
+    }
+
+    /// The service repeats the token that it was shown, and refuses these.
+    async fn refuses(&self, refused: &'static [&'static str]) {
+        let answer = move |request: &Request| {
+            let shown = request.headers["authorization"].to_str().unwrap().to_owned();
+            let code = if refused.contains(&shown.as_str()) { INVALID } else { 0 };
+            ResponseTemplate::new(if code == 0 { 200 } else { 400 })
+                .set_body_json(json!({"code": code, "shown": shown}))
+        };
+        Mock::given(path("/records")).respond_with(answer).mount(&self.server).await;
+    }
+
+    fn request(&self) -> HttpRequest {
+        let mut request = get(format!("{}/records", self.server.uri()));
+        request.method = "POST".into();
+        request.headers = vec![("authorization".into(), "Bearer {{secret:TOKEN}}".into())];
+        request.body = HttpBody::Text("record".into());
+        request
+    }
+
+    fn rule(&self) -> HttpRule {
+        HttpRule { secrets: ["TOKEN".to_owned()].into(), ..rule_for(&self.server) }
+    }
+
+    async fn send(&self) -> Result<HttpResponse, Failure> {
+        self.send_by(&self.rule()).await
+    }
+
+    async fn send_by(&self, rule: &HttpRule) -> Result<HttpResponse, Failure> {
+        let blob = OneBlob(bytes::Bytes::new());
+        let (rules, limits) = (std::slice::from_ref(rule), NetLimits::default());
+        self.net.send(&caller(), rules, &limits, &self.request(), &blob).await
+    }
+
+    /// The tokens that were shown, and how many were fetched.
+    async fn seen(&self) -> (Vec<String>, usize) {
+        let requests = self.server.received_requests().await.unwrap();
+        let (fetched, shown): (Vec<_>, Vec<_>) =
+            requests.iter().partition(|request| request.url.path() == "/token");
+        let shown = shown.iter().map(|it| it.headers["authorization"].to_str().unwrap().to_owned());
+        (shown.collect(), fetched.len())
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_fetched_once_and_hidden_from_the_guest() {
+    let scene = Scene::new().await;
+    scene.hands_out().await;
+    scene.refuses(&[]).await;
+    let (first, second) = tokio::join!(scene.send(), scene.send());
+    second.unwrap();
+    let body = String::from_utf8(first.unwrap().body.to_vec()).unwrap();
+    assert!(body.contains("Bearer ***"), "{body}");
+    assert_eq!(scene.seen().await, (vec!["Bearer t-fetched-1".to_owned(); 2], 1));
+    let fetch = &scene.server.received_requests().await.unwrap()[0];
+    assert_eq!(fetch.body, br#"{"app_id":"cli","app_secret":"app secret"}"#);
+    assert_eq!(fetch.headers["content-type"], "application/json");
+}
+
+#[tokio::test]
+async fn a_token_is_renewed_before_it_expires() {
+    let scene = Scene::new().await;
+    scene.hands_out().await;
+    scene.refuses(&[]).await;
+    scene.send().await.unwrap();
+    // Half an hour before the end of its two hours.
+    scene.clock.0.store(90 * 60_000 - 1, Ordering::SeqCst);
+    scene.send().await.unwrap();
+    assert_eq!(scene.seen().await.1, 1);
+    scene.clock.0.store(90 * 60_000, Ordering::SeqCst);
+    scene.send().await.unwrap();
+    let (shown, fetched) = scene.seen().await;
+    assert_eq!((shown.last().unwrap().as_str(), fetched), ("Bearer t-fetched-2", 2));
+}
+
+#[tokio::test]
+async fn a_refused_token_is_renewed_once_and_the_request_repeated() {
+    let scene = Scene::new().await;
+    scene.hands_out().await;
+    scene.refuses(&["Bearer t-fetched-1"]).await;
+    let answer = scene.send().await.unwrap();
+    assert_eq!(answer.status, 200);
+    let shown = vec!["Bearer t-fetched-1".to_owned(), "Bearer t-fetched-2".to_owned()];
+    assert_eq!(scene.seen().await, (shown, 2));
+    let requests = scene.server.received_requests().await.unwrap();
+    assert!(
+        requests.iter().filter(|it| it.url.path() == "/records").all(|it| it.body == b"record")
+    );
+    // The new one is kept.
+    scene.send().await.unwrap();
+    assert_eq!(scene.seen().await.1, 2);
+}
+
+#[tokio::test]
+async fn a_service_that_refuses_every_token_is_believed_the_second_time() {
+    let scene = Scene::new().await;
+    scene.hands_out().await;
+    scene.refuses(&["Bearer t-fetched-1", "Bearer t-fetched-2"]).await;
+    let answer = scene.send().await.unwrap();
+    assert_eq!(answer.status, 400);
+    assert_eq!(scene.seen().await.1, 2);
+}
+
+#[tokio::test]
+async fn without_a_grant_nothing_is_fetched() {
+    let scene = Scene::new().await;
+    scene.hands_out().await;
+    let failure = scene.send_by(&rule_for(&scene.server)).await.unwrap_err();
+    assert_eq!(failure.code, "denied");
+    assert!(scene.server.received_requests().await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_fetched_is_said_to_be() {
+    let scene = Scene::new().await;
+    let words = json!({"code": 10_014, "msg": "app secret is invalid", "debug": "app secret"});
+    let answer = ResponseTemplate::new(200).set_body_json(words);
+    Mock::given(path("/token")).respond_with(answer).mount(&scene.server).await;
+    let failure = scene.send().await.unwrap_err();
+    assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", false));
+    let said = "the token `TOKEN` cannot be fetched from";
+    assert!(failure.message.starts_with(said), "{failure}");
+    assert!(failure.message.contains("200 OK: *** is invalid; check `[secrets.TOKEN.token]`"));
+}
+
+#[tokio::test]
+async fn sources_that_cannot_work_are_refused() {
+    let clock: Arc<dyn Clock> = Arc::new(Hand::default());
+    for (name, source) in [
+        ("TOKEN", "url = \"ftp://a/\"\nbody = \"\"\nfield = \"t\""),
+        ("TOKEN", "url = \"https://a/\"\nbody = \"\"\nfield = \"\""),
+        ("TOKEN", "url = \"https://a/\"\nbody = \"{{secret:TOKEN}}\"\nfield = \"t\""),
+        ("A B", "url = \"https://a/\"\nbody = \"\"\nfield = \"t\""),
+        ("TAKEN", "url = \"https://a/\"\nbody = \"\"\nfield = \"t\""),
+    ] {
+        let sources = BTreeMap::from([(name.to_owned(), toml::from_str(source).unwrap())]);
+        let secrets = Secrets::new([("TAKEN".to_owned(), "x".into())].into()).unwrap();
+        assert!(secrets.with_tokens(sources, &clock).is_err(), "{name} {source}");
+    }
+    let misspelled = "url = \"https://a/\"\nbody = \"\"\nfield = \"t\"\nfeild = \"x\"";
+    assert!(toml::from_str::<TokenSource>(misspelled).is_err());
+}
