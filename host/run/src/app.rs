@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::Value;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
+use wattle_graph::mapping::{FileMapping, StreamMapping};
 
 use crate::grant::Grants;
 use crate::ports::Plugin;
@@ -51,6 +52,17 @@ pub struct App {
     pub web: Option<PluginName>,
     /// Path under which its endpoints also stand, such as `/`.
     pub mount: Option<String>,
+    /// Other forms of the event log that it describes.
+    pub projections: Projections,
+}
+
+/// Other forms of the event log, by name.
+#[derive(Clone, Debug, Default)]
+pub struct Projections {
+    /// Streams for its clients.
+    pub streams: BTreeMap<String, Arc<StreamMapping>>,
+    /// Files.
+    pub files: BTreeMap<String, Arc<FileMapping>>,
 }
 
 impl App {
@@ -67,6 +79,7 @@ impl App {
             settings: Arc::new(Value::Object(serde_json::Map::new())),
             web: None,
             mount: None,
+            projections: Projections::default(),
         }
     }
 

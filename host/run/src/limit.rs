@@ -18,6 +18,13 @@ pub const HOST_CALLS: u32 = 10_000;
 /// Bytes of all requests and answers of one task that pass the gate: bounds the journal.
 pub const HOST_CALL_BYTES: u64 = 64 << 20;
 
+/// Host calls of one task with all tools that it called: each tool has its own count as well.
+pub const TASK_HOST_CALLS: u64 = 100_000;
+
+/// Bytes of all requests and answers of one task and its tools: bounds what a thread's log grows
+/// by in one task.
+pub const TASK_HOST_CALL_BYTES: u64 = 256 << 20;
+
 /// Bytes of a node's outcome: large things belong into blobs.
 pub const OUTPUT_BYTES: u64 = 4 << 20;
 
@@ -55,6 +62,10 @@ pub const STEP_CONCURRENCY: usize = 64;
 
 /// Bytes of a blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
+
+/// Longest time that an HTTP request may ask to be held back before it is sent: enough for a guest
+/// to back off from a busy service, too short to keep its instance for nothing.
+pub const HTTP_DELAY_MS: u32 = 10_000;
 
 /// Random bytes per call, as the contract says.
 pub const RANDOM_BYTES: u32 = 4_096;

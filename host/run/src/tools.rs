@@ -18,7 +18,7 @@ use crate::gate::{Gate, Setting, Site};
 use crate::grant::{ToolGrant, ToolSource};
 use crate::json::{check_depth, weight};
 use crate::limit;
-use crate::ports::sandbox::{Ended, ToolCall, ToolInfo};
+use crate::ports::sandbox::{Ended, ToolCall, ToolHints, ToolInfo};
 use crate::ports::{Caller, Plugin};
 
 /// A tool and where it is.
@@ -36,30 +36,53 @@ impl Tool {
 /// What a caller was granted, as far as it can be known now.
 struct Toolbox {
     tools: Vec<Tool>,
-    /// Servers that did not say what they have.
-    missing: Vec<Failure>,
+    /// Places that did not say what they have.
+    missing: Vec<(ToolSource, Failure)>,
 }
 
-/// The tools of a caller, each under the name it can be called by.
+/// The tools of a caller, each under the name it can be called by. A place that does not say what
+/// it has is told as such, so that the caller can tell a tool that is away from one that was never
+/// there.
 pub(crate) async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
     let toolbox = open(site).await;
-    for failure in &toolbox.missing {
+    for (_, failure) in &toolbox.missing {
         site.log("warn", &format!("tools are missing: {failure}"));
     }
     let mut count: BTreeMap<&str, usize> = BTreeMap::new();
     for tool in &toolbox.tools {
         *count.entry(&tool.info.name).or_default() += 1;
     }
+    for (name, _) in count.iter().filter(|&(_, &claims)| claims > 1) {
+        site.log("warn", &shadow_text(name, &toolbox.tools));
+    }
     let shadowed = |tool: &Tool| count.get(tool.info.name.as_str()).is_some_and(|&n| n > 1);
     let visible = toolbox.tools.iter().map(|tool| {
-        let mut info = tool.info.clone();
-        if shadowed(tool) {
+        let mut info = ToolInfo { reference: Some(tool.reference()), ..tool.info.clone() };
+        if shadowed(tool) || reads_as_reference(&tool.info.name) {
             info.name = tool.reference();
-            site.log("warn", &shadow_text(&tool.info.name, &toolbox.tools));
         }
         info
     });
-    visible.collect()
+    let missing = toolbox.missing.iter().map(|(source, failure)| unavailable(source, failure));
+    visible.chain(missing).collect()
+}
+
+/// What stands for all tools of a place.
+fn unavailable(source: &ToolSource, failure: &Failure) -> ToolInfo {
+    ToolInfo {
+        name: format!("{source}/*"),
+        description: failure.message.clone(),
+        arguments_schema: json!({ "type": "object" }),
+        accepts_invalid: false,
+        hints: ToolHints::default(),
+        reference: None,
+        unavailable: Some(failure.clone()),
+    }
+}
+
+/// Whether a name, which a server may choose freely, would call a tool of another place.
+fn reads_as_reference(name: &str) -> bool {
+    name.parse::<ToolGrant>().is_ok()
 }
 
 /// Finds a tool, checks the arguments and calls it.
@@ -89,7 +112,11 @@ async fn open(site: &Site<'_>) -> Toolbox {
     let mut toolbox = Toolbox { tools: Vec::new(), missing: Vec::new() };
     for grant in &site.grants.tools {
         match offered(site, &grant.source).await {
-            Err(failure) => toolbox.missing.push(failure),
+            Err(failure) => {
+                if toolbox.missing.iter().all(|(source, _)| *source != grant.source) {
+                    toolbox.missing.push((grant.source.clone(), failure));
+                }
+            }
             Ok(infos) => {
                 for info in infos.into_iter().filter(|info| grant.covers(&info.name)) {
                     let tool = Tool { source: grant.source.clone(), info };
@@ -133,7 +160,14 @@ async fn find(site: &Site<'_>, wanted: &str) -> Result<Tool, Failure> {
             Err(Failure::new(code::DENIED, text))
         }
         (None, _) => Err(match toolbox.missing.pop() {
-            Some(failure) => failure,
+            // Perhaps it is there.
+            Some((_, missing)) => Failure {
+                message: format!(
+                    "the tool `{wanted}` is not among those that are known now: {}",
+                    missing.message
+                ),
+                ..missing
+            },
             None => unknown(site.caller, wanted, &toolbox.tools),
         }),
     }
@@ -247,7 +281,9 @@ async fn call_plugin(
 fn call_id(site: &Site<'_>, request: &ToolRequest) -> String {
     match (&site.entry, request.call_id.is_empty()) {
         (_, false) => request.call_id.clone(),
-        (Some(entry), true) => format!("{}-{}", entry.task.task, entry.number),
+        (Some(entry), true) => {
+            format!("{}-{}", entry.task.task, entry.task.place_of(entry.number))
+        }
         (None, true) => uuid::Uuid::new_v4().to_string(),
     }
 }

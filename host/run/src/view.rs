@@ -99,11 +99,12 @@ pub(crate) fn past_tasks(tuple: &CheckpointTuple) -> BTreeMap<TaskId, PastTask> 
             EventKind::TaskFailed(failed) => {
                 let task = past.entry(failed.task.clone()).or_default();
                 task.failed_attempts = failed.retry_in_ms.map_or(0, |_| failed.attempt);
-                task.scopes.values_mut().for_each(PastCalls::give_up_attempt);
+                let for_good = failed.retry_in_ms.is_none();
+                task.scopes.values_mut().for_each(|calls| calls.give_up_attempt(for_good));
             }
             EventKind::CallStarted(call) => {
                 let calls = calls_of(&mut past, &call.task, &call.scope);
-                calls.open.insert(call.call);
+                calls.open.entry(call.call).or_insert(event.seq);
             }
             EventKind::Called(called) => {
                 let calls = calls_of(&mut past, &called.task, &called.scope);
@@ -115,16 +116,12 @@ pub(crate) fn past_tasks(tuple: &CheckpointTuple) -> BTreeMap<TaskId, PastTask> 
             EventKind::Reopened(reopened) => {
                 for (task, seq) in reopened.interrupts.iter().filter_map(|id| answers.get(id)) {
                     let task = past.entry(task.clone()).or_default();
-                    for calls in task.scopes.values_mut() {
-                        calls.answered.retain(|_, (made, _)| *made < *seq);
-                    }
+                    task.failed_attempts = 0;
+                    task.scopes.values_mut().for_each(|calls| calls.forget_since(*seq));
                 }
             }
             _ => {}
         }
-    }
-    for task in past.values_mut() {
-        task.scopes.values_mut().for_each(PastCalls::forget_cut_streams);
     }
     past
 }

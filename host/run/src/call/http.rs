@@ -1,5 +1,7 @@
 //! Outbound HTTP.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use wattle_graph::failure::Failure;
@@ -8,6 +10,7 @@ use crate::call::{HostCall, Repeat};
 use crate::gate::Site;
 use crate::gate::unwind::Stop;
 use crate::grant::Grants;
+use crate::limit;
 use crate::ports::Caller;
 use crate::ports::blob::BlobRef;
 
@@ -44,6 +47,9 @@ pub struct HttpRequest {
     /// Sent as `Idempotency-Key`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// How long the host waits before it sends, up to [`limit::HTTP_DELAY_MS`]: guests cannot wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u32>,
 }
 
 /// One response.
@@ -64,6 +70,12 @@ impl HttpRequest {
     /// The address without its query, which may be long or private.
     fn address(&self) -> &str {
         self.url.split(['?', '#']).next().unwrap_or_default()
+    }
+
+    /// How long to wait before sending.
+    fn delay(&self) -> Option<Duration> {
+        let delay_ms = self.delay_ms?.min(limit::HTTP_DELAY_MS);
+        (delay_ms > 0).then(|| Duration::from_millis(delay_ms.into()))
     }
 }
 
@@ -88,7 +100,36 @@ impl HostCall for HttpRequest {
 
     async fn perform(&self, site: &Site<'_>) -> Result<HttpResponse, Stop> {
         let Site { ports, caller, grants, .. } = site;
+        if let Some(delay) = self.delay() {
+            tokio::time::sleep(delay).await;
+        }
         let (rules, limits) = (&grants.http, &grants.limits.net);
         Ok(ports.net.send(caller, rules, limits, self, ports.blobs.as_ref()).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(extra: &str) -> HttpRequest {
+        let text = format!(r#"{{"method":"GET","url":"https://a.example","headers":[]{extra}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_delay_is_capped_and_absent_without_one() {
+        let delay = |extra| request(extra).delay();
+        assert_eq!(delay(""), None);
+        assert_eq!(delay(r#","delay_ms":0"#), None);
+        assert_eq!(delay(r#","delay_ms":200"#), Some(Duration::from_millis(200)));
+        assert_eq!(delay(r#","delay_ms":4000000000"#), Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn the_journal_shows_a_delay_only_if_there_is_one() {
+        let shown = |extra| serde_json::to_value(request(extra)).unwrap();
+        assert!(shown("").get("delay_ms").is_none());
+        assert_eq!(shown(r#","delay_ms":200"#)["delay_ms"], 200);
     }
 }

@@ -29,8 +29,8 @@ impl Gate {
     /// `denied` without a grant, `not-found` if there is no such route.
     pub fn route(&self, route: &str) -> Result<RouteInfo, Stop> {
         let Setting { ports, caller, grants, .. } = &self.setting;
-        llm::granted(grants, caller, route)?;
         let value = self.at_once("llm.route", json!(route), || {
+            llm::granted(grants, caller, route)?;
             let info = ports.model.route(caller, route).ok_or_else(|| {
                 Failure::new(code::NOT_FOUND, format!("there is no model route `{route}`"))
             })?;

@@ -11,9 +11,9 @@ use wattle_graph::event::{Delta, EventKind, Streamed};
 use crate::gate::task::TaskSide;
 use crate::ports::model::Deltas;
 
-/// Shortest time between two events with pieces of one answer: the eye does not see faster, and a
+/// Shortest time between two events with pieces of one answer: reads as if it were typed, and a
 /// model's fifty tokens a second stay few events. The first piece does not wait.
-const INTERVAL: Duration = Duration::from_millis(20);
+const INTERVAL: Duration = Duration::from_millis(50);
 
 /// Takes pieces from a model and joins what belongs together.
 #[derive(Default)]
@@ -136,7 +136,9 @@ mod tests {
             call(1, Some("add"), ""),
             call(0, None, "x"),
         ];
-        given.into_iter().for_each(|delta| pieces.push(delta));
+        for delta in given {
+            pieces.push(delta);
+        }
         let joined = [
             text("ab"),
             Delta::Restart,

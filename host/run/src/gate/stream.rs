@@ -12,7 +12,7 @@ use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
-use crate::call::llm::{Completion, CompletionRequest};
+use crate::call::llm::{Completion, CompletionRequest, Part};
 use crate::call::{HostCall, Repeat};
 use crate::gate::pieces::{Pieces, answer_in_pieces};
 use crate::gate::task::TaskSide;
@@ -34,9 +34,15 @@ pub struct GateStream {
     number: u32,
     pieces: mpsc::UnboundedReceiver<Vec<Delta>>,
     answer: Answer,
+    /// Whether the guest has looked before, in an execution that a crash cut.
+    replayed: bool,
+    /// Whether a piece arrived in this execution.
+    received: bool,
 }
 
 enum Answer {
+    /// Not asked for yet: the journal knows what the guest saw of it before.
+    Later(Box<Streaming>),
     Coming(AbortOnDrop),
     Here(Box<Result<Completion, Failure>>),
     Taken,
@@ -102,9 +108,14 @@ pub(crate) fn open(gate: &Arc<Gate>, request: CompletionRequest) -> Result<GateS
     };
     let (looks, pieces) = mpsc::unbounded_channel();
     let call = Streaming { request, looks };
-    let at = gate.clone();
-    let work = tokio::spawn(async move { at.numbered(number, number, &call).await });
-    Ok(GateStream { gate: gate.clone(), number, pieces, answer: Answer::Coming(AbortOnDrop(work)) })
+    let answer = Answer::Later(Box::new(call));
+    let gate = gate.clone();
+    let mut stream = GateStream { gate, number, pieces, answer, replayed: false, received: false };
+    // A guest that looked before may not want to see more than it saw.
+    if !stream.gate.task.as_ref().is_some_and(|task| task.journal.has_looks(number)) {
+        stream.begin();
+    }
+    Ok(stream)
 }
 
 impl GateStream {
@@ -121,15 +132,68 @@ impl GateStream {
         let request = json!(self.number);
         let digest = Digest::of(request.to_string().as_bytes());
         if let Some(known) = task.known(look, LOOK, digest, &request)? {
-            return Ok(serde_json::from_value(known).unwrap_or_default());
+            let deltas: Vec<Delta> = serde_json::from_value(known).unwrap_or_default();
+            self.replayed = !deltas.is_empty();
+            return Ok(deltas);
         }
-        let deltas = tokio::select! {
-            biased;
-            () = self.gate.setting.cancel.cancelled() => return Err(Unwind::Cancelled.into()),
-            deltas = self.pieces.recv() => deltas.unwrap_or_default(),
+        self.begin();
+        let deltas = if std::mem::take(&mut self.replayed) {
+            // The answer is given again from its start.
+            vec![Delta::Restart]
+        } else {
+            self.fresh().await?
         };
         task.looked(look, self.number, digest, request, json!(deltas)).await;
         Ok(deltas)
+    }
+
+    /// Makes the call, or looks its answer up, unless that was done before.
+    fn begin(&mut self) {
+        match std::mem::replace(&mut self.answer, Answer::Taken) {
+            Answer::Later(call) => {
+                let (gate, number) = (self.gate.clone(), self.number);
+                let work = async move { gate.numbered(number, number, &*call).await };
+                self.answer = Answer::Coming(AbortOnDrop(tokio::spawn(work)));
+            }
+            begun => self.answer = begun,
+        }
+    }
+
+    /// The next pieces of this execution. An answer that the journal holds has none, so it is
+    /// one piece.
+    async fn fresh(&mut self) -> Result<Vec<Delta>, Stop> {
+        let cancel = self.gate.setting.cancel.clone();
+        let deltas = tokio::select! {
+            biased;
+            () = cancel.cancelled() => return Err(Unwind::Cancelled.into()),
+            deltas = self.pieces.recv() => deltas,
+        };
+        match deltas {
+            None if !self.received => {
+                self.received = true;
+                self.settle().await?;
+                Ok(match &self.answer {
+                    Answer::Here(answer) => {
+                        answer.as_ref().as_ref().map_or_else(|_| Vec::new(), whole)
+                    }
+                    Answer::Later(_) | Answer::Coming(_) | Answer::Taken => Vec::new(),
+                })
+            }
+            deltas => {
+                self.received = true;
+                Ok(deltas.unwrap_or_default())
+            }
+        }
+    }
+
+    async fn settle(&mut self) -> Result<(), Unwind> {
+        if let Answer::Coming(work) = &mut self.answer {
+            let ended = (&mut work.0).await.unwrap_or_else(|error| {
+                Ok(Err(Failure::internal(format!("a model call of the host ended: {error}"))))
+            })?;
+            self.answer = Answer::Here(Box::new(ended));
+        }
+        Ok(())
     }
 
     /// The whole answer, waited for if it is not there yet.
@@ -138,19 +202,32 @@ impl GateStream {
     ///
     /// Those of the call; `invalid` if it was asked for before.
     pub async fn finish(&mut self) -> Result<Completion, Stop> {
-        if let Answer::Coming(work) = &mut self.answer {
-            let ended = (&mut work.0).await.unwrap_or_else(|error| {
-                Ok(Err(Failure::internal(format!("a model call of the host ended: {error}"))))
-            })?;
-            self.answer = Answer::Here(Box::new(ended));
-        }
+        self.begin();
+        self.settle().await?;
         match std::mem::replace(&mut self.answer, Answer::Taken) {
             Answer::Here(answer) => Ok((*answer)?),
-            Answer::Coming(_) | Answer::Taken => {
+            Answer::Later(_) | Answer::Coming(_) | Answer::Taken => {
                 Err(Failure::new(code::INVALID, "the answer was taken before").into())
             }
         }
     }
+}
+
+/// A whole answer as pieces.
+fn whole(answer: &Completion) -> Vec<Delta> {
+    let mut calls = 0..;
+    let pieces = answer.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(Delta::Text { text: text.clone() }),
+        Part::Reasoning(text) => Some(Delta::Reasoning { text: text.clone() }),
+        Part::ToolCall(call) => Some(Delta::ToolCall {
+            index: calls.next().unwrap_or_default(),
+            id: Some(call.id.clone()),
+            name: Some(call.name.clone()),
+            arguments: call.arguments.to_string(),
+        }),
+        Part::Image(_) | Part::ToolResult(_) | Part::Other(_) => None,
+    });
+    pieces.collect()
 }
 
 impl TaskSide {

@@ -74,6 +74,13 @@ impl TaskSide {
         })
     }
 
+    /// The place of a call below the task, the same in every re-execution: `2`, or `0.2` for a
+    /// call of the tool that the node called in its call 0.
+    pub(crate) fn place_of(&self, call: u32) -> String {
+        let path = self.scope.iter().chain([&call]).map(ToString::to_string);
+        path.collect::<Vec<String>>().join(".")
+    }
+
     pub(crate) fn take_numbers(&self, count: u32, limits: &Limits) -> Result<u32, Unwind> {
         self.journal.take_numbers(count, limits.host_calls)
     }

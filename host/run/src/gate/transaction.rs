@@ -128,7 +128,7 @@ fn replay(setting: &Setting, database: &str, kept: Value) -> Result<Transaction,
 impl Entry {
     /// Names the transaction in the database.
     fn key(&self) -> String {
-        format!("{}:{}", self.task.task, self.call)
+        format!("{}:{}", self.task.task, self.task.place_of(self.call))
     }
 
     fn write_down(&self, database: &str, result: Result<Value, Failure>) {

@@ -70,6 +70,14 @@ pub struct ToolInfo {
     /// What it says of its effects.
     #[serde(default)]
     pub hints: ToolHints,
+    /// Its full reference (`date/parse`, `mcp:graph/list`), which no other tool has. Whoever lists
+    /// tools for a caller fills it in; `None` as long as a tool describes itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reference: Option<String>,
+    /// Why it is not known what a place has. Then this is no tool but stands for all of the place,
+    /// and its name is `mcp:graph/*`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unavailable: Option<Failure>,
 }
 
 /// What a tool says of its effects. It is the tool's own word: nothing is allowed because of it,
