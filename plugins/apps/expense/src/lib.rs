@@ -1,0 +1,20 @@
+//! Expenses: a conversation that books what it is told.
+//!
+//! The conversation is a graph of ready nodes (see `graph.toml`) with two tools of other plugins.
+//! What is here are the endpoints of the app.
+//!
+//! # Layout
+//!
+//! * `web`: the endpoints, one a file, and what they share.
+//! * `talk`: what a conversation in the state says: the reply, and the steps to it.
+
+mod talk;
+mod web;
+
+wattle_plugin::export! { handlers: [web::chat::chat, web::stream::stream] }
+
+/// Name of the graph in `graph.toml`.
+const GRAPH: &str = "expense";
+
+/// The channel with the conversation.
+const MESSAGES: &str = "messages";

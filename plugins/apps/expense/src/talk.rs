@@ -1,0 +1,153 @@
+//! What a conversation in the state says: the reply to the last user message, and the steps to it.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// One message, as the state holds it.
+#[derive(Debug, Deserialize)]
+struct Message {
+    role: String,
+    #[serde(default)]
+    content: Value,
+    #[serde(default)]
+    tool_calls: Vec<Call>,
+    #[serde(default)]
+    tool_call_id: String,
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    status: String,
+    #[serde(default)]
+    structured: Value,
+}
+
+/// A call that a model asked for.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Call {
+    id: String,
+    name: String,
+    #[serde(default)]
+    arguments: Value,
+}
+
+/// One step on the way to a reply.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase", rename_all_fields = "camelCase")]
+pub(crate) enum Step {
+    /// A model turn: what it said and what it wanted called.
+    Model { content: String, tool_calls: Vec<Call> },
+    /// A tool: what it was called with and what it answered.
+    Tool { call_id: String, tool: String, arguments: Value, status: String, result: Value },
+}
+
+/// What became of the last user message.
+#[derive(Debug, Default, PartialEq)]
+pub(crate) struct Talk {
+    /// The model's last words; empty if it had none.
+    pub(crate) reply: String,
+    /// In order.
+    pub(crate) steps: Vec<Step>,
+}
+
+impl Talk {
+    /// Reads the channel with the conversation. Messages that cannot be read are left out: a
+    /// reply must not be lost because of what somebody put beside it.
+    pub(crate) fn read(messages: &Value) -> Self {
+        let all = messages.as_array().map(Vec::as_slice).unwrap_or_default();
+        let all: Vec<Message> =
+            all.iter().filter_map(|message| Message::deserialize(message).ok()).collect();
+        let start = all.iter().rposition(|message| message.role == "user");
+        let since = &all[start.map_or(0, |index| index + 1)..];
+        let mut talk = Self::default();
+        for message in since {
+            match message.role.as_str() {
+                "assistant" => {
+                    let content = text(&message.content);
+                    talk.reply.clone_from(&content);
+                    let tool_calls = message.tool_calls.clone();
+                    talk.steps.push(Step::Model { content, tool_calls });
+                }
+                "tool" => talk.steps.push(tool(message, since)),
+                _ => {}
+            }
+        }
+        talk
+    }
+}
+
+fn tool(message: &Message, since: &[Message]) -> Step {
+    let asked = since.iter().flat_map(|message| &message.tool_calls);
+    let mut asked = asked.filter(|call| call.id == message.tool_call_id);
+    let result = match &message.structured {
+        Value::Null => Value::String(text(&message.content)),
+        structured => structured.clone(),
+    };
+    Step::Tool {
+        call_id: message.tool_call_id.clone(),
+        tool: message.name.clone(),
+        arguments: asked.next().map(|call| call.arguments.clone()).unwrap_or_default(),
+        status: message.status.clone(),
+        result,
+    }
+}
+
+/// The text of a message, which may be a list of parts.
+fn text(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            parts.iter().filter_map(|part| part.get("text").and_then(Value::as_str)).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::Talk;
+
+    fn messages() -> Value {
+        json!([
+            {"role": "user", "content": "早"},
+            {"role": "assistant", "content": "早上好"},
+            {"role": "user", "content": "打车20元"},
+            {"role": "assistant", "content": "", "tool_calls":
+                [{"id": "a", "name": "save", "arguments": {"amount": 20}},
+                 {"id": "b", "name": "fly"}]},
+            {"role": "tool", "tool_call_id": "a", "name": "save", "content": "{}",
+                "status": "success", "structured": {"status": "success"}},
+            {"role": "tool", "tool_call_id": "b", "name": "fly", "content": [{"text": "no wings"}],
+                "status": "error"},
+            {"role": "assistant", "content": "好了"},
+        ])
+    }
+
+    #[test]
+    fn steps_are_those_since_the_last_user_message() {
+        let talk = Talk::read(&messages());
+        assert_eq!(talk.reply, "好了");
+        let steps = serde_json::to_value(&talk.steps).unwrap();
+        let calls = json!([{"id": "a", "name": "save", "arguments": {"amount": 20}},
+            {"id": "b", "name": "fly", "arguments": null}]);
+        assert_eq!(
+            steps,
+            json!([
+                {"type": "model", "content": "", "toolCalls": calls},
+                {"type": "tool", "callId": "a", "tool": "save", "arguments": {"amount": 20},
+                    "status": "success", "result": {"status": "success"}},
+                {"type": "tool", "callId": "b", "tool": "fly", "arguments": null,
+                    "status": "error", "result": "no wings"},
+                {"type": "model", "content": "好了", "toolCalls": []},
+            ])
+        );
+    }
+
+    #[test]
+    fn what_is_no_conversation_says_nothing() {
+        for messages in [json!(null), json!([]), json!([1, {"role": 2}])] {
+            assert_eq!(Talk::read(&messages), Talk::default());
+        }
+    }
+}

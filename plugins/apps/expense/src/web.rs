@@ -1,0 +1,70 @@
+//! The app's HTTP endpoints. Errors are `{"error": "..."}`, in the language of the app's users.
+
+pub(crate) mod chat;
+pub(crate) mod stream;
+
+use serde::Deserialize;
+use wattle_plugin::prelude::{Failure, Request, Response, code, json, log, runs};
+use wattle_plugin::runs::RunRef;
+
+use crate::{GRAPH, MESSAGES};
+
+const ACCEPTED: u16 = 202;
+const BAD_REQUEST: u16 = 400;
+const NOT_FOUND: u16 = 404;
+const CONFLICT: u16 = 409;
+const TOO_LARGE: u16 = 413;
+const UNPROCESSABLE: u16 = 422;
+const BAD_GATEWAY: u16 = 502;
+
+/// Characters of a message: far more than a day's expenses, far less than a model reads at once.
+const MESSAGE_CHARS: usize = 4_000;
+
+/// The body of both endpoints.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Body {
+    #[serde(default)]
+    thread_id: Option<String>,
+    #[serde(default)]
+    message: String,
+}
+
+/// Starts a run with the message of a request, or answers with what keeps it from that.
+fn start(request: &Request) -> Result<Result<RunRef, Response>, Failure> {
+    let Ok(body) = request.json::<Body>() else {
+        return error(BAD_REQUEST, "请求格式不正确").map(Err);
+    };
+    let message = body.message.trim();
+    if message.is_empty() {
+        return error(BAD_REQUEST, "缺少消息内容").map(Err);
+    }
+    if message.chars().count() > MESSAGE_CHARS {
+        return error(TOO_LARGE, "消息过长，请分几次发送").map(Err);
+    }
+    let input = json!({ MESSAGES: [{ "role": "user", "content": message }] });
+    let mut start = runs::Start::graph(GRAPH).input(input);
+    if let Some(thread_id) = body.thread_id.filter(|id| !id.is_empty()) {
+        start = start.thread_id(thread_id);
+    }
+    match start.start() {
+        Ok(run) => Ok(Ok(run)),
+        Err(failure) => refused(failure).map(Err),
+    }
+}
+
+/// Why no run was started.
+fn refused(failure: Failure) -> Result<Response, Failure> {
+    log::debug!("start a run: {failure}");
+    match failure.code.as_str() {
+        code::BUSY => error(CONFLICT, "上一条消息还在处理中，请稍后再试"),
+        code::CONFLICT => error(CONFLICT, "该对话有待确认的操作，请先处理"),
+        code::NOT_FOUND => error(NOT_FOUND, "对话不存在或已过期"),
+        code::INVALID => error(BAD_REQUEST, "threadId 不正确"),
+        _ => Err(failure),
+    }
+}
+
+fn error(status: u16, text: &str) -> Result<Response, Failure> {
+    Response::json(status, &json!({ "error": text }))
+}

@@ -1,0 +1,137 @@
+//! `POST /api/chat`: one message, and the reply with the steps to it.
+
+use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, log, runs};
+use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
+
+use crate::MESSAGES;
+use crate::talk::Talk;
+use crate::web::{self, ACCEPTED, BAD_GATEWAY, CONFLICT, UNPROCESSABLE};
+
+/// Sends a message to a conversation and waits for the reply.
+#[handler(POST, "/api/chat")]
+pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
+    match web::start(request)? {
+        Ok(run) => answer(&runs::wait(&run)?),
+        Err(refusal) => Ok(refusal),
+    }
+}
+
+fn answer(ended: &EndedRun) -> Result<Response, Failure> {
+    let thread = &ended.run.thread_id;
+    let talk = Talk::read(ended.state.get(MESSAGES).unwrap_or(&Value::Null));
+    let (status, mut body) = match &ended.outcome {
+        Outcome::Completed => (200, json!({ "threadId": thread, "reply": talk.reply })),
+        // Only if the operator lets somebody approve tool calls.
+        Outcome::Interrupted(questions) => {
+            let questions: Vec<Value> = questions.iter().map(shown).collect();
+            (ACCEPTED, json!({ "threadId": thread, "reply": talk.reply, "questions": questions }))
+        }
+        Outcome::Failed(failure) => {
+            log::warn!("the run on thread `{thread}` failed: {failure}");
+            let (status, text) = told(failure);
+            (status, json!({ "threadId": thread, "error": text }))
+        }
+        _ => (CONFLICT, json!({ "threadId": thread, "error": "处理已取消" })),
+    };
+    body["steps"] = json!(talk.steps);
+    Response::json(status, &body)
+}
+
+fn shown(question: &Interrupt) -> Value {
+    json!({ "id": question.id, "payload": question.payload })
+}
+
+/// What a person can do about a failure. The conversation stays, so the next message goes on.
+fn told(failure: &Failure) -> (u16, &'static str) {
+    match failure.code.as_str() {
+        code::LIMIT => (UNPROCESSABLE, "处理步骤过多，请把内容分成几条发送"),
+        code::RATE_LIMITED => (BAD_GATEWAY, "AI 服务繁忙，请稍后再试"),
+        _ => (BAD_GATEWAY, "AI 服务暂时不可用，请稍后再试"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Failure, Request, Value, code, json};
+    use wattle_plugin::runs::{EndedRun, Interrupt, Outcome, Thread};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::chat;
+
+    fn host(outcome: Outcome) -> FakeHost {
+        FakeHost::new().run_ends(move |run| EndedRun {
+            run: run.clone(),
+            outcome: outcome.clone(),
+            state: json!({"messages": [
+                {"role": "user", "content": "早"},
+                {"role": "assistant", "content": "早上好"},
+            ]}),
+        })
+    }
+
+    fn post(host: &FakeHost, body: &Value) -> (u16, Value) {
+        let request = Request::new("POST", "/api/chat").with_body(body.to_string());
+        let response = host.run(|| chat(&request)).unwrap();
+        (response.status, response.json_body().unwrap())
+    }
+
+    #[test]
+    fn a_message_starts_a_run_and_gets_the_reply() {
+        let host = host(Outcome::Completed);
+        let (status, body) = post(&host, &json!({"message": " 早 "}));
+        let steps = json!([{"type": "model", "content": "早上好", "toolCalls": []}]);
+        let expected = json!({"threadId": "thread-1", "reply": "早上好", "steps": steps});
+        assert_eq!((status, body), (200, expected));
+        let started = &host.started()[0];
+        assert_eq!((started.graph.as_str(), &started.thread_id), ("expense", &None));
+        assert_eq!(started.input, json!({"messages": [{"role": "user", "content": "早"}]}));
+    }
+
+    #[test]
+    fn a_thread_goes_on() {
+        let host = host(Outcome::Completed).thread(Thread::new("t", "expense", "idle", json!({})));
+        assert_eq!(post(&host, &json!({"threadId": "t", "message": "早"})).0, 200);
+        assert_eq!(host.started()[0].thread_id.as_deref(), Some("t"));
+    }
+
+    #[test]
+    fn what_is_no_message_starts_nothing() {
+        let host = host(Outcome::Completed);
+        for (body, status) in [
+            (json!({}), 400),
+            (json!({"message": "  "}), 400),
+            (json!({"message": 5}), 400),
+            (json!([]), 400),
+            (json!({"message": "长".repeat(4_001)}), 413),
+        ] {
+            let (answered, document) = post(&host, &body);
+            assert_eq!(answered, status, "{document}");
+            assert!(document["error"].is_string());
+        }
+        assert!(host.started().is_empty());
+    }
+
+    #[test]
+    fn failures_say_what_to_do_and_keep_the_thread() {
+        let failed = |code: &str| Outcome::Failed(Failure::new(code, "why"));
+        for (outcome, status) in [
+            (failed(code::LIMIT), 422),
+            (failed(code::RATE_LIMITED), 502),
+            (failed(code::UNAVAILABLE), 502),
+            (Outcome::Cancelled, 409),
+        ] {
+            let (answered, body) = post(&host(outcome), &json!({"message": "早"}));
+            assert_eq!((answered, &body["threadId"]), (status, &json!("thread-1")));
+            assert!(body["error"].is_string() && body["steps"].is_array(), "{body}");
+        }
+    }
+
+    #[test]
+    fn a_question_to_a_person_is_handed_on() {
+        let asked = Interrupt::new("q", "tools", json!({"kind": "tool_approval"}));
+        let (status, body) =
+            post(&host(Outcome::Interrupted(vec![asked])), &json!({"message": "早"}));
+        let questions = json!([{"id": "q", "payload": {"kind": "tool_approval"}}]);
+        assert_eq!((status, &body["questions"]), (202, &questions));
+    }
+}

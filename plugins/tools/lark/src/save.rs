@@ -1,0 +1,154 @@
+//! The tool itself: whatever happens, the model gets a document with a `status`.
+
+use serde_json::{Value, json};
+use wattle_plugin::log::{self, Level};
+use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, Unchecked, clock, settings, tool};
+
+use crate::bitable::{Refusal, Table};
+use crate::client_token::client_token;
+use crate::expense::{Arguments, Expense};
+
+/// Setting with the IANA name of the zone in which dates are told.
+const ZONE_SETTING: &str = "date_time_zone";
+
+/// The zone without a setting.
+const DEFAULT_ZONE: &str = "Asia/Shanghai";
+
+/// 把一笔支出或收入保存到飞书多维表格。
+#[tool(name = "saveExpenseToLark")]
+pub(crate) fn save_expense_to_lark(
+    context: &ToolContext,
+    args: Unchecked<Arguments>,
+) -> Result<ToolOutput, Failure> {
+    let expense = match Expense::read(&args.raw) {
+        Ok(expense) => expense,
+        Err(reason) => return failed(&format!("记账失败：{reason}"), None),
+    };
+    let Some(table) = Table::of_settings()? else {
+        return failed(
+            "记账失败：飞书多维表格未配置，请设置 lark_app_token 和 lark_table_id",
+            None,
+        );
+    };
+    let date_ms = expense.date_ms.unwrap_or_else(clock::now_ms);
+    let fields = json!({
+        "备注": expense.remark,
+        "分类": expense.category,
+        "金额": number(expense.amount),
+        "收支": expense.kind.label(),
+        "日期": date_ms,
+    });
+    match table.create(&fields, &client_token(context)) {
+        Ok(record_id) => ToolOutput::json(&json!({
+            "status": "success",
+            "message": "记账成功",
+            "data": { "record_id": record_id, "fields": fields, "time": told(date_ms)? },
+        })),
+        Err(Refusal { message, code }) => {
+            log::write(
+                Level::Warn,
+                "an expense was not saved",
+                &[("code", json!(code)), ("reason", json!(message))],
+            );
+            failed(&format!("记账失败：{message}"), code)
+        }
+    }
+}
+
+/// A failure that the model can tell its user about.
+fn failed(message: &str, code: Option<i64>) -> Result<ToolOutput, Failure> {
+    let mut document = json!({ "status": "error", "message": message });
+    if let Some(code) = code {
+        document["data"] = json!({ "code": code });
+    }
+    ToolOutput::json(&document)
+}
+
+/// Whole amounts without a point, as people write them.
+fn number(amount: f64) -> Value {
+    /// Doubles up to here are exact.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if amount.fract() == 0.0 && amount < EXACT { json!(amount as i64) } else { json!(amount) }
+}
+
+/// The date as clocks show it, since models cannot reckon.
+fn told(date_ms: i64) -> Result<String, Failure> {
+    let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
+    let zone = zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned());
+    let civil = clock::to_zone(date_ms, Some(&zone))?.civil;
+    let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
+    Ok(format!("{} {hour:02}:{minute:02}:{second:02}", civil.date()))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::http::{Body, Response};
+    use wattle_plugin::prelude::{Failure, ToolContext, Value, json};
+    use wattle_plugin::testing::{self, FakeHost};
+
+    use super::save_expense_to_lark;
+
+    const NOW_MS: i64 = 1_736_908_245_123;
+
+    fn host() -> FakeHost {
+        FakeHost::new()
+            .now_ms(NOW_MS)
+            .zone("Asia/Shanghai", 28_800)
+            .setting("lark_app_token", "app1")
+            .setting("lark_table_id", "tbl1")
+            .http(|_| {
+                let record = json!({"record": {"record_id": "rec1"}});
+                Ok(Response::new(200, json!({"code": 0, "data": record}).to_string()))
+            })
+    }
+
+    fn call(host: &FakeHost, arguments: &Value) -> Value {
+        let context = ToolContext { task_id: Some("t".to_owned()), ..ToolContext::default() };
+        let call = || testing::call_tool::<save_expense_to_lark>(&context, arguments);
+        host.run(call).unwrap().structured.unwrap()
+    }
+
+    #[test]
+    fn the_record_has_the_fields_of_the_table() {
+        let host = host();
+        let date = 1_736_784_000_000_i64;
+        let said = json!({"remark": "打车", "category": "交通", "amount": 20, "date": date});
+        let fields =
+            json!({"备注": "打车", "分类": "交通", "金额": 20, "收支": "支出", "日期": date});
+        let data = json!({"record_id": "rec1", "fields": fields, "time": "2025-01-14 00:00:00"});
+        let answer = json!({"status": "success", "message": "记账成功", "data": data});
+        assert_eq!(call(&host, &said), answer);
+        let Body::Text(sent) = &host.http_requests()[0].body else { panic!("no text") };
+        assert_eq!(serde_json::from_str::<Value>(sent).unwrap(), json!({ "fields": fields }));
+    }
+
+    #[test]
+    fn without_a_date_it_is_now() {
+        let said = json!({"remark": "工资", "category": "工资", "amount": 0.5, "type": "income"});
+        let answer = call(&host(), &said);
+        assert_eq!(answer["data"]["fields"]["日期"], NOW_MS);
+        assert_eq!(answer["data"]["fields"]["收支"], "收入");
+        assert_eq!(answer["data"]["fields"]["金额"], 0.5);
+        assert_eq!(answer["data"]["time"], "2025-01-15 10:30:45");
+    }
+
+    #[test]
+    fn every_failure_is_a_document() {
+        let said = json!({"remark": "打车", "category": "交通", "amount": 20});
+        let answer = call(&host(), &json!({"remark": "打车"}));
+        assert_eq!(answer["status"], "error");
+        let answer = call(&host().setting("lark_app_token", ""), &said);
+        assert!(answer["message"].as_str().unwrap().contains("未配置"), "{answer}");
+        let host = host().http(|_| Err(Failure::new("denied", "no")));
+        let answer = call(&host, &said);
+        assert!(answer["message"].as_str().unwrap().starts_with("记账失败："), "{answer}");
+        assert_eq!(host.logged().len(), 1);
+    }
+
+    #[test]
+    fn models_see_the_categories() {
+        let schema = testing::tool_schema::<save_expense_to_lark>();
+        assert_eq!(schema["required"], json!(["remark", "category", "amount"]));
+        assert_eq!(schema["properties"]["category"]["enum"].as_array().unwrap().len(), 15);
+    }
+}
