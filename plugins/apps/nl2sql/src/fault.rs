@@ -1,0 +1,118 @@
+//! What kind of error a text tells of, and which name it complains about. The text is all there
+//! is: of our own checks, of SQLite, of PostgreSQL, or of MySQL.
+
+use crate::state::ErrorType;
+
+/// Beginnings and pieces of texts, in lower case, the more telling first. In parentheses stands the
+/// rule by which the host refused a statement.
+const SIGNS: [(ErrorType, &[&str]); 4] = [
+    (
+        ErrorType::UnknownColumn,
+        &["sql_generation_unknown_field", "42703", "no such column", "unknown column"],
+    ),
+    (
+        ErrorType::UnknownTable,
+        &[
+            "sql_generation_unknown_table",
+            "42p01",
+            "no such table",
+            "unknown table",
+            "(table)",
+            "(catalog)",
+        ],
+    ),
+    (
+        ErrorType::ObjectNotFound,
+        &[
+            "42883",
+            "3f000",
+            "42704",
+            "(function)",
+            "(schema)",
+            "no such function",
+            "does not exist",
+        ],
+    ),
+    (
+        ErrorType::SyntaxError,
+        &[
+            "sql_generation_syntax_error",
+            "42601",
+            "syntax error",
+            "error in your sql syntax",
+            "cannot be understood",
+        ],
+    ),
+];
+
+/// Texts that stand before the name that is missing, and what ends it.
+const BEFORE_NAME: [(&str, &[char]); 10] = [
+    ("sql_generation_unknown_field: ", &[]),
+    ("sql_generation_unknown_table: ", &[]),
+    ("no such column: ", &[' ', '(', ';']),
+    ("no such table: ", &[' ', '(', ';']),
+    ("Unknown column '", &['\'']),
+    ("column \"", &['"']),
+    ("relation \"", &['"']),
+    ("column ", &[' ']),
+    ("Table '", &['\'']),
+    ("the table `", &['`']),
+];
+
+/// Kind of the error.
+pub(crate) fn classify(text: &str) -> ErrorType {
+    let lower = text.to_lowercase();
+    let is_mysql_table = lower.contains("table '") && lower.contains("doesn't exist");
+    if is_mysql_table {
+        return ErrorType::UnknownTable;
+    }
+    let found = SIGNS.iter().find(|(_, signs)| signs.iter().any(|sign| lower.contains(sign)));
+    found.map_or(ErrorType::ExecutionError, |(kind, _)| *kind)
+}
+
+/// Names that are missing, as the text has them.
+pub(crate) fn missing_names(text: &str) -> Vec<String> {
+    let found = BEFORE_NAME.iter().find_map(|(before, ends)| {
+        let (_, rest) = text.split_once(before)?;
+        Some(rest.split(*ends).next().unwrap_or(rest))
+    });
+    let names = found.into_iter().flat_map(|names| names.split(", ")).map(str::trim);
+    names.filter(|name| !name.is_empty()).map(str::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{classify, missing_names};
+    use crate::state::ErrorType::{
+        ExecutionError, ObjectNotFound, SyntaxError, UnknownColumn, UnknownTable,
+    };
+
+    #[test]
+    fn texts_of_all_databases_are_understood() {
+        for (text, kind, names) in [
+            ("cannot query database `b`: no such column: o.paid", UnknownColumn, vec!["o.paid"]),
+            ("no such table: refunds", UnknownTable, vec!["refunds"]),
+            ("near \"FORM\": syntax error", SyntaxError, vec![]),
+            ("no such function: date_format", ObjectNotFound, vec![]),
+            ("column \"paid\" does not exist (SQLSTATE 42703)", UnknownColumn, vec!["paid"]),
+            ("column o.paid does not exist (SQLSTATE 42703)", UnknownColumn, vec!["o.paid"]),
+            ("relation \"refunds\" does not exist (SQLSTATE 42P01)", UnknownTable, vec!["refunds"]),
+            ("syntax error at or near \"x\" (SQLSTATE 42601)", SyntaxError, vec![]),
+            ("function date_format(date) does not exist (SQLSTATE 42883)", ObjectNotFound, vec![]),
+            ("type \"money2\" does not exist (SQLSTATE 42704)", ObjectNotFound, vec![]),
+            ("schema \"x\" does not exist (SQLSTATE 3F000)", ObjectNotFound, vec![]),
+            ("Unknown column 'o.paid' in 'field list'", UnknownColumn, vec!["o.paid"]),
+            ("Table 'shop.refunds' doesn't exist", UnknownTable, vec!["shop.refunds"]),
+            ("You have an error in your SQL syntax; check", SyntaxError, vec![]),
+            ("sql_generation_unknown_field: a.b, c.d", UnknownColumn, vec!["a.b", "c.d"]),
+            ("sql_generation_unknown_table: refunds", UnknownTable, vec!["refunds"]),
+            ("the table `users` is not allowed; allowed: `a` (table)", UnknownTable, vec!["users"]),
+            ("the function `f` is not among those known (function)", ObjectNotFound, vec![]),
+            ("empty_result", ExecutionError, vec![]),
+            ("division by zero (SQLSTATE 22012)", ExecutionError, vec![]),
+        ] {
+            assert_eq!(classify(text), kind, "{text}");
+            assert_eq!(missing_names(text), names, "{text}");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! `hidden_context`: what a failed or empty statement teaches the next one.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
+};
+
+use crate::knowledge::{self, Knowledge};
+use crate::state::{
+    ErrorType, FieldCandidate, HiddenContextResult, IntentResult, KbSummary, ParseResult,
+    ProbeSample, SqlGenerationResult, SqlValidateResult,
+};
+use crate::step::{self, Done};
+use crate::{BUSINESS, candidate, fault, probe, statement};
+
+/// Said for a statement that found nothing.
+const EMPTY: &str = "empty_result";
+
+/// Said for a statement whose figure is 0.
+const ZERO: &str = "zero_metric_result";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    intent_result: Option<IntentResult>,
+    parse_result: Option<ParseResult>,
+    sql_result: Option<SqlGenerationResult>,
+    sql_validate_result: Option<SqlValidateResult>,
+    hidden_context_retry_count: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    hidden_context_result: HiddenContextResult,
+    hidden_context_retry_count: u32,
+}
+
+/// What was found out, before the node counts the attempt.
+struct Insight {
+    error_type: ErrorType,
+    error: String,
+    failed_sql: String,
+    rewritten_query: String,
+    field_candidates: Vec<FieldCandidate>,
+    probe_samples: Vec<ProbeSample>,
+    hints: Vec<String>,
+    kb_summary: KbSummary,
+}
+
+impl Insight {
+    fn with_retry_count(self, retry_count: u32) -> HiddenContextResult {
+        HiddenContextResult {
+            error_type: self.error_type,
+            error: self.error,
+            failed_sql: self.failed_sql,
+            rewritten_query: self.rewritten_query,
+            field_candidates: self.field_candidates,
+            probe_samples: self.probe_samples,
+            hints: self.hints,
+            kb_summary: self.kb_summary,
+            retry_count,
+        }
+    }
+}
+
+/// Finds out what may help the next generation.
+#[node]
+pub(crate) fn hidden_context(context: &Context, input: Input) -> Result<Update, Failure> {
+    let next = input.hidden_context_retry_count + 1;
+    let recorded = json!({
+        "rewritten_query": query(&input),
+        "parse_result": input.parse_result,
+        "sql_result": input.sql_result,
+        "sql_validate_result": input.sql_validate_result,
+        "hidden_context_retry_count": input.hidden_context_retry_count,
+    });
+    let hidden_context_result = step::run(context, "hidden_context", &recorded, |_| {
+        Ok(Done::Success(inspect(&input)?.with_retry_count(next)))
+    })?;
+    Ok(Update { hidden_context_result, hidden_context_retry_count: next })
+}
+
+fn query(input: &Input) -> &str {
+    input.intent_result.as_ref().map_or("", |it| &it.rewritten_query)
+}
+
+fn inspect(input: &Input) -> Result<Insight, Failure> {
+    let knowledge = knowledge::read()?;
+    let error = error(input);
+    let error_type = fault::classify(&error);
+    let failed_sql = failed_sql(input);
+    let field_candidates = candidates(error_type, &error, &failed_sql, &knowledge)?;
+    let meant: Vec<Vec<String>> = field_candidates.iter().map(|it| it.candidates.clone()).collect();
+    let task = input.parse_result.as_ref();
+    let fields = probe::fields(task, input.sql_result.as_ref(), &meant, &knowledge);
+    let probe_samples: Vec<ProbeSample> =
+        fields.iter().filter_map(|field| probe::sample(field, &knowledge)).collect();
+    Ok(Insight {
+        hints: hints(error_type, &error, &field_candidates, &probe_samples),
+        kb_summary: knowledge.summary(),
+        rewritten_query: query(input).to_owned(),
+        error_type,
+        error,
+        failed_sql,
+        field_candidates,
+        probe_samples,
+    })
+}
+
+fn error(input: &Input) -> String {
+    let Some(validated) = &input.sql_validate_result else { return String::new() };
+    match &validated.error {
+        Some(error) => error.clone(),
+        None if validated.empty_result => EMPTY.to_owned(),
+        None if validated.zero_metric_result => ZERO.to_owned(),
+        None => String::new(),
+    }
+}
+
+/// What was executed, or else what was to be.
+fn failed_sql(input: &Input) -> String {
+    let executed = input.sql_validate_result.as_ref().map(|it| it.executed_sql.as_str());
+    let written = match &input.sql_result {
+        Some(SqlGenerationResult::Success(success)) => success.sql.as_str(),
+        _ => "",
+    };
+    executed.filter(|sql| !sql.is_empty()).unwrap_or(written).to_owned()
+}
+
+fn candidates(
+    kind: ErrorType,
+    error: &str,
+    failed_sql: &str,
+    knowledge: &Knowledge,
+) -> Result<Vec<FieldCandidate>, Failure> {
+    let missing = fault::missing_names(error);
+    match kind {
+        ErrorType::UnknownColumn => {
+            let dialect = sql::database(BUSINESS).dialect()?;
+            let full = |name: String| match name.split_once('.') {
+                Some((alias, field)) if knowledge.table(alias).is_none() => {
+                    statement::table_of_alias(failed_sql, &dialect, knowledge, alias)
+                        .map_or(name.clone(), |table| format!("{table}.{field}"))
+                }
+                _ => name,
+            };
+            let missing: Vec<String> = missing.into_iter().map(full).collect();
+            Ok(candidate::for_fields(&missing, knowledge))
+        }
+        ErrorType::UnknownTable => Ok(candidate::for_tables(&missing, knowledge)),
+        _ => Ok(Vec::new()),
+    }
+}
+
+fn hints(
+    kind: ErrorType,
+    error: &str,
+    candidates: &[FieldCandidate],
+    samples: &[ProbeSample],
+) -> Vec<String> {
+    let mut hints = vec![
+        match (kind, error) {
+            (_, EMPTY) => "上一条 SQL 没有查到数据：核对筛选值的写法和时间范围，必要时放宽条件。",
+            (_, ZERO) => "上一条 SQL 的指标为 0：核对筛选值的写法、时间范围和关联条件。",
+            (ErrorType::UnknownColumn, _) => "上一条 SQL 用了不存在的字段：只用白名单里的字段。",
+            (ErrorType::UnknownTable, _) => "上一条 SQL 用了不存在的表：只用白名单里的表。",
+            (ErrorType::SyntaxError, _) => "上一条 SQL 有语法错误：写一条以 WITH 开头的完整查询。",
+            (ErrorType::ObjectNotFound, _) => {
+                "上一条 SQL 用了数据库没有的函数或对象：换成该方言支持的写法。"
+            }
+            (ErrorType::ExecutionError, _) => "上一条 SQL 没有通过：按错误信息改正。",
+        }
+        .to_owned(),
+    ];
+    for found in candidates.iter().filter(|it| !it.candidates.is_empty()) {
+        hints.push(format!("{} 可能是：{}", found.missing, found.candidates.join("、")));
+    }
+    for sample in samples.iter().filter(|it| !it.values.is_empty()) {
+        hints.push(format!("{} 的实际取值：{}", sample.field, sample.values.join("、")));
+    }
+    hints
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, Failure, Value, json, params, sql};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::hidden_context;
+    use crate::testing::{business, intent, task};
+
+    fn run(host: &FakeHost, validated: Value, sql: &str) -> (Value, Value) {
+        let mut task = task();
+        task["filters"] = json!([{"field": "customers.city", "op": "=", "value": "北京市"}]);
+        let input = json!({
+            "intent_result": intent(), "parse_result": task,
+            "sql_result": {"sql": sql, "entity_mappings": [], "sql_fields": [],
+                           "applied_field_replacements": []},
+            "sql_validate_result": validated, "hidden_context_retry_count": 1,
+        });
+        let decision =
+            host.run(|| run_node::<hidden_context>(&Context::default(), &input)).unwrap();
+        let update = |name| decision.update(name).cloned().unwrap();
+        (update("hidden_context_result"), update("hidden_context_retry_count"))
+    }
+
+    fn invalid(error: &str) -> Value {
+        json!({"is_valid": false, "error": error, "rows": 0, "result": [], "executed_sql": "",
+               "empty_result": false, "zero_metric_result": false})
+    }
+
+    fn cities() -> FakeHost {
+        business(|_| Ok(sql::Rows::new(["value"], vec![params!["北京"]]).into()))
+    }
+
+    #[test]
+    fn a_missing_field_gets_candidates() {
+        let sql = "WITH x AS (SELECT o.order_amount FROM orders AS o) SELECT * FROM x";
+        let (result, count) = run(&cities(), invalid("no such column: o.order_amount"), sql);
+        assert_eq!(count, 2);
+        assert_eq!(result["retry_count"], 2);
+        assert_eq!(result["error_type"], "unknown_column");
+        assert_eq!(result["failed_sql"], sql);
+        let candidates = &result["field_candidates"][0];
+        assert_eq!(candidates["missing"], "orders.order_amount", "the alias is resolved");
+        assert_eq!(candidates["candidates"][0], "orders.total_amount");
+        assert_eq!(result["kb_summary"], json!({"table_count": 3, "field_count": 13}));
+    }
+
+    #[test]
+    fn an_empty_result_gets_real_values() {
+        let empty = json!({"is_valid": true, "error": null, "rows": 0, "result": [],
+                           "executed_sql": "WITH y", "empty_result": true,
+                           "zero_metric_result": false});
+        let (result, _) = run(&cities(), empty, "WITH x");
+        assert_eq!(
+            (&result["error_type"], &result["error"]),
+            (&json!("execution_error"), &json!("empty_result"))
+        );
+        assert_eq!(result["failed_sql"], "WITH y");
+        let sample = &result["probe_samples"][0];
+        assert_eq!(
+            (&sample["field"], &sample["values"]),
+            (&json!("customers.city"), &json!(["北京"]))
+        );
+        assert!(result["hints"][1].as_str().unwrap().contains("北京"), "{}", result["hints"]);
+    }
+
+    #[test]
+    fn a_failed_probe_fails_nothing() {
+        let host = business(|_| Err(Failure::timeout("too slow")));
+        let (result, _) = run(&host, invalid("no such table: refunds"), "");
+        assert_eq!(result["error_type"], "unknown_table");
+        assert_eq!(result["probe_samples"][0]["error"], "too slow");
+    }
+}

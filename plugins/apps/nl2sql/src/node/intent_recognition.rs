@@ -1,0 +1,158 @@
+//! `intent_recognition`: chat or a question about the data, with earlier questions worked in.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
+};
+
+use crate::state::{Intent, IntentResult};
+use crate::step::{self, Done, Step};
+use crate::store::{history, sessions};
+use crate::{DATABASE, date, setting};
+
+const PROMPT: &str = "\
+你是数据问答系统的意图识别器。用户消息是一个 JSON：message 是当前消息，history_user_messages 是同一会话里更早的用户消息，从旧到新。
+判断并返回：
+- intent：查询、统计、列出业务数据的消息是 business_query；寒暄、闲聊、与业务数据无关的消息是 chat。
+- is_followup：当前消息是否依赖历史消息才能理解，例如“那上海呢”“按月看看”。
+- confidence：你对 intent 的把握，0 到 1。
+- merged_query：追问时，把历史问题与当前消息合并后的完整表述；不是追问时等于 message。
+- rewritten_query：可以独立理解的完整问题，省略的主语、时间、条件都补全；没有可补全的就等于 message。
+只改写，不回答，不添加用户没有说过的条件。";
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    message: String,
+    history_user_messages: Vec<String>,
+    threshold: f64,
+    model_name: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    intent_result: IntentResult,
+}
+
+/// The answer's shape.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    intent: Intent,
+    is_followup: bool,
+    #[schemars(range(min = 0, max = 1))]
+    confidence: f64,
+    merged_query: String,
+    rewritten_query: String,
+}
+
+/// Tells questions about the data from chat.
+#[node]
+pub(crate) fn intent_recognition(context: &Context, input: Input) -> Result<Update, Failure> {
+    let work = |step: &Step<'_>| {
+        remember(step, &input.message)?;
+        recognize(&input).map(Done::Success)
+    };
+    let intent_result = step::run(context, "intent_recognition", &input, work)?;
+    Ok(Update { intent_result })
+}
+
+/// Writes the message into the history. The run does it, not the endpoint: it then happens once,
+/// also when the host is stopped in between.
+fn remember(step: &Step<'_>, message: &str) -> Result<(), Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    let session = &step.context.thread_id;
+    sessions::touch(&transaction, session, &step.owner, message)?;
+    history::add(&transaction, session, history::Role::User, message, None)?;
+    transaction.commit()
+}
+
+fn recognize(input: &Input) -> Result<IntentResult, Failure> {
+    let question = json!({
+        "message": input.message,
+        "history_user_messages": input.history_user_messages,
+    });
+    let answer: Answer = setting::ask("intent", &input.model_name)?
+        .system(format!("{PROMPT}\n今天是 {}。", date::now()?.day()))
+        .user(question.to_string())
+        .schema::<Answer>("IntentSchema")
+        .complete()?
+        .structured()?;
+    Ok(judged(answer, input))
+}
+
+fn judged(answer: Answer, input: &Input) -> IntentResult {
+    let confidence = answer.confidence.clamp(0.0, 1.0);
+    // At the threshold itself it still counts as a question.
+    let intent = if confidence < input.threshold { Intent::Chat } else { answer.intent };
+    let said = |text: String| {
+        if text.trim().is_empty() { input.message.clone() } else { text }
+    };
+    IntentResult {
+        intent,
+        is_followup: answer.is_followup && !input.history_user_messages.is_empty(),
+        confidence,
+        merged_query: said(answer.merged_query),
+        rewritten_query: said(answer.rewritten_query),
+        threshold: input.threshold,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::intent_recognition;
+    use crate::testing::host;
+
+    fn run(host: &FakeHost) -> Result<Value, Failure> {
+        let input = json!({"message": "有多少订单", "history_user_messages": [],
+                           "threshold": 0.7, "model_name": "qwen-plus"});
+        let decision = host.run(|| run_node::<intent_recognition>(&Context::default(), &input))?;
+        Ok(decision.update("intent_result").cloned().unwrap())
+    }
+
+    fn answered(intent: &'static str, confidence: f64) -> FakeHost {
+        host().llm(move |request| {
+            assert_eq!((request.route.as_str(), request.temperature), ("intent", Some(0.1)));
+            Ok(Completion::of_json(json!({
+                "intent": intent, "is_followup": true, "confidence": confidence,
+                "merged_query": "", "rewritten_query": "订单总数是多少",
+            })))
+        })
+    }
+
+    #[test]
+    fn what_is_not_sure_enough_is_chat() {
+        for (confidence, intent) in
+            [(0.69, "chat"), (0.7, "business_query"), (0.95, "business_query")]
+        {
+            let result = run(&answered("business_query", confidence)).unwrap();
+            assert_eq!(result["intent"], intent, "{confidence}");
+            assert_eq!(result["threshold"], 0.7);
+        }
+        assert_eq!(run(&answered("chat", 0.9)).unwrap()["intent"], "chat");
+    }
+
+    #[test]
+    fn gaps_are_filled_from_the_message() {
+        let result = run(&answered("business_query", 0.9)).unwrap();
+        assert_eq!(result["merged_query"], "有多少订单");
+        assert_eq!(result["rewritten_query"], "订单总数是多少");
+        assert_eq!(result["is_followup"], false, "there is nothing to follow");
+    }
+
+    #[test]
+    fn the_message_is_kept_before_anybody_is_asked() {
+        let host = host().llm(|_| Err(Failure::unavailable("model down")));
+        assert_eq!(run(&host).unwrap_err().message, "model down");
+        let texts: Vec<String> = host.statements().into_iter().map(|it| it.text).collect();
+        assert!(
+            texts[1].contains("chat_session") && texts[3].contains("chat_history"),
+            "{texts:?}"
+        );
+        assert_eq!(texts[4], "COMMIT");
+        let (name, record) = &host.emitted()[0];
+        assert_eq!((name.as_str(), &record["status"]), ("node_io", &json!("failed")));
+        assert_eq!(record["output"], Value::Null);
+    }
+}

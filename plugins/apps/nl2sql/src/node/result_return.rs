@@ -1,0 +1,317 @@
+//! `result_return`: judges how the question ended, words the answer, and keeps it.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, Value, blob, json, log, node, random, sql,
+};
+
+use crate::reply::SHOWN_ROWS;
+use crate::state::{
+    FinalStatus, HiddenContextResult, Intent, IntentResult, Operation, ParseResult, ReasonCode,
+    ResultReturnResult, Row, SqlGenerationResult, SqlValidateResult,
+};
+use crate::step::{self, Done, Step};
+use crate::store::downloads::Download;
+use crate::store::{downloads, history, sessions, workflow_log};
+use crate::{DATABASE, csv, date, reply, setting};
+
+const PROMPT: &str = "\
+你是数据问答系统的回答助手。用户消息是一个 JSON：message 是用户的话，final_status 是查询结果的状态，reason_code 是原因，row_count 是总行数，rows 是前几行数据。
+用一两句中文直接回答：有数据时说出关键数字和结论，数字照抄，不推测；没有数据或失败时说明原因并给出一个可行的建议；闲聊时友好地回应，并说明可以询问业务数据。
+不提 SQL、字段名和内部流程，不列表格。";
+
+/// Path of a download, before the file's name.
+const DOWNLOADS: &str = "/api/chat/downloads/";
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    message: String,
+    intent_result: Option<IntentResult>,
+    parse_result: Option<ParseResult>,
+    sql_result: Option<SqlGenerationResult>,
+    sql_validate_result: Option<SqlValidateResult>,
+    hidden_context_result: Option<HiddenContextResult>,
+    hidden_context_retry_count: u32,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    result_return_result: ResultReturnResult,
+}
+
+/// The answer's shape.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Summary {
+    summary: String,
+}
+
+/// Words the answer and keeps it.
+#[node]
+pub(crate) fn result_return(context: &Context, input: Input) -> Result<Update, Failure> {
+    let result_return_result = step::run(context, "result_return", &input, |step| {
+        finish(step, &input).map(Done::Success)
+    })?;
+    Ok(Update { result_return_result })
+}
+
+fn finish(step: &Step<'_>, input: &Input) -> Result<ResultReturnResult, Failure> {
+    let intent = input.intent_result.clone().ok_or_else(|| {
+        Failure::invalid("没有意图识别结果，无法返回答案；请从 intent_recognition 开始运行")
+    })?;
+    let (final_status, reason_code) = verdict(intent.intent, input);
+    let rows = rows(input);
+    let download = if rows.len() > SHOWN_ROWS { Some(file(step, &rows)?) } else { None };
+    let download_url = download.as_ref().map(|it| format!("{DOWNLOADS}{}", it.file));
+    let summary = summary(&input.message, final_status, reason_code, &rows);
+    let result = ResultReturnResult {
+        session_id: step.context.thread_id.clone(),
+        intent: intent.intent,
+        is_followup: intent.is_followup,
+        merged_query: intent.merged_query,
+        rewritten_query: intent.rewritten_query,
+        skipped: input.parse_result.is_none(),
+        reason: reason_code.map(|reason| reason.as_str().to_owned()),
+        final_status,
+        reason_code,
+        assistant_reply: reply::assistant(&summary, &rows, download_url.as_deref()),
+        summary,
+        download_url,
+        task: input.parse_result.clone(),
+        sql_result: input.sql_result.clone(),
+        sql_validate_result: input.sql_validate_result.clone(),
+        hidden_context_result: input.hidden_context_result.clone(),
+        hidden_context_retry_count: input.hidden_context_retry_count,
+    };
+    keep(step, &input.message, &result, download.as_ref())?;
+    Ok(result)
+}
+
+/// The first condition that holds decides.
+fn verdict(intent: Intent, input: &Input) -> (FinalStatus, Option<ReasonCode>) {
+    if intent == Intent::Chat {
+        return (FinalStatus::Success, Some(ReasonCode::IntentIsChat));
+    }
+    if input.parse_result.is_none() {
+        return (FinalStatus::Failed, Some(ReasonCode::TaskParseMissing));
+    }
+    match &input.sql_validate_result {
+        None => (FinalStatus::Failed, Some(ReasonCode::SqlValidateMissing)),
+        Some(it) if it.is_valid && it.empty_result => {
+            (FinalStatus::PartialSuccess, Some(ReasonCode::EmptyResultAfterRetry))
+        }
+        Some(it) if it.is_valid && it.zero_metric_result => {
+            (FinalStatus::PartialSuccess, Some(ReasonCode::ZeroMetricAfterRetry))
+        }
+        Some(it) if it.is_valid => (FinalStatus::Success, None),
+        Some(_) => (FinalStatus::Failed, Some(ReasonCode::SqlInvalidAfterRetry)),
+    }
+}
+
+/// Rows for people: of lists, the same row is shown once.
+fn rows(input: &Input) -> Vec<Row> {
+    let Some(validated) = input.sql_validate_result.as_ref().filter(|it| it.is_valid) else {
+        return Vec::new();
+    };
+    if validated.empty_result {
+        return Vec::new();
+    }
+    let operation = input.parse_result.as_ref().map(|it| it.operation);
+    if !matches!(operation, Some(Operation::Detail | Operation::Ranking)) {
+        return validated.result.clone();
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    let is_new = |row: &&Row| seen.insert(Value::Object((*row).clone()).to_string());
+    validated.result.iter().filter(is_new).cloned().collect()
+}
+
+/// A name that cannot be guessed; whose it is, is checked all the same.
+fn file(step: &Step<'_>, rows: &[Row]) -> Result<Download, Failure> {
+    let text = csv::write(rows, setting::formula_guard()?);
+    let blob = blob::put(text.as_bytes(), "text/csv; charset=utf-8")?;
+    let session: String =
+        step.context.thread_id.chars().filter(char::is_ascii_alphanumeric).take(16).collect();
+    let file = format!("{session}-{}-{:016x}.csv", date::now()?.digits(), random::u64());
+    Ok(Download { file, blob, rows: rows.len() })
+}
+
+/// Words of the model, or ready ones if it has none: an answer is not lost for want of words.
+fn summary(message: &str, status: FinalStatus, reason: Option<ReasonCode>, rows: &[Row]) -> String {
+    match ask(message, status, reason, rows) {
+        Ok(text) if !text.trim().is_empty() => text.trim().to_owned(),
+        Ok(_) => reply::canned(status, reason, rows.len()),
+        Err(failure) => {
+            log::warn!("no summary from the model: {}", failure.message);
+            reply::canned(status, reason, rows.len())
+        }
+    }
+}
+
+fn ask(
+    message: &str,
+    status: FinalStatus,
+    reason: Option<ReasonCode>,
+    rows: &[Row],
+) -> Result<String, Failure> {
+    let facts = json!({
+        "message": message,
+        "final_status": status,
+        "reason_code": reason,
+        "row_count": rows.len(),
+        "rows": rows.iter().take(SHOWN_ROWS).collect::<Vec<_>>(),
+    });
+    let summary: Summary = setting::ask("summary", &setting::default_model()?)?
+        .system(PROMPT)
+        .user(facts.to_string())
+        .schema::<Summary>("SummarySchema")
+        .complete()?
+        .structured()?;
+    Ok(summary.summary)
+}
+
+fn keep(
+    step: &Step<'_>,
+    message: &str,
+    result: &ResultReturnResult,
+    download: Option<&Download>,
+) -> Result<(), Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    let session = &step.context.thread_id;
+    sessions::touch(&transaction, session, &step.owner, message)?;
+    let document = serde_json::to_value(shortened(result))?;
+    let reply = &result.assistant_reply;
+    history::add(&transaction, session, history::Role::Assistant, reply, Some(&document))?;
+    workflow_log::add(&transaction, step, message, result)?;
+    if let Some(download) = download {
+        downloads::add(&transaction, session, download)?;
+    }
+    transaction.commit()
+}
+
+/// The history keeps the rows that are shown; all of them are in the thread's state.
+fn shortened(result: &ResultReturnResult) -> ResultReturnResult {
+    let mut result = result.clone();
+    if let Some(validated) = &mut result.sql_validate_result {
+        validated.result.truncate(SHOWN_ROWS);
+    }
+    result
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::result_return;
+    use crate::testing::{host, intent, task};
+
+    fn input(validated: Value) -> Value {
+        json!({
+            "message": "有多少订单", "intent_result": intent(), "parse_result": task(),
+            "sql_result": null, "sql_validate_result": validated,
+            "hidden_context_result": null, "hidden_context_retry_count": 0,
+        })
+    }
+
+    fn validated(rows: Value, empty: bool, zero: bool) -> Value {
+        json!({"is_valid": true, "error": null, "rows": rows.as_array().map_or(0, Vec::len),
+               "result": rows, "executed_sql": "WITH x", "empty_result": empty,
+               "zero_metric_result": zero})
+    }
+
+    fn worded() -> FakeHost {
+        host().llm(|request| {
+            assert_eq!(request.route, "summary");
+            Ok(Completion::of_json(json!({"summary": "共有 7 个订单。"})))
+        })
+    }
+
+    fn run(host: &FakeHost, input: &Value) -> Result<Value, Failure> {
+        let context = Context { thread_id: "s1".to_owned(), ..Context::default() };
+        let decision = host.run(|| run_node::<result_return>(&context, input))?;
+        Ok(decision.update("result_return_result").cloned().unwrap())
+    }
+
+    #[test]
+    fn the_first_condition_that_holds_decides() {
+        let mut chat = input(json!(null));
+        chat["intent_result"]["intent"] = json!("chat");
+        let mut unparsed = input(json!(null));
+        unparsed["parse_result"] = json!(null);
+        let invalid = json!({"is_valid": false, "error": "x", "rows": 0, "result": [],
+                             "executed_sql": "", "empty_result": false,
+                             "zero_metric_result": false});
+        let rows = json!([{"n": 7}]);
+        for (input, status, reason) in [
+            (chat, "success", json!("intent_is_chat")),
+            (unparsed, "failed", json!("task_parse_missing")),
+            (input(json!(null)), "failed", json!("sql_validate_missing")),
+            (input(validated(rows.clone(), false, false)), "success", json!(null)),
+            (
+                input(validated(json!([]), true, false)),
+                "partial_success",
+                json!("empty_result_after_retry"),
+            ),
+            (
+                input(validated(rows, false, true)),
+                "partial_success",
+                json!("zero_metric_after_retry"),
+            ),
+            (input(invalid), "failed", json!("sql_invalid_after_retry")),
+        ] {
+            let result = run(&worded(), &input).unwrap();
+            assert_eq!(result["final_status"], status, "{input}");
+            assert_eq!(result["reason_code"], reason);
+            assert_eq!(result["reason"], reason);
+            assert_eq!(result["skipped"], input["parse_result"].is_null());
+        }
+    }
+
+    #[test]
+    fn without_words_of_a_model_there_are_ready_ones() {
+        let host = host().llm(|_| Err(Failure::unavailable("model down")));
+        let result = run(&host, &input(validated(json!([{"n": 7}]), false, false))).unwrap();
+        assert_eq!(result["summary"], "查询执行成功，已返回结果，共1行。");
+        assert!(result["assistant_reply"].as_str().unwrap().contains("| 7 |"));
+    }
+
+    #[test]
+    fn long_results_become_a_file() {
+        let host = worded();
+        let rows: Vec<Value> = (0..11).map(|n| json!({"n": n, "name": "=1"})).collect();
+        let result = run(&host, &input(validated(json!(rows), false, false))).unwrap();
+        let url = result["download_url"].as_str().unwrap();
+        assert!(url.starts_with("/api/chat/downloads/s1-20250115103045-"), "{url}");
+        let insert =
+            host.statements().into_iter().find(|it| it.text.contains("INTO chat_download"));
+        let insert = insert.unwrap();
+        assert!(insert.in_transaction);
+        assert_eq!(result["sql_validate_result"]["result"].as_array().unwrap().len(), 11);
+    }
+
+    #[test]
+    fn the_same_row_of_a_list_is_shown_once() {
+        let rows: Vec<Value> = (0..12).map(|n| json!({"n": n % 3})).collect();
+        let mut detail = input(validated(json!(rows), false, false));
+        detail["parse_result"]["operation"] = json!("detail");
+        let result = run(&worded(), &detail).unwrap();
+        assert_eq!(result["download_url"], json!(null), "three rows are left");
+        assert_eq!(result["sql_validate_result"]["rows"], 12, "the result stays as it was");
+    }
+
+    #[test]
+    fn answer_and_log_are_kept_together() {
+        let host = worded();
+        run(&host, &input(validated(json!([{"n": 7}]), false, false))).unwrap();
+        let texts: Vec<String> = host.statements().into_iter().map(|it| it.text).collect();
+        assert_eq!((texts[0].as_str(), texts.last().unwrap().as_str()), ("BEGIN", "COMMIT"));
+        assert!(texts.iter().any(|text| text.contains("INTO chat_history")));
+        assert!(texts.iter().any(|text| text.contains("INTO workflow_log")));
+    }
+
+    #[test]
+    fn without_an_intent_there_is_no_answer() {
+        let mut input = input(json!(null));
+        input["intent_result"] = json!(null);
+        assert!(run(&host(), &input).is_err());
+    }
+}

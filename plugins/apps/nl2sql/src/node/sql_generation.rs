@@ -1,0 +1,264 @@
+//! `sql_generation`: lets a model write the statement and checks it. What goes wrong here does
+//! not end the workflow: the next step learns from it.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
+};
+use wattle_plugin::sql::Dialect;
+
+use crate::knowledge::{self, Knowledge};
+use crate::node::task_parse::or_empty;
+use crate::state::{
+    EntityMapping, HiddenContextResult, IntentResult, ParseResult, SqlGenerationFailed,
+    SqlGenerationResult, SqlGenerationSuccess, SqlValidateResult,
+};
+use crate::step::{self, Done};
+use crate::{BUSINESS, date, setting, statement};
+
+const PROMPT: &str = "\
+你是数据问答系统的 SQL 生成器。用户消息是一个 JSON：rewritten_query 是问题，parse_result 是解析好的任务，hidden_context_result 是上一次失败的诊断（没有则为 null）。
+写一条只读查询，要求：
+- 以 WITH 开头：先用公用表表达式取数，再在主查询里输出。
+- 只用白名单里的表和字段，基础表的字段写成“表.字段”或“别名.字段”；只写一条语句，不写注释。
+- 表里有 is_deleted 字段时，加上 is_deleted = 0。
+- 时间范围用半开区间：起始日 <= 字段 < 结束日的次日。
+- 结果列用有意义的英文别名；数量、金额等指标的别名里带 count、total、avg 之类的词。
+- 明细查询和排名加上 LIMIT。
+- entity_mappings：问题里的每个实体对应哪个字段，field 必须真的出现在 SQL 里。
+有 hidden_context_result 时：看 error、field_candidates、probe_samples 和 hints，改正上次的错误；取值以 probe_samples 里的真实值为准。";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    intent_result: Option<IntentResult>,
+    parse_result: Option<ParseResult>,
+    hidden_context_result: Option<HiddenContextResult>,
+    model_name: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    sql_result: SqlGenerationResult,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sql_validate_result: Option<SqlValidateResult>,
+}
+
+/// The answer's shape.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    sql: String,
+    entity_mappings: Vec<EntityMapping>,
+}
+
+/// Writes the statement that answers the question.
+#[node]
+pub(crate) fn sql_generation(context: &Context, input: Input) -> Result<Update, Failure> {
+    let query = input.intent_result.as_ref().map_or("", |it| &it.rewritten_query);
+    let model_name = setting::sql_model(&input.model_name)?;
+    let recorded = json!({
+        "rewritten_query": query,
+        "parse_result": or_empty(input.parse_result.as_ref())?,
+        "hidden_context_result": input.hidden_context_result,
+        "model_name": model_name,
+    });
+    let sql_result = step::run(context, "sql_generation", &recorded, |_| {
+        Ok(match generate(query, &model_name, &input) {
+            Ok(success) => Done::Success(SqlGenerationResult::Success(success)),
+            Err(error) => {
+                let failed = SqlGenerationFailed::new(&error);
+                Done::Degraded(SqlGenerationResult::Failed(failed), error)
+            }
+        })
+    })?;
+    let sql_validate_result = match &sql_result {
+        SqlGenerationResult::Failed(failed) => {
+            Some(SqlValidateResult::refused(&failed.generation_error))
+        }
+        SqlGenerationResult::Success(_) => None,
+    };
+    Ok(Update { sql_result, sql_validate_result })
+}
+
+/// The checked statement, or why there is none as a text: that is all a state can carry.
+fn generate(query: &str, model: &str, input: &Input) -> Result<SqlGenerationSuccess, String> {
+    let failed = |failure: Failure| format!("sql_generation_{}: {}", failure.code, failure.message);
+    let knowledge = knowledge::read().map_err(failed)?;
+    let dialect = sql::database(BUSINESS).dialect().map_err(failed)?;
+    let answer = ask(query, model, input, &knowledge, &dialect).map_err(failed)?;
+    let candidates = input.hidden_context_result.as_ref().map(|it| it.field_candidates.as_slice());
+    let checked =
+        statement::check(&answer.sql, &dialect, &knowledge, candidates.unwrap_or_default())
+            .map_err(|refusal| refusal.to_string())?;
+    let mut success = SqlGenerationSuccess {
+        sql: checked.sql,
+        entity_mappings: answer.entity_mappings,
+        sql_fields: checked.fields,
+        applied_field_replacements: checked.replacements,
+    };
+    check_mappings(&mut success, &knowledge)?;
+    let has_entities = input.parse_result.as_ref().is_some_and(|it| !it.entities.is_empty());
+    if has_entities && success.entity_mappings.is_empty() {
+        return Err("sql_generation_entity_mapping: 缺少实体与字段的对应关系".to_owned());
+    }
+    Ok(success)
+}
+
+fn ask(
+    query: &str,
+    model: &str,
+    input: &Input,
+    knowledge: &Knowledge,
+    dialect: &Dialect,
+) -> Result<Answer, Failure> {
+    let dialect = match dialect {
+        Dialect::Postgres => "postgres",
+        Dialect::Sqlite => "sqlite",
+        Dialect::Other(name) => name,
+    };
+    let today = date::now()?.day();
+    let question = json!({
+        "rewritten_query": query,
+        "parse_result": input.parse_result,
+        "hidden_context_result": input.hidden_context_result,
+    });
+    setting::ask("sql", model)?
+        .system(format!(
+            "{PROMPT}\n今天是 {today}。\n数据库方言：{dialect}\n白名单：\n{}",
+            knowledge.prompt()
+        ))
+        .user(question.to_string())
+        .schema::<Answer>("SqlSchema")
+        .complete()?
+        .structured()
+}
+
+/// Every mapping must name a known field that the statement really uses. One of a field that was
+/// replaced follows it.
+fn check_mappings(success: &mut SqlGenerationSuccess, knowledge: &Knowledge) -> Result<(), String> {
+    for mapping in &mut success.entity_mappings {
+        let mut replaced = success.applied_field_replacements.iter();
+        let replaced = replaced.rfind(|it| it.from.eq_ignore_ascii_case(&mapping.field));
+        if let Some(replacement) = replaced {
+            mapping.field.clone_from(&replacement.to);
+        }
+        let field = knowledge.resolve(&mapping.field);
+        let field = field.filter(|field| success.sql_fields.contains(field)).ok_or_else(|| {
+            let (value, field) = (&mapping.value, &mapping.field);
+            format!("sql_generation_entity_mapping: `{value}` 对应的字段 {field} 没有出现在 SQL 中")
+        })?;
+        mapping.field = field;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::sql_generation;
+    use crate::testing::{host, intent, task};
+
+    const GOOD: &str = "WITH x AS (SELECT orders.id AS id FROM orders) SELECT COUNT(id) FROM x";
+
+    fn input() -> Value {
+        json!({
+            "intent_result": intent(), "parse_result": task(), "hidden_context_result": null,
+            "model_name": "qwen-plus",
+        })
+    }
+
+    fn run(host: &FakeHost, input: &Value) -> (Value, Option<Value>) {
+        let decision = host.run(|| run_node::<sql_generation>(&Context::default(), input)).unwrap();
+        let update = |name| decision.update(name).cloned();
+        (update("sql_result").unwrap(), update("sql_validate_result"))
+    }
+
+    fn writes(sql: &'static str, mappings: Value) -> FakeHost {
+        host().llm(move |request| {
+            assert_eq!(request.route, "sql");
+            Ok(Completion::of_json(json!({"sql": sql, "entity_mappings": mappings})))
+        })
+    }
+
+    #[test]
+    fn a_checked_statement_comes_with_its_fields() {
+        let (result, validated) = run(&writes(GOOD, json!([])), &input());
+        assert_eq!(
+            result,
+            json!({"sql": GOOD, "entity_mappings": [], "sql_fields": ["orders.id"],
+                   "applied_field_replacements": []})
+        );
+        assert_eq!(validated, None);
+    }
+
+    #[test]
+    fn whatever_goes_wrong_degrades() {
+        let down = host().llm(|_| Err(Failure::unavailable("model down")));
+        let garbage = host().llm(|_| Ok(Completion::of_json(json!({"x": 1}))));
+        let mapped = json!([{"type": "city", "value": "北京", "field": "customers.city",
+                             "reason": ""}]);
+        for (host, error) in [
+            (down, "sql_generation_unavailable: model down"),
+            (garbage, "sql_generation_invalid: "),
+            (writes("SELECT 1", json!([])), "sql_generation_not_cte: "),
+            (
+                writes("WITH x AS (SELECT secret FROM orders) SELECT * FROM x", json!([])),
+                "sql_generation_unknown_field: orders.secret",
+            ),
+            (
+                writes("WITH x AS (SELECT 1 FROM users) SELECT * FROM x", json!([])),
+                "sql_generation_unknown_table: users",
+            ),
+            (writes(GOOD, mapped), "sql_generation_entity_mapping: "),
+        ] {
+            let (result, validated) = run(&host, &input());
+            let told = result["generation_error"].as_str().unwrap();
+            assert!(told.starts_with(error), "{told}");
+            assert_eq!(
+                result,
+                json!({"sql": "", "entity_mappings": [], "sql_fields": [],
+                       "generation_failed": true, "generation_error": told})
+            );
+            assert_eq!(
+                validated,
+                Some(json!({"is_valid": false, "error": told, "rows": 0, "result": [],
+                            "executed_sql": "", "empty_result": false,
+                            "zero_metric_result": false}))
+            );
+            let record = &host.emitted()[0].1;
+            assert_eq!((&record["status"], &record["output"]), (&json!("failed"), &result));
+        }
+    }
+
+    #[test]
+    fn entities_need_a_mapping() {
+        let mut input = input();
+        input["parse_result"]["entities"] = json!([{"type": "city", "value": "北京"}]);
+        let (result, _) = run(&writes(GOOD, json!([])), &input);
+        assert!(result["generation_error"].as_str().unwrap().contains("entity_mapping"));
+    }
+
+    #[test]
+    fn candidates_of_the_last_failure_are_used() {
+        let mut input = input();
+        input["hidden_context_result"] = json!({
+            "error_type": "unknown_column", "error": "", "failed_sql": "", "rewritten_query": "",
+            "field_candidates": [{"missing": "orders.paid",
+                                  "candidates": ["orders.total_amount"]}],
+            "probe_samples": [], "hints": [], "retry_count": 1,
+            "kb_summary": {"table_count": 3, "field_count": 13},
+        });
+        let host = writes(
+            "WITH x AS (SELECT o.paid AS t FROM orders AS o) SELECT SUM(t) FROM x",
+            json!([{"type": "金额", "value": "金额", "field": "orders.paid", "reason": ""}]),
+        );
+        let (result, _) = run(&host, &input);
+        assert_eq!(
+            result["applied_field_replacements"],
+            json!([{"from": "orders.paid", "to": "orders.total_amount"}])
+        );
+        assert_eq!(result["sql_fields"], json!(["orders.total_amount"]));
+        assert_eq!(result["entity_mappings"][0]["field"], "orders.total_amount");
+    }
+}

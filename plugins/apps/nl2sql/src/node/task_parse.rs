@@ -1,0 +1,147 @@
+//! `task_parse`: takes a question apart, with fields of the white-list only.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, Value, json, llm, node,
+};
+
+use crate::knowledge::{self, Knowledge};
+use crate::state::{IntentResult, ParseResult};
+use crate::step::{self, Done};
+use crate::{date, setting};
+
+const PROMPT: &str = "\
+你是数据问答系统的任务解析器。用户消息是一个 JSON：rewritten_query 是要解析的问题。把它拆成结构化的任务：
+- intent：固定为 business_query。
+- entities：问题里点名的具体对象，type 用小写英文概括（如 city、customer、category、status、channel），value 用数据里的写法。
+- dimensions：分组维度，没有则为空。
+- metrics：要计算的指标，没有则为空。
+- filters：筛选条件。field 必须是下面白名单里的“表.字段”；op 只能是 = != > < >= <= like in not in between；value 是标量或数组。
+- time_range：问题涉及的起止日期（YYYY-MM-DD，含两端），没有则为 null。时间条件放在这里，不放进 filters。
+- operation：detail 明细，aggregate 汇总，ranking 排名，trend 按时间的趋势。
+- confidence：0 到 1。
+不要编造白名单之外的字段，不要添加问题里没有的条件。";
+
+#[derive(Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    intent_result: Option<IntentResult>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    parse_result: ParseResult,
+}
+
+/// Takes the question apart.
+#[node]
+pub(crate) fn task_parse(context: &Context, input: Input) -> Result<Update, Failure> {
+    let recorded = json!({ "intent_result": or_empty(input.intent_result.as_ref())? });
+    let parse_result = step::run(context, "task_parse", &recorded, |_| {
+        let knowledge = knowledge::read()?;
+        let query = input.intent_result.as_ref().map_or("", |it| &it.rewritten_query);
+        parse(query, &knowledge).map(Done::Success)
+    })?;
+    Ok(Update { parse_result })
+}
+
+/// `{}` stands for what is not there.
+pub(super) fn or_empty(value: Option<&impl Serialize>) -> Result<Value, Failure> {
+    Ok(value.map_or(Ok(json!({})), serde_json::to_value)?)
+}
+
+/// A task with a field outside of the white-list is sent back to the model once.
+fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
+    let request = request(query, knowledge)?;
+    let (mut task, document) = ask(request.clone())?;
+    let unknown = resolve(&mut task, knowledge);
+    if unknown.is_empty() {
+        return Ok(task);
+    }
+    let complaint = format!(
+        "这些字段不在白名单中：{}。请只用白名单里的“表.字段”，重新给出完整的任务。",
+        unknown.join("、")
+    );
+    let (mut task, _) = ask(request.assistant(document).user(complaint))?;
+    let unknown = resolve(&mut task, knowledge);
+    if unknown.is_empty() {
+        return Ok(task);
+    }
+    Err(Failure::invalid(format!("任务解析使用了不在白名单中的字段：{}", unknown.join("、"))))
+}
+
+fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> {
+    // The role has no model of its own in the state: its route alone decides.
+    let request = setting::ask("parse", &setting::default_model()?)?;
+    let today = date::now()?.day();
+    Ok(request
+        .system(format!("{PROMPT}\n今天是 {today}。\n白名单：\n{}", knowledge.prompt()))
+        .user(json!({ "rewritten_query": query }).to_string())
+        .schema::<ParseResult>("ParseSchema"))
+}
+
+fn ask(request: llm::Request) -> Result<(ParseResult, String), Failure> {
+    let completion = request.complete()?;
+    let mut task: ParseResult = completion.structured()?;
+    task.confidence = task.confidence.clamp(0.0, 1.0);
+    Ok((task, completion.text()))
+}
+
+/// Brings the fields of filters into the form of the white-list, and names those that are not in it.
+fn resolve(task: &mut ParseResult, knowledge: &Knowledge) -> Vec<String> {
+    let mut unknown = Vec::new();
+    for filter in &mut task.filters {
+        match knowledge.resolve(&filter.field) {
+            Some(field) => filter.field = field,
+            None => unknown.push(filter.field.clone()),
+        }
+    }
+    unknown
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Completion, Context, Failure, Value, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::task_parse;
+    use crate::testing::{host, intent, task};
+
+    fn run(host: &FakeHost) -> Result<Value, Failure> {
+        let input = json!({ "intent_result": intent() });
+        let decision = host.run(|| run_node::<task_parse>(&Context::default(), &input))?;
+        Ok(decision.update("parse_result").cloned().unwrap())
+    }
+
+    /// A host whose model filters by one field after the other.
+    fn filtering(fields: &'static [&'static str]) -> FakeHost {
+        let mut fields = fields.iter();
+        host().llm(move |request| {
+            assert_eq!(request.route, "parse");
+            let mut task = task();
+            let field = fields.next().expect("another answer");
+            task["filters"] = json!([{"field": field, "op": "=", "value": "北京"}]);
+            Ok(Completion::of_json(task))
+        })
+    }
+
+    #[test]
+    fn fields_are_brought_into_form() {
+        let host = filtering(&["city"]);
+        assert_eq!(run(&host).unwrap()["filters"][0]["field"], "customers.city");
+        assert_eq!(host.llm_requests().len(), 1);
+        assert!(host.llm_requests()[0].text().contains("customers.city TEXT"), "the white-list");
+    }
+
+    #[test]
+    fn a_field_outside_of_the_white_list_is_asked_for_again() {
+        let host = filtering(&["customers.town", "customers.city"]);
+        assert_eq!(run(&host).unwrap()["filters"][0]["field"], "customers.city");
+        assert!(host.llm_requests()[1].text().contains("customers.town"));
+    }
+
+    #[test]
+    fn twice_wrong_is_a_failure() {
+        let host = filtering(&["customers.town", "customers.place"]);
+        assert!(run(&host).unwrap_err().message.contains("customers.place"));
+        assert_eq!(host.emitted()[0].1["output"], Value::Null);
+    }
+}

@@ -1,0 +1,75 @@
+//! Whose session it is: an admin, on a host with tenants within one of them.
+
+use wattle_plugin::prelude::{Context, Deserialize, Failure, Request, Serialize};
+
+use crate::setting;
+
+/// Header that names the admin. It is no proof of who somebody is: a proxy in front sets it.
+pub(crate) const ADMIN_HEADER: &str = "x-admin-id";
+
+/// Status of a request with a malformed header.
+const BAD_REQUEST: u16 = 400;
+
+/// An admin of a tenant; the tenant is empty on a host without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Owner {
+    pub(crate) tenant: String,
+    pub(crate) admin_id: i64,
+}
+
+/// What a run is told about its session.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct RunContext {
+    pub(crate) admin_id: i64,
+}
+
+impl Owner {
+    /// Who sent a request.
+    pub(crate) fn of_request(request: &Request) -> Result<Self, Failure> {
+        let admin_id = match request.header(ADMIN_HEADER).map(str::trim) {
+            None | Some("") => setting::default_admin()?,
+            Some(text) => text.parse().map_err(|_| {
+                Failure::invalid(format!("请求头 {ADMIN_HEADER} 必须是整数"))
+                    .with_status(BAD_REQUEST)
+            })?,
+        };
+        Ok(Self { tenant: request.tenant.clone().unwrap_or_default(), admin_id })
+    }
+
+    /// For whom a run works. One that was started without the app's endpoints has no context.
+    pub(crate) fn of_run(context: &Context) -> Result<Self, Failure> {
+        let admin_id = match context.run_context::<RunContext>() {
+            Ok(run) => run.admin_id,
+            Err(_) => setting::default_admin()?,
+        };
+        Ok(Self { tenant: context.tenant.clone().unwrap_or_default(), admin_id })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, Request, json};
+
+    use super::{ADMIN_HEADER, Owner};
+    use crate::testing::host;
+
+    #[test]
+    fn the_header_names_the_admin() {
+        host().run(|| {
+            let request = Request::new("GET", "/").with_header(ADMIN_HEADER, " 7 ");
+            assert_eq!(Owner::of_request(&request).unwrap().admin_id, 7);
+            assert_eq!(Owner::of_request(&Request::new("GET", "/")).unwrap().admin_id, 1);
+            let request = Request::new("GET", "/").with_header(ADMIN_HEADER, "root");
+            assert_eq!(Owner::of_request(&request).unwrap_err().status(), Some(400));
+        });
+    }
+
+    #[test]
+    fn a_run_knows_its_admin() {
+        host().run(|| {
+            let context = Context { context: json!({"admin_id": 9}), ..Context::default() };
+            assert_eq!(Owner::of_run(&context).unwrap().admin_id, 9);
+            assert_eq!(Owner::of_run(&Context::default()).unwrap().admin_id, 1);
+        });
+    }
+}

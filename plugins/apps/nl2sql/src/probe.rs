@@ -1,0 +1,151 @@
+//! Values that fields really hold, so that the next statement compares with something that is
+//! there.
+
+use wattle_plugin::prelude::{Failure, params, sql};
+
+use crate::BUSINESS;
+use crate::knowledge::{Column, Knowledge, Table};
+use crate::rows::{objects, shown};
+use crate::state::{ParseResult, ProbeSample, SqlGenerationResult};
+
+/// Probes of one step.
+const PROBES: usize = 24;
+
+/// Values of one field.
+const VALUES: usize = 20;
+
+/// Candidates of one missing name that are probed.
+const CANDIDATES: usize = 3;
+
+/// Column that marks rows as gone, in tables that have it.
+const DELETED: &str = "is_deleted";
+
+/// Words in the names of types whose values a sample says nothing about.
+const NUMBERS_AND_TIMES: [&str; 10] =
+    ["int", "num", "dec", "real", "double", "float", "date", "time", "serial", "blob"];
+
+/// Fields worth a probe: what is filtered by, what entities were mapped to, what may have been
+/// meant; texts only.
+pub(crate) fn fields(
+    task: Option<&ParseResult>,
+    generated: Option<&SqlGenerationResult>,
+    candidates: &[Vec<String>],
+    knowledge: &Knowledge,
+) -> Vec<String> {
+    let mut fields: Vec<String> = Vec::new();
+    let filters = task.into_iter().flat_map(|task| &task.filters).map(|filter| &filter.field);
+    let mapped = match generated {
+        Some(SqlGenerationResult::Success(success)) => success.entity_mappings.as_slice(),
+        _ => &[],
+    };
+    let mapped = mapped.iter().map(|mapping| &mapping.field);
+    let meant = candidates.iter().flat_map(|it| it.iter().take(CANDIDATES));
+    for field in filters.chain(mapped).chain(meant) {
+        let Some((table, column)) = knowledge.field(field) else { continue };
+        let name = format!("{}.{}", table.name, column.name);
+        if is_text(column) && !fields.contains(&name) {
+            fields.push(name);
+        }
+    }
+    fields.truncate(PROBES);
+    fields
+}
+
+/// Asks the database for values of a field. An error is part of the sample.
+pub(crate) fn sample(field: &str, knowledge: &Knowledge) -> Option<ProbeSample> {
+    let (table, column) = knowledge.field(field)?;
+    let probe_sql = statement(table, column);
+    let (values, error) = match values(&probe_sql) {
+        Ok(values) => (values, None),
+        Err(failure) => (Vec::new(), Some(failure.message)),
+    };
+    Some(ProbeSample { field: field.to_owned(), probe_sql, values, error })
+}
+
+fn values(probe: &str) -> Result<Vec<String>, Failure> {
+    let rows = sql::database(BUSINESS).query(probe, params![])?;
+    Ok(objects(&rows).iter().filter_map(|row| row.values().map(shown).next()).collect())
+}
+
+fn statement(table: &Table, column: &Column) -> String {
+    let (table_name, field) = (quoted(&table.name), quoted(&column.name));
+    let alive = match table.column(DELETED) {
+        Some(column) if column.kind.to_lowercase().contains("bool") => {
+            format!(" AND {table_name}.{DELETED} = FALSE")
+        }
+        Some(_) => format!(" AND {table_name}.{DELETED} = 0"),
+        None => String::new(),
+    };
+    format!(
+        "SELECT DISTINCT {table_name}.{field} AS value FROM {table_name} \
+         WHERE {table_name}.{field} IS NOT NULL{alive} LIMIT {VALUES}"
+    )
+}
+
+fn is_text(column: &Column) -> bool {
+    let kind = column.kind.to_lowercase();
+    !NUMBERS_AND_TIMES.iter().any(|word| kind.contains(word))
+}
+
+/// Plain names stay as they are.
+fn quoted(name: &str) -> String {
+    let is_plain =
+        name.bytes().all(|it| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'_');
+    if is_plain { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Failure, json, params, sql};
+
+    use super::{fields, sample};
+    use crate::testing::{business, knowledge, task};
+
+    #[test]
+    fn texts_that_the_question_is_about_are_probed() {
+        let mut task = task();
+        task["filters"] = json!([
+            {"field": "customers.city", "op": "=", "value": "北京市"},
+            {"field": "orders.total_amount", "op": ">", "value": 5},
+        ]);
+        let task = serde_json::from_value(task).unwrap();
+        let generated = serde_json::from_value(json!({
+            "sql": "WITH", "sql_fields": [], "applied_field_replacements": [],
+            "entity_mappings": [
+                {"type": "city", "value": "北京市", "field": "customers.city", "reason": ""},
+                {"type": "状态", "value": "完成", "field": "orders.status", "reason": ""},
+            ],
+        }))
+        .unwrap();
+        let candidates = [vec!["orders.id".to_owned(), "customers.name".to_owned()]];
+        assert_eq!(
+            fields(Some(&task), Some(&generated), &candidates, &knowledge()),
+            ["customers.city", "orders.status", "customers.name"]
+        );
+    }
+
+    #[test]
+    fn rows_that_are_gone_are_left_out_where_that_is_known() {
+        let host = business(|_| {
+            Ok(sql::Rows::new(["value"], vec![params!["北京"], params!["上海"]]).into())
+        });
+        let found = host.run(|| sample("customers.city", &knowledge())).unwrap();
+        assert_eq!(
+            found.probe_sql,
+            "SELECT DISTINCT customers.city AS value FROM customers \
+             WHERE customers.city IS NOT NULL AND customers.is_deleted = 0 LIMIT 20"
+        );
+        assert_eq!(found.values, ["北京", "上海"]);
+        let found = host.run(|| sample("orders.status", &knowledge())).unwrap();
+        assert!(!found.probe_sql.contains("is_deleted"));
+        assert_eq!(host.run(|| sample("orders.none", &knowledge())), None);
+    }
+
+    #[test]
+    fn an_error_is_part_of_the_sample() {
+        let host = business(|_| Err(Failure::timeout("too slow")));
+        let found = host.run(|| sample("customers.city", &knowledge())).unwrap();
+        assert_eq!(found.error.as_deref(), Some("too slow"));
+        assert!(found.values.is_empty());
+    }
+}

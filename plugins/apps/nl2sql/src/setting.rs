@@ -1,0 +1,115 @@
+//! The app's settings with their defaults.
+
+use std::collections::BTreeMap;
+
+use wattle_plugin::prelude::{Failure, llm, settings};
+
+/// Confidence below which a message counts as chat.
+const THRESHOLD: f64 = 0.7;
+
+/// User messages of a session that the model is told.
+const HISTORY_MESSAGES: u32 = 4;
+
+/// Model of a request that names none.
+const MODEL_INTENT: &str = "qwen-plus";
+
+/// Rows of a result that are kept. State and events carry them, so they are not without a price.
+const RESULT_ROWS: usize = 1_000;
+
+/// Hours that a CSV file can be downloaded.
+const RETENTION_HOURS: u32 = 72;
+
+/// Schema of PostgreSQL that the business tables are in.
+const BUSINESS_SCHEMA: &str = "public";
+
+/// Admin of a request that names none.
+const DEFAULT_ADMIN: i64 = 1;
+
+/// Answers should vary little.
+const TEMPERATURE: f64 = 0.1;
+
+pub(crate) fn threshold() -> Result<f64, Failure> {
+    Ok(settings::get("threshold")?.unwrap_or(THRESHOLD))
+}
+
+pub(crate) fn history_messages() -> Result<u32, Failure> {
+    Ok(settings::get("history_messages")?.unwrap_or(HISTORY_MESSAGES))
+}
+
+pub(crate) fn result_rows() -> Result<usize, Failure> {
+    Ok(settings::get::<usize>("result_rows")?.unwrap_or(RESULT_ROWS).max(1))
+}
+
+pub(crate) fn retention_hours() -> Result<u32, Failure> {
+    Ok(settings::get("download_retention_hours")?.unwrap_or(RETENTION_HOURS))
+}
+
+pub(crate) fn formula_guard() -> Result<bool, Failure> {
+    Ok(settings::get("csv_formula_guard")?.unwrap_or(true))
+}
+
+pub(crate) fn default_admin() -> Result<i64, Failure> {
+    Ok(settings::get("default_admin_id")?.unwrap_or(DEFAULT_ADMIN))
+}
+
+pub(crate) fn business_schema() -> Result<String, Failure> {
+    Ok(settings::get("business_schema")?.unwrap_or_else(|| BUSINESS_SCHEMA.to_owned()))
+}
+
+/// Tables that may be asked about; empty for all that the grant lets be seen.
+pub(crate) fn business_tables() -> Result<Vec<String>, Failure> {
+    Ok(settings::get("business_tables")?.unwrap_or_default())
+}
+
+/// Name of the model that answers if the caller names none.
+pub(crate) fn default_model() -> Result<String, Failure> {
+    Ok(settings::get("llm_model_intent")?.unwrap_or_else(|| MODEL_INTENT.to_owned()))
+}
+
+/// Name of the model that writes SQL: the setting goes before what the caller named.
+pub(crate) fn sql_model(state_model: &str) -> Result<String, Failure> {
+    let set: Option<String> = settings::get("llm_model_sql_generation")?;
+    Ok(set.filter(|name| !name.is_empty()).unwrap_or_else(|| state_model.to_owned()))
+}
+
+/// Models that a caller may name, with the routes that lead to them.
+pub(crate) fn models() -> Result<BTreeMap<String, String>, Failure> {
+    Ok(settings::get("models")?.unwrap_or_default())
+}
+
+/// A model call in a role. A model that the caller named goes before the role's own route.
+pub(crate) fn ask(role: &str, model_name: &str) -> Result<llm::Request, Failure> {
+    let named = if model_name == default_model()? { None } else { models()?.remove(model_name) };
+    let route = named.unwrap_or_else(|| role.to_owned());
+    Ok(llm::Request::route(route).temperature(TEMPERATURE))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::json;
+
+    use super::{ask, sql_model};
+    use crate::testing::host;
+
+    #[test]
+    fn a_named_model_goes_before_the_role() {
+        let host = host().setting("models", json!({"deepseek-chat": "deepseek"}));
+        host.run(|| {
+            assert_eq!(ask("intent", "qwen-plus").unwrap().route, "intent");
+            assert_eq!(ask("intent", "deepseek-chat").unwrap().route, "deepseek");
+            assert_eq!(ask("intent", "unknown").unwrap().route, "intent");
+        });
+    }
+
+    #[test]
+    fn the_setting_chooses_the_model_for_sql() {
+        let host = host().setting("llm_model_sql_generation", json!("qwen3-coder-plus"));
+        assert_eq!(host.run(|| sql_model("other")).unwrap(), "qwen3-coder-plus");
+        let host = host_without();
+        assert_eq!(host.run(|| sql_model("other")).unwrap(), "other");
+    }
+
+    fn host_without() -> wattle_plugin::testing::FakeHost {
+        host().setting("llm_model_sql_generation", json!(""))
+    }
+}

@@ -1,0 +1,76 @@
+//! Whether a statement only reads, by its syntax tree alone.
+
+use std::ops::ControlFlow;
+
+use sqlparser::ast::{Query, Select, SetExpr, Statement, Visit as _, Visitor};
+use wattle_plugin::sql::Dialect;
+
+use crate::statement::query;
+
+/// Whether it is one query in which nothing writes, locks or creates.
+pub(crate) fn is_read_only(sql: &str, dialect: &Dialect) -> bool {
+    query(sql, dialect).is_ok_and(|query| query.visit(&mut OnlyReads).is_continue())
+}
+
+struct OnlyReads;
+
+impl Visitor for OnlyReads {
+    type Break = ();
+
+    fn pre_visit_statement(&mut self, _statement: &Statement) -> ControlFlow<()> {
+        ControlFlow::Break(())
+    }
+
+    fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<()> {
+        let writes = matches!(
+            query.body.as_ref(),
+            SetExpr::Insert(_) | SetExpr::Update(_) | SetExpr::Delete(_) | SetExpr::Merge(_)
+        );
+        if writes || !query.locks.is_empty() {
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &Select) -> ControlFlow<()> {
+        if select.into.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::sql::Dialect;
+
+    use super::is_read_only;
+
+    #[test]
+    fn queries_read() {
+        for sql in [
+            "WITH x AS (SELECT 1) SELECT * FROM x",
+            "SELECT 1 UNION SELECT 2",
+            "WITH x AS (VALUES (1)) SELECT * FROM x",
+        ] {
+            assert!(is_read_only(sql, &Dialect::Sqlite), "{sql}");
+            assert!(is_read_only(sql, &Dialect::Postgres), "{sql}");
+        }
+    }
+
+    #[test]
+    fn everything_else_does_not() {
+        for sql in [
+            "",
+            "DELETE FROM orders",
+            "WITH x AS (DELETE FROM orders RETURNING *) SELECT * FROM x",
+            "WITH x AS (UPDATE orders SET id = 1 RETURNING *) SELECT * FROM x",
+            "WITH x AS (INSERT INTO orders VALUES (1) RETURNING *) SELECT * FROM x",
+            "WITH x AS (SELECT 1) SELECT * INTO copy FROM x",
+            "WITH x AS (SELECT 1) SELECT * FROM orders FOR UPDATE",
+            "WITH x AS (SELECT 1) SELECT 1; SELECT 2",
+            "WITH x AS (SELECT 1) DELETE FROM orders",
+            "DROP TABLE orders",
+            "PRAGMA query_only = 0",
+        ] {
+            assert!(!is_read_only(sql, &Dialect::Postgres), "{sql}");
+        }
+    }
+}

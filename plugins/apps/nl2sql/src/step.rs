@@ -1,0 +1,143 @@
+//! What all nodes have around them: the node-I/O record, and the log of a failure that ends the
+//! workflow.
+
+use wattle_plugin::prelude::{Context, Failure, Serialize, Value, blob, emit, json, log};
+
+use crate::date;
+use crate::owner::Owner;
+use crate::store::workflow_log;
+
+/// Name of the event that the host projects into files.
+const EVENT: &str = "node_io";
+
+/// Weight above which an input or output becomes a blob: an event holds 64 KiB in all.
+const INLINE_BYTES: usize = 24 << 10;
+
+/// Where a step runs.
+pub(crate) struct Step<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) context: &'a Context,
+    pub(crate) owner: Owner,
+}
+
+/// What a step came to.
+pub(crate) enum Done<O> {
+    /// It worked.
+    Success(O),
+    /// It did not, but the workflow goes on with what there is instead.
+    Degraded(O, String),
+}
+
+/// Runs a step, and records what went in and what came out.
+pub(crate) fn run<I: Serialize, O: Serialize>(
+    context: &Context,
+    name: &'static str,
+    input: &I,
+    work: impl FnOnce(&Step<'_>) -> Result<Done<O>, Failure>,
+) -> Result<O, Failure> {
+    let step = Step { name, context, owner: Owner::of_run(context)? };
+    match work(&step) {
+        Ok(Done::Success(output)) => {
+            step.record(input, Some(&output), None)?;
+            Ok(output)
+        }
+        Ok(Done::Degraded(output, error)) => {
+            step.record(input, Some(&output), Some(&error))?;
+            Ok(output)
+        }
+        Err(failure) => {
+            step.record(input, None::<&O>, Some(&failure.message))?;
+            // The first failure is the one to tell of, also when the log cannot be written.
+            if let Err(unlogged) = workflow_log::write_failure(&step, &failure) {
+                log::warn!("cannot log the failure of {name}: {}", unlogged.message);
+            }
+            Err(failure)
+        }
+    }
+}
+
+impl Step<'_> {
+    fn record<I: Serialize, O: Serialize>(
+        &self,
+        input: &I,
+        output: Option<&O>,
+        error: Option<&str>,
+    ) -> Result<(), Failure> {
+        let document = json!({
+            "session_id": self.context.thread_id,
+            "admin_id": self.owner.admin_id,
+            "step_name": self.name,
+            "status": if error.is_none() { "success" } else { "failed" },
+            "error_message": error,
+            "timestamp": date::now()?.iso(),
+            "input": small(serde_json::to_value(input)?)?,
+            "output": output.map(|it| small(serde_json::to_value(it)?)).transpose()?,
+        });
+        emit::custom(EVENT, document)
+    }
+}
+
+/// The value itself, or `{"$blob": reference}` to its JSON if it is too large for an event.
+fn small(value: Value) -> Result<Value, Failure> {
+    let text = value.to_string();
+    if text.len() <= INLINE_BYTES {
+        return Ok(value);
+    }
+    let blob = blob::put(text.as_bytes(), "application/json")?;
+    Ok(json!({ "$blob": blob }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, Failure, json};
+
+    use super::{Done, run};
+    use crate::testing::host;
+
+    #[test]
+    fn every_step_is_recorded() {
+        let host = host();
+        let context = Context { thread_id: "s".to_owned(), ..Context::default() };
+        let output = host.run(|| {
+            run(&context, "task_parse", &json!({"a": 1}), |_| Ok(Done::Success(json!({"b": 2}))))
+        });
+        assert_eq!(output, Ok(json!({"b": 2})));
+        assert_eq!(
+            host.emitted(),
+            [(
+                "node_io".to_owned(),
+                json!({
+                    "session_id": "s", "admin_id": 1, "step_name": "task_parse",
+                    "status": "success", "error_message": null,
+                    "timestamp": "2025-01-15T10:30:45+08:00",
+                    "input": {"a": 1}, "output": {"b": 2},
+                })
+            )]
+        );
+    }
+
+    #[test]
+    fn a_failure_is_recorded_and_logged() {
+        let host = host();
+        let failed = host.run(|| {
+            run(&Context::default(), "task_parse", &json!({}), |_| {
+                Err::<Done<()>, _>(Failure::invalid("broken"))
+            })
+        });
+        assert!(failed.is_err());
+        let (_, record) = &host.emitted()[0];
+        assert_eq!((&record["status"], &record["output"]), (&json!("failed"), &json!(null)));
+        assert_eq!(record["error_message"], "broken");
+        assert!(host.statements()[0].text.contains("workflow_log"));
+    }
+
+    #[test]
+    fn what_is_large_becomes_a_blob() {
+        let host = host();
+        let input = json!({"rows": "x".repeat(30_000)});
+        let output = host.run(|| run(&Context::default(), "x", &input, |_| Ok(Done::Success(1))));
+        assert_eq!(output, Ok(1));
+        let (_, record) = &host.emitted()[0];
+        assert!(record["input"]["$blob"].as_str().unwrap().starts_with("blob:"), "{record}");
+    }
+}

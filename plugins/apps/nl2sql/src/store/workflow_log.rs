@@ -1,0 +1,78 @@
+//! `workflow_log`: how each question went, one row a run.
+
+use wattle_plugin::prelude::{Failure, params};
+use wattle_plugin::sql::Transaction;
+
+use crate::date;
+use crate::state::{FinalStatus, Intent, ReasonCode, ResultReturnResult};
+use crate::step::Step;
+use crate::store::database;
+
+const INSERT: &str = "INSERT INTO workflow_log (run_id, session_id, tenant, admin_id, message,
+    intent, final_status, reason_code, error_step, error_message, retry_count, row_count,
+    executed_sql, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+    ON CONFLICT (run_id) DO NOTHING";
+
+/// Notes a question that was answered, inside a transaction.
+pub(crate) fn add(
+    transaction: &Transaction,
+    step: &Step<'_>,
+    message: &str,
+    result: &ResultReturnResult,
+) -> Result<(), Failure> {
+    let validated = result.sql_validate_result.as_ref();
+    let parameters = params![
+        &step.context.run_id,
+        &step.context.thread_id,
+        &step.owner.tenant,
+        step.owner.admin_id,
+        message,
+        intent(result.intent),
+        status(result.final_status),
+        result.reason_code.map(ReasonCode::as_str),
+        None::<String>,
+        validated.and_then(|it| it.error.clone()),
+        result.hidden_context_retry_count,
+        validated.map_or(0, |it| i64::try_from(it.rows).unwrap_or(i64::MAX)),
+        validated.map(|it| it.executed_sql.clone()).unwrap_or_default(),
+        date::now()?.iso(),
+    ];
+    transaction.execute(INSERT, parameters).map(|_| ())
+}
+
+/// Notes a question that a failed step ended.
+pub(crate) fn write_failure(step: &Step<'_>, failure: &Failure) -> Result<(), Failure> {
+    let parameters = params![
+        &step.context.run_id,
+        &step.context.thread_id,
+        &step.owner.tenant,
+        step.owner.admin_id,
+        "",
+        None::<String>,
+        "error",
+        None::<String>,
+        step.name,
+        &failure.message,
+        0,
+        0,
+        "",
+        date::now()?.iso(),
+    ];
+    database().execute(INSERT, parameters).map(|_| ())
+}
+
+fn intent(intent: Intent) -> &'static str {
+    match intent {
+        Intent::Chat => "chat",
+        Intent::BusinessQuery => "business_query",
+    }
+}
+
+fn status(status: FinalStatus) -> &'static str {
+    match status {
+        FinalStatus::Success => "success",
+        FinalStatus::PartialSuccess => "partial_success",
+        FinalStatus::Failed => "failed",
+    }
+}

@@ -1,0 +1,82 @@
+//! The app's HTTP endpoints, one resource a file.
+//!
+//! Every answer is `{code, message, data}`; the code is 0, or the HTTP status if it is not 200.
+
+pub(crate) mod chat;
+pub(crate) mod downloads;
+pub(crate) mod messages;
+pub(crate) mod sessions;
+
+use wattle_plugin::prelude::{Failure, Request, Response, Serialize, code, json};
+
+const BAD_REQUEST: u16 = 400;
+const NOT_FOUND: u16 = 404;
+const CONFLICT: u16 = 409;
+const INTERNAL: u16 = 500;
+const BAD_GATEWAY: u16 = 502;
+
+/// Items of a list that is asked for without a limit, and the most that are given.
+const PAGE: u32 = 50;
+const LARGEST_PAGE: u32 = 200;
+
+/// Longest name of a session; it names files too.
+const SESSION_CHARACTERS: usize = 64;
+
+fn ok(data: &impl Serialize) -> Result<Response, Failure> {
+    Response::json(200, &json!({ "code": 0, "message": "ok", "data": data }))
+}
+
+fn error(status: u16, message: &str) -> Result<Response, Failure> {
+    Response::json(status, &json!({ "code": status, "message": message, "data": null }))
+}
+
+/// Turns what a handler came to into an answer in the app's own form.
+fn answer(worked: Result<Response, Failure>) -> Result<Response, Failure> {
+    match worked {
+        Ok(response) => Ok(response),
+        Err(failure) => {
+            error(failure.status().unwrap_or_else(|| status(&failure)), &failure.message)
+        }
+    }
+}
+
+/// Models and databases are behind this app's gate; everything else is the app's own fault.
+fn status(failure: &Failure) -> u16 {
+    match failure.code.as_str() {
+        code::BUSY | code::CONFLICT => CONFLICT,
+        code::UNAVAILABLE | code::TIMEOUT | code::RATE_LIMITED => BAD_GATEWAY,
+        _ => INTERNAL,
+    }
+}
+
+fn refuse(status: u16, message: impl Into<String>) -> Failure {
+    Failure::invalid(message).with_status(status)
+}
+
+/// `offset` and `limit` of a list.
+fn page(request: &Request) -> Result<(u32, u32), Failure> {
+    let number = |name: &str, default: u32| match request.query(name) {
+        None | Some("") => Ok(default),
+        Some(text) => {
+            text.parse().map_err(|_| refuse(BAD_REQUEST, format!("{name} 必须是非负整数")))
+        }
+    };
+    let limit = number("limit", PAGE)?;
+    if !(1..=LARGEST_PAGE).contains(&limit) {
+        return Err(refuse(BAD_REQUEST, format!("limit 必须在 1 到 {LARGEST_PAGE} 之间")));
+    }
+    Ok((number("offset", 0)?, limit))
+}
+
+/// Names of sessions are names of threads and of folders.
+fn check_session(name: &str) -> Result<(), Failure> {
+    let is_name = (1..=SESSION_CHARACTERS).contains(&name.len())
+        && name.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-' || it == b'_');
+    if is_name {
+        return Ok(());
+    }
+    Err(refuse(
+        BAD_REQUEST,
+        format!("session_id 只能包含字母、数字、- 和 _，长度 1 到 {SESSION_CHARACTERS}"),
+    ))
+}

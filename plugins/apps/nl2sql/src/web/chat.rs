@@ -1,0 +1,225 @@
+//! `POST /api/chat` and `POST /api/chat/stream`: one question, answered at once or step by step.
+
+use wattle_plugin::prelude::{
+    Deserialize, Failure, Request, Response, StreamFormat, Value, code, handler, json, random, runs,
+};
+use wattle_plugin::runs::{EndedRun, Start};
+use wattle_plugin::web::HandOff;
+
+use crate::owner::{Owner, RunContext};
+use crate::store::{history, sessions};
+use crate::web::{BAD_REQUEST, CONFLICT, answer, check_session, ok, refuse};
+use crate::{GRAPH, setting};
+
+/// Longest question. Longer ones are documents, and models would lose the thread.
+const MESSAGE_CHARACTERS: usize = 4_000;
+
+/// Bytes of a fresh session's name, written as twice as many hex digits.
+const SESSION_BYTES: u32 = 8;
+
+/// Name of the stream in the app's folder.
+const STREAM: &str = "chat";
+
+/// The body.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    #[serde(default)]
+    session_id: Option<String>,
+    message: String,
+    #[serde(default)]
+    model_name: Option<String>,
+}
+
+/// Answers a question.
+#[handler(POST, "/api/chat")]
+pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
+    answer(question(request).and_then(|start| {
+        let ended = runs::wait(&begin(start)?)?;
+        ok(&result(&ended)?)
+    }))
+}
+
+/// Answers a question and tells of every step.
+#[handler(POST, "/api/chat/stream")]
+pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
+    answer(question(request).and_then(|start| {
+        let run = begin(start)?;
+        Ok(Response::hand_off_from(HandOff {
+            thread_id: run.thread_id,
+            run_id: Some(run.run_id),
+            format: StreamFormat::Custom(STREAM.to_owned()),
+            after: None,
+            extra: wattle_plugin::Extra::new(),
+        }))
+    }))
+}
+
+/// The run that answers a question. A session has one thread; each question is a run of its own
+/// that finds nothing of the question before, but for the history.
+fn question(request: &Request) -> Result<Start, Failure> {
+    let owner = Owner::of_request(request)?;
+    let body: Body = request
+        .json()
+        .map_err(|failure| refuse(BAD_REQUEST, format!("请求格式不正确：{}", failure.message)))?;
+    let message = body.message.trim();
+    if message.is_empty() || message.chars().count() > MESSAGE_CHARACTERS {
+        let allowed = format!("message 的长度必须在 1 到 {MESSAGE_CHARACTERS} 之间");
+        return Err(refuse(BAD_REQUEST, allowed));
+    }
+    let model_name = model(body.model_name)?;
+    let session_id = match body.session_id.filter(|it| !it.is_empty()) {
+        Some(session_id) => {
+            check_session(&session_id)?;
+            session_id
+        }
+        None => fresh_session(),
+    };
+    sessions::open(&session_id, &owner, message)?;
+    let history = history::last_of_user(&session_id, setting::history_messages()?)?;
+    Ok(Start::graph(GRAPH)
+        .thread_id(session_id)
+        .context(serde_json::to_value(RunContext { admin_id: owner.admin_id })?)
+        .input(json!({
+            "message": message,
+            "history_user_messages": history,
+            "threshold": setting::threshold()?,
+            "model_name": model_name,
+            "intent_result": null,
+            "parse_result": null,
+            "sql_result": null,
+            "sql_validate_result": null,
+            "hidden_context_result": null,
+            "hidden_context_retry_count": 0,
+            "result_return_result": null,
+        })))
+}
+
+fn begin(start: Start) -> Result<runs::RunRef, Failure> {
+    start.start().map_err(|failure| match failure.code.as_str() {
+        code::BUSY => refuse(CONFLICT, "该会话正在处理上一个问题，请稍后再试"),
+        _ => failure,
+    })
+}
+
+fn result(ended: &EndedRun) -> Result<Value, Failure> {
+    // Details of what failed inside are no status of this answer.
+    let state = ended.completed().map_err(|failure| Failure { details: None, ..failure })?;
+    match state.get("result_return_result") {
+        Some(result @ Value::Object(_)) => Ok(result.clone()),
+        _ => Err(Failure::internal("工作流结束但没有结果")),
+    }
+}
+
+/// A model must be one that the operator put on the list: names do not reach providers.
+fn model(wanted: Option<String>) -> Result<String, Failure> {
+    let default = setting::default_model()?;
+    let Some(name) = wanted.filter(|name| !name.trim().is_empty()) else { return Ok(default) };
+    if name == default || setting::models()?.contains_key(&name) {
+        return Ok(name);
+    }
+    Err(refuse(BAD_REQUEST, format!("没有名为 `{name}` 的模型")))
+}
+
+fn fresh_session() -> String {
+    random::bytes(SESSION_BYTES).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Failure, Request, Value, json, params, sql};
+    use wattle_plugin::runs::{EndedRun, Outcome};
+    use wattle_plugin::testing::FakeHost;
+    use wattle_plugin::web::Body;
+
+    use super::{chat, stream};
+    use crate::testing::business;
+
+    fn host(outcome: Outcome) -> FakeHost {
+        let host = business(|statement| {
+            Ok(if statement.text.contains("FROM chat_session") {
+                sql::Rows::new(["tenant", "admin_id"], vec![params!["", 7]]).into()
+            } else if statement.text.contains("FROM chat_history") {
+                sql::Rows::new(["content"], vec![params!["后"], params!["先"]]).into()
+            } else {
+                sql::Rows::default().into()
+            })
+        });
+        host.run_ends(move |run| EndedRun {
+            run: run.clone(),
+            outcome: outcome.clone(),
+            state: json!({"result_return_result": {"summary": "好"}}),
+        })
+    }
+
+    fn post(host: &FakeHost, body: &Value, admin: &str) -> (u16, Value) {
+        let request = Request::new("POST", "/api/chat")
+            .with_body(body.to_string())
+            .with_header("X-Admin-Id", admin);
+        let response = host.run(|| chat(&request)).unwrap();
+        (response.status, response.json_body().unwrap())
+    }
+
+    #[test]
+    fn a_question_is_a_run_with_a_clean_state() {
+        let host = host(Outcome::Completed);
+        let (status, body) = post(&host, &json!({"message": " 有多少订单 "}), "7");
+        assert_eq!(
+            (status, body),
+            (200, json!({"code": 0, "message": "ok", "data": {"summary": "好"}}))
+        );
+        let started = &host.started()[0];
+        assert_eq!(started.graph, "UnifiedChatGraph");
+        assert_eq!(started.context, Some(json!({"admin_id": 7})));
+        assert_eq!(started.input["message"], "有多少订单");
+        assert_eq!(started.input["history_user_messages"], json!(["先", "后"]));
+        assert_eq!(started.input["model_name"], "qwen-plus");
+        assert_eq!(started.input["parse_result"], Value::Null);
+        let session = started.thread_id.clone().unwrap();
+        assert!(session.len() == 16 && session.bytes().all(|it| it.is_ascii_hexdigit()));
+    }
+
+    #[test]
+    fn wrong_requests_start_nothing() {
+        let host = host(Outcome::Completed);
+        for (body, admin, status) in [
+            (json!({}), "7", 400),
+            (json!({"message": " "}), "7", 400),
+            (json!({"message": "x".repeat(4_001)}), "7", 400),
+            (json!({"message": "x", "extra": 1}), "7", 400),
+            (json!({"message": "x", "session_id": "../x"}), "7", 400),
+            (json!({"message": "x", "model_name": "gpt"}), "7", 400),
+            (json!({"message": "x"}), "root", 400),
+            (json!({"message": "x", "session_id": "s"}), "8", 404),
+        ] {
+            let (found, answer) = post(&host, &body, admin);
+            assert_eq!((found, &answer["code"]), (status, &json!(status)), "{body} {answer}");
+        }
+        assert!(host.started().is_empty());
+    }
+
+    #[test]
+    fn a_failed_workflow_is_an_error() {
+        let (status, body) = post(
+            &host(Outcome::Failed(Failure::unavailable("model down").with_status(503))),
+            &json!({"message": "x"}),
+            "7",
+        );
+        assert_eq!(
+            (status, body),
+            (502, json!({"code": 502, "message": "model down", "data": null}))
+        );
+    }
+
+    #[test]
+    fn a_stream_is_handed_to_the_host() {
+        let host = host(Outcome::Completed);
+        let request = Request::new("POST", "/api/chat/stream")
+            .with_body(r#"{"message": "x", "session_id": "s"}"#)
+            .with_header("X-Admin-Id", "7");
+        let response = host.run(|| stream(&request)).unwrap();
+        let Body::HandOff(hand_off) = response.body else { panic!("{response:?}") };
+        assert_eq!(hand_off.thread_id, "s");
+        assert!(hand_off.run_id.is_some());
+    }
+}

@@ -1,0 +1,67 @@
+//! `GET /api/chat/downloads/{file}`: a result as CSV, for the admin who asked.
+
+use wattle_plugin::prelude::{Failure, Request, Response, handler};
+
+use crate::owner::Owner;
+use crate::store::downloads;
+use crate::web::{NOT_FOUND, answer, refuse};
+
+/// Sends a file.
+#[handler(GET, "/api/chat/downloads/{file}")]
+pub(crate) fn download(request: &Request) -> Result<Response, Failure> {
+    answer(Owner::of_request(request).and_then(|owner| {
+        let file: String = request.param("file")?;
+        // Somebody else's file is not told from one that is not there.
+        let missing = || refuse(NOT_FOUND, "文件不存在或已过期");
+        if !is_name(&file) {
+            return Err(missing());
+        }
+        let blob = downloads::find(&file, &owner)?.ok_or_else(missing)?;
+        Ok(Response::blob(blob)
+            .with_header("content-disposition", format!("attachment; filename=\"{file}\"")))
+    }))
+}
+
+/// A name as the app gives them: no part of a path.
+fn is_name(file: &str) -> bool {
+    file.strip_suffix(".csv").is_some_and(|stem| {
+        !stem.is_empty() && stem.bytes().all(|it| it.is_ascii_alphanumeric() || it == b'-')
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, params, sql};
+    use wattle_plugin::web::Body;
+
+    use super::download;
+    use crate::testing::business;
+
+    fn get(file: &str) -> wattle_plugin::web::Response {
+        let blob = format!("blob:{}", "0".repeat(64));
+        let host = business(move |statement| {
+            assert!(statement.text.contains("s.admin_id = $3"), "{}", statement.text);
+            let is_known = statement.parameters[0] == "a-1.csv".into();
+            let rows = if is_known { vec![params![&blob]] } else { Vec::new() };
+            Ok(sql::Rows::new(["blob"], rows).into())
+        });
+        let request = Request::new("GET", "/").with_param("file", file);
+        host.run(|| download(&request)).unwrap()
+    }
+
+    #[test]
+    fn a_file_is_sent_as_an_attachment() {
+        let response = get("a-1.csv");
+        assert!(matches!(response.body, Body::Blob(_)));
+        let header =
+            ("content-disposition".to_owned(), "attachment; filename=\"a-1.csv\"".to_owned());
+        assert_eq!(response.headers, [header]);
+    }
+
+    #[test]
+    fn other_names_are_not_there() {
+        for file in ["b-1.csv", "..", "../a-1.csv", "a-1.csv/..", ".csv", "a-1.txt", "a\".csv"] {
+            assert_eq!(get(file).status, 404, "{file}");
+        }
+    }
+}
