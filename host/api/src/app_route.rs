@@ -101,7 +101,7 @@ async fn handle(
         tenant: tenant.clone(),
     };
     let response = state.engine.handle_web(app, request).await;
-    answer::answer(state, tenant, &wanted, response.map_err(answer::ended)?).await
+    answer::answer(state, app, tenant, &wanted, response.map_err(answer::ended)?).await
 }
 
 /// The endpoints that an app declares.

@@ -8,7 +8,7 @@
 
 mod cors;
 mod host;
-mod key;
+pub(crate) mod key;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};

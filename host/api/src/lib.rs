@@ -6,7 +6,8 @@
 //! * [`guard`]: Host, Origin and key checks that every request passes.
 //! * [`native`]: `/api/v1`, one resource a file; [`openapi`]: its description.
 //! * [`app_route`]: the endpoints that apps answer themselves.
-//! * [`stream`]: event logs as server-sent events.
+//! * [`stream`]: event logs as server-sent events, also in forms of apps' own.
+//! * [`projection`]: what a projection of the log sees besides the events.
 //! * [`trace`]: an event log as a tree of runs, steps, tasks, attempts and host calls.
 //! * [`document`]: the JSON documents that answers consist of.
 //! * [`body`]: reading request bodies; [`blob_body`]: answering with a blob.
@@ -22,6 +23,7 @@ pub mod guard;
 pub mod native;
 pub mod openapi;
 pub mod problem;
+pub mod projection;
 pub mod state;
 pub mod stream;
 pub mod trace;
@@ -48,6 +50,7 @@ pub fn unguarded_router(state: ApiState) -> Router {
     Router::new()
         .merge(native)
         .route("/openapi.json", axum::routing::get(openapi))
+        .route("/metrics", axum::routing::get(native::metrics::metrics))
         .route("/healthz", axum::routing::get(native::health::health))
         .route("/apps/{app}", axum::routing::any(app_route::by_name))
         .route("/apps/{app}/{*path}", axum::routing::any(app_route::by_name))

@@ -4,10 +4,12 @@ pub mod apps;
 pub mod blobs;
 pub mod events;
 pub mod health;
+pub mod metrics;
 pub mod plugins;
 pub mod problems;
 pub mod runs;
 pub mod scope;
+pub mod tenants;
 pub mod threads;
 
 use utoipa_axum::router::OpenApiRouter;
@@ -39,4 +41,9 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::wait_run))
         .routes(routes!(runs::cancel_run))
         .routes(routes!(blobs::get_blob))
+        .routes(routes!(
+            tenants::set_tenant_route,
+            tenants::get_tenant_route,
+            tenants::remove_tenant_route
+        ))
 }

@@ -24,10 +24,15 @@ pub struct ApiConfig {
     pub keys: BTreeSet<Digest>,
     /// Bytes of a request body; see [`BODY_LIMIT_BYTES`].
     pub body_limit_bytes: usize,
+    /// Keys that stand for a tenant, in the same form. They are accepted too, and their requests
+    /// are the tenant's.
+    pub tenant_keys: BTreeMap<Digest, String>,
     /// Header that names the tenant of a request, set by a proxy in front. With it, threads
-    /// belong to tenants and a request without the header is refused. Without it (the default)
-    /// there are no tenants, and the header of a client means nothing.
+    /// belong to tenants. Without it (the default) the header of a client means nothing.
     pub tenant_header: Option<HeaderName>,
+    /// The tenant of requests that name none by key or header. Without it such a request is
+    /// refused if there is a header, and the operator's otherwise.
+    pub default_tenant: Option<String>,
 }
 
 impl Default for ApiConfig {
@@ -37,7 +42,9 @@ impl Default for ApiConfig {
             origins: BTreeSet::new(),
             keys: BTreeSet::new(),
             body_limit_bytes: BODY_LIMIT_BYTES,
+            tenant_keys: BTreeMap::new(),
             tenant_header: None,
+            default_tenant: None,
         }
     }
 }
@@ -48,6 +55,15 @@ impl ApiConfig {
     pub fn key(secret: &str) -> Digest {
         Digest::of(secret.as_bytes())
     }
+}
+
+/// Metrics as text.
+#[derive(Clone)]
+pub struct MetricsText {
+    /// The form of the text.
+    pub content_type: &'static str,
+    /// Writes it; called for every request.
+    pub text: Arc<dyn Fn() -> String + Send + Sync>,
 }
 
 /// What handlers work with. Cheap to clone.
@@ -61,6 +77,8 @@ pub struct ApiState {
     pub stopping: watch::Receiver<bool>,
     /// Plugins that belong to no app.
     pub loose: LoosePlugins,
+    /// What `/metrics` answers; there is no such path without it.
+    pub metrics: Option<MetricsText>,
     /// Which server this is, so that a command knows whether it talks to the right one.
     pub instance: Arc<str>,
 }
@@ -69,12 +87,24 @@ impl ApiState {
     /// State for a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
         let loose = LoosePlugins::default();
-        Self { engine, config: Arc::new(config), stopping, loose, instance: "".into() }
+        Self {
+            engine,
+            config: Arc::new(config),
+            stopping,
+            loose,
+            metrics: None,
+            instance: "".into(),
+        }
     }
 
     /// The same with plugins that belong to no app.
     pub fn with_loose_plugins(self, loose: LoosePlugins) -> Self {
         Self { loose, ..self }
+    }
+
+    /// The same with metrics.
+    pub fn with_metrics(self, metrics: MetricsText) -> Self {
+        Self { metrics: Some(metrics), ..self }
     }
 
     /// The same with a word for which server this is.

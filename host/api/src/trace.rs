@@ -125,7 +125,7 @@ pub struct AttemptTrace {
 /// One host call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct CallTrace {
-    /// Number in its task.
+    /// Number in its task, or in the tool that made it.
     pub call: u32,
     /// Interface and function, such as `llm.complete`.
     pub function: String,
@@ -149,6 +149,10 @@ pub struct CallTrace {
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,
+    /// Calls that the called tool made.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    pub calls: Vec<CallTrace>,
 }
 
 /// An answer to a question.

@@ -5,10 +5,14 @@
 
 mod apps;
 mod auth;
+mod fill;
 mod grants;
+mod mcp;
 mod read;
 mod secrets;
 mod size;
+mod sql_grant;
+mod telemetry;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -18,12 +22,16 @@ use serde::Deserialize;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::ModelConfig;
 
-pub use self::apps::AppConfig;
-pub use self::auth::AuthConfig;
-pub use self::grants::{LimitTable, Needs, SqlGrant};
+pub use self::apps::{AppConfig, FilesConfig};
+pub use self::auth::{AuthConfig, TenantConfig};
+pub use self::fill::FindSecret;
+pub use self::grants::{LimitTable, Needs};
+pub use self::mcp::{McpTable, Surroundings};
 pub use self::read::{ConfigProblem, SECTIONS, read};
-pub use self::secrets::{SecretSource, SqlConfig};
+pub use self::secrets::{Secret, SecretSource, SqlConfig};
 pub use self::size::ByteSize;
+pub use self::sql_grant::{SqlGrant, narrower};
+pub use self::telemetry::TelemetryTable;
 
 /// The name of the file that is read without `--config`.
 pub const DEFAULT_FILE: &str = "wattle.toml";
@@ -54,12 +62,18 @@ pub struct Config {
     pub sql: BTreeMap<String, SqlConfig>,
     /// `[secrets]`.
     pub secrets: BTreeMap<String, SecretSource>,
+    /// `[mcp.<name>]`.
+    pub mcp: BTreeMap<String, McpTable>,
     /// `[apps.<name>]`.
     pub apps: BTreeMap<AppName, AppConfig>,
     /// `[grants.<plugin>]`.
     pub grants: BTreeMap<PluginName, Needs>,
     /// `[auth]`.
     pub auth: AuthConfig,
+    /// `[tenants.<name>]`.
+    pub tenants: BTreeMap<String, TenantConfig>,
+    /// `[telemetry]`.
+    pub telemetry: TelemetryTable,
 }
 
 /// `[server]`.
@@ -75,8 +89,10 @@ pub struct ServerConfig {
     pub origins: BTreeSet<String>,
     /// Largest request body; 16 MiB without it.
     pub body_limit: ByteSize,
-    /// Header that names the tenant of a request; no tenants without it.
+    /// Header that names the tenant of a request; a header means nothing without it.
     pub tenant_header: Option<String>,
+    /// The tenant of requests that name none.
+    pub default_tenant: Option<String>,
 }
 
 impl Default for ServerConfig {
@@ -87,6 +103,7 @@ impl Default for ServerConfig {
             origins: BTreeSet::new(),
             body_limit: ByteSize(wattle_api::state::BODY_LIMIT_BYTES as u64),
             tenant_header: None,
+            default_tenant: None,
         }
     }
 }
@@ -134,9 +151,12 @@ impl Config {
             model: ModelConfig::default(),
             sql: BTreeMap::new(),
             secrets: BTreeMap::new(),
+            mcp: BTreeMap::new(),
             apps: BTreeMap::new(),
             grants: BTreeMap::new(),
             auth: AuthConfig::default(),
+            tenants: BTreeMap::new(),
+            telemetry: TelemetryTable::default(),
         }
     }
 
@@ -145,9 +165,20 @@ impl Config {
         self.data.join("wattle.redb")
     }
 
+    /// The file that keeps the model routes that tenants set.
+    pub fn tenant_routes_file(&self) -> PathBuf {
+        self.data.join("tenant-routes.json")
+    }
+
     /// The file in which a running server says where it is.
     pub fn server_file(&self) -> PathBuf {
         self.data.join("server.json")
+    }
+
+    /// Whether requests need a key.
+    pub fn has_keys(&self, env: &dyn Fn(&str) -> Option<String>) -> bool {
+        let tenants = self.tenants.values().any(|tenant| !tenant.keys(env).is_empty());
+        tenants || !self.auth.keys(env).is_empty()
     }
 
     /// The name of the file for messages.

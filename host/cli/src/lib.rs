@@ -9,6 +9,7 @@
 //! * [`wire`]: from configuration to adapters and engine; the only place that names them all.
 //! * [`load`]: apps and plugins on disk, also when they change.
 //! * [`server`]: a running server; [`client`]: how commands reach it, or do without.
+//! * [`project`]: files that apps make of their events.
 //! * [`output`]: the only place that prints; [`telemetry`]: logs.
 //! * [`error`]: why a command could not do its work.
 
@@ -20,6 +21,7 @@ pub mod error;
 pub mod exit;
 pub mod load;
 pub mod output;
+pub mod project;
 pub mod server;
 pub mod telemetry;
 pub mod wire;

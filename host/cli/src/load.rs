@@ -8,7 +8,9 @@ mod archive;
 pub mod facts;
 pub mod grants;
 pub mod manifest;
+mod parts;
 pub mod plugin_file;
+pub mod projections;
 mod scan;
 pub mod watch;
 

@@ -8,6 +8,10 @@ use tracing_subscriber::filter::LevelFilter;
 /// Variable with a filter such as `wattle_run=debug`; it goes before the command line.
 const FILTER_VARIABLE: &str = "WATTLE_LOG";
 
+/// What would say again, and with less sense, what the host says itself; `genai` would also repeat
+/// what a service says about a key.
+const QUIET: &str = "rmcp=off,genai=off";
+
 /// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything.
 pub fn start(verbosity: u8) {
     let level = match verbosity {
@@ -18,8 +22,7 @@ pub fn start(verbosity: u8) {
     };
     let filter = EnvFilter::builder()
         .with_default_directive(level.into())
-        .with_env_var(FILTER_VARIABLE)
-        .from_env_lossy();
+        .parse_lossy(format!("{QUIET},{}", wanted()));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
@@ -27,4 +30,9 @@ pub fn start(verbosity: u8) {
         .finish();
     // Only fails if a test has set one already, which then is the one that is wanted.
     let _ = tracing::subscriber::set_global_default(subscriber);
+}
+
+#[expect(clippy::disallowed_methods, reason = "read before there is a configuration")]
+fn wanted() -> String {
+    std::env::var(FILTER_VARIABLE).unwrap_or_default()
 }

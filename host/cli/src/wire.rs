@@ -5,24 +5,36 @@
 pub mod clock;
 mod ports;
 mod runtime;
+mod secrets;
+mod telemetry;
+mod tools;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::watch;
-use wattle_api::state::LoosePlugins;
+use wattle_api::state::{LoosePlugins, MetricsText};
 use wattle_api::{ApiConfig, ApiState};
 use wattle_graph::id::Digest;
+use wattle_mcp::McpServers;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobStore, Clock, Model, Net, Sandbox, Store};
 use wattle_sql::Databases;
+use wattle_telemetry::Telemetry;
+use wattle_telemetry::metrics::CONTENT_TYPE;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::load::{Change, Loader};
+use crate::project::{self, FileProjector};
 use crate::wire::runtime::EngineRuntime;
 
 pub use self::ports::{Sweeper, environment, open_sandbox};
+pub(crate) use self::secrets::find_secret;
+pub(crate) use self::tools::open_tools;
 
 /// Reads an environment variable.
 pub type ReadEnv = Arc<dyn Fn(&str) -> Option<String> + Send + Sync>;
@@ -63,6 +75,9 @@ pub struct Host {
     pub instance: String,
     loose: LoosePlugins,
     databases: Databases,
+    tools: Arc<McpServers>,
+    telemetry: Arc<Telemetry>,
+    files: Arc<FileProjector>,
     env: ReadEnv,
     stop: watch::Sender<bool>,
     runtime: EngineRuntime,
@@ -77,9 +92,12 @@ impl Host {
     pub async fn open(config: Config, overrides: Overrides) -> Result<Self, Error> {
         let env = overrides.env.clone().unwrap_or_else(environment);
         let config = Arc::new(config);
-        let opened = ports::open(&config, overrides, &env).await?;
+        let mut opened = ports::open(&config, overrides, &env).await?;
         let runtime = EngineRuntime::start()?;
         let catalog = Catalog::new();
+        let files = project::start(&runtime.handle(), &opened.ports, &catalog, &config, &env);
+        opened.ports.observer =
+            Arc::new(Observers(vec![opened.ports.observer.clone(), files.clone()]));
         let loose = LoosePlugins::default();
         let loader = Loader::new(
             config.clone(),
@@ -101,6 +119,9 @@ impl Host {
             instance: new_instance(begun_ms),
             loose,
             databases: opened.databases,
+            tools: opened.tools,
+            telemetry: opened.telemetry,
+            files,
             env,
             stop: watch::channel(false).0,
             runtime,
@@ -120,6 +141,8 @@ impl Host {
             hosts: server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             origins: server.origins.clone(),
             keys: keys.iter().map(|key| ApiConfig::key(key)).collect(),
+            tenant_keys: self.tenant_keys(),
+            default_tenant: server.default_tenant.clone(),
             body_limit_bytes: usize::try_from(server.body_limit.0).unwrap_or(usize::MAX),
             tenant_header: tenant_header.map_err(|_| Error::Setup {
                 what: "the server",
@@ -128,7 +151,17 @@ impl Host {
         };
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
             .with_loose_plugins(self.loose.clone())
+            .with_metrics(metrics_text(&self.telemetry))
             .with_instance(&self.instance))
+    }
+
+    fn tenant_keys(&self) -> BTreeMap<Digest, String> {
+        let tenants = self.config.tenants.iter();
+        let keys = tenants.flat_map(|(name, tenant)| {
+            let keys = tenant.keys(&*self.env);
+            keys.into_iter().map(move |key| (ApiConfig::key(&key), name.clone()))
+        });
+        keys.collect()
     }
 
     /// Loads apps and plugins for the first time.
@@ -151,10 +184,21 @@ impl Host {
     pub async fn close(self) {
         self.begin_stop();
         self.engine.shutdown().await;
+        self.files.finish().await;
+        self.tools.close().await;
+        self.telemetry.close(LONGEST_FLUSH).await;
         self.databases.close().await;
         let Self { runtime, .. } = self;
         runtime.stop().await;
     }
+}
+
+/// How long traces may take to leave when the host stops: an operator waits for it.
+const LONGEST_FLUSH: Duration = Duration::from_secs(5);
+
+fn metrics_text(telemetry: &Telemetry) -> MetricsText {
+    let metrics = telemetry.metrics();
+    MetricsText { content_type: CONTENT_TYPE, text: Arc::new(move || metrics.text()) }
 }
 
 /// Digits of the word for a host: enough that two hosts of one machine never share it.

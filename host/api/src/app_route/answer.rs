@@ -1,9 +1,13 @@
 //! What a guest answered, as an HTTP response.
 
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::mapping::StreamMapping;
+use wattle_run::app::App;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::ports::sandbox::{Ended, HandOff, StreamFormat, WebBody, WebResponse};
 
@@ -12,7 +16,8 @@ use crate::native::events::last_event_id;
 use crate::native::scope::Scope;
 use crate::problem::Problem;
 use crate::state::ApiState;
-use crate::stream::sse::{self, Follow, Until};
+use crate::stream::follow::{Follow, Until};
+use crate::stream::{custom, sse};
 
 /// Headers that a guest may not set: the framing of the connection is the host's, and so is who
 /// may read answers across origins.
@@ -22,6 +27,7 @@ const HOST_HEADERS: &[&str] =
 /// Turns the answer of a guest into a response.
 pub(super) async fn answer(
     state: &ApiState,
+    app: &App,
     tenant: Option<String>,
     request: &HeaderMap,
     response: WebResponse,
@@ -33,7 +39,7 @@ pub(super) async fn answer(
             let blobs = state.engine.ports().blobs.clone();
             blob_body::answer(blobs, blob, request).await?
         }
-        WebBody::HandOff(hand_off) => stream(state, tenant, request, hand_off).await?,
+        WebBody::HandOff(hand_off) => stream(state, app, tenant, request, hand_off).await?,
     };
     // A blob may have answered with a range or "not modified", which stands.
     if answer.status() == StatusCode::OK {
@@ -71,20 +77,36 @@ fn broken(what: &str) -> Problem {
 
 async fn stream(
     state: &ApiState,
+    app: &App,
     tenant: Option<String>,
     request: &HeaderMap,
     hand_off: HandOff,
 ) -> Result<Response, Problem> {
-    match &hand_off.format {
-        StreamFormat::Sse => {}
+    let own = match &hand_off.format {
+        StreamFormat::Sse => None,
         StreamFormat::AiSdk => return Err(unsupported("ai-sdk")),
         StreamFormat::AgUi => return Err(unsupported("ag-ui")),
-        StreamFormat::Custom(name) => return Err(unsupported(name)),
-    }
+        StreamFormat::Custom(name) => Some(own_form(app, name)?),
+    };
     let record = Scope { tenant }.thread(state, hand_off.thread.as_str()).await?;
-    let after = last_event_id(request)?.or(hand_off.after).unwrap_or(0);
     let run = hand_off.run.or(record.run);
-    Ok(sse::answer(state, Follow { thread: record.id, run, after, until: Until::Idle }))
+    let seen = last_event_id(request)?.or(hand_off.after).unwrap_or(0);
+    let follow = |after| Follow { thread: record.id, run: run.clone(), after, until: Until::Idle };
+    let Some(mapping) = own else { return Ok(sse::answer(state, follow(seen))) };
+    let begun = match &run {
+        Some(run) => state.engine.ports().store.run(run).await?.map_or(0, |run| run.first_seq),
+        None => 0,
+    };
+    Ok(custom::answer(state, app, mapping, follow(begun.saturating_sub(1)), seen))
+}
+
+fn own_form(app: &App, name: &str) -> Result<Arc<StreamMapping>, Problem> {
+    app.projections.streams.get(name).cloned().ok_or_else(|| {
+        broken(&format!(
+            "its handler hands over to the stream `{name}`, for which there is no \
+             `streams/{name}.toml`"
+        ))
+    })
 }
 
 fn unsupported(format: &str) -> Problem {

@@ -10,7 +10,7 @@ use crate::error::Error;
 
 /// What the host answers itself, whatever is mounted.
 const RESERVED: &[&str] =
-    &["/api/v1/{*rest}", "/apps/{*rest}", "/apps", "/healthz", "/openapi.json"];
+    &["/api/v1/{*rest}", "/apps/{*rest}", "/apps", "/healthz", "/metrics", "/openapi.json"];
 
 /// Finds the mounted app for a request, and the path as the app sees it. An app that has the path
 /// for other methods only is taken if no other has it, so that it can say so.

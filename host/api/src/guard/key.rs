@@ -2,6 +2,7 @@
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, header};
+use wattle_graph::id::Digest;
 
 use crate::state::ApiConfig;
 
@@ -11,16 +12,30 @@ const OPEN_PATHS: &[&str] = &["/healthz", "/api/v1/health"];
 /// Whether a request needs a key.
 pub(super) fn is_needed(config: &ApiConfig, request: &Request) -> bool {
     let open = OPEN_PATHS.contains(&request.uri().path()) || request.method() == Method::OPTIONS;
-    !config.keys.is_empty() && !open
+    let has_keys = !config.keys.is_empty() || !config.tenant_keys.is_empty();
+    has_keys && !open
 }
 
 /// Whether a request brings a known key.
 pub(super) fn is_known(config: &ApiConfig, headers: &HeaderMap) -> bool {
+    digests(headers).any(|key| config.keys.contains(&key) || config.tenant_keys.contains_key(&key))
+}
+
+/// The tenant that a request's key stands for.
+pub(crate) fn tenant<'c>(config: &'c ApiConfig, headers: &HeaderMap) -> Option<&'c str> {
+    if config.tenant_keys.is_empty() {
+        return None;
+    }
+    digests(headers).find_map(|key| config.tenant_keys.get(&key)).map(String::as_str)
+}
+
+/// The keys of a request, in the form in which they are kept.
+fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| {
         let (scheme, key) = value.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then_some(key.trim())
     });
     let own = headers.get("x-api-key").and_then(|value| value.to_str().ok());
-    bearer.into_iter().chain(own).any(|key| config.keys.contains(&ApiConfig::key(key)))
+    bearer.into_iter().chain(own).map(ApiConfig::key)
 }

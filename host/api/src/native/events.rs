@@ -11,7 +11,8 @@ use crate::native::scope::Scope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
-use crate::stream::sse::{self, Follow, Until};
+use crate::stream::follow::{Follow, Until};
+use crate::stream::sse;
 
 /// Which events to stream.
 #[derive(Debug, Default, Deserialize, IntoParams)]

@@ -7,6 +7,7 @@ use wattle_graph::failure::code;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
+use crate::guard::key;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 
@@ -26,19 +27,48 @@ impl FromRequestParts<ApiState> for Scope {
     }
 }
 
-/// The tenant of a request.
+/// Characters of a tenant's name.
+const TENANT_CHARS: usize = 64;
+
+/// The tenant of a request: that of its key, else the one that the header names, else the default.
 ///
 /// # Errors
 ///
-/// `unauthorized` if tenants are configured and the request names none.
+/// `unauthorized` if there is a header for tenants and the request names none, `denied` if it names
+/// another than its key stands for, `invalid` for a name that is none.
 pub fn tenant(config: &ApiConfig, headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let Some(name) = &config.tenant_header else { return Ok(None) };
-    let tenant = headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    if tenant.is_empty() {
-        let detail = format!("the request names no tenant: the header `{name}` is missing");
-        return Err(Problem::new(api_code::UNAUTHORIZED, detail));
+    let named = config.tenant_header.as_ref().and_then(|name| headers.get(name));
+    let named = named.map(|value| value.to_str().unwrap_or("?")).filter(|name| !name.is_empty());
+    named.map(check_tenant).transpose()?;
+    match (key::tenant(config, headers), named, &config.default_tenant, &config.tenant_header) {
+        (Some(own), Some(named), ..) if own != named => Err(Problem::new(
+            code::DENIED,
+            format!("the key belongs to another tenant than `{named}`"),
+        )),
+        (Some(tenant), ..) | (None, Some(tenant), ..) => Ok(Some(tenant.to_owned())),
+        (None, None, Some(tenant), _) => Ok(Some(tenant.clone())),
+        (None, None, None, Some(name)) => {
+            let detail = format!("the request names no tenant: the header `{name}` is missing");
+            Err(Problem::new(api_code::UNAUTHORIZED, detail))
+        }
+        (None, None, None, None) => Ok(None),
     }
-    Ok(Some(tenant.to_owned()))
+}
+
+/// Whether a text can be a tenant's name.
+///
+/// # Errors
+///
+/// `invalid`.
+pub fn check_tenant(name: &str) -> Result<(), Problem> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
+    if !name.is_empty() && name.len() <= TENANT_CHARS && name.chars().all(is_plain) {
+        return Ok(());
+    }
+    let detail = format!(
+        "a tenant's name has 1 to {TENANT_CHARS} ASCII letters, digits or `-`, `_`, `.`, `@`"
+    );
+    Err(Problem::new(code::INVALID, detail))
 }
 
 impl Scope {
@@ -80,4 +110,46 @@ impl Scope {
 
 fn parse_thread(id: &str) -> Result<ThreadId, Problem> {
     ThreadId::new(id).map_err(|error| Problem::new(code::INVALID, error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(
+        config: &ApiConfig,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Option<String>, String> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        tenant(config, &map).map_err(|problem| problem.code.clone())
+    }
+
+    #[test]
+    fn the_key_goes_before_the_header_and_the_header_before_the_default() {
+        let key = (ApiConfig::key("k-acme"), "acme".to_owned());
+        let config = ApiConfig {
+            tenant_keys: [key].into(),
+            tenant_header: Some("x-tenant".parse().unwrap()),
+            ..ApiConfig::default()
+        };
+        let named = |name: &str| Ok(Some(name.to_owned()));
+        assert_eq!(check(&config, &[("x-api-key", "k-acme")]), named("acme"));
+        assert_eq!(check(&config, &[("authorization", "Bearer k-acme")]), named("acme"));
+        assert_eq!(check(&config, &[("x-tenant", "other")]), named("other"));
+        assert_eq!(check(&config, &[("x-api-key", "k-acme"), ("x-tenant", "acme")]), named("acme"));
+        let both = [("x-api-key", "k-acme"), ("x-tenant", "other")];
+        assert_eq!(check(&config, &both), Err("denied".into()));
+        assert_eq!(check(&config, &[]), Err("unauthorized".into()));
+        assert_eq!(check(&config, &[("x-tenant", "a/b")]), Err("invalid".into()));
+        let config = ApiConfig { default_tenant: Some("default".into()), ..config };
+        assert_eq!(check(&config, &[]), named("default"));
+    }
+
+    #[test]
+    fn without_tenants_the_header_means_nothing() {
+        assert_eq!(check(&ApiConfig::default(), &[("x-tenant", "other")]), Ok(None));
+    }
 }

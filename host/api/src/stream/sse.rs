@@ -1,142 +1,29 @@
 //! The host's own server-sent events: one message for each event of the log.
-//!
-//! The stream reads the log page by page as the client takes it, so a slow client holds one page
-//! in memory, and it can be taken up at any event.
 
-use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use tokio::sync::watch;
 use wattle_graph::event::{Event, EventKind};
-use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::call::runs::Runs;
-use wattle_run::engine::Engine;
-use wattle_run::ports::store::ThreadStatus;
 
 use crate::state::ApiState;
+use crate::stream::follow::{Follow, Follower, Next, response};
 
-/// Events read from the log at a time.
-const PAGE_EVENTS: usize = 128;
-
-/// Silence after which a comment is sent, so that proxies keep the connection and a client that
-/// is gone is noticed.
+/// Silence after which a comment is sent.
 const HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// What to stream.
-#[derive(Clone, Debug)]
-pub struct Follow {
-    /// The thread.
-    pub thread: ThreadId,
-    /// Only events of this run.
-    pub run: Option<RunId>,
-    /// Only events after this one.
-    pub after: u64,
-    /// When the stream ends.
-    pub until: Until,
-}
-
-/// When a stream ends. It always ends when the host stops or the thread is deleted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Until {
-    /// Not before.
-    Stopped,
-    /// When the thread no longer runs and every event was sent.
-    Idle,
-}
 
 /// Answers with the stream.
 pub fn answer(state: &ApiState, follow: Follow) -> Response {
-    let headers = [
-        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
-        (header::CACHE_CONTROL, "no-store"),
-        // nginx collects answers otherwise.
-        (header::HeaderName::from_static("x-accel-buffering"), "no"),
-    ];
-    let follower = Follower {
-        engine: state.engine.clone(),
-        news: state.engine.watch(&follow.thread),
-        stopping: state.stopping.clone(),
-        page: VecDeque::new(),
-        follow,
-    };
-    let messages = stream::unfold(follower, |mut follower| async move {
-        let message = follower.next().await?;
+    let follower = Follower::new(state, follow, HEARTBEAT);
+    response(stream::unfold(follower, |mut follower| async move {
+        let message = match follower.next().await? {
+            Next::Event(event) => message(&event),
+            Next::Silence => Bytes::from_static(b":\n\n"),
+        };
         Some((Ok::<_, Infallible>(message), follower))
-    });
-    (headers, Body::from_stream(messages)).into_response()
-}
-
-struct Follower {
-    engine: Engine,
-    news: watch::Receiver<u64>,
-    stopping: watch::Receiver<bool>,
-    page: VecDeque<Event>,
-    follow: Follow,
-}
-
-impl Follower {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            while let Some(event) = self.page.pop_front() {
-                self.follow.after = event.seq;
-                if self.follow.run.as_ref().is_none_or(|run| *run == event.run) {
-                    return Some(message(&event));
-                }
-            }
-            // Before the log is read: whatever is written after that wakes the wait below.
-            self.news.borrow_and_update();
-            let running = self.is_running().await?;
-            self.page = self.read().await?;
-            if !self.page.is_empty() {
-                continue;
-            }
-            if self.follow.until == Until::Idle && !running {
-                return None;
-            }
-            if let Some(comment) = self.wait().await? {
-                return Some(comment);
-            }
-        }
-    }
-
-    /// Whether the thread runs; `None` ends the stream, since the thread is gone.
-    async fn is_running(&self) -> Option<bool> {
-        let thread = &self.follow.thread;
-        match self.engine.ports().store.thread(thread).await {
-            Ok(Some(head)) => Some(head.record.status == ThreadStatus::Running),
-            Ok(None) => None,
-            Err(error) => {
-                tracing::warn!(%thread, %error, "event stream ends");
-                None
-            }
-        }
-    }
-
-    async fn read(&self) -> Option<VecDeque<Event>> {
-        let thread = &self.follow.thread;
-        match self.engine.events(thread, self.follow.after, PAGE_EVENTS).await {
-            Ok(events) => Some(events.into()),
-            Err(error) => {
-                tracing::warn!(%thread, %error, "event stream ends");
-                None
-            }
-        }
-    }
-
-    /// Waits for news. `Some(comment)` after a while without any; `None` ends the stream.
-    async fn wait(&mut self) -> Option<Option<Bytes>> {
-        tokio::select! {
-            changed = self.news.changed() => changed.ok().map(|()| None),
-            _ = self.stopping.wait_for(|stopping| *stopping) => None,
-            () = tokio::time::sleep(HEARTBEAT) => Some(Some(Bytes::from_static(b":\n\n"))),
-        }
-    }
+    }))
 }
 
 /// One event on the wire. JSON has no line breaks of its own, so one `data` line is enough.
@@ -158,6 +45,7 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::TaskFinished(_) => "task_finished",
         EventKind::TaskFailed(_) => "task_failed",
         EventKind::CallStarted(_) => "call_started",
+        EventKind::Streamed(_) => "streamed",
         EventKind::Called(_) => "called",
         EventKind::Asked(_) => "asked",
         EventKind::Answered(_) => "answered",
@@ -173,7 +61,7 @@ fn name(kind: &EventKind) -> &'static str {
 #[cfg(test)]
 mod tests {
     use wattle_graph::event::{RunEnded, RunStatus};
-    use wattle_graph::id::Namespace;
+    use wattle_graph::id::{Namespace, RunId};
 
     use super::*;
 

@@ -26,7 +26,7 @@ struct Builder {
     runs: Vec<RunTrace>,
     totals: Totals,
     /// Calls of each task that were answered well: a re-execution replays them.
-    answered: BTreeMap<TaskId, BTreeSet<u32>>,
+    answered: BTreeMap<TaskId, BTreeSet<(Vec<u32>, u32)>>,
 }
 
 impl Builder {
@@ -53,7 +53,7 @@ impl Builder {
                     ..CallTrace::default()
                 };
                 if let Some(attempt) = self.attempt(&event.run, &started.task) {
-                    put_call(attempt, call);
+                    put_call(&mut attempt.calls, &started.scope, call);
                 }
             }
             EventKind::Called(called) => self.called(&event.run, called),
@@ -156,7 +156,7 @@ impl Builder {
 
     fn called(&mut self, run: &RunId, called: &Called) {
         self.totals.calls += 1;
-        if called.function.starts_with("llm.") {
+        if matches!(called.function.as_str(), "llm.complete" | "llm.stream") {
             self.totals.model_calls += 1;
         }
         if let Some(tokens) = called.tokens {
@@ -164,7 +164,8 @@ impl Builder {
             self.totals.output_tokens += tokens.output;
         }
         if called.result.is_ok() {
-            self.answered.entry(called.task.clone()).or_default().insert(called.call);
+            let answered = self.answered.entry(called.task.clone()).or_default();
+            answered.insert((called.scope.clone(), called.call));
         }
         let call = CallTrace {
             call: called.call,
@@ -177,9 +178,10 @@ impl Builder {
             input_tokens: called.tokens.map(|tokens| tokens.input),
             output_tokens: called.tokens.map(|tokens| tokens.output),
             failure: called.result.as_ref().err().map(ToString::to_string),
+            calls: Vec::new(),
         };
         if let Some(attempt) = self.attempt(run, &called.task) {
-            put_call(attempt, call);
+            put_call(&mut attempt.calls, &called.scope, call);
         }
     }
 
@@ -201,11 +203,29 @@ impl Builder {
     }
 }
 
-/// Keeps calls in their order, and one entry for a call's start and its end.
-fn put_call(attempt: &mut AttemptTrace, call: CallTrace) {
-    match attempt.calls.binary_search_by_key(&call.call, |known| known.call) {
-        Ok(index) => attempt.calls[index] = call,
-        Err(index) => attempt.calls.insert(index, call),
+/// Keeps calls in their order below the call they are inside of, and one entry for a call's start
+/// and its end.
+fn put_call(calls: &mut Vec<CallTrace>, scope: &[u32], call: CallTrace) {
+    let number = scope.first().copied().unwrap_or(call.call);
+    let place = calls.binary_search_by_key(&number, |known| known.call);
+    match (scope, place) {
+        ([], Ok(index)) => {
+            let inner = std::mem::take(&mut calls[index].calls);
+            calls[index] = CallTrace { calls: inner, ..call };
+        }
+        ([], Err(index)) => calls.insert(index, call),
+        ([_, rest @ ..], Ok(index)) => put_call(&mut calls[index].calls, rest, call),
+        ([outer, rest @ ..], Err(index)) => {
+            // The beginning of the outer call is in an earlier execution.
+            let mut outer = CallTrace {
+                call: *outer,
+                function: "tools.call".into(),
+                started_ms: call.started_ms,
+                ..CallTrace::default()
+            };
+            put_call(&mut outer.calls, rest, call);
+            calls.insert(index, outer);
+        }
     }
 }
 
@@ -255,6 +275,28 @@ mod tests {
                 "type": "task_started", "task": "t1", "node": "extract", "step": 1, "attempt": attempt,
             }),
         )
+    }
+
+    #[test]
+    fn calls_of_a_tool_stand_below_its_call() {
+        let within = |seq, scope: serde_json::Value, number, function: &str| {
+            let mut event = serde_json::to_value(call(seq, "r1", number)).unwrap();
+            event["scope"] = scope;
+            event["function"] = function.into();
+            serde_json::from_value::<Event>(event).unwrap()
+        };
+        let log = [
+            run_started(1, "r1", "input"),
+            started(2, "r1", 1),
+            within(3, json!([0]), 1, "http.send"),
+            within(4, json!([0]), 0, "llm.complete"),
+            within(5, json!([]), 0, "tools.call"),
+        ];
+        let trace = build("thread", &log);
+        let calls = &trace.runs[0].steps[0].tasks[0].attempts[0].calls;
+        assert_eq!((calls.len(), calls[0].function.as_str()), (1, "tools.call"));
+        let inner: Vec<&str> = calls[0].calls.iter().map(|call| call.function.as_str()).collect();
+        assert_eq!(inner, ["llm.complete", "http.send"]);
     }
 
     fn run_started(seq: u64, run: &str, reason: &str) -> Event {

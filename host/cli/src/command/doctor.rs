@@ -1,5 +1,7 @@
 //! `wattle doctor`: what works and what does not, with what to do about it.
 
+mod outside;
+
 use std::path::Path;
 
 use serde::Serialize;
@@ -10,7 +12,7 @@ use wattle_sandbox::SandboxConfig;
 use wattle_sql::{DatabaseConfig, Databases};
 
 use crate::client::server_of;
-use crate::config::{self, Config, StoreKind};
+use crate::config::{self, Config, Secret, StoreKind};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -98,6 +100,8 @@ async fn examine(config: &Config, env: &ReadEnv, report: &mut Report) {
     model_keys(config, env, report);
     secrets(config, env, report);
     databases(config, env, report).await;
+    outside::tool_servers(config, env, report).await;
+    outside::telemetry(config, env, report);
     listen(config, env, report);
 }
 
@@ -205,7 +209,10 @@ fn secrets(config: &Config, env: &ReadEnv, report: &mut Report) {
     for (name, source) in &config.secrets {
         let check = format!("secret {name}");
         match source.value(&config.base, &**env) {
-            Ok(_) => report.ok(&check, "is set"),
+            Ok(Secret::Value(_)) => report.ok(&check, "is set"),
+            Ok(Secret::Token(source)) => {
+                report.ok(&check, format!("is fetched from `{}` when it is used", source.url));
+            }
             Err(reason) => report.warn(&check, reason, "requests that name it will fail"),
         }
     }
@@ -236,7 +243,8 @@ async fn probe(databases: &Databases, name: &str) -> Result<(), String> {
     use wattle_run::grant::SqlAccess;
     use wattle_run::limit::SqlLimits;
     let limits = SqlLimits::default();
-    let query = databases.query(name, SqlAccess::ReadOnly, &limits, "SELECT 1", &[]);
+    let rule = SqlAccess::ReadOnly.into();
+    let query = databases.query(name, &rule, &limits, "SELECT 1", &[]);
     let answer = tokio::time::timeout(DATABASE_TIMEOUT, query).await;
     let answer = answer.map_err(|_| format!("no answer in {} s", DATABASE_TIMEOUT.as_secs()))?;
     databases.close().await;
@@ -245,7 +253,7 @@ async fn probe(databases: &Databases, name: &str) -> Result<(), String> {
 
 fn listen(config: &Config, env: &ReadEnv, report: &mut Report) {
     let address = config.server.listen;
-    let has_keys = !config.auth.keys(&**env).is_empty();
+    let has_keys = config.has_keys(&**env);
     if address.ip().is_loopback() {
         report.ok("address", format!("`{address}` is reachable from this machine only"));
     } else if has_keys {

@@ -14,7 +14,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::facts::PluginFacts;
 use crate::load::manifest::{FILE, Manifest};
-use crate::load::{self, app_folder};
+use crate::load::{self, app_folder, projections};
 use crate::output::Output;
 use crate::wire::open_sandbox;
 
@@ -169,6 +169,7 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         });
     }
     let manifest = Manifest::read(folder).map_err(Error::Failed)?;
+    projections::streams(folder).map_err(|problems| Error::Failed(problems.join("\n")))?;
     let path = folder.join(&manifest.app.graphs);
     let text = std::fs::read_to_string(&path).map_err(Error::file("read", &path))?;
     let file = path.display().to_string();

@@ -107,11 +107,15 @@ fn attempt_line(attempt: &AttemptTrace) -> String {
 }
 
 fn below(attempt: &AttemptTrace) -> Vec<Branch> {
-    let calls = attempt.calls.iter().map(|call| Branch::leaf(call_line(call)));
+    let calls = attempt.calls.iter().map(call);
     let messages = attempt.messages.iter().map(Branch::leaf);
     let questions =
         attempt.questions.iter().map(|question| Branch::leaf(format!("asked {question}")));
     calls.chain(messages).chain(questions).collect()
+}
+
+fn call(call: &CallTrace) -> Branch {
+    Branch { line: call_line(call), below: call.calls.iter().map(self::call).collect() }
 }
 
 fn call_line(call: &CallTrace) -> String {

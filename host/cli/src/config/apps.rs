@@ -23,4 +23,24 @@ pub struct AppConfig {
     pub settings: Map<String, Value>,
     /// Component files in place of those that the app names.
     pub components: BTreeMap<PluginName, PathBuf>,
+    /// Where the app's files go, by their name in `app.toml`.
+    pub files: BTreeMap<String, FilesConfig>,
+}
+
+/// `[apps.<name>.files.<files>]`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FilesConfig {
+    /// The folder in place of the app's own, relative to the data folder.
+    pub dir: Option<PathBuf>,
+    /// An environment variable with the folder, which goes first if it is set.
+    pub dir_env: Option<String>,
+    /// Whether files are written at all.
+    pub enabled: bool,
+}
+
+impl Default for FilesConfig {
+    fn default() -> Self {
+        Self { dir: None, dir_env: None, enabled: true }
+    }
 }

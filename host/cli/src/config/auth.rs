@@ -1,4 +1,4 @@
-//! `[auth]`: API keys.
+//! `[auth]` and `[tenants]`: API keys.
 
 use serde::Deserialize;
 
@@ -14,7 +14,27 @@ pub struct AuthConfig {
 impl AuthConfig {
     /// The keys, read from the environment.
     pub fn keys(&self, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
-        let keys = self.keys_env.as_deref().and_then(env).unwrap_or_default();
-        keys.split(',').map(str::trim).filter(|key| !key.is_empty()).map(Into::into).collect()
+        read(self.keys_env.as_deref(), env)
     }
+}
+
+/// `[tenants.<name>]`: those on whose behalf requests come.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TenantConfig {
+    /// The environment variable that holds the tenant's keys, separated by commas: a request with
+    /// one of them is the tenant's.
+    pub keys_env: Option<String>,
+}
+
+impl TenantConfig {
+    /// The keys, read from the environment.
+    pub fn keys(&self, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+        read(self.keys_env.as_deref(), env)
+    }
+}
+
+fn read(variable: Option<&str>, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
+    let keys = variable.and_then(env).unwrap_or_default();
+    keys.split(',').map(str::trim).filter(|key| !key.is_empty()).map(Into::into).collect()
 }

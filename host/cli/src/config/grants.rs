@@ -4,10 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use wattle_graph::definition::Span;
-use wattle_run::grant::{HttpRule, SqlAccess};
+use wattle_graph::id::PluginName;
+use wattle_run::grant::{HttpRule, SqlRule, ToolGrant};
 use wattle_run::limit::Limits;
 
 use crate::config::ByteSize;
+use crate::config::sql_grant::{self, SqlGrant};
 
 /// `[needs]` of an app and `[grants.<plugin>]` of an operator.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
@@ -19,34 +21,20 @@ pub struct Needs {
     pub http: Vec<HttpRule>,
     /// Databases.
     pub sql: Vec<SqlGrant>,
+    /// Tools of other plugins and of servers, such as `date/parse` or `mcp:graph/*`.
+    pub tools: BTreeSet<ToolGrant>,
+    /// Model routes that a web handler may set for a tenant.
+    pub tenant_routes: BTreeSet<String>,
     /// Limits; those of the host where nothing is said.
     pub limits: LimitTable,
-}
-
-/// A database.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SqlGrant {
-    /// Its name, as in `[sql.<name>]`.
-    pub database: String,
-    /// What may be done with it; `read-only` without it.
-    #[serde(default = "read_only")]
-    pub access: SqlAccess,
-}
-
-fn read_only() -> SqlAccess {
-    SqlAccess::ReadOnly
+    /// What an app asks for on behalf of plugins that are not its own; only in `app.toml`.
+    pub plugins: BTreeMap<PluginName, Needs>,
 }
 
 impl Needs {
-    /// The databases by name; of two entries for one the weaker holds.
-    pub fn databases(&self) -> BTreeMap<String, SqlAccess> {
-        let mut databases = BTreeMap::new();
-        for grant in &self.sql {
-            let access = databases.entry(grant.database.clone()).or_insert(grant.access);
-            *access = (*access).min(grant.access);
-        }
-        databases
+    /// The databases by name; of two entries for one, both hold.
+    pub fn databases(&self) -> BTreeMap<String, SqlRule> {
+        sql_grant::by_name(&self.sql)
     }
 }
 

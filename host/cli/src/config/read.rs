@@ -10,6 +10,7 @@ use figment::providers::{Env, Format as _, Toml};
 use figment::value::{Dict, Value};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use wattle_api::native::scope::check_tenant;
 
 use crate::config::{Config, DEFAULT_FILE};
 use crate::error::Error;
@@ -17,8 +18,20 @@ use crate::error::Error;
 /// Names of the top level of the file. Environment variables that begin with `WATTLE_` and go on
 /// otherwise (such as `WATTLE_API_KEYS`) are not configuration.
 pub const SECTIONS: &[&str] = &[
-    "data", "plugins", "server", "store", "clock", "model", "sql", "secrets", "apps", "grants",
+    "data",
+    "plugins",
+    "server",
+    "store",
+    "clock",
+    "model",
+    "sql",
+    "secrets",
+    "mcp",
+    "apps",
+    "grants",
     "auth",
+    "tenants",
+    "telemetry",
 ];
 
 /// What is wrong with one value.
@@ -90,9 +103,12 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         model: reader.section("model"),
         sql: reader.entries("sql"),
         secrets: reader.entries("secrets"),
+        mcp: reader.entries("mcp"),
         apps: reader.entries("apps"),
         grants: reader.entries("grants"),
         auth: reader.section("auth"),
+        tenants: reader.entries("tenants"),
+        telemetry: reader.section("telemetry"),
         file,
         base: base.to_owned(),
     };
@@ -127,12 +143,28 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         let message = format!("`{header}` is not a header name");
         add("server.tenant_header".into(), message, "write it as `x-wattle-tenant`");
     }
+    for (name, granted) in &config.grants {
+        for plugin in granted.plugins.keys() {
+            let hint = format!("grant it under `[grants.{plugin}]`");
+            let message = "one plugin's grants do not stand inside another's".to_owned();
+            add(format!("grants.{name}.plugins.{plugin}"), message, &hint);
+        }
+    }
+    for name in config.tenants.keys().chain(&config.server.default_tenant) {
+        if let Err(problem) = check_tenant(name) {
+            add(format!("tenants.{name}"), problem.detail.clone(), "choose another name");
+        }
+    }
     for (name, app) in &config.apps {
         if app.mount.as_ref().is_some_and(|mount| !mount.starts_with('/')) {
             let message = "the path must begin with `/`".to_owned();
             add(format!("apps.{name}.mount"), message, "use `/` or a prefix such as `/asset`");
         }
     }
+    for (name, server) in &config.mcp {
+        server.check(name, problems);
+    }
+    config.telemetry.check(problems);
 }
 
 struct Reader {
@@ -239,6 +271,15 @@ mod tests {
         let grants = config.grants.values().next().unwrap();
         assert_eq!(grants.limits.limits().cpu_ms, 2_000);
         assert_eq!(grants.http[0].scheme, "https");
+        let reader = config.grants.values().nth(1).unwrap().databases()["business"].clone();
+        assert_eq!(
+            (reader.schema, reader.timeout_ms, reader.rows),
+            (true, Some(5_000), Some(10_000))
+        );
+        assert!(config.sql["asset"].migrate && !config.sql["business"].migrate);
+        assert_eq!(config.tenants["acme"].keys_env.as_deref(), Some("ACME_API_KEYS"));
+        let files = &config.apps.values().nth(1).unwrap().files["node_io"];
+        assert_eq!(files.dir_env.as_deref(), Some("NODE_IO_LOG_DIR"));
     }
 
     #[test]

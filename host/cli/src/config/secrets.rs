@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use wattle_net::TokenSource;
 
 /// Where a secret is.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -12,10 +13,21 @@ pub enum SecretSource {
     Env(String),
     /// In a file; a line break at its end is not part of it.
     File(PathBuf),
+    /// At a service that hands it out for a while against other secrets.
+    Token(Box<TokenSource>),
+}
+
+/// What a secret is.
+#[derive(Clone, Debug)]
+pub enum Secret {
+    /// A text that stays the same.
+    Value(String),
+    /// Fetched when it is used.
+    Token(TokenSource),
 }
 
 impl SecretSource {
-    /// The secret's value, or why there is none.
+    /// The secret, or why there is none.
     ///
     /// # Errors
     ///
@@ -24,16 +36,18 @@ impl SecretSource {
         &self,
         base: &Path,
         env: &dyn Fn(&str) -> Option<String>,
-    ) -> Result<String, String> {
+    ) -> Result<Secret, String> {
         match self {
+            Self::Token(source) => Ok(Secret::Token(source.as_ref().clone())),
             Self::Env(name) => env(name)
                 .filter(|value| !value.is_empty())
+                .map(Secret::Value)
                 .ok_or_else(|| format!("the environment variable `{name}` is not set")),
             Self::File(path) => {
                 let path = base.join(path);
                 let text = std::fs::read_to_string(&path)
                     .map_err(|error| format!("`{}` cannot be read: {error}", path.display()))?;
-                Ok(text.trim_end_matches(['\r', '\n']).to_owned())
+                Ok(Secret::Value(text.trim_end_matches(['\r', '\n']).to_owned()))
             }
         }
     }
@@ -48,6 +62,14 @@ pub struct SqlConfig {
     /// The environment variable that holds the password.
     #[serde(default)]
     pub password_env: Option<String>,
+    /// Whether apps may bring it to the state that their migrations describe. `false` for one that
+    /// somebody else keeps; apps read it as it is then.
+    #[serde(default = "yes")]
+    pub migrate: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 /// The address may hold a password.
@@ -55,6 +77,51 @@ impl std::fmt::Debug for SqlConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("SqlConfig")
             .field("password_env", &self.password_env)
+            .field("migrate", &self.migrate)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+    use std::path::Path;
+
+    use super::{Secret, SecretSource};
+
+    fn read(text: &str) -> Result<BTreeMap<String, SecretSource>, toml::de::Error> {
+        toml::from_str(text)
+    }
+
+    #[test]
+    fn a_secret_is_a_value_or_a_token() {
+        let sources = read(
+            r#"
+            KEY = { env = "VARIABLE" }
+            [TOKEN.token]
+            url = "https://example.com/token"
+            body = "{{secret:KEY}}"
+            field = "/data/token"
+            invalid = { status = [401] }
+            "#,
+        )
+        .unwrap();
+        let env = |name: &str| (name == "VARIABLE").then(|| "value".to_owned());
+        let secret = |name: &str| sources[name].value(Path::new(""), &env);
+        assert!(matches!(secret("KEY"), Ok(Secret::Value(value)) if value == "value"));
+        let Ok(Secret::Token(token)) = secret("TOKEN") else { panic!("no token") };
+        assert_eq!(token.refresh_before.as_ms(), 60_000);
+        assert_eq!(token.content_type, "application/json");
+    }
+
+    #[test]
+    fn a_misspelled_source_is_refused() {
+        for text in [
+            "KEY = { environment = \"A\" }",
+            "[T.token]\nurl = \"https://a/\"\nbody = \"\"",
+            "[T.token]\nurl = \"https://a/\"\nbody = \"\"\nfield = \"t\"\nexpire_field = \"e\"",
+        ] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 }

@@ -1,22 +1,21 @@
 //! From an app's folder to an app that is ready to run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use wattle_graph::channel::Reducer;
 use wattle_graph::check::check_toml;
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{Digest, PluginName};
-use wattle_run::app::{App, GraphPack};
-use wattle_run::grant::Grants;
+use wattle_run::app::{App, GraphPack, Projections};
 use wattle_run::ports::{Plugin, Sandbox};
 use wattle_sql::Databases;
 
-use crate::config::{Config, Needs};
+use crate::config::Config;
 use crate::load::facts::PluginFacts;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
-use crate::load::{grants, plugin_file};
+use crate::load::parts::Parts;
+use crate::load::{plugin_file, projections};
 
 /// Plugins by name.
 pub type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
@@ -63,14 +62,19 @@ impl AppFolder<'_> {
             problems.extend(found);
             Vec::new()
         });
+        let projections = projections::read(self).unwrap_or_else(|found| {
+            problems.extend(found);
+            Projections::default()
+        });
+        let parts = Parts::gather(self, own, &graphs);
+        problems.extend(parts.problems);
         if !problems.is_empty() {
             return Err(problems);
         }
         if !self.is_old {
             self.migrate(manifest).await?;
         }
-        let plugins = self.used(own, &graphs);
-        let (grants, notes) = self.grants(manifest, &plugins);
+        let plugins = parts.plugins;
         let settings = manifest.merged_settings(self.config.apps.get(&manifest.app.name));
         let packs: BTreeMap<_, _> = graphs
             .into_iter()
@@ -87,12 +91,13 @@ impl AppFolder<'_> {
             digest,
             graphs: packs,
             plugins,
-            grants,
+            grants: parts.grants,
             settings: Arc::new(settings),
             web: manifest.app.web.clone(),
             mount: operator.and_then(|app| app.mount.clone()),
+            projections,
         };
-        Ok(LoadedApp { app, notes })
+        Ok(LoadedApp { app, notes: parts.notes })
     }
 
     fn graphs(&self, manifest: &Manifest, own: &Plugins) -> Result<Vec<Graph>, Vec<String>> {
@@ -107,7 +112,12 @@ impl AppFolder<'_> {
 
     async fn migrate(&self, manifest: &Manifest) -> Result<(), Vec<String>> {
         let mut problems = Vec::new();
+        let kept_elsewhere =
+            |database: &String| self.config.sql.get(database).is_some_and(|it| !it.migrate);
         for (database, folders) in &manifest.migrations {
+            if kept_elsewhere(database) {
+                continue;
+            }
             let folders = folders
                 .iter()
                 .map(|(dialect, folder)| (dialect.clone(), self.folder.join(folder)))
@@ -122,52 +132,6 @@ impl AppFolder<'_> {
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
-    }
-
-    /// The app's own plugins, and the loose ones that its graphs name: no others, so that a
-    /// change of those does not make a new version of the app.
-    fn used(&self, own: Plugins, graphs: &[Graph]) -> Plugins {
-        let nodes = graphs.iter().flat_map(|graph| graph.nodes().values());
-        let mut named: BTreeSet<&PluginName> = nodes.map(|node| &node.plugin).collect();
-        for channel in graphs.iter().flat_map(|graph| graph.channels().values()) {
-            if let Reducer::Plugin { plugin, .. } = &channel.reducer {
-                named.insert(plugin);
-            }
-        }
-        let mut used = own;
-        for name in named {
-            if let Some(plugin) = self.loose.get(name) {
-                used.entry(name.clone()).or_insert_with(|| plugin.clone());
-            }
-        }
-        used
-    }
-
-    /// What the plugins get. A loose plugin asks by its own manifest; one without a manifest gets
-    /// what the operator grants it.
-    fn grants(
-        &self,
-        manifest: &Manifest,
-        plugins: &Plugins,
-    ) -> (BTreeMap<PluginName, Arc<Grants>>, Vec<String>) {
-        let vouched = self.config.apps.contains_key(&manifest.app.name);
-        let (mut all, mut notes) = (BTreeMap::new(), Vec::new());
-        for (name, plugin) in plugins {
-            let is_own = manifest.components.contains_key(name);
-            let granted = self.config.grants.get(name);
-            let needs = if is_own {
-                manifest.needs.clone()
-            } else {
-                grants::asked(plugin.info(), granted).unwrap_or_else(|problem| {
-                    notes.push(problem);
-                    Needs::default()
-                })
-            };
-            let decision = grants::decide(name, &needs, granted, vouched && is_own);
-            all.insert(name.clone(), Arc::new(decision.grants));
-            notes.extend(decision.notes);
-        }
-        (all, notes)
     }
 }
 

@@ -32,6 +32,7 @@ impl Facts for PluginFacts<'_> {
             doc: node.doc.clone(),
             input_schema: node.input_schema.clone(),
             output_schema: node.output_schema.clone(),
+            config_schema: node.config_schema.clone(),
         })
     }
 

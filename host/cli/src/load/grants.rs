@@ -1,12 +1,13 @@
 //! What a plugin gets: what it asks for, as far as the operator grants it.
 
 use std::collections::BTreeSet;
+use std::fmt::Display;
 
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{Grants, HttpRule};
+use wattle_run::grant::{Grants, HttpRule, ToolGrant};
 use wattle_run::ports::sandbox::PluginInfo;
 
-use crate::config::Needs;
+use crate::config::{Needs, narrower};
 
 /// What a plugin gets, and what an operator should know about it.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -29,7 +30,7 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
     toml::from_str(manifest).map_err(|error| {
         format!(
             "plugin `{}` is granted nothing, since its manifest is not valid: {}\n  hint: build it \
-             with a manifest of `llm`, `http`, `sql` and `limits`",
+             with a manifest of `llm`, `http`, `sql`, `tools`, `tenant_routes` and `limits`",
             plugin.name,
             error.message()
         )
@@ -59,22 +60,31 @@ pub fn decide(
              `[grants.{plugin}]` in wattle.toml"
         ));
     };
-    let refused: Vec<String> =
-        needs.llm.difference(&granted.llm).map(|route| format!("\"{route}\"")).collect();
+    let lists = [
+        ("llm", &needs.llm, &granted.llm),
+        ("tenant_routes", &needs.tenant_routes, &granted.tenant_routes),
+    ];
+    for (key, needed, given) in lists {
+        let refused: Vec<&String> = needed.difference(given).collect();
+        if !refused.is_empty() {
+            missing(format!("{key} = {}", quoted(refused)));
+        }
+    }
+    let (tools, refused) = tools(&needs.tools, &granted.tools);
     if !refused.is_empty() {
-        missing(format!("llm = [{}]", refused.join(", ")));
+        missing(format!("tools = {}", quoted(refused)));
     }
     let granted_databases = granted.databases();
     let mut sql = needs.databases();
-    for (database, access) in &sql {
-        if granted_databases.get(database).is_none_or(|given| given < access) {
-            let access = word(access);
+    for (database, rule) in &sql {
+        if granted_databases.get(database).is_none_or(|given| given.access < rule.access) {
+            let access = word(&rule.access);
             missing(format!("sql = [{{ database = \"{database}\", access = \"{access}\" }}]"));
         }
     }
-    sql.retain(|database, access| match granted_databases.get(database) {
+    sql.retain(|database, rule| match granted_databases.get(database) {
         Some(given) => {
-            *access = (*access).min(*given);
+            *rule = narrower(rule, given);
             true
         }
         None => false,
@@ -88,9 +98,32 @@ pub fn decide(
         llm: needs.llm.intersection(&granted.llm).cloned().collect(),
         http: http(&needs.http, &granted.http),
         sql,
+        tools,
+        tenant_routes: needs.tenant_routes.intersection(&granted.tenant_routes).cloned().collect(),
         limits: granted.limits.limits(),
     };
     Decision { grants, notes }
+}
+
+/// The tools that are both asked for and granted, and what is asked for beyond them. Either side
+/// may say `plugin/*`; what holds is the narrower of the two.
+fn tools<'n>(
+    needs: &'n BTreeSet<ToolGrant>,
+    granted: &BTreeSet<ToolGrant>,
+) -> (Vec<ToolGrant>, Vec<&'n ToolGrant>) {
+    let covers = |wide: &ToolGrant, narrow: &ToolGrant| {
+        wide.source == narrow.source && (wide.tool.is_none() || wide.tool == narrow.tool)
+    };
+    let (mut given, mut refused) = (BTreeSet::new(), Vec::new());
+    for need in needs {
+        if granted.iter().any(|grant| covers(grant, need)) {
+            given.insert(need.clone());
+        } else {
+            given.extend(granted.iter().filter(|grant| covers(need, grant)).cloned());
+            refused.push(need);
+        }
+    }
+    (given.into_iter().collect(), refused)
 }
 
 fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
@@ -107,23 +140,25 @@ fn http(needs: &[HttpRule], granted: &[HttpRule]) -> Vec<HttpRule> {
 
 /// The rule as it is written in TOML; what is as usual is left out.
 fn http_line(rule: &HttpRule) -> String {
-    let list = |words: Vec<&String>| {
-        let words: Vec<String> = words.iter().map(|word| format!("\"{word}\"")).collect();
-        format!("[{}]", words.join(", "))
-    };
     let mut parts = vec![format!("host = \"{}\"", rule.host)];
     if rule.scheme != "https" {
         parts.push(format!("scheme = \"{}\"", rule.scheme));
     }
     parts.extend(rule.port.map(|port| format!("port = {port}")));
-    parts.push(format!("methods = {}", list(rule.methods.iter().collect())));
+    parts.push(format!("methods = {}", quoted(&rule.methods)));
     if !rule.secrets.is_empty() {
-        parts.push(format!("secrets = {}", list(rule.secrets.iter().collect())));
+        parts.push(format!("secrets = {}", quoted(&rule.secrets)));
     }
     if rule.private {
         parts.push("private = true".to_owned());
     }
     format!("{{ {} }}", parts.join(", "))
+}
+
+/// Words as a list in TOML.
+fn quoted(words: impl IntoIterator<Item = impl Display>) -> String {
+    let words: Vec<String> = words.into_iter().map(|word| format!("\"{word}\"")).collect();
+    format!("[{}]", words.join(", "))
 }
 
 fn word(value: &impl serde::Serialize) -> String {
@@ -163,7 +198,7 @@ mod tests {
     fn a_vouched_app_gets_what_it_asks_for() {
         let decision = check(None, true);
         assert_eq!(decision.notes, Vec::<String>::new());
-        assert_eq!(decision.grants.sql["asset"], SqlAccess::ReadWrite);
+        assert_eq!(decision.grants.sql["asset"].access, SqlAccess::ReadWrite);
         assert_eq!(decision.grants.http[0].host, "api.massive.com");
     }
 
@@ -173,6 +208,21 @@ mod tests {
         assert_eq!(decision.grants.llm, ["chat".to_owned()].into());
         assert!(decision.grants.http.is_empty() && decision.grants.sql.is_empty());
         assert_eq!(decision.notes.len(), 3);
+    }
+
+    #[test]
+    fn of_tools_the_narrower_word_holds() {
+        let asked = r#"tools = ["date/*", "lark/save", "mcp:graph/list"]"#;
+        let granted = r#"tools = ["date/parse", "date/format", "lark/*", "other/x"]"#;
+        let plugin = PluginName::new("std").unwrap();
+        let decision = decide(&plugin, &needs(asked), Some(&needs(granted)), false);
+        let tools: Vec<String> = decision.grants.tools.iter().map(ToString::to_string).collect();
+        assert_eq!(tools, ["date/format", "date/parse", "lark/save"]);
+        assert!(
+            decision.notes[0].contains(r#"`tools = ["date/*", "mcp:graph/list"]`"#),
+            "{:?}",
+            decision.notes
+        );
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::mapping::FileMapping;
 
 use crate::config::{AppConfig, Config, Needs};
 
@@ -30,6 +31,9 @@ pub struct Manifest {
     /// Migration folders by database and dialect, relative to the folder.
     #[serde(default)]
     pub migrations: BTreeMap<String, BTreeMap<String, PathBuf>>,
+    /// Files that its events become.
+    #[serde(default)]
+    pub files: BTreeMap<String, FileMapping>,
     /// Non-secret settings.
     #[serde(default)]
     pub settings: Map<String, Value>,

@@ -8,9 +8,12 @@ use std::time::SystemTime;
 use crate::config::Config;
 use crate::load::manifest;
 
-/// Levels of folders below the plugins folder that are searched: `plugins/<app>` and
-/// `plugins/<group>/<app>`.
-const LEVELS: u32 = 2;
+/// Levels of folders that are searched, the plugins folder counted: `plugins/<group>/<app>` has its
+/// `app.toml` two levels below it, `plugins/<group>/<plugin>/<plugin>.wasm` its file likewise.
+const LEVELS: u32 = 3;
+
+/// Levels of an app's folder in which files are watched.
+const APP_LEVELS: u32 = 3;
 
 /// What there is.
 #[derive(Debug, Default)]
@@ -68,7 +71,7 @@ pub(super) fn print_of_file(path: &Path) -> Print {
 /// The print of an app: its own files, and components that lie elsewhere.
 pub(super) fn print_of_app(config: &Config, folder: &Path) -> Print {
     let mut print = Print::new();
-    add_folder(&mut print, folder, LEVELS + 1);
+    add_folder(&mut print, folder, APP_LEVELS);
     for file in manifest::component_files(config, folder) {
         add(&mut print, &file);
     }
@@ -104,11 +107,15 @@ mod tests {
         fs::create_dir_all(plugins.join("two")).unwrap();
         fs::write(plugins.join("apps/one/app.toml"), "").unwrap();
         fs::write(plugins.join("two/app.toml"), "").unwrap();
+        fs::create_dir_all(plugins.join("tools/date/target")).unwrap();
+        fs::write(plugins.join("tools/date/date.wasm"), "").unwrap();
+        fs::write(plugins.join("tools/date/target/deep.wasm"), "").unwrap();
+        fs::write(plugins.join("apps/one/own.wasm"), "").unwrap();
         fs::write(plugins.join("tool.wasm"), "").unwrap();
         fs::write(plugins.join("notes.txt"), "").unwrap();
         let config = Config::in_folder(base.path());
         let found = scan(&config);
-        assert_eq!((found.apps.len(), found.plugins.len()), (2, 1));
+        assert_eq!((found.apps.len(), found.plugins.len()), (2, 2));
         let folder = found.apps.first().unwrap();
         let before = print_of_app(&config, folder);
         fs::write(folder.join("app.toml"), "# changed").unwrap();

@@ -19,7 +19,7 @@ pub(super) fn refuse_open_address(
     let apps = config.apps.values().filter_map(|app| app.listen);
     let mut all = std::iter::once(config.server.listen).chain(apps);
     match all.find(|address| !address.ip().is_loopback()) {
-        Some(address) if config.auth.keys(env).is_empty() => Err(Error::OpenAddress { address }),
+        Some(address) if !config.has_keys(env) => Err(Error::OpenAddress { address }),
         _ => Ok(()),
     }
 }

@@ -4,17 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use secrecy::SecretString;
-use wattle_model::Routes;
+use wattle_mcp::McpServers;
+use wattle_model::{Routes, Tenants};
 use wattle_net::{NetConfig, OutboundNet, Secrets};
+use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobStore, Clock, Model, Net, Ports, Sandbox, Store};
 use wattle_sandbox::SandboxConfig;
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::sweep::{Mentions, Sweepable};
 use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
+use wattle_telemetry::Telemetry;
 
-use crate::config::{Config, StoreKind};
+use crate::config::{Config, Secret, StoreKind};
 use crate::error::Error;
 use crate::wire::clock::HostClock;
+use crate::wire::telemetry::open_telemetry;
+use crate::wire::tools::open_tools;
 use crate::wire::{Overrides, ReadEnv};
 
 /// Opened adapters.
@@ -25,6 +30,10 @@ pub(super) struct Opened {
     pub(super) sandbox: Arc<dyn Sandbox>,
     /// What migrates databases.
     pub(super) databases: Databases,
+    /// What holds sessions with MCP servers.
+    pub(super) tools: Arc<McpServers>,
+    /// What keeps metrics and sends traces.
+    pub(super) telemetry: Arc<Telemetry>,
     /// What sweeps blobs; `None` if the stores are not our own.
     pub(super) sweeper: Option<Sweeper>,
     /// What an operator should know, one sentence each.
@@ -73,27 +82,32 @@ pub(super) async fn open(
         Some(model) => model,
         None => open_model(config, env, &mut warnings)?,
     };
-    let net = match overrides.net {
-        Some(net) => net,
-        None => open_net(config, env, &mut warnings)?,
-    };
     let clock = match overrides.clock {
         Some(clock) => clock,
         None => Arc::new(HostClock::new(&config.clock)?),
+    };
+    let net = match overrides.net {
+        Some(net) => net,
+        None => open_net(config, env, &clock, &mut warnings)?,
     };
     let sandbox = match overrides.sandbox {
         Some(sandbox) => sandbox,
         None => open_sandbox(config)?,
     };
+    let tools = open_tools(config, env, &mut warnings)?;
+    let store = overrides.store.unwrap_or(own.store);
+    let telemetry = open_telemetry(config, env, &store, &model, &mut warnings)?;
     let ports = Ports {
-        store: overrides.store.unwrap_or(own.store),
+        store,
         blobs: overrides.blobs.unwrap_or(own.blobs),
         model,
         net,
         sql: Arc::new(databases.clone()),
+        tools: tools.clone(),
         clock: clock as Arc<dyn Clock>,
+        observer: Arc::new(Observers(vec![telemetry.clone()])),
     };
-    Ok(Opened { ports, sandbox, databases, sweeper, warnings })
+    Ok(Opened { ports, sandbox, databases, tools, telemetry, sweeper, warnings })
 }
 
 struct Stores {
@@ -156,7 +170,16 @@ fn open_model(
     env: &ReadEnv,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<dyn Model>, Error> {
+    let tenants = Tenants {
+        file: Some(config.tenant_routes_file()),
+        reachable: if config.model.tenant_private {
+            |address| wattle_net::reachable(address, true)
+        } else {
+            |address| wattle_net::reachable(address, false)
+        },
+    };
     let routes = Routes::new(config.model.clone(), &**env)
+        .and_then(|routes| routes.with_tenants(tenants))
         .map_err(|error| Error::Setup { what: "model routes", message: error.to_string() })?;
     warnings.extend(routes.problems());
     Ok(Arc::new(routes))
@@ -188,16 +211,21 @@ fn make_private_dir(path: &std::path::Path) -> Result<(), Error> {
 fn open_net(
     config: &Config,
     env: &ReadEnv,
+    clock: &Arc<dyn Clock>,
     warnings: &mut Vec<String>,
 ) -> Result<Arc<dyn Net>, Error> {
-    let mut secrets = BTreeMap::new();
+    let (mut secrets, mut tokens) = (BTreeMap::new(), BTreeMap::new());
     for (name, source) in &config.secrets {
         match source.value(&config.base, &**env) {
-            Ok(value) => drop(secrets.insert(name.clone(), SecretString::from(value))),
+            Ok(Secret::Value(value)) => {
+                drop(secrets.insert(name.clone(), SecretString::from(value)));
+            }
+            Ok(Secret::Token(source)) => drop(tokens.insert(name.clone(), source)),
             Err(reason) => warnings.push(format!("secret `{name}` is missing: {reason}")),
         }
     }
     let net = Secrets::new(secrets)
+        .and_then(|secrets| secrets.with_tokens(tokens, clock))
         .and_then(|secrets| OutboundNet::new(&NetConfig::default(), secrets))
         .map_err(|error| Error::Setup { what: "outbound HTTP", message: error.to_string() })?;
     Ok(Arc::new(net))

@@ -9,6 +9,8 @@ mod fixture;
 mod guards;
 mod help;
 mod native;
+mod projections;
 mod reload;
 mod restart;
 mod routes;
+mod tenants;

@@ -8,17 +8,22 @@ use serde_json::{Value, json};
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName, ThreadId};
+use wattle_run::call::emit::Emission;
 use wattle_run::call::interrupt::Ask;
 use wattle_run::call::runs::StartRun;
+use wattle_run::call::tools::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
 use wattle_run::limit::Limits;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::sandbox::{
     Ended, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, Route, StreamFormat,
-    WebBody, WebRequest, WebResponse,
+    ToolCall, WebBody, WebRequest, WebResponse,
 };
 use wattle_run::ports::{Plugin, Sandbox};
+
+/// The name with which `greet` tells of itself.
+pub(crate) const LOGGED: &str = "Logged";
 
 /// Loads every file that begins with `native`, and refuses all others.
 pub(crate) struct NativeSandbox;
@@ -39,6 +44,7 @@ impl Sandbox for NativeSandbox {
             doc: String::new(),
             input_schema: json!({}),
             output_schema: json!({}),
+            config_schema: None,
         };
         let route = |method: &str, path: &str| Route { method: method.into(), path: path.into() };
         Ok(Arc::new(NativePlugin(PluginInfo {
@@ -55,6 +61,7 @@ impl Sandbox for NativeSandbox {
                 route("POST", "/start"),
                 route("GET", "/echo/{word}"),
                 route("GET", "/stream/{thread}"),
+                route("GET", "/own/{thread}"),
                 route("GET", "/fail"),
                 route("GET", "/blob/{blob}"),
             ],
@@ -77,6 +84,13 @@ impl Plugin for NativePlugin {
                 if call.input["name"] == "nobody" {
                     return Err(Ended::Failure(Failure::new("rude", "nobody is no name")));
                 }
+                if call.input["name"] == LOGGED {
+                    let data = json!({ "session_id": "s/1", "status": "success", "name": LOGGED });
+                    let emission = Emission::Custom { name: "node_io".into(), data };
+                    gate.emit(emission)
+                        .await
+                        .map_err(|_| Ended::Host(Failure::internal("emit")))?;
+                }
                 ("greeting", json!(format!("hello {}", call.input["name"].as_str().unwrap_or("?"))))
             }
             _ => {
@@ -94,6 +108,10 @@ impl Plugin for NativePlugin {
         let channel = ChannelName::new(channel).unwrap();
         let writes = vec![Write { channel, value, overwrite: false }];
         Ok(NodeOutcome { writes, ..NodeOutcome::default() })
+    }
+
+    async fn call_tool(&self, call: ToolCall, _gate: Arc<Gate>) -> Result<ToolOutput, Ended> {
+        Err(Ended::Host(Failure::internal(format!("no tool `{}`", call.tool))))
     }
 
     async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended> {
@@ -116,12 +134,8 @@ impl Plugin for NativePlugin {
                 return Ok(json_response(201, &serde_json::to_value(ended).unwrap()));
             }
             "/fail" => return Err(Ended::Failure(Failure::new("own-code", "it went wrong"))),
-            "/stream/{thread}" => WebBody::HandOff(HandOff {
-                thread: ThreadId::new(param).unwrap(),
-                run: None,
-                format: StreamFormat::Sse,
-                after: None,
-            }),
+            "/stream/{thread}" => hand_off(param, StreamFormat::Sse),
+            "/own/{thread}" => hand_off(param, StreamFormat::Custom("own".into())),
             "/blob/{blob}" => WebBody::Blob(BlobRef::parse(&param).unwrap()),
             _ => {
                 let echo = json!({
@@ -143,6 +157,11 @@ impl Plugin for NativePlugin {
     ) -> Result<Value, Ended> {
         Err(Ended::Failure(Failure::unsupported("reducer")))
     }
+}
+
+fn hand_off(thread: String, format: StreamFormat) -> WebBody {
+    let thread = ThreadId::new(thread).unwrap();
+    WebBody::HandOff(HandOff { thread, run: None, format, after: None })
 }
 
 fn json_response(status: u16, value: &Value) -> WebResponse {

@@ -1,0 +1,153 @@
+//! Reading a thread's log as it grows.
+//!
+//! The log is read page by page as the client takes it, so a slow client holds one page in memory,
+//! and reading can be taken up at any event.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header;
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures::Stream;
+use tokio::sync::watch;
+use wattle_graph::event::Event;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::call::runs::Runs;
+use wattle_run::engine::Engine;
+use wattle_run::ports::store::ThreadStatus;
+
+use crate::state::ApiState;
+
+/// Events read from the log at a time.
+const PAGE_EVENTS: usize = 128;
+
+/// What to read.
+#[derive(Clone, Debug)]
+pub struct Follow {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Only events of this run.
+    pub run: Option<RunId>,
+    /// Only events after this one.
+    pub after: u64,
+    /// When reading ends.
+    pub until: Until,
+}
+
+/// When reading ends. It always ends when the host stops or the thread is deleted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Until {
+    /// Not before.
+    Stopped,
+    /// When the thread no longer runs and every event was read.
+    Idle,
+}
+
+/// What comes next.
+pub(super) enum Next {
+    /// An event.
+    Event(Box<Event>),
+    /// Nothing for a while.
+    Silence,
+}
+
+/// Reads a log.
+pub(super) struct Follower {
+    engine: Engine,
+    news: watch::Receiver<u64>,
+    stopping: watch::Receiver<bool>,
+    page: VecDeque<Event>,
+    follow: Follow,
+    /// Silence after which that is said, so that proxies keep the connection and a client that is
+    /// gone is noticed.
+    heartbeat: Duration,
+}
+
+impl Follower {
+    pub(super) fn new(state: &ApiState, follow: Follow, heartbeat: Duration) -> Self {
+        Self {
+            engine: state.engine.clone(),
+            news: state.engine.watch(&follow.thread),
+            stopping: state.stopping.clone(),
+            page: VecDeque::new(),
+            follow,
+            heartbeat,
+        }
+    }
+
+    /// What comes next; `None` at the end.
+    pub(super) async fn next(&mut self) -> Option<Next> {
+        loop {
+            while let Some(event) = self.page.pop_front() {
+                self.follow.after = event.seq;
+                if self.follow.run.as_ref().is_none_or(|run| *run == event.run) {
+                    return Some(Next::Event(Box::new(event)));
+                }
+            }
+            // Before the log is read: whatever is written after that wakes the wait below.
+            self.news.borrow_and_update();
+            let running = self.is_running().await?;
+            self.page = self.read().await?;
+            if !self.page.is_empty() {
+                continue;
+            }
+            if self.follow.until == Until::Idle && !running {
+                return None;
+            }
+            if let Some(silence) = self.wait().await? {
+                return Some(silence);
+            }
+        }
+    }
+
+    /// Whether the thread runs; `None` ends the stream, since the thread is gone.
+    async fn is_running(&self) -> Option<bool> {
+        let thread = &self.follow.thread;
+        match self.engine.ports().store.thread(thread).await {
+            Ok(Some(head)) => Some(head.record.status == ThreadStatus::Running),
+            Ok(None) => None,
+            Err(error) => {
+                tracing::warn!(%thread, %error, "event stream ends");
+                None
+            }
+        }
+    }
+
+    async fn read(&self) -> Option<VecDeque<Event>> {
+        let thread = &self.follow.thread;
+        match self.engine.events(thread, self.follow.after, PAGE_EVENTS).await {
+            Ok(events) => Some(events.into()),
+            Err(error) => {
+                tracing::warn!(%thread, %error, "event stream ends");
+                None
+            }
+        }
+    }
+
+    /// Waits for news. `Some(Silence)` after a while without any; `None` ends the stream.
+    async fn wait(&mut self) -> Option<Option<Next>> {
+        tokio::select! {
+            changed = self.news.changed() => changed.ok().map(|()| None),
+            _ = self.stopping.wait_for(|stopping| *stopping) => None,
+            () = tokio::time::sleep(self.heartbeat) => Some(Some(Next::Silence)),
+        }
+    }
+}
+
+/// An answer of server-sent events.
+pub(super) fn response<E>(
+    messages: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
+) -> Response
+where
+    E: Into<axum::BoxError> + 'static,
+{
+    let headers = [
+        (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
+        (header::CACHE_CONTROL, "no-store"),
+        // nginx collects answers otherwise.
+        (header::HeaderName::from_static("x-accel-buffering"), "no"),
+    ];
+    (headers, Body::from_stream(messages)).into_response()
+}

@@ -1,0 +1,180 @@
+//! `[mcp.<name>]`: servers that offer tools.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Duration;
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use wattle_graph::definition::Span;
+use wattle_mcp::config::{DEFAULT_OUTPUT_BYTES, DEFAULT_TIMEOUT};
+use wattle_mcp::{CommandConfig, HttpConfig, Reach, ServerConfig};
+
+use crate::config::fill::{FindSecret, filled};
+use crate::config::{ByteSize, ConfigProblem};
+
+/// One `[mcp.<name>]`: either `url` or `command`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct McpTable {
+    /// The endpoint of a server over streamable HTTP.
+    pub url: Option<String>,
+    /// Headers of every request; `{{secret:NAME}}` is replaced.
+    pub headers: BTreeMap<String, String>,
+    /// Whether the server may have a private or loopback address.
+    pub private: bool,
+    /// The program of a server over standard input and output.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Its environment beside `PATH`; `{{secret:NAME}}` is replaced.
+    pub env: BTreeMap<String, String>,
+    /// Longest wait for one call; 30 s without it.
+    pub timeout: Option<Span>,
+    /// Largest result of a call; 1 MiB without it.
+    pub output: Option<ByteSize>,
+}
+
+/// What a table is made complete with.
+pub struct Surroundings<'a> {
+    /// The folder that relative programs start from.
+    pub base: &'a Path,
+    /// The folder that programs run in.
+    pub data: &'a Path,
+    /// Where programs are looked up.
+    pub path: Option<String>,
+    /// The value of a secret, or why there is none.
+    pub secret: FindSecret<'a>,
+}
+
+impl McpTable {
+    /// What types alone do not say.
+    pub(super) fn check(&self, name: &str, problems: &mut Vec<ConfigProblem>) {
+        let mut add = |message: &str, hint: &str| {
+            problems.push(ConfigProblem {
+                key: format!("mcp.{name}"),
+                message: message.to_owned(),
+                hint: Some(hint.to_owned()),
+            });
+        };
+        let fits = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_');
+        if name.is_empty() || !name.chars().all(fits) {
+            add(
+                "the name cannot be part of a tool's reference",
+                "use letters, digits, `-` and `_`",
+            );
+        }
+        match (&self.url, &self.command) {
+            (Some(_), None) | (None, Some(_)) => {}
+            _ => add("there must be either `url` or `command`", "write one of the two"),
+        }
+        let of_program = !self.args.is_empty() || !self.env.is_empty();
+        let of_http = !self.headers.is_empty() || self.private;
+        if self.url.is_some() && of_program {
+            add("`args` and `env` belong to `command`", "remove them, or replace `url`");
+        }
+        if self.command.is_some() && of_http {
+            add("`headers` and `private` belong to `url`", "remove them, or replace `command`");
+        }
+        if self.url.as_ref().is_some_and(|url| url.parse::<url::Url>().is_err()) {
+            add("`url` is not an address", "write for example `https://example.com/mcp`");
+        }
+    }
+
+    /// The server, with its secrets. A server that misses one is known and never called.
+    pub fn server(&self, surroundings: &Surroundings<'_>) -> ServerConfig {
+        let reach = self.reach(surroundings).unwrap_or_else(Reach::Unready);
+        ServerConfig {
+            reach,
+            timeout: self.timeout.map_or(DEFAULT_TIMEOUT, |it| Duration::from_millis(it.as_ms())),
+            output_bytes: self
+                .output
+                .map_or(DEFAULT_OUTPUT_BYTES, |size| usize::try_from(size.0).unwrap_or(usize::MAX)),
+        }
+    }
+
+    fn reach(&self, surroundings: &Surroundings<'_>) -> Result<Reach, String> {
+        let filled = |texts: &BTreeMap<String, String>| {
+            let fill = |(name, text): (&String, &String)| {
+                let value = filled(text, surroundings.secret)?;
+                Ok::<_, String>((name.clone(), SecretString::from(value)))
+            };
+            texts.iter().map(fill).collect::<Result<BTreeMap<_, _>, _>>()
+        };
+        if let Some(url) = &self.url {
+            let url = url.parse().map_err(|_| "`url` is not an address".to_owned())?;
+            let headers = filled(&self.headers)?;
+            return Ok(Reach::Http(HttpConfig { url, headers, private: self.private }));
+        }
+        let mut env = filled(&self.env)?;
+        if let Some(path) = &surroundings.path {
+            env.entry("PATH".to_owned()).or_insert_with(|| SecretString::from(path.clone()));
+        }
+        Ok(Reach::Command(CommandConfig {
+            program: placed(self.command.as_deref().unwrap_or_default(), surroundings.base),
+            arguments: self.args.clone(),
+            env,
+            folder: surroundings.data.to_owned(),
+        }))
+    }
+}
+
+/// A path starts from the folder of the configuration; a bare name is looked up in `PATH`.
+fn placed(program: &str, base: &Path) -> String {
+    if program.contains('/') {
+        return base.join(program).to_string_lossy().into_owned();
+    }
+    program.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn secret(name: &str) -> Result<String, String> {
+        match name {
+            "X" => Ok("x-1".into()),
+            _ => Err(format!("the secret `{name}` is not set")),
+        }
+    }
+
+    fn problems(toml: &str) -> Vec<String> {
+        let table: McpTable = toml::from_str(toml).unwrap();
+        let mut problems = Vec::new();
+        table.check("graph", &mut problems);
+        problems.into_iter().map(|problem| problem.message).collect()
+    }
+
+    fn server(toml: &str) -> ServerConfig {
+        let table: McpTable = toml::from_str(toml).unwrap();
+        table.server(&Surroundings {
+            base: Path::new("/base"),
+            data: Path::new("/data"),
+            path: Some("/bin".into()),
+            secret: &secret,
+        })
+    }
+
+    #[test]
+    fn a_server_is_one_of_two_kinds() {
+        assert!(problems("url = 'https://a.example/mcp'\nprivate = true").is_empty());
+        assert!(problems("command = 'node'\nargs = ['a.js']\nenv = { A = 'b' }").is_empty());
+        assert_eq!(problems("").len(), 1);
+        assert_eq!(problems("url = 'https://a'\ncommand = 'b'").len(), 1);
+        assert_eq!(problems("url = 'nowhere'\nargs = ['a']").len(), 2);
+    }
+
+    #[test]
+    fn tables_become_servers() {
+        let http = server("url = 'https://a.example/mcp'\nheaders = { A = '{{secret:X}}' }");
+        assert_eq!(http.timeout, DEFAULT_TIMEOUT);
+        assert!(matches!(http.reach, Reach::Http(it) if it.headers.len() == 1 && !it.private));
+        let child = server("command = './bin/serve'\ntimeout = '2s'\noutput = '4KiB'");
+        let Reach::Command(command) = child.reach else { panic!("no program") };
+        assert_eq!(command.program, "/base/./bin/serve");
+        assert_eq!(command.env.keys().collect::<Vec<_>>(), ["PATH"]);
+        assert_eq!((child.timeout, child.output_bytes), (Duration::from_secs(2), 4096));
+        let missing = server("url = 'https://a'\nheaders = { A = '{{secret:Y}}' }");
+        assert!(matches!(missing.reach, Reach::Unready(reason) if reason.contains("`Y`")));
+    }
+}

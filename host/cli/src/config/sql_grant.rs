@@ -1,0 +1,131 @@
+//! Databases among what a plugin asks for and is granted.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Deserialize;
+use wattle_graph::definition::Span;
+use wattle_run::grant::{SqlAccess, SqlRule};
+
+use crate::config::ByteSize;
+
+/// A database.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "SqlTable")]
+pub struct SqlGrant {
+    /// Its name, as in `[sql.<name>]`.
+    pub database: String,
+    /// What may be done with it.
+    pub rule: SqlRule,
+}
+
+/// How it is written.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SqlTable {
+    database: String,
+    #[serde(default = "read_only")]
+    access: SqlAccess,
+    tables: Option<BTreeSet<String>>,
+    #[serde(default)]
+    schema: bool,
+    #[serde(default)]
+    functions: BTreeSet<String>,
+    timeout: Option<Span>,
+    rows: Option<u64>,
+    bytes: Option<ByteSize>,
+}
+
+fn read_only() -> SqlAccess {
+    SqlAccess::ReadOnly
+}
+
+impl TryFrom<SqlTable> for SqlGrant {
+    type Error = String;
+
+    fn try_from(table: SqlTable) -> Result<Self, String> {
+        let SqlTable { database, access, tables, schema, functions, timeout, rows, bytes } = table;
+        let rule = SqlRule {
+            access,
+            tables,
+            schema,
+            functions,
+            timeout_ms: timeout.map(Span::as_ms),
+            rows,
+            bytes: bytes.map(|size| size.0),
+        };
+        if access == SqlAccess::ReadWrite && rule != SqlRule::from(access) {
+            return Err(format!(
+                "`tables`, `schema`, `functions`, `timeout`, `rows` and `bytes` of the database \
+                 `{database}` are for `access = \"read-only\"`"
+            ));
+        }
+        Ok(Self { database, rule })
+    }
+}
+
+/// Databases by name; of two entries for one, both hold.
+pub(super) fn by_name(grants: &[SqlGrant]) -> BTreeMap<String, SqlRule> {
+    let mut databases: BTreeMap<String, SqlRule> = BTreeMap::new();
+    for grant in grants {
+        let rule = databases.entry(grant.database.clone()).or_insert_with(|| grant.rule.clone());
+        *rule = narrower(rule, &grant.rule);
+    }
+    databases
+}
+
+/// What both rules allow. Functions are the word of `granted` alone: whoever asks does not know
+/// what those of the operator's database do.
+pub fn narrower(asked: &SqlRule, granted: &SqlRule) -> SqlRule {
+    let tables = match (&asked.tables, &granted.tables) {
+        (Some(asked), Some(granted)) => Some(asked.intersection(granted).cloned().collect()),
+        (one, other) => one.clone().or_else(|| other.clone()),
+    };
+    let least = |one: Option<u64>, other: Option<u64>| one.into_iter().chain(other).min();
+    SqlRule {
+        access: asked.access.min(granted.access),
+        tables,
+        schema: asked.schema && granted.schema,
+        functions: granted.functions.clone(),
+        timeout_ms: least(asked.timeout_ms, granted.timeout_ms),
+        rows: least(asked.rows, granted.rows),
+        bytes: least(asked.bytes, granted.bytes),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Deserialize)]
+    struct Table {
+        sql: Vec<SqlGrant>,
+    }
+
+    fn parse(text: &str) -> Result<Vec<SqlGrant>, String> {
+        toml::from_str::<Table>(text).map(|it| it.sql).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_narrower_word_holds() {
+        let grants = parse(
+            r#"sql = [
+                { database = "a", tables = ["x", "y"], schema = true, rows = 10, timeout = "5s" },
+                { database = "a", tables = ["y", "z"], rows = 20, bytes = "1KiB", functions = ["f"] },
+                { database = "b", access = "read-write" },
+            ]"#,
+        );
+        let all = by_name(&grants.unwrap());
+        let a = &all["a"];
+        assert_eq!(a.tables, Some(["y".to_owned()].into()));
+        assert!(!a.schema && a.functions.contains("f"));
+        assert_eq!((a.rows, a.bytes, a.timeout_ms), (Some(10), Some(1024), Some(5_000)));
+        assert_eq!(all["b"], SqlAccess::ReadWrite.into());
+        assert_eq!(narrower(&all["b"], a), SqlRule { functions: a.functions.clone(), ..a.clone() });
+    }
+
+    #[test]
+    fn limits_of_readers_are_no_limits_of_writers() {
+        let text = r#"sql = [{ database = "a", access = "read-write", tables = ["x"] }]"#;
+        assert!(parse(text).unwrap_err().contains("read-only"));
+    }
+}

@@ -1,0 +1,164 @@
+//! Which plugins an app consists of, and what each of them may do.
+//!
+//! An app consists of its own components, of the loose plugins that its graphs name, and of those
+//! whose tools one of its plugins was granted. No others belong to it, so that a change of those
+//! does not make a new version of the app.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use wattle_graph::channel::Reducer;
+use wattle_graph::graph::Graph;
+use wattle_graph::id::PluginName;
+use wattle_run::grant::{Grants, ToolGrant, ToolSource};
+use wattle_run::ports::Plugin;
+
+use crate::config::Needs;
+use crate::load::app_folder::{AppFolder, Plugins};
+use crate::load::grants::{self, Decision};
+
+/// The plugins of an app.
+#[derive(Default)]
+pub(super) struct Parts {
+    /// All of them.
+    pub(super) plugins: Plugins,
+    /// What they may do.
+    pub(super) grants: BTreeMap<PluginName, Arc<Grants>>,
+    /// What an operator should know.
+    pub(super) notes: Vec<String>,
+    /// Why the app cannot be loaded.
+    pub(super) problems: Vec<String>,
+}
+
+impl Parts {
+    /// Starts from the app's own plugins and those that its graphs name, and goes on from tools
+    /// to the plugins that offer them.
+    pub(super) fn gather(app: &AppFolder<'_>, own: Plugins, graphs: &[Graph]) -> Self {
+        let mut parts = Self { plugins: own, ..Self::default() };
+        for name in named(graphs) {
+            parts.add_loose(app, name);
+        }
+        if app.is_old {
+            // An old version was kept with all that it used; grants may be others by now.
+            for name in app.loose.keys() {
+                parts.add_loose(app, name);
+            }
+        }
+        while let Some(name) = parts.undecided() {
+            let decision = parts.decide(app, &name);
+            for tool in &decision.grants.tools {
+                parts.add_tool(app, &name, tool);
+            }
+            parts.notes.extend(decision.notes);
+            parts.grants.insert(name, Arc::new(decision.grants));
+        }
+        parts.note_twins();
+        parts
+    }
+
+    /// The app's own plugin goes before a loose one of the same name.
+    fn add_loose(&mut self, app: &AppFolder<'_>, name: &PluginName) {
+        if let Some(plugin) = app.loose.get(name) {
+            self.plugins.entry(name.clone()).or_insert_with(|| plugin.clone());
+        }
+    }
+
+    fn undecided(&self) -> Option<PluginName> {
+        self.plugins.keys().find(|name| !self.grants.contains_key(*name)).cloned()
+    }
+
+    /// What a plugin gets. A loose plugin asks by the app's word on its behalf, else by its own
+    /// manifest; one for which nobody asks gets what the operator grants it.
+    fn decide(&mut self, app: &AppFolder<'_>, name: &PluginName) -> Decision {
+        let manifest = app.manifest;
+        let granted = app.config.grants.get(name);
+        let is_own = manifest.components.contains_key(name);
+        let by_app = if is_own { Some(&manifest.needs) } else { manifest.needs.plugins.get(name) };
+        let needs = match (by_app, self.plugins.get(name)) {
+            (Some(needs), _) => needs.clone(),
+            (None, Some(plugin)) => {
+                grants::asked(plugin.info(), granted).unwrap_or_else(|problem| {
+                    self.notes.push(problem);
+                    Needs::default()
+                })
+            }
+            (None, None) => Needs::default(),
+        };
+        let is_vouched = by_app.is_some() && app.config.apps.contains_key(&manifest.app.name);
+        grants::decide(name, &needs, granted, is_vouched)
+    }
+
+    /// Takes in the plugin that offers a granted tool.
+    fn add_tool(&mut self, app: &AppFolder<'_>, user: &PluginName, tool: &ToolGrant) {
+        let problem = match &tool.source {
+            ToolSource::Server(server) if app.config.mcp.contains_key(server) => None,
+            ToolSource::Server(server) => Some(format!(
+                "plugin `{user}` is granted `{tool}`, but there is no tool server `{server}`\n  \
+                 hint: add `[mcp.{server}]` to wattle.toml, or take `{tool}` out of `tools`"
+            )),
+            ToolSource::Plugin(name) => {
+                self.add_loose(app, name);
+                match self.plugins.get(name) {
+                    Some(plugin) => no_such_tool(user, tool, plugin.as_ref()),
+                    None => Some(format!(
+                        "plugin `{user}` is granted `{tool}`, but there is no plugin `{name}`\n  \
+                         hint: put `{name}.wasm` into the plugins folder, or take `{tool}` out of \
+                         `tools`"
+                    )),
+                }
+            }
+        };
+        self.problems.extend(problem.filter(|_| !app.is_old));
+    }
+
+    /// Tools of plugins that cannot be called by their bare names. What servers offer is known
+    /// only when they are asked.
+    fn note_twins(&mut self) {
+        for (user, grants) in &self.grants {
+            let mut places: BTreeMap<String, BTreeSet<&PluginName>> = BTreeMap::new();
+            for tool in &grants.tools {
+                let ToolSource::Plugin(name) = &tool.source else { continue };
+                let tools = self.plugins.get(name).map(|it| &it.info().tools[..]);
+                for info in tools.unwrap_or_default().iter().filter(|it| tool.covers(&it.name)) {
+                    places.entry(info.name.clone()).or_default().insert(name);
+                }
+            }
+            for (tool, names) in places.iter().filter(|(_, names)| names.len() > 1) {
+                let references: Vec<String> =
+                    names.iter().map(|name| format!("`{name}/{tool}`")).collect();
+                self.notes.push(format!(
+                    "plugin `{user}` is granted several tools named `{tool}`, so none can be \
+                     called by that name: {}\n  hint: grant one of them, or call them as they \
+                     stand here",
+                    references.join(", ")
+                ));
+            }
+        }
+    }
+}
+
+/// The plugins whose nodes and reducers the graphs use.
+fn named(graphs: &[Graph]) -> BTreeSet<&PluginName> {
+    let nodes = graphs.iter().flat_map(|graph| graph.nodes().values());
+    let channels = graphs.iter().flat_map(|graph| graph.channels().values());
+    let reducers = channels.filter_map(|channel| match &channel.reducer {
+        Reducer::Plugin { plugin, .. } => Some(plugin),
+        _ => None,
+    });
+    nodes.map(|node| &node.plugin).chain(reducers).collect()
+}
+
+/// Why a plugin does not offer a granted tool; `None` if it does.
+fn no_such_tool(user: &PluginName, tool: &ToolGrant, plugin: &dyn Plugin) -> Option<String> {
+    let info = plugin.info();
+    if info.tools.iter().any(|it| tool.covers(&it.name)) {
+        return None;
+    }
+    let known: Vec<&str> = info.tools.iter().map(|it| it.name.as_str()).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Some(format!(
+        "plugin `{user}` is granted `{tool}`, which plugin `{}` does not offer\n  hint: its tools \
+         are {known}",
+        info.name
+    ))
+}

@@ -1,0 +1,170 @@
+//! Files that apps make of their events: `[files.<name>]` in `app.toml`.
+//!
+//! Runs are read after they have ended, on a task of its own: nothing that happens here touches a
+//! run. Names follow from the events alone, so reading a run again writes the same files.
+
+mod large;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::runtime::Handle;
+use tokio::sync::{mpsc, oneshot};
+use wattle_api::projection::{Past, subject};
+use wattle_graph::event::Event;
+use wattle_graph::mapping::{FileMapping, Moment, Projected, RunFiles, Subject};
+use wattle_run::app::App;
+use wattle_run::catalog::Catalog;
+use wattle_run::ports::observer::{Observer, RunNote};
+use wattle_run::ports::store::StoreError;
+use wattle_run::ports::{BlobStore, Ports, Store};
+
+use crate::config::Config;
+use crate::wire::ReadEnv;
+
+/// Runs that wait to be read. Reading is much faster than running; a queue that is full means that
+/// the disk stands still.
+const QUEUE: usize = 1_024;
+
+/// How long the host waits for files when it stops.
+const LONGEST_FINISH: Duration = Duration::from_secs(5);
+
+/// Events read from the log at a time.
+const PAGE_EVENTS: usize = 256;
+
+/// Writes files when runs have ended.
+pub struct FileProjector {
+    jobs: mpsc::Sender<Job>,
+}
+
+enum Job {
+    Run(Box<RunNote>),
+    Finish(oneshot::Sender<()>),
+}
+
+impl Observer for FileProjector {
+    fn run_ended(&self, note: RunNote) {
+        let run = note.run.clone();
+        if self.jobs.try_send(Job::Run(Box::new(note))).is_err() {
+            tracing::warn!(%run, "no files are written for a run: too many wait");
+        }
+    }
+}
+
+impl FileProjector {
+    /// Waits until everything that is waiting was written, but not for ever.
+    pub async fn finish(&self) {
+        let (done, finished) = oneshot::channel();
+        let writing = async {
+            if self.jobs.send(Job::Finish(done)).await.is_ok() {
+                // An error means that the task is gone, and nothing is left to wait for.
+                let _ = finished.await;
+            }
+        };
+        if tokio::time::timeout(LONGEST_FINISH, writing).await.is_err() {
+            tracing::warn!("files of some runs were not written in time");
+        }
+    }
+}
+
+/// Starts the task that writes files.
+pub fn start(
+    runtime: &Handle,
+    ports: &Ports,
+    catalog: &Arc<Catalog>,
+    config: &Arc<Config>,
+    env: &ReadEnv,
+) -> Arc<FileProjector> {
+    let (jobs, waiting) = mpsc::channel(QUEUE);
+    let worker = Worker {
+        store: ports.store.clone(),
+        blobs: ports.blobs.clone(),
+        zone: ports.clock.time_zone().to_owned(),
+        catalog: catalog.clone(),
+        config: config.clone(),
+        env: env.clone(),
+    };
+    runtime.spawn(worker.run(waiting));
+    Arc::new(FileProjector { jobs })
+}
+
+struct Worker {
+    store: Arc<dyn Store>,
+    blobs: Arc<dyn BlobStore>,
+    zone: String,
+    catalog: Arc<Catalog>,
+    config: Arc<Config>,
+    env: ReadEnv,
+}
+
+impl Worker {
+    async fn run(self, mut waiting: mpsc::Receiver<Job>) {
+        while let Some(job) = waiting.recv().await {
+            match job {
+                Job::Run(note) => self.project(&note).await,
+                // Nobody waits any more if this fails.
+                Job::Finish(done) => drop(done.send(())),
+            }
+        }
+    }
+
+    async fn project(&self, note: &RunNote) {
+        let Some(app) = self.catalog.app(&note.app) else { return };
+        for (name, mapping) in &app.projections.files {
+            let Some(folder) = self.folder(&app, name, mapping) else { continue };
+            let run = &note.run;
+            match self.files(note, &app, mapping).await {
+                Ok(files) => write::all(folder, files).await,
+                Err(error) => tracing::warn!(%run, %error, "cannot read a run for its files"),
+            }
+        }
+    }
+
+    /// Where files go; nothing if the operator wants none.
+    fn folder(&self, app: &App, name: &str, mapping: &FileMapping) -> Option<PathBuf> {
+        let operator = self.config.apps.get(&app.name).and_then(|app| app.files.get(name));
+        if operator.is_some_and(|files| !files.enabled) {
+            return None;
+        }
+        let variable = operator.and_then(|files| files.dir_env.as_deref());
+        let named = variable.and_then(|name| (self.env)(name)).filter(|dir| !dir.is_empty());
+        let configured = || operator.and_then(|files| files.dir.clone());
+        let folder = named.map(PathBuf::from).or_else(configured);
+        Some(self.config.data.join(folder.unwrap_or_else(|| PathBuf::from(&mapping.dir))))
+    }
+
+    async fn files(
+        &self,
+        note: &RunNote,
+        app: &App,
+        mapping: &FileMapping,
+    ) -> Result<Vec<(u64, Projected)>, StoreError> {
+        let subject: Subject = subject(app, note.thread.as_str(), note.run.as_str());
+        let mut past = Past::new(self.store.clone(), &self.zone, &note.thread);
+        let mut run = RunFiles::new(mapping, &subject);
+        let mut files = Vec::new();
+        let mut after = note.first_seq.saturating_sub(1);
+        while after < note.last_seq {
+            let page = self.store.events(&note.thread, after, PAGE_EVENTS).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            for event in page.iter().filter(|it| it.run == note.run && it.seq <= note.last_seq) {
+                if let Some(mut file) = project(&mut run, &mut past, event).await {
+                    large::fill(self.blobs.as_ref(), &mut file.content).await;
+                    files.push((event.seq, file));
+                }
+            }
+        }
+        Ok(files)
+    }
+}
+
+async fn project(run: &mut RunFiles<'_>, past: &mut Past, event: &Event) -> Option<Projected> {
+    past.see(event);
+    let (time, stamp) = (past.time(event), past.stamp(event));
+    let state = if run.wants_state(event) { past.state().await } else { &Value::Null };
+    run.apply(event, Moment { time: &time, state }, &stamp)
+}

@@ -1,0 +1,18 @@
+//! Secrets that the host itself fills in.
+
+use crate::config::{Config, Secret};
+use crate::wire::ReadEnv;
+
+/// The value of a secret, or why there is none.
+pub(crate) fn find_secret(config: &Config, env: &ReadEnv, name: &str) -> Result<String, String> {
+    let source = config.secrets.get(name).ok_or_else(|| {
+        format!("there is no secret `{name}`; add it under `[secrets]` in wattle.toml")
+    })?;
+    match source.value(&config.base, &**env) {
+        Ok(Secret::Value(value)) => Ok(value),
+        Ok(Secret::Token(_)) => {
+            Err(format!("the secret `{name}` is a token, which only requests of guests can carry"))
+        }
+        Err(reason) => Err(format!("the secret `{name}` is missing: {reason}")),
+    }
+}

@@ -1,0 +1,33 @@
+//! Opening what offers tools outside of the sandbox.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_mcp::{McpConfig, McpServers, Reach};
+
+use crate::config::{Config, Surroundings};
+use crate::error::Error;
+use crate::wire::ReadEnv;
+use crate::wire::secrets::find_secret;
+
+/// The configured MCP servers; none is connected to before it is needed.
+pub(crate) fn open_tools(
+    config: &Config,
+    env: &ReadEnv,
+    warnings: &mut Vec<String>,
+) -> Result<Arc<McpServers>, Error> {
+    let secret = |name: &str| find_secret(config, env, name);
+    let surroundings =
+        Surroundings { base: &config.base, data: &config.data, path: env("PATH"), secret: &secret };
+    let mut servers = BTreeMap::new();
+    for (name, table) in &config.mcp {
+        let server = table.server(&surroundings);
+        if let Reach::Unready(reason) = &server.reach {
+            warnings.push(format!("MCP server `{name}` cannot be used: {reason}"));
+        }
+        servers.insert(name.clone(), server);
+    }
+    McpServers::new(&McpConfig { servers }, wattle_net::reachable)
+        .map(Arc::new)
+        .map_err(|error| Error::Setup { what: "MCP servers", message: error.to_string() })
+}

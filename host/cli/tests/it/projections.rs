@@ -1,0 +1,189 @@
+//! Streams and files that an app describes.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, write_app};
+use crate::native::LOGGED;
+
+const STREAM: &str = r#"
+prelude = "greetings"
+[constants.texts]
+greet = "greeting"
+ask = "asking"
+[[messages]]
+on = "checkpointed"
+when = "event.source == 'input'"
+event = "begin"
+data = { thread = "=thread", color = "=settings.color", seq = "=seq", who = "=state.name" }
+[[messages]]
+on = ["task_started", "task_finished"]
+event = "=event.type == 'task_started' ? 'step_start' : 'step_end'"
+data = { text = "=constants.texts[event.node]", seq = "=seq", at = "=time" }
+[[messages]]
+on = "run_ended"
+event = "end"
+data = { status = "=event.status", "greeting?" = "=state.greeting", "failure?" = "=event.failure.message", seq = "=seq" }
+"#;
+
+const FILES: &str = r#"
+[files.node_io]
+event = "node_io"
+dir = "local_logs/node_io"
+path = "{session_id}/{stamp}-{status}.json"
+[files.node_io.failed]
+session_id = "=thread"
+status = "failed"
+step = "=event.node"
+error_message = "=event.failure.message"
+name = "=state.name"
+timestamp = "=time"
+"#;
+
+const CLOCK: &str =
+    "[clock]\ntime_zone = \"Asia/Shanghai\"\nfixed = \"2025-01-15T10:30:45+08:00\"\n";
+
+/// The greeter with a stream and files.
+async fn start(toml: &str) -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("plugins/greeter");
+    write_app(&folder.path().join("plugins"), "greeter");
+    std::fs::create_dir(app.join("streams")).unwrap();
+    std::fs::write(app.join("streams/own.toml"), STREAM).unwrap();
+    let manifest = std::fs::read_to_string(app.join("app.toml")).unwrap();
+    std::fs::write(app.join("app.toml"), format!("{manifest}{FILES}")).unwrap();
+    Fixture::start_in(folder, &format!("{CLOCK}{toml}")).await
+}
+
+async fn run(fixture: &Fixture, thread: &str, name: &str) -> Value {
+    let body = json!({ "input": { "name": name }, "thread_id": thread, "wait": true });
+    fixture.post("/api/v1/apps/greeter/runs", &body).await.1
+}
+
+#[tokio::test]
+async fn an_app_streams_in_its_own_form() {
+    let fixture = start("").await;
+    run(&fixture, "t", "Ada").await;
+    let read = |seen: Option<&str>| {
+        let request = fixture.client.get(fixture.url("/apps/greeter/own/t"));
+        let request = seen.into_iter().fold(request, |it, seen| it.header("last-event-id", seen));
+        async { request.send().await.unwrap().text().await.unwrap() }
+    };
+    let text = read(None).await;
+    insta::assert_snapshot!(text, @r#"
+    : greetings
+
+    id: 2
+    event: begin
+    data: {"color":"blue","seq":1,"thread":"t","who":"Ada"}
+
+    id: 3
+    event: step_start
+    data: {"at":"2025-01-15T10:30:45+08:00","seq":2,"text":"greeting"}
+
+    id: 4
+    event: step_end
+    data: {"at":"2025-01-15T10:30:45+08:00","seq":3,"text":"greeting"}
+
+    id: 6
+    event: step_start
+    data: {"at":"2025-01-15T10:30:45+08:00","seq":4,"text":"asking"}
+
+    id: 8
+    event: end
+    data: {"greeting":"hello Ada","seq":5,"status":"interrupted"}
+    "#);
+    // A client that comes back goes on where it was.
+    let messages: Vec<&str> = text.split_inclusive("\n\n").collect();
+    let seen = messages[2].lines().find_map(|line| line.strip_prefix("id: ")).unwrap();
+    let rest = read(Some(seen)).await;
+    assert_eq!(rest, format!("{}{}", messages[0], messages[3..].concat()));
+    // Another run on the thread has a stream of its own.
+    run(&fixture, "t", "Bob").await;
+    let second = read(None).await;
+    assert!(second.contains(r#""seq":1,"thread":"t","who":"Bob""#), "{second}");
+    assert!(!second.contains("Ada"), "{second}");
+}
+
+#[tokio::test]
+async fn streams_that_are_not_valid_keep_an_app_from_being_loaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let app = folder.path().join("plugins/greeter");
+    write_app(&folder.path().join("plugins"), "greeter");
+    std::fs::create_dir(app.join("streams")).unwrap();
+    std::fs::write(app.join("streams/own.toml"), "[[messages]]\non = \"x\"\ntext = \"\"").unwrap();
+    let fixture = Fixture::start_in(folder, "").await;
+    let (_, problems) = fixture.get("/api/v1/problems").await;
+    assert!(problems.to_string().contains("streams/own.toml: message 1: there are no `x` events"));
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries =
+        std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+    let mut files: Vec<PathBuf> = entries
+        .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] })
+        .collect();
+    files.sort();
+    files
+}
+
+/// Files are written behind the end of a run.
+async fn files(folder: &Path, count: usize) -> Vec<(String, Value)> {
+    for _ in 0..200 {
+        if files_below(folder).len() >= count {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let read = |path: &PathBuf| {
+        let name = path.strip_prefix(folder).unwrap().display().to_string();
+        (name, serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
+    };
+    files_below(folder).iter().map(read).collect()
+}
+
+#[tokio::test]
+async fn events_of_an_app_become_files() {
+    let fixture = start("").await;
+    run(&fixture, "t", LOGGED).await;
+    run(&fixture, "会话", "nobody").await;
+    run(&fixture, "u", "Ada").await;
+    let found = files(&fixture.folder.path().join("data/local_logs/node_io"), 2).await;
+    insta::assert_json_snapshot!(found, @r#"
+    [
+      [
+        "s_1/20250115-10-30-45-000004-success.json",
+        {
+          "session_id": "s/1",
+          "status": "success",
+          "name": "Logged"
+        }
+      ],
+      [
+        "会话/20250115-10-30-45-000004-failed.json",
+        {
+          "error_message": "node `greet` of plugin `greeter`: nobody is no name",
+          "name": "nobody",
+          "session_id": "会话",
+          "status": "failed",
+          "step": "greet",
+          "timestamp": "2025-01-15T10:30:45+08:00"
+        }
+      ]
+    ]
+    "#);
+}
+
+#[tokio::test]
+async fn the_operator_decides_where_files_go() {
+    let elsewhere = start("[apps.greeter.files.node_io]\ndir = \"else/where\"\n").await;
+    run(&elsewhere, "t", LOGGED).await;
+    assert_eq!(files(&elsewhere.folder.path().join("data/else/where"), 1).await.len(), 1);
+    let nowhere = start("[apps.greeter.files.node_io]\nenabled = false\n").await;
+    run(&nowhere, "t", LOGGED).await;
+    let folder = nowhere.folder.path().join("data");
+    nowhere.server.shutdown().await;
+    assert!(!folder.join("local_logs").exists());
+}

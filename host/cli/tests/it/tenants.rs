@@ -1,0 +1,106 @@
+//! Tenants by key and by header, and the model routes they bring along.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle::server::{Server, ServerOptions};
+
+use crate::fixture::{Fixture, answer, config, options, write_app};
+
+const TOML: &str = r#"
+[server]
+tenant_header = "x-tenant"
+default_tenant = "default"
+[auth]
+keys_env = "KEYS"
+[tenants.acme]
+keys_env = "ACME_KEYS"
+[tenants.globex]
+keys_env = "GLOBEX_KEYS"
+"#;
+
+async fn start() -> Fixture {
+    let folder = tempfile::tempdir().unwrap();
+    write_app(&folder.path().join("plugins"), "greeter");
+    let mut with_keys: ServerOptions = options();
+    let env = |name: &str| match name {
+        "KEYS" => Some("k-operator".to_owned()),
+        "ACME_KEYS" => Some("k-acme, k-acme-2".to_owned()),
+        "GLOBEX_KEYS" => Some("k-globex".to_owned()),
+        _ => None,
+    };
+    with_keys.overrides.env = Some(Arc::new(env));
+    let server = Server::start(config(folder.path(), TOML), with_keys).await.unwrap();
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    Fixture { server, client, folder }
+}
+
+#[tokio::test]
+async fn s1_17_a_key_or_a_header_selects_the_tenant() {
+    let fixture = start().await;
+    let echo = |key: &str, tenant: Option<&str>| {
+        let request = fixture.client.get(fixture.url("/apps/greeter/echo/x"));
+        let request = request.header("x-api-key", key.to_owned());
+        tenant.into_iter().fold(request, |it, tenant| it.header("x-tenant", tenant.to_owned()))
+    };
+    for (key, named, wanted) in [
+        ("k-acme", None, json!("acme")),
+        ("k-acme-2", Some("acme"), json!("acme")),
+        ("k-globex", None, json!("globex")),
+        ("k-operator", Some("acme"), json!("acme")),
+        ("k-operator", None, json!("default")),
+    ] {
+        let (status, found) = answer(echo(key, named)).await;
+        assert_eq!((status, &found["tenant"]), (200, &wanted), "{key} {named:?}");
+    }
+    assert_eq!(answer(echo("k-acme", Some("globex"))).await.0, 403);
+    assert_eq!(answer(echo("k-nobody", None)).await.0, 401);
+    assert_eq!(answer(echo("k-operator", Some("a b"))).await.0, 400);
+
+    // Threads are the tenant's.
+    let body = json!({ "input": { "name": "A" }, "thread_id": "t", "wait": true });
+    let start = fixture.client.post(fixture.url("/api/v1/apps/greeter/runs")).json(&body);
+    assert_eq!(answer(start.header("x-api-key", "k-acme")).await.0, 200);
+    let thread = |key: &str| {
+        let request = fixture.client.get(fixture.url("/api/v1/threads/t"));
+        request.header("authorization", format!("Bearer {key}"))
+    };
+    assert_eq!(answer(thread("k-acme")).await.0, 200);
+    assert_eq!(answer(thread("k-globex")).await.0, 404);
+}
+
+#[tokio::test]
+async fn s1_59_a_tenant_sets_its_own_routes_and_never_sees_a_key_again() {
+    let fixture = start().await;
+    let path = |tenant: &str| fixture.url(&format!("/api/v1/tenants/{tenant}/routes/chat"));
+    let as_key = |request: reqwest::RequestBuilder, key: &str| {
+        answer(request.header("x-api-key", key.to_owned()))
+    };
+    let document = json!({
+        "provider": "openai", "model": "acme-model", "api_key": "sk-acme-secret",
+        "base_url": "https://models.acme.example/v1/", "timeout_ms": 5000,
+    });
+    let put = |tenant: &str| fixture.client.put(path(tenant)).json(&document);
+    let get = |tenant: &str| fixture.client.get(path(tenant));
+
+    assert_eq!(as_key(get("acme"), "k-acme").await.0, 404);
+    let (status, shown) = as_key(put("acme"), "k-acme").await;
+    assert_eq!((status, &shown["model"]), (200, &json!("acme-model")), "{shown}");
+    assert!(!shown.to_string().contains("sk-acme-secret"), "{shown}");
+    let (status, shown) = as_key(get("acme"), "k-acme").await;
+    assert_eq!((status, &shown["has_api_key"]), (200, &json!(true)), "{shown}");
+    assert!(!shown.to_string().contains("sk-acme-secret"), "{shown}");
+
+    // Nobody reaches into another tenant, and what is wrong is named without being shown.
+    assert_eq!(as_key(get("acme"), "k-globex").await.0, 403);
+    assert_eq!(as_key(put("acme"), "k-globex").await.0, 403);
+    assert_eq!(as_key(get("globex"), "k-globex").await.0, 404);
+    let bad = fixture.client.put(path("acme")).json(&json!({ "model": 1, "api_key": "sk-x" }));
+    let (status, problem) = as_key(bad, "k-acme").await;
+    assert_eq!(status, 400, "{problem}");
+    assert!(!problem.to_string().contains("sk-x"), "{problem}");
+
+    assert_eq!(as_key(fixture.client.delete(path("acme")), "k-acme").await.0, 204);
+    assert_eq!(as_key(get("acme"), "k-acme").await.0, 404);
+    assert_eq!(as_key(fixture.client.delete(path("acme")), "k-acme").await.0, 204);
+}
