@@ -5,9 +5,12 @@
 //! | path | service |
 //! |---|---|
 //! | `/v1/chat/completions`, also under `/openai` and without `/v1` | OpenAI and compatible |
-//! | `/v1beta/models/{model}:generateContent` | Gemini |
+//! | `/v1beta/models/{model}:generateContent`, `:streamGenerateContent` | Gemini |
 //! | `/v1/messages`, `/anthropic/v1/messages` | Anthropic |
 //! | `/v3/reference/tickers` | Massive ticker search |
+//! | `/api/public/otel/v1/traces` | Langfuse, OTLP over HTTP |
+//! | `/open-apis/...` | Feishu tenant tokens and Bitable records |
+//! | `/mcp`, `/mcp/{set}` | MCP servers over streamable HTTP |
 //! | `/echo` `/slow/{ms}` `/status/{code}` `/redirect?to=` | HTTP itself |
 //! | `/big/{bytes}` `/count/{name}` | HTTP itself |
 //! | `/__faults` `/__requests` `/__release` | control |
@@ -17,33 +20,47 @@
 //! holds requests back until the test has looked around, so no test needs to sleep.
 
 mod anthropic;
+mod anthropic_stream;
 mod call;
 mod classify;
 mod control;
 mod dates;
+mod deepseek;
 mod engine;
 mod extract;
 mod faults;
+mod feishu;
 mod gate;
 mod gemini;
+mod gemini_stream;
 mod image;
 mod journal;
 mod lex;
 mod lookup;
 mod massive;
+mod mcp;
+mod nl2sql;
 mod numbers;
+mod ontology;
 mod openai;
 mod openai_stream;
+mod otlp;
 mod probe;
 mod question;
 mod reader;
+mod reasoning;
 mod sample;
+mod scripted;
 mod securities;
 mod server;
 mod shape;
+mod stream;
+mod tools;
 mod words;
 
-pub use faults::{Fault, FaultRule, Pattern, StreamQuirks};
-pub use gate::Gate;
+pub use faults::{Fault, FaultRule, Pattern, StreamQuirks, StreamVariant};
+pub use feishu::feishu_refusal;
+pub use gate::{Gate, StreamGate};
 pub use journal::{Entry, Outcome, redact};
+pub use mcp::{McpAnswer, McpTool, McpTools, stdio_server};
 pub use server::{Config, Handle, Server};

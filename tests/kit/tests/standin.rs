@@ -283,3 +283,28 @@ async fn stopped_server_refuses_connections() {
     server.shutdown().await;
     reqwest::get(&url).await.unwrap_err();
 }
+
+#[tokio::test]
+async fn mcp_servers_speak_both_protocols() {
+    let server = start().await;
+    let current = json!({"io.modelcontextprotocol/protocolVersion": "2026-07-28"});
+    let call = json!({"jsonrpc": "2.0", "id": 7, "method": "tools/call",
+        "params": {"name": "echo", "arguments": {"text": "a"}, "_meta": current}});
+    let url = format!("{}/mcp", server.base_url);
+    let request = Client::new().post(&url).header("mcp-protocol-version", "2026-07-28");
+    let request = request.header("mcp-method", "tools/call").header("mcp-name", "echo");
+    let answer: Value = request.json(&call).send().await.unwrap().json().await.unwrap();
+    assert_eq!(answer["result"]["structuredContent"], json!({"text": "a"}));
+    assert_eq!(answer["result"]["resultType"], "complete");
+    let bare = post(&server, "/mcp", &call).await;
+    assert_eq!(bare.status(), StatusCode::BAD_REQUEST, "no session and no version");
+    let hello = json!({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": {}});
+    let begun = post(&server, "/mcp?era=legacy", &hello).await;
+    let session = begun.headers()["mcp-session-id"].clone();
+    let listing = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/list"});
+    let list = || Client::new().post(&url).header("mcp-session-id", &session).json(&listing).send();
+    let answer: Value = list().await.unwrap().json().await.unwrap();
+    assert_eq!(answer["result"]["tools"][0]["name"], "echo");
+    server.forget_mcp_sessions();
+    assert_eq!(list().await.unwrap().status(), StatusCode::NOT_FOUND);
+}

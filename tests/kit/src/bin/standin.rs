@@ -45,6 +45,7 @@ async fn main() -> anyhow::Result<()> {
             "gemini": format!("{base}/v1beta"),
             "anthropic": base,
             "massive": base,
+            "feishu": base,
         });
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{addresses}").and_then(|()| stdout.flush()).context("write to stdout")?;

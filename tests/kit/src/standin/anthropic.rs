@@ -4,12 +4,14 @@ use axum::{Json, http::StatusCode, response::IntoResponse as _};
 use serde_json::{Value, json};
 
 use super::{
+    anthropic_stream,
     call::{Call, is_key_accepted},
     engine::{self, Answer},
-    faults::Fault,
+    faults::{Fault, StreamQuirks, StreamVariant},
     image,
-    question::{Question, Speaker, Turn},
+    question::{Ask, Offer, Question, Speaker, Turn},
     server::{Reply, Shared},
+    stream, tools,
 };
 
 /// Answers `POST /v1/messages`.
@@ -20,17 +22,22 @@ pub(super) fn answer(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Rep
     let Some(request) = &call.json else {
         return refuse(StatusCode::BAD_REQUEST, "the request body is not valid JSON");
     };
-    if request.get("stream") == Some(&json!(true)) {
-        return refuse(
-            StatusCode::BAD_REQUEST,
-            "stream: this stand-in answers whole messages only",
-        );
-    }
     let Some(question) = question(request) else {
         return refuse(StatusCode::BAD_REQUEST, "model, max_tokens and messages: field required");
     };
+    if let Err(message) = tools::check(&question) {
+        return refuse(StatusCode::BAD_REQUEST, &message);
+    }
     let answer = engine::answer(&question, &shared.pictures, fault);
-    Reply { rule: answer.rule, response: Json(document(&question.model, &answer)).into_response() }
+    let rule = answer.rule;
+    let document = document(&question.model, &answer);
+    let quirks = StreamQuirks::in_force(fault);
+    let streams = request.get("stream") == Some(&json!(true));
+    if streams && !quirks.is(StreamVariant::PlainJson) {
+        let events = anthropic_stream::events(&document);
+        return Reply { rule, response: stream::response(shared, call, events, &quirks) };
+    }
+    Reply { rule, response: Json(document).into_response() }
 }
 
 /// An error in Anthropic's shape.
@@ -60,11 +67,27 @@ fn document(model: &str, answer: &Answer) -> Value {
         "type": "message",
         "role": "assistant",
         "model": model,
-        "content": [{"type": "text", "text": answer.content}],
-        "stop_reason": "end_turn",
+        "content": said(answer),
+        "stop_reason": stop_reason(answer),
         "stop_sequence": null,
         "usage": {"input_tokens": answer.prompt_tokens, "output_tokens": answer.completion_tokens},
     })
+}
+
+/// Text and wishes of an answer; a wish without proper arguments has empty ones.
+fn said(answer: &Answer) -> Vec<Value> {
+    let call = |ask: &Ask| {
+        let input = serde_json::from_str(&ask.arguments).unwrap_or_else(|_| json!({}));
+        json!({"type": "tool_use", "id": ask.id, "name": ask.name, "input": input})
+    };
+    let text = (!answer.content.is_empty() || answer.asks.is_empty())
+        .then(|| json!({"type": "text", "text": answer.content}));
+    text.into_iter().chain(answer.asks.iter().map(call)).collect()
+}
+
+/// Why the model stopped.
+fn stop_reason(answer: &Answer) -> &'static str {
+    if answer.asks.is_empty() { "end_turn" } else { "tool_use" }
 }
 
 fn question(request: &Value) -> Option<Question> {
@@ -76,16 +99,62 @@ fn question(request: &Value) -> Option<Question> {
     let mut question = Question {
         model: request.get("model")?.as_str()?.to_owned(),
         system: blocks(request.get("system")).0,
-        turns: Vec::new(),
         schema: schema.cloned(),
+        tools: offers(request),
+        ..Question::default()
     };
     for message in request.get("messages")?.as_array()? {
         let (text, pictures) = blocks(message.get("content"));
-        let is_assistant = message.get("role") == Some(&json!("assistant"));
-        let speaker = if is_assistant { Speaker::Assistant } else { Speaker::User };
-        question.turns.push(Turn { speaker, text, pictures });
+        let answers = answers(message.get("content"));
+        let is_empty = text.is_empty() && pictures.is_empty() && !answers.is_empty();
+        question.turns.extend(answers);
+        if message.get("role") == Some(&json!("assistant")) {
+            let turn = Turn::new(Speaker::Assistant, text, pictures);
+            question.turns.push(Turn { asks: asks(message.get("content")), ..turn });
+        } else if !is_empty {
+            question.turns.push(Turn::new(Speaker::User, text, pictures));
+        }
     }
     Some(question)
+}
+
+fn offers(request: &Value) -> Vec<Offer> {
+    if request.pointer("/tool_choice/type") == Some(&json!("none")) {
+        return Vec::new();
+    }
+    let offer = |tool: &Value| {
+        let name = tool.get("name")?.as_str()?.to_owned();
+        Some(Offer { name, schema: tool.get("input_schema").cloned().unwrap_or_default() })
+    };
+    let tools = request.get("tools").and_then(Value::as_array);
+    tools.into_iter().flatten().filter_map(offer).collect()
+}
+
+fn of_kind<'v>(content: Option<&'v Value>, kind: &'static str) -> impl Iterator<Item = &'v Value> {
+    let blocks = content.and_then(Value::as_array).into_iter().flatten();
+    blocks.filter(move |block| block.get("type") == Some(&json!(kind)))
+}
+
+fn asks(content: Option<&Value>) -> Vec<Ask> {
+    let text = |block: &Value, key: &str| {
+        block.get(key).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    of_kind(content, "tool_use")
+        .map(|block| Ask {
+            id: text(block, "id"),
+            name: text(block, "name"),
+            arguments: block.get("input").cloned().unwrap_or_default().to_string(),
+        })
+        .collect()
+}
+
+fn answers(content: Option<&Value>) -> Vec<Turn> {
+    of_kind(content, "tool_result")
+        .map(|block| {
+            let id = block.get("tool_use_id").and_then(Value::as_str).unwrap_or_default();
+            Turn::answer(id.to_owned(), blocks(block.get("content")).0)
+        })
+        .collect()
 }
 
 /// Text and pictures of a content that is a string or a list of blocks.

@@ -10,10 +10,11 @@ use serde_json::{Map, Value, json};
 use super::{
     classify, dates, extract,
     faults::Fault,
-    image, lookup,
-    question::Question,
-    sample,
+    image, lookup, nl2sql,
+    question::{Ask, Question},
+    reasoning, sample, scripted,
     shape::{self, Shape},
+    tools,
 };
 
 /// Characters per token, the usual rule of thumb.
@@ -26,6 +27,10 @@ const PICTURE_TOKENS: usize = 85;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Answer {
     pub(super) content: String,
+    /// What it thought before.
+    pub(super) reasoning: String,
+    /// Tools that the model wants called.
+    pub(super) asks: Vec<Ask>,
     /// Name of the rule that answered, for the journal.
     pub(super) rule: &'static str,
     pub(super) prompt_tokens: usize,
@@ -38,15 +43,30 @@ pub(super) fn answer(
     pictures: &BTreeMap<String, String>,
     fault: Option<&Fault>,
 ) -> Answer {
+    if let Some(Fault::Script { contents }) = fault {
+        let said = scripted::answer(question, contents.front());
+        let answer = finish(question, said.content, said.asks, "script");
+        return Answer { reasoning: said.reasoning, ..answer };
+    }
+    if let Some(next) = tools::next(question, fault) {
+        return finish(question, next.content, next.asks, next.rule);
+    }
     let (shape, schema) = shape::wanted(question);
     let (content, rule) = content(question, pictures, &shape, schema.as_ref());
-    let content = bend(content, &shape, fault);
+    finish(question, bend(content, &shape, fault), Vec::new(), rule)
+}
+
+fn finish(question: &Question, content: String, asks: Vec<Ask>, rule: &'static str) -> Answer {
     let (characters, picture_count) = question.size();
+    let written = content.chars().count()
+        + asks.iter().map(|ask| ask.name.len() + ask.arguments.chars().count()).sum::<usize>();
     Answer {
         rule,
         prompt_tokens: tokens(characters) + PICTURE_TOKENS * picture_count,
-        completion_tokens: tokens(content.chars().count()),
+        completion_tokens: tokens(written),
         content,
+        reasoning: String::new(),
+        asks,
     }
 }
 
@@ -64,6 +84,11 @@ fn content(
     let today = dates::today_in(&question.all_text());
     let blank = json!({});
     let schema = schema.unwrap_or(&blank);
+    if let Some((document, rule)) =
+        reasoning::answer(question, schema).or_else(|| nl2sql::answer(question, schema))
+    {
+        return (document.to_string(), rule);
+    }
     let (document, rule) = match shape {
         Shape::Classify { labels } => {
             let verdict = sample::fit(classify::classify(&data, labels), schema, schema);
@@ -162,8 +187,9 @@ mod tests {
     };
 
     fn ask(system: &str, text: &str, schema: Option<Value>) -> Question {
-        let turn = Turn { speaker: Speaker::User, text: text.to_owned(), pictures: Vec::new() };
-        Question { model: "m".to_owned(), system: system.to_owned(), turns: vec![turn], schema }
+        let turns = vec![Turn::new(Speaker::User, text.to_owned(), Vec::new())];
+        let (model, system) = ("m".to_owned(), system.to_owned());
+        Question { model, system, turns, schema, ..Question::default() }
     }
 
     fn operations_schema() -> Value {

@@ -1,5 +1,6 @@
 //! What a test may order to go wrong, and for which requests.
 
+use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
@@ -33,6 +34,9 @@ pub enum Fault {
     Garbage,
     /// Hold the request until `POST /__release` or [`super::Handle::release`], then answer truly.
     Hang,
+    /// Do what is asked, then hold the answer back until the release: for whoever goes away between
+    /// the effect and its answer.
+    HangAfter,
     /// A well-formed answer whose content violates the schema that was asked for.
     InvalidJsonContent,
     /// The true content inside a Markdown fence with a sentence before it.
@@ -42,8 +46,50 @@ pub enum Fault {
         /// What the model says.
         text: String,
     },
+    /// Exactly these answers, one for each request that fits, in order; then the rule is used up.
+    /// A text is said as it is; an object with `tool_calls` (`name`, `arguments`, perhaps `id`)
+    /// and perhaps `content` and `reasoning` asks for tools; any other document is said as its
+    /// text.
+    Script {
+        /// The answers.
+        contents: VecDeque<Value>,
+    },
     /// A stream with the oddities of real services.
     Stream(StreamQuirks),
+}
+
+/// A named oddity of a streamed answer, or of one that should have been.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamVariant {
+    /// Pieces of requests for tools have no number.
+    MissingIndex,
+    /// A request for a tool comes in one piece.
+    WholeCall,
+    /// Bytes are cut inside of characters, arguments inside of escapes.
+    SplitUtf8,
+    /// Pieces of several requests for tools take turns.
+    Interleaved,
+    /// Usage comes with the last choice.
+    UsageLast,
+    /// No usage at all.
+    NoUsage,
+    /// Empty lines before, and comments between the events.
+    Comments,
+    /// Lines end with CR LF.
+    Crlf,
+    /// No `[DONE]`.
+    NoDone,
+    /// An error event in the middle.
+    ErrorInStream,
+    /// The connection breaks in the middle.
+    Cut,
+    /// One document, as if nobody had asked for a stream.
+    PlainJson,
+    /// Reasoning comes first.
+    Reasoning,
+    /// The service stops in the middle, as DeepSeek does without a free machine.
+    InsufficientSystemResource,
 }
 
 /// Oddities of a streamed answer that a client must survive; all are off by default.
@@ -64,6 +110,34 @@ pub struct StreamQuirks {
     pub error_after: Option<usize>,
     /// Pause between two chunks, in milliseconds.
     pub pause_ms: u64,
+    /// A named oddity, beside the others.
+    pub variant: Option<StreamVariant>,
+}
+
+impl StreamQuirks {
+    /// One named oddity.
+    pub fn of(variant: StreamVariant) -> Self {
+        Self { variant: Some(variant), ..Self::default() }
+    }
+
+    /// What a fault orders for a stream; nothing if it is of another kind.
+    pub(super) fn in_force(fault: Option<&Fault>) -> Self {
+        let Some(Fault::Stream(quirks)) = fault else { return Self::default() };
+        let mut quirks = quirks.clone();
+        match quirks.variant {
+            Some(StreamVariant::UsageLast) => quirks.usage_in_last_choice = true,
+            Some(StreamVariant::NoUsage) => quirks.no_usage = true,
+            Some(StreamVariant::Comments) => quirks.comments = true,
+            Some(StreamVariant::Crlf) => quirks.crlf = true,
+            Some(StreamVariant::NoDone) => quirks.no_done = true,
+            _ => {}
+        }
+        quirks
+    }
+
+    pub(super) fn is(&self, variant: StreamVariant) -> bool {
+        self.variant == Some(variant)
+    }
 }
 
 /// Which requests something applies to; what is not stated fits all.
@@ -192,6 +266,14 @@ impl Orders {
             rule.skip -= 1;
             return None;
         }
+        if let Fault::Script { contents } = &mut rule.fault {
+            let next = contents.pop_front();
+            let fault = next.map(|next| Fault::Script { contents: VecDeque::from([next]) });
+            if contents.is_empty() {
+                rules.remove(index);
+            }
+            return fault;
+        }
         let fault = rule.fault.clone();
         if let Some(times) = &mut rule.times {
             *times = times.saturating_sub(1);
@@ -227,6 +309,19 @@ mod tests {
             .map(|model| orders.take(&call("/v1/chat/completions", model)).is_some())
             .collect();
         assert_eq!(hits, [false, false, true, true, false]);
+        assert!(orders.list().is_empty());
+    }
+
+    #[test]
+    fn scripts_are_said_once() {
+        let orders = Orders::default();
+        let script = json!({"fault": {"kind": "script", "contents": ["a", {"b": 1}]}});
+        orders.add(serde_json::from_value(script).unwrap());
+        let next = || match orders.take(&call("/", "m")) {
+            Some(Fault::Script { contents }) => contents.front().cloned(),
+            _ => None,
+        };
+        assert_eq!([next(), next(), next()], [Some(json!("a")), Some(json!({"b": 1})), None]);
         assert!(orders.list().is_empty());
     }
 

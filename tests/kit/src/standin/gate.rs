@@ -1,4 +1,4 @@
-//! Gates hold requests back until a test lets them through.
+//! Gates hold requests back, or the pieces of streamed answers, until a test lets them through.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -52,10 +52,70 @@ impl Drop for Gate {
     }
 }
 
+/// Holds streamed answers after their head and lets their events through as they are released.
+#[derive(Debug)]
+pub struct StreamGate {
+    state: Arc<StreamState>,
+}
+
+#[derive(Debug)]
+pub(super) struct StreamState {
+    on: Pattern,
+    /// The most events that any stream has brought to the gate.
+    arrived: watch::Sender<usize>,
+    /// Events that every stream may let through.
+    released: watch::Sender<usize>,
+}
+
+impl StreamGate {
+    /// Waits until a stream stands at the gate with its event of this number, from 1.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`] after half a minute, so that a broken test ends.
+    pub async fn arrived(&self, event: usize) -> Result<(), Error> {
+        let mut arrived = self.state.arrived.subscribe();
+        let seen = timeout(WAIT_LIMIT, arrived.wait_for(|seen| *seen >= event)).await;
+        // The sender lives as long as `self`, so the inner result is never an error.
+        seen.map(drop).map_err(|_| Error::Timeout {
+            what: format!("event {event} of a stream at the gate"),
+            limit: WAIT_LIMIT,
+            hint: format!("{} came for {:?}", *self.state.arrived.borrow(), self.state.on),
+        })
+    }
+
+    /// Lets this many more events of every stream through.
+    pub fn release(&self, events: usize) {
+        self.state.released.send_modify(|released| *released = released.saturating_add(events));
+    }
+
+    /// Lets everything through.
+    pub fn open(&self) {
+        self.release(usize::MAX);
+    }
+}
+
+impl Drop for StreamGate {
+    fn drop(&mut self) {
+        self.open();
+    }
+}
+
+impl StreamState {
+    /// Waits until the stream's event of this number, from 1, may pass.
+    pub(super) async fn pass(&self, event: usize) {
+        self.arrived.send_modify(|seen| *seen = event.max(*seen));
+        let mut released = self.released.subscribe();
+        // An error means that nobody can release it any more: then it is no gate.
+        let _ = released.wait_for(|released| *released >= event).await;
+    }
+}
+
 /// The gates of a server; a dropped gate is forgotten.
 #[derive(Debug, Default)]
 pub(super) struct Gates {
     gates: Mutex<Vec<Weak<State>>>,
+    streams: Mutex<Vec<Weak<StreamState>>>,
 }
 
 impl Gates {
@@ -66,6 +126,21 @@ impl Gates {
         gates.retain(|gate| gate.strong_count() > 0);
         gates.push(Arc::downgrade(&gate.state));
         gate
+    }
+
+    pub(super) fn build_for_streams(&self, on: Pattern) -> StreamGate {
+        let (arrived, released) = (watch::Sender::new(0), watch::Sender::new(0));
+        let gate = StreamGate { state: Arc::new(StreamState { on, arrived, released }) };
+        let mut gates = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.retain(|gate| gate.strong_count() > 0);
+        gates.push(Arc::downgrade(&gate.state));
+        gate
+    }
+
+    /// The gates that a streamed answer must pass.
+    pub(super) fn for_stream(&self, call: &Call) -> Vec<Arc<StreamState>> {
+        let gates = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        gates.iter().filter_map(Weak::upgrade).filter(|state| state.on.fits(call)).collect()
     }
 
     /// Waits at every gate that fits, in the order they were built.

@@ -6,10 +6,11 @@ use serde_json::{Value, json};
 use super::{
     call::{Call, is_key_accepted},
     engine::{self, Answer},
-    faults::Fault,
-    image,
-    question::{Question, Speaker, Turn},
+    faults::{Fault, StreamQuirks, StreamVariant},
+    gemini_stream, image,
+    question::{Ask, Offer, Question, Speaker, Turn},
     server::{Reply, Shared},
+    stream, tools,
 };
 
 /// Answers `POST /v1beta/models/{model}:generateContent`; `action` is the last segment.
@@ -18,14 +19,32 @@ pub(super) fn answer(shared: &Shared, call: &Call, action: &str, fault: Option<&
     if !is_key_accepted(key) {
         return refuse(StatusCode::UNAUTHORIZED, "API key not valid. Please pass a valid API key.");
     }
-    let Some((model, "generateContent")) = action.split_once(':') else {
-        return refuse(StatusCode::NOT_FOUND, "only `{model}:generateContent` is served");
+    let (model, streams) = match action.split_once(':') {
+        Some((model, "generateContent")) => (model, false),
+        Some((model, "streamGenerateContent")) if call.parameter("alt") == Some("sse") => {
+            (model, true)
+        }
+        _ => {
+            let message = "only `{model}:generateContent` and `{model}:streamGenerateContent?alt=sse` \
+                           are served";
+            return refuse(StatusCode::NOT_FOUND, message);
+        }
     };
     let Some(question) = call.json.as_ref().and_then(|request| question(request, model)) else {
         return refuse(StatusCode::BAD_REQUEST, "contents is not specified");
     };
+    if let Err(message) = tools::check(&question) {
+        return refuse(StatusCode::BAD_REQUEST, &message);
+    }
     let answer = engine::answer(&question, &shared.pictures, fault);
-    Reply { rule: answer.rule, response: Json(document(model, &answer)).into_response() }
+    let rule = answer.rule;
+    let document = document(model, &answer);
+    let quirks = StreamQuirks::in_force(fault);
+    if streams && !quirks.is(StreamVariant::PlainJson) {
+        let events = gemini_stream::events(&document);
+        return Reply { rule, response: stream::response(shared, call, events, &quirks) };
+    }
+    Reply { rule, response: Json(document).into_response() }
 }
 
 /// An error in Google's shape.
@@ -50,7 +69,7 @@ fn refuse(status: StatusCode, message: &str) -> Reply {
 fn document(model: &str, answer: &Answer) -> Value {
     json!({
         "candidates": [{
-            "content": {"role": "model", "parts": [{"text": answer.content}]},
+            "content": {"role": "model", "parts": said(answer)},
             "finishReason": "STOP",
             "index": 0,
             "safetyRatings": [],
@@ -66,6 +85,15 @@ fn document(model: &str, answer: &Answer) -> Value {
     })
 }
 
+/// Text and wishes of an answer; a wish without proper arguments has empty ones.
+fn said(answer: &Answer) -> Value {
+    let arguments = |ask: &Ask| serde_json::from_str(&ask.arguments).unwrap_or_else(|_| json!({}));
+    let call = |ask: &Ask| json!({"functionCall": {"name": ask.name, "args": arguments(ask)}});
+    let text = (!answer.content.is_empty() || answer.asks.is_empty())
+        .then(|| json!({"text": answer.content}));
+    text.into_iter().chain(answer.asks.iter().map(call)).collect()
+}
+
 fn question(request: &Value, model: &str) -> Option<Question> {
     let config = request.get("generationConfig");
     let configured = |name: &str| config.and_then(|config| config.get(name));
@@ -75,8 +103,9 @@ fn question(request: &Value, model: &str) -> Option<Question> {
     let mut question = Question {
         model: model.to_owned(),
         system: instruction.map(|content| parts(content).0).unwrap_or_default(),
-        turns: Vec::new(),
         schema: schema.cloned(),
+        tools: offers(request),
+        ..Question::default()
     };
     if configured("responseMimeType") == Some(&json!("application/json")) {
         // The engine reads the wanted form off the prompt then.
@@ -85,10 +114,64 @@ fn question(request: &Value, model: &str) -> Option<Question> {
     for content in request.get("contents")?.as_array()? {
         let (text, pictures) = parts(content);
         let is_model = content.get("role") == Some(&json!("model"));
-        let speaker = if is_model { Speaker::Assistant } else { Speaker::User };
-        question.turns.push(Turn { speaker, text, pictures });
+        let answers = answers(content, &question);
+        let is_empty = text.is_empty() && pictures.is_empty() && !answers.is_empty();
+        question.turns.extend(answers);
+        if is_model {
+            let turn = Turn::new(Speaker::Assistant, text, pictures);
+            let asks = asks(content, &question);
+            question.turns.push(Turn { asks, ..turn });
+        } else if !is_empty {
+            question.turns.push(Turn::new(Speaker::User, text, pictures));
+        }
     }
     Some(question)
+}
+
+fn offers(request: &Value) -> Vec<Offer> {
+    if request.pointer("/toolConfig/functionCallingConfig/mode") == Some(&json!("NONE")) {
+        return Vec::new();
+    }
+    let sets = request.get("tools").and_then(Value::as_array).into_iter().flatten();
+    let declared = sets.filter_map(|set| {
+        set.get("functionDeclarations").or_else(|| set.get("function_declarations"))?.as_array()
+    });
+    let offer = |tool: &Value| {
+        let schema = tool.get("parameters").or_else(|| tool.get("parametersJsonSchema"));
+        let name = tool.get("name")?.as_str()?.to_owned();
+        Some(Offer { name, schema: schema.cloned().unwrap_or_default() })
+    };
+    declared.flatten().filter_map(offer).collect()
+}
+
+/// Calls have no ids on this wire: the n-th call of a tool is answered by its n-th answer.
+fn asks(content: &Value, before: &Question) -> Vec<Ask> {
+    let mut asks: Vec<Ask> = Vec::new();
+    for call in values(content, "functionCall") {
+        let name = call.get("name").and_then(Value::as_str).unwrap_or_default().to_owned();
+        let known = before.turns.iter().flat_map(|turn| &turn.asks).chain(&asks);
+        let number = known.filter(|ask| ask.name == name).count();
+        let arguments = call.get("args").cloned().unwrap_or_default().to_string();
+        asks.push(Ask { id: format!("{name}#{number}"), name, arguments });
+    }
+    asks
+}
+
+fn answers(content: &Value, before: &Question) -> Vec<Turn> {
+    let mut turns: Vec<Turn> = Vec::new();
+    for answer in values(content, "functionResponse") {
+        let name = answer.get("name").and_then(Value::as_str).unwrap_or_default();
+        let known = before.turns.iter().chain(&turns);
+        let number = known.filter(|turn| turn.answers.starts_with(&format!("{name}#"))).count();
+        let response = answer.get("response").cloned().unwrap_or_default();
+        turns.push(Turn::answer(format!("{name}#{number}"), response.to_string()));
+    }
+    turns
+}
+
+fn values<'v>(content: &'v Value, key: &'static str) -> impl Iterator<Item = &'v Value> {
+    let parts = content.get("parts").and_then(Value::as_array);
+    parts.into_iter().flatten().filter_map(move |part| part.get(key))
 }
 
 /// Text and pictures of the parts; both spellings of inline data are in use.

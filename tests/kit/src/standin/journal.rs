@@ -68,6 +68,8 @@ pub struct Entry {
     pub fault: Option<String>,
     /// Time from arrival to answer.
     pub took_ms: Option<u64>,
+    /// The client went away in the middle of the answer.
+    pub aborted: bool,
 }
 
 /// A secret as the journal shows it: the digest lets a test compare without seeing it.
@@ -160,7 +162,8 @@ impl OpenEntry {
         self.journal.change(self.id, |entry| entry.fault = kind);
     }
 
-    pub(super) fn answered(self, status: u16, rule: &str) {
+    /// Notes the answer. What comes back notes whether it is heard to its end.
+    pub(super) fn answered(self, status: u16, rule: &str) -> Delivery {
         let took_ms = self.since.elapsed().as_millis() as u64;
         self.journal.change(self.id, |entry| {
             entry.outcome = Outcome::Answered;
@@ -168,6 +171,30 @@ impl OpenEntry {
             entry.rule = Some(rule.to_owned());
             entry.took_ms = Some(took_ms);
         });
+        Delivery { journal: self.journal.clone(), id: self.id, ended: false }
+    }
+}
+
+/// An answer on its way. Dropped before its end, it was aborted by the client.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    journal: Journal,
+    id: u64,
+    ended: bool,
+}
+
+impl Delivery {
+    /// Nothing more is sent.
+    pub(super) fn end(&mut self) {
+        self.ended = true;
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.journal.change(self.id, |entry| entry.aborted = true);
+        }
     }
 }
 
@@ -200,6 +227,7 @@ fn entry(id: u64, call: &Call) -> Entry {
         rule: None,
         fault: None,
         took_ms: None,
+        aborted: false,
     }
 }
 
@@ -253,9 +281,12 @@ mod tests {
     #[test]
     fn answers_are_noted() {
         let journal = Journal::default();
-        journal.open(&Call::sample("GET", "/echo", &json!(null))).answered(200, "echo");
+        journal.open(&Call::sample("GET", "/echo", &json!(null))).answered(200, "echo").end();
         let entry = &journal.list()[0];
         assert_eq!((entry.outcome, entry.status), (Outcome::Answered, Some(200)));
         assert_eq!(entry.rule.as_deref(), Some("echo"));
+        assert!(!entry.aborted);
+        drop(journal.open(&Call::sample("GET", "/echo", &json!(null))).answered(200, "echo"));
+        assert!(journal.list()[1].aborted);
     }
 }

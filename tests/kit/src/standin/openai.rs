@@ -9,13 +9,15 @@ use serde_json::{Value, json};
 
 use super::{
     call::{Call, is_key_accepted},
+    deepseek,
     engine::{self, Answer},
-    faults::Fault,
+    faults::{Fault, StreamQuirks, StreamVariant},
     image,
     journal::now_ms,
     openai_stream,
-    question::{Question, Speaker, Turn},
+    question::{Ask, Offer, Question, Speaker, Turn},
     server::{Reply, Shared},
+    stream, tools,
 };
 
 /// Answers `POST .../chat/completions`.
@@ -32,14 +34,26 @@ pub(super) fn answer(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Rep
     let Some(question) = question(request) else {
         return refuse(StatusCode::BAD_REQUEST, "you must provide `model` and `messages`");
     };
-    let answer = engine::answer(&question, &shared.pictures, fault);
+    if let Err(message) = tools::check(&question) {
+        return refuse(StatusCode::BAD_REQUEST, &message);
+    }
+    if let Err(message) = deepseek::check(request) {
+        return refuse(StatusCode::BAD_REQUEST, message);
+    }
+    let quirks = StreamQuirks::in_force(fault);
+    let mut answer = engine::answer(&question, &shared.pictures, fault);
+    let thinks = deepseek::thinks(request) || quirks.is(StreamVariant::Reasoning);
+    if thinks && answer.reasoning.is_empty() {
+        answer.reasoning = deepseek::reasoning(&question);
+    }
     let rule = answer.rule;
-    let response = if request.get("stream") == Some(&json!(true)) {
-        openai_stream::response(request, &question.model, &answer, fault)
-    } else {
-        completion(&question.model, &answer)
-    };
-    Reply { rule, response }
+    let streams = request.get("stream") == Some(&json!(true));
+    if streams && !quirks.is(StreamVariant::PlainJson) {
+        let wants_usage = request.pointer("/stream_options/include_usage") == Some(&json!(true));
+        let events = openai_stream::events(&question.model, &answer, &quirks, wants_usage);
+        return Reply { rule, response: stream::response(shared, call, events, &quirks) };
+    }
+    Reply { rule, response: completion(&question.model, &answer) }
 }
 
 /// An error in OpenAI's shape.
@@ -66,8 +80,32 @@ pub(super) fn usage(answer: &Answer) -> Value {
 
 /// The same question has the same id: answers are a function of the question.
 pub(super) fn completion_id(answer: &Answer) -> String {
-    let digest = blake3::hash(answer.content.as_bytes()).to_hex();
+    let asked: String = answer.asks.iter().map(|ask| ask.id.as_str()).collect();
+    let digest = blake3::hash(format!("{}{asked}", answer.content).as_bytes()).to_hex();
     format!("chatcmpl-{}", &digest[..24])
+}
+
+/// Why the model stopped.
+pub(super) fn finish_reason(answer: &Answer) -> &'static str {
+    if answer.asks.is_empty() { "stop" } else { "tool_calls" }
+}
+
+fn message(answer: &Answer) -> Value {
+    let mut message = json!({"role": "assistant", "content": answer.content, "refusal": null});
+    if !answer.reasoning.is_empty() {
+        message["reasoning_content"] = json!(answer.reasoning);
+    }
+    if !answer.asks.is_empty() {
+        if answer.content.is_empty() {
+            message["content"] = Value::Null;
+        }
+        let call = |ask: &Ask| {
+            let function = json!({"name": ask.name, "arguments": ask.arguments});
+            json!({"id": ask.id, "type": "function", "function": function})
+        };
+        message["tool_calls"] = answer.asks.iter().map(call).collect();
+    }
+    message
 }
 
 fn refuse(status: StatusCode, message: &str) -> Reply {
@@ -84,9 +122,9 @@ fn completion(model: &str, answer: &Answer) -> Response {
         "system_fingerprint": "fp_standin",
         "choices": [{
             "index": 0,
-            "message": {"role": "assistant", "content": answer.content, "refusal": null},
+            "message": message(answer),
             "logprobs": null,
-            "finish_reason": "stop",
+            "finish_reason": finish_reason(answer),
         }],
         "usage": usage(answer),
     }))
@@ -97,6 +135,7 @@ fn question(request: &Value) -> Option<Question> {
     let mut question = Question {
         model: request.get("model")?.as_str()?.to_owned(),
         schema: request.pointer("/response_format/json_schema/schema").cloned(),
+        tools: offers(request),
         ..Question::default()
     };
     for message in request.get("messages")?.as_array()? {
@@ -107,9 +146,16 @@ fn question(request: &Value) -> Option<Question> {
                 question.system.push('\n');
             }
             Some("user") => {
-                question.turns.push(Turn { speaker: Speaker::User, text, pictures });
+                question.turns.push(Turn::new(Speaker::User, text, pictures));
             }
-            _ => question.turns.push(Turn { speaker: Speaker::Assistant, text, pictures }),
+            Some("tool") => {
+                let id = message.get("tool_call_id").and_then(Value::as_str).unwrap_or_default();
+                question.turns.push(Turn::answer(id.to_owned(), text));
+            }
+            _ => {
+                let turn = Turn::new(Speaker::Assistant, text, pictures);
+                question.turns.push(Turn { asks: asks(message), ..turn });
+            }
         }
     }
     if asks_for_json(request) {
@@ -117,6 +163,36 @@ fn question(request: &Value) -> Option<Question> {
         question.system.push_str("json");
     }
     Some(question)
+}
+
+fn offers(request: &Value) -> Vec<Offer> {
+    if request.get("tool_choice") == Some(&json!("none")) {
+        return Vec::new();
+    }
+    let offer = |tool: &Value| {
+        let function = tool.get("function")?;
+        let name = function.get("name")?.as_str()?.to_owned();
+        let schema = function.get("parameters").cloned().unwrap_or_default();
+        Some(Offer { name, schema })
+    };
+    let tools = request.get("tools").and_then(Value::as_array);
+    tools.into_iter().flatten().filter_map(offer).collect()
+}
+
+fn asks(message: &Value) -> Vec<Ask> {
+    let text = |call: &Value, place: &str| {
+        call.pointer(place).and_then(Value::as_str).unwrap_or_default().to_owned()
+    };
+    let calls = message.get("tool_calls").and_then(Value::as_array);
+    calls
+        .into_iter()
+        .flatten()
+        .map(|call| Ask {
+            id: text(call, "/id"),
+            name: text(call, "/function/name"),
+            arguments: text(call, "/function/arguments"),
+        })
+        .collect()
 }
 
 fn asks_for_json(request: &Value) -> bool {

@@ -1,53 +1,26 @@
-//! Streamed OpenAI answers: server-sent events with the oddities a client must survive.
+//! Streamed OpenAI answers: chunks of the answer, with the oddities a client must survive.
 
-use std::time::Duration;
-
-use axum::{
-    body::Body,
-    http::header,
-    response::{IntoResponse as _, Response},
-};
-use bytes::Bytes;
-use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::{
     engine::Answer,
-    faults::{Fault, StreamQuirks},
+    faults::{StreamQuirks, StreamVariant},
     journal::now_ms,
-    openai::{completion_id, usage},
+    openai::{completion_id, finish_reason, usage},
+    question::Ask,
+    stream::Event,
 };
 
 /// Characters of content in one chunk.
 const CHUNK_CHARACTERS: usize = 8;
 
-/// The answer as a stream of chunks.
-pub(super) fn response(
-    request: &Value,
+/// All events in order.
+pub(super) fn events(
     model: &str,
     answer: &Answer,
-    fault: Option<&Fault>,
-) -> Response {
-    let quirks = match fault {
-        Some(Fault::Stream(quirks)) => quirks.clone(),
-        _ => StreamQuirks::default(),
-    };
-    let wants_usage = request.pointer("/stream_options/include_usage") == Some(&json!(true));
-    let pause = Duration::from_millis(quirks.pause_ms);
-    let events = events(model, answer, &quirks, wants_usage);
-    let body = stream::iter(events).then(move |event| async move {
-        if !pause.is_zero() {
-            tokio::time::sleep(pause).await;
-        }
-        Ok::<Bytes, std::io::Error>(Bytes::from(event))
-    });
-    let headers =
-        [(header::CONTENT_TYPE, "text/event-stream"), (header::CACHE_CONTROL, "no-cache")];
-    (headers, Body::from_stream(body)).into_response()
-}
-
-/// All events in order, as they go over the wire.
-fn events(model: &str, answer: &Answer, quirks: &StreamQuirks, wants_usage: bool) -> Vec<String> {
+    quirks: &StreamQuirks,
+    wants_usage: bool,
+) -> Vec<Event> {
     let created = now_ms() / 1_000;
     let chunk = |choices: Value| {
         json!({"id": completion_id(answer), "object": "chat.completion.chunk",
@@ -56,60 +29,117 @@ fn events(model: &str, answer: &Answer, quirks: &StreamQuirks, wants_usage: bool
     let delta = |delta: Value, finish: Value| {
         chunk(json!([{"index": 0, "delta": delta, "finish_reason": finish}]))
     };
-    let mut documents = vec![delta(json!({"role": "assistant", "content": ""}), Value::Null)];
-    let letters: Vec<char> = answer.content.chars().collect();
-    let pieces = letters.chunks(CHUNK_CHARACTERS).take(quirks.error_after.unwrap_or(usize::MAX));
-    documents.extend(
-        pieces
-            .map(|piece| delta(json!({"content": piece.iter().collect::<String>()}), Value::Null)),
-    );
-    if quirks.error_after.is_some() {
+    let mut deltas = vec![json!({"role": "assistant", "content": ""})];
+    deltas.extend(pieces(&answer.reasoning).map(|piece| json!({"reasoning_content": piece})));
+    let before_content = deltas.len();
+    deltas.extend(pieces(&answer.content).map(|piece| json!({"content": piece})));
+    deltas.extend(calls(&answer.asks, quirks).map(|call| json!({"tool_calls": [call]})));
+    let kept = if quirks.is(StreamVariant::ErrorInStream) {
+        deltas.len().div_ceil(2)
+    } else if quirks.is(StreamVariant::InsufficientSystemResource) {
+        deltas.len() / 2
+    } else {
+        quirks.error_after.map_or(usize::MAX, |chunks| before_content + chunks)
+    };
+    deltas.truncate(kept);
+    let chunks = deltas.into_iter().map(|it| Event::data(delta(it, Value::Null)));
+    let mut events: Vec<Event> = chunks.collect();
+    if quirks.error_after.is_some() || quirks.is(StreamVariant::ErrorInStream) {
         let error = json!({"message": "ordered by the test", "type": "server_error", "code": null});
-        documents.push(json!({ "error": error }));
-        return documents.iter().map(|document| event(&document.to_string(), quirks)).collect();
+        events.push(Event::data(json!({ "error": error })));
+        return events;
     }
-    let mut last = delta(json!({}), json!("stop"));
+    let reason = if quirks.is(StreamVariant::InsufficientSystemResource) {
+        "insufficient_system_resource"
+    } else {
+        finish_reason(answer)
+    };
+    let mut last = delta(json!({}), json!(reason));
     if quirks.usage_in_last_choice {
         last["usage"] = usage(answer);
     }
-    documents.push(last);
+    events.push(Event::data(last));
     if wants_usage && !quirks.no_usage && !quirks.usage_in_last_choice {
         let mut summary = chunk(json!([]));
         summary["usage"] = usage(answer);
-        documents.push(summary);
+        events.push(Event::data(summary));
     }
-    let mut events: Vec<String> =
-        documents.iter().map(|document| event(&document.to_string(), quirks)).collect();
     if !quirks.no_done {
-        events.push(event("[DONE]", quirks));
+        events.push(Event::data("[DONE]"));
     }
     events
 }
 
-fn event(data: &str, quirks: &StreamQuirks) -> String {
-    let end = if quirks.crlf { "\r\n" } else { "\n" };
-    let comment = if quirks.comments { format!(": keep-alive{end}{end}") } else { String::new() };
-    format!("{comment}data: {data}{end}{end}")
+fn pieces(text: &str) -> impl Iterator<Item = String> {
+    let letters: Vec<char> = text.chars().collect();
+    let pieces: Vec<String> =
+        letters.chunks(CHUNK_CHARACTERS).map(|piece| piece.iter().collect()).collect();
+    pieces.into_iter()
+}
+
+/// The pieces of all requests for tools, one after the other or taking turns.
+fn calls(asks: &[Ask], quirks: &StreamQuirks) -> impl Iterator<Item = Value> {
+    let asks = asks.iter().enumerate();
+    let mut queues: Vec<Vec<Value>> = asks.map(|(index, ask)| call(index, ask, quirks)).collect();
+    let mut all = Vec::new();
+    if quirks.is(StreamVariant::Interleaved) {
+        while queues.iter().any(|queue| !queue.is_empty()) {
+            all.extend(queues.iter_mut().filter(|queue| !queue.is_empty()).map(|it| it.remove(0)));
+        }
+    } else {
+        all.extend(queues.into_iter().flatten());
+    }
+    all.into_iter()
+}
+
+/// The pieces of one request: the first names the tool.
+fn call(index: usize, ask: &Ask, quirks: &StreamQuirks) -> Vec<Value> {
+    let named = |arguments: &str| {
+        let function = json!({"name": ask.name, "arguments": arguments});
+        json!({"index": index, "id": ask.id, "type": "function", "function": function})
+    };
+    let more = |piece: &str| json!({"index": index, "function": {"arguments": piece}});
+    let mut call = if quirks.is(StreamVariant::WholeCall) {
+        vec![named(&ask.arguments)]
+    } else if quirks.is(StreamVariant::SplitUtf8) {
+        // One character at a time cuts every escape.
+        let letters = ask.arguments.chars().map(|letter| more(&letter.to_string()));
+        std::iter::once(named("")).chain(letters).collect()
+    } else {
+        let texts = pieces(&ask.arguments);
+        std::iter::once(named("")).chain(texts.map(|piece| more(&piece))).collect()
+    };
+    if quirks.is(StreamVariant::MissingIndex) {
+        for piece in call.iter_mut().filter_map(Value::as_object_mut) {
+            piece.shift_remove("index");
+        }
+    }
+    call
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::Value;
 
-    use super::{Answer, StreamQuirks, events};
+    use super::{Answer, Ask, Event, StreamQuirks, StreamVariant, events};
 
-    fn run(quirks: &StreamQuirks) -> Vec<String> {
-        let answer = Answer {
+    fn answer(asks: Vec<Ask>) -> Answer {
+        Answer {
             content: "你好, this is a longer answer".to_owned(),
+            reasoning: String::new(),
+            asks,
             rule: "chat",
             prompt_tokens: 3,
             completion_tokens: 4,
-        };
-        events("m", &answer, quirks, true)
+        }
     }
 
-    fn data(event: &str) -> Value {
-        serde_json::from_str(event.strip_prefix("data: ").unwrap().trim()).unwrap()
+    fn run(quirks: &StreamQuirks) -> Vec<Event> {
+        events("m", &answer(Vec::new()), quirks, true)
+    }
+
+    fn data(event: &Event) -> Value {
+        serde_json::from_str(&event.data).unwrap()
     }
 
     #[test]
@@ -123,22 +153,44 @@ mod tests {
             .collect();
         assert_eq!(content, "你好, this is a longer answer");
         assert_eq!(data(&events[events.len() - 2])["usage"]["total_tokens"], 7);
-        assert_eq!(events.last().unwrap(), "data: [DONE]\n\n");
+        assert_eq!(events.last().unwrap().data, "[DONE]");
     }
 
     #[test]
     fn quirks_show() {
-        let odd = StreamQuirks { crlf: true, comments: true, no_done: true, ..Default::default() };
-        let events = run(&odd);
-        assert!(events.iter().all(|event| event.starts_with(": keep-alive\r\n\r\ndata: {")));
         let usage =
-            StreamQuirks { usage_in_last_choice: true, no_done: true, ..Default::default() };
+            StreamQuirks { usage_in_last_choice: true, no_done: true, ..StreamQuirks::default() };
         let last = run(&usage).pop().unwrap();
         assert_eq!(data(&last)["choices"][0]["finish_reason"], "stop");
         assert_eq!(data(&last)["usage"]["total_tokens"], 7);
-        let error = StreamQuirks { error_after: Some(1), ..Default::default() };
+        let error = StreamQuirks { error_after: Some(1), ..StreamQuirks::default() };
         let events = run(&error);
         assert_eq!(events.len(), 3);
         assert_eq!(data(&events[2])["error"]["type"], "server_error");
+        let gave_up = run(&StreamQuirks::of(StreamVariant::InsufficientSystemResource));
+        let reasons = gave_up.iter().filter(|event| event.data.contains("insufficient"));
+        assert_eq!(reasons.count(), 1);
+    }
+
+    #[test]
+    fn requests_for_tools_come_in_the_ordered_way() {
+        let ask = |id: &str| {
+            let (id, name) = (id.to_owned(), "t".to_owned());
+            Ask { id, name, arguments: "{\"text\":\"long enough\"}".to_owned() }
+        };
+        let pieces = |variant| -> Vec<Value> {
+            let answer = answer(vec![ask("a"), ask("b")]);
+            let events = events("m", &answer, &StreamQuirks::of(variant), false);
+            let call = |event: &Event| {
+                let chunk: Value = serde_json::from_str(&event.data).ok()?;
+                chunk.pointer("/choices/0/delta/tool_calls/0").cloned()
+            };
+            events.iter().filter_map(call).collect()
+        };
+        let turns = pieces(StreamVariant::Interleaved);
+        assert_eq!((&turns[2]["index"], &turns[3]["index"]), (&0.into(), &1.into()));
+        assert_eq!(pieces(StreamVariant::WholeCall).len(), 2);
+        let unnumbered = pieces(StreamVariant::MissingIndex);
+        assert!(unnumbered.iter().all(|piece| piece.get("index").is_none()));
     }
 }

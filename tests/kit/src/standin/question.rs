@@ -7,6 +7,23 @@ use serde_json::Value;
 pub(super) enum Speaker {
     User,
     Assistant,
+    Tool,
+}
+
+/// A tool that the model may ask for.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Offer {
+    pub(super) name: String,
+    pub(super) schema: Value,
+}
+
+/// A model's wish to call a tool.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ask {
+    pub(super) id: String,
+    pub(super) name: String,
+    /// JSON text, as the model wrote it.
+    pub(super) arguments: String,
 }
 
 /// One message of the conversation.
@@ -16,6 +33,10 @@ pub(super) struct Turn {
     pub(super) text: String,
     /// Decoded bytes of each picture; empty bytes for one that cannot be decoded.
     pub(super) pictures: Vec<Vec<u8>>,
+    /// What the assistant asked for.
+    pub(super) asks: Vec<Ask>,
+    /// The id of the call that a tool answers.
+    pub(super) answers: String,
 }
 
 /// What a provider's request comes down to.
@@ -26,6 +47,8 @@ pub(super) struct Question {
     pub(super) turns: Vec<Turn>,
     /// The response schema, if the request carries one as such.
     pub(super) schema: Option<Value>,
+    /// Tools on offer; none if the model is told not to call any.
+    pub(super) tools: Vec<Offer>,
 }
 
 /// What introduces the data in a message that holds instructions as well.
@@ -75,7 +98,7 @@ impl Question {
     /// Everything that was said by instruction or user, for facts such as today's date.
     pub(super) fn all_text(&self) -> String {
         let mut text = self.system.clone();
-        for turn in &self.turns {
+        for turn in self.turns.iter().filter(|turn| turn.speaker != Speaker::Tool) {
             text.push('\n');
             text.push_str(&turn.text);
         }
@@ -91,6 +114,16 @@ impl Question {
 }
 
 impl Turn {
+    /// A message without any call.
+    pub(super) fn new(speaker: Speaker, text: String, pictures: Vec<Vec<u8>>) -> Self {
+        Self { speaker, text, pictures, asks: Vec::new(), answers: String::new() }
+    }
+
+    /// What a tool answered.
+    pub(super) fn answer(id: String, text: String) -> Self {
+        Self { answers: id, ..Self::new(Speaker::Tool, text, Vec::new()) }
+    }
+
     /// The part of the text after the marker that introduces the data, or the whole text.
     pub(super) fn data(&self) -> &str {
         let mut text = self.text.trim();
@@ -121,7 +154,7 @@ mod tests {
     use super::{Question, Speaker, Turn};
 
     fn turn(speaker: Speaker, text: &str) -> Turn {
-        Turn { speaker, text: text.to_owned(), pictures: Vec::new() }
+        Turn::new(speaker, text.to_owned(), Vec::new())
     }
 
     #[test]

@@ -28,10 +28,11 @@ use super::{
     call::Call,
     control,
     faults::{Fault, FaultRule, Orders, Pattern},
-    gate::{Gate, Gates},
+    feishu,
+    gate::{Gate, Gates, StreamGate},
     gemini,
-    journal::{Entry, Journal},
-    massive, openai, probe,
+    journal::{Delivery, Entry, Journal},
+    massive, mcp, openai, otlp, probe,
 };
 use crate::error::Error;
 
@@ -80,8 +81,10 @@ pub(super) struct Shared {
     pub(super) pictures: BTreeMap<String, String>,
     pub(super) orders: Orders,
     pub(super) journal: Journal,
-    gates: Gates,
+    pub(super) gates: Gates,
     counters: Mutex<BTreeMap<String, u64>>,
+    pub(super) mcp_sessions: mcp::Sessions,
+    pub(super) feishu: feishu::Feishu,
     /// Counts the releases; a hanging request waits for the next one.
     releases: watch::Sender<u64>,
 }
@@ -170,6 +173,27 @@ impl Handle {
         self.shared.gates.build(on)
     }
 
+    /// Holds fitting streamed answers after their head and lets their events through as they are
+    /// released, until the gate is opened or dropped.
+    pub fn stream_gate(&self, on: Pattern) -> StreamGate {
+        self.shared.gates.build_for_streams(on)
+    }
+
+    /// Ends all sessions of the MCP servers, as a restart would.
+    pub fn forget_mcp_sessions(&self) {
+        self.shared.mcp_sessions.forget();
+    }
+
+    /// The records in Feishu's table, oldest first.
+    pub fn feishu_records(&self) -> Vec<serde_json::Value> {
+        self.shared.feishu.records()
+    }
+
+    /// Makes Feishu take no token any more that it handed out so far.
+    pub fn revoke_feishu_tokens(&self) {
+        self.shared.feishu.revoke_tokens();
+    }
+
     /// Stops the server and waits for its connections to end.
     pub async fn shutdown(mut self) {
         self.shared.release();
@@ -204,7 +228,7 @@ impl Shared {
 
 async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response {
     let call = match Call::read(request).await {
-        Ok(call) => call,
+        Ok(call) => otlp::readable(call),
         Err(failure) => {
             return (StatusCode::PAYLOAD_TOO_LARGE, failure.to_string()).into_response();
         }
@@ -219,8 +243,29 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     let fault = shared.orders.take(&call);
     open.note_fault(fault.as_ref().and_then(kind_of));
     let reply = perform(&shared, &call, fault, release).await;
-    open.answered(reply.response.status().as_u16(), reply.rule);
-    reply.response
+    let delivery = open.answered(reply.response.status().as_u16(), reply.rule);
+    delivered(reply.response, delivery)
+}
+
+/// Watches whether a streamed answer is heard to its end; others are sent in one go.
+fn delivered(response: Response, mut delivery: Delivery) -> Response {
+    let kind = response.headers().get(header::CONTENT_TYPE);
+    if kind.is_none_or(|kind| kind != "text/event-stream") {
+        delivery.end();
+        return response;
+    }
+    response.map(|body| {
+        let frames = stream::unfold((body.into_data_stream(), delivery), |state| async move {
+            let (mut frames, mut delivery) = state;
+            let frame = stream::StreamExt::next(&mut frames).await;
+            // A connection that the test breaks is not broken by the client.
+            if !matches!(frame, Some(Ok(_))) {
+                delivery.end();
+            }
+            Some((frame?, (frames, delivery)))
+        });
+        Body::from_stream(frames)
+    })
 }
 
 fn kind_of(fault: &Fault) -> Option<String> {
@@ -253,6 +298,10 @@ async fn perform(
         _ => {}
     }
     let reply = dispatch(shared, call, fault.as_ref()).await;
+    if fault == Some(Fault::HangAfter) {
+        // An error means that nobody can release it any more.
+        let _ = release.changed().await;
+    }
     if fault == Some(Fault::Cut) {
         return Reply { rule: reply.rule, response: cut(reply.response).await };
     }
@@ -274,6 +323,9 @@ async fn dispatch(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply 
             anthropic::answer(shared, call, fault)
         }
         ("GET", ["v3", "reference", "tickers"]) => massive::answer(call),
+        ("POST", ["api", "public", "otel", "v1", "traces"]) => otlp::answer(call),
+        (_, ["open-apis", rest @ ..]) => feishu::answer(&shared.feishu, call, rest),
+        (_, ["mcp", rest @ ..]) => mcp::answer(shared, call, rest),
         (_, segments) => probe::answer(shared, call, segments).await,
     }
 }
@@ -291,6 +343,7 @@ fn refusal(
         Some(body) => body.clone(),
         None if call.path.starts_with("/v1beta/") => gemini::error_body(status, message),
         None if call.path.ends_with("/messages") => anthropic::error_body(status, message),
+        None if call.path.starts_with("/open-apis/") => feishu::error_body(message),
         None if call.path.starts_with("/v3/") => massive::error_body(message),
         None => openai::error_body(status, message),
     };

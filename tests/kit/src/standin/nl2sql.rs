@@ -1,0 +1,144 @@
+//! The model roles of the data question application: intent, task, SQL and summary, worked out
+//! by rules from the question and the sample database's vocabulary.
+
+mod intent;
+mod period;
+mod sql;
+mod summary;
+mod task;
+mod vocabulary;
+
+use serde_json::Value;
+
+use super::{
+    dates,
+    question::{Question, Speaker},
+};
+
+/// What stands between the questions of a conversation that were merged into one.
+const BETWEEN: char = '；';
+
+/// What the system prompt says before the database's dialect.
+const DIALECT: &str = "数据库方言：";
+
+/// What makes the summary's prompt this application's.
+const SUMMARY_PROMPT: &str = "数据问答系统";
+
+/// The answer of a role, told by the form that is asked for; nothing for other applications.
+pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'static str)> {
+    let asks_for = |names: &[&str]| {
+        names.iter().all(|name| schema.pointer(&format!("/properties/{name}")).is_some())
+    };
+    let input = input(question)?;
+    let text = |name: &str| input.get(name).and_then(Value::as_str).unwrap_or_default();
+    if asks_for(&["is_followup", "merged_query"]) {
+        return Some((intent::answer(&input), "nl2sql_intent"));
+    }
+    if asks_for(&["time_range", "operation", "metrics"]) {
+        let today = dates::today_in(&question.system)?;
+        return Some((task::answer(text("rewritten_query"), today), "nl2sql_task"));
+    }
+    if asks_for(&["sql", "entity_mappings"]) {
+        return Some((sql::answer(&input, dialect(&question.system)), "nl2sql_sql"));
+    }
+    if asks_for(&["summary"]) && question.system.contains(SUMMARY_PROMPT) {
+        return Some((summary::answer(&input), "nl2sql_summary"));
+    }
+    None
+}
+
+/// The document that the user message is. Later messages complain about the form.
+fn input(question: &Question) -> Option<Value> {
+    let turn = question.turns.iter().find(|turn| turn.speaker == Speaker::User)?;
+    serde_json::from_str(&turn.text).ok().filter(Value::is_object)
+}
+
+fn dialect(system: &str) -> &str {
+    let rest = system.split_once(DIALECT).map_or("", |(_, rest)| rest);
+    rest.lines().next().unwrap_or_default().trim()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::answer;
+    use crate::standin::question::{Question, Speaker, Turn};
+
+    fn ask(system: &str, input: &Value, properties: &[&str]) -> Value {
+        let turn = Turn::new(Speaker::User, input.to_string(), Vec::new());
+        let question =
+            Question { system: system.to_owned(), turns: vec![turn], ..Question::default() };
+        let properties: serde_json::Map<String, Value> =
+            properties.iter().map(|name| ((*name).to_owned(), json!({}))).collect();
+        answer(&question, &json!({ "properties": properties })).unwrap().0
+    }
+
+    /// A question through all roles, up to the statement.
+    fn sql(question: &str, dialect: &str, hidden: &Value) -> String {
+        let today = format!("今天是 2025-01-15。\n数据库方言：{dialect}\n");
+        let task = ask(
+            &today,
+            &json!({ "rewritten_query": question }),
+            &["time_range", "operation", "metrics"],
+        );
+        let input = json!({ "rewritten_query": question, "parse_result": task,
+                            "hidden_context_result": hidden });
+        let answer = ask(&today, &input, &["sql", "entity_mappings"]);
+        answer["sql"].as_str().unwrap().to_owned()
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(
+            sql("2024年北京有多少已完成的订单", "sqlite", &json!(null)),
+            "WITH base AS (\n  SELECT orders.id AS order_id\n  FROM orders\n  \
+             JOIN customers ON customers.id = orders.customer_id\n  \
+             WHERE orders.is_deleted = 0 AND customers.is_deleted = 0 \
+             AND customers.city = '北京' AND orders.status = 'completed' \
+             AND orders.ordered_at >= '2024-01-01' AND orders.ordered_at < '2025-01-01'\n)\n\
+             SELECT COUNT(DISTINCT order_id) AS order_count\nFROM base"
+        );
+    }
+
+    #[test]
+    fn trends_and_rankings() {
+        let trend = sql("去年每月的销售额", "postgres", &json!(null));
+        assert!(trend.contains("to_char(orders.ordered_at, 'YYYY-MM') AS month"), "{trend}");
+        assert!(trend.contains("SUM(amount) AS total_sales"), "{trend}");
+        assert!(trend.ends_with("GROUP BY month\nORDER BY month"), "{trend}");
+        let top = sql("销售额最高的3个品类", "sqlite", &json!(null));
+        assert!(top.contains("order_items.amount AS amount"), "{top}");
+        assert!(top.contains("products.category AS category"), "{top}");
+        assert!(top.ends_with("ORDER BY total_sales DESC\nLIMIT 3"), "{top}");
+        let english = sql("top 5 customers by revenue in 2024", "sqlite", &json!(null));
+        assert!(english.contains("customers.name AS customer_name"), "{english}");
+        assert!(english.ends_with("LIMIT 5"), "{english}");
+    }
+
+    #[test]
+    fn details() {
+        let orders = sql("列出上海金额大于5000的订单", "sqlite", &json!(null));
+        assert!(orders.contains("orders.order_no AS order_no"), "{orders}");
+        assert!(orders.contains("orders.total_amount > 5000"), "{orders}");
+        assert!(orders.ends_with("LIMIT 100"), "{orders}");
+        assert!(
+            sql("有哪些手机商品", "sqlite", &json!(null)).contains("products.category = '手机'")
+        );
+    }
+
+    #[test]
+    fn real_values_are_taken_over() {
+        let wrong = sql("北京市有多少订单", "sqlite", &json!(null));
+        assert!(wrong.contains("customers.city = '北京市'"), "{wrong}");
+        let hidden = json!({"probe_samples": [
+            {"field": "customers.city", "values": ["上海", "北京"]}]});
+        let right = sql("北京市有多少订单", "sqlite", &hidden);
+        assert!(right.contains("customers.city = '北京'"), "{right}");
+    }
+
+    #[test]
+    fn a_known_phrase_misleads() {
+        assert!(sql("2024年的下单金额", "sqlite", &json!(null)).contains("orders.order_amount"));
+    }
+}

@@ -1,0 +1,76 @@
+//! Answers that a test writes down word by word.
+
+use serde_json::Value;
+
+use super::question::{Ask, Question};
+
+/// What a model says on order.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Said {
+    pub(super) content: String,
+    pub(super) reasoning: String,
+    pub(super) asks: Vec<Ask>,
+}
+
+/// The answer that stands in the script.
+pub(super) fn answer(question: &Question, line: Option<&Value>) -> Said {
+    match line {
+        None => Said::default(),
+        Some(Value::String(content)) => Said { content: content.clone(), ..Said::default() },
+        Some(document) => match document.get("tool_calls").and_then(Value::as_array) {
+            None => Said { content: document.to_string(), ..Said::default() },
+            Some(calls) => {
+                let text = |name: &str| {
+                    document.get(name).and_then(Value::as_str).unwrap_or_default().to_owned()
+                };
+                let asks = calls.iter().enumerate().map(|(index, call)| ask(question, index, call));
+                Said {
+                    content: text("content"),
+                    reasoning: text("reasoning"),
+                    asks: asks.collect(),
+                }
+            }
+        },
+    }
+}
+
+/// Ids are made of the place in the conversation, so that no two of it are the same.
+fn ask(question: &Question, index: usize, call: &Value) -> Ask {
+    let text = |name: &str| call.get(name).and_then(Value::as_str).map(str::to_owned);
+    Ask {
+        id: text("id").unwrap_or_else(|| format!("call_{}_{index}", question.turns.len())),
+        name: text("name").unwrap_or_default(),
+        arguments: match call.get("arguments") {
+            None => "{}".to_owned(),
+            Some(Value::String(text)) => text.clone(),
+            Some(document) => document.to_string(),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lines_are_texts_documents_or_requests_for_tools() {
+        let question = Question::default();
+        let said = |line: Value| answer(&question, Some(&line));
+        assert_eq!(said(json!("hi")).content, "hi");
+        assert_eq!(said(json!({"a": 1})).content, "{\"a\":1}");
+        let calls = json!({"content": "wait", "tool_calls": [
+            {"name": "add", "arguments": {"a": 1}}, {"id": "x", "name": "bad", "arguments": "{"},
+        ]});
+        let asked = said(calls);
+        assert_eq!(asked.content, "wait");
+        let expected = [("call_0_0", "add", "{\"a\":1}"), ("x", "bad", "{")];
+        let found: Vec<_> = asked
+            .asks
+            .iter()
+            .map(|ask| (ask.id.as_str(), ask.name.as_str(), ask.arguments.as_str()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+}

@@ -1,0 +1,231 @@
+//! Tool calling: what a model that was offered tools does next.
+//!
+//! A rule looks at the conversation since the last user message and says which tools are called
+//! now, or what the answer is. The first rule that has something to say decides; an app's rule
+//! stands in a file of its own and has one line in [`RULES`].
+
+mod expense;
+mod script;
+
+use serde_json::Value;
+
+use super::faults::Fault;
+use super::question::{Ask, Question, Speaker, Turn};
+
+/// What a model does next.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Move {
+    /// It wants these tools called, by name and JSON text of the arguments.
+    Call(Vec<(String, String)>),
+    /// It answers.
+    Say(String),
+}
+
+/// The name for the journal, and the rule. `None` if the conversation is none of its business.
+type Rule = (&'static str, fn(&Dialogue<'_>) -> Option<Move>);
+
+/// All rules, in the order in which they are asked.
+const RULES: &[Rule] = &[("tool script", script::decide), ("expense", expense::decide)];
+
+/// A conversation since the last user message.
+pub(super) struct Dialogue<'q> {
+    pub(super) question: &'q Question,
+    /// What the user said last.
+    pub(super) user: &'q str,
+    /// What the model asked for since then, turn by turn.
+    pub(super) rounds: Vec<Vec<Asked<'q>>>,
+}
+
+/// A call and its answer.
+pub(super) struct Asked<'q> {
+    pub(super) ask: &'q Ask,
+    pub(super) answer: &'q str,
+}
+
+/// What the rules make of a conversation.
+pub(super) struct Next {
+    pub(super) content: String,
+    pub(super) asks: Vec<Ask>,
+    pub(super) rule: &'static str,
+}
+
+impl<'q> Dialogue<'q> {
+    fn new(question: &'q Question) -> Self {
+        let is_user = |turn: &Turn| turn.speaker == Speaker::User;
+        let last = question.turns.iter().rposition(is_user);
+        let since = &question.turns[last.map_or(0, |index| index + 1)..];
+        let asking = since.iter().enumerate().filter(|(_, turn)| !turn.asks.is_empty());
+        let rounds = asking.map(|(index, turn)| {
+            let asked = |ask| Asked { ask, answer: answer_to(ask, &since[index + 1..]) };
+            turn.asks.iter().map(asked).collect()
+        });
+        Self { question, user: question.last_user_text(), rounds: rounds.collect() }
+    }
+
+    /// Whether a tool is on offer.
+    pub(super) fn offers(&self, tool: &str) -> bool {
+        self.question.tools.iter().any(|offer| offer.name == tool)
+    }
+}
+
+fn answer_to<'q>(ask: &Ask, later: &'q [Turn]) -> &'q str {
+    let answer = later.iter().find(|turn| turn.speaker == Speaker::Tool && turn.answers == ask.id);
+    answer.map_or("", |turn| &turn.text)
+}
+
+/// What a model with tools does; `None` if it has none, must answer with a document, or no rule
+/// has anything to say.
+pub(super) fn next(question: &Question, fault: Option<&Fault>) -> Option<Next> {
+    if question.tools.is_empty() || question.schema.is_some() {
+        return None;
+    }
+    let dialogue = Dialogue::new(question);
+    let mut rules = RULES.iter();
+    let (rule, made) = rules.find_map(|(name, rule)| Some((*name, rule(&dialogue)?)))?;
+    Some(match (made, fault) {
+        (_, Some(Fault::Content { text })) => {
+            Next { content: text.clone(), asks: Vec::new(), rule }
+        }
+        (Move::Say(content), _) => Next { content, asks: Vec::new(), rule },
+        (Move::Call(calls), fault) => {
+            let is_bent = matches!(fault, Some(Fault::InvalidJsonContent));
+            Next { content: String::new(), asks: asks(question, calls, is_bent), rule }
+        }
+    })
+}
+
+/// Calls with ids that depend on the conversation alone.
+fn asks(question: &Question, calls: Vec<(String, String)>, is_bent: bool) -> Vec<Ask> {
+    let place = question.turns.len();
+    let ask = |(index, (name, arguments)): (usize, (String, String))| {
+        let text = format!("{place} {index} {name} {arguments} {}", question.all_text());
+        let id = format!("call_{}", &blake3::hash(text.as_bytes()).to_hex()[..20]);
+        let arguments = if is_bent { "{\"unexpected\":".to_owned() } else { arguments };
+        Ask { id, name, arguments }
+    };
+    calls.into_iter().enumerate().map(ask).collect()
+}
+
+/// What services refuse: a name they do not take, a call without its answer right behind it, an
+/// answer without its call.
+pub(super) fn check(question: &Question) -> Result<(), String> {
+    for (index, offer) in question.tools.iter().enumerate() {
+        let allowed = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
+        if offer.name.is_empty() || offer.name.len() > 64 || !offer.name.chars().all(allowed) {
+            return Err(format!(
+                "Invalid 'tools[{index}].function.name': string does not match pattern. Expected a \
+                 string that matches the pattern '^[a-zA-Z0-9_-]+$'."
+            ));
+        }
+        if !offer.schema.is_object() && !offer.schema.is_null() {
+            return Err(format!("Invalid schema for function '{}'", offer.name));
+        }
+    }
+    let mut open: Vec<&str> = Vec::new();
+    for turn in &question.turns {
+        if turn.speaker == Speaker::Tool {
+            let place = open.iter().position(|id| *id == turn.answers);
+            let place = place.ok_or(
+                "messages with role 'tool' must be a response to a preceding message with \
+                 'tool_calls'.",
+            )?;
+            open.remove(place);
+            continue;
+        }
+        if !open.is_empty() {
+            break;
+        }
+        open = turn.asks.iter().map(|ask| ask.id.as_str()).collect();
+    }
+    if open.is_empty() {
+        return Ok(());
+    }
+    Err(format!(
+        "An assistant message with 'tool_calls' must be followed by tool messages responding to \
+         each 'tool_call_id'. The following tool_call_ids did not have response messages: {}",
+        open.join(", ")
+    ))
+}
+
+/// The arguments of a call as a document; `null` if they are none.
+pub(super) fn arguments(ask: &Ask) -> Value {
+    serde_json::from_str(&ask.arguments).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::{check, next};
+    use crate::standin::faults::Fault;
+    use crate::standin::question::{Ask, Offer, Question, Speaker, Turn};
+
+    fn question(text: &str) -> Question {
+        let offer = Offer { name: "echo".to_owned(), schema: json!({"type": "object"}) };
+        let turns = vec![Turn::new(Speaker::User, text.to_owned(), Vec::new())];
+        Question { tools: vec![offer], turns, ..Question::default() }
+    }
+
+    fn asked(question: &mut Question, asks: Vec<Ask>) {
+        let turn = Turn::new(Speaker::Assistant, String::new(), Vec::new());
+        question.turns.push(Turn { asks, ..turn });
+    }
+
+    #[test]
+    fn the_users_script_is_followed_turn_by_turn() {
+        let mut question =
+            question("please\ncall echo {\"text\":\"a\"}\ncall fly\nthen\ncall echo x");
+        let first = next(&question, None).unwrap();
+        let calls: Vec<_> =
+            first.asks.iter().map(|ask| (ask.name.as_str(), ask.arguments.as_str())).collect();
+        assert_eq!(calls, [("echo", "{\"text\":\"a\"}"), ("fly", "{}")]);
+        let ids: Vec<String> = first.asks.iter().map(|ask| ask.id.clone()).collect();
+        assert_ne!(ids[0], ids[1]);
+        asked(&mut question, first.asks);
+        assert!(check(&question).unwrap_err().contains(&ids[1]));
+        question.turns.push(Turn::answer(ids[1].clone(), "no wings".to_owned()));
+        question.turns.push(Turn::answer(ids[0].clone(), "a".to_owned()));
+        check(&question).unwrap();
+        let second = next(&question, None).unwrap();
+        assert_eq!(second.asks[0].arguments, "x");
+        asked(&mut question, second.asks.clone());
+        question.turns.push(Turn::answer(second.asks[0].id.clone(), "bad".to_owned()));
+        let last = next(&question, None).unwrap();
+        assert_eq!(last.content, "The tools answered:\necho: a\nfly: no wings\necho: bad");
+    }
+
+    #[test]
+    fn again_starts_over() {
+        let mut question = question("call echo\nagain");
+        for _ in 0..3 {
+            let asks = next(&question, None).unwrap().asks;
+            question.turns.push(Turn::answer(String::new(), String::new()));
+            assert_eq!(asks.len(), 1);
+            asked(&mut question, asks);
+        }
+    }
+
+    #[test]
+    fn faults_bend_arguments_and_words() {
+        let question = question("call echo");
+        let bent = next(&question, Some(&Fault::InvalidJsonContent)).unwrap();
+        assert_eq!(bent.asks[0].arguments, "{\"unexpected\":");
+        let text = Fault::Content { text: "no".to_owned() };
+        assert!(next(&question, Some(&text)).unwrap().asks.is_empty());
+    }
+
+    #[test]
+    fn what_services_refuse_is_refused() {
+        let mut wrong = question("hi");
+        wrong.tools[0].name = "date/parse".to_owned();
+        assert!(check(&wrong).is_err());
+        let mut orphan = question("hi");
+        orphan.turns.push(Turn::answer("a".to_owned(), "1".to_owned()));
+        assert!(check(&orphan).is_err());
+        let mut later = question("hi");
+        asked(&mut later, vec![Ask { id: "a".to_owned(), ..Ask::default() }]);
+        later.turns.push(Turn::new(Speaker::User, "and?".to_owned(), Vec::new()));
+        later.turns.push(Turn::answer("a".to_owned(), "1".to_owned()));
+        assert!(check(&later).is_err());
+    }
+}
