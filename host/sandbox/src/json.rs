@@ -39,6 +39,11 @@ pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text)
 }
 
+/// The text under a key of `extra`, the named values beside the fixed fields of a record.
+pub(crate) fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
+    extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
+}
+
 /// A document for a guest.
 pub(crate) fn text(value: &Value) -> String {
     value.to_string()

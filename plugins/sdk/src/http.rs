@@ -37,6 +37,9 @@ use crate::failure::Failure;
 use crate::host;
 use crate::json::{self, Extra};
 
+/// Key of `extra` for the time that the host waits before it sends.
+const DELAY_MS: &str = "delay_ms";
+
 /// The body of a request.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Body {
@@ -135,6 +138,37 @@ impl Request {
     pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
         self.idempotency_key = Some(key.into());
         self
+    }
+
+    /// Has the host wait before it sends, to back off from a busy service: a plugin cannot wait by
+    /// itself. The host waits ten seconds at most; the time counts for the timeout of the node.
+    ///
+    /// ```
+    /// use wattle_plugin::http::{Request, Response};
+    /// use wattle_plugin::testing::FakeHost;
+    ///
+    /// let host = FakeHost::new().http(|_| Ok(Response::new(503, "busy")));
+    /// host.run(|| {
+    ///     for delay_ms in [0, 200, 400] {
+    ///         let _ = Request::get("https://api.example.com").delay_ms(delay_ms).send();
+    ///     }
+    /// });
+    /// let delays: Vec<u32> = host.http_requests().iter().map(|it| it.delay()).collect();
+    /// assert_eq!(delays, [0, 200, 400]);
+    /// ```
+    pub fn delay_ms(mut self, delay_ms: u32) -> Self {
+        if delay_ms > 0 {
+            self.extra.insert(DELAY_MS.to_owned(), delay_ms.into());
+        } else {
+            self.extra.remove(DELAY_MS);
+        }
+        self
+    }
+
+    /// What [`Request::delay_ms`] set, 0 without it; of use in tests, where no host waits.
+    pub fn delay(&self) -> u32 {
+        let delay_ms = self.extra.get(DELAY_MS).and_then(Value::as_u64);
+        delay_ms.and_then(|delay_ms| u32::try_from(delay_ms).ok()).unwrap_or(0)
     }
 
     /// Sends the request. Any status is a response; a failure means that there was none.

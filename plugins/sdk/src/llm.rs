@@ -34,7 +34,7 @@ mod request;
 mod route;
 mod stream;
 
-pub use self::completion::{Completion, FinishReason, Usage};
+pub use self::completion::{Attempt, Completion, FinishReason, Usage};
 pub use self::image::{GeneratedImage, ImageRequest, generate_images};
 pub use self::request::{Request, ResponseSchema, ToolChoice, ToolDefinition, complete_all};
 pub use self::route::{RouteInfo, route};

@@ -43,6 +43,15 @@ pub struct ToolHints {
 /// Key of [`ToolInfo::extra`] under which hints travel.
 pub(crate) const HINTS: &str = "hints";
 
+/// Key of [`ToolInfo::extra`] under which the host tells the full reference of a tool.
+const REFERENCE: &str = "reference";
+
+/// Key of [`ToolInfo::extra`] with the reason why the tools of a place are not known.
+const UNAVAILABLE: &str = "unavailable";
+
+/// What the name of a place ends with.
+const ALL: &str = "/*";
+
 /// What a tool is, as a model reads it.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ToolInfo {
@@ -73,6 +82,39 @@ impl ToolInfo {
     pub fn hints(&self) -> ToolHints {
         let hints = self.extra.get(HINTS);
         hints.and_then(|hints| ToolHints::deserialize(hints).ok()).unwrap_or_default()
+    }
+
+    /// The full reference of a tool that the host listed: `date/parse`, `mcp:graph/list`. The name
+    /// is bare as long as no other granted tool has it; the reference is always the same.
+    ///
+    /// ```
+    /// use wattle_plugin::tool::ToolInfo;
+    ///
+    /// let info = ToolInfo { name: "parse".to_owned(), ..ToolInfo::default() };
+    /// assert_eq!(info.reference(), None);
+    /// assert_eq!(info.with_reference("date/parse").reference(), Some("date/parse"));
+    /// ```
+    pub fn reference(&self) -> Option<&str> {
+        self.extra.get(REFERENCE).and_then(Value::as_str)
+    }
+
+    /// Gives it a full reference, as the host does; for tests.
+    pub fn with_reference(mut self, reference: impl Into<String>) -> Self {
+        self.extra.insert(REFERENCE.to_owned(), reference.into().into());
+        self
+    }
+
+    /// What a host lists for a place (`mcp:graph`) whose tools it does not know; for tests.
+    pub fn missing(source: &str, failure: &Failure) -> Self {
+        let reason = serde_json::to_value(failure).unwrap_or_default();
+        let extra = Extra::from_iter([(UNAVAILABLE.to_owned(), reason)]);
+        Self { name: format!("{source}{ALL}"), extra, ..Self::default() }
+    }
+
+    /// The place that this stands for, and why its tools are not known; `None` for a tool.
+    pub(crate) fn place(&self) -> Option<(&str, Failure)> {
+        let failure = Failure::deserialize(self.extra.get(UNAVAILABLE)?).ok()?;
+        Some((self.name.strip_suffix(ALL).unwrap_or(&self.name), failure))
     }
 }
 

@@ -20,6 +20,7 @@
 //! # Ok::<_, Failure>(())
 //! ```
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::failure::Failure;
@@ -74,9 +75,53 @@ impl From<&ToolCall> for Call {
     }
 }
 
-/// The tools that this plugin was granted.
+/// The tools that this plugin was granted, as far as they are known now.
 pub fn list() -> Result<Vec<ToolInfo>, Failure> {
-    host::tools::list()
+    Ok(listing()?.tools)
+}
+
+/// What the host knows of the tools that this plugin was granted.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Listing {
+    /// The tools.
+    pub tools: Vec<ToolInfo>,
+    /// Places that do not say what they have.
+    pub missing: Vec<Missing>,
+}
+
+/// A place that does not say which tools it has.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Missing {
+    /// What references to its tools begin with: `mcp:graph`.
+    pub source: String,
+    /// Why.
+    pub failure: Failure,
+}
+
+/// The tools that this plugin was granted, and the servers that do not say what they have.
+///
+/// ```
+/// use wattle_plugin::prelude::*;
+/// use wattle_plugin::{testing::FakeHost, tool::ToolInfo};
+///
+/// let away = ToolInfo::missing("mcp:graph", &Failure::unavailable("it is down"));
+/// let host = FakeHost::new().described_tool(away, |_| Ok(ToolOutput::text("")));
+/// let listing = host.run(tools::listing)?;
+/// assert!(listing.tools.is_empty());
+/// assert_eq!(listing.missing[0].source, "mcp:graph");
+/// # Ok::<_, Failure>(())
+/// ```
+pub fn listing() -> Result<Listing, Failure> {
+    let mut listing = Listing::default();
+    for info in host::tools::list()? {
+        match info.place() {
+            Some((source, failure)) => {
+                listing.missing.push(Missing { source: source.to_owned(), failure });
+            }
+            None => listing.tools.push(info),
+        }
+    }
+    Ok(listing)
 }
 
 /// Calls several tools at once; answers come in the order of the calls.

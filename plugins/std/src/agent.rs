@@ -1,15 +1,20 @@
 //! `agent`: one model turn.
 
-use wattle_plugin::prelude::{Context, Failure, Value, code, json, llm, node, tools};
+use wattle_plugin::llm::{Completion, FinishReason};
+use wattle_plugin::prelude::{Context, Failure, Value, code, json, llm, node};
 
 use crate::batch::{Batch, Sent};
 use crate::config::AgentConfig;
 use crate::conversation::{Conversation, Stored};
+use crate::granted::Granted;
 use crate::offer::Offer;
 use crate::turn::Turn;
 
 /// Asks for the document after the answer in words.
 const DOCUMENT: &str = "Give your answer once more, as the document that is asked for.";
+
+/// Code of the failure when a provider keeps an answer to itself.
+const WITHHELD: &str = "withheld";
 
 /// One turn of a model in a conversation. If it asks for tools, each call goes to the tool node
 /// as a task of its own; otherwise its words are the answer and the graph goes on.
@@ -21,16 +26,18 @@ pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     let mut said = talk.closing();
     talk.extend(&said);
     let offer = offer(&config)?;
-    let mut request = request(&config, &talk);
+    let mut request = request(&config, &talk, &offer);
     request.tools.clone_from(&offer.definitions);
-    let message = talk.assistant(&request.complete()?, &offer);
+    let completion = request.complete()?;
+    check_said(&completion, &config)?;
+    let message = talk.assistant(&completion, &offer);
     said.push(message.clone());
     let mut turn = Turn::of(&config.messages, &said)?;
     if !message.tool_calls.is_empty() {
-        send(&config, &talk, message, &mut turn)?;
+        send(&config, &talk, &offer, message, &mut turn)?;
     } else if let Some(answer) = &config.answer {
         talk.extend(&[message]);
-        let asked = request_document(&config, &talk);
+        let asked = request_document(&config, &talk, &offer);
         let asked = asked.schema_value(answer.name.clone(), answer.schema.clone());
         turn.write(&answer.channel, asked.complete()?.structured()?);
     }
@@ -60,30 +67,55 @@ fn check_turns(
 
 fn offer(config: &AgentConfig) -> Result<Offer, Failure> {
     let rules = config.rules();
-    if rules.tools.as_ref().is_some_and(|tools| tools.is_empty()) {
+    if rules.allow_none() {
         return Ok(Offer::default());
     }
-    Offer::new(tools::list()?, &rules)
+    Offer::new(Granted::list()?, &rules)
 }
 
-fn request(config: &AgentConfig, talk: &Conversation) -> llm::Request {
+/// Nothing is not an answer if the model was cut off.
+fn check_said(completion: &Completion, config: &AgentConfig) -> Result<(), Failure> {
+    if completion.tool_calls().next().is_some() || !completion.text().trim().is_empty() {
+        return Ok(());
+    }
+    let route = &config.route;
+    match completion.finish_reason {
+        FinishReason::Length => Err(Failure::new(
+            code::LIMIT,
+            format!(
+                "the model of route `{route}` used up its tokens before it said anything; raise \
+                 `max_output_tokens` under `with` of the node or of the route"
+            ),
+        )
+        .with_details(json!({"limit": "max_output_tokens", "value": config.max_output_tokens}))),
+        FinishReason::ContentFilter => Err(Failure::new(
+            WITHHELD,
+            format!("the provider of route `{route}` withheld the answer; ask in other words"),
+        )
+        .with_details(json!({"finish_reason": "content-filter"}))),
+        _ => Ok(()),
+    }
+}
+
+fn request(config: &AgentConfig, talk: &Conversation, offer: &Offer) -> llm::Request {
     let mut request = llm::Request::route(config.route.clone());
     if let Some(system) = &config.system {
         request = request.system(system.clone());
     }
     request.temperature = config.temperature;
     request.max_output_tokens = config.max_output_tokens;
-    request.messages(talk.show())
+    request.messages(talk.show(offer))
 }
 
-fn request_document(config: &AgentConfig, talk: &Conversation) -> llm::Request {
-    request(config, talk).user(DOCUMENT)
+fn request_document(config: &AgentConfig, talk: &Conversation, offer: &Offer) -> llm::Request {
+    request(config, talk, offer).user(DOCUMENT)
 }
 
 /// Sends each call, or all of them in order, to the tool node.
 fn send(
     config: &AgentConfig,
     talk: &Conversation,
+    offer: &Offer,
     message: Stored,
     turn: &mut Turn,
 ) -> Result<(), Failure> {
@@ -95,8 +127,10 @@ fn send(
         vec![calls]
     };
     for calls in tasks {
+        let granted = offer.granted.for_calls(calls.iter().map(|call| call.name.as_str()));
         let batch = Batch {
             messages: config.messages.clone(),
+            granted: Some(granted),
             calls,
             answered: talk.answered(),
             rules: rules.clone(),
@@ -108,11 +142,12 @@ fn send(
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::llm::Completion;
+    use wattle_plugin::llm::{Completion, FinishReason};
     use wattle_plugin::message::{Part, Role};
     use wattle_plugin::node::Decision;
-    use wattle_plugin::prelude::{Context, Failure, Value, json};
+    use wattle_plugin::prelude::{Context, Failure, ToolOutput, Value, json};
     use wattle_plugin::testing::{self, FakeHost};
+    use wattle_plugin::tool::ToolInfo;
 
     use super::agent;
     use crate::testing::{host, two_calls};
@@ -152,6 +187,10 @@ mod tests {
         let nodes: Vec<_> = decision.sends.iter().map(|send| send.node.as_str()).collect();
         assert_eq!(nodes, ["hands", "hands"]);
         let batch = &decision.sends[1].input["std.calls"];
+        let granted = json!({"tools": [{"name": "parse", "reference": "date/parse"},
+            {"name": "save", "reference": "book/save", "description": "Saves.",
+                "arguments_schema": {"type": "object"}}]});
+        assert_eq!(batch["granted"], granted, "all about the tool that is called");
         assert_eq!(batch["calls"], json!([{"id": "c2", "name": "save", "arguments": {"a": 2}}]));
         assert_eq!(batch["rules"]["order"], json!([{"tool": "save", "after": ["parse"]}]));
         let message = &decision.update("messages").unwrap()[0];
@@ -215,6 +254,51 @@ mod tests {
         assert_eq!(decision.update("messages").unwrap()[0]["reasoning"], "hm");
         let request = host.llm_requests().remove(1);
         assert!(request.tools.is_empty() && request.text().starts_with("1+2\n3\n"));
+    }
+
+    #[test]
+    fn an_answer_that_was_cut_off_before_its_first_word_is_a_failure() {
+        let cut = |finish_reason: FinishReason, text: &str| {
+            let text = text.to_owned();
+            let host = host().llm(move |_| {
+                Ok(Completion {
+                    finish_reason: finish_reason.clone(),
+                    ..Completion::of_text(text.clone())
+                })
+            });
+            let ended = run(&host, json!({"route": "chat"}), json!([user("hi")]));
+            ended.map_err(|failure| failure.code)
+        };
+        assert_eq!(cut(FinishReason::Length, " ").unwrap_err(), "limit");
+        assert_eq!(cut(FinishReason::ContentFilter, "").unwrap_err(), "withheld");
+        assert!(cut(FinishReason::Length, "so far").is_ok());
+        assert!(cut(FinishReason::Stop, "").is_ok());
+    }
+
+    #[test]
+    fn a_rule_that_is_about_no_tool_is_a_failure() {
+        let host = host().llm(|_| Ok(two_calls()));
+        for rule in [
+            json!({"route": "chat", "approve": {"tools": ["sav"]}}),
+            json!({"route": "chat", "order": [{"tool": "save", "after": ["pars"]}]}),
+        ] {
+            let failure = run(&host, rule, json!([user("hi")])).unwrap_err();
+            assert_eq!(failure.code, "not-found");
+        }
+        assert!(host.llm_requests().is_empty());
+    }
+
+    #[test]
+    fn a_tool_whose_server_is_away_is_worth_a_retry() {
+        let away = ToolInfo::missing("mcp:graph", &Failure::unavailable("`graph` is down"));
+        let host = host().described_tool(away, |_| Ok(ToolOutput::text("")));
+        let host = host.llm(|_| Ok(Completion::of_text("without")));
+        let config = json!({"route": "chat", "tools": ["search"]});
+        let failure = run(&host, config, json!([user("hi")])).unwrap_err();
+        assert_eq!((&*failure.code, failure.retryable), ("unavailable", true));
+        assert!(failure.message.contains("`mcp:graph`"), "{failure}");
+        assert!(run(&host, json!({"route": "chat"}), json!([user("hi")])).is_ok());
+        assert_eq!(host.llm_requests()[0].tools.len(), 2, "what is there is on offer");
     }
 
     #[test]

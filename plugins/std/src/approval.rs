@@ -6,15 +6,17 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use wattle_plugin::Failure;
 use wattle_plugin::interrupt::Question;
-use wattle_plugin::tool::ToolInfo;
 
 use crate::config::Decision;
 use crate::conversation::{Content, Stored, StoredCall};
+use crate::granted::Tool;
 
 /// What becomes of a call.
 pub(crate) enum Verdict {
     /// It is made, perhaps with arguments that a person changed.
     Call {
+        /// The tool, by the name that means no other.
+        tool: String,
         /// The changed arguments.
         changed: Option<Value>,
     },
@@ -23,6 +25,11 @@ pub(crate) enum Verdict {
 }
 
 impl Verdict {
+    /// Made, perhaps with changed arguments.
+    pub(crate) fn made(tool: &Tool, changed: Option<Value>) -> Self {
+        Self::Call { tool: tool.exact().to_owned(), changed }
+    }
+
     /// Not made, for a reason that the model reads.
     pub(crate) fn refused(call: &StoredCall, why: impl Into<String>) -> Self {
         Self::Answered(Box::new(Stored::refusal(call, why)))
@@ -42,13 +49,14 @@ enum Answer {
 /// Asks. Until there is an answer, the task stands still.
 pub(crate) fn ask(
     call: &StoredCall,
-    tool: &ToolInfo,
+    tool: &Tool,
     allowed: &BTreeSet<Decision>,
 ) -> Result<Verdict, Failure> {
     let question = Question {
         payload: json!({
             "kind": "tool_approval",
             "tool": call.name,
+            "reference": tool.reference,
             "description": tool.description,
             "arguments": call.arguments,
             "call_id": call.id,
@@ -58,8 +66,8 @@ pub(crate) fn ask(
         ..Question::default()
     };
     Ok(match serde_json::from_value(question.ask()?)? {
-        Answer::Approve => Verdict::Call { changed: None },
-        Answer::Edit { arguments } => Verdict::Call { changed: Some(arguments) },
+        Answer::Approve => Verdict::made(tool, None),
+        Answer::Edit { arguments } => Verdict::made(tool, Some(arguments)),
         Answer::Reject { message } => Verdict::refused(call, rejected(message)),
         Answer::Respond { content } => {
             Verdict::Answered(Box::new(Stored::answer(call, Content::Text(content), false)))
@@ -75,7 +83,7 @@ fn rejected(message: Option<String>) -> String {
 }
 
 /// One alternative for each decision; changed arguments must fit the tool.
-fn response_schema(tool: &ToolInfo, allowed: &BTreeSet<Decision>) -> Value {
+fn response_schema(tool: &Tool, allowed: &BTreeSet<Decision>) -> Value {
     let words = json!({"type": "string"});
     // References of a schema lead from its own root, which it would lose here; the host checks
     // the arguments when the tool is called in any case.

@@ -9,13 +9,14 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_plugin::node::Update;
-use wattle_plugin::tool::{ToolInfo, ToolOutput};
+use wattle_plugin::tool::ToolOutput;
 use wattle_plugin::tools::Call;
 use wattle_plugin::{Failure, log, tools};
 
 use crate::approval::{self, Verdict};
-use crate::config::Rules;
 use crate::conversation::{Content, Stored, StoredCall};
+use crate::granted::{Granted, Tool};
+use crate::rules::Rules;
 use crate::turn::Turn;
 
 /// Longest facts about a failure that a model is shown: more would be noise to it.
@@ -23,6 +24,9 @@ const DETAILS_LIMIT_BYTES: usize = 300;
 
 /// What a tool that says nothing has said, since providers refuse an empty answer.
 const SILENT: &str = "done";
+
+/// What a model is told of a call that a person must approve by one rule and cannot by another.
+const NO_DECISION: &str = "the call must be approved, but the rules leave a person no decision";
 
 /// A batch as the input of a task.
 #[derive(Debug, Serialize, Deserialize)]
@@ -43,6 +47,10 @@ pub(crate) struct Batch {
     pub(crate) answered: BTreeSet<String>,
     /// What holds for them.
     pub(crate) rules: Rules,
+    /// The granted tools, if they are known already: a list costs a look at every server and a
+    /// place in the journal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) granted: Option<Granted>,
 }
 
 /// A call with its answer.
@@ -54,8 +62,12 @@ struct Done {
 impl Batch {
     /// Makes the calls. Answers are written in the order of the calls.
     pub(crate) fn run(mut self) -> Result<Turn, Failure> {
-        let granted = tools::list()?;
         let calls = std::mem::take(&mut self.calls);
+        if calls.is_empty() {
+            return Ok(Turn::default());
+        }
+        let granted = self.granted.take().map_or_else(Granted::list, Ok)?;
+        self.rules.check(&granted)?;
         let done = if self.rules.parallel {
             self.at_once(&calls, &granted)?
         } else {
@@ -64,7 +76,7 @@ impl Batch {
         let messages: Vec<Stored> = done.iter().map(|done| done.message.clone()).collect();
         let mut turn = Turn::of(&self.messages, &messages)?;
         for update in done.into_iter().flat_map(|done| done.updates) {
-            if self.rules.updates.contains(&update.channel) {
+            if self.rules.open(&update.channel) {
                 turn.update(update);
             } else {
                 log::warn!(
@@ -77,14 +89,14 @@ impl Batch {
         Ok(turn)
     }
 
-    fn at_once(&self, calls: &[StoredCall], granted: &[ToolInfo]) -> Result<Vec<Done>, Failure> {
+    fn at_once(&self, calls: &[StoredCall], granted: &Granted) -> Result<Vec<Done>, Failure> {
         let verdicts: Vec<Verdict> =
             calls.iter().map(|call| self.verdict(call, granted)).collect::<Result<_, _>>()?;
         let requests = calls.iter().zip(&verdicts).filter_map(|(call, it)| request(call, it));
         let mut answers = make(requests.collect()).into_iter();
         let done = calls.iter().zip(verdicts).map(|(call, verdict)| match verdict {
             Verdict::Answered(message) => Done { message: *message, updates: Vec::new() },
-            Verdict::Call { changed } => done(call, changed, answers.next()),
+            Verdict::Call { changed, .. } => done(call, changed, answers.next()),
         });
         Ok(done.collect())
     }
@@ -93,7 +105,7 @@ impl Batch {
     fn one_by_one(
         &mut self,
         calls: &[StoredCall],
-        granted: &[ToolInfo],
+        granted: &Granted,
     ) -> Result<Vec<Done>, Failure> {
         let mut all = Vec::with_capacity(calls.len());
         for call in calls {
@@ -109,33 +121,34 @@ impl Batch {
     }
 
     /// Whether a call is made.
-    fn verdict(&self, call: &StoredCall, granted: &[ToolInfo]) -> Result<Verdict, Failure> {
-        let mut known = granted.iter().filter(|tool| self.rules.allow(&tool.name));
-        let Some(tool) = known.clone().find(|tool| tool.name == call.name) else {
-            let names: Vec<String> = known.by_ref().map(|it| format!("`{}`", it.name)).collect();
-            return Ok(Verdict::refused(call, unknown(&call.name, &names)));
+    fn verdict(&self, call: &StoredCall, granted: &Granted) -> Result<Verdict, Failure> {
+        let Some(tool) = granted.find(&call.name).filter(|tool| self.rules.allow(tool)) else {
+            let known = granted.tools.iter().filter(|tool| self.rules.allow(tool));
+            return Ok(Verdict::refused(call, unknown(&call.name, known)));
         };
-        if let Some(why) = self.rules.too_early(&call.name, &self.answered) {
+        if let Some(why) = self.rules.too_early(tool, &self.answered, granted) {
             return Ok(Verdict::refused(call, why));
         }
-        match self.rules.approval(&call.name) {
-            None => Ok(Verdict::Call { changed: None }),
-            Some(approve) => approval::ask(call, tool, &approve.allowed),
+        match self.rules.approval(tool) {
+            None => Ok(Verdict::made(tool, None)),
+            Some(allowed) if allowed.is_empty() => Ok(Verdict::refused(call, NO_DECISION)),
+            Some(allowed) => approval::ask(call, tool, &allowed),
         }
     }
 }
 
-fn unknown(name: &str, names: &[String]) -> String {
-    match names {
-        [] => format!("there is no tool `{name}`, and no other either"),
-        names => format!("there is no tool `{name}`; the tools are {}", names.join(", ")),
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a Tool>) -> String {
+    let names: Vec<String> = known.map(|tool| format!("`{}`", tool.name)).collect();
+    if names.is_empty() {
+        return format!("there is no tool `{name}`, and no other either");
     }
+    format!("there is no tool `{name}`; the tools are {}", names.join(", "))
 }
 
 fn request(call: &StoredCall, verdict: &Verdict) -> Option<Call> {
-    let Verdict::Call { changed } = verdict else { return None };
+    let Verdict::Call { tool, changed } = verdict else { return None };
     let arguments = changed.clone().unwrap_or_else(|| call.arguments.clone());
-    Some(Call { call_id: call.id.clone(), ..Call::new(call.name.clone(), arguments) })
+    Some(Call { call_id: call.id.clone(), ..Call::new(tool.clone(), arguments) })
 }
 
 fn make(mut calls: Vec<Call>) -> Vec<Result<ToolOutput, Failure>> {

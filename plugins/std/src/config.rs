@@ -6,6 +6,9 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::granted::Tool;
+use crate::rules::Rules;
+
 /// Assistant messages after the last user message before an agent is stopped.
 const DEFAULT_MAX_TURNS: usize = 10;
 
@@ -48,7 +51,7 @@ pub(crate) struct AgentConfig {
     parallel: bool,
     /// Channels that tools may write; none without it.
     #[serde(default)]
-    updates: BTreeSet<String>,
+    updates: Option<BTreeSet<String>>,
     /// The last answer as a document too.
     #[serde(default)]
     pub(crate) answer: Option<AnswerConfig>,
@@ -75,14 +78,14 @@ pub(crate) struct ToolsConfig {
     parallel: bool,
     /// Channels that tools may write; none without it.
     #[serde(default)]
-    updates: BTreeSet<String>,
+    updates: Option<BTreeSet<String>>,
 }
 
 impl AgentConfig {
     /// What holds for the calls that the model asks for.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
-            tools: self.tools.clone(),
+            tools: self.tools.clone().into_iter().collect(),
             order: self.order.clone(),
             approve: self.approve.clone().into_iter().collect(),
             parallel: self.parallel,
@@ -95,61 +98,12 @@ impl ToolsConfig {
     /// What holds for calls, whoever asks for them.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
-            tools: self.tools.clone(),
+            tools: self.tools.clone().into_iter().collect(),
             order: self.order.clone(),
             approve: self.approve.clone().into_iter().collect(),
             parallel: self.parallel,
             updates: self.updates.clone(),
         }
-    }
-}
-
-/// What holds for the calls of tools; travels from the agent to the task that makes them.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Rules {
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) tools: Option<BTreeSet<String>>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) order: Vec<OrderRule>,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) approve: Vec<Approve>,
-    pub(crate) parallel: bool,
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub(crate) updates: BTreeSet<String>,
-}
-
-impl Rules {
-    /// Both: what one of them forbids is forbidden.
-    pub(crate) fn and(mut self, other: Self) -> Self {
-        self.tools = match (self.tools, other.tools) {
-            (Some(some), Some(others)) => Some(some.intersection(&others).cloned().collect()),
-            (one, other) => one.or(other),
-        };
-        self.order.extend(other.order);
-        self.approve.extend(other.approve);
-        self.parallel &= other.parallel;
-        self.updates.extend(other.updates);
-        self
-    }
-
-    /// Whether a tool may be called at all.
-    pub(crate) fn allow(&self, tool: &str) -> bool {
-        self.tools.as_ref().is_none_or(|tools| tools.contains(tool))
-    }
-
-    /// Why a tool may not be called yet; `None` if it may.
-    pub(crate) fn too_early(&self, tool: &str, answered: &BTreeSet<String>) -> Option<String> {
-        let mut rules = self.order.iter().filter(|rule| rule.tool == tool);
-        rules.find_map(|rule| {
-            let missing: Vec<&String> =
-                rule.after.iter().filter(|before| !answered.contains(*before)).collect();
-            (!missing.is_empty()).then(|| rule.refusal(&missing))
-        })
-    }
-
-    /// What a person may decide about a call; `None` if nobody is asked.
-    pub(crate) fn approval(&self, tool: &str) -> Option<&Approve> {
-        self.approve.iter().find(|approve| approve.tools.contain(tool))
     }
 }
 
@@ -167,7 +121,8 @@ pub(crate) struct OrderRule {
 }
 
 impl OrderRule {
-    fn refusal(&self, missing: &[&String]) -> String {
+    /// What the model is told if tools have not answered yet.
+    pub(crate) fn refusal(&self, missing: &[&String]) -> String {
         self.message.clone().unwrap_or_else(|| {
             let missing: Vec<String> = missing.iter().map(|tool| format!("`{tool}`")).collect();
             let missing = missing.join(" and ");
@@ -199,10 +154,11 @@ pub(crate) enum Tools {
 }
 
 impl Tools {
-    fn contain(&self, tool: &str) -> bool {
+    /// Whether a tool may be meant.
+    pub(crate) fn hold_for(&self, tool: &Tool) -> bool {
         match self {
             Self::All(Star::Star) => true,
-            Self::Some(tools) => tools.contains(tool),
+            Self::Some(names) => names.iter().any(|name| tool.may_be(name)),
         }
     }
 }
@@ -265,57 +221,23 @@ fn yes() -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
     use serde_json::{Value, json};
     use wattle_plugin::Failure;
 
-    use super::{AgentConfig, Decision, ToolsConfig};
+    use super::AgentConfig;
+    use crate::testing::tool;
 
     fn agent(config: Value) -> Result<AgentConfig, Failure> {
         Ok(serde_json::from_value(config)?)
-    }
-
-    fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
-        names.map(str::to_owned).into()
     }
 
     #[test]
     fn defaults_hold_where_nothing_is_said() {
         let config = agent(json!({"route": "chat"})).unwrap();
         assert_eq!((config.max_turns, &*config.tool_node), (10, "tools"));
-        let rules = config.rules();
-        assert!(rules.allow("any") && rules.parallel && rules.approval("any").is_none());
+        let (rules, any) = (config.rules(), tool("any", "t/any"));
+        assert!(rules.allow(&any) && rules.parallel && rules.approval(&any).is_none());
         assert!(agent(json!({})).is_err());
         assert!(agent(json!({"route": "chat", "colour": 1})).is_err());
-    }
-
-    #[test]
-    fn order_rules_name_what_is_missing() {
-        let rules = agent(json!({"route": "chat", "order": [
-            {"tool": "save", "after": ["parse", "check"]},
-            {"tool": "send", "after": ["save"], "message": "save first"},
-        ]}));
-        let rules = rules.unwrap().rules();
-        let early = rules.too_early("save", &set(["check"])).unwrap();
-        assert_eq!(early, "call `parse` first, wait for the answer, then call `save`");
-        assert_eq!(rules.too_early("save", &set(["check", "parse"])), None);
-        assert_eq!(rules.too_early("send", &set([])).as_deref(), Some("save first"));
-        assert_eq!(rules.too_early("other", &set([])), None);
-    }
-
-    #[test]
-    fn rules_of_both_nodes_hold() {
-        let one = agent(json!({"route": "chat", "tools": ["a", "b"],
-            "approve": {"tools": ["b"], "allowed": ["approve", "reject"]}}));
-        let other: ToolsConfig =
-            serde_json::from_value(json!({"tools": ["b", "c"], "approve": {"tools": "*"},
-                "parallel": false, "updates": ["total"]}))
-            .unwrap();
-        let rules = one.unwrap().rules().and(other.rules());
-        assert_eq!(rules.tools, Some(set(["b"])));
-        assert_eq!(rules.approval("b").map(|it| it.allowed.len()), Some(2));
-        assert!(rules.approval("c").is_some_and(|it| it.allowed.contains(&Decision::Edit)));
-        assert!(!rules.parallel && rules.updates.contains("total"));
     }
 }

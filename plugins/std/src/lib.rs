@@ -8,6 +8,8 @@
 //! * `conversation`: the messages in the state, and what a model is shown of them.
 //! * `offer`: the tools on offer, under names that every provider takes.
 //! * `batch`: the calls of one task, and what came of them.
+//! * `granted`: the granted tools, and the names that mean them.
+//! * `rules`: what holds for calls.
 //! * `approval`: asking a person before a tool is called.
 //! * `turn`: what both nodes return.
 
@@ -16,7 +18,9 @@ mod approval;
 mod batch;
 mod config;
 mod conversation;
+mod granted;
 mod offer;
+mod rules;
 #[cfg(test)]
 mod testing;
 mod tools;

@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use wattle_plugin::llm::ToolDefinition;
-use wattle_plugin::tool::ToolInfo;
-use wattle_plugin::{Failure, code};
+use wattle_plugin::{Extra, Failure};
 
-use crate::config::Rules;
+use crate::granted::{Granted, Tool};
+use crate::rules::Rules;
 
 /// Longest name that providers take.
 const NAME_LIMIT: usize = 64;
@@ -16,6 +16,8 @@ const NAME_LIMIT: usize = 64;
 pub(crate) struct Offer {
     /// As the model sees them.
     pub(crate) definitions: Vec<ToolDefinition>,
+    /// All that were granted.
+    pub(crate) granted: Granted,
     /// Names of the tools themselves, by what the model sees.
     own: BTreeMap<String, String>,
 }
@@ -25,26 +27,22 @@ impl Offer {
     ///
     /// # Errors
     ///
-    /// `not-found` if a tool is configured that is not granted, `conflict` if two tools would
-    /// have the same name for the model.
-    pub(crate) fn new(granted: Vec<ToolInfo>, rules: &Rules) -> Result<Self, Failure> {
-        let mut configured = rules.tools.iter().flatten();
-        if let Some(missing) =
-            configured.find(|name| !granted.iter().any(|tool| tool.name == **name))
-        {
-            return Err(Failure::new(
-                code::NOT_FOUND,
-                format!(
-                    "the agent is configured with the tool `{missing}`, which is not granted or \
-                     whose server does not answer; grant it, or take it out of `tools`"
-                ),
-            ));
-        }
+    /// If the rules name a tool that is not there, see [`Rules::check_offer`] and
+    /// [`Rules::check`].
+    pub(crate) fn new(granted: Granted, rules: &Rules) -> Result<Self, Failure> {
+        rules.check_offer(&granted)?;
+        rules.check(&granted)?;
+        let tools: Vec<&Tool> = granted.tools.iter().filter(|tool| rules.allow(tool)).collect();
         let mut offer = Self::default();
-        for tool in granted.into_iter().filter(|tool| rules.allow(&tool.name)) {
-            offer.add(tool)?;
+        // A name that a provider takes as it is is never given to another tool.
+        let (plain, changed): (Vec<&Tool>, _) =
+            tools.iter().partition(|tool| safe_name(&tool.name) == tool.name);
+        for tool in plain.into_iter().chain(changed) {
+            let name = offer.free_name(&tool.name);
+            offer.own.insert(name, tool.name.clone());
         }
-        Ok(offer)
+        offer.definitions = tools.into_iter().map(|tool| offer.definition(tool)).collect();
+        Ok(Self { granted, ..offer })
     }
 
     /// The tool that a model means; the same name if it is none of those on offer.
@@ -52,22 +50,42 @@ impl Offer {
         self.own.get(name).map_or(name, String::as_str)
     }
 
-    fn add(&mut self, tool: ToolInfo) -> Result<(), Failure> {
-        let name = safe_name(&tool.name);
-        if let Some(other) = self.own.insert(name.clone(), tool.name.clone()) {
-            return Err(Failure::conflict(format!(
-                "tools `{other}` and `{}` are both `{name}` for a model; name the one that is \
-                 needed in `tools`",
-                tool.name
-            )));
+    /// The name that a model sees a tool under, on offer now or not.
+    pub(crate) fn model_name(&self, own: &str) -> String {
+        let seen = self.own.iter().find(|(_, it)| *it == own).map(|(seen, _)| seen.clone());
+        seen.unwrap_or_else(|| safe_name(own))
+    }
+
+    fn definition(&self, tool: &Tool) -> ToolDefinition {
+        ToolDefinition {
+            name: self.model_name(&tool.name),
+            description: tool.description.clone(),
+            arguments_schema: tool.arguments_schema.clone(),
+            extra: Extra::new(),
         }
-        self.definitions.push(ToolDefinition { name, ..ToolDefinition::from(tool) });
-        Ok(())
+    }
+
+    /// The safe form of a name, with a number if another tool has it.
+    fn free_name(&self, own: &str) -> String {
+        let safe = safe_name(own);
+        if !self.own.contains_key(&safe) {
+            return safe;
+        }
+        let mut number = 2_usize;
+        loop {
+            let suffix = format!("_{number}");
+            let kept: String = safe.chars().take(NAME_LIMIT - suffix.len()).collect();
+            let name = kept + &suffix;
+            if !self.own.contains_key(&name) {
+                return name;
+            }
+            number += 1;
+        }
     }
 }
 
 /// A name as providers take it: at most 64 of `[a-zA-Z0-9_-]`.
-pub(crate) fn safe_name(name: &str) -> String {
+fn safe_name(name: &str) -> String {
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     name.chars().take(NAME_LIMIT).map(safe).collect()
 }
@@ -75,10 +93,12 @@ pub(crate) fn safe_name(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wattle_plugin::tool::ToolInfo;
 
     use super::Offer;
-    use crate::config::{AgentConfig, Rules};
+    use crate::config::AgentConfig;
+    use crate::granted::Granted;
+    use crate::rules::Rules;
+    use crate::testing::tool;
 
     fn rules(tools: &[&str]) -> Rules {
         let config = match tools {
@@ -89,24 +109,34 @@ mod tests {
     }
 
     fn offer(granted: &[&str], tools: &[&str]) -> Result<Offer, String> {
-        let info = |name: &&str| ToolInfo { name: (*name).to_owned(), ..ToolInfo::default() };
-        let granted = granted.iter().map(info).collect();
+        let tool = |name: &&str| tool(name, &format!("t/{name}"));
+        let granted = Granted { tools: granted.iter().map(tool).collect(), ..Granted::default() };
         Offer::new(granted, &rules(tools)).map_err(|failure| failure.message)
+    }
+
+    fn names(offer: &Offer) -> Vec<&str> {
+        offer.definitions.iter().map(|tool| tool.name.as_str()).collect()
     }
 
     #[test]
     fn names_are_changed_for_the_model_and_back() {
         let offer = offer(&["mcp:graph/q.x", "add"], &[]).unwrap();
-        let names: Vec<_> = offer.definitions.iter().map(|tool| tool.name.as_str()).collect();
-        assert_eq!(names, ["mcp_graph_q_x", "add"]);
+        assert_eq!(names(&offer), ["mcp_graph_q_x", "add"]);
         assert_eq!(offer.own_name("mcp_graph_q_x"), "mcp:graph/q.x");
-        assert_eq!(offer.own_name("nothing"), "nothing");
+        assert_eq!(offer.model_name("mcp:graph/q.x"), "mcp_graph_q_x");
+        assert_eq!((offer.own_name("nothing"), &*offer.model_name("a.b")), ("nothing", "a_b"));
     }
 
     #[test]
-    fn two_tools_with_one_name_are_refused() {
-        assert!(offer(&["a.b", "a_b"], &[]).unwrap_err().contains("`a.b` and `a_b`"));
-        assert!(offer(&["a.b", "a_b"], &["a_b"]).is_ok());
+    fn tools_that_would_have_one_name_are_numbered() {
+        let some = offer(&["a.b", "a_b", "a/b", "a_b_2"], &[]).unwrap();
+        assert_eq!(names(&some), ["a_b_3", "a_b", "a_b_4", "a_b_2"]);
+        assert_eq!((some.own_name("a_b"), some.own_name("a_b_3")), ("a_b", "a.b"));
+        assert_eq!(some.model_name("a.b"), "a_b_3");
+        let long = "x".repeat(64);
+        let long = offer(&[&format!("{long}1"), &format!("{long}2")], &[]).unwrap();
+        let names = names(&long);
+        assert_eq!((names[0], names[1]), (&*"x".repeat(64), &*("x".repeat(62) + "_2")));
     }
 
     #[test]

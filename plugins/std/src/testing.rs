@@ -1,21 +1,26 @@
-//! What tests share: a host with two tools, and a model that wants both.
+//! What tests share: a host with two tools, a model that wants both, and tools by their names.
 
 use wattle_plugin::llm::Completion;
 use wattle_plugin::prelude::{Failure, ToolOutput, json};
 use wattle_plugin::testing::FakeHost;
 use wattle_plugin::tool::ToolInfo;
 
+use crate::granted::Tool;
+
 /// `parse` answers with its arguments, `save` refuses.
 pub(crate) fn host() -> FakeHost {
-    let info = |name: &str, description: &str| ToolInfo {
-        name: name.to_owned(),
-        description: description.to_owned(),
-        arguments_schema: json!({"type": "object"}),
-        ..ToolInfo::default()
+    let info = |name: &str, place: &str, description: &str| {
+        let info = ToolInfo {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            arguments_schema: json!({"type": "object"}),
+            ..ToolInfo::default()
+        };
+        info.with_reference(format!("{place}/{name}"))
     };
     FakeHost::new()
-        .described_tool(info("parse", "Parses."), |arguments| ToolOutput::json(arguments))
-        .described_tool(info("save", "Saves."), |_| {
+        .described_tool(info("parse", "date", "Parses."), |arguments| ToolOutput::json(arguments))
+        .described_tool(info("save", "book", "Saves."), |_| {
             Err(Failure::unavailable("the book is closed").with_details(json!({"until": 8})))
         })
 }
@@ -25,4 +30,9 @@ pub(crate) fn two_calls() -> Completion {
     let mut completion = Completion::of_tool_call("c1", "parse", json!({"a": 1}));
     completion.parts.extend(Completion::of_tool_call("c2", "save", json!({"a": 2})).parts);
     completion
+}
+
+/// A granted tool by its names.
+pub(crate) fn tool(name: &str, reference: &str) -> Tool {
+    Tool { name: name.to_owned(), reference: Some(reference.to_owned()), ..Tool::default() }
 }

@@ -22,6 +22,7 @@ pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
         answered: talk.answered(),
         rules: config.rules(),
         messages: config.messages,
+        granted: None,
     };
     batch.run()
 }
@@ -78,6 +79,49 @@ mod tests {
         let written = decision.update("talk").unwrap();
         assert_eq!(written[0]["status"], "success");
         assert_eq!(written[1]["content"], "there is no tool `save`; the tools are `parse`");
+    }
+
+    #[test]
+    fn what_was_sent_is_called_by_the_name_that_no_other_tool_has() {
+        let host = host();
+        let granted = json!({"tools": [{"name": "parse", "reference": "date/parse"},
+            {"name": "ghost", "reference": "castle/ghost"}]});
+        let batch = json!({"messages": "talk", "calls": calls(&["parse", "ghost", "save"]),
+            "answered": [], "rules": {"parallel": true}, "granted": granted});
+        let run = || testing::run_node::<tools>(&Context::default(), &json!({"std.calls": batch}));
+        let decision = host.run(run).unwrap();
+        let called: Vec<_> = host.tool_calls().into_iter().map(|call| call.tool).collect();
+        assert_eq!(called, ["date/parse", "castle/ghost"], "what was sent holds, not a new list");
+        let written = decision.update("talk").unwrap();
+        assert_eq!(
+            (&written[0]["name"], &written[0]["status"]),
+            (&json!("parse"), &json!("success"))
+        );
+        assert_eq!(
+            written[2]["content"],
+            "there is no tool `save`; the tools are `parse`, `ghost`"
+        );
+    }
+
+    #[test]
+    fn a_rule_of_the_node_that_is_about_no_tool_is_a_failure() {
+        let failure = run(&host(), json!({"approve": {"tools": ["sav"]}}), &["save"]).unwrap_err();
+        assert_eq!(failure.code, "not-found");
+        assert!(run(&host(), json!({"approve": {"tools": ["sav"]}}), &[]).is_ok());
+    }
+
+    #[test]
+    fn rules_that_leave_no_decision_refuse_the_call() {
+        let host = host();
+        let context = Context::default()
+            .with_config(json!({"approve": {"tools": ["date/parse"], "allowed": ["edit"]}}));
+        let approve = json!([{"tools": "*", "allowed": ["approve", "reject"]}]);
+        let batch = json!({"messages": "talk", "calls": calls(&["parse"]), "answered": [],
+            "rules": {"parallel": true, "approve": approve}});
+        let run = || testing::run_node::<tools>(&context, &json!({"std.calls": batch}));
+        let decision = host.run(run).unwrap();
+        assert_eq!(decision.update("talk").unwrap()[0]["status"], "error");
+        assert!(host.questions().is_empty() && host.tool_calls().is_empty());
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! `wattle:plugin/http`: outbound HTTP.
 
 use bytes::Bytes;
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_run::call::http::{HttpBody, HttpRequest, HttpResponse};
 
 use crate::bindings::wattle::plugin::{http, types};
 use crate::guest::Guest;
 use crate::halt::Halt;
 use crate::import::types::{blob_ref, unknown};
+use crate::json;
 
 const SEND: &str = "http.send";
+
+/// Key of `extra` for how long the host is to wait before it sends.
+const DELAY_MS: &str = "delay_ms";
 
 impl http::Host for Guest {
     async fn send(&mut self, request: http::Request) -> Result<http::Response, Halt> {
@@ -34,6 +38,7 @@ fn into_request(request: http::Request) -> Result<HttpRequest, Failure> {
         http::Body::Blob(text) => HttpBody::Blob(blob_ref(&text, SEND)?),
         http::Body::Other(_) => return Err(unknown(SEND, "body", "other")),
     };
+    let delay_ms = json::extra(&request.extra, DELAY_MS).map(delay_ms).transpose()?;
     Ok(HttpRequest {
         method: request.method,
         url: request.url,
@@ -41,6 +46,16 @@ fn into_request(request: http::Request) -> Result<HttpRequest, Failure> {
         body,
         timeout_ms: request.timeout_ms,
         idempotency_key: request.idempotency_key,
+        delay_ms,
+    })
+}
+
+fn delay_ms(text: &str) -> Result<u32, Failure> {
+    serde_json::from_str(text).map_err(|error| {
+        Failure::new(
+            code::INVALID,
+            format!("`{SEND}`: `extra.{DELAY_MS}` is no whole number of milliseconds: {error}"),
+        )
     })
 }
 
@@ -51,5 +66,35 @@ fn from_response(response: HttpResponse) -> http::Response {
         body: response.body.into(),
         url: response.url,
         extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(extra: &[(&str, &str)]) -> Result<Option<u32>, Failure> {
+        let extra = extra.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned()));
+        let request = http::Request {
+            method: "GET".to_owned(),
+            url: "https://a.example".to_owned(),
+            headers: Vec::new(),
+            body: http::Body::Empty,
+            timeout_ms: None,
+            idempotency_key: None,
+            extra: extra.collect(),
+        };
+        into_request(request).map(|request| request.delay_ms)
+    }
+
+    #[test]
+    fn a_delay_is_read_from_extra() {
+        assert_eq!(read(&[]), Ok(None));
+        assert_eq!(read(&[("other", "{}"), ("delay_ms", "200")]), Ok(Some(200)));
+        for wrong in ["-1", "\"200\"", "0.5", "{"] {
+            let failure = read(&[("delay_ms", wrong)]).unwrap_err();
+            assert_eq!(failure.code, code::INVALID);
+            assert!(failure.message.contains("`extra.delay_ms`"), "{}", failure.message);
+        }
     }
 }

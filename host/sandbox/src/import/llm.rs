@@ -5,7 +5,8 @@ pub(crate) mod stream;
 use wasmtime::component::Resource;
 use wattle_graph::failure::Failure;
 use wattle_run::call::llm::{
-    Completion, CompletionRequest, FinishReason, ResponseSchema, ToolChoice, ToolDefinition, Usage,
+    Attempt, Completion, CompletionRequest, FinishReason, ResponseSchema, ToolChoice,
+    ToolDefinition, Usage,
 };
 
 use self::stream::OpenStream;
@@ -112,8 +113,16 @@ fn from_completion(completion: Completion) -> llm::Completion {
         },
         usage: from_usage(&completion.usage),
         model: completion.model,
-        extra: Vec::new(),
+        extra: attempts(&completion.attempts),
     }
+}
+
+/// The models that were asked; the fixed fields have no place for them.
+fn attempts(attempts: &[Attempt]) -> Vec<(String, String)> {
+    if attempts.is_empty() {
+        return Vec::new();
+    }
+    vec![("attempts".to_owned(), serde_json::json!(attempts).to_string())]
 }
 
 fn from_usage(usage: &Usage) -> llm::Usage {
@@ -123,5 +132,27 @@ fn from_usage(usage: &Usage) -> llm::Usage {
         cached_input_tokens: usage.cached_input_tokens,
         reasoning_tokens: usage.reasoning_tokens,
         extra: Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_guest_sees_which_models_were_asked() {
+        let asked = |model: &str, error| Attempt {
+            provider: "openai".to_owned(),
+            model: model.to_owned(),
+            error,
+        };
+        let failure = Failure::new("unavailable", "away").retryable();
+        let told = attempts(&[asked("a", Some(failure)), asked("b", None)]);
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].0, "attempts");
+        let told: serde_json::Value = serde_json::from_str(&told[0].1).unwrap();
+        assert_eq!(told[0]["error"]["code"], "unavailable");
+        assert_eq!(told[1], serde_json::json!({ "provider": "openai", "model": "b" }));
+        assert!(attempts(&[]).is_empty());
     }
 }

@@ -68,19 +68,23 @@ fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
 
 fn from_info(info: ToolInfo) -> tools::ToolInfo {
     tools::ToolInfo {
+        extra: extra(&info),
         name: info.name,
         description: info.description,
         arguments_schema: json::text(&info.arguments_schema),
         accepts_invalid: info.accepts_invalid,
-        extra: from_hints(info.hints),
     }
 }
 
-fn from_hints(hints: ToolHints) -> Vec<(String, String)> {
-    if hints == ToolHints::default() {
-        return Vec::new();
-    }
-    vec![("hints".to_owned(), serde_json::json!(hints).to_string())]
+/// What the fixed fields have no place for.
+fn extra(info: &ToolInfo) -> Vec<(String, String)> {
+    let hints = (info.hints != ToolHints::default()).then(|| serde_json::json!(info.hints));
+    let reference = info.reference.as_ref().map(|reference| serde_json::json!(reference));
+    let unavailable = info.unavailable.as_ref().map(|failure| serde_json::json!(failure));
+    [("hints", hints), ("reference", reference), ("unavailable", unavailable)]
+        .into_iter()
+        .filter_map(|(key, value)| Some((key.to_owned(), value?.to_string())))
+        .collect()
 }
 
 fn from_output(output: ToolOutput) -> tools::ToolOutput {

@@ -52,6 +52,7 @@ pub(crate) fn check(imports: &[String], exports: &[String]) -> Result<Contract, 
         uses_wasi |= interface.package != PACKAGE;
         paths.push(interface.path());
     }
+    paths.sort_unstable();
     Ok(Contract { version, imports: paths, exports, wasi: uses_wasi })
 }
 
@@ -70,7 +71,9 @@ fn check_exports(exports: &[String]) -> Result<(String, Vec<String>), Fault> {
     let Some(first) = interfaces.first() else {
         return Err(nothing_exported(&others));
     };
-    let paths = interfaces.iter().map(Interface::path).collect();
+    let mut paths: Vec<String> = interfaces.iter().map(Interface::path).collect();
+    // Their order in a component is that of its build, which nobody chose.
+    paths.sort_unstable();
     Ok((first.version.to_owned(), paths))
 }
 
@@ -145,12 +148,13 @@ mod tests {
     fn plugins_are_recognized() {
         let contract = check_names(
             &["wattle:plugin/types@0.1.0", "wasi:io/poll@0.2.6"],
-            &["wattle:plugin/node@0.1.3", "init"],
+            &["wattle:plugin/web@0.1.3", "wattle:plugin/node@0.1.3", "init"],
         )
         .unwrap();
         assert_eq!(contract.version, "0.1.3");
-        assert_eq!(contract.exports, ["wattle:plugin/node"]);
-        assert!(contract.wasi && contract.has("node") && !contract.has("web"));
+        assert_eq!(contract.exports, ["wattle:plugin/node", "wattle:plugin/web"]);
+        assert_eq!(contract.imports, ["wasi:io/poll", "wattle:plugin/types"]);
+        assert!(contract.wasi && contract.has("node") && !contract.has("tool"));
     }
 
     #[test]

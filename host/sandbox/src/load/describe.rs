@@ -12,6 +12,7 @@ use crate::bindings::exports::wattle::plugin::{node, reducer, tool, web};
 use crate::call::{Call, Live};
 use crate::code::Code;
 use crate::ended::Place;
+use crate::json::extra;
 use crate::load::fault::{Fault, missing, too_large};
 use crate::load::text::clean;
 
@@ -183,6 +184,8 @@ fn into_tool(info: tool::ToolInfo) -> Result<ToolInfo, Fault> {
         description: clean(&info.description, DOC_CHARS),
         accepts_invalid: info.accepts_invalid,
         hints: extra(&info.extra, "hints").map(into_hints).unwrap_or_default(),
+        reference: None,
+        unavailable: None,
     })
 }
 
@@ -191,11 +194,6 @@ fn into_hints(text: &str) -> ToolHints {
     let hints: Value = serde_json::from_str(text).unwrap_or_default();
     let says = |name| hints.get(name).and_then(Value::as_bool).unwrap_or(false);
     ToolHints { read_only: says("read_only"), idempotent: says("idempotent") }
-}
-
-/// A named value beside the fixed fields of a record.
-fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
-    extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
 }
 
 fn into_reducer(info: reducer::ReducerInfo) -> Result<ReducerInfo, Fault> {

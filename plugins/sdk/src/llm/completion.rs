@@ -1,5 +1,6 @@
 //! A model's answer.
 
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
@@ -36,6 +37,18 @@ pub struct Usage {
     pub reasoning_tokens: Option<u64>,
     /// Named values beside the fixed fields.
     pub extra: Extra,
+}
+
+/// One model that was asked for an answer, with all its retries.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+pub struct Attempt {
+    /// Its provider.
+    pub provider: String,
+    /// The model, as the route names it.
+    pub model: String,
+    /// Why it gave no answer; `None` for the one that did.
+    #[serde(default)]
+    pub error: Option<Failure>,
 }
 
 /// A model's answer.
@@ -108,6 +121,29 @@ impl Completion {
             Part::ToolCall(call) => Some(call),
             _ => None,
         })
+    }
+
+    /// The models that were asked, in order; the last one answered. Empty if the host does not say.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use wattle_plugin::llm::Completion;
+    ///
+    /// let mut answer = Completion::of_text("hello");
+    /// assert!(answer.attempts().is_empty());
+    /// let away = json!({"code": "unavailable", "message": "away", "retryable": true});
+    /// let attempts = json!([
+    ///     {"provider": "openai", "model": "large", "error": away},
+    ///     {"provider": "openai", "model": "small"},
+    /// ]);
+    /// answer.extra.insert("attempts".to_owned(), attempts);
+    /// let attempts = answer.attempts();
+    /// assert_eq!(attempts[0].error.as_ref().map(|failure| &*failure.code), Some("unavailable"));
+    /// assert_eq!((&*attempts[1].model, &attempts[1].error), ("small", &None));
+    /// ```
+    pub fn attempts(&self) -> Vec<Attempt> {
+        let attempts = self.extra.get("attempts").map(Vec::<Attempt>::deserialize);
+        attempts.and_then(Result::ok).unwrap_or_default()
     }
 
     /// The answer as a message, to go on with the conversation.

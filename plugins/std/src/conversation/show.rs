@@ -5,17 +5,17 @@ use wattle_plugin::Extra;
 use wattle_plugin::message::{Message, Part, Role, ToolCall, ToolResult};
 
 use crate::conversation::{Content, Conversation, Stored};
-use crate::offer;
+use crate::offer::Offer;
 
 impl Conversation {
     /// The messages for a model.
-    pub(crate) fn show(&self) -> Vec<Message> {
+    pub(crate) fn show(&self, offer: &Offer) -> Vec<Message> {
         let mut shown = Vec::new();
         for (index, message) in self.messages.iter().enumerate() {
             match message.role.as_str() {
                 "system" | "developer" => push(&mut shown, Role::System, parts(message)),
                 "user" => push(&mut shown, Role::User, parts(message)),
-                "assistant" => self.show_assistant(index, message, &mut shown),
+                "assistant" => self.show_assistant(index, offer, &mut shown),
                 // Shown with its call; one without a call is none of the model's business.
                 "tool" => {}
                 other => push(&mut shown, Role::Other(other.to_owned()), parts(message)),
@@ -24,7 +24,8 @@ impl Conversation {
         shown
     }
 
-    fn show_assistant(&self, index: usize, message: &Stored, shown: &mut Vec<Message>) {
+    fn show_assistant(&self, index: usize, offer: &Offer, shown: &mut Vec<Message>) {
+        let message = &self.messages[index];
         let mut said: Vec<Part> =
             message.reasoning.clone().map(Part::Reasoning).into_iter().collect();
         said.extend(parts(message));
@@ -35,7 +36,7 @@ impl Conversation {
             let changed = answer.and_then(|answer| answer.arguments.clone());
             said.push(Part::ToolCall(ToolCall {
                 id: call.id.clone(),
-                name: offer::safe_name(&call.name),
+                name: offer.model_name(&call.name),
                 arguments: changed.unwrap_or_else(|| call.arguments.clone()),
                 extra: Extra::new(),
             }));
@@ -97,10 +98,11 @@ mod tests {
     use wattle_plugin::message::{Message, Part, Role};
 
     use crate::conversation::Conversation;
+    use crate::offer::Offer;
 
     fn show(messages: Value) -> Vec<Message> {
         let state = json!({"messages": messages});
-        Conversation::read("messages", &state).unwrap().show()
+        Conversation::read("messages", &state).unwrap().show(&Offer::default())
     }
 
     fn roles(shown: &[Message]) -> Vec<&Role> {

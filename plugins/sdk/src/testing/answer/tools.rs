@@ -13,7 +13,10 @@ pub(crate) fn call(call: Call) -> Result<ToolOutput, Failure> {
     let script = with(|state| {
         state.notes.tools.push(call.clone());
         let mut tools = state.tools.iter();
-        tools.find(|(info, _)| info.name == call.tool).map(|(_, script)| script.clone())
+        let is_meant = |info: &ToolInfo| {
+            info.name == call.tool || info.reference() == Some(call.tool.as_str())
+        };
+        tools.find(|(info, _)| is_meant(info)).map(|(_, script)| script.clone())
     })?;
     let script = script.ok_or_else(|| {
         Failure::not_found(format!("there is no tool `{}`; set `FakeHost::tool`", call.tool))

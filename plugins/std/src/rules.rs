@@ -1,0 +1,211 @@
+//! What holds for the calls of tools.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use wattle_plugin::Failure;
+
+use crate::config::{Approve, Decision, OrderRule, Tools};
+use crate::granted::{Granted, Tool};
+
+/// What holds for the calls of tools; travels from the agent to the task that makes them.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Rules {
+    /// Tools that may be called: those that are in all of these.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) tools: Vec<BTreeSet<String>>,
+    /// Which tools may be called only after others have answered.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) order: Vec<OrderRule>,
+    /// Which calls a person must approve.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) approve: Vec<Approve>,
+    /// Whether several calls run at once.
+    pub(crate) parallel: bool,
+    /// Channels that tools may write; `None` if nothing is said, which opens none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) updates: Option<BTreeSet<String>>,
+}
+
+impl Rules {
+    /// Both: what one of them forbids is forbidden.
+    pub(crate) fn and(mut self, other: Self) -> Self {
+        self.tools.extend(other.tools);
+        self.order.extend(other.order);
+        self.approve.extend(other.approve);
+        self.parallel &= other.parallel;
+        self.updates = match (self.updates, other.updates) {
+            (Some(some), Some(others)) => Some(some.intersection(&others).cloned().collect()),
+            (one, other) => one.or(other),
+        };
+        self
+    }
+
+    /// Whether no tool may be called at all.
+    pub(crate) fn allow_none(&self) -> bool {
+        self.tools.iter().any(BTreeSet::is_empty)
+    }
+
+    /// Whether a tool may be called at all.
+    pub(crate) fn allow(&self, tool: &Tool) -> bool {
+        self.tools.iter().all(|tools| tools.iter().any(|name| tool.is(name)))
+    }
+
+    /// Whether tools may write a channel.
+    pub(crate) fn open(&self, channel: &str) -> bool {
+        self.updates.as_ref().is_some_and(|channels| channels.contains(channel))
+    }
+
+    /// Why a tool may not be called yet; `None` if it may.
+    pub(crate) fn too_early(
+        &self,
+        tool: &Tool,
+        answered: &BTreeSet<String>,
+        granted: &Granted,
+    ) -> Option<String> {
+        let has_answered = |before: &String| {
+            let before = granted.find(before);
+            before.is_some_and(|before| answered.iter().any(|name| before.is(name)))
+        };
+        self.order.iter().filter(|rule| tool.may_be(&rule.tool)).find_map(|rule| {
+            let missing: Vec<&String> =
+                rule.after.iter().filter(|before| !has_answered(before)).collect();
+            (!missing.is_empty()).then(|| rule.refusal(&missing))
+        })
+    }
+
+    /// What a person may decide about a call; `None` if nobody is asked. Of several rules that hold
+    /// for the tool each must allow it.
+    pub(crate) fn approval(&self, tool: &Tool) -> Option<BTreeSet<Decision>> {
+        let rules = self.approve.iter().filter(|rule| rule.tools.hold_for(tool));
+        let allowed = rules.map(|rule| rule.allowed.clone());
+        allowed.reduce(|some, others| some.intersection(&others).copied().collect())
+    }
+
+    /// Checks that every tool on offer by name is there.
+    ///
+    /// # Errors
+    ///
+    /// See [`Granted::check_one`].
+    pub(crate) fn check_offer(&self, granted: &Granted) -> Result<(), Failure> {
+        self.tools.iter().flatten().try_for_each(|name| granted.check_one(name, "tools"))
+    }
+
+    /// Checks that every rule is about a tool: one that is not, because of a slip of the pen, would
+    /// hold nothing back.
+    ///
+    /// # Errors
+    ///
+    /// See [`Granted::check_any`] and [`Granted::check_one`].
+    pub(crate) fn check(&self, granted: &Granted) -> Result<(), Failure> {
+        for approve in &self.approve {
+            if let Tools::Some(names) = &approve.tools {
+                names.iter().try_for_each(|name| granted.check_any(name, "approve"))?;
+            }
+        }
+        for rule in &self.order {
+            granted.check_any(&rule.tool, "order")?;
+            // Tools before one that cannot be called are of no interest.
+            if granted.tools.iter().any(|tool| tool.may_be(&rule.tool)) {
+                rule.after.iter().try_for_each(|name| granted.check_one(name, "order"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use serde_json::{Value, json};
+
+    use super::Rules;
+    use crate::config::{AgentConfig, Decision, ToolsConfig};
+    use crate::granted::Granted;
+    use crate::testing::tool;
+
+    fn agent(mut config: Value) -> Rules {
+        config["route"] = json!("chat");
+        serde_json::from_value::<AgentConfig>(config).unwrap().rules()
+    }
+
+    fn set<const N: usize>(names: [&str; N]) -> BTreeSet<String> {
+        names.map(str::to_owned).into()
+    }
+
+    fn granted(names: &[&str]) -> Granted {
+        let tools = names.iter().map(|name| tool(name, &format!("t/{name}"))).collect();
+        Granted { tools, missing: Vec::new() }
+    }
+
+    #[test]
+    fn order_rules_name_what_is_missing() {
+        let rules = agent(json!({"order": [
+            {"tool": "save", "after": ["t/parse", "check"]},
+            {"tool": "t/send", "after": ["save"], "message": "save first"},
+        ]}));
+        let all = granted(&["save", "parse", "check", "send", "other"]);
+        let early = |name, answered: BTreeSet<String>| {
+            rules.too_early(all.find(name).unwrap(), &answered, &all)
+        };
+        let text = early("save", set(["check"])).unwrap();
+        assert_eq!(text, "call `t/parse` first, wait for the answer, then call `save`");
+        assert_eq!(early("save", set(["check", "parse"])), None);
+        assert_eq!(early("send", set([])).as_deref(), Some("save first"));
+        assert_eq!(early("other", set([])), None);
+    }
+
+    #[test]
+    fn a_further_tool_of_the_same_name_frees_none_of_a_rule() {
+        let rules = agent(json!({"order": [{"tool": "save", "after": ["parse"]}],
+            "approve": {"tools": ["save"]}}));
+        let tools = vec![
+            tool("book/save", "book/save"),
+            tool("mcp:x/save", "mcp:x/save"),
+            tool("date/parse", "date/parse"),
+            tool("mcp:x/parse", "mcp:x/parse"),
+        ];
+        let granted = Granted { tools, missing: Vec::new() };
+        let answered = set(["mcp:x/parse"]);
+        for save in &granted.tools[..2] {
+            assert!(rules.approval(save).is_some());
+            assert!(rules.too_early(save, &answered, &granted).is_some());
+        }
+        assert_eq!(rules.check(&granted).unwrap_err().code, "conflict");
+        assert!(!agent(json!({"tools": ["save"]})).allow(&granted.tools[0]));
+        assert!(agent(json!({"tools": ["book/save"]})).allow(&granted.tools[0]));
+    }
+
+    #[test]
+    fn a_rule_about_nothing_is_found() {
+        let all = granted(&["save"]);
+        for rules in [
+            json!({"approve": {"tools": ["sav"]}}),
+            json!({"order": [{"tool": "sav", "after": []}]}),
+            json!({"order": [{"tool": "save", "after": ["parse"]}]}),
+        ] {
+            assert_eq!(agent(rules).check(&all).unwrap_err().code, "not-found");
+        }
+        assert!(agent(json!({"approve": {"tools": "*"}})).check(&all).is_ok());
+    }
+
+    #[test]
+    fn what_one_of_both_nodes_forbids_is_forbidden() {
+        let one = agent(json!({"tools": ["a", "t/b"], "updates": ["total", "seen"],
+            "approve": {"tools": ["b"], "allowed": ["approve", "reject"]}}));
+        let other: ToolsConfig = serde_json::from_value(json!({"tools": ["b", "c"],
+            "approve": {"tools": "*", "allowed": ["approve", "edit"]},
+            "parallel": false, "updates": ["total"]}))
+        .unwrap();
+        let rules = one.and(other.rules());
+        let [a, b, c] = ["a", "b", "c"].map(|name| tool(name, &format!("t/{name}")));
+        assert_eq!([&a, &b, &c].map(|tool| rules.allow(tool)), [false, true, false]);
+        assert_eq!(rules.approval(&b), Some([Decision::Approve].into()));
+        assert!(rules.approval(&c).is_some_and(|it| it.contains(&Decision::Edit)));
+        assert!(!rules.parallel && rules.open("total") && !rules.open("seen"));
+        let silent: ToolsConfig = serde_json::from_value(json!({})).unwrap();
+        assert!(agent(json!({"updates": ["total"]})).and(silent.rules()).open("total"));
+        assert!(!silent.rules().open("total"));
+    }
+}
