@@ -17,10 +17,12 @@ use tokio::runtime::{Builder, Runtime};
 use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_kit::clock::ManualClock;
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphPack, Projections};
 use wattle_run::call::runs::{Runs, StartRun};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{Plugin, Ports, Sandbox as _, Store};
 use wattle_sandbox::{Sandbox, SandboxConfig};
 use wattle_store::{MemoryBlobs, MemoryStore, RedbStore};
@@ -181,7 +183,9 @@ fn engine(
         model: Arc::new(ScriptedModel::default()),
         net: Arc::new(ScriptedNet::default()),
         sql: Arc::new(NoSql),
+        tools: Arc::new(NoToolServers),
         clock: Arc::new(ManualClock::at_ms(0)),
+        observer: Arc::new(NoObserver),
     };
     let graph = check_toml("graph.toml", &line(nodes), &NoFacts)
         .map_err(|problems| anyhow!("{problems:?}"))?
@@ -192,6 +196,7 @@ fn engine(
     let graphs = [(graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins)))].into();
     let catalog = Catalog::new();
     catalog.install(App {
+        projections: Projections::default(),
         name: AppName::new("bench")?,
         doc: String::new(),
         version: "0".into(),

@@ -44,7 +44,10 @@ impl Host {
         let binary = programs.join("wattle");
         let mut command = Command::new(&binary);
         command.arg("--config").arg(&config).args(["--json", "serve"]);
-        command.env("DEMO_MODEL_KEY", "demo-key").env("MASSIVE_API_KEY", "demo-key");
+        for variable in ["DEMO_MODEL_KEY", "MASSIVE_API_KEY", "FEISHU_APP_SECRET"] {
+            command.env(variable, "demo-key");
+        }
+        command.env("FEISHU_APP_ID", "cli_demo");
         let mut server = Program::start(command)?;
         let ready: Value =
             serde_json::from_str(&server.ready(|line| line.starts_with("{\"address\"")).await?)?;
@@ -56,8 +59,16 @@ impl Host {
 
     /// Posts a JSON document to the app and reads the answer.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
-        let response =
-            self.client.post(format!("{}{path}", self.address)).json(body).send().await?;
+        self.send(path, self.client.post(format!("{}{path}", self.address)).json(body)).await
+    }
+
+    /// Gets a JSON document from an app.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value> {
+        self.send(path, self.client.get(format!("{}{path}", self.address))).await
+    }
+
+    async fn send(&self, path: &str, request: reqwest::RequestBuilder) -> Result<Value> {
+        let response = request.send().await?;
         let status = response.status();
         let text = response.text().await?;
         if !status.is_success() {
@@ -118,14 +129,30 @@ fn value(row: &SqliteRow, index: usize) -> Value {
     row.try_get::<Option<String>, _>(index).map_or(Value::Null, |text| json!(text))
 }
 
+/// Where the outside services of the demo stand: all in one place.
+pub(crate) struct Services {
+    /// Their address.
+    pub(crate) base: String,
+    /// Its port.
+    pub(crate) port: String,
+    root: PathBuf,
+}
+
+impl Services {
+    /// The folder of an app.
+    pub(crate) fn app(&self, name: &str) -> String {
+        self.root.join("plugins/apps").join(name).display().to_string()
+    }
+}
+
 /// The demo's `wattle.toml`: as a real one, but every outside service is a stand-in.
 fn configuration(root: &Path, standins: &str) -> Result<String> {
-    let port = standins.rsplit(':').next().context("no port")?;
-    let app = root.join("plugins/apps/asset").display().to_string();
-    Ok(format!(
+    let port = standins.rsplit(':').next().context("no port")?.to_owned();
+    let services = Services { base: standins.to_owned(), port, root: root.to_owned() };
+    let mut text = format!(
         r#"# Written by the demo. For a real provider: base_url, model, and the key's variable.
 data = "data"
-plugins = "plugins"
+plugins = {plugins:?}
 
 [server]
 listen = "127.0.0.1:0"
@@ -138,33 +165,19 @@ kind = "openai"
 base_url = "{standins}/v1/"
 key_env = "DEMO_MODEL_KEY"
 
-[model.routes.vision]
-provider = "standin"
-model = "gpt-4o"
-
 [model.routes.chat]
 provider = "standin"
 model = "gpt-4.1"
-
-[model.routes.light]
-provider = "standin"
-model = "gpt-4o-mini"
-
-[sql.asset]
-url = "sqlite:asset.db"
-
-[secrets]
-MASSIVE_API_KEY = {{ env = "MASSIVE_API_KEY" }}
-
-[apps.asset]
-path = {app:?}
-mount = "/"
-settings = {{ massive_base_url = "{standins}" }}
-
-[grants.asset]
-llm = ["vision", "chat", "light"]
-http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], secrets = ["MASSIVE_API_KEY"], private = true }}]
-sql = [{{ database = "asset", access = "read-write" }}]
-"#
-    ))
+"#,
+        plugins = root.join("plugins").display().to_string(),
+    );
+    for part in [
+        crate::asset::configuration(&services),
+        crate::expense::configuration(&services),
+        crate::nl2sql::configuration(&services),
+        crate::reasoning::configuration(&services),
+    ] {
+        text.push_str(&part);
+    }
+    Ok(text)
 }

@@ -10,15 +10,25 @@
 //! * [`place`]: a folder with a configuration whose services are a stand-in.
 //! * [`server`]: a whole server in the process of the test, with real components.
 //! * [`asset`]: the asset application's endpoints and tables, as a client sees them.
+//! * [`desk`]: an agent with the tools of test guests, as an app of loose plugins.
+//! * [`expense`]: the expense application as its page uses it.
+//! * [`nl2sql`]: the data question application as its page uses it.
+//! * [`reasoning`]: the reasoning application as its page uses it.
+//! * [`scene`]: the real binary with its services, to be killed and started again.
 //! * [`binary`]: the real `wattle` binary as a child process.
 //! * [`answer`]: what a server answers, and its event streams.
 
 pub mod answer;
 pub mod asset;
 pub mod binary;
+pub mod desk;
+pub mod expense;
 pub mod guests;
 pub mod native;
+pub mod nl2sql;
 pub mod place;
+pub mod reasoning;
+pub mod scene;
 pub mod scripted;
 pub mod server;
 pub mod world;

@@ -10,22 +10,28 @@ use serde_json::{Value, json};
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName};
+use wattle_run::call::tools::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
 use wattle_run::limit::Limits;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::sandbox::{
-    Ended, NodeCall, NodeInfo, NodeOutcome, PluginInfo, WebRequest, WebResponse,
+    Ended, NodeCall, NodeInfo, NodeOutcome, PluginInfo, ToolCall, ToolHints, ToolInfo, WebRequest,
+    WebResponse,
 };
 
 type Node = Arc<
     dyn Fn(NodeCall, Arc<Gate>) -> BoxFuture<'static, Result<NodeOutcome, Ended>> + Send + Sync,
 >;
 
+type Tool =
+    Arc<dyn Fn(ToolCall, Arc<Gate>) -> BoxFuture<'static, Result<ToolOutput, Ended>> + Send + Sync>;
+
 /// A plugin in plain Rust.
 pub struct NativePlugin {
     info: PluginInfo,
     nodes: BTreeMap<String, Node>,
+    tools: BTreeMap<String, Tool>,
 }
 
 /// What a node of such a plugin gives.
@@ -51,7 +57,7 @@ impl NativePlugin {
             routes: Vec::new(),
             manifest: None,
         };
-        Self { info, nodes: BTreeMap::new() }
+        Self { info, nodes: BTreeMap::new(), tools: BTreeMap::new() }
     }
 
     /// Adds a node that gives an object of channel updates. The keys `$goto` (list of names) and
@@ -66,19 +72,51 @@ impl NativePlugin {
             doc: String::new(),
             input_schema: json!({}),
             output_schema: json!({}),
+            config_schema: None,
         });
         let node: Node = Arc::new(move |call, gate| {
             let work = run(call, gate);
-            Box::pin(async move {
-                match work.await {
-                    Ok(value) => Ok(outcome(value)),
-                    Err(Stop::Failure(failure)) => Err(Ended::Failure(failure)),
-                    Err(Stop::Unwind(unwind)) => Err(Ended::Unwound(unwind)),
-                }
-            })
+            Box::pin(async move { work.await.map(outcome).map_err(ended) })
         });
         self.nodes.insert(name.to_owned(), node);
         self
+    }
+
+    /// Adds a tool whose arguments are an object and whose answer is its structured output.
+    pub fn tool<F, Fut>(mut self, name: &str, run: F) -> Self
+    where
+        F: Fn(ToolCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Answer> + Send + 'static,
+    {
+        self.info.tools.push(ToolInfo {
+            name: name.to_owned(),
+            description: format!("The tool {name}"),
+            arguments_schema: json!({ "type": "object" }),
+            accepts_invalid: false,
+            hints: ToolHints::default(),
+            reference: None,
+            unavailable: None,
+        });
+        let tool: Tool = Arc::new(move |call, gate| {
+            let work = run(call, gate);
+            Box::pin(async move {
+                match work.await {
+                    Ok(value) => {
+                        Ok(ToolOutput { structured: Some(value), ..ToolOutput::default() })
+                    }
+                    Err(stop) => Err(ended(stop)),
+                }
+            })
+        });
+        self.tools.insert(name.to_owned(), tool);
+        self
+    }
+}
+
+fn ended(stop: Stop) -> Ended {
+    match stop {
+        Stop::Failure(failure) => Ended::Failure(failure),
+        Stop::Unwind(unwind) => Ended::Unwound(unwind),
     }
 }
 
@@ -109,6 +147,13 @@ impl Plugin for NativePlugin {
         match self.nodes.get(&call.node) {
             Some(node) => node(call, gate).await,
             None => Err(Ended::Host(Failure::internal(format!("no node `{}`", call.node)))),
+        }
+    }
+
+    async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended> {
+        match self.tools.get(&call.tool) {
+            Some(tool) => tool(call, gate).await,
+            None => Err(Ended::Host(Failure::internal(format!("no tool `{}`", call.tool)))),
         }
     }
 

@@ -7,14 +7,16 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::Notify;
+use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::http::{HttpRequest, HttpResponse};
 use wattle_run::call::llm::{
     Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Usage,
 };
 use wattle_run::call::sql::{Executed, Rows, SqlValue};
-use wattle_run::grant::{HttpRule, SqlAccess};
+use wattle_run::grant::{HttpRule, SqlRule};
 use wattle_run::limit::{NetLimits, SqlLimits};
+use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::sql::{Marker, SqlTransaction};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 
@@ -64,19 +66,45 @@ impl Model for ScriptedModel {
         route == "chat"
     }
 
+    fn route(&self, caller: &Caller, route: &str) -> Option<RouteInfo> {
+        self.has_route(caller, route).then(|| RouteInfo {
+            provider: "scripted".into(),
+            model: "scripted".into(),
+            has_fallback: false,
+        })
+    }
+
+    async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
+        Err(Failure::unsupported("routes of tenants"))
+    }
+
+    async fn get_route(&self, _: &Caller, _: &str) -> Result<Option<Value>, Failure> {
+        Ok(None)
+    }
+
+    async fn remove_route(&self, _: &Caller, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
+
     async fn complete(
         &self,
         _: &Caller,
         _: &CompletionRequest,
         _: &dyn BlobStore,
+        deltas: &dyn Deltas,
     ) -> Result<Completion, Failure> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        for text in ["answer ", &call.to_string()] {
+            deltas.push(Delta::Text { text: text.into() });
+            tokio::task::yield_now().await;
+        }
         Ok(Completion {
             parts: vec![Part::Text(format!("answer {call}"))],
             structured: None,
             finish_reason: FinishReason::Stop,
             usage: Usage { input_tokens: Some(3), output_tokens: Some(2), ..Usage::default() },
             model: "scripted".into(),
+            attempts: Vec::new(),
         })
     }
 }
@@ -122,6 +150,7 @@ pub fn get(url: &str) -> HttpRequest {
         body: Default::default(),
         timeout_ms: None,
         idempotency_key: None,
+        delay_ms: None,
     }
 }
 
@@ -179,7 +208,7 @@ impl Sql for NoSql {
     async fn query(
         &self,
         database: &str,
-        _: SqlAccess,
+        _: &SqlRule,
         _: &SqlLimits,
         _: &str,
         _: &[SqlValue],
@@ -228,12 +257,12 @@ impl Sql for LostCommit {
     async fn query(
         &self,
         database: &str,
-        access: SqlAccess,
+        rule: &SqlRule,
         limits: &SqlLimits,
         statement: &str,
         parameters: &[SqlValue],
     ) -> Result<Rows, Failure> {
-        self.inner.query(database, access, limits, statement, parameters).await
+        self.inner.query(database, rule, limits, statement, parameters).await
     }
 
     async fn begin(

@@ -11,14 +11,16 @@ use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, ThreadId};
 use wattle_kit::clock::ManualClock;
-use wattle_run::app::{App, GraphPack};
+use wattle_run::app::{App, GraphPack, Projections};
 use wattle_run::call::runs::{
     EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, Runs, StartRun,
 };
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::grant::Grants;
-use wattle_run::ports::{Plugin, Ports, Sql};
+use wattle_run::grant::{Grants, ToolGrant};
+use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::ports::{Plugin, Ports, Sql, ToolServers};
 use wattle_store::{MemoryBlobs, MemoryStore};
 
 use crate::native::NativePlugin;
@@ -66,7 +68,35 @@ impl World {
         graph: &str,
         plugin: Arc<dyn Plugin>,
         sql: Arc<dyn Sql>,
-        mut grants: Grants,
+        grants: Grants,
+    ) -> Self {
+        Self::build(graph, vec![(plugin, grants)], sql, Arc::new(NoToolServers))
+    }
+
+    /// A world with one graph over the first of several plugins, which may call the tools of all
+    /// others and of the server `far`.
+    pub fn with_tools(
+        graph: &str,
+        plugins: Vec<NativePlugin>,
+        servers: Arc<dyn ToolServers>,
+    ) -> Self {
+        let references = plugins.iter().map(|plugin| format!("{}/*", plugin.info().name));
+        let far = servers.has_server("far").then(|| "mcp:far/*".to_owned());
+        let references = references.skip(1).chain(far);
+        let tools: Vec<ToolGrant> =
+            references.map(|text| text.parse().expect("a reference")).collect();
+        let plugins = plugins.into_iter().enumerate().map(|(place, plugin)| {
+            let tools = if place == 0 { tools.clone() } else { Vec::new() };
+            (Arc::new(plugin) as Arc<dyn Plugin>, Grants { tools, ..Grants::default() })
+        });
+        Self::build(graph, plugins.collect(), Arc::new(NoSql), servers)
+    }
+
+    fn build(
+        graph: &str,
+        mut plugins: Vec<(Arc<dyn Plugin>, Grants)>,
+        sql: Arc<dyn Sql>,
+        tools: Arc<dyn ToolServers>,
     ) -> Self {
         let clock = ManualClock::at_ms(START_MS).in_zone("Asia/Shanghai");
         let (model, net) = (Arc::new(ScriptedModel::default()), Arc::new(ScriptedNet::default()));
@@ -76,11 +106,15 @@ impl World {
             model: model.clone(),
             net: net.clone(),
             sql,
+            tools,
             clock: Arc::new(clock.clone()),
+            observer: Arc::new(NoObserver),
         };
-        grants.llm.insert("chat".into());
+        for (_, grants) in &mut plugins {
+            grants.llm.insert("chat".into());
+        }
         let catalog = Catalog::new();
-        catalog.install(app(graph, plugin, grants));
+        catalog.install(app(graph, plugins));
         let (engine, runtime) = start(&ports, &catalog);
         Self { engine, clock, model, net, ports, catalog, runtime: Some(runtime) }
     }
@@ -101,7 +135,7 @@ impl World {
     /// Installs other code under the same name.
     pub fn install(&self, graph: &str, plugin: NativePlugin) {
         let grants = Grants { llm: ["chat".to_owned()].into(), ..Grants::default() };
-        self.catalog.install(app(graph, Arc::new(plugin), grants));
+        self.catalog.install(app(graph, vec![(Arc::new(plugin), grants)]));
     }
 
     /// Starts a run on a new thread.
@@ -198,7 +232,7 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>) -> (Engine, Runtime) {
     (Engine::new(ports.clone(), catalog.clone(), config), runtime)
 }
 
-fn app(graph: &str, plugin: Arc<dyn Plugin>, grants: Grants) -> App {
+fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
     let graphs = match check_toml("graph.toml", graph, &NoFacts) {
         Ok(graphs) => graphs,
         Err(problems) => {
@@ -206,9 +240,14 @@ fn app(graph: &str, plugin: Arc<dyn Plugin>, grants: Grants) -> App {
             panic!("the test's graph is not valid:\n{}", problems.join("\n"));
         }
     };
-    let name = plugin.info().name.clone();
-    let grants = [(name.clone(), Arc::new(grants))].into();
-    let plugins: BTreeMap<_, _> = [(name, plugin)].into();
+    let mut grants = BTreeMap::new();
+    let mut code: BTreeMap<_, _> = BTreeMap::new();
+    for (plugin, granted) in plugins {
+        let name = plugin.info().name.clone();
+        grants.insert(name.clone(), Arc::new(granted));
+        code.insert(name, plugin);
+    }
+    let plugins = code;
     let graphs = graphs
         .into_iter()
         .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
@@ -224,6 +263,7 @@ fn app(graph: &str, plugin: Arc<dyn Plugin>, grants: Grants) -> App {
         settings: Arc::new(json!({ "color": "green" })),
         web: None,
         mount: None,
+        projections: Projections::default(),
     }
 }
 

@@ -23,14 +23,47 @@ struct Guest {
 }
 
 const GUESTS: &[Guest] = &[
+    Guest { package: "wattle-std", target: TARGET, component: Some("plugins/std/std.wasm") },
     Guest {
         package: "wattle-app-asset",
         target: TARGET,
         component: Some("plugins/apps/asset/asset.wasm"),
     },
+    Guest {
+        package: "wattle-app-nl2sql",
+        target: TARGET,
+        component: Some("plugins/apps/nl2sql/nl2sql.wasm"),
+    },
+    Guest {
+        package: "wattle-app-reasoning",
+        target: TARGET,
+        component: Some("plugins/apps/reasoning/reasoning.wasm"),
+    },
+    Guest {
+        package: "wattle-app-expense",
+        target: TARGET,
+        component: Some("plugins/apps/expense/expense.wasm"),
+    },
+    Guest {
+        package: "wattle-tool-date",
+        target: TARGET,
+        component: Some("plugins/tools/date/date.wasm"),
+    },
+    Guest {
+        package: "wattle-tool-lark",
+        target: TARGET,
+        component: Some("plugins/tools/lark/lark.wasm"),
+    },
     Guest { package: "wattle-guest-misdeeds", target: TARGET, component: None },
+    Guest { package: "wattle-guest-tools", target: TARGET, component: None },
+    Guest { package: "wattle-guest-shadow", target: TARGET, component: None },
     Guest { package: "wattle-guest-foreign", target: WASI_TARGET, component: None },
 ];
+
+/// Guests whose logic has tests that run without a host.
+pub(crate) fn first_party() -> impl Iterator<Item = &'static str> {
+    GUESTS.iter().filter(|guest| guest.target == TARGET).map(|guest| guest.package)
+}
 
 /// Builds every guest.
 pub(crate) fn build() -> Result<()> {

@@ -1,6 +1,7 @@
 //! `cargo xtask`: set-up, demo, tests and checks, on a machine with only Rust, git and a C
 //! compiler. Few dependencies on purpose: it is built before anything else.
 
+mod clients;
 mod guests;
 mod steps;
 
@@ -13,6 +14,7 @@ usage: cargo xtask <command>
   test            build what is missing, then format, lints, documentation and every test
   check           format, lints, documentation, spelling and licences
   guests          build the WebAssembly guests and put them into their app folders
+  clients         install MCP servers and the browser driver that tests use (needs npm)
   bench           steps per second in memory and on redb (takes a few minutes)
 ";
 
@@ -24,6 +26,7 @@ fn main() -> Result<()> {
         ["test"] => steps::test(),
         ["check"] => steps::check(),
         ["guests"] => guests::build(),
+        ["clients"] => clients::install(),
         ["bench", rest @ ..] => steps::bench(rest),
         ["help" | "--help" | "-h"] | [] => {
             steps::say(HELP);

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::guests;
+use crate::{clients, guests};
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -43,7 +43,7 @@ pub(crate) fn run(what: &str, command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-fn has(program: &str, arguments: &[&str]) -> bool {
+pub(crate) fn has(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
@@ -62,8 +62,10 @@ pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
 /// Every test, with format, lints and documentation.
 pub(crate) fn test() -> Result<()> {
     guests::build()?;
+    clients::install()?;
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
-    let binaries = ["--bin", "wattle", "--bin", "wattle-standin", "--bin", "wattle-demo"];
+    let binaries = ["wattle", "wattle-standin", "wattle-standin-mcp", "wattle-demo"];
+    let binaries = binaries.iter().flat_map(|binary| ["--bin", *binary]);
     run("build host, stand-ins and demo", cargo().arg("build").args(binaries))?;
     explain_postgres();
     if has("cargo", &["nextest", "--version"]) {
@@ -71,7 +73,7 @@ pub(crate) fn test() -> Result<()> {
     } else {
         run("run the tests", cargo().args(["test", "--lib", "--bins", "--tests"]))?;
     }
-    let guests = ["--package", "wattle-app-asset", "--package", "wattle-guest-misdeeds"];
+    let guests = guests::first_party().flat_map(|package| ["--package", package]);
     run("test the guests' logic natively", cargo().arg("test").args(guests))?;
     run("run the documentation's examples", cargo().args(["test", "--doc"]))?;
     lints()

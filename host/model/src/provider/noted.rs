@@ -14,13 +14,20 @@ pub(super) struct Noted {
     facts: Mutex<Facts>,
 }
 
+/// A blocked prompt.
+#[derive(Clone, Copy, Debug)]
+struct Blocked {
+    /// Tokens that were read, if the provider says so.
+    input_tokens: Option<u64>,
+}
+
 #[derive(Debug, Default)]
 struct Facts {
     events: usize,
     /// The model, as the provider names it.
     model: Option<String>,
-    /// The prompt was blocked; with the tokens that were read.
-    blocked: Option<Option<u64>>,
+    /// The prompt was blocked.
+    blocked: Option<Blocked>,
 }
 
 impl Noted {
@@ -36,7 +43,7 @@ impl Noted {
 
     /// The empty answer that stands for a prompt that Gemini's filter blocked.
     pub(super) fn blocked(&self, asked: &str) -> Option<Reply> {
-        let input_tokens = self.facts().blocked?;
+        let Blocked { input_tokens } = self.facts().blocked?;
         Some(Reply {
             parts: Vec::new(),
             finish: FinishReason::ContentFilter,
@@ -64,7 +71,7 @@ impl ChatFrameSink for Noted {
         facts.model = model.and_then(Value::as_str).map(str::to_owned);
         if event.pointer("/promptFeedback/blockReason").is_some() {
             let tokens = event.pointer("/usageMetadata/promptTokenCount").and_then(Value::as_u64);
-            facts.blocked = Some(tokens);
+            facts.blocked = Some(Blocked { input_tokens: tokens });
         }
     }
 }

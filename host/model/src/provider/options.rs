@@ -39,12 +39,11 @@ pub(super) fn chat_options(kind: ProviderKind, ask: &Ask<'_>) -> ChatOptions {
         ..ChatOptions::default()
     };
     match ask.format {
-        Format::Free => {}
         Format::JsonObject if kind == ProviderKind::Gemini => {
             options.extra_body = Some(gemini_json_mode(&options));
         }
         // Anthropic has no JSON mode: the system message has to do.
-        Format::JsonObject => {}
+        Format::Free | Format::JsonObject => {}
         Format::Schema(shape) => {
             let schema = strict::without_dialect(&shape.schema);
             options.response_format = Some(JsonSpec::new(&shape.name, schema).into());

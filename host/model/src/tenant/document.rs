@@ -113,7 +113,7 @@ impl Builder<'_> {
         let provider = self.provider(document)?;
         let mut providers = Providers::new();
         providers.insert(document.provider.clone(), Arc::clone(&provider));
-        let fallbacks: Vec<Target> = self.fallback(document)?.into_iter().collect();
+        let fallbacks: Vec<Target> = Self::fallback(document)?.into_iter().collect();
         for target in &fallbacks {
             if target.provider != document.provider {
                 let known = self.providers.get(&target.provider).ok_or_else(|| {
@@ -199,7 +199,7 @@ impl Builder<'_> {
         }
     }
 
-    fn fallback(&self, document: &Document) -> Result<Option<Target>, String> {
+    fn fallback(document: &Document) -> Result<Option<Target>, String> {
         match (&document.fallback_provider, &document.fallback_model) {
             (None, None) => Ok(None),
             (Some(_), None) => {

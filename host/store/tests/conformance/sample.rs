@@ -50,6 +50,7 @@ pub(crate) fn record(thread: &ThreadId) -> ThreadRecord {
 
 pub(crate) fn run(thread: &ThreadId, run: &str) -> RunRecord {
     RunRecord {
+        first_seq: 1,
         id: run_id(run),
         thread: thread.clone(),
         status: RunStatus::Running,

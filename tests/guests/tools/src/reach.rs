@@ -121,6 +121,7 @@ pub(crate) struct Name {
 
 /// Reads an environment variable.
 #[tool(read_only)]
+#[expect(clippy::disallowed_methods, reason = "it tries what a guest must not be able to do")]
 pub(crate) fn env(_context: &ToolContext, args: Name) -> Result<ToolOutput, Failure> {
     Ok(match std::env::var(&args.name) {
         Ok(value) => ToolOutput::text(value),

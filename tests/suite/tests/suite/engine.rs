@@ -5,4 +5,5 @@ mod durability;
 mod foreign;
 mod interrupts;
 mod supersteps;
+mod tools;
 mod transactions;

@@ -2,7 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod agent;
 mod asset;
 mod engine;
+mod expense;
 mod host;
+mod mcp;
+mod nl2sql;
+mod observe;
+mod reasoning;
 mod tidy;

@@ -16,6 +16,8 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/model", &["wattle-graph", "wattle-run"]),
     ("host/net", &["wattle-graph", "wattle-run"]),
     ("host/sql", &["wattle-graph", "wattle-run"]),
+    ("host/mcp", &["wattle-graph", "wattle-run"]),
+    ("host/telemetry", &["wattle-graph", "wattle-run"]),
     ("host/api", &["wattle-graph", "wattle-run"]),
     (
         "host/cli",
@@ -27,12 +29,20 @@ const EDGES: &[(&str, &[&str])] = &[
             "wattle-model",
             "wattle-net",
             "wattle-sql",
+            "wattle-mcp",
+            "wattle-telemetry",
             "wattle-api",
         ],
     ),
     ("plugins/sdk", &["wattle-plugin-macros"]),
     ("plugins/sdk/macros", &[]),
+    ("plugins/std", &["wattle-plugin"]),
     ("plugins/apps/asset", &["wattle-plugin"]),
+    ("plugins/apps/expense", &["wattle-plugin"]),
+    ("plugins/tools/date", &["wattle-plugin"]),
+    ("plugins/tools/lark", &["wattle-plugin"]),
+    ("plugins/apps/nl2sql", &["wattle-plugin"]),
+    ("plugins/apps/reasoning", &["wattle-plugin"]),
 ];
 
 /// What the pure core must never reach for.

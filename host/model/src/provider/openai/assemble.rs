@@ -135,7 +135,9 @@ impl<'a> Assembly<'a> {
 
     fn add_content(&mut self, text: &str) {
         let pieces = self.think.feed(text);
-        pieces.into_iter().for_each(|piece| self.add_piece(piece));
+        for piece in pieces {
+            self.add_piece(piece);
+        }
     }
 
     fn add_piece(&mut self, piece: Piece) {
@@ -328,7 +330,7 @@ mod tests {
     #[test]
     fn a_service_that_gives_up_is_no_answer() {
         let error = json!({ "error": { "message": "busy", "type": "server_error" } });
-        assert_eq!(read(&[error.clone()]).unwrap_err(), Broken::Error(error));
+        assert_eq!(read(std::slice::from_ref(&error)).unwrap_err(), Broken::Error(error));
         let gave_up =
             read(&[delta(json!({ "content": "a" })), end("insufficient_system_resource")]);
         assert!(matches!(gave_up, Err(Broken::GaveUp(_))));

@@ -6,9 +6,10 @@ use serde_json::json;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
 use wattle_run::call::emit::Emission;
+use wattle_run::call::http::HttpRequest;
 use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
 use wattle_run::grant::Grants;
-use wattle_run::limit::Limits;
+use wattle_run::limit::{self, Limits};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt};
 use wattle_suite::world::{World, failure};
@@ -40,6 +41,28 @@ async fn a_cancelled_run_ends_soon_and_the_thread_goes_on_later() {
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Cancelled);
     let ended = world.resume(&run.thread, &[], OnFailure::Keep).await.unwrap();
     assert_eq!(ended.state, json!({ "out": "done" }));
+}
+
+#[tokio::test]
+async fn a_request_that_waits_to_be_sent_is_not_sent_after_a_cancel() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let delay_ms = Some(limit::HTTP_DELAY_MS);
+        gate.call(HttpRequest { delay_ms, ..get("https://example.com/later") }).await?;
+        Ok(json!({ "out": "sent" }))
+    });
+    let world = World::new(ONE, plugin);
+    let run = world.begin(json!({})).await.unwrap();
+    let waits = |kind: &EventKind| matches!(kind, EventKind::CallStarted(_));
+    for _ in 0..400 {
+        if world.count(&run.thread, waits).await == 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    assert_eq!(world.count(&run.thread, waits).await, 1);
+    world.engine.cancel(&run).await.unwrap();
+    assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Cancelled);
+    assert_eq!(world.net.calls(), 0);
 }
 
 #[tokio::test]

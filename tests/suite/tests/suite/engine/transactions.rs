@@ -42,14 +42,15 @@ async fn database(folder: &TempDir) -> Arc<Databases> {
 }
 
 fn world(plugin: NativePlugin, sql: Arc<Databases>, access: SqlAccess) -> World {
-    let grants = Grants { sql: [("db".to_owned(), access)].into(), ..Grants::default() };
+    let grants = Grants { sql: [("db".to_owned(), access.into())].into(), ..Grants::default() };
     World::with_sql(ONE, plugin, sql, grants)
 }
 
 async fn names(sql: &Databases) -> Vec<SqlValue> {
     let limits = SqlLimits::default();
     let query = "SELECT name FROM item ORDER BY id";
-    let rows = sql.query("db", SqlAccess::ReadOnly, &limits, query, &[]).await.expect("rows");
+    let rule = SqlAccess::ReadOnly.into();
+    let rows = sql.query("db", &rule, &limits, query, &[]).await.expect("rows");
     rows.rows.into_iter().flatten().collect()
 }
 
@@ -86,8 +87,8 @@ async fn a_commit_whose_answer_was_lost_in_a_crash_is_found_in_the_database() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let losing = Arc::new(LostCommit::new(sql.clone()));
-    let grants =
-        Grants { sql: [("db".to_owned(), SqlAccess::ReadWrite)].into(), ..Grants::default() };
+    let sql_rules = [("db".to_owned(), SqlAccess::ReadWrite.into())].into();
+    let grants = Grants { sql: sql_rules, ..Grants::default() };
     let mut world = World::with_sql(ONE, writing_then_waiting(), losing.clone(), grants);
     let run = world.begin(json!({})).await.unwrap();
     losing.lost().await;
@@ -221,8 +222,8 @@ to = "store"
             transaction.commit().await?;
             Ok(json!({ "out": "stored" }))
         });
-    let grants =
-        Grants { sql: [("db".to_owned(), SqlAccess::ReadWrite)].into(), ..Grants::default() };
+    let sql_rules = [("db".to_owned(), SqlAccess::ReadWrite.into())].into();
+    let grants = Grants { sql: sql_rules, ..Grants::default() };
     let world = World::with_sql(ASK, plugin, sql.clone(), grants);
     let thread = world.run(json!({})).await.run.thread;
     let twice = [("", json!(["a", "b", "a"]))];

@@ -1,102 +1,41 @@
 //! The real binary, killed without warning: what had been paid for is not paid again.
 
-use std::time::Duration;
-
-use reqwest::Client;
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
-use wattle_kit::standin::{self, Handle, Outcome, Pattern};
-use wattle_suite::answer::Answer;
+use wattle_kit::standin::{Outcome, Pattern};
 use wattle_suite::asset::{
     INVOKE, MASSIVE_PATH, RESUME, confirmed, open_sqlite, postgres_rows, sqlite_rows,
 };
 use wattle_suite::binary::{self, Served};
-use wattle_suite::place::{self, Place};
+use wattle_suite::place;
+use wattle_suite::scene::Scene;
 
-/// How often a test looks whether a run has ended.
-const LOOKS: u32 = 600;
-
-/// Pause between two looks.
-const PAUSE: Duration = Duration::from_millis(50);
-
-/// A folder, its services, and a client.
-struct Scene {
-    place: Place,
-    standin: Handle,
-    client: Client,
+/// Both apps, so that one configuration serves all tests.
+async fn scene() -> Scene {
+    scene_on("sqlite:asset.db").await
 }
 
-impl Scene {
-    /// Both apps, so that one configuration serves all tests.
-    async fn new() -> Self {
-        Self::on("sqlite:asset.db").await
-    }
-
-    async fn on(sql_url: &str) -> Self {
-        let standin = standin::Server::start(standin::Config::default()).await.unwrap();
-        let place = Place::new();
-        place.share_compiled_code();
+async fn scene_on(sql_url: &str) -> Scene {
+    Scene::new(|place, standin| {
         place.add_misdeeds(&super::sandbox::graphs());
         let toml = [
-            place::base_toml(&standin),
-            place::asset_toml(&standin, sql_url),
-            place::misdeeds_toml(&standin),
+            place::base_toml(standin),
+            place::asset_toml(standin, sql_url),
+            place::misdeeds_toml(standin),
         ];
-        place.write("wattle.toml", toml.concat());
-        Self { place, standin, client: Client::builder().no_proxy().build().unwrap() }
-    }
+        toml.concat()
+    })
+    .await
+}
 
-    async fn get(&self, server: &Served, path: &str) -> Value {
-        Answer::of(self.client.get(format!("{}{path}", server.url))).await.expect(200)
-    }
-
-    async fn post(&self, server: &Served, path: &str, body: &Value) -> Answer {
-        Answer::of(self.client.post(format!("{}{path}", server.url)).json(body)).await
-    }
-
-    /// Sends a request whose answer is cut off by the kill.
-    fn post_in_vain(&self, server: &Served, path: &str, body: &Value) {
-        let request = self.client.post(format!("{}{path}", server.url)).json(body);
-        drop(tokio::spawn(request.send()));
-    }
-
-    /// Looks at a path until the answer is as wanted.
-    async fn until(&self, server: &Served, path: &str, wanted: impl Fn(&Value) -> bool) -> Value {
-        let mut last = Value::Null;
-        for _ in 0..LOOKS {
-            last = self.get(server, path).await;
-            if wanted(&last) {
-                return last;
-            }
-            tokio::time::sleep(PAUSE).await;
-        }
-        panic!("`{path}` never answered as wanted; its last answer: {last}");
-    }
-
-    /// How often the services answered on a path.
-    fn answered(&self, path: &str) -> usize {
-        let entries = self.standin.requests();
-        let answered =
-            entries.iter().filter(|it| it.path == path && it.outcome == Outcome::Answered);
-        answered.count()
-    }
-
-    /// Waits until the services know that whoever sent a held request is gone: opened before, the
-    /// gate would let it be answered.
-    async fn abandoned(&self) {
-        let gone = self.standin.wait_for_request(|it| it.outcome == Outcome::Abandoned);
-        gone.await.unwrap();
-    }
-
-    async fn rows(&self, table: &str) -> Vec<Value> {
-        let mut database = open_sqlite(&self.place.data().join("asset.db")).await;
-        sqlite_rows(&mut database, table).await
-    }
+async fn rows(scene: &Scene, table: &str) -> Vec<Value> {
+    let mut database = open_sqlite(&scene.place.data().join("asset.db")).await;
+    sqlite_rows(&mut database, table).await
 }
 
 #[tokio::test]
 async fn killed_at_the_question_the_review_is_confirmed_after_the_restart() {
-    let scene = Scene::new().await;
+    let scene = scene().await;
     let (mut server, body) = confirming(&scene).await;
     let calls = scene.standin.requests().len();
     server.program.kill().await.unwrap();
@@ -105,26 +44,22 @@ async fn killed_at_the_question_the_review_is_confirmed_after_the_restart() {
     let stored = scene.post(&server, RESUME, &body).await.expect(200);
     assert_eq!(stored["storeResult"], json!({ "success": true, "ids": [1] }));
     assert_eq!(scene.standin.requests().len(), calls, "no call was made again");
-    assert_eq!(scene.rows("Operation").await[0]["ticker"], "0700.HK");
-    assert_eq!(scene.rows("OperationLog").await.len(), 1);
+    assert_eq!(rows(&scene, "Operation").await[0]["ticker"], "0700.HK");
+    assert_eq!(rows(&scene, "OperationLog").await.len(), 1);
 }
 
 #[tokio::test]
 async fn killed_in_the_middle_of_a_node_its_model_call_is_not_made_again() {
-    let scene = Scene::new().await;
+    let scene = scene().await;
     let held = "/count/held";
     let gate = scene.standin.gate(Pattern::path(held));
-    let mut server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.place).await;
     let url = format!("{}{held}", scene.standin.base_url);
     let input = json!({ "route": "chat", "text": "hello", "url": url });
     let start = json!({ "graph": "call_then_wait", "input": input });
     let run = scene.post(&server, "/api/v1/apps/misdeeds/runs", &start).await.expect(202);
     gate.arrived(1).await.unwrap();
-    server.program.kill().await.unwrap();
-    scene.abandoned().await;
-    gate.open();
-
-    let server = binary::serve(&scene.place).await;
+    let server = scene.kill_and_restart(server, Some(&gate)).await;
     let path = format!("/api/v1/runs/{}", run["run"].as_str().unwrap());
     let ended = scene.until(&server, &path, |run| run["status"] != "running").await;
     assert_eq!(ended["status"], "completed", "it goes on by itself: {ended}");
@@ -139,17 +74,13 @@ async fn killed_in_the_middle_of_a_node_its_model_call_is_not_made_again() {
 
 #[tokio::test]
 async fn killed_in_the_middle_of_a_look_up_what_was_answered_is_not_asked_again() {
-    let scene = Scene::new().await;
+    let scene = scene().await;
     let gate = scene.standin.gate(Pattern::model("light"));
-    let mut server = binary::serve(&scene.place).await;
+    let server = binary::serve(&scene.place).await;
     let text = json!({ "textInput": "买入宁德时代 100 股 260" });
     scene.post_in_vain(&server, INVOKE, &text);
     gate.arrived(1).await.unwrap();
-    server.program.kill().await.unwrap();
-    scene.abandoned().await;
-    gate.open();
-
-    let server = binary::serve(&scene.place).await;
+    let server = scene.kill_and_restart(server, Some(&gate)).await;
     let open = "/api/v1/threads?status=interrupted";
     let threads =
         scene.until(&server, open, |list| list["items"].as_array().is_some_and(|it| it.len() == 1));
@@ -181,7 +112,7 @@ async fn confirming(scene: &Scene) -> (Served, Value) {
 
 #[tokio::test]
 async fn killed_while_it_waits_for_the_database_the_rows_are_there_once() {
-    let scene = Scene::new().await;
+    let scene = scene().await;
     let (mut server, body) = confirming(&scene).await;
     // Somebody else writes, so that the transaction of the node waits when the kill comes.
     let mut writer = open_sqlite(&scene.place.data().join("asset.db")).await;
@@ -195,21 +126,21 @@ async fn killed_while_it_waits_for_the_database_the_rows_are_there_once() {
     let server = binary::serve(&scene.place).await;
     let stored = scene.post(&server, RESUME, &body).await.expect(200);
     assert_eq!(stored["storeResult"], json!({ "success": true, "ids": [1] }));
-    assert_eq!(scene.rows("Operation").await.len(), 1);
-    assert_eq!(scene.rows("OperationLog").await.len(), 1);
+    assert_eq!(rows(&scene, "Operation").await.len(), 1);
+    assert_eq!(rows(&scene, "OperationLog").await.len(), 1);
 }
 
 #[tokio::test]
 async fn killed_between_two_statements_on_postgres_the_rows_are_there_once() {
     let Some((_postgres, url)) = crate::asset::postgres::database().await else { return };
-    let scene = Scene::on(&url).await;
+    let scene = scene_on(&url).await;
     let (mut server, body) = confirming(&scene).await;
     // The row is inserted, and the entry of the log waits for a lock when the kill comes.
     let mut holder = PgConnection::connect(&url).await.unwrap();
     let lock = "BEGIN; LOCK TABLE \"OperationLog\" IN EXCLUSIVE MODE";
     sqlx::raw_sql(lock).execute(&mut holder).await.unwrap();
     scene.post_in_vain(&server, RESUME, &body);
-    wait_for_a_blocked_statement(&url).await;
+    wait_for_a_blocked_statement(&scene, &url).await;
     server.program.kill().await.unwrap();
     sqlx::raw_sql("ROLLBACK").execute(&mut holder).await.unwrap();
 
@@ -220,17 +151,16 @@ async fn killed_between_two_statements_on_postgres_the_rows_are_there_once() {
     assert_eq!(postgres_rows(&url, "OperationLog").await.len(), 1);
 }
 
-async fn wait_for_a_blocked_statement(url: &str) {
-    let mut observer = PgConnection::connect(url).await.unwrap();
-    for _ in 0..LOOKS {
-        let blocked: i64 = sqlx::query_scalar("SELECT count(*) FROM pg_locks WHERE NOT granted")
-            .fetch_one(&mut observer)
-            .await
-            .unwrap();
-        if blocked > 0 {
-            return;
-        }
-        tokio::time::sleep(PAUSE).await;
-    }
-    panic!("no statement waits for the lock");
+async fn wait_for_a_blocked_statement(scene: &Scene, url: &str) {
+    scene
+        .until_so("a statement that waits for the lock", async || {
+            let mut observer = PgConnection::connect(url).await.unwrap();
+            let blocked: i64 =
+                sqlx::query_scalar("SELECT count(*) FROM pg_locks WHERE NOT granted")
+                    .fetch_one(&mut observer)
+                    .await
+                    .unwrap();
+            blocked > 0
+        })
+        .await;
 }

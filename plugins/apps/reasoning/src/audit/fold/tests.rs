@@ -1,0 +1,176 @@
+//! Events and the rows that become of them.
+
+use wattle_plugin::prelude::{Value, json};
+
+use super::{Folded, fold};
+
+/// Events with their numbers, from `first`.
+fn events(first: u64, kinds: &[Value]) -> Vec<Value> {
+    let number = |(kind, seq): (&Value, u64)| {
+        let mut event = kind.clone();
+        event["seq"] = json!(seq);
+        event["at_ms"] = json!(seq * 10);
+        event["run"] = json!("r");
+        event
+    };
+    kinds.iter().zip(first..).map(number).collect()
+}
+
+fn started(call: u32, function: &str, summary: &str) -> Value {
+    json!({"type": "call_started", "task": "t", "call": call, "function": function, "summary": summary})
+}
+
+fn called(call: u32, function: &str, summary: &str, request: Value, result: Value) -> Value {
+    json!({"type": "called", "task": "t", "node": "n", "call": call, "function": function,
+           "digest": "d", "request": request, "result": result, "started_ms": 1,
+           "duration_us": 7_000, "summary": summary, "batch": call})
+}
+
+fn tool(call: u32, result: Value) -> Value {
+    called(
+        call,
+        "tools.call",
+        "mcp.data.query",
+        json!({"tool": "mcp.data.query", "arguments": {"page": 1}}),
+        result,
+    )
+}
+
+fn types(folded: &Folded) -> Vec<&str> {
+    folded.rows.iter().map(|row| row.event_type.as_str()).collect()
+}
+
+#[test]
+fn a_model_call_is_two_rows_with_prompt_and_answer() {
+    let request = json!({"route": "reasoning", "messages": [{"role": "user", "parts": []}],
+                         "response_schema": {"name": "reasoning_plan", "schema": {}}});
+    let attempts = json!([{"provider": "a", "model": "m1", "error": "down"}, {"provider": "b", "model": "m2"}]);
+    let answer = json!({"Ok": {"parts": [], "structured": {"mode": "query"}, "model": "m2",
+                               "finish_reason": "stop", "usage": {}, "attempts": attempts}});
+    let log = events(
+        1,
+        &[
+            json!({"type": "run_started", "graph": "g", "digest": "d", "reason": "input"}),
+            started(0, "llm.complete", "reasoning -> reasoning_plan"),
+            json!({"type": "streamed", "task": "t", "node": "n", "call": 0, "deltas": []}),
+            called(0, "llm.complete", "", request, answer),
+        ],
+    );
+    let folded = fold(log).unwrap();
+    assert_eq!(types(&folded), ["llm_prompt_sent", "llm_response_received"]);
+    assert_eq!(folded.cursor, 4);
+    let (prompt, response) = (&folded.rows[0].payload, &folded.rows[1].payload);
+    assert_eq!(
+        (&prompt["purpose"], &prompt["route"]),
+        (&json!("reasoning_plan"), &json!("reasoning"))
+    );
+    assert_eq!(prompt["call_id"], response["call_id"]);
+    assert_eq!(response["content"], json!({"mode": "query"}));
+    assert_eq!((&response["model"], &response["fallback"]), (&json!("m2"), &json!(true)));
+    assert_eq!(folded.rows[0].step, "llm");
+}
+
+#[test]
+fn tool_calls_say_method_and_error() {
+    let log = events(
+        1,
+        &[
+            started(0, "tools.call", "mcp.data.query"),
+            tool(0, json!({"Ok": {"content": [], "structured": {"total": 3}}})),
+            started(1, "tools.call", "mcp.data.query"),
+            tool(1, json!({"Err": {"code": "timeout", "message": "slow", "retryable": true}})),
+            started(2, "tools.call", "mcp.data.query"),
+            tool(2, json!({"Ok": {"content": [{"text": "no table"}], "is_error": true}})),
+        ],
+    );
+    let folded = fold(log).unwrap();
+    assert_eq!(folded.rows.len(), 6);
+    let payload = |index: usize| &folded.rows[index].payload;
+    assert_eq!(
+        (&payload(0)["method"], &payload(0)["arguments"]),
+        (&json!("mcp.data.query"), &json!({"page": 1}))
+    );
+    assert_eq!(payload(1)["result"], json!({"total": 3}));
+    assert_eq!(payload(3)["error"], json!({"code": "timeout", "message": "slow"}));
+    assert_eq!(payload(5)["error"]["message"], "no table");
+    assert!(folded.rows.iter().all(|row| row.step == "executing"));
+}
+
+#[test]
+fn the_fold_waits_in_front_of_a_call_under_way() {
+    let custom =
+        json!({"type": "custom", "task": "t", "node": "n", "name": "intent_parsed", "data": {}});
+    let log = [
+        custom,
+        started(0, "tools.call", "graph.list_ontologies"),
+        started(1, "tools.call", "graph.list_ontologies"),
+    ];
+    let folded = fold(events(5, &log)).unwrap();
+    assert_eq!((types(&folded), folded.cursor), (vec!["intent_parsed"], 5));
+    assert_eq!(fold(events(6, &log[1..])).unwrap(), Folded::default());
+    let other = fold(events(1, &[started(0, "sql.transaction", "reasoning")])).unwrap();
+    assert_eq!((other.rows.len(), other.cursor), (0, 1), "calls without rows are not waited for");
+}
+
+#[test]
+fn a_call_that_got_lost_is_a_pair_too() {
+    let log = events(
+        1,
+        &[
+            started(0, "llm.complete", "reasoning -> reasoning_plan"),
+            json!({"type": "run_started", "graph": "g", "digest": "d", "reason": "recovery"}),
+            started(0, "llm.complete", "reasoning -> reasoning_plan"),
+            json!({"type": "run_ended", "status": "cancelled"}),
+        ],
+    );
+    let folded = fold(log).unwrap();
+    assert_eq!(
+        types(&folded),
+        [
+            "llm_prompt_sent",
+            "llm_response_received",
+            "recovery_triggered",
+            "llm_prompt_sent",
+            "llm_response_received",
+            "session_cancelled"
+        ]
+    );
+    assert_eq!(folded.rows[1].payload["error"]["code"], "lost");
+    assert_eq!(folded.ended.unwrap().status, "cancelled");
+}
+
+#[test]
+fn a_failed_run_says_why() {
+    let failure = json!({"code": "llm", "message": "llm summary failed: down", "retryable": false});
+    let log = events(1, &[json!({"type": "run_ended", "status": "failed", "failure": failure})]);
+    let folded = fold(log).unwrap();
+    assert_eq!(types(&folded), ["session_failed"]);
+    assert_eq!(folded.rows[0].payload["error"]["message"], "llm summary failed: down");
+    let well = fold(events(1, &[json!({"type": "run_ended", "status": "completed"})])).unwrap();
+    assert!(well.rows.is_empty() && well.ended.is_some());
+}
+
+#[test]
+fn folding_in_pieces_gives_the_same_rows() {
+    let log = [
+        started(0, "tools.call", "mcp.data.query"),
+        json!({"type": "custom", "task": "t", "node": "n", "name": "task_executed", "data": {}}),
+        tool(0, json!({"Ok": {"content": []}})),
+        json!({"type": "run_ended", "status": "completed"}),
+    ];
+    let whole = fold(events(1, &log)).unwrap();
+    for cut in 0..log.len() {
+        let first = fold(events(1, &log[..cut])).unwrap();
+        let done = first.cursor as usize;
+        let second = fold(events(first.cursor + 1, &log[done..])).unwrap();
+        let rows = [first.rows, second.rows].concat();
+        assert_eq!(rows, whole.rows, "cut at {cut}");
+    }
+}
+
+#[test]
+fn a_call_that_never_began_is_a_pair_too() {
+    let denied = json!({"Err": {"code": "denied", "message": "not granted", "retryable": false}});
+    let folded = fold(events(1, &[tool(0, denied)])).unwrap();
+    assert_eq!(types(&folded), ["mcp_call_requested", "mcp_call_completed"]);
+}

@@ -1,0 +1,186 @@
+//! What the rows of calls carry.
+
+use wattle_plugin::prelude::{Deserialize, Value, json};
+
+/// Bytes of an answer that a row carries whole; of a longer one its beginning.
+const ANSWER_BYTES: usize = 16 << 10;
+
+/// Words in the name of a field whose value is never shown.
+const SECRETS: &[&str] = &["api_key", "apikey", "authorization", "password", "secret", "token"];
+
+/// Counts of tokens have a name like a secret's.
+const HARMLESS: &[&str] = &["tokens"];
+
+/// An answered call as the event log has it.
+#[derive(Debug, Clone, Deserialize)]
+pub(super) struct Called {
+    pub(super) task: String,
+    pub(super) node: String,
+    #[serde(default)]
+    pub(super) scope: Vec<u32>,
+    pub(super) call: u32,
+    pub(super) function: String,
+    #[serde(default)]
+    pub(super) request: Value,
+    pub(super) result: Result<Value, Value>,
+    #[serde(default)]
+    pub(super) duration_us: u64,
+    #[serde(default)]
+    pub(super) summary: String,
+}
+
+impl Called {
+    /// What joins the two rows of a call.
+    fn id(&self) -> String {
+        format!("{}:{}", self.task, self.call)
+    }
+
+    /// What was asked of a model.
+    pub(super) fn prompt(&self) -> Value {
+        let mut payload = json!({ "call_id": self.id(), "node": self.node });
+        match self.request.get("messages") {
+            Some(messages) => {
+                payload["route"] = self.request["route"].clone();
+                payload["purpose"] =
+                    self.request.pointer("/response_schema/name").cloned().unwrap_or_default();
+                payload["messages"] = messages.clone();
+            }
+            // Long requests are kept by their beginning.
+            None => payload["request"] = self.request.clone(),
+        }
+        redacted(payload)
+    }
+
+    /// What a model answered.
+    pub(super) fn response(&self) -> Value {
+        let mut payload = self.ended();
+        match &self.result {
+            Ok(answer) => {
+                payload["model"] = answer["model"].clone();
+                payload["finish_reason"] = answer["finish_reason"].clone();
+                payload["usage"] = answer["usage"].clone();
+                let said = answer.get("structured").unwrap_or(&answer["parts"]);
+                payload["content"] = capped(said);
+                if let Some(attempts) = answer.get("attempts").and_then(Value::as_array) {
+                    payload["fallback"] = json!(is_fallback(attempts));
+                    payload["attempts"] = json!(attempts);
+                }
+            }
+            Err(failure) => payload["error"] = error(failure),
+        }
+        redacted(payload)
+    }
+
+    /// What was asked of a tool.
+    pub(super) fn tool_request(&self) -> Value {
+        let arguments = self.request.get("arguments").unwrap_or(&self.request);
+        redacted(json!({ "call_id": self.id(), "node": self.node, "method": self.summary,
+                         "arguments": arguments }))
+    }
+
+    /// What a tool answered.
+    pub(super) fn tool_answer(&self) -> Value {
+        let mut payload = self.ended();
+        payload["method"] = json!(self.summary);
+        match &self.result {
+            Ok(answer) if answer["is_error"] == json!(true) => {
+                payload["error"] = json!({ "code": "tool-error", "message": text(answer) });
+            }
+            Ok(answer) => {
+                let said = answer.get("structured").filter(|data| !data.is_null());
+                payload["result"] = capped(said.unwrap_or(&answer["content"]));
+            }
+            Err(failure) => payload["error"] = error(failure),
+        }
+        redacted(payload)
+    }
+
+    fn ended(&self) -> Value {
+        json!({ "call_id": self.id(), "node": self.node, "duration_ms": self.duration_us / 1_000 })
+    }
+}
+
+/// Whether the model that answered was not the first that was asked.
+fn is_fallback(attempts: &[Value]) -> bool {
+    let who = |attempt: &Value| (attempt["provider"].clone(), attempt["model"].clone());
+    match (attempts.first(), attempts.last()) {
+        (Some(first), Some(last)) => who(first) != who(last),
+        _ => false,
+    }
+}
+
+pub(super) fn error(failure: &Value) -> Value {
+    json!({ "code": failure["code"], "message": failure["message"] })
+}
+
+/// The text of a tool's answer.
+fn text(answer: &Value) -> String {
+    let parts = answer["content"].as_array().into_iter().flatten();
+    parts.filter_map(|part| part["text"].as_str()).collect()
+}
+
+/// A document, or the beginning of a long one.
+fn capped(document: &Value) -> Value {
+    let text = document.to_string();
+    if text.len() <= ANSWER_BYTES {
+        return document.clone();
+    }
+    let end = (0..=ANSWER_BYTES).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
+    json!({ "head": text[..end], "bytes": text.len() })
+}
+
+/// The same document without the values of fields that are named like secrets.
+pub(super) fn redacted(document: Value) -> Value {
+    match document {
+        Value::Object(fields) => fields
+            .into_iter()
+            .map(|(name, value)| match value {
+                Value::String(_) if is_secret(&name) => (name, json!("[redacted]")),
+                value => (name, redacted(value)),
+            })
+            .collect(),
+        Value::Array(items) => items.into_iter().map(redacted).collect(),
+        other => other,
+    }
+}
+
+fn is_secret(name: &str) -> bool {
+    let name = name.to_lowercase();
+    SECRETS.iter().any(|word| name.contains(word))
+        && !HARMLESS.iter().any(|word| name.contains(word))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::json;
+
+    use super::{ANSWER_BYTES, capped, is_fallback, redacted};
+
+    #[test]
+    fn secrets_are_not_shown() {
+        let shown =
+            redacted(json!({"a": [{"api_key": "sk-1", "X-Token": "t", "input_tokens": 3}]}));
+        assert_eq!(
+            shown,
+            json!({"a": [{"api_key": "[redacted]", "X-Token": "[redacted]", "input_tokens": 3}]})
+        );
+    }
+
+    #[test]
+    fn long_answers_are_cut_between_characters() {
+        let short = json!({"items": [1]});
+        assert_eq!(capped(&short), short);
+        let long = capped(&json!("值".repeat(ANSWER_BYTES)));
+        assert!(long["head"].as_str().unwrap().len() <= ANSWER_BYTES);
+        assert_eq!(long["bytes"], ANSWER_BYTES * 3 + 2);
+    }
+
+    #[test]
+    fn another_model_than_the_first_is_a_fallback() {
+        let (one, two) =
+            (json!({"provider": "a", "model": "m"}), json!({"provider": "b", "model": "m"}));
+        assert!(is_fallback(&[one.clone(), two]));
+        assert!(!is_fallback(&[one.clone(), one]));
+        assert!(!is_fallback(&[]));
+    }
+}

@@ -1,0 +1,79 @@
+//! The rows in the database, numbered in each session from 1 without gaps.
+
+use std::collections::BTreeMap;
+
+use wattle_plugin::prelude::{Failure, Serialize, Value, params, sql};
+use wattle_plugin::sql::Transaction;
+
+use crate::audit::Row;
+use crate::{DATABASE, time};
+
+const COUNT: &str = "UPDATE reasoning_session SET trace_count = trace_count + $1 WHERE id = $2 \
+    RETURNING trace_count";
+
+const INSERT: &str = "INSERT INTO reasoning_trace_event \
+    (session_id, seq, turn_id, step, event_type, payload_json, created_at) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7)";
+
+const SELECT: &str = "SELECT id, seq, turn_id, step, event_type, payload_json, created_at \
+    FROM reasoning_trace_event WHERE session_id = $1 AND seq > $2 ORDER BY seq LIMIT $3";
+
+/// Which turn each run works for, and the turn of what belongs to no run.
+#[derive(Debug, Default)]
+pub(crate) struct Turns {
+    pub(crate) by_run: BTreeMap<String, String>,
+    pub(crate) newest: Option<String>,
+}
+
+/// Appends rows. The count of the session is taken in the same transaction, so two that append at
+/// once wait for each other and the numbers have no gap.
+pub(crate) fn append(
+    transaction: &Transaction,
+    session_id: &str,
+    rows: &[Row],
+    turns: &Turns,
+) -> Result<(), Failure> {
+    let added = i64::try_from(rows.len()).unwrap_or(i64::MAX);
+    let counted = transaction.execute(COUNT, params![added, session_id])?;
+    let count: i64 = counted.returned.one()?.get("trace_count")?;
+    let first = count - added + 1;
+    for (row, seq) in rows.iter().zip(first..) {
+        let by_run = row.run.as_ref().and_then(|run| turns.by_run.get(run));
+        let turn = by_run.or(turns.newest.as_ref());
+        let payload = row.payload.to_string();
+        let at = time::text(row.at_ms)?;
+        let values = params![session_id, seq, turn, row.step, &row.event_type, payload, at];
+        transaction.execute(INSERT, values)?;
+    }
+    Ok(())
+}
+
+/// A row as the endpoint shows it.
+#[derive(Debug, Serialize)]
+pub(crate) struct TraceEvent {
+    id: i64,
+    pub(crate) seq: i64,
+    turn_id: Option<String>,
+    step: String,
+    event_type: String,
+    payload: Value,
+    created_at: String,
+}
+
+/// Up to `limit` rows after a number, in their order.
+pub(crate) fn list(session_id: &str, after: i64, limit: i64) -> Result<Vec<TraceEvent>, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT, params![session_id, after, limit])?;
+    rows.iter()
+        .map(|row| {
+            Ok(TraceEvent {
+                id: row.get("id")?,
+                seq: row.get("seq")?,
+                turn_id: row.get("turn_id")?,
+                step: row.get("step")?,
+                event_type: row.get("event_type")?,
+                payload: row.get("payload_json")?,
+                created_at: row.get("created_at")?,
+            })
+        })
+        .collect()
+}

@@ -1,0 +1,75 @@
+//! The attribute catalogue of an ontology: which field of the data a name means.
+
+use wattle_plugin::prelude::Value;
+
+use crate::ontology::Attribute;
+
+/// The attributes of one ontology.
+pub(crate) struct Catalog<'a> {
+    attributes: &'a [Attribute],
+}
+
+impl<'a> Catalog<'a> {
+    pub(crate) fn new(attributes: &'a [Attribute]) -> Self {
+        Self { attributes }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.attributes.is_empty()
+    }
+
+    /// The field that a model means: it may say the field, the attribute's code or its name.
+    pub(crate) fn field(&self, name: &str) -> Option<&'a str> {
+        let wanted = name.trim().to_lowercase();
+        let is_meant = |attribute: &&Attribute| {
+            [&attribute.field_name, &attribute.code, &attribute.name]
+                .iter()
+                .any(|known| !known.is_empty() && known.to_lowercase() == wanted)
+        };
+        self.attributes.iter().find(is_meant).map(field_of)
+    }
+
+    /// The first field, for lack of a better choice.
+    pub(crate) fn first_field(&self) -> Option<&'a str> {
+        self.attributes.first().map(field_of)
+    }
+
+    /// The fields whose attribute says one of these words of itself.
+    pub(crate) fn fields_about(&self, words: &[&str]) -> Vec<&'a str> {
+        let says = |attribute: &&Attribute| {
+            let text = format!("{} {} {}", attribute.code, attribute.name, attribute.field_name);
+            let text = text.to_lowercase();
+            words.iter().any(|word| text.contains(word))
+        };
+        self.attributes.iter().filter(says).map(field_of).collect()
+    }
+
+    /// The catalogue as a model reads it.
+    pub(crate) fn document(&self) -> Result<Value, serde_json::Error> {
+        serde_json::to_value(self.attributes)
+    }
+}
+
+/// An attribute without a field is its own field.
+fn field_of(attribute: &Attribute) -> &str {
+    if attribute.field_name.is_empty() { &attribute.code } else { &attribute.field_name }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Catalog;
+    use crate::testing::attributes;
+
+    #[test]
+    fn a_field_is_found_by_any_of_its_names() {
+        let attributes = attributes();
+        let catalog = Catalog::new(&attributes);
+        for name in ["phone", "customer_phone", "联系电话", " PHONE "] {
+            assert_eq!(catalog.field(name), Some("phone"), "{name}");
+        }
+        assert_eq!(catalog.field("shoe_size"), None);
+        assert_eq!(catalog.field(""), None);
+        assert_eq!(catalog.first_field(), Some("customer_id"));
+        assert_eq!(catalog.fields_about(&["电话"]), ["phone"]);
+    }
+}

@@ -1,0 +1,106 @@
+//! From a chosen resource to its data. What to execute is decided before; an executor plans how,
+//! from the details of the resource, and does it.
+
+mod capability;
+mod object_property;
+
+use wattle_plugin::prelude::{Failure, Value, json};
+
+pub(crate) use self::capability::LlmCapabilityExecutor;
+pub(crate) use self::object_property::LlmObjectPropertyExecutor;
+use crate::catalog::Catalog;
+use crate::mcp;
+use crate::ontology::Ontology;
+use crate::plan::{Mode, Plan};
+use crate::state::{Brief, Intent};
+
+/// Code of the failure of an ontology that has no fields to ask for.
+pub(crate) const NO_FIELDS: &str = "no-fields";
+
+/// Gets the data of a capability of an ontology.
+pub(crate) trait CapabilityExecutor {
+    /// Called once for a task. Fails with the model's or the service's failure, or with
+    /// [`NO_FIELDS`].
+    fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure>;
+}
+
+/// Gets the data that an object property leads to.
+pub(crate) trait ObjectPropertyExecutor {
+    /// Called once for a task. Fails as a capability does, and if the property leads nowhere.
+    fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure>;
+}
+
+/// What is to be executed.
+pub(crate) struct Order<'a> {
+    pub(crate) query: &'a str,
+    pub(crate) intent: &'a Intent,
+    /// The ontology that the resource belongs to.
+    pub(crate) ontology: &'a Ontology,
+    pub(crate) resource: &'a Brief,
+    /// Everything about the resource.
+    pub(crate) detail: &'a Value,
+    pub(crate) services: Services,
+}
+
+/// The calls that an executor may make.
+#[derive(Clone, Copy)]
+pub(crate) struct Services {
+    /// Reads an ontology with its attributes.
+    pub(crate) ontology: fn(&str) -> Result<Option<Ontology>, Failure>,
+    /// Asks the data service.
+    pub(crate) data: fn(Mode, Value) -> Result<Value, Failure>,
+}
+
+/// The calls as they are made for real.
+pub(crate) const SERVICES: Services = Services { ontology: read_ontology, data: mcp::data };
+
+/// What was done.
+pub(crate) struct Execution {
+    /// Which executor did it.
+    pub(crate) executor: &'static str,
+    pub(crate) mode: Mode,
+    pub(crate) plan: Plan,
+    /// Whose data it is.
+    pub(crate) ontology: Brief,
+    pub(crate) class_id: String,
+    /// What the data service answered.
+    pub(crate) data: Value,
+}
+
+impl Order<'_> {
+    /// What every plan is made from.
+    fn facts(&self) -> Value {
+        json!({
+            "query": self.query, "intent": self.intent, "ontology": self.ontology.brief(),
+            "resource": self.resource, "detail": self.detail,
+        })
+    }
+
+    /// Carries a plan out on an ontology.
+    fn carry_out(
+        &self,
+        executor: &'static str,
+        ontology: &Ontology,
+        plan: Plan,
+    ) -> Result<Execution, Failure> {
+        let class_id = ontology.class_id().to_owned();
+        let data = (self.services.data)(plan.mode, plan.arguments(&class_id))?;
+        let mode = plan.mode;
+        Ok(Execution { executor, mode, plan, ontology: ontology.brief(), class_id, data })
+    }
+}
+
+/// The fields of an ontology.
+fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
+    let catalog = Catalog::new(&ontology.attributes);
+    if catalog.is_empty() {
+        let message = format!("ontology `{}` has no attributes to ask for", ontology.code);
+        return Err(Failure::new(NO_FIELDS, message));
+    }
+    Ok(catalog)
+}
+
+fn read_ontology(code: &str) -> Result<Option<Ontology>, Failure> {
+    let found = mcp::items(mcp::ONTOLOGY_DETAILS, json!({ "ontologyCodes": [code] }))?;
+    Ok(found.into_iter().find(|ontology: &Ontology| ontology.code == code))
+}

@@ -1,0 +1,80 @@
+//! Calls of the model: a decision as a document, or a summary in words.
+//!
+//! Retries, fallback models and the one repair of a wrong answer are the host's. What fails here
+//! has failed for good, so no node is tried again for it: the user is told at once.
+
+use serde::de::DeserializeOwned;
+use wattle_plugin::prelude::{Completion, Failure, JsonSchema, Value, json, llm};
+
+use crate::ROUTE;
+
+/// Code of the failure of a model that cannot be used.
+pub(crate) const LLM: &str = "llm";
+
+/// What clients look for in the message of a decision that failed.
+const DECISION_FAILED: &str = "llm decision failed (task)";
+
+/// What clients look for in the message of a summary that failed.
+const SUMMARY_FAILED: &str = "llm summary failed";
+
+/// Lets the model decide: instructions, the facts as a document, the answer as a type. `name`
+/// names the schema, and with it what is decided.
+pub(crate) fn decide<T>(name: &str, instructions: &str, facts: &Value) -> Result<T, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let answer = ask::<T>(name, instructions, facts).and_then(|answer| answer.structured());
+    answer.map_err(|failure| unavailable(&format!("{DECISION_FAILED}: {name}"), &failure))
+}
+
+/// Lets the model sum up.
+pub(crate) fn summarize<T>(name: &str, instructions: &str, facts: &Value) -> Result<T, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let answer = ask::<T>(name, instructions, facts).and_then(|answer| answer.structured());
+    answer.map_err(|failure| unavailable(SUMMARY_FAILED, &failure))
+}
+
+fn ask<T: JsonSchema>(
+    name: &str,
+    instructions: &str,
+    facts: &Value,
+) -> Result<Completion, Failure> {
+    llm::Request::route(ROUTE)
+        .system(instructions)
+        .user(facts.to_string())
+        .schema::<T>(name)
+        .temperature(0.0)
+        .complete()
+}
+
+fn unavailable(what: &str, cause: &Failure) -> Failure {
+    let message = format!("{what}: {}", cause.message);
+    let details = json!({ "reason": message, "cause": cause.code });
+    Failure::new(LLM, message).with_details(details)
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, json};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{decide, summarize};
+
+    #[derive(Debug, Deserialize, JsonSchema)]
+    struct Answer {
+        #[serde(rename = "code")]
+        _code: String,
+    }
+
+    #[test]
+    fn failures_say_what_clients_look_for_and_are_final() {
+        let host = FakeHost::new().llm(|_| Err(Failure::unavailable("model down")));
+        let failure = host.run(|| decide::<Answer>("reasoning_plan", "", &json!({}))).unwrap_err();
+        assert_eq!(failure.message, "llm decision failed (task): reasoning_plan: model down");
+        assert_eq!((failure.code.as_str(), failure.retryable), ("llm", false));
+        let failure = host.run(|| summarize::<Answer>("s", "", &json!({}))).unwrap_err();
+        assert_eq!(failure.message, "llm summary failed: model down");
+    }
+}

@@ -1,0 +1,216 @@
+//! `execute`: has an executor get the data, under a task that tells how it went.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, Value, emit, json, node,
+};
+
+use crate::executor::{
+    self, CapabilityExecutor as _, Execution, LlmCapabilityExecutor, LlmObjectPropertyExecutor,
+    ObjectPropertyExecutor as _, Order,
+};
+use crate::node::clarify;
+use crate::ontology::Ontology;
+use crate::plan::Mode;
+use crate::state::{Brief, Clarification, Intent, PlanState, SelectedTask, Turn};
+use crate::task::{Task, TaskType};
+
+const NO_FIELDS: &str = "相关的业务对象没有可查询的数据字段，请换一个业务对象。";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    query: String,
+    intent: Intent,
+    current_ontology: Ontology,
+    selected_capability: Option<Brief>,
+    selected_capability_detail: Option<Value>,
+    selected_object_property: Option<Brief>,
+    selected_object_property_detail: Option<Value>,
+    turn: Option<Turn>,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_state: Option<PlanState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selected_task: Option<SelectedTask>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_execution_mode: Option<Mode>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data_execution: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clarification: Option<Clarification>,
+}
+
+/// Executes what was chosen.
+#[node]
+pub(crate) fn execute(context: &Context, input: Input) -> Result<Update, Failure> {
+    let (task_type, resource, detail) = chosen(&input)?;
+    let order = Order {
+        query: &input.query,
+        intent: &input.intent,
+        ontology: &input.current_ontology,
+        resource,
+        detail,
+        services: executor::SERVICES,
+    };
+    let turn = Turn::of(input.turn.clone(), context);
+    let task = Task::begin(&turn, task_type, &input.current_ontology.code, resource)?;
+    let executed = match task_type {
+        TaskType::Capability => LlmCapabilityExecutor.execute(&order),
+        TaskType::ObjectProperty => LlmObjectPropertyExecutor.execute(&order),
+    };
+    executed.map_or_else(|failure| give_up(&task, failure), |execution| finish(&task, execution))
+}
+
+/// What is to be executed, with its details.
+fn chosen(input: &Input) -> Result<(TaskType, &Brief, &Value), Failure> {
+    const NOTHING: &Value = &Value::Null;
+    let capability = input.selected_capability.as_ref();
+    let property = input.selected_object_property.as_ref();
+    match (capability, property) {
+        (Some(capability), _) => {
+            let detail = input.selected_capability_detail.as_ref().unwrap_or(NOTHING);
+            Ok((TaskType::Capability, capability, detail))
+        }
+        (None, Some(property)) => {
+            let detail = input.selected_object_property_detail.as_ref().unwrap_or(NOTHING);
+            Ok((TaskType::ObjectProperty, property, detail))
+        }
+        (None, None) => Err(Failure::invalid("nothing was selected to execute")),
+    }
+}
+
+/// The task failed, and with it the run; an ontology without fields is the user's to replace.
+fn give_up(task: &Task<'_>, failure: Failure) -> Result<Update, Failure> {
+    task.fail(&failure.message)?;
+    if failure.code != executor::NO_FIELDS {
+        return Err(failure);
+    }
+    let clarification = Some(clarify("no_data_fields", NO_FIELDS)?);
+    Ok(Update { clarification, ..Update::default() })
+}
+
+fn finish(task: &Task<'_>, execution: Execution) -> Result<Update, Failure> {
+    let Execution { executor, mode, plan, ontology, class_id, data } = execution;
+    emit::custom("plan_generated", json!({ "executor": executor, "mode": mode, "plan": plan }))?;
+    let data_execution = json!({
+        "mode": mode, "method": mode.tool(), "ontology": ontology, "class_id": class_id,
+        "plan": plan, "total": data.get("total"), "items": data.get("items"),
+    });
+    task.complete(executor, &data_execution)?;
+    emit::custom(
+        "task_executed",
+        json!({ "task_id": task.id, "executor": executor, "mode": mode, "total": data.get("total") }),
+    )?;
+    Ok(Update {
+        plan_state: Some(PlanState { executor: Some(executor.to_owned()), ..PlanState::default() }),
+        selected_task: Some(task.selected("completed")),
+        data_execution_mode: Some(mode),
+        data_execution: Some(data_execution),
+        clarification: None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::node::Decision;
+    use wattle_plugin::prelude::{Completion, Context, Failure, ToolOutput, Value, json};
+    use wattle_plugin::testing::{FakeHost, SqlAnswer, run_node};
+
+    use super::execute;
+    use crate::mcp;
+    use crate::testing::{attributes, host, lists};
+
+    fn services(plan: Value) -> FakeHost {
+        host()
+            .llm(move |_| Ok(Completion::of_json(plan.clone())))
+            .sql(|_| Ok(SqlAnswer::affected(1)))
+            .tool("mcp.data.query", |_| ToolOutput::json(&json!({"total": 1, "items": [{"a": 1}]})))
+    }
+
+    fn input(kind: &str, detail: Value, ontology: &str) -> Value {
+        json!({"query": "手机号 13800138000", "intent": {},
+            "current_ontology": {"code": ontology, "name": "客户", "attributes": attributes()},
+            format!("selected_{kind}"): {"code": "c", "name": "能力"},
+            format!("selected_{kind}_detail"): detail,
+            "turn": {"session_id": "s", "turn_id": "t", "turn_no": 1}})
+    }
+
+    fn run(host: &FakeHost, input: &Value) -> Result<Decision, Failure> {
+        host.run(|| run_node::<execute>(&Context::default(), input))
+    }
+
+    fn statements(host: &FakeHost) -> Vec<(String, Vec<Value>)> {
+        let statements = host.statements().into_iter();
+        statements
+            .map(|statement| {
+                let first = statement.text.split_whitespace().take(2).collect::<Vec<_>>().join(" ");
+                let parameters = statement.parameters.iter();
+                (first, parameters.map(wattle_plugin::sql::Value::to_json).collect())
+            })
+            .collect()
+    }
+
+    #[test]
+    fn a_capability_gets_its_data_under_a_task() {
+        let host = services(json!({"mode": "query"}));
+        let decision = run(&host, &input("capability", json!({"code": "c"}), "customer")).unwrap();
+        assert_eq!(decision.update("data_execution_mode"), Some(&json!("query")));
+        let data = decision.update("data_execution").unwrap();
+        assert_eq!((&data["total"], &data["items"]), (&json!(1), &json!([{"a": 1}])));
+        assert_eq!(data["plan"]["filters"][0]["value"], "13800138000");
+        assert_eq!(
+            decision.update("plan_state"),
+            Some(&json!({"executor": "LLMCapabilityExecutor"}))
+        );
+        assert_eq!(decision.update("selected_task").unwrap()["status"], "completed");
+        let statements = statements(&host);
+        assert_eq!(statements[0].0, "INSERT INTO");
+        assert_eq!(statements[0].1[1..4], [json!("s"), json!("t"), json!("capability")]);
+        assert_eq!(statements[1].1[0], "completed");
+        let names: Vec<String> = host.emitted().into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["plan_generated", "task_executed"]);
+    }
+
+    #[test]
+    fn an_object_property_gets_the_data_of_its_target() {
+        let host = services(json!({"target_ontology_code": "fleet", "mode": "query"}));
+        let target = json!([{"code": "order", "name": "订单", "classId": "T_ORDER",
+                             "attributes": [{"code": "amount", "fieldName": "amt"}]}]);
+        let host = lists(host, mcp::ONTOLOGY_DETAILS, target);
+        let detail = json!({"domain": ["customer"], "range": ["order"]});
+        let decision = run(&host, &input("object_property", detail, "customer")).unwrap();
+        let data = decision.update("data_execution").unwrap();
+        assert_eq!(
+            (&data["ontology"]["code"], &data["class_id"]),
+            (&json!("order"), &json!("T_ORDER"))
+        );
+        let call = host.tool_calls().pop().unwrap();
+        assert_eq!(
+            (call.tool.as_str(), &call.arguments["class_id"]),
+            ("mcp.data.query", &json!("T_ORDER"))
+        );
+        assert_eq!(statements(&host)[0].1[3], "object_property");
+    }
+
+    #[test]
+    fn what_fails_fails_its_task() {
+        let broken =
+            services(json!({})).tool("mcp.data.group-analysis", |_| Ok(ToolOutput::error("no")));
+        let host = broken.llm(|_| Ok(Completion::of_json(json!({"mode": "group-analysis"}))));
+        let failure = run(&host, &input("capability", json!({}), "customer")).unwrap_err();
+        assert_eq!((failure.code.as_str(), failure.retryable), ("mcp", false));
+        let statements = statements(&host);
+        assert_eq!(statements[1].1[0], "failed");
+        assert!(statements[1].1[3].as_str().unwrap().contains("mcp.data.group-analysis"));
+    }
+
+    #[test]
+    fn an_object_property_that_leads_nowhere_fails() {
+        let host = services(json!({}));
+        let failure = run(&host, &input("object_property", json!({}), "customer")).unwrap_err();
+        assert!(failure.message.contains("leads to no other ontology"), "{failure}");
+        assert_eq!(statements(&host)[1].1[0], "failed");
+    }
+}

@@ -1,0 +1,115 @@
+//! `finalize`: the summary, and the structured result around it.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, Value, emit, json, llm, node, settings,
+};
+
+use crate::ontology::Ontology;
+use crate::plan::Mode;
+use crate::state::{Candidate, Intent, PlanState, SelectedTask};
+use crate::{ROUTE, model};
+
+const SUMMARIZE_PROMPT: &str = "\
+你是业务数据助手。根据执行结果回答用户的问题，用简洁的中文写一段摘要，放入 summary。
+输入是一个 JSON：query、intent、ontology、mode、plan、total（总行数）和 items（结果，可能只是前几行）。
+只依据输入中的数据，不要编造数字；结果为空时如实说明没有查到，并指出所用的条件。";
+
+/// Rows that the model sees: enough to speak of, few enough to be cheap.
+const SUMMARIZED_ITEMS: usize = 20;
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    query: String,
+    intent: Intent,
+    plan_state: PlanState,
+    current_ontology: Ontology,
+    #[serde(default)]
+    candidate_attributes: Vec<Candidate>,
+    selected_task: Option<SelectedTask>,
+    data_execution_mode: Mode,
+    data_execution: Value,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    model_output: Value,
+}
+
+#[derive(Deserialize, JsonSchema)]
+struct Summary {
+    summary: String,
+}
+
+/// Sums up and puts the result together.
+#[node]
+pub(crate) fn finalize(_context: &Context, input: Input) -> Result<Update, Failure> {
+    let Summary { summary } =
+        model::summarize("reasoning_summary", SUMMARIZE_PROMPT, &facts(&input))?;
+    let route = llm::route(ROUTE)?;
+    let model_output = json!({
+        "summary": summary,
+        "orchestration_framework": settings::require::<String>("orchestration_framework")?,
+        "llm_framework": settings::require::<String>("llm_framework")?,
+        "llm_route": {
+            "provider": route.provider, "model": route.model, "has_fallback": route.has_fallback,
+        },
+        "planning": { "intent": input.intent, "plan_state": input.plan_state },
+        "data_execution_mode": input.data_execution_mode,
+        "data_execution": input.data_execution,
+        "selected_ontology": input.current_ontology.brief(),
+        "selected_task": input.selected_task,
+        "candidate_attributes": input.candidate_attributes,
+    });
+    emit::custom("session_completed", json!({ "summary": summary }))?;
+    Ok(Update { model_output })
+}
+
+fn facts(input: &Input) -> Value {
+    let data = &input.data_execution;
+    let items: Vec<&Value> =
+        data["items"].as_array().into_iter().flatten().take(SUMMARIZED_ITEMS).collect();
+    json!({
+        "query": input.query, "intent": input.intent, "ontology": data["ontology"],
+        "mode": input.data_execution_mode, "plan": data["plan"], "total": data["total"],
+        "items": items,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::llm::RouteInfo;
+    use wattle_plugin::prelude::{Completion, Context, Value, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::finalize;
+
+    #[test]
+    fn the_result_is_whole_and_the_prompt_is_not() {
+        let route = RouteInfo {
+            provider: "deepseek".to_owned(),
+            model: "deepseek-chat".to_owned(),
+            has_fallback: true,
+            ..RouteInfo::default()
+        };
+        let host = FakeHost::new()
+            .llm(|_| Ok(Completion::of_json(json!({"summary": "共 30 行"}))))
+            .route("reasoning", route)
+            .setting("orchestration_framework", "langgraph")
+            .setting("llm_framework", "langchain");
+        let items: Vec<Value> = (0..30).map(|n| json!({ "row": format!("row-{n}") })).collect();
+        let input = json!({"query": "查", "intent": {}, "plan_state": {"executor": "e"},
+            "current_ontology": {"code": "order", "name": "订单"}, "data_execution_mode": "query",
+            "data_execution": {"items": items, "total": 30}});
+        let decision = host.run(|| run_node::<finalize>(&Context::default(), &input)).unwrap();
+        let output = decision.update("model_output").unwrap();
+        assert_eq!(output["summary"], "共 30 行");
+        assert_eq!(
+            output["llm_route"],
+            json!({"provider": "deepseek", "model": "deepseek-chat", "has_fallback": true})
+        );
+        assert_eq!(output["orchestration_framework"], "langgraph");
+        assert_eq!(output["data_execution"]["items"].as_array().map(Vec::len), Some(30));
+        let asked = host.llm_requests()[0].text();
+        assert!(asked.contains("row-19") && !asked.contains("row-20"), "{asked}");
+    }
+}

@@ -1,0 +1,256 @@
+//! `inspect_ontology`: what to execute on an anchor. The choice sees names and descriptions only;
+//! the details of what was chosen are loaded afterwards, for the execution alone.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, Value, emit, json, node,
+};
+
+use crate::node::clarify;
+use crate::ontology::Ontology;
+use crate::state::{Action, Brief, Clarification, ExecutionDecision, Intent, PlanState};
+use crate::{mcp, model};
+
+const INSPECT_PROMPT: &str = "\
+你是执行决策器。针对当前本体，决定执行哪一个资源来满足用户的意图，二选一：
+- execute_capability：所需数据就在当前本体上，选择一个 capability，填写 capability_code。
+- execute_object_property：需要沿关系到另一个本体取数，选择一个 object property，填写 object_property_code。
+输入是一个 JSON：query、intent、target_ontology_codes、ontology、capabilities 和 object_properties，资源只有 code、name、description。
+只能使用输入中出现的 code。这里只做选择，不规划执行细节。reason 用一句话说明理由。";
+
+const NOTHING_TO_EXECUTE: &str =
+    "找到了相关的业务对象，但它没有可执行的能力或关系，请换一种问法或补充业务对象。";
+
+#[derive(Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    query: String,
+    intent: Intent,
+    plan_state: PlanState,
+}
+
+#[derive(Debug, Default, Serialize, JsonSchema)]
+pub(crate) struct Update {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    plan_state: Option<PlanState>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    current_ontology: Option<Ontology>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selected_capability: Option<Brief>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selected_capability_detail: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selected_object_property: Option<Brief>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    selected_object_property_detail: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    clarification: Option<Clarification>,
+}
+
+/// What the model chooses.
+#[derive(Deserialize, JsonSchema)]
+struct Choice {
+    action: Action,
+    #[serde(default)]
+    capability_code: Option<String>,
+    #[serde(default)]
+    object_property_code: Option<String>,
+    #[serde(default)]
+    reason: String,
+}
+
+/// Chooses a capability or an object property of the first anchor that has any.
+#[node]
+pub(crate) fn inspect_ontology(_context: &Context, input: Input) -> Result<Update, Failure> {
+    let Some(ontology) = first_executable(&input.plan_state.input_ontology_codes)? else {
+        let clarification = Some(clarify("no_executable_resource", NOTHING_TO_EXECUTE)?);
+        return Ok(Update { clarification, ..Update::default() });
+    };
+    let choice: Choice =
+        model::decide("reasoning_inspect", INSPECT_PROMPT, &facts(&input, &ontology))?;
+    let Some((action, resource)) = settle(&choice, &ontology) else {
+        // Cannot be: an executable ontology has something of one kind.
+        return Err(Failure::internal("an executable ontology has nothing to execute"));
+    };
+    let decision = ExecutionDecision { action, code: resource.code.clone(), reason: choice.reason };
+    let detail = detail(action, &resource.code)?;
+    emit::custom(
+        "task_planned",
+        json!({ "ontology": ontology.brief(), "execution_decision": decision }),
+    )?;
+    Ok(update(ontology, decision, resource, detail))
+}
+
+fn first_executable(anchors: &[String]) -> Result<Option<Ontology>, Failure> {
+    for code in anchors {
+        let arguments = json!({ "ontologyCodes": [code] });
+        let found: Vec<Ontology> = mcp::items(mcp::ONTOLOGY_DETAILS, arguments)?;
+        if let Some(ontology) = found.into_iter().find(Ontology::is_executable) {
+            return Ok(Some(ontology));
+        }
+    }
+    Ok(None)
+}
+
+/// What the choice is made from: no detail of any resource is among it.
+fn facts(input: &Input, ontology: &Ontology) -> Value {
+    json!({
+        "query": input.query,
+        "intent": input.intent,
+        "target_ontology_codes": input.plan_state.target_ontology_codes,
+        "ontology": ontology.brief(),
+        "capabilities": ontology.capabilities,
+        "object_properties": ontology.object_properties,
+    })
+}
+
+/// The resource that was chosen. A code that is not there means the first of its kind, and a kind
+/// that is not there the other one.
+fn settle(choice: &Choice, ontology: &Ontology) -> Option<(Action, Brief)> {
+    let kind = |action: Action| match action {
+        Action::ExecuteCapability => (&choice.capability_code, &ontology.capabilities),
+        Action::ExecuteObjectProperty => {
+            (&choice.object_property_code, &ontology.object_properties)
+        }
+    };
+    let other = match choice.action {
+        Action::ExecuteCapability => Action::ExecuteObjectProperty,
+        Action::ExecuteObjectProperty => Action::ExecuteCapability,
+    };
+    [choice.action, other].into_iter().find_map(|action| {
+        let (code, list) = kind(action);
+        let chosen = list.iter().find(|known| Some(&known.code) == code.as_ref());
+        Some((action, chosen.or(list.first())?.clone()))
+    })
+}
+
+/// Everything about a resource; nothing if the service does not know it any more.
+fn detail(action: Action, code: &str) -> Result<Value, Failure> {
+    let (tool, arguments) = match action {
+        Action::ExecuteCapability => {
+            (mcp::CAPABILITY_DETAILS, json!({ "capabilityCodes": [code] }))
+        }
+        Action::ExecuteObjectProperty => {
+            (mcp::OBJECT_PROPERTY_DETAILS, json!({ "objectPropertyCodes": [code] }))
+        }
+    };
+    let details: Vec<Value> = mcp::items(tool, arguments)?;
+    Ok(details.into_iter().find(|detail| detail["code"] == code).unwrap_or_else(|| json!({})))
+}
+
+fn update(
+    ontology: Ontology,
+    decision: ExecutionDecision,
+    resource: Brief,
+    detail: Value,
+) -> Update {
+    let action = decision.action;
+    let plan_state = PlanState { execution_decision: Some(decision), ..PlanState::default() };
+    let update = Update {
+        plan_state: Some(plan_state),
+        current_ontology: Some(ontology),
+        ..Update::default()
+    };
+    match action {
+        Action::ExecuteCapability => Update {
+            selected_capability: Some(resource),
+            selected_capability_detail: Some(detail),
+            ..update
+        },
+        Action::ExecuteObjectProperty => Update {
+            selected_object_property: Some(resource),
+            selected_object_property_detail: Some(detail),
+            ..update
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::node::Decision;
+    use wattle_plugin::prelude::{Completion, Context, ToolOutput, Value, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::inspect_ontology;
+    use crate::mcp;
+    use crate::testing::lists;
+
+    fn run(choice: Value) -> (Decision, FakeHost) {
+        let host = FakeHost::new().llm(move |_| Ok(Completion::of_json(choice.clone())));
+        let host = host.tool(mcp::ONTOLOGY_DETAILS, |arguments| {
+            let code = arguments["ontologyCodes"][0].clone();
+            let item = match code.as_str() {
+                Some("bare") => json!({"code": "bare", "name": "空"}),
+                _ => json!({"code": code, "name": "客户", "attributes": [{"code": "phone"}],
+                    "capabilities": [
+                        {"code": "list", "name": "查询", "description": "d", "internal": "SECRET-A"},
+                        {"code": "count", "name": "统计"}],
+                    "object_properties": [{"code": "places", "name": "下单", "domain": "SECRET-B"}]}),
+            };
+            ToolOutput::json(&json!({"items": [item]}))
+        });
+        let capabilities = json!([{"code": "list", "steps": 1}, {"code": "count", "steps": 2}]);
+        let host = lists(host, mcp::CAPABILITY_DETAILS, capabilities);
+        let host =
+            lists(host, mcp::OBJECT_PROPERTY_DETAILS, json!([{"code": "places", "range": ["o"]}]));
+        let input = json!({"query": "查", "intent": {},
+                           "plan_state": {"input_ontology_codes": ["bare", "customer"]}});
+        let decision = host.run(|| run_node::<inspect_ontology>(&Context::default(), &input));
+        (decision.unwrap(), host)
+    }
+
+    #[test]
+    fn a_capability_is_chosen_and_then_looked_at() {
+        let (decision, host) = run(
+            json!({"action": "execute_capability", "capability_code": "count", "reason": "数"}),
+        );
+        assert_eq!(decision.update("selected_capability").unwrap()["name"], "统计");
+        assert_eq!(
+            decision.update("selected_capability_detail"),
+            Some(&json!({"code": "count", "steps": 2}))
+        );
+        assert_eq!(
+            decision.update("plan_state"),
+            Some(&json!({"execution_decision":
+                {"action": "execute_capability", "code": "count", "reason": "数"}}))
+        );
+        assert_eq!(decision.update("selected_object_property"), None);
+        assert_eq!(decision.update("current_ontology").unwrap()["code"], "customer");
+        assert_eq!(host.emitted()[0].0, "task_planned");
+    }
+
+    #[test]
+    fn an_object_property_is_chosen_and_then_looked_at() {
+        let (decision, host) =
+            run(json!({"action": "execute_object_property", "object_property_code": "places"}));
+        assert_eq!(decision.update("selected_object_property_detail").unwrap()["range"][0], "o");
+        let tools: Vec<String> = host.tool_calls().into_iter().map(|call| call.tool).collect();
+        assert_eq!(
+            tools,
+            [mcp::ONTOLOGY_DETAILS, mcp::ONTOLOGY_DETAILS, mcp::OBJECT_PROPERTY_DETAILS]
+        );
+    }
+
+    #[test]
+    fn the_choice_sees_no_details() {
+        let (_, host) = run(json!({"action": "execute_capability"}));
+        let asked = host.llm_requests()[0].text();
+        assert!(asked.contains("统计") && asked.contains("下单"));
+        assert!(!asked.contains("SECRET") && !asked.contains("\"phone\""), "{asked}");
+    }
+
+    #[test]
+    fn a_code_that_is_not_there_means_the_first() {
+        let (decision, _) = run(json!({"action": "execute_capability", "capability_code": "fly"}));
+        assert_eq!(decision.update("selected_capability").unwrap()["code"], "list");
+    }
+
+    #[test]
+    fn without_anything_to_execute_the_user_is_asked() {
+        let host = lists(FakeHost::new(), mcp::ONTOLOGY_DETAILS, json!([{"code": "bare"}]));
+        let input =
+            json!({"query": "查", "intent": {}, "plan_state": {"input_ontology_codes": ["bare"]}});
+        let decision =
+            host.run(|| run_node::<inspect_ontology>(&Context::default(), &input)).unwrap();
+        assert_eq!(decision.update("clarification").unwrap()["reason"], "no_executable_resource");
+        assert!(host.llm_requests().is_empty());
+    }
+}

@@ -1,0 +1,119 @@
+//! From the plan that a model wants to the arguments that the data service takes.
+
+mod normal;
+
+use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value, json};
+
+pub(crate) use self::normal::normalize;
+
+/// How data is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Mode {
+    /// Rows.
+    Query,
+    /// Numbers by groups.
+    GroupAnalysis,
+}
+
+impl Mode {
+    /// The tool of the data service.
+    pub(crate) fn tool(self) -> &'static str {
+        match self {
+            Self::Query => "mcp.data.query",
+            Self::GroupAnalysis => "mcp.data.group-analysis",
+        }
+    }
+}
+
+/// What a model answers. Lenient: whatever is missing or odd is put right by [`normalize`].
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct Wanted {
+    /// `query` for rows, `group-analysis` for numbers by groups.
+    pub(crate) mode: String,
+    pub(crate) filters: Vec<WantedFilter>,
+    /// Fields to group by.
+    pub(crate) group_by: Vec<String>,
+    pub(crate) metrics: Vec<WantedMetric>,
+    pub(crate) page: Option<i64>,
+    pub(crate) page_size: Option<i64>,
+    /// A field, or the alias of a metric.
+    pub(crate) sort_field: Option<String>,
+    /// `asc` or `desc`.
+    pub(crate) sort_order: Option<String>,
+}
+
+/// A condition as a model writes it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct WantedFilter {
+    pub(crate) field: String,
+    /// `eq`, `like` or `in`.
+    pub(crate) op: String,
+    #[schemars(extend("type" = ["string", "number", "boolean", "array"], "items" = {"type": ["string", "number"]}))]
+    pub(crate) value: Value,
+}
+
+/// A number as a model wants it.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[serde(default)]
+pub(crate) struct WantedMetric {
+    /// `count`, `sum`, `avg`, `min` or `max`.
+    pub(crate) agg: String,
+    pub(crate) field: Option<String>,
+    pub(crate) alias: Option<String>,
+}
+
+/// A plan that the data service takes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Plan {
+    pub(crate) mode: Mode,
+    pub(crate) filters: Vec<Filter>,
+    pub(crate) group_by: Vec<String>,
+    pub(crate) metrics: Vec<Metric>,
+    pub(crate) page: i64,
+    pub(crate) page_size: i64,
+    pub(crate) sort_field: Option<String>,
+    pub(crate) sort_order: &'static str,
+}
+
+/// A condition on a field of the data.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Filter {
+    pub(crate) field: String,
+    pub(crate) op: &'static str,
+    pub(crate) value: Value,
+}
+
+/// A number by groups.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Metric {
+    pub(crate) agg: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) field: Option<String>,
+    pub(crate) alias: String,
+}
+
+impl Plan {
+    /// The arguments of the call for a class of the data.
+    pub(crate) fn arguments(&self, class_id: &str) -> Value {
+        let mut arguments = json!({
+            "class_id": class_id, "filters": self.filters,
+            "page": self.page, "page_size": self.page_size, "sort_order": self.sort_order,
+        });
+        match self.mode {
+            Mode::Query => {
+                if let Some(field) = &self.sort_field {
+                    arguments["sort_field"] = json!(field);
+                }
+            }
+            Mode::GroupAnalysis => {
+                arguments["group_by"] = json!(self.group_by);
+                arguments["metrics"] = json!(self.metrics);
+                arguments["sort_by"] = json!(self.sort_field);
+            }
+        }
+        arguments
+    }
+}

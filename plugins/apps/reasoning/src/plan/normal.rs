@@ -1,0 +1,250 @@
+//! Puts a model's plan right: names become fields, words become those that the data service knows,
+//! numbers come into their bounds, and values of the user's text that were forgotten are added.
+
+use wattle_plugin::prelude::Value;
+
+use crate::catalog::Catalog;
+use crate::explicit;
+use crate::plan::{Filter, Metric, Mode, Plan, Wanted, WantedFilter, WantedMetric};
+
+/// Rows of a page unless the model says how many.
+const PAGE_SIZE: i64 = 20;
+
+/// Most rows of a page: results travel whole through state, database and answer.
+const MAX_PAGE_SIZE: i64 = 200;
+
+/// Puts a plan right for the fields of a catalogue. `text` is what the user said.
+pub(crate) fn normalize(wanted: &Wanted, catalog: &Catalog<'_>, text: &str) -> Plan {
+    let mode = mode(wanted);
+    let group_by = group_by(wanted, catalog, mode);
+    let metrics = metrics(wanted, catalog, mode);
+    let sort_field = sort_field(wanted, catalog, mode, &group_by, &metrics);
+    Plan {
+        mode,
+        filters: filters(wanted, catalog, text),
+        sort_order: sort_order(wanted, mode),
+        page: wanted.page.unwrap_or(1).max(1),
+        page_size: wanted
+            .page_size
+            .filter(|size| *size > 0)
+            .unwrap_or(PAGE_SIZE)
+            .min(MAX_PAGE_SIZE),
+        group_by,
+        metrics,
+        sort_field,
+    }
+}
+
+fn mode(wanted: &Wanted) -> Mode {
+    match wanted.mode.trim().to_lowercase().replace('_', "-").as_str() {
+        "group-analysis" => Mode::GroupAnalysis,
+        _ => Mode::Query,
+    }
+}
+
+fn filters(wanted: &Wanted, catalog: &Catalog<'_>, text: &str) -> Vec<Filter> {
+    let known = wanted.filters.iter().filter_map(|filter| self::filter(filter, catalog));
+    let mut filters: Vec<Filter> = known.collect();
+    for (kind, value) in explicit::values(text) {
+        if filters.iter().any(|filter| mentions(&filter.value, &value)) {
+            continue;
+        }
+        if let Some(field) = kind.field(catalog) {
+            filters.push(Filter { field: field.to_owned(), op: "eq", value: Value::from(value) });
+        }
+    }
+    filters
+}
+
+fn filter(wanted: &WantedFilter, catalog: &Catalog<'_>) -> Option<Filter> {
+    let field = catalog.field(&wanted.field)?.to_owned();
+    let is_empty = matches!(&wanted.value, Value::Null)
+        || wanted.value.as_str().is_some_and(|text| text.trim().is_empty());
+    if is_empty {
+        return None;
+    }
+    let (op, value) = match (wanted.op.trim().to_lowercase().as_str(), &wanted.value) {
+        // Several values can only be meant as a choice.
+        (_, Value::Array(_)) => ("in", wanted.value.clone()),
+        ("in", single) => ("in", Value::Array(vec![single.clone()])),
+        ("like", value) => ("like", value.clone()),
+        (_, value) => ("eq", value.clone()),
+    };
+    Some(Filter { field, op, value })
+}
+
+/// Whether a filter's value holds a value of the text, alone or among others.
+fn mentions(filter: &Value, value: &str) -> bool {
+    match filter {
+        Value::Array(items) => items.iter().any(|item| mentions(item, value)),
+        Value::String(text) => text.contains(value),
+        Value::Number(number) => number.to_string() == value,
+        Value::Null | Value::Bool(_) | Value::Object(_) => false,
+    }
+}
+
+fn group_by(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Vec<String> {
+    if mode == Mode::Query {
+        return Vec::new();
+    }
+    let known = wanted.group_by.iter().filter_map(|name| catalog.field(name));
+    let mut fields: Vec<String> = known.map(str::to_owned).collect();
+    fields.dedup();
+    if fields.is_empty() {
+        fields.extend(catalog.first_field().map(str::to_owned));
+    }
+    fields
+}
+
+fn metrics(wanted: &Wanted, catalog: &Catalog<'_>, mode: Mode) -> Vec<Metric> {
+    if mode == Mode::Query {
+        return Vec::new();
+    }
+    let metrics: Vec<Metric> =
+        wanted.metrics.iter().map(|wanted| metric(wanted, catalog)).collect();
+    if metrics.is_empty() { vec![metric(&WantedMetric::default(), catalog)] } else { metrics }
+}
+
+/// Anything but a count needs a field; without one, rows are counted.
+fn metric(wanted: &WantedMetric, catalog: &Catalog<'_>) -> Metric {
+    let field = wanted.field.as_deref().and_then(|name| catalog.field(name));
+    let agg = ["sum", "avg", "min", "max"]
+        .into_iter()
+        .find(|agg| wanted.agg.trim().eq_ignore_ascii_case(agg) && field.is_some())
+        .unwrap_or("count");
+    let field = field.filter(|_| agg != "count");
+    let alias = wanted.alias.as_deref().map(str::trim).filter(|alias| !alias.is_empty());
+    let alias = alias.map_or_else(
+        || field.map_or_else(|| agg.to_owned(), |field| format!("{agg}_{field}")),
+        str::to_owned,
+    );
+    Metric { agg, field: field.map(str::to_owned), alias }
+}
+
+fn sort_field(
+    wanted: &Wanted,
+    catalog: &Catalog<'_>,
+    mode: Mode,
+    group_by: &[String],
+    metrics: &[Metric],
+) -> Option<String> {
+    let name = wanted.sort_field.as_deref().unwrap_or_default().trim();
+    let field = catalog.field(name).map(str::to_owned);
+    if mode == Mode::Query {
+        return field;
+    }
+    let alias = metrics.iter().find(|metric| metric.alias == name).map(|m| m.alias.clone());
+    let group = field.filter(|field| group_by.contains(field));
+    alias.or(group).or_else(|| metrics.first().map(|metric| metric.alias.clone()))
+}
+
+/// Rows come in ascending order, groups with the largest first.
+fn sort_order(wanted: &Wanted, mode: Mode) -> &'static str {
+    match wanted.sort_order.as_deref().unwrap_or_default().trim().to_lowercase().as_str() {
+        "asc" => "asc",
+        "desc" => "desc",
+        _ if mode == Mode::Query => "asc",
+        _ => "desc",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Value, json};
+
+    use super::normalize;
+    use crate::catalog::Catalog;
+    use crate::plan::Wanted;
+    use crate::testing::attributes;
+
+    /// The arguments that become of a plan.
+    fn check(wanted: Value, text: &str) -> Value {
+        let wanted: Wanted = serde_json::from_value(wanted).unwrap();
+        let attributes = attributes();
+        normalize(&wanted, &Catalog::new(&attributes), text).arguments("customer")
+    }
+
+    #[test]
+    fn an_empty_plan_is_the_first_page_of_rows() {
+        assert_eq!(
+            check(json!({}), ""),
+            json!({"class_id": "customer", "filters": [], "page": 1, "page_size": 20,
+                   "sort_order": "asc"})
+        );
+    }
+
+    #[test]
+    fn numbers_come_into_their_bounds() {
+        for (page, size, expected) in [
+            (json!(0), json!(0), (1, 20)),
+            (json!(-3), json!(9_999), (1, 200)),
+            (json!(3), json!(5), (3, 5)),
+        ] {
+            let plan = check(json!({"page": page, "page_size": size}), "");
+            assert_eq!(
+                (plan["page"].as_i64(), plan["page_size"].as_i64()),
+                (Some(expected.0), Some(expected.1))
+            );
+        }
+    }
+
+    #[test]
+    fn filters_are_of_known_fields_and_operators() {
+        let filters = json!([
+            {"field": "联系电话", "op": "=", "value": "13800138000"},
+            {"field": "customer_region", "op": "LIKE", "value": "华"},
+            {"field": "level", "op": "in", "value": "A"},
+            {"field": "level", "op": "eq", "value": ["A", "B"]},
+            {"field": "shoe_size", "op": "eq", "value": 42},
+            {"field": "region", "op": "eq", "value": " "},
+            {"field": "region", "op": "eq", "value": null},
+        ]);
+        assert_eq!(
+            check(json!({"filters": filters}), "")["filters"],
+            json!([
+                {"field": "phone", "op": "eq", "value": "13800138000"},
+                {"field": "region", "op": "like", "value": "华"},
+                {"field": "level", "op": "in", "value": ["A"]},
+                {"field": "level", "op": "in", "value": ["A", "B"]},
+            ])
+        );
+    }
+
+    #[test]
+    fn a_value_of_the_text_is_never_forgotten() {
+        let text = "手机号 13800138000 的客户";
+        let expected = json!([{"field": "phone", "op": "eq", "value": "13800138000"}]);
+        assert_eq!(check(json!({}), text)["filters"], expected);
+        let said = json!({"filters": [{"field": "phone", "op": "eq", "value": "13800138000"}]});
+        assert_eq!(check(said, text)["filters"], expected, "it is not added twice");
+        let number =
+            json!({"filters": [{"field": "phone", "op": "in", "value": [13_800_138_000_u64]}]});
+        assert_eq!(check(number, text)["filters"].as_array().map(Vec::len), Some(1));
+    }
+
+    #[test]
+    fn groups_count_by_the_first_field_unless_said() {
+        let plan = check(json!({"mode": "group_analysis"}), "");
+        assert_eq!(plan["group_by"], json!(["customer_id"]));
+        assert_eq!(plan["metrics"], json!([{"agg": "count", "alias": "count"}]));
+        assert_eq!((&plan["sort_by"], &plan["sort_order"]), (&json!("count"), &json!("desc")));
+    }
+
+    #[test]
+    fn groups_are_put_right() {
+        let plan = check(
+            json!({"mode": "group-analysis", "group_by": ["客户区域", "color"],
+                   "metrics": [{"agg": "SUM", "field": "累计金额"}, {"agg": "sum", "field": "color"},
+                               {"agg": "median", "field": "amount", "alias": "m"}],
+                   "sort_field": "region", "sort_order": "ASC"}),
+            "",
+        );
+        assert_eq!(plan["group_by"], json!(["region"]));
+        assert_eq!(
+            plan["metrics"],
+            json!([{"agg": "sum", "field": "amount", "alias": "sum_amount"},
+                   {"agg": "count", "alias": "count"}, {"agg": "count", "alias": "m"}])
+        );
+        assert_eq!((&plan["sort_by"], &plan["sort_order"]), (&json!("region"), &json!("asc")));
+    }
+}

@@ -1,0 +1,118 @@
+//! Sessions, turns and clarifications in the database.
+//!
+//! A session is a thread of the host, with the same id; a turn is what one message of the user
+//! leads to, over one run or several. What a run did is read from the thread's event log by
+//! [`sync()`], so the tables are right again whenever somebody looks, also after a crash.
+
+mod clarification;
+mod sync;
+mod turn;
+
+use wattle_plugin::prelude::{Failure, Value, clock, json, params, sql};
+
+use self::clarification::cancel_pending;
+pub(crate) use self::clarification::{Clarification, answer, pending};
+pub(crate) use self::sync::{adopt, sync};
+pub(crate) use self::turn::{TurnRow, newest_turn, next_turn_no, turns};
+use crate::audit::{self, Row, Turns};
+use crate::{DATABASE, id, time};
+
+const INSERT: &str = "INSERT INTO reasoning_session \
+    (id, tenant, status, metadata_json, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)";
+
+const SELECT: &str = "SELECT id, status, metadata_json, event_cursor, created_at, updated_at \
+    FROM reasoning_session WHERE id = $1 AND tenant = $2";
+
+const SET_STATUS: &str = "UPDATE reasoning_session SET status = $1, updated_at = $2 WHERE id = $3";
+
+/// The tenant of requests that name none.
+const DEFAULT_TENANT: &str = "default";
+
+/// How far a session or a turn is.
+pub(crate) mod status {
+    pub(crate) const CREATED: &str = "created";
+    pub(crate) const RUNNING: &str = "running";
+    pub(crate) const WAITING: &str = "waiting_clarification";
+    pub(crate) const COMPLETED: &str = "completed";
+    pub(crate) const FAILED: &str = "failed";
+    pub(crate) const CANCELLED: &str = "cancelled";
+}
+
+/// One session.
+#[derive(Debug, Clone)]
+pub(crate) struct Session {
+    pub(crate) id: String,
+    pub(crate) status: String,
+    pub(crate) metadata: Value,
+    /// The last event of the thread's log that is in the tables.
+    pub(crate) event_cursor: u64,
+    pub(crate) created_at: String,
+    pub(crate) updated_at: String,
+}
+
+impl Session {
+    /// Ontologies that the caller prefers, said when the session was made.
+    pub(crate) fn preferred(&self) -> Vec<String> {
+        let codes = self.metadata.get("preferred_ontology_codes").and_then(Value::as_array);
+        codes.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+    }
+}
+
+/// Makes a session with its first turn.
+pub(crate) fn create(
+    tenant: Option<&str>,
+    user_input: &str,
+    metadata: &Value,
+) -> Result<(String, TurnRow), Failure> {
+    let (session_id, now) = (id::fresh(), time::now()?);
+    let turn = TurnRow::fresh(1, user_input);
+    let transaction = sql::database(DATABASE).begin()?;
+    let tenant = tenant.unwrap_or(DEFAULT_TENANT);
+    let row = params![&session_id, tenant, status::CREATED, metadata.to_string(), &now];
+    transaction.execute(INSERT, row)?;
+    turn.insert(&transaction, &session_id)?;
+    let payload = json!({ "user_input": user_input, "turn_no": 1 });
+    let created = Row::of_endpoint("session_create", "session_created", payload, clock::now_ms());
+    let turns = Turns { newest: Some(turn.id.clone()), ..Turns::default() };
+    audit::append(&transaction, &session_id, &[created], &turns)?;
+    transaction.commit()?;
+    Ok((session_id, turn))
+}
+
+/// The tenant's session of this id.
+pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Session>, Failure> {
+    let tenant = tenant.unwrap_or(DEFAULT_TENANT);
+    let rows = sql::database(DATABASE).query(SELECT, params![session_id, tenant])?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some(Session {
+        id: row.get("id")?,
+        status: row.get("status")?,
+        metadata: row.get("metadata_json")?,
+        event_cursor: row.get("event_cursor")?,
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+    }))
+}
+
+/// Says how far a session is.
+pub(crate) fn set_status(
+    transaction: &sql::Transaction,
+    session_id: &str,
+    status: &str,
+) -> Result<(), Failure> {
+    transaction.execute(SET_STATUS, params![status, time::now()?, session_id]).map(|_| ())
+}
+
+/// Closes a session for which nothing is running: its newest turn and open question as well.
+pub(crate) fn cancel(session: &Session, turn: &TurnRow) -> Result<(), Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    set_status(&transaction, &session.id, status::CANCELLED)?;
+    if matches!(turn.status.as_str(), status::CREATED | status::WAITING | status::RUNNING) {
+        turn::set_status(&transaction, &turn.id, status::CANCELLED)?;
+    }
+    cancel_pending(&transaction, &session.id)?;
+    let row = Row::of_endpoint("failed", "session_cancelled", json!({}), clock::now_ms());
+    let turns = Turns { newest: Some(turn.id.clone()), ..Turns::default() };
+    audit::append(&transaction, &session.id, &[row], &turns)?;
+    transaction.commit()
+}

@@ -1,0 +1,98 @@
+//! Questions back to the user, and their answers.
+
+use wattle_plugin::prelude::{Failure, Value, clock, json, params, sql};
+use wattle_plugin::sql::Transaction;
+
+use crate::audit::{self, Row, Turns};
+use crate::session::{self, Session, TurnRow, status, turn};
+use crate::{DATABASE, id, state, time};
+
+const INSERT: &str = "INSERT INTO reasoning_clarification \
+    (id, session_id, turn_id, reason, question, status, created_at) \
+    VALUES ($1, $2, $3, $4, $5, 'pending', $6)";
+
+const SELECT: &str = "SELECT id, turn_id, reason, question, status FROM reasoning_clarification \
+    WHERE session_id = $1 AND status = 'pending'";
+
+const ANSWER: &str = "UPDATE reasoning_clarification \
+    SET status = 'answered', answer_json = $1, answered_at = $2 \
+    WHERE id = $3 AND status = 'pending'";
+
+const CANCEL: &str = "UPDATE reasoning_clarification SET status = 'cancelled' \
+    WHERE session_id = $1 AND status = 'pending'";
+
+/// One question back to the user.
+#[derive(Debug, Clone)]
+pub(crate) struct Clarification {
+    pub(crate) id: String,
+    pub(crate) turn_id: String,
+    pub(crate) reason: String,
+    pub(crate) question: String,
+    pub(crate) status: String,
+}
+
+impl Clarification {
+    /// The question as the endpoints show it.
+    pub(crate) fn view(&self) -> Value {
+        json!({ "clarification_id": self.id, "question": self.question, "reason": self.reason,
+                "status": self.status })
+    }
+}
+
+/// The question that a session waits for; at most one is open at a time.
+pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failure> {
+    if session.status != status::WAITING {
+        return Ok(None);
+    }
+    let rows = sql::database(DATABASE).query(SELECT, params![&session.id])?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    Ok(Some(Clarification {
+        id: row.get("id")?,
+        turn_id: row.get("turn_id")?,
+        reason: row.get("reason")?,
+        question: row.get("question")?,
+        status: row.get("status")?,
+    }))
+}
+
+/// Writes down a question that a run ended with.
+pub(super) fn ask(
+    transaction: &Transaction,
+    session_id: &str,
+    turn_id: &str,
+    asked: &state::Clarification,
+) -> Result<(), Failure> {
+    let row =
+        params![id::fresh(), session_id, turn_id, &asked.reason, &asked.question, time::now()?];
+    transaction.execute(INSERT, row).map(|_| ())
+}
+
+/// Takes an answer; the turn can run again with both. Of two answers at once one is taken: the
+/// other finds the question closed and changes nothing.
+pub(crate) fn answer(
+    session: &Session,
+    turn: &TurnRow,
+    asked: &Clarification,
+    answer: &Value,
+    text: &str,
+) -> Result<bool, Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    let row = params![answer.to_string(), time::now()?, &asked.id];
+    if transaction.execute(ANSWER, row)?.rows_affected == 0 {
+        transaction.rollback()?;
+        return Ok(false);
+    }
+    turn::merge(&transaction, turn, text)?;
+    session::set_status(&transaction, &session.id, status::CREATED)?;
+    let payload = json!({ "clarification_id": asked.id, "answer": text });
+    let row = Row::of_endpoint("clarification", "clarification_answered", payload, clock::now_ms());
+    let turns = Turns { newest: Some(turn.id.clone()), ..Turns::default() };
+    audit::append(&transaction, &session.id, &[row], &turns)?;
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// Closes the question that a session waits for.
+pub(crate) fn cancel_pending(transaction: &Transaction, session_id: &str) -> Result<(), Failure> {
+    transaction.execute(CANCEL, params![session_id]).map(|_| ())
+}

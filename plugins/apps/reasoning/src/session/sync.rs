@@ -1,0 +1,189 @@
+//! Keeps the tables in step with the runs, from the event log of the session's thread.
+//!
+//! Whoever looks at a session folds what is new. The cursor of the session is moved in the same
+//! transaction and only from where it was read, so of two that fold at once one does it.
+
+use std::collections::BTreeMap;
+
+use wattle_plugin::prelude::{Failure, Value, json, params, runs, sql};
+use wattle_plugin::runs::Thread;
+use wattle_plugin::sql::Transaction;
+
+use crate::audit::{self, Ended, Folded, Turns, fold};
+use crate::session::{self, Session, TurnRow, clarification, status, turn};
+use crate::state::{self, Turn};
+use crate::{DATABASE, task, time};
+
+/// Events that are read at once.
+const PAGE: u32 = 500;
+
+/// How often somebody else may be quicker before what stands is good enough.
+const ATTEMPTS: u32 = 5;
+
+const MOVE_CURSOR: &str = "UPDATE reasoning_session SET event_cursor = $1, updated_at = $2 \
+    WHERE id = $3 AND event_cursor = $4";
+
+const FORGET: &str = "UPDATE reasoning_session SET event_cursor = 0, updated_at = $1 WHERE id = $2";
+
+const INSERT_CONTEXT: &str = "INSERT INTO reasoning_context \
+    (id, session_id, turn_id, input, created_at, updated_at) \
+    VALUES ($1, $2, $3, $4, $5, $5) ON CONFLICT DO NOTHING";
+
+const SELECT_CONTEXTS: &str =
+    "SELECT id, turn_id FROM reasoning_context WHERE session_id = $1 ORDER BY created_at";
+
+const SET_CONTEXT: &str =
+    "UPDATE reasoning_context SET context_json = $1, updated_at = $2 WHERE id = $3";
+
+/// Brings a session up to date; its thread too, if it has one.
+pub(crate) fn sync(
+    tenant: Option<&str>,
+    mut session: Session,
+) -> Result<(Session, Option<Thread>), Failure> {
+    for _ in 0..ATTEMPTS {
+        let Some(thread) = runs::thread(&session.id)? else {
+            return Ok((forget(session)?, None));
+        };
+        let known = contexts(&session.id)?;
+        adopt_newest(&session, &thread, &known)?;
+        let folded = fold(events(&session)?)?;
+        if folded.cursor <= session.event_cursor {
+            return Ok((session, Some(thread)));
+        }
+        let is_applied = apply(&session, &folded)?;
+        session = session::find(tenant, &session.id)?
+            .ok_or_else(|| Failure::not_found("the session is gone"))?;
+        if is_applied && folded.ended.is_some() {
+            let thread = runs::thread(&session.id)?;
+            return Ok((session, thread));
+        }
+    }
+    let thread = runs::thread(&session.id)?;
+    Ok((session, thread))
+}
+
+/// A session whose thread an operator deleted can start a new one, whose events begin anew.
+fn forget(session: Session) -> Result<Session, Failure> {
+    if session.event_cursor == 0 {
+        return Ok(session);
+    }
+    let transaction = sql::database(DATABASE).begin()?;
+    transaction.execute(FORGET, params![time::now()?, &session.id])?;
+    transaction.commit()?;
+    Ok(Session { event_cursor: 0, ..session })
+}
+
+/// Writes down that a run works for a turn. Both may be there already.
+pub(crate) fn adopt(session_id: &str, run_id: &str, turn: &TurnRow) -> Result<(), Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    turn.insert(&transaction, session_id)?;
+    let row = params![run_id, session_id, &turn.id, &turn.user_input, time::now()?];
+    if transaction.execute(INSERT_CONTEXT, row)?.rows_affected > 0 {
+        turn::set_status(&transaction, &turn.id, status::RUNNING)?;
+        session::set_status(&transaction, session_id, status::RUNNING)?;
+    }
+    transaction.commit()
+}
+
+/// A run that was started by somebody who could not write it down: the state tells its turn.
+fn adopt_newest(
+    session: &Session,
+    thread: &Thread,
+    known: &BTreeMap<String, String>,
+) -> Result<(), Failure> {
+    let Some(run_id) = thread.run_id.as_ref().filter(|run| !known.contains_key(*run)) else {
+        return Ok(());
+    };
+    let Some(turn) = thread.channel::<Turn>("turn")? else { return Ok(()) };
+    let input = thread.channel::<String>("query")?.unwrap_or_default();
+    let turn = TurnRow::known(turn.turn_id, turn.turn_no, &input);
+    adopt(&session.id, run_id, &turn)
+}
+
+/// Which turn each run works for.
+fn contexts(session_id: &str) -> Result<BTreeMap<String, String>, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT_CONTEXTS, params![session_id])?;
+    rows.iter().map(|row| Ok((row.get("id")?, row.get("turn_id")?))).collect()
+}
+
+/// All events after the cursor.
+fn events(session: &Session) -> Result<Vec<Value>, Failure> {
+    let mut events: Vec<Value> = Vec::new();
+    loop {
+        let after = session.event_cursor + events.len() as u64;
+        let page = runs::events(&session.id, after, PAGE)?;
+        let is_last = page.len() < PAGE as usize;
+        events.extend(page);
+        if is_last {
+            return Ok(events);
+        }
+    }
+}
+
+/// Writes what was folded; false if somebody else was quicker.
+fn apply(session: &Session, folded: &Folded) -> Result<bool, Failure> {
+    let by_run = contexts(&session.id)?;
+    let newest = Some(session::newest_turn(&session.id)?.id);
+    let turns = Turns { by_run, newest };
+    // Read before the transaction, which keeps others from writing.
+    let thread = match &folded.ended {
+        Some(_) => runs::thread(&session.id)?,
+        None => None,
+    };
+    let transaction = sql::database(DATABASE).begin()?;
+    let cursor = params![
+        folded.cursor.cast_signed(),
+        time::now()?,
+        &session.id,
+        session.event_cursor.cast_signed(),
+    ];
+    if transaction.execute(MOVE_CURSOR, cursor)?.rows_affected == 0 {
+        transaction.rollback()?;
+        return Ok(false);
+    }
+    audit::append(&transaction, &session.id, &folded.rows, &turns)?;
+    if let (Some(ended), Some(thread)) = (&folded.ended, thread)
+        && let Some(turn_id) = turns.by_run.get(&ended.run).or(turns.newest.as_ref())
+    {
+        settle(&transaction, &session.id, turn_id, ended, &thread)?;
+    }
+    transaction.commit()?;
+    Ok(true)
+}
+
+/// Writes down how a run ended: with a result, with a question, or badly.
+fn settle(
+    transaction: &Transaction,
+    session_id: &str,
+    turn_id: &str,
+    ended: &Ended,
+    thread: &Thread,
+) -> Result<(), Failure> {
+    let asked = thread.channel::<state::Clarification>("clarification")?;
+    let result = thread.channel::<Value>("model_output")?;
+    let (status, result, error) = match (ended.status.as_str(), asked, result) {
+        ("completed", Some(asked), _) => {
+            clarification::ask(transaction, session_id, turn_id, &asked)?;
+            (status::WAITING, None, None)
+        }
+        ("completed", None, Some(result)) => (status::COMPLETED, Some(result), None),
+        ("cancelled", ..) => (status::CANCELLED, None, None),
+        _ => (status::FAILED, None, Some(error_of(ended))),
+    };
+    task::abandon(transaction, session_id, turn_id)?;
+    turn::settle(transaction, turn_id, status, result.as_ref(), error.as_ref())?;
+    session::set_status(transaction, session_id, status)?;
+    let plan = thread.state.get("plan_state").cloned().unwrap_or_default();
+    let intent = thread.state.get("intent").cloned().unwrap_or_default();
+    let context = json!({ "intent": intent, "plan_state": plan }).to_string();
+    transaction.execute(SET_CONTEXT, params![context, time::now()?, &ended.run]).map(|_| ())
+}
+
+/// Code and message of a run that failed, without the names of nodes and plugins if the app said
+/// the reason itself.
+fn error_of(ended: &Ended) -> Value {
+    let failure = ended.failure.clone().unwrap_or_default();
+    let reason = failure.pointer("/details/reason").or(failure.get("message"));
+    let message = reason.and_then(Value::as_str).unwrap_or("the run ended without a result");
+    json!({ "code": failure["code"], "message": message })
+}

@@ -1,0 +1,146 @@
+//! The table of executed tasks, written by the run itself.
+
+use wattle_plugin::prelude::{Failure, Serialize, Value, params, sql};
+
+use crate::state::{Brief, SelectedTask, Turn};
+use crate::{DATABASE, id, time};
+
+const INSERT: &str = "INSERT INTO reasoning_task (id, session_id, turn_id, task_type, \
+    ontology_code, resource_code, resource_name, status, created_at, updated_at) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $9)";
+
+const UPDATE: &str = "UPDATE reasoning_task SET status = $1, executor = $2, result_json = $3, \
+    error = $4, updated_at = $5 WHERE id = $6";
+
+const ABANDON: &str = "UPDATE reasoning_task SET status = 'failed', error = $1, updated_at = $2 \
+    WHERE session_id = $3 AND turn_id = $4 AND status = 'running'";
+
+const SELECT: &str = "SELECT id, task_type, ontology_code, resource_code, resource_name, status, \
+    executor, error, created_at, updated_at FROM reasoning_task \
+    WHERE session_id = $1 AND turn_id = $2 ORDER BY created_at, id";
+
+/// What kind of thing a task executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum TaskType {
+    Capability,
+    ObjectProperty,
+}
+
+impl TaskType {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Capability => "capability",
+            Self::ObjectProperty => "object_property",
+        }
+    }
+}
+
+/// A task that has begun.
+pub(crate) struct Task<'a> {
+    pub(crate) id: String,
+    task_type: TaskType,
+    resource: &'a Brief,
+}
+
+impl<'a> Task<'a> {
+    /// Writes down that a task has begun.
+    pub(crate) fn begin(
+        turn: &Turn,
+        task_type: TaskType,
+        ontology_code: &str,
+        resource: &'a Brief,
+    ) -> Result<Self, Failure> {
+        let id = id::fresh();
+        let row = params![
+            &id,
+            &turn.session_id,
+            &turn.turn_id,
+            task_type.name(),
+            ontology_code,
+            &resource.code,
+            &resource.name,
+            "running",
+            time::now()?,
+        ];
+        sql::database(DATABASE).execute(INSERT, row)?;
+        Ok(Self { id, task_type, resource })
+    }
+
+    /// Writes down what it brought.
+    pub(crate) fn complete(&self, executor: &str, result: &Value) -> Result<(), Failure> {
+        self.end("completed", Some(executor), Some(result.to_string()), None)
+    }
+
+    /// Writes down why it failed.
+    pub(crate) fn fail(&self, error: &str) -> Result<(), Failure> {
+        self.end("failed", None, None, Some(error))
+    }
+
+    fn end(
+        &self,
+        status: &str,
+        executor: Option<&str>,
+        result: Option<String>,
+        error: Option<&str>,
+    ) -> Result<(), Failure> {
+        let row = params![status, executor, result, error, time::now()?, &self.id];
+        sql::database(DATABASE).execute(UPDATE, row).map(|_| ())
+    }
+
+    /// The task as results show it.
+    pub(crate) fn selected(&self, status: &str) -> SelectedTask {
+        SelectedTask {
+            task_id: self.id.clone(),
+            task_type: self.task_type.name().to_owned(),
+            code: self.resource.code.clone(),
+            name: self.resource.name.clone(),
+            status: status.to_owned(),
+        }
+    }
+}
+
+/// Closes tasks whose run ended without a word about them: it was cancelled, or its guest was.
+pub(crate) fn abandon(
+    transaction: &sql::Transaction,
+    session_id: &str,
+    turn_id: &str,
+) -> Result<(), Failure> {
+    let row = params!["the run ended before the task", time::now()?, session_id, turn_id];
+    transaction.execute(ABANDON, row).map(|_| ())
+}
+
+/// A task as the endpoints show it.
+#[derive(Debug, Serialize)]
+pub(crate) struct TaskView {
+    task_id: String,
+    task_type: String,
+    ontology_code: String,
+    code: String,
+    name: String,
+    status: String,
+    executor: Option<String>,
+    error: Option<String>,
+    created_at: String,
+    updated_at: String,
+}
+
+/// The tasks of a turn, oldest first.
+pub(crate) fn of_turn(session_id: &str, turn_id: &str) -> Result<Vec<TaskView>, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT, params![session_id, turn_id])?;
+    rows.iter()
+        .map(|row| {
+            Ok(TaskView {
+                task_id: row.get("id")?,
+                task_type: row.get("task_type")?,
+                ontology_code: row.get("ontology_code")?,
+                code: row.get("resource_code")?,
+                name: row.get("resource_name")?,
+                status: row.get("status")?,
+                executor: row.get("executor")?,
+                error: row.get("error")?,
+                created_at: row.get("created_at")?,
+                updated_at: row.get("updated_at")?,
+            })
+        })
+        .collect()
+}

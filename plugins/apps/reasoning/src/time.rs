@@ -1,0 +1,29 @@
+//! Times as texts: UTC to the millisecond, so that they sort as they are.
+
+use wattle_plugin::prelude::{Failure, clock};
+
+/// The present instant.
+pub(crate) fn now() -> Result<String, Failure> {
+    text(clock::now_ms())
+}
+
+/// An instant as `2025-01-15T02:30:45.000Z`.
+pub(crate) fn text(unix_ms: i64) -> Result<String, Failure> {
+    let civil = clock::to_zone(unix_ms, Some("UTC"))?.civil;
+    let (hour, minute, second) = (civil.hour, civil.minute, civil.second);
+    let date = civil.date();
+    Ok(format!("{date}T{hour:02}:{minute:02}:{second:02}.{:03}Z", civil.millisecond))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::testing::FakeHost;
+
+    use super::now;
+
+    #[test]
+    fn times_have_milliseconds() {
+        let host = FakeHost::new().now_ms(1_736_908_245_007).zone("Asia/Shanghai", 28_800);
+        assert_eq!(host.run(now).unwrap(), "2025-01-15T02:30:45.007Z");
+    }
+}

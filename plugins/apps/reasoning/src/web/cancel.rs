@@ -1,0 +1,28 @@
+//! `POST /api/v1/reasoning/sessions/{session_id}/cancel`: stops a run and closes the session.
+
+use wattle_plugin::prelude::{Failure, Request, Response, handler, json, runs};
+use wattle_plugin::runs::RunRef;
+
+use crate::session::{self, status};
+use crate::web::{answer, find};
+
+/// Closes a session, whatever it does. Closing twice is fine.
+#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/cancel")]
+pub(crate) fn cancel(request: &Request) -> Result<Response, Failure> {
+    answer(request, || {
+        let tenant = request.tenant.as_deref();
+        let (mut session, thread) = session::sync(tenant, find(request)?)?;
+        let running = thread.filter(|thread| thread.status == "running");
+        if let Some(run_id) = running.and_then(|thread| thread.run_id) {
+            let run = RunRef { thread_id: session.id.clone(), run_id };
+            runs::cancel(&run)?;
+            runs::wait(&run)?;
+            session = session::sync(tenant, session)?.0;
+        }
+        let turn = session::newest_turn(&session.id)?;
+        if session.status != status::CANCELLED {
+            session::cancel(&session, &turn)?;
+        }
+        Ok(json!({ "session_id": session.id, "status": status::CANCELLED }))
+    })
+}

@@ -1,0 +1,79 @@
+//! `POST /api/v1/reasoning/sessions/{session_id}/run`: runs the newest turn, or a new one.
+
+use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, Value, handler, json, runs};
+
+use crate::GRAPH;
+use crate::session::{self, Session, TurnRow, status};
+use crate::state::Turn;
+use crate::web::sessions::input;
+use crate::web::{Refusal, answer, find, outcome, waiting};
+
+#[derive(Default, Deserialize)]
+struct Body {
+    #[serde(default)]
+    user_input: Option<String>,
+}
+
+/// Runs a turn to its end, or up to a question back to the user.
+#[handler(POST, "/api/v1/reasoning/sessions/{session_id}/run")]
+pub(crate) fn run(request: &Request) -> Result<Response, Failure> {
+    answer(request, || {
+        let body = if request.body.is_empty() { Body::default() } else { request.json()? };
+        let tenant = request.tenant.as_deref();
+        let (session, thread) = session::sync(tenant, find(request)?)?;
+        if thread.is_some_and(|thread| thread.status == "running") {
+            return Err(Refusal::conflict("会话正在运行，请稍后重试"));
+        }
+        let newest = session::newest_turn(&session.id)?;
+        if let Some(asked) = session::pending(&session)? {
+            return Ok(waiting(&session, &newest, &asked));
+        }
+        match turn_to_run(&session, newest, body.user_input.as_deref())? {
+            Next::Answered(turn) => outcome(&session, &turn),
+            Next::Run(turn) => start(tenant, session, &turn),
+        }
+    })
+}
+
+enum Next {
+    /// It ended before and nothing new was said.
+    Answered(TurnRow),
+    Run(TurnRow),
+}
+
+fn turn_to_run(session: &Session, newest: TurnRow, said: Option<&str>) -> Result<Next, Refusal> {
+    if session.status == status::CANCELLED {
+        return Err(Refusal::conflict("会话已取消，请创建新的会话"));
+    }
+    let Some(said) = said else {
+        // What failed may work now.
+        let is_over = newest.status == status::COMPLETED;
+        return Ok(if is_over { Next::Answered(newest) } else { Next::Run(newest) });
+    };
+    let said = input(said)?;
+    if newest.status == status::CREATED && newest.user_input == said {
+        return Ok(Next::Run(newest));
+    }
+    Ok(Next::Run(TurnRow::fresh(session::next_turn_no(&newest), said)))
+}
+
+/// The run may be written down by somebody else who looks at the session meanwhile; a crash in
+/// between loses nothing, since the state of the run tells its turn.
+fn start(tenant: Option<&str>, session: Session, turn: &TurnRow) -> Result<Value, Refusal> {
+    let works_for = Turn {
+        session_id: session.id.clone(),
+        turn_id: turn.id.clone(),
+        turn_no: turn.turn_no,
+        preferred_ontology_codes: session.preferred(),
+    };
+    let run = runs::Start::graph(GRAPH)
+        .thread_id(&session.id)
+        .input(json!({ "query": turn.user_input, "turn": works_for }))
+        .start()?;
+    session::adopt(&session.id, &run.run_id, turn)?;
+    runs::wait(&run)?;
+    let (session, _) = session::sync(tenant, session)?;
+    let turns = session::turns(&session.id)?;
+    let turn = turns.iter().find(|known| known.id == turn.id);
+    outcome(&session, turn.ok_or_else(|| Failure::internal("the turn is gone"))?)
+}

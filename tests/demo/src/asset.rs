@@ -1,0 +1,94 @@
+//! `asset`: trades and holdings from a sentence and from a picture, confirmed and stored.
+
+use anyhow::{Context, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use wattle_kit::picture::png_with_text;
+
+use crate::host::{Host, Services};
+use crate::say;
+use crate::table::table;
+
+/// A sentence with two trades, one of them in a stock that only the light model knows.
+const SENTENCE: &str = "昨天买入腾讯 100 股 320，今天卖出苹果 20 股 每股 189.5";
+
+/// What stands in the picture: a portfolio as a broker's app shows it.
+const PICTURE: &str = "持有 贵州茅台 200 股 成本 1500；持有 小米 1,000 股 成本 18.2";
+
+/// Its part of `wattle.toml`.
+pub(crate) fn configuration(services: &Services) -> String {
+    let Services { base, port, .. } = services;
+    format!(
+        r#"
+[model.routes.vision]
+provider = "standin"
+model = "gpt-4o"
+
+[model.routes.light]
+provider = "standin"
+model = "gpt-4o-mini"
+
+[sql.asset]
+url = "sqlite:asset.db"
+
+[secrets]
+MASSIVE_API_KEY = {{ env = "MASSIVE_API_KEY" }}
+
+[apps.asset]
+path = {app:?}
+mount = "/"
+settings = {{ massive_base_url = "{base}" }}
+
+[grants.asset]
+llm = ["vision", "chat", "light"]
+http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], secrets = ["MASSIVE_API_KEY"], private = true }}]
+sql = [{{ database = "asset", access = "read-write" }}]
+"#,
+        app = services.app("asset"),
+    )
+}
+
+/// Adds assets, and shows what stands in the database. Gives the thread of the sentence.
+pub(crate) async fn show(host: &Host) -> Result<String> {
+    let portfolio = host.post("/api/portfolios", &json!({ "name": "长期" })).await?;
+    say(&format!("\n== a portfolio\n{portfolio}"));
+
+    let text = json!({ "textInput": SENTENCE });
+    say(&format!("\n== assets from a sentence\n{SENTENCE}"));
+    let first = add(host, &text, &portfolio["id"]).await?;
+
+    say(&format!("\n== assets from a picture ({PICTURE})"));
+    let png = png_with_text(PICTURE, 0);
+    let picture = json!({ "imageData": format!("data:image/png;base64,{}", STANDARD.encode(png)) });
+    add(host, &picture, &portfolio["id"]).await?;
+
+    for (name, query) in [
+        ("Operation", "SELECT * FROM \"Operation\" ORDER BY id"),
+        ("Holding", "SELECT * FROM \"Holding\" ORDER BY id"),
+        ("OperationLog", "SELECT * FROM \"OperationLog\" ORDER BY id"),
+    ] {
+        let rows = host.rows(query).await?;
+        ensure!(!rows.is_empty(), "table {name} is empty");
+        say(&format!("\n== table {name}, read back from the database\n{}", table(&rows)));
+    }
+    Ok(first)
+}
+
+/// One round: input, review by a person (here the demo agrees to everything), rows.
+async fn add(host: &Host, input: &Value, portfolio: &Value) -> Result<String> {
+    let parsed = host.post("/api/ai/asset-graph/invoke", input).await?;
+    let thread = parsed["threadId"].as_str().context("the answer has no threadId")?.to_owned();
+    let review = &parsed["reviewPayload"];
+    let rows = review["rows"].as_array().context("the answer has no rows")?.clone();
+    ensure!(!rows.is_empty(), "nothing was read: {parsed}");
+    say(&format!("review of thread {thread}: {}", review["type"]));
+    say(&table(&rows));
+    say(&format!("missing: {}   warnings: {}", review["missingFields"], review["warnings"]));
+    let confirmed = json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio });
+    let body = json!({ "threadId": thread, "confirmedData": confirmed });
+    let stored = host.post("/api/ai/asset-graph/resume", &body).await?;
+    ensure!(stored["storeResult"]["success"] == true, "not stored: {stored}");
+    say(&format!("confirmed and stored: {}", stored["storeResult"]));
+    Ok(thread)
+}

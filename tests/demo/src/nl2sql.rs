@@ -1,0 +1,72 @@
+//! `nl2sql`: questions to a database of customers, products and orders.
+
+use anyhow::{Result, ensure};
+use serde_json::json;
+
+use crate::host::{Host, Services};
+use crate::say;
+use crate::table::table;
+
+/// Questions, the last of which needs a repair: the model writes a column that does not exist.
+const QUESTIONS: [&str; 3] =
+    ["2024年每个月的销售额是多少", "销售额最高的5个商品", "2024年的下单金额是多少"];
+
+/// Rows that are shown of a result.
+const SHOWN: usize = 6;
+
+/// Its part of `wattle.toml`.
+pub(crate) fn configuration(services: &Services) -> String {
+    let mut text = format!(
+        r#"
+[sql.nl2sql]
+url = "sqlite:nl2sql.db"
+
+# The sample database. For one of your own: its url, and `migrate = false`.
+[sql.business]
+url = "sqlite:business.db"
+
+[apps.nl2sql]
+path = {app:?}
+"#,
+        app = services.app("nl2sql"),
+    );
+    let models = [
+        ("intent", "qwen-plus"),
+        ("parse", "qwen-plus"),
+        ("sql", "qwen3-coder-plus"),
+        ("summary", "qwen-plus"),
+    ];
+    for (route, model) in models {
+        text.push_str(&format!(
+            "\n[model.routes.{route}]\nprovider = \"standin\"\nmodel = \"{model}\"\n"
+        ));
+    }
+    text
+}
+
+/// Asks, and shows the statement that was run with its rows.
+pub(crate) async fn show(host: &Host) -> Result<()> {
+    for question in QUESTIONS {
+        say(&format!("\n> {question}"));
+        let answer = host.post("/apps/nl2sql/api/chat", &json!({ "message": question })).await?;
+        let data = &answer["data"];
+        ensure!(data["final_status"] == "success", "no answer: {answer}");
+        if let Some(sql) = data["sql_validate_result"]["executed_sql"].as_str() {
+            say(sql);
+        }
+        if let Some(replaced) =
+            data["sql_result"]["applied_field_replacements"].as_array().filter(|it| !it.is_empty())
+        {
+            let (times, replaced) = (&data["hidden_context_retry_count"], json!(replaced));
+            say(&format!("after {times} retry, with {replaced}"));
+        }
+        if let Some(rows) = data["sql_validate_result"]["result"].as_array() {
+            say(&table(&rows[..rows.len().min(SHOWN)]));
+        }
+        say(data["summary"].as_str().unwrap_or_default());
+        if let Some(url) = data["download_url"].as_str() {
+            say(&format!("as CSV: {}/apps/nl2sql{url}", host.address));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! An app without code of its own: the agent of the plugin `std`, with the tools of two guests of
+//! the tests.
+
+use serde_json::{Value, json};
+
+use crate::guests;
+use crate::place::Place;
+use crate::server::{Setup, TestServer};
+
+/// Where model requests arrive at the stand-in.
+pub const MODEL_PATH: &str = "/v1/chat/completions";
+
+/// Loose plugins: the package, and the file it is found as.
+const PLUGINS: [(&str, &str); 3] = [
+    ("wattle-std", "plugins/std/std.wasm"),
+    ("wattle-guest-tools", "plugins/tools/tools/tools.wasm"),
+    ("wattle-guest-shadow", "plugins/shadow.wasm"),
+];
+
+/// How the desk is put together.
+#[derive(Clone, Debug)]
+pub struct Desk {
+    /// What the agent is configured with beside its route, as lines of TOML.
+    pub agent: String,
+    /// What the tool node is configured with.
+    pub tools: String,
+    /// The tools that the app asks for on behalf of `std`, as TOML.
+    pub granted: String,
+    /// The tools that the operator lets the tools call, as TOML.
+    pub nested: String,
+    /// Limits of the tools.
+    pub limits: String,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self {
+            agent: String::new(),
+            tools: String::new(),
+            granted: "[\"tools/*\"]".to_owned(),
+            nested: "[]".to_owned(),
+            limits: "cpu = \"300ms\", memory = \"16MiB\", output = \"1MiB\"".to_owned(),
+        }
+    }
+}
+
+impl Desk {
+    /// An agent with further configuration.
+    pub fn with(agent: &str) -> Self {
+        Self { agent: agent.to_owned(), ..Self::default() }
+    }
+
+    /// Puts the app and its plugins into the plugins folder.
+    pub fn put(&self, place: &Place) {
+        for (package, file) in PLUGINS {
+            place.write(file, guests::bytes(package));
+        }
+        place.write("plugins/apps/desk/graph.toml", self.graph());
+        place.write("plugins/apps/desk/app.toml", self.app());
+    }
+
+    /// The operator's part of the configuration: the tools may reach the stand-in and nothing else.
+    pub fn toml(&self, standin_port: u16) -> String {
+        format!(
+            r#"
+[sql.ledger]
+url = "sqlite:ledger.db"
+[apps.desk]
+[grants.tools]
+http = [{{ host = "127.0.0.1", scheme = "http", port = {standin_port}, methods = ["GET", "POST"], private = true }}]
+tools = {nested}
+limits = {{ {limits} }}
+"#,
+            nested = self.nested,
+            limits = self.limits,
+        )
+    }
+
+    fn app(&self) -> String {
+        format!(
+            r#"
+[app]
+name = "desk"
+version = "0.1.0"
+doc = "an agent with tools"
+[needs.plugins.std]
+llm = ["chat"]
+tools = {}
+[settings]
+greeting = "hello"
+"#,
+            self.granted
+        )
+    }
+
+    fn graph(&self) -> String {
+        format!(
+            r#"
+[graphs.chat]
+entry = "agent"
+[graphs.chat.channels.messages]
+reducer = "messages"
+[graphs.chat.channels.total]
+reducer = "sum"
+schema = {{ type = "number" }}
+[graphs.chat.channels.result]
+[graphs.chat.nodes.agent]
+plugin = "std"
+goto = "tools"
+[graphs.chat.nodes.agent.with]
+route = "chat"
+{agent}
+[graphs.chat.nodes.tools]
+plugin = "std"
+[graphs.chat.nodes.tools.with]
+{tools}
+[[graphs.chat.edges]]
+from = "tools"
+to = "agent"
+"#,
+            agent = self.agent,
+            tools = self.tools,
+        )
+    }
+}
+
+impl Setup {
+    /// A server with a desk.
+    pub async fn desk(desk: &Desk) -> Self {
+        let setup = Self::bare().await;
+        desk.put(&setup.place);
+        let toml = desk.toml(setup.standin.addr.port());
+        setup.with(&toml)
+    }
+}
+
+/// What starts a run of the desk.
+pub fn message(thread: Option<&str>, text: &str) -> Value {
+    let input = json!({ "messages": [{ "role": "user", "content": text }] });
+    let mut start = json!({ "graph": "chat", "input": input });
+    if let Some(thread) = thread {
+        start["thread_id"] = thread.into();
+    }
+    start
+}
+
+/// The messages of a run that was waited for.
+pub fn messages(run: &Value) -> Vec<Value> {
+    run["state"]["messages"].as_array().cloned().unwrap_or_default()
+}
+
+/// Its tool messages.
+pub fn tool_messages(run: &Value) -> Vec<Value> {
+    let mut messages = messages(run);
+    messages.retain(|message| message["role"] == "tool");
+    messages
+}
+
+/// What was said last.
+pub fn last_words(run: &Value) -> String {
+    let last = messages(run).pop().unwrap_or_default();
+    last["content"].as_str().unwrap_or_default().to_owned()
+}
+
+impl TestServer {
+    /// Says something to the agent, on a thread or a new one, and waits until it is done or stands
+    /// still.
+    pub async fn say(&self, thread: Option<&str>, text: &str) -> Value {
+        let mut start = message(thread, text);
+        start["wait"] = true.into();
+        self.post("/api/v1/apps/desk/runs", &start).await.expect(200)
+    }
+
+    /// Says something on a new thread; the run must come to its end.
+    ///
+    /// # Panics
+    ///
+    /// If it does not.
+    pub async fn chat(&self, text: &str) -> Value {
+        let run = self.say(None, text).await;
+        assert_eq!(run["status"], "completed", "{run}");
+        run
+    }
+
+    /// Answers some of the open questions and waits.
+    pub async fn decide(&self, thread: &str, answers: &Value) -> Value {
+        let body = json!({ "answers": answers, "wait": true });
+        self.post(&format!("/api/v1/threads/{thread}/resume"), &body).await.expect(200)
+    }
+}

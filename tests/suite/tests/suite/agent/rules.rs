@@ -1,0 +1,73 @@
+//! What a graph file says about calls: order, one at a time, channels that tools may write.
+
+use serde_json::{Value, json};
+use wattle_suite::desk::{Desk, tool_messages};
+use wattle_suite::server::Setup;
+
+fn statuses(run: &Value) -> Vec<Value> {
+    tool_messages(run).into_iter().map(|message| message["status"].clone()).collect()
+}
+
+#[tokio::test]
+async fn s2_29_a_call_that_comes_too_early_is_refused_and_made_later() {
+    let desk = Desk::with("order = [{ tool = \"add\", after = [\"echo\"] }]");
+    let server = Setup::desk(&desk).await.start().await;
+    let add = "call add {\"a\":1,\"b\":2}";
+    let echo = "call echo {\"text\":\"a\"}";
+    let run = server.chat(&format!("{add}\n{echo}\nthen\n{add}")).await;
+    assert_eq!(statuses(&run), ["error", "success", "success"]);
+    let refused = tool_messages(&run).remove(0);
+    assert_eq!(refused["content"], "call `echo` first, wait for the answer, then call `add`");
+    // The answers of an earlier message do not count for the next.
+    let run = server.say(run["thread"].as_str(), add).await;
+    assert_eq!(statuses(&run).pop(), Some(json!("error")));
+}
+
+#[tokio::test]
+async fn calls_one_by_one_see_the_answers_before_them() {
+    let desk = Desk::with(
+        "parallel = false\norder = [{ tool = \"add\", after = [\"echo\"], message = \"wait\" }]",
+    );
+    let server = Setup::desk(&desk).await.start().await;
+    let run = server.chat("call echo {\"text\":\"a\"}\ncall add {\"a\":1,\"b\":2}").await;
+    assert_eq!(statuses(&run), ["success", "success"]);
+    let run = server.chat("call add {\"a\":1,\"b\":2}\ncall echo {\"text\":\"a\"}").await;
+    assert_eq!(statuses(&run), ["error", "success"]);
+    assert_eq!(tool_messages(&run)[0]["content"], "wait");
+}
+
+#[tokio::test]
+async fn tools_write_the_channels_that_are_open_to_them() {
+    let server = Setup::desk(&Desk::with("updates = [\"total\"]")).await.start().await;
+    let run = server
+        .chat(
+            "call add {\"a\":1,\"b\":2,\"channel\":\"total\"}\n\
+             call add {\"a\":3,\"b\":4,\"channel\":\"total\"}\n\
+             call add {\"a\":5,\"b\":6,\"channel\":\"result\"}",
+        )
+        .await;
+    assert_eq!(run["state"]["total"].as_f64(), Some(10.0), "{run}");
+    assert!(run["state"].get("result").is_none_or(Value::is_null), "{run}");
+    assert_eq!(statuses(&run), ["success", "success", "success"]);
+    let events = server.events(run["thread"].as_str().unwrap()).await;
+    let logs = events.iter().filter(|event| event.event == "log");
+    let told = logs.filter(|log| log.data.to_string().contains("channel `result`")).count();
+    assert_eq!(told, 1, "the operator is told");
+}
+
+#[tokio::test]
+async fn a_wrong_configuration_of_a_node_keeps_the_app_from_being_loaded() {
+    let setup = Setup::desk(&Desk::with("max_turn = 3")).await;
+    let server = setup.start().await;
+    let refused = server.get("/api/v1/apps/desk").await;
+    assert_eq!(refused.status, 404, "{refused:?}");
+}
+
+#[tokio::test]
+async fn s2_39_a_granted_tool_that_is_not_there_keeps_the_app_from_being_loaded() {
+    for granted in ["[\"tools/fly\"]", "[\"wings/*\"]", "[\"mcp:nowhere/*\"]"] {
+        let desk = Desk { granted: granted.to_owned(), ..Desk::default() };
+        let server = Setup::desk(&desk).await.start().await;
+        assert_eq!(server.get("/api/v1/apps/desk").await.status, 404, "{granted}");
+    }
+}

@@ -1,0 +1,175 @@
+//! Model turns and tool calls, one after the other and side by side.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Fault, FaultRule, Outcome, Pattern};
+use wattle_suite::desk::{Desk, MODEL_PATH, last_words, message, messages, tool_messages};
+use wattle_suite::guests;
+use wattle_suite::server::{Setup, TestServer};
+
+async fn server() -> TestServer {
+    Setup::desk(&Desk::default()).await.start().await
+}
+
+fn roles(run: &Value) -> Vec<String> {
+    let roles = messages(run).into_iter().map(|it| it["role"].as_str().unwrap().to_owned());
+    roles.collect()
+}
+
+fn contents(run: &Value) -> Vec<Value> {
+    tool_messages(run).into_iter().map(|message| message["content"].clone()).collect()
+}
+
+#[tokio::test]
+async fn s2_40_every_turn_and_every_call_is_a_task_of_its_own() {
+    let server = server().await;
+    let run = server.chat("call echo {\"text\":\"a\"}\nthen\ncall add {\"a\":1,\"b\":2}").await;
+    assert_eq!(roles(&run), ["user", "assistant", "tool", "assistant", "tool", "assistant"]);
+    assert_eq!(contents(&run), ["a", "{\"sum\":3}"]);
+    assert_eq!(tool_messages(&run)[1]["structured"], json!({ "sum": 3 }));
+    assert_eq!(last_words(&run), "The tools answered:\necho: a\nadd: {\"sum\":3}");
+    let thread = run["thread"].as_str().unwrap();
+    let trace = server.get(&format!("/api/v1/threads/{thread}/trace")).await.expect(200);
+    let steps = trace["runs"][0]["steps"].as_array().unwrap();
+    let nodes: Vec<&Value> = steps.iter().map(|step| &step["tasks"][0]["node"]).collect();
+    assert_eq!(nodes, ["agent", "tools", "agent", "tools", "agent"]);
+    let calls = steps[1]["tasks"][0]["attempts"][0]["calls"].as_array().unwrap();
+    let echo = calls.iter().find(|call| call["function"] == "tools.call");
+    assert_eq!(echo.map(|call| &call["summary"]), Some(&json!("tools/echo")), "{calls:?}");
+    assert!(calls.iter().all(|call| call["function"] != "tools.list"), "the agent has: {calls:?}");
+    let history = server.get(&format!("/api/v1/threads/{thread}/history")).await.expect(200);
+    assert!(history.as_array().is_some_and(|it| it.len() >= 6), "a checkpoint for each");
+}
+
+#[tokio::test]
+async fn the_graph_of_the_documentation_works() {
+    let setup = Setup::desk(&Desk::default()).await;
+    let readme = std::fs::read_to_string(guests::root().join("plugins/std/README.md")).unwrap();
+    let graph = readme.split("```toml").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    setup.place.write("plugins/apps/desk/graph.toml", graph);
+    let server = setup.start().await;
+    let run = server.chat("call echo {\"text\":\"a\"}").await;
+    assert_eq!(contents(&run), ["a"]);
+}
+
+#[tokio::test]
+async fn s2_36_a_thread_remembers_the_conversation() {
+    let server = server().await;
+    let run = server.chat("hello there").await;
+    assert_eq!(roles(&run), ["user", "assistant"]);
+    let thread = run["thread"].as_str().unwrap();
+    let run = server.say(Some(thread), "call echo {\"text\":\"again\"}").await;
+    assert_eq!(roles(&run), ["user", "assistant", "user", "assistant", "tool", "assistant"]);
+    let last = server.standin().requests().pop().unwrap();
+    let seen = last.body.unwrap_or_default().to_string();
+    assert!(seen.contains("hello there"), "{seen}");
+}
+
+#[tokio::test]
+async fn s2_37_calls_of_one_turn_run_at_once_and_are_answered_in_their_order() {
+    let server = server().await;
+    let gate = server.standin().gate(Pattern::path("/count/held"));
+    let url = format!("{}/count/held", server.standin().base_url);
+    let script = format!(
+        "call slow_then {{\"url\":\"{url}\",\"text\":\"slow\"}}\n\
+         call echo {{\"text\":\"quick\"}}\n\
+         call slow_then {{\"url\":\"{url}\",\"text\":\"slow too\"}}"
+    );
+    let run = server.post("/api/v1/apps/desk/runs", &message(None, &script)).await.expect(202);
+    // Both slow ones are under way at the same time.
+    gate.arrived(2).await.unwrap();
+    gate.open();
+    let path = format!("/api/v1/runs/{}/wait", run["run"].as_str().unwrap());
+    let run = server.get(&path).await.expect(200);
+    assert_eq!(contents(&run), ["slow", "quick", "slow too"], "{run}");
+    let mut ids: Vec<String> =
+        tool_messages(&run).iter().map(|it| it["tool_call_id"].to_string()).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 3, "each has an id of its own");
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_answered_with_those_there_are() {
+    let desk = Desk { granted: "[\"tools/echo\", \"tools/add\"]".to_owned(), ..Desk::default() };
+    let server = Setup::desk(&desk).await.start().await;
+    let run = server.chat("call fly\nthen\ncall echo {\"text\":\"on foot\"}").await;
+    assert_eq!(contents(&run), ["there is no tool `fly`; the tools are `add`, `echo`", "on foot"]);
+    assert_eq!(tool_messages(&run)[0]["status"], "error");
+}
+
+#[tokio::test]
+async fn s2_27_wrong_arguments_are_told_to_the_model_or_handed_to_the_tool() {
+    let server = server().await;
+    let run = server
+        .chat(
+            "call add {\"a\":\"x\"}\ncall flagged {\"number\":\"x\"}\ncall flagged {\"number\":1}",
+        )
+        .await;
+    let answers = tool_messages(&run);
+    let refused = answers[0]["content"].as_str().unwrap();
+    assert!(refused.starts_with("invalid: the arguments of `tools/add` do not fit"), "{refused}");
+    assert_eq!(answers[0]["status"], "error");
+    assert_eq!(answers[1]["structured"]["raw"], json!({ "number": "x" }));
+    let violations = answers[1]["structured"]["violations"].as_array().map(Vec::len);
+    assert_eq!((violations, &answers[1]["status"]), (Some(1), &json!("success")));
+    assert_eq!(answers[2]["structured"]["violations"], json!([]));
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_json_are_told_to_the_model() {
+    let server = server().await;
+    let bent = FaultRule::new(Pattern::path(MODEL_PATH), Fault::InvalidJsonContent);
+    server.standin().fault(bent.times(1));
+    let run = server.chat("call add {\"a\":1,\"b\":2}\nthen\ncall echo {\"text\":\"a\"}").await;
+    let answers = tool_messages(&run);
+    assert_eq!(answers[0]["status"], "error", "{run}");
+    assert_eq!(answers[1]["content"], "a");
+}
+
+#[tokio::test]
+async fn s2_38_an_agent_that_never_stops_is_stopped_and_the_thread_goes_on() {
+    let desk = Desk::with("max_turns = 3");
+    let server = Setup::desk(&desk).await.start().await;
+    let run = server.say(None, "call echo {\"text\":\"a\"}\nagain").await;
+    assert_eq!((&run["status"], &run["failure"]["code"]), (&json!("failed"), &json!("limit")));
+    let words = run["failure"]["message"].as_str().unwrap();
+    assert!(words.contains("3 turns") && words.contains("`max_turns`"), "{words}");
+    assert_eq!(server.model_requests("chat").len(), 3);
+    let thread = run["thread"].as_str().unwrap();
+    let run = server.say(Some(thread), "that is enough").await;
+    assert_eq!(run["status"], "completed", "{run}");
+}
+
+#[tokio::test]
+async fn the_last_answer_is_a_document_too_if_one_is_wanted() {
+    let desk = Desk::with(
+        "answer = { name = \"verdict\", channel = \"result\", schema = { type = \"object\", \
+         properties = { ok = { type = \"boolean\" } }, required = [\"ok\"], \
+         additionalProperties = false } }",
+    );
+    let server = Setup::desk(&desk).await.start().await;
+    let run = server.chat("call echo {\"text\":\"a\"}").await;
+    assert_eq!(run["state"]["result"], json!({ "ok": false }), "{run}");
+    assert_eq!(last_words(&run), "The tools answered:\necho: a");
+    assert_eq!(server.model_requests("chat").len(), 3);
+}
+
+#[tokio::test]
+async fn a_cancelled_call_is_closed_and_the_thread_goes_on() {
+    let server = server().await;
+    let gate = server.standin().gate(Pattern::path("/count/held"));
+    let url = format!("{}/count/held", server.standin().base_url);
+    let script = format!("call slow_then {{\"url\":\"{url}\",\"text\":\"slow\"}}");
+    let run = server.post("/api/v1/apps/desk/runs", &message(None, &script)).await.expect(202);
+    gate.arrived(1).await.unwrap();
+    let path = format!("/api/v1/runs/{}", run["run"].as_str().unwrap());
+    server.post(&format!("{path}/cancel"), &json!({})).await.expect(202);
+    let ended = server.get(&format!("{path}/wait")).await.expect(200);
+    assert_eq!(ended["status"], "cancelled", "{ended}");
+    let gone = server.standin().wait_for_request(|it| it.outcome == Outcome::Abandoned);
+    gone.await.unwrap();
+    let run = server.say(run["thread"].as_str(), "are you still there?").await;
+    assert_eq!(run["status"], "completed", "the model takes the conversation: {run}");
+    let answers = tool_messages(&run);
+    assert_eq!(answers[0]["content"], "the call was cancelled before it was answered");
+    assert_eq!((answers.len(), &answers[0]["status"]), (1, &json!("error")));
+}

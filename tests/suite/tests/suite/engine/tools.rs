@@ -1,0 +1,446 @@
+//! Tools that nodes call: in a journal of their own below the task's, so that nothing they do is
+//! done twice, whatever happens to the host in between.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::sync::Notify;
+use wattle_graph::event::EventKind;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::HttpRequest;
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::call::sql::SqlValue;
+use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_run::grant::{Grants, SqlAccess};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::ports::{Caller, Sql, ToolServers};
+use wattle_sql::{DatabaseConfig, Databases};
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
+use wattle_suite::world::{World, failure, questions};
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+reducer = "append"
+[graphs.one.nodes.work]
+plugin = "p"
+retry = { attempts = 2, initial = "1ms" }
+"#;
+
+fn request(tool: &str, arguments: Value) -> ToolRequest {
+    ToolRequest { tool: tool.into(), call_id: String::new(), arguments, timeout_ms: None }
+}
+
+fn question(payload: Value) -> Ask {
+    Ask { payload, response_schema: None }
+}
+
+/// A node that calls the tools of its input, all at once, and keeps what they gave.
+fn caller() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |call, gate| async move {
+        let wanted = call.input["out"][0].as_array().cloned().unwrap_or_default();
+        let requests = wanted
+            .iter()
+            .map(|call| Ok(request(call[0].as_str().unwrap_or_default(), call[1].clone())));
+        let answers = gate.call_tools(requests.collect()).await?;
+        let texts: Vec<Value> = answers
+            .into_iter()
+            .map(|answer| match answer {
+                Ok(output) => output.structured.unwrap_or_default(),
+                Err(failure) => json!({ "code": failure.code, "message": failure.message }),
+            })
+            .collect();
+        if texts.iter().any(|text| text["code"] == code::UNAVAILABLE) {
+            return Err(unavailable().into());
+        }
+        Ok(json!({ "out": texts }))
+    })
+}
+
+/// Tools that think, that reach out, and that ask a person.
+fn helper(name: &str) -> NativePlugin {
+    NativePlugin::new(name, "1")
+        .tool("think", |call, gate| async move {
+            let thought = said(&gate.call(prompt(&call.arguments.to_string())).await?);
+            gate.call(get(call.arguments["url"].as_str().unwrap_or("https://a.example/x"))).await?;
+            Ok(json!({ "thought": thought, "id": call.call_id }))
+        })
+        .tool("confirm", |call, gate| async move {
+            let draft = said(&gate.call(prompt("draft")).await?);
+            let answer = gate.ask(question(call.arguments)).await?;
+            gate.call(get("https://a.example/done")).await?;
+            Ok(json!({ "draft": draft, "answer": answer }))
+        })
+}
+
+fn input(calls: Value) -> Value {
+    json!({ "out": calls })
+}
+
+fn world() -> World {
+    World::with_tools(ONE, vec![caller(), helper("t")], Arc::new(NoToolServers))
+}
+
+/// Input of the node: a list in a list, since the channel appends.
+fn calls(calls: Value) -> Value {
+    input(json!([calls]))
+}
+
+#[tokio::test]
+async fn answers_come_in_the_order_of_the_calls_and_bad_calls_fail_in_place() {
+    let ended = world()
+        .run(calls(json!([
+            ["think", { "n": 1 }],
+            ["nothing", {}],
+            ["think", "no object"],
+            ["t/think", { "n": 2 }],
+            ["other/think", {}],
+        ])))
+        .await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    let out = &ended.state["out"];
+    assert!(out[1]["thought"].is_string() && out[4]["thought"].is_string(), "{out}");
+    assert_eq!(out[2]["code"], code::NOT_FOUND);
+    assert!(out[2]["message"].as_str().unwrap().contains("think, confirm"), "{out}");
+    assert_eq!(out[3]["code"], code::INVALID);
+    assert_eq!(out[5]["code"], code::DENIED);
+}
+
+#[tokio::test]
+async fn a_crash_inside_of_a_tool_repeats_nothing_it_has_done() {
+    let mut world = world();
+    world.net.hang_next(1);
+    let run = world.begin(calls(json!([["think", { "url": "https://a.example/slow" }]])));
+    let run = run.await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["out"][1]["thought"], "answer 1");
+    assert_eq!(world.model.calls(), 1, "the tool's model call was journaled");
+}
+
+#[tokio::test]
+async fn a_retried_node_does_not_repeat_what_its_tools_have_done() {
+    let world = world();
+    world.net.fail_next(unavailable());
+    let ended = world.run(calls(json!([["think", {}], ["think", { "other": 1 }]]))).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed, "{:?}", ended.outcome);
+    assert_eq!(world.model.calls(), 2);
+    assert_eq!(world.net.calls(), 3, "one failed, and was made again");
+}
+
+#[tokio::test]
+async fn three_tools_ask_in_one_turn_and_are_answered_in_another_order() {
+    let mut world = world();
+    let first = world
+        .run(calls(
+            json!([["confirm", { "n": 1 }], ["confirm", { "n": 2 }], ["confirm", { "n": 3 }]]),
+        ))
+        .await;
+    let asked = questions(&first);
+    assert_eq!(asked.len(), 3);
+    let id = |n: i64| {
+        asked.iter().find(|q| q.payload == json!({ "n": n })).map(|q| q.id.clone()).unwrap()
+    };
+    let thread = first.run.thread.clone();
+    for (n, left) in [(3, 2), (1, 1)] {
+        world.crash().await;
+        let ended =
+            world.resume(&thread, &[(&id(n), json!(n * 10))], OnFailure::Keep).await.unwrap();
+        assert_eq!(questions(&ended).len(), left);
+    }
+    let ended = world.resume(&thread, &[(&id(2), json!(20))], OnFailure::Keep).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    let answers: Vec<&Value> =
+        ended.state["out"].as_array().unwrap()[1..].iter().map(|out| &out["answer"]).collect();
+    assert_eq!(answers, [10, 20, 30]);
+    assert_eq!((world.model.calls(), world.net.calls()), (3, 3), "nothing was done twice");
+}
+
+#[tokio::test]
+async fn a_tool_whose_answer_was_given_in_vain_asks_again_and_repeats_nothing() {
+    let world = world();
+    let first = world.run(calls(json!([["confirm", {}]]))).await;
+    let thread = first.run.thread.clone();
+    for _ in 0..2 {
+        world.net.fail_next(unavailable());
+    }
+    let failed = world.resume(&thread, &[("", json!(1))], OnFailure::Reopen).await.unwrap();
+    assert_eq!(failure(&failed).code, code::UNAVAILABLE);
+    let ended = world.answer(&thread, json!(2)).await;
+    assert_eq!(ended.state["out"][1], json!({ "draft": "answer 1", "answer": 2 }));
+    assert_eq!(world.model.calls(), 1);
+}
+
+#[tokio::test]
+async fn calls_inside_of_a_tool_say_so_in_the_log() {
+    let world = world();
+    let ended = world.run(calls(json!([["think", {}]]))).await;
+    let called: Vec<(Vec<u32>, u32, String)> = world
+        .events(&ended.run.thread)
+        .await
+        .into_iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Called(called) => Some((called.scope, called.call, called.function)),
+            _ => None,
+        })
+        .collect();
+    let expected = [
+        (vec![0], 0, "llm.complete".to_owned()),
+        (vec![0], 1, "http.send".to_owned()),
+        (vec![], 0, "tools.call".to_owned()),
+    ];
+    assert_eq!(called, expected);
+}
+
+#[tokio::test]
+async fn a_name_that_two_tools_claim_stands_for_none_of_them() {
+    let plugins = vec![caller(), helper("t"), helper("u")];
+    let world = World::with_tools(ONE, plugins, Arc::new(NoToolServers));
+    let ended = world.run(calls(json!([["think", {}], ["u/think", {}]]))).await;
+    let out = &ended.state["out"];
+    assert_eq!(out[1]["code"], code::DENIED);
+    let message = out[1]["message"].as_str().unwrap();
+    assert!(message.contains("`t/think`") && message.contains("`u/think`"), "{message}");
+    assert!(out[2]["thought"].is_string(), "{out}");
+    let told = world.events(&ended.run.thread).await.into_iter().any(
+        |event| matches!(event.kind, EventKind::Log(log) if log.message.contains("claimed by")),
+    );
+    assert!(told, "the operator is told, too");
+}
+
+/// A server with one tool; `safe` says whether it may be called again.
+struct Far {
+    name: &'static str,
+    safe: bool,
+    calls: AtomicUsize,
+    hangs: AtomicUsize,
+    arrived: Notify,
+}
+
+impl Far {
+    fn new(name: &'static str, safe: bool, hangs: usize) -> Arc<Self> {
+        let (calls, hangs) = (AtomicUsize::new(0), AtomicUsize::new(hangs));
+        Arc::new(Self { name, safe, calls, hangs, arrived: Notify::new() })
+    }
+}
+
+#[async_trait]
+impl ToolServers for Far {
+    fn has_server(&self, server: &str) -> bool {
+        server == "far"
+    }
+
+    async fn list(&self, _: &Caller, _: &str) -> Result<Vec<ToolInfo>, Failure> {
+        Ok(vec![ToolInfo {
+            name: self.name.into(),
+            description: String::new(),
+            arguments_schema: json!({}),
+            accepts_invalid: false,
+            hints: ToolHints { read_only: self.safe, idempotent: false },
+            reference: None,
+            unavailable: None,
+        }])
+    }
+
+    async fn call(&self, _: &Caller, _: &str, _: &ToolRequest) -> Result<ToolOutput, Failure> {
+        self.calls.fetch_add(1, Ordering::SeqCst);
+        let hangs = self.hangs.load(Ordering::SeqCst);
+        self.hangs.store(hangs.saturating_sub(1), Ordering::SeqCst);
+        if hangs > 0 {
+            self.arrived.notify_one();
+            std::future::pending::<()>().await;
+        }
+        Ok(ToolOutput { structured: Some(json!("there")), ..ToolOutput::default() })
+    }
+}
+
+async fn crash_in_a_server_call(safe: bool) -> (Value, usize) {
+    let far = Far::new("far.away", safe, 1);
+    let mut world = World::with_tools(ONE, vec![caller()], far.clone());
+    let run = world.begin(calls(json!([["far.away", {}]]))).await.unwrap();
+    far.arrived.notified().await;
+    world.crash().await;
+    world.engine.recover().await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    (ended.state["out"][1].clone(), far.calls.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_server_call_that_a_crash_cut_is_made_again_only_if_that_is_safe() {
+    let (answer, calls) = crash_in_a_server_call(true).await;
+    assert_eq!((answer, calls), (json!("there"), 2));
+    let (answer, calls) = crash_in_a_server_call(false).await;
+    assert_eq!((answer["code"].as_str(), calls), (Some(code::IN_DOUBT), 1));
+}
+
+#[tokio::test]
+async fn pieces_of_every_model_answer_are_in_the_log() {
+    let world = world();
+    let ended = world.run(calls(json!([["think", {}]]))).await;
+    let text: String = world
+        .events(&ended.run.thread)
+        .await
+        .into_iter()
+        .filter_map(|event| match event.kind {
+            EventKind::Streamed(streamed) => Some(streamed),
+            _ => None,
+        })
+        .flat_map(|streamed| {
+            assert_eq!((streamed.scope.as_slice(), streamed.call), ([0].as_slice(), 0));
+            streamed.deltas
+        })
+        .map(|delta| match delta {
+            wattle_graph::event::Delta::Text { text } => text,
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    assert_eq!(text, "answer 1");
+}
+
+fn looking() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut stream = gate.stream(prompt("look"))?;
+        let mut looks = Vec::new();
+        loop {
+            let deltas = stream.next().await?;
+            if deltas.is_empty() {
+                break;
+            }
+            looks.push(json!(deltas));
+        }
+        let answer = said(&stream.finish().await?);
+        gate.call(get("https://a.example/slow")).await?;
+        Ok(json!({ "out": [looks, answer] }))
+    })
+}
+
+#[tokio::test]
+async fn a_guest_that_looked_at_pieces_sees_the_same_ones_again() {
+    let mut world = World::new(ONE, looking());
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    world.engine.recover().await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["out"][1], "answer 1");
+    assert_eq!(world.model.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_tool_of_a_server_does_not_take_the_reference_of_another_tool() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let names: Vec<String> = gate.tools().await?.into_iter().map(|tool| tool.name).collect();
+        let far = gate.call_tool(request("mcp:far/t/think", json!({}))).await?;
+        Ok(json!({ "out": [names, far.structured] }))
+    });
+    let far = Far::new("t/think", true, 0);
+    let world = World::with_tools(ONE, vec![plugin, helper("t")], far);
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"][0], json!(["think", "confirm", "mcp:far/t/think"]));
+    assert_eq!(ended.state["out"][1], "there");
+}
+
+/// A world over one plugin that may call its own tools.
+fn alone(plugin: NativePlugin, sql: Arc<dyn Sql>) -> World {
+    let tools = vec!["p/*".parse().unwrap()];
+    let sql_rules = [("db".to_owned(), SqlAccess::ReadWrite.into())].into();
+    World::with_sql(ONE, plugin, sql, Grants { tools, sql: sql_rules, ..Grants::default() })
+}
+
+#[tokio::test]
+async fn calls_inside_of_tools_have_ids_of_their_own_and_end_at_a_depth() {
+    let plugin = caller()
+        .tool("outer", |_, gate| async move {
+            let inner = gate.call_tool(request("inner", json!({}))).await?;
+            Ok(inner.structured.unwrap_or_default())
+        })
+        .tool("inner", |call, _| async move { Ok(json!(call.call_id)) })
+        .tool("down", |_, gate| async move {
+            let below = gate.call_tool(request("down", json!({}))).await?;
+            Ok(below.structured.unwrap_or_default())
+        });
+    let world = alone(plugin, Arc::new(NoSql));
+    let ended = world.run(calls(json!([["outer", {}], ["outer", {}], ["down", {}]]))).await;
+    let out = &ended.state["out"];
+    assert!(out[1].is_string() && out[2].is_string(), "{out}");
+    assert_ne!(out[1], out[2]);
+    assert_eq!(out[3]["code"], code::LIMIT);
+}
+
+#[tokio::test]
+async fn tools_that_write_in_one_turn_commit_each_for_itself() {
+    let folder = TempDir::new().unwrap();
+    let config = DatabaseConfig::new("sqlite:test.db");
+    let databases = BTreeMap::from([("db".to_owned(), config)]);
+    let sql = Arc::new(Databases::open(databases, folder.path()).await.unwrap());
+    let limits = SqlLimits::default();
+    let mut table = sql.begin("db", &limits).await.unwrap();
+    table.execute("CREATE TABLE item (name TEXT NOT NULL)", &[]).await.unwrap();
+    table.commit(None).await.unwrap();
+    let plugin = caller().tool("insert", |call, gate| async move {
+        let name = call.arguments["name"].as_str().unwrap_or_default();
+        let insert = "INSERT INTO item (name) VALUES ($1)";
+        gate.execute("db", insert, vec![SqlValue::Text(name.into())]).await?;
+        Ok(json!("written"))
+    });
+    let world = alone(plugin, sql.clone());
+    let two = calls(json!([["insert", { "name": "a" }], ["insert", { "name": "b" }]]));
+    let ended = world.run(two).await;
+    assert_eq!(ended.state["out"].as_array().unwrap()[1..], ["written", "written"]);
+    let names = "SELECT name FROM item ORDER BY name";
+    let rows = sql.query("db", &SqlAccess::ReadOnly.into(), &limits, names, &[]).await.unwrap();
+    let text = |name: &str| SqlValue::Text(name.into());
+    assert_eq!(rows.rows, [[text("a")], [text("b")]], "both, whose calls have the same number");
+}
+
+const TWO: &str = r#"
+[graphs.two]
+entry = ["a", "b"]
+[graphs.two.channels.out]
+reducer = "append"
+[graphs.two.nodes.a]
+plugin = "p"
+node = "pay"
+[graphs.two.nodes.b]
+plugin = "p"
+node = "pay"
+"#;
+
+#[tokio::test]
+async fn a_call_that_was_undone_with_an_answer_is_not_in_doubt() {
+    let plugin = NativePlugin::new("p", "1").node("pay", |_, gate| async move {
+        let answer = gate.ask(question(json!("pay?"))).await?;
+        if answer == "fail" {
+            return Err(Failure::new(code::INVALID, "not like this").into());
+        }
+        gate.call(HttpRequest { method: "POST".into(), ..get("https://a.example/pay") }).await?;
+        Ok(json!({ "out": answer }))
+    });
+    let world = World::new(TWO, plugin);
+    let first = world.run(json!({})).await;
+    let asked = questions(&first);
+    let id = |node: &str| asked.iter().find(|q| q.node.as_str() == node).unwrap().id.clone();
+    let (a, b) = (id("a"), id("b"));
+    let thread = &first.run.thread;
+    let answers = [(&*a, json!("yes")), (&*b, json!("fail"))];
+    let failed = world.resume(thread, &answers, OnFailure::Reopen).await.unwrap();
+    assert_eq!(failure(&failed).code, code::INVALID);
+    let answers = [(&*a, json!("yes")), (&*b, json!("yes"))];
+    let ended = world.resume(thread, &answers, OnFailure::Reopen).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed, "{:?}", ended.outcome);
+    assert_eq!(world.net.calls(), 3, "what `a` did for the answer that was taken back, is redone");
+}

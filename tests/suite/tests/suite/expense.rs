@@ -1,0 +1,10 @@
+//! The expense application through its endpoints: the agent of the plugin `std`, the tools in
+//! their own components, the real server. Tests bear the numbers of the requirements (S2-..).
+
+mod api;
+mod crash;
+mod dates;
+mod prompt;
+mod save;
+mod talk;
+mod token;

@@ -1,0 +1,125 @@
+//! Tools of MCP servers in the hands of an agent: real components, the real server, a stand-in
+//! that speaks the protocol.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern};
+use wattle_suite::desk::{Desk, last_words, tool_messages};
+use wattle_suite::server::{Setup, TestServer};
+
+/// An agent that is granted tools of these servers, which are tables of the configuration.
+async fn server(granted: &str, servers: impl FnOnce(&str) -> String) -> TestServer {
+    let desk = Desk { granted: granted.to_owned(), ..Desk::default() };
+    let setup = Setup::desk(&desk).await;
+    let toml = servers(&setup.standin.base_url);
+    setup.with(&toml).start().await
+}
+
+/// One server over HTTP.
+fn over_http(name: &str, base_url: &str, query: &str) -> String {
+    format!("[mcp.{name}]\nurl = \"{base_url}/mcp{query}\"\nprivate = true\n")
+}
+
+/// What the tools answered, with the status of each message.
+fn told(run: &Value) -> Vec<(String, String)> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let messages = tool_messages(run);
+    messages.iter().map(|it| (text(&it["status"]), text(&it["content"]))).collect()
+}
+
+fn calls(server: &TestServer) -> Vec<Entry> {
+    let is_call =
+        |entry: &Entry| entry.body.as_ref().is_some_and(|body| body["method"] == "tools/call");
+    server.standin().requests().into_iter().filter(is_call).collect()
+}
+
+#[tokio::test]
+async fn an_agent_calls_tools_of_servers_old_and_new() {
+    for query in ["", "?era=legacy&sse=1", "?era=current&sse=1"] {
+        let server = server("[\"mcp:probe/*\"]", |base| over_http("probe", base, query)).await;
+        let run = server
+            .chat("call echo {\"text\":\"one\"}\ncall echo {\"text\":\"two\"}\ncall fail {}")
+            .await;
+        let told = told(&run);
+        assert_eq!(told[0], ("success".into(), r#"{"text":"one"}"#.into()), "{query}");
+        assert_eq!(told[1], ("success".into(), r#"{"text":"two"}"#.into()), "{query}");
+        assert_eq!(told[2], ("error".into(), "the probe failed".into()), "{query}");
+        assert_eq!(calls(&server).len(), 3, "{query}");
+        let trace = server.get(&format!("/api/v1/threads/{}/trace", text(&run["thread"]))).await;
+        assert!(trace.expect(200).to_string().contains("tools.call"), "{query}");
+    }
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+#[tokio::test]
+async fn a_server_in_trouble_is_an_answer_and_the_conversation_goes_on() {
+    let server = server("[\"mcp:probe/*\"]", |base| over_http("probe", base, "")).await;
+    let hits = |fault: Fault| FaultRule {
+        on: Pattern { body_contains: Some("tools/call".into()), ..Pattern::any() },
+        fault,
+        times: Some(1),
+        skip: 0,
+    };
+    server.standin().fault(hits(Fault::Status { status: 503, retry_after: None, body: None }));
+    let run = server.chat("call echo {\"text\":\"a\"}").await;
+    let away = &told(&run)[0];
+    assert!(away.0 == "error" && away.1.contains("the MCP server `probe`"), "{away:?}");
+    let large = server.chat("call huge {\"bytes\":2000000}").await;
+    let refused = &told(&large)[0];
+    assert!(refused.0 == "error" && refused.1.contains("1048576 bytes"), "{refused:?}");
+    let thread = text(&large["thread"]).to_owned();
+    let again = server.say(Some(&thread), "call echo {\"text\":\"still here\"}").await;
+    let last = told(&again).pop().unwrap();
+    assert_eq!(last, ("success".into(), r#"{"text":"still here"}"#.into()));
+    assert!(!last_words(&again).is_empty(), "{again}");
+}
+
+#[tokio::test]
+async fn arguments_are_checked_before_a_server_sees_them() {
+    let server = server("[\"mcp:probe/echo\"]", |base| over_http("probe", base, "")).await;
+    let run = server.chat("call echo {\"text\":1}\ncall fail {}").await;
+    let told = told(&run);
+    assert!(told.iter().all(|(status, _)| status == "error"), "{told:?}");
+    assert!(told[0].1.contains("text"), "names what is wrong: {told:?}");
+    assert!(calls(&server).is_empty(), "neither a wrong call nor one that is not granted");
+}
+
+#[tokio::test]
+async fn two_servers_with_one_tool_are_told_apart_by_full_names() {
+    let server = server("[\"mcp:a/echo\", \"mcp:b/echo\"]", |base| {
+        over_http("a", base, "?era=legacy") + &over_http("b", base, "?era=current")
+    })
+    .await;
+    let run = server.chat("call echo {\"text\":\"?\"}\ncall mcp:b/echo {\"text\":\"b\"}").await;
+    let told = told(&run);
+    assert_eq!(told[0].0, "error", "{told:?}");
+    assert!(told[0].1.contains("mcp:a/echo") && told[0].1.contains("mcp:b/echo"), "{told:?}");
+    assert_eq!(told[1], ("success".into(), r#"{"text":"b"}"#.into()));
+    assert_eq!(calls(&server).len(), 1);
+    assert_eq!(calls(&server)[0].query["era"], "current");
+}
+
+#[tokio::test]
+async fn a_program_serves_tools_and_gets_its_secrets_only() {
+    let own = std::env::current_exe().unwrap();
+    let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");
+    let missing = "run `cargo build --bin wattle-standin-mcp` first";
+    assert!(program.is_file(), "{} is missing; {missing}", program.display());
+    let server = server("[\"mcp:files/*\"]", |_| {
+        format!(
+            "[secrets]\nTOKEN = {{ env = \"SUITE_MODEL_KEY\" }}\n[mcp.files]\ncommand = \"{}\"\n\
+             env = {{ API_TOKEN = \"{{{{secret:TOKEN}}}}\" }}\n",
+            program.display()
+        )
+    })
+    .await;
+    let run = server.chat("call surroundings {}").await;
+    let said: Value = serde_json::from_str(&told(&run)[0].1).unwrap();
+    assert_eq!(said["env"]["API_TOKEN"], json!("suite-model-key"));
+    assert!(said["env"].get("HOME").is_none(), "{said}");
+    assert!(text(&said["folder"]).ends_with("/data"), "{said}");
+    let died = server.chat("call exit {}\ncall echo {\"text\":\"back\"}").await;
+    assert!(told(&died).iter().any(|(_, text)| text.contains("back") || text.contains("files")));
+}

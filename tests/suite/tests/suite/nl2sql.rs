@@ -1,0 +1,11 @@
+//! The data question application through its endpoints, with its real component, on the sample
+//! database. Tests bear the numbers of the requirements (S4-..) and scenarios (B..) that they show.
+
+mod answer;
+mod chat;
+mod logs;
+mod postgres;
+mod retry;
+mod safety;
+mod sessions;
+mod stream;

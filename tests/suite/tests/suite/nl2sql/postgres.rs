@@ -1,0 +1,79 @@
+//! The application with both databases on PostgreSQL.
+
+use serde_json::{Value, json};
+use wattle_kit::postgres::Postgres;
+use wattle_suite::nl2sql::{SESSIONS, writes};
+use wattle_suite::server::{Setup, TestServer};
+
+use crate::asset::postgres::database;
+
+/// A host on fresh databases, or nothing if the machine has no PostgreSQL.
+async fn start() -> Option<(TestServer, Postgres)> {
+    let (postgres, own) = database().await?;
+    let postgres = tokio::task::spawn_blocking(move || {
+        let business = postgres.create_database("business").unwrap();
+        (postgres, business)
+    });
+    let (postgres, business) = postgres.await.unwrap();
+    Some((Setup::nl2sql_on(&own, &business).await.start().await, postgres))
+}
+
+fn rows(result: &Value) -> &Value {
+    &result["sql_validate_result"]["result"]
+}
+
+#[tokio::test]
+async fn b2_b3_b6_b11_on_postgres_questions_are_answered() {
+    let Some((server, _postgres)) = start().await else { return };
+    let count = server.ask_in("pg", "有多少客户").await;
+    assert_eq!(rows(&count), &json!([{"customer_count": 392}]), "{count}");
+    let trend = server.ask("2024年每月的销售额").await;
+    assert_eq!(rows(&trend).as_array().map(Vec::len), Some(12), "{trend}");
+    assert!(rows(&trend)[0]["total_sales"].is_string(), "decimals keep every digit");
+    let replaced = server.ask("2024年的下单金额").await;
+    assert_eq!(replaced["hidden_context_retry_count"], 1, "{replaced}");
+    assert_eq!(replaced["final_status"], "success");
+    let zero = server.ask("2030年有多少订单").await;
+    assert_eq!(zero["reason_code"], "zero_metric_after_retry");
+    let healed = server.ask("北京市有多少订单").await;
+    assert_eq!(
+        (&healed["final_status"], &healed["hidden_context_retry_count"]),
+        (&json!("success"), &json!(1)),
+        "{healed}"
+    );
+    let list = server.ask("列出2024年北京的订单").await;
+    let row = &rows(&list)[0];
+    assert!(row["ordered_at"].as_str().unwrap().contains('T'), "ISO 8601: {row}");
+    let file = server.file(list["download_url"].as_str().unwrap()).await;
+    assert!(file.starts_with("\u{feff}order_no,"));
+    let sessions = server.get(SESSIONS).await.expect(200);
+    assert_eq!(sessions["data"]["total"], 6);
+}
+
+#[tokio::test]
+async fn b4_b8_s4_38_on_postgres_errors_are_classified_and_nothing_is_written() {
+    let Some((server, _postgres)) = start().await else { return };
+    for (sql, kind) in [
+        ("WITH x AS (SELECT orders.id AS n FROM orders) SELECT x.missing FROM x", "unknown_column"),
+        ("WITH x AS (SELECT 1 AS n) SELECT no_such(n) FROM x", "object_not_found"),
+        ("WITH x AS (SELECT 1 AS n) SELECT n FROM refunds", "unknown_table"),
+        ("WITH x AS (SELECT 1 AS n) SELECT n / 0 AS m FROM x", "execution_error"),
+        ("WITH x AS (SELECT pg_sleep(60) AS n) SELECT n FROM x", "object_not_found"),
+    ] {
+        writes(&server, sql, 1);
+        let result = server.ask("有多少订单").await;
+        assert_eq!(result["hidden_context_result"]["error_type"], kind, "{sql} {result}");
+        assert_eq!(result["final_status"], "success", "{sql}");
+    }
+    for sql in [
+        "WITH x AS (DELETE FROM orders RETURNING *) SELECT * FROM x",
+        "WITH x AS (SELECT orders.id FROM orders) SELECT * FROM x; DELETE FROM orders",
+    ] {
+        writes(&server, sql, 3);
+        let result = server.ask("有多少订单").await;
+        assert_eq!(result["final_status"], "failed", "{sql}");
+        assert_eq!(result["sql_validate_result"]["executed_sql"], "");
+    }
+    let left = server.ask("有多少订单").await;
+    assert!(rows(&left)[0]["order_count"].as_i64().unwrap() > 5_000, "{left}");
+}

@@ -1,0 +1,136 @@
+//! Statements of a model that means harm: none is executed, each has its reason.
+
+use serde_json::json;
+use sqlx::Connection as _;
+use wattle_suite::asset::open_sqlite;
+use wattle_suite::nl2sql::writes;
+use wattle_suite::server::{Setup, TestServer};
+
+async fn orders(server: &TestServer) -> i64 {
+    let mut database = open_sqlite(&server.setup.place.data().join("business.db")).await;
+    let count = sqlx::query_scalar("SELECT COUNT(*) FROM orders").fetch_one(&mut database).await;
+    database.close().await.unwrap();
+    count.unwrap()
+}
+
+#[tokio::test]
+async fn b8_s4_32_s4_34_what_would_write_is_never_executed() {
+    let server = Setup::nl2sql().await.start().await;
+    let before = orders(&server).await;
+    for (sql, error) in [
+        ("DELETE FROM orders", "sql_generation_not_one_query"),
+        ("SELECT 1", "sql_generation_not_cte"),
+        (
+            "WITH x AS (DELETE FROM orders RETURNING *) SELECT * FROM x",
+            "sql_validate_readonly_violation",
+        ),
+        (
+            "WITH x AS (UPDATE orders SET status = 'paid' RETURNING id) SELECT * FROM x",
+            "sql_validate_readonly_violation",
+        ),
+        (
+            "WITH x AS (SELECT orders.id FROM orders) SELECT * FROM x; DELETE FROM orders",
+            "sql_generation_not_one_query",
+        ),
+        (
+            "WITH x AS (SELECT orders.id FROM orders) SELECT * INTO copy FROM x",
+            "sql_validate_readonly_violation",
+        ),
+        ("WITH x AS (SELECT 1) DELETE FROM orders", "sql_validate_readonly_violation"),
+        ("PRAGMA query_only = 0", "sql_generation_"),
+        ("ATTACH DATABASE 'x.db' AS x", "sql_generation_"),
+    ] {
+        writes(&server, sql, 3);
+        let result = server.ask("有多少订单").await;
+        let validated = &result["sql_validate_result"];
+        assert_eq!(result["final_status"], "failed", "{sql}");
+        assert!(validated["error"].as_str().unwrap().starts_with(error), "{sql} {validated}");
+        assert_eq!(validated["executed_sql"], "", "{sql}");
+        assert_eq!(orders(&server).await, before, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn b9_s4_31_fields_and_tables_outside_of_the_white_list_fail_the_generation() {
+    let server = Setup::nl2sql().await.start().await;
+    for (sql, error) in [
+        (
+            "WITH x AS (SELECT customers.password FROM customers) SELECT * FROM x",
+            "sql_generation_unknown_field: customers.password",
+        ),
+        (
+            "WITH x AS (SELECT name FROM sqlite_master) SELECT * FROM x",
+            "sql_generation_unknown_table: sqlite_master",
+        ),
+        (
+            "WITH x AS (SELECT name FROM _wattle_migrations) SELECT * FROM x",
+            "sql_generation_unknown_table: _wattle_migrations",
+        ),
+    ] {
+        writes(&server, sql, 3);
+        let result = server.ask("有多少订单").await;
+        assert_eq!(result["sql_result"]["generation_failed"], true, "{sql}");
+        assert_eq!(result["sql_result"]["generation_error"], error);
+        assert_eq!(result["reason_code"], "sql_invalid_after_retry");
+    }
+}
+
+#[tokio::test]
+async fn s4_35_a_cte_does_not_open_the_table_whose_name_it_has() {
+    let server = Setup::nl2sql().await.start().await;
+    for sql in [
+        "WITH sqlite_master AS (SELECT * FROM sqlite_master) SELECT * FROM sqlite_master",
+        "WITH a AS (SELECT * FROM secrets), secrets AS (SELECT 1) SELECT * FROM a",
+        "WITH a AS (WITH secrets AS (SELECT 1) SELECT * FROM secrets) SELECT * FROM secrets",
+    ] {
+        writes(&server, sql, 3);
+        let result = server.ask("有多少订单").await;
+        let error = result["sql_validate_result"]["error"].as_str().unwrap();
+        assert!(error.starts_with("sql_generation_unknown_table: "), "{sql} {error}");
+    }
+    writes(&server, "WITH secrets AS (SELECT 7 AS n) SELECT n AS n_total FROM secrets", 1);
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["sql_validate_result"]["result"], json!([{"n_total": 7}]));
+}
+
+#[tokio::test]
+async fn s4_34_functions_that_reach_out_and_joins_that_never_end_are_stopped() {
+    let server = Setup::nl2sql().await.start().await;
+    writes(&server, "WITH x AS (SELECT load_extension('x') AS n) SELECT n FROM x", 3);
+    let result = server.ask("有多少订单").await;
+    let error = result["sql_validate_result"]["error"].as_str().unwrap();
+    assert!(error.contains("load_extension"), "{error}");
+    let endless = "WITH x AS (SELECT COUNT(*) AS n FROM order_items AS a, order_items AS b, \
+                   order_items AS c, order_items AS d WHERE a.amount + b.amount + c.amount \
+                   + d.amount < 0) SELECT n FROM x";
+    writes(&server, endless, 1);
+    let started = std::time::Instant::now();
+    let result = server.ask("有多少订单").await;
+    assert!(started.elapsed().as_secs() < 30, "{:?}", started.elapsed());
+    assert_eq!(result["final_status"], "success", "the connection is free again: {result}");
+    assert_eq!(result["hidden_context_result"]["error_type"], "execution_error");
+}
+
+#[tokio::test]
+async fn s4_31_text_in_the_manner_of_mysql_is_understood() {
+    let server = Setup::nl2sql().await.start().await;
+    writes(
+        &server,
+        "```sql\nWITH `x` AS (SELECT `o`.`id` AS `n` FROM `orders` AS `o` LIMIT 5)\n\
+         SELECT COUNT(`n`) AS `order_count` FROM `x`;\n```",
+        1,
+    );
+    let result = server.ask("有多少订单").await;
+    assert_eq!(result["sql_validate_result"]["result"], json!([{"order_count": 5}]));
+    assert_eq!(result["sql_result"]["sql_fields"], json!(["orders.id"]));
+}
+
+#[tokio::test]
+async fn s4_34_a_query_without_a_limit_gets_one() {
+    let server = Setup::nl2sql().await.start().await;
+    writes(&server, "WITH x AS (SELECT orders.id AS id FROM orders) SELECT id FROM x", 1);
+    let result = server.ask("列出订单").await;
+    let validated = &result["sql_validate_result"];
+    assert_eq!(validated["rows"], 1000);
+    assert!(validated["executed_sql"].as_str().unwrap().ends_with("LIMIT 1000"));
+}

@@ -1,0 +1,156 @@
+//! `POST /api/chat` as HTTP, sessions and messages.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::Pattern;
+use wattle_suite::answer::Answer;
+use wattle_suite::nl2sql::{ADMIN, CHAT, SESSIONS};
+use wattle_suite::server::Setup;
+
+#[tokio::test]
+async fn s4_48_wrong_requests_are_refused_in_the_apps_own_form() {
+    let server = Setup::nl2sql().await.start().await;
+    for body in [
+        json!({}),
+        json!({"message": ""}),
+        json!({"message": "  "}),
+        json!({"message": 5}),
+        json!({"message": "x", "session_id": "a/b"}),
+        json!({"message": "x", "session_id": "x".repeat(65)}),
+        json!({"message": "x", "unknown": true}),
+        json!([]),
+    ] {
+        let refused = server.post(CHAT, &body).await;
+        assert_eq!(refused.status, 400, "{body} {}", refused.body);
+        let fields: Vec<&String> = refused.body.as_object().unwrap().keys().collect();
+        assert_eq!(fields, ["code", "message", "data"]);
+        assert_eq!(refused.body["code"], 400);
+    }
+    let refused =
+        Answer::of(server.request("POST", CHAT).header(ADMIN, "x").json(&json!({"message": "x"})))
+            .await;
+    assert_eq!(refused.status, 400, "{}", refused.body);
+    assert!(server.model_calls().is_empty());
+}
+
+#[tokio::test]
+async fn s4_48_a_session_answers_one_question_at_a_time() {
+    let server = Setup::nl2sql().await.start().await;
+    let gate = server.standin().gate(Pattern::model("intent"));
+    let body = json!({"session_id": "busy", "message": "有多少订单"});
+    let first = server.post(CHAT, &body);
+    let second = async {
+        let wanted = |entry: &wattle_kit::standin::Entry| entry.model.as_deref() == Some("intent");
+        server.standin().wait_for_request(wanted).await.unwrap();
+        let refused = server.post(CHAT, &body).await;
+        gate.open();
+        refused
+    };
+    let (first, second) = tokio::join!(first, second);
+    assert_eq!((first.status, second.status), (200, 409), "{}", second.body);
+}
+
+#[tokio::test]
+async fn s4_50_sessions_and_messages_belong_to_their_admin() {
+    let server = Setup::nl2sql().await.start().await;
+    server.ask_in("one", "有多少客户").await;
+    server.clock().advance_ms(1_000);
+    server.ask_in("two", "你好").await;
+    server.clock().advance_ms(1_000);
+    server.ask_in("one", "那上海呢").await;
+
+    let list = server.get(SESSIONS).await.expect(200)["data"].clone();
+    assert_eq!(list["total"], 2);
+    let names: Vec<&Value> =
+        list["sessions"].as_array().unwrap().iter().map(|it| &it["session_id"]).collect();
+    assert_eq!(names, ["one", "two"], "the last used first");
+    let session = &list["sessions"][0];
+    assert_eq!((&session["title"], &session["message_count"]), (&json!("有多少客户"), &json!(4)));
+    assert_eq!(session["created_at"], "2025-01-15T10:30:45+08:00");
+    let page = server.get(&format!("{SESSIONS}?offset=1&limit=1")).await.expect(200);
+    assert_eq!(page["data"]["sessions"][0]["session_id"], "two");
+    assert_eq!(server.get(&format!("{SESSIONS}?limit=0")).await.status, 400);
+
+    let messages = server.get(&format!("{SESSIONS}/one/messages?limit=3")).await.expect(200);
+    let messages = &messages["data"];
+    assert_eq!(messages["total"], 4);
+    let said: Vec<(&Value, &Value)> = messages["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (&it["role"], &it["result"]["final_status"]))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            (&json!("user"), &json!(null)),
+            (&json!("assistant"), &json!("success")),
+            (&json!("user"), &json!(null))
+        ]
+    );
+
+    for (method, path) in [
+        ("GET", "one/messages"),
+        ("DELETE", "one/messages"),
+        ("DELETE", "one"),
+        ("GET", "x/messages"),
+    ] {
+        let refused = server.as_admin("2", method, &format!("{SESSIONS}/{path}")).await;
+        assert_eq!(refused.status, 404, "{method} {path} {}", refused.body);
+    }
+    let body = json!({"session_id": "one", "message": "有多少客户"});
+    let refused = Answer::of(server.request("POST", CHAT).header(ADMIN, "2").json(&body)).await;
+    assert_eq!(refused.status, 404, "{}", refused.body);
+    assert_eq!(server.as_admin("2", "GET", SESSIONS).await.body["data"]["total"], 0);
+}
+
+#[tokio::test]
+async fn s4_50_deleting_takes_everything_along() {
+    let server = Setup::nl2sql().await.start().await;
+    let result = server.ask_in("gone", "列出2024年北京的订单").await;
+    let url = result["download_url"].as_str().unwrap().to_owned();
+    let deleted = server.delete(&format!("{SESSIONS}/gone/messages")).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.body);
+    let messages = server.get(&format!("{SESSIONS}/gone/messages")).await.expect(200);
+    assert_eq!(messages["data"]["total"], 0);
+    assert_eq!(server.get(&url).await.status, 404);
+    assert_eq!(server.get("/api/v1/threads/gone").await.status, 404);
+    let fresh = server.ask_in("gone", "那上海呢").await;
+    assert_eq!(fresh["is_followup"], false, "nothing is remembered");
+
+    let deleted = server.delete(&format!("{SESSIONS}/gone")).await;
+    assert_eq!(deleted.status, 200, "{}", deleted.body);
+    assert_eq!(server.get(&format!("{SESSIONS}/gone/messages")).await.status, 404);
+    assert_eq!(server.get(SESSIONS).await.body["data"]["total"], 0);
+    assert_eq!(server.delete(&format!("{SESSIONS}/gone")).await.status, 404);
+}
+
+#[tokio::test]
+async fn s4_50_sessions_outlive_a_restart() {
+    let server = Setup::nl2sql().await.start().await;
+    server.ask_in("kept", "2024年北京有多少订单").await;
+    let server = server.restart().await;
+    let result = server.ask_in("kept", "那上海呢").await;
+    assert_eq!(result["is_followup"], true);
+    assert_eq!(result["task"]["time_range"]["start"], "2024-01-01");
+}
+
+#[tokio::test]
+async fn s4_50_sessions_of_tenants_are_apart() {
+    let setup = Setup::nl2sql().await.replace("[clock]", "tenant_header = \"x-tenant\"\n[clock]");
+    let server = setup.start().await;
+    let send = |tenant: &'static str, method: &str, path: &str| {
+        server.request(method, path).header("x-tenant", tenant)
+    };
+    let body = json!({"session_id": "same", "message": "列出2024年北京的订单"});
+    let asked = Answer::of(send("red", "POST", CHAT).json(&body)).await.expect(200);
+    let url = asked["data"]["download_url"].as_str().unwrap();
+    let refused = Answer::of(send("blue", "POST", CHAT).json(&body)).await;
+    assert_eq!(refused.status, 404, "{}", refused.body);
+    for (tenant, sessions, status) in [("red", 1, 200), ("blue", 0, 404)] {
+        let list = Answer::of(send(tenant, "GET", SESSIONS)).await.expect(200);
+        assert_eq!(list["data"]["total"], sessions, "{tenant}");
+        assert_eq!(Answer::of(send(tenant, "GET", url)).await.status, status, "{tenant}");
+        let messages = format!("{SESSIONS}/same/messages");
+        assert_eq!(Answer::of(send(tenant, "GET", &messages)).await.status, status, "{tenant}");
+    }
+}

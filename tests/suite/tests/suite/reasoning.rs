@@ -1,0 +1,15 @@
+//! The reasoning application through its endpoints, with its real component and services that
+//! speak their real protocols. Tests bear the numbers of the requirements (S1-..).
+
+mod clarify;
+mod decide;
+mod execute;
+mod fault;
+mod flow;
+mod observe;
+mod page;
+mod postgres;
+mod restart;
+mod session;
+mod tenant;
+mod trace;

@@ -1,0 +1,164 @@
+//! From the decision to the data and the result.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Fault, FaultRule};
+use wattle_suite::reasoning::{calling, deciding, rows_of};
+use wattle_suite::server::{Setup, TestServer};
+
+const QUESTION: &str = "查询手机号13800138000的客户";
+
+/// Lets the model decide exactly this.
+fn decides(server: &TestServer, purpose: &str, content: &Value) {
+    let fault = Fault::Content { text: content.to_string() };
+    server.standin().fault(FaultRule::new(deciding(purpose), fault));
+}
+
+#[tokio::test]
+async fn s1_48_a_value_that_the_model_forgets_is_filtered_by_all_the_same() {
+    let server = Setup::reasoning().await.start().await;
+    decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": [] }));
+    let ran = server.reasoning().answer(QUESTION).await;
+    let expected = json!([{ "field": "phone", "op": "eq", "value": "13800138000" }]);
+    assert_eq!(ran["result"]["data_execution"]["plan"]["filters"], expected);
+    assert_eq!(server.mcp_calls("mcp.data.query")[0]["filters"], expected);
+    assert_eq!(ran["result"]["data_execution"]["total"], 1);
+}
+
+#[tokio::test]
+async fn s1_48_names_of_attributes_become_fields() {
+    let server = Setup::reasoning().await.start().await;
+    let filters = json!([{ "field": "客户电话", "op": "==", "value": "13800138000" },
+                         { "field": "customer_level", "op": "in", "value": "金牌" },
+                         { "field": "鞋码", "op": "eq", "value": 42 }]);
+    decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": filters }));
+    server.reasoning().answer(QUESTION).await;
+    assert_eq!(
+        server.mcp_calls("mcp.data.query")[0]["filters"],
+        json!([{ "field": "phone", "op": "eq", "value": "13800138000" },
+               { "field": "level", "op": "in", "value": ["金牌"] }])
+    );
+}
+
+#[tokio::test]
+async fn s1_47_s1_50_groups_are_put_right_and_counted() {
+    let server = Setup::reasoning().await.start().await;
+    decides(&server, "reasoning_plan", &json!({ "mode": "group_analysis" }));
+    let ran = server.reasoning().answer("统计订单").await;
+    assert_eq!(ran["result"]["data_execution_mode"], "group-analysis");
+    assert_eq!(
+        server.mcp_calls("mcp.data.group-analysis"),
+        [json!({ "class_id": "order", "filters": [], "page": 1, "page_size": 20,
+            "sort_order": "desc", "group_by": ["order_no"],
+            "metrics": [{ "agg": "count", "alias": "count" }], "sort_by": "count" })]
+    );
+}
+
+#[tokio::test]
+async fn s1_47_amounts_are_summed_by_status() {
+    let server = Setup::reasoning().await.start().await;
+    let ran = server.reasoning().answer("按状态统计订单金额").await;
+    let execution = &ran["result"]["data_execution"];
+    assert_eq!(execution["method"], "mcp.data.group-analysis");
+    let sums: Vec<i64> = execution["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|group| group["sum_amount"].as_i64())
+        .collect();
+    assert_eq!(sums.len(), 4, "{execution}");
+    assert!(sums.is_sorted_by(|one, two| one >= two), "the largest comes first: {sums:?}");
+}
+
+#[tokio::test]
+async fn s1_53_large_pages_are_capped_and_the_summary_sees_the_beginning() {
+    let server = Setup::reasoning().await.start().await;
+    decides(&server, "reasoning_plan", &json!({ "mode": "query", "page_size": 5_000 }));
+    let ran = server.reasoning().answer("查询订单").await;
+    assert_eq!(server.mcp_calls("mcp.data.query")[0]["page_size"], 200);
+    let items = ran["result"]["data_execution"]["items"].as_array().unwrap();
+    assert_eq!(items.len(), 120, "the result is whole");
+    let last = server.reasoning_calls().pop().unwrap().body.unwrap();
+    let facts: Value =
+        serde_json::from_str(last["messages"][1]["content"].as_str().unwrap_or("{}"))
+            .unwrap_or_default();
+    if let Some(shown) = facts["items"].as_array() {
+        assert_eq!(shown.len(), 20);
+    }
+}
+
+#[tokio::test]
+async fn s1_51_a_target_that_cannot_be_reached_falls_to_the_first() {
+    let server = Setup::reasoning().await.start().await;
+    decides(
+        &server,
+        "reasoning_target_plan",
+        &json!({ "target_ontology_code": "device", "mode": "query" }),
+    );
+    let ran = server.reasoning().answer("客户张伟的合同").await;
+    assert_eq!(ran["result"]["data_execution"]["ontology"]["code"], "contract");
+}
+
+#[tokio::test]
+async fn s1_44_s1_46_a_task_tells_what_was_executed() {
+    let server = Setup::reasoning().await.start().await;
+    let app = server.reasoning();
+    let session = app.ask(QUESTION).await;
+    let ran = app.run(&session).await;
+    let tasks = server.reasoning_rows("reasoning_task").await;
+    assert_eq!(tasks.len(), 1);
+    let task = &tasks[0];
+    assert_eq!((&task["session_id"], &task["turn_id"]), (&json!(session), &ran["turn"]["turn_id"]));
+    assert_eq!((&task["task_type"], &task["status"]), (&json!("capability"), &json!("completed")));
+    assert_eq!(task["executor"], "LLMCapabilityExecutor");
+    let result: Value = serde_json::from_str(task["result_json"].as_str().unwrap()).unwrap();
+    assert_eq!(result, ran["result"]["data_execution"]);
+    let trace = app.trace(&session).await;
+    assert_eq!(rows_of(&trace, "task_executed")[0]["payload"]["data"]["task_id"], task["id"]);
+}
+
+#[tokio::test]
+async fn s1_52_a_failed_data_call_fails_task_and_session() {
+    let server = Setup::reasoning().await.start().await;
+    let app = server.reasoning();
+    let down = Fault::Status { status: 500, retry_after: None, body: None };
+    server.standin().fault(FaultRule::new(calling("mcp.data.query"), down));
+    let session = app.ask(QUESTION).await;
+    let failed = app.on(&session, "run", &json!({})).await;
+    assert_eq!((failed.status, &failed.body["code"]), (502, &json!(9001)), "{failed:?}");
+    let message = failed.body["message"].as_str().unwrap();
+    assert!(message.contains("mcp call failed (mcp.data.query)"), "{message}");
+    let tasks = server.reasoning_rows("reasoning_task").await;
+    assert_eq!(tasks[0]["status"], "failed");
+    assert!(tasks[0]["error"].as_str().unwrap().contains("mcp.data.query"));
+    assert_eq!(app.session(&session).await["status"], "failed");
+    let trace = app.trace(&session).await;
+    assert_eq!(rows_of(&trace, "session_failed").len(), 1);
+    server.standin().clear_faults();
+    assert_eq!(app.run(&session).await["status"], "completed");
+}
+
+#[tokio::test]
+async fn s1_52_a_failed_plan_fails_the_task() {
+    let server = Setup::reasoning().await.start().await;
+    let app = server.reasoning();
+    let down = Fault::Status { status: 503, retry_after: None, body: None };
+    server.standin().fault(FaultRule::new(deciding("reasoning_plan"), down));
+    let session = app.ask(QUESTION).await;
+    let failed = app.on(&session, "run", &json!({})).await;
+    assert_eq!((failed.status, &failed.body["code"]), (400, &json!(9000)));
+    assert_eq!(server.reasoning_rows("reasoning_task").await[0]["status"], "failed");
+}
+
+#[tokio::test]
+async fn s1_57_the_names_of_frameworks_are_settings() {
+    let setup = Setup::reasoning().await.with(
+        "[apps.reasoning.settings]\norchestration_framework = \"langgraph\"\n\
+         llm_framework = \"langchain\"\n",
+    );
+    let server = setup.start().await;
+    let result = server.reasoning().answer(QUESTION).await["result"].clone();
+    assert_eq!(
+        (&result["orchestration_framework"], &result["llm_framework"]),
+        (&json!("langgraph"), &json!("langchain"))
+    );
+}
