@@ -53,6 +53,7 @@ pub fn unguarded_router(state: ApiState) -> Router {
         .route("/metrics", axum::routing::get(native::metrics::metrics))
         .route("/healthz", axum::routing::get(native::health::health))
         .route("/apps/{app}", axum::routing::any(app_route::by_name))
+        .route("/apps/{app}/", axum::routing::any(app_route::by_name))
         .route("/apps/{app}/{*path}", axum::routing::any(app_route::by_name))
         .fallback(app_route::by_mount)
         .method_not_allowed_fallback(problem::method_not_allowed)

@@ -59,8 +59,15 @@ pub struct GrantsDocument {
     pub llm: Vec<String>,
     /// Rules for outbound HTTP; secrets by name only.
     pub http: Vec<Value>,
-    /// Databases with `read-only` or `read-write`.
+    /// Databases, each with `read-only`, `read-write`, or an object that says `access` and what
+    /// readers are kept to: `tables`, `schema`, `functions`, `timeout_ms`, `rows`, `bytes`.
     pub sql: Value,
+    /// Tools of other plugins and of servers, such as `date/*` and `mcp:graph/list`.
+    #[serde(default)]
+    pub tools: Vec<String>,
+    /// Model routes that its endpoints may set for a tenant.
+    #[serde(default)]
+    pub tenant_routes: Vec<String>,
     /// Limits.
     pub limits: Value,
 }
@@ -72,6 +79,8 @@ impl From<&Grants> for GrantsDocument {
             llm: grants.llm.iter().cloned().collect(),
             http: grants.http.iter().map(json).collect(),
             sql: serde_json::to_value(&grants.sql).unwrap_or_default(),
+            tools: grants.tools.iter().map(ToString::to_string).collect(),
+            tenant_routes: grants.tenant_routes.iter().cloned().collect(),
             limits: serde_json::to_value(&grants.limits).unwrap_or_default(),
         }
     }
@@ -105,5 +114,37 @@ impl PluginDocument {
             manifest: info.manifest.clone(),
             grants: grants.into(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_run::grant::{SqlAccess, SqlRule};
+
+    use super::*;
+
+    #[test]
+    fn all_grants_are_shown_with_their_details() {
+        let mut grants = Grants::default();
+        grants.tools = vec!["date/*".parse().unwrap(), "mcp:graph/list".parse().unwrap()];
+        grants.tenant_routes = ["chat".to_owned()].into();
+        let reader = SqlRule {
+            tables: Some(["orders".to_owned()].into()),
+            schema: true,
+            rows: Some(100),
+            timeout_ms: Some(5_000),
+            ..SqlAccess::ReadOnly.into()
+        };
+        grants.sql.insert("sales".to_owned(), reader);
+        grants.sql.insert("own".to_owned(), SqlAccess::ReadWrite.into());
+        let shown = serde_json::to_value(GrantsDocument::from(&grants)).unwrap();
+        assert_eq!(shown["tools"], json!(["date/*", "mcp:graph/list"]));
+        assert_eq!(shown["tenant_routes"], json!(["chat"]));
+        let sales = json!({
+            "access": "read-only", "tables": ["orders"], "schema": true, "timeout_ms": 5_000,
+            "rows": 100,
+        });
+        assert_eq!(shown["sql"], json!({ "own": "read-write", "sales": sales }));
     }
 }

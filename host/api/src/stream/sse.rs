@@ -60,6 +60,7 @@ fn name(kind: &EventKind) -> &'static str {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
     use wattle_graph::event::{RunEnded, RunStatus};
     use wattle_graph::id::{Namespace, RunId};
 
@@ -80,5 +81,17 @@ mod tests {
             "id: 7\nevent: run_ended\ndata: {\"seq\":7,\"at_ms\":1000,\"run\":\"r\",\
              \"type\":\"run_ended\",\"status\":\"completed\"}\n\n"
         );
+    }
+
+    #[test]
+    fn pieces_of_an_answer_are_sent_under_their_type() {
+        let document = json!({
+            "seq": 8, "at_ms": 1000, "run": "r", "type": "streamed", "task": "t", "node": "agent",
+            "scope": [1], "call": 0, "deltas": [{ "kind": "text", "text": "hi" }],
+        });
+        let event: Event = serde_json::from_value(document.clone()).unwrap();
+        let text = String::from_utf8(message(&event).to_vec()).unwrap();
+        let data = text.strip_prefix("id: 8\nevent: streamed\ndata: ").unwrap();
+        assert_eq!(serde_json::from_str::<serde_json::Value>(data.trim_end()).unwrap(), document);
     }
 }

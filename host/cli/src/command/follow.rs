@@ -1,5 +1,7 @@
 //! Following a run: live progress on stderr, then what came out of it.
 
+mod answer;
+
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -7,6 +9,7 @@ use wattle_api::document::run::{QuestionDocument, RunDocument};
 use wattle_graph::event::{Event, EventKind, RunStatus};
 
 use crate::client::{Client, segment};
+use crate::command::follow::answer::Answer;
 use crate::command::words;
 use crate::error::Error;
 use crate::exit::Exit;
@@ -23,7 +26,7 @@ pub(super) async fn follow(
     quiet: bool,
     output: Output,
 ) -> Result<Exit, Error> {
-    let progress = Progress::new(quiet);
+    let mut progress = Progress::new(quiet);
     let mut events = client.events(&run.thread, after).await?;
     while let Some(event) = events.next().await? {
         if event.run.as_str() == run.run {
@@ -62,6 +65,7 @@ pub(super) async fn newest_event(client: &Client, thread: &str) -> Result<u64, E
 struct Progress {
     bar: Option<ProgressBar>,
     quiet: bool,
+    answer: Answer,
 }
 
 impl Progress {
@@ -75,11 +79,11 @@ impl Progress {
             bar.enable_steady_tick(TICK);
             bar
         });
-        Self { bar, quiet }
+        Self { bar, quiet, answer: Answer::default() }
     }
 
     /// What ended stays on the screen; what goes on stands beside the spinner.
-    fn show(&self, event: &Event) {
+    fn show(&mut self, event: &Event) {
         let (line, stays) = match &event.kind {
             EventKind::TaskStarted(started) => (started.node.to_string(), false),
             EventKind::TaskFinished(finished) => {
@@ -90,7 +94,14 @@ impl Progress {
                 let again = if failed.retry_in_ms.is_some() { ", trying again" } else { "" };
                 (format!("{} failed{again}: {}", failed.node, failed.failure), true)
             }
-            EventKind::CallStarted(call) => (format!("{} {}", call.function, call.summary), false),
+            EventKind::CallStarted(call) => {
+                self.answer.begin(call);
+                (format!("{} {}", call.function, call.summary), false)
+            }
+            EventKind::Streamed(streamed) => match self.answer.go_on(streamed) {
+                Some(words) => (format!("{}: {words}", streamed.node), false),
+                None => return,
+            },
             EventKind::Called(call) => {
                 let took = words::duration(call.duration_us);
                 let what = format!("{} {}", call.function, call.summary);

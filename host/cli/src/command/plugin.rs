@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
+use serde_json::Value;
 use wattle_api::document::plugin::{NodeDocument, PluginDocument};
+use wattle_run::grant::SqlRule;
 
 use crate::client::{self, Client, segment};
 use crate::command::words;
@@ -97,12 +99,97 @@ fn granted_lines(plugin: &PluginDocument) -> Vec<String> {
         lines.push(format!("llm     {}", grants.llm.join(", ")));
     }
     lines.extend(grants.http.iter().map(|rule| format!("http    {rule}")));
-    if grants.sql.as_object().is_some_and(|databases| !databases.is_empty()) {
-        lines.push(format!("sql     {}", grants.sql));
+    let databases = grants.sql.as_object().into_iter().flatten();
+    lines.extend(databases.map(|(name, rule)| format!("sql     {name}: {}", sql_rule(rule))));
+    if !grants.tools.is_empty() {
+        lines.push(format!("tools   {}", grants.tools.join(", ")));
+    }
+    if !grants.tenant_routes.is_empty() {
+        lines.push(format!("tenant routes  {}", grants.tenant_routes.join(", ")));
     }
     if lines.is_empty() {
         lines.push("nothing".into());
     }
     lines.push(format!("limits  {}", grants.limits));
     lines
+}
+
+/// A rule of a newer server, which this version cannot read, is shown as it is.
+fn sql_rule(rule: &Value) -> String {
+    let Ok(rule) = serde_json::from_value::<SqlRule>(rule.clone()) else {
+        return rule.to_string();
+    };
+    let names = |names: Option<Vec<String>>, what: &str| {
+        names.map(|names| format!("{what} {}", names.join(", ")))
+    };
+    let functions = (!rule.functions.is_empty()).then(|| rule.functions.into_iter().collect());
+    let parts = [
+        Some(words::word(&rule.access)),
+        names(rule.tables.map(|tables| tables.into_iter().collect()), "tables"),
+        rule.schema.then(|| "schema".to_owned()),
+        names(functions, "functions"),
+        rule.timeout_ms.map(|ms| format!("timeout {ms} ms")),
+        rule.rows.map(|rows| format!("rows {rows}")),
+        rule.bytes.map(|bytes| format!("bytes {bytes}")),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_api::document::plugin::GrantsDocument;
+
+    use super::*;
+
+    fn plugin(grants: Value) -> PluginDocument {
+        let grants: GrantsDocument = serde_json::from_value(grants).unwrap();
+        PluginDocument {
+            name: "reports".into(),
+            app: None,
+            digest: String::new(),
+            size_bytes: 0,
+            contract: "0.1.0".into(),
+            exports: Vec::new(),
+            imports: Vec::new(),
+            nodes: Vec::new(),
+            tools: Vec::new(),
+            reducers: Vec::new(),
+            routes: Vec::new(),
+            manifest: None,
+            grants,
+        }
+    }
+
+    #[test]
+    fn every_grant_is_told_with_its_details() {
+        let plugin = plugin(json!({
+            "llm": ["chat"], "http": [], "limits": {},
+            "sql": {
+                "new": { "access": "append-only" },
+                "own": "read-write",
+                "sales": {
+                    "access": "read-only", "tables": ["customers", "orders"], "schema": true,
+                    "functions": ["soundex"], "timeout_ms": 5_000, "rows": 100, "bytes": 65_536,
+                },
+            },
+            "tools": ["date/*", "mcp:graph/list"],
+            "tenant_routes": ["chat", "vision"],
+        }));
+        insta::assert_snapshot!(granted_lines(&plugin).join("\n"), @r#"
+        llm     chat
+        sql     new: {"access":"append-only"}
+        sql     own: read-write
+        sql     sales: read-only; tables customers, orders; schema; functions soundex; timeout 5000 ms; rows 100; bytes 65536
+        tools   date/*, mcp:graph/list
+        tenant routes  chat, vision
+        limits  {}
+        "#);
+    }
+
+    #[test]
+    fn no_grant_is_told_as_well() {
+        let plugin = plugin(json!({ "llm": [], "http": [], "sql": {}, "limits": {} }));
+        assert_eq!(granted_lines(&plugin), ["nothing", "limits  {}"]);
+    }
 }

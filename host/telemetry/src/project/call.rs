@@ -179,3 +179,23 @@ fn sql(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String 
 fn or_whole<'a>(document: &'a Value, key: &str) -> &'a Value {
     document.get(key).unwrap_or(document)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_answers_of_models_are_generations() {
+        for (function, expected) in [
+            ("llm.complete", "generation"),
+            ("llm.stream", "generation"),
+            ("llm.route", "span"),
+            ("llm.stream.next", "span"),
+            ("tools.call", "tool"),
+            ("tools.list", "span"),
+            ("http.send", "span"),
+        ] {
+            assert_eq!(kind(function), expected, "{function}");
+        }
+    }
+}

@@ -74,6 +74,11 @@ async fn calls_carry_the_conventional_attributes() {
     assert_eq!(http["attributes"]["server.address"], "a.example");
     assert_eq!(http["attributes"]["error.type"], "unavailable");
     assert!(!spans.iter().any(|span| span.to_string().contains("secret:K")));
+    // The log has an `llm.route` too, which is no model call.
+    let is_generation =
+        |span: &&Value| span["attributes"]["langfuse.observation.type"] == "generation";
+    assert_eq!(spans.iter().filter(is_generation).count(), 2);
+    assert!(!spans.iter().any(|span| span["attributes"]["wattle.function"] == "llm.route"));
 }
 
 #[tokio::test]

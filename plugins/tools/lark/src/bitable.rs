@@ -96,12 +96,7 @@ impl Table {
     }
 
     /// The host waits before it sends, as the plugin cannot.
-    fn send(
-        &self,
-        fields: &Value,
-        client_token: &str,
-        pause_ms: u32,
-    ) -> Result<Response, Failure> {
+    fn send(&self, fields: &Value, client_token: &str, pause_ms: u32) -> Result<Response, Failure> {
         let Self { base_url, app_token, table_id } = self;
         let url =
             format!("{base_url}/open-apis/bitable/v1/apps/{app_token}/tables/{table_id}/records");

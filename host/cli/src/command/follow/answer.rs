@@ -1,0 +1,116 @@
+//! What a model is saying at the moment, as one short line.
+
+use wattle_graph::event::{CallStarted, Delta, Streamed};
+use wattle_graph::id::TaskId;
+
+/// Characters of the end of what was said so far: fits beside the spinner in a narrow window.
+const SHOWN_CHARS: usize = 60;
+
+/// The answer that arrives. Where several arrive at once, the one that spoke last.
+#[derive(Debug, Default)]
+pub(super) struct Answer {
+    call: Option<(TaskId, Vec<u32>, u32)>,
+    text: String,
+}
+
+impl Answer {
+    /// A call begins: what was said before it under the same number is void.
+    pub(super) fn begin(&mut self, call: &CallStarted) {
+        if self.is_of(&call.task, &call.scope, call.call) {
+            self.text.clear();
+        }
+    }
+
+    /// Takes in the next pieces. Returns the end of what was said so far; `None` if that is nothing
+    /// for people.
+    pub(super) fn go_on(&mut self, streamed: &Streamed) -> Option<String> {
+        let Streamed { task, scope, call, deltas, .. } = streamed;
+        if !self.is_of(task, scope, *call) {
+            self.call = Some((task.clone(), scope.clone(), *call));
+            self.text.clear();
+        }
+        for delta in deltas {
+            match delta {
+                Delta::Text { text } => self.text.push_str(text),
+                Delta::Restart => self.text.clear(),
+                // Reasoning, tool calls and what newer hosts send are seen in the trace.
+                _ => {}
+            }
+        }
+        let is_document = self.text.trim_start().starts_with(['{', '[', '`']);
+        if is_document { None } else { self.line() }
+    }
+
+    fn is_of(&self, task: &TaskId, scope: &[u32], call: u32) -> bool {
+        self.call.as_ref().is_some_and(|of| (&of.0, &*of.1, of.2) == (task, scope, call))
+    }
+
+    /// The newest words in one line. The text is a stranger's: what a terminal would obey is left
+    /// out.
+    fn line(&self) -> Option<String> {
+        let line = self.text.lines().rfind(|line| !line.trim().is_empty())?;
+        let shown: Vec<char> = line.trim().chars().filter(|c| !c.is_control()).collect();
+        let cut = shown.len().saturating_sub(SHOWN_CHARS);
+        let dots = if cut > 0 { "…" } else { "" };
+        Some(format!("{dots}{}", shown[cut..].iter().collect::<String>()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn streamed(call: u32, deltas: &Value) -> Streamed {
+        let document = json!({ "task": "t", "node": "agent", "call": call, "deltas": deltas });
+        serde_json::from_value(document).unwrap()
+    }
+
+    fn text(call: u32, text: &str) -> Streamed {
+        streamed(call, &json!([{ "kind": "text", "text": text }]))
+    }
+
+    fn started(call: u32) -> CallStarted {
+        let (function, summary) = ("llm.complete", "chat");
+        let document =
+            json!({ "task": "t", "call": call, "function": function, "summary": summary });
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn pieces_are_put_together_and_their_end_is_shown() {
+        let mut answer = Answer::default();
+        answer.begin(&started(0));
+        assert_eq!(answer.go_on(&text(0, "Hel")).as_deref(), Some("Hel"));
+        assert_eq!(answer.go_on(&text(0, "lo\n\n")).as_deref(), Some("Hello"));
+        let long = "x".repeat(SHOWN_CHARS + 1);
+        assert_eq!(answer.go_on(&text(0, &long)).unwrap(), format!("…{}", &long[1..]));
+        assert_eq!(answer.go_on(&text(1, "\x1b[31mnew")).as_deref(), Some("[31mnew"));
+    }
+
+    #[test]
+    fn a_repeated_call_and_a_new_answer_void_what_was_said() {
+        let mut answer = Answer::default();
+        answer.go_on(&text(0, "before the crash"));
+        answer.begin(&started(1));
+        assert_eq!(answer.go_on(&text(0, "?")).as_deref(), Some("before the crash?"));
+        answer.begin(&started(0));
+        assert_eq!(answer.go_on(&text(0, "after")).as_deref(), Some("after"));
+        let anew = json!([{ "kind": "restart" }, { "kind": "text", "text": "again" }]);
+        assert_eq!(answer.go_on(&streamed(0, &anew)).as_deref(), Some("again"));
+    }
+
+    #[test]
+    fn documents_tool_calls_and_reasoning_are_not_shown() {
+        let mut answer = Answer::default();
+        for delta in [
+            json!({ "kind": "reasoning", "text": "hm" }),
+            json!({ "kind": "tool_call", "index": 0, "name": "add", "arguments": "{" }),
+            json!({ "kind": "text", "text": "{\"kind\": " }),
+            json!({ "kind": "text", "text": "\"operation\"}" }),
+        ] {
+            assert_eq!(answer.go_on(&streamed(0, &json!([delta]))), None);
+        }
+    }
+}
