@@ -182,7 +182,7 @@ fn done(
 /// A failure as a model reads it.
 fn words(failure: &Failure) -> String {
     let text = format!("{}: {}", failure.code, failure.message);
-    let details = failure.details.as_ref().map(|details| details.to_string());
+    let details = failure.details.as_ref().map(ToString::to_string);
     match details.filter(|details| details.len() <= DETAILS_LIMIT_BYTES) {
         Some(details) => format!("{text}\n{details}"),
         None => text,

@@ -19,7 +19,7 @@ pub(crate) fn host() -> FakeHost {
         info.with_reference(format!("{place}/{name}"))
     };
     FakeHost::new()
-        .described_tool(info("parse", "date", "Parses."), |arguments| ToolOutput::json(arguments))
+        .described_tool(info("parse", "date", "Parses."), ToolOutput::json)
         .described_tool(info("save", "book", "Saves."), |_| {
             Err(Failure::unavailable("the book is closed").with_details(json!({"until": 8})))
         })

@@ -126,9 +126,11 @@ mod tests {
 
     #[test]
     fn all_grants_are_shown_with_their_details() {
-        let mut grants = Grants::default();
-        grants.tools = vec!["date/*".parse().unwrap(), "mcp:graph/list".parse().unwrap()];
-        grants.tenant_routes = ["chat".to_owned()].into();
+        let mut grants = Grants {
+            tools: vec!["date/*".parse().unwrap(), "mcp:graph/list".parse().unwrap()],
+            tenant_routes: ["chat".to_owned()].into(),
+            ..Grants::default()
+        };
         let reader = SqlRule {
             tables: Some(["orders".to_owned()].into()),
             schema: true,

@@ -17,7 +17,7 @@ impl Gate {
     ///
     /// # Errors
     ///
-    /// [`Unwind`] if the guest must end. A failure of the call is told at its end.
+    /// [`Stop::Unwind`] if the guest must end. A failure of the call is told at its end.
     pub fn stream(self: &Arc<Self>, request: CompletionRequest) -> Result<GateStream, Stop> {
         stream::open(self, request)
     }

@@ -74,7 +74,7 @@ mod s1_01_s1_02_s1_05_s1_07_s1_09_s1_19_s1_42_s1_44_to_s1_48_s1_54_to_s1_56_s1_7
 }
 
 mod s1_03_s1_10_to_s1_13_s1_20_s1_30_s1_70_s1_73 {
-    use super::{Setup, json};
+    use super::{Setup, data, json};
 
     #[tokio::test]
     async fn test_reasoning_clarification_flow() {

@@ -50,6 +50,7 @@ fn browser() -> Result<(PathBuf, &'static str), &'static str> {
 }
 
 /// Has a user at a browser do something, if there is a browser.
+#[expect(clippy::print_stdout, reason = "says why it is left out")]
 async fn at_a_browser(scenario: &str, url: &str) {
     let (folder, browser) = match browser() {
         Ok(found) => found,
