@@ -58,6 +58,8 @@ async function send(text) {
 async function perform(text, act) {
   chat.isRunning = true;
   paint();
+  // Only the newest failure can be tried again: the session goes on from there.
+  for (const retry of log.querySelectorAll(".failed button")) retry.remove();
   const wait = working();
   show(wait);
   const looks = setInterval(() => audit.isOpen && audit.refresh(), LOOK_MS);
