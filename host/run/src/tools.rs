@@ -179,8 +179,8 @@ async fn find_by_reference(
     wanted: &str,
 ) -> Result<Tool, Failure> {
     let name = grant.tool.as_deref().unwrap_or_default();
-    let allowed = site.grants.tools.iter();
-    if !allowed.into_iter().any(|known| known.source == grant.source && known.covers(name)) {
+    let mut allowed = site.grants.tools.iter();
+    if !allowed.any(|known| known.source == grant.source && known.covers(name)) {
         return Err(denied(site.caller, wanted));
     }
     let infos = offered(site, &grant.source).await?;

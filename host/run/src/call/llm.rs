@@ -264,6 +264,6 @@ impl HostCall for CompletionRequest {
     }
 
     async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
-        site.streaming(self).await
+        site.streaming(self, |_| {}).await
     }
 }

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use wattle_graph::event::Delta;
+
 use crate::call::llm::{Completion, CompletionRequest};
 use crate::gate::pieces::{Pieces, answer_in_pieces};
 use crate::gate::task::TaskSide;
@@ -50,12 +52,16 @@ impl<'a> Site<'a> {
         }
     }
 
-    /// Calls a model; its answer goes to the event log in pieces as it arrives.
-    pub(crate) async fn streaming(&self, request: &CompletionRequest) -> Result<Completion, Stop> {
+    /// Calls a model; its answer goes to the event log, and to `also`, in pieces as it arrives.
+    pub(crate) async fn streaming(
+        &self,
+        request: &CompletionRequest,
+        also: impl Fn(&[Delta]),
+    ) -> Result<Completion, Stop> {
         let pieces = Pieces::default();
         let blobs = self.ports.blobs.as_ref();
         let work = self.ports.model.complete(self.caller, request, blobs, &pieces);
         let log = self.entry.as_ref().map(|entry| (entry.task, entry.number));
-        Ok(answer_in_pieces(work, &pieces, log, |_| {}).await?)
+        Ok(answer_in_pieces(work, &pieces, log, also).await?)
     }
 }

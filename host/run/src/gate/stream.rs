@@ -14,7 +14,6 @@ use wattle_graph::id::Digest;
 
 use crate::call::llm::{Completion, CompletionRequest, Part};
 use crate::call::{HostCall, Repeat};
-use crate::gate::pieces::{Pieces, answer_in_pieces};
 use crate::gate::task::TaskSide;
 use crate::gate::unwind::{Stop, Unwind};
 use crate::gate::{Gate, Site};
@@ -89,15 +88,11 @@ impl HostCall for Streaming {
     }
 
     async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
-        let pieces = Pieces::default();
-        let blobs = site.ports.blobs.as_ref();
-        let work = site.ports.model.complete(site.caller, &self.request, blobs, &pieces);
-        let log = site.entry.as_ref().map(|entry| (entry.task, entry.number));
         let also = |deltas: &[Delta]| {
             // A guest that does not look any more may still want the whole answer.
             let _ = self.looks.send(deltas.to_vec());
         };
-        Ok(answer_in_pieces(work, &pieces, log, also).await?)
+        site.streaming(&self.request, also).await
     }
 }
 

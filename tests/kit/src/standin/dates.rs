@@ -135,6 +135,22 @@ fn english(chars: &[char], start: usize, today: Option<Date>) -> Option<Found> {
     Some(Found { date: latest(month, day, today), end: at })
 }
 
+/// Months as they are written in full.
+pub(super) const MONTH_NAMES: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
 fn month_name(chars: &[char], start: usize) -> Option<(u16, usize)> {
     let word: String = chars
         .get(start..)?
@@ -142,21 +158,7 @@ fn month_name(chars: &[char], start: usize) -> Option<(u16, usize)> {
         .take_while(|c| c.is_ascii_alphabetic())
         .map(char::to_ascii_lowercase)
         .collect();
-    const FULL: [&str; 12] = [
-        "january",
-        "february",
-        "march",
-        "april",
-        "may",
-        "june",
-        "july",
-        "august",
-        "september",
-        "october",
-        "november",
-        "december",
-    ];
-    let index = MONTHS.iter().zip(FULL).position(|(short, full)| {
+    let index = MONTHS.iter().zip(MONTH_NAMES).position(|(short, full)| {
         word == *short || word == full || word == "sept" && full == "september"
     })?;
     let month = u16::try_from(index + 1).ok()?;

@@ -3,6 +3,8 @@
 use jiff::ToSpan as _;
 use jiff::civil::{Date, date};
 
+use crate::standin::dates::MONTH_NAMES;
+
 /// Days, both included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Period {
@@ -10,25 +12,10 @@ pub(super) struct Period {
     pub(super) end: Date,
 }
 
-const MONTHS: [&str; 12] = [
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
-/// Words for days as seen from today.
 /// From today to a time.
 type Reckon = fn(Date) -> Option<Period>;
 
+/// Words for days as seen from today.
 const RELATIVE: [(&str, Reckon); 14] = [
     ("今年", this_year),
     ("this year", this_year),
@@ -90,7 +77,7 @@ fn month_of_year(lower: &str) -> Option<Period> {
 /// `March 2024`.
 fn english_month(lower: &str) -> Option<Period> {
     let (_, year) = years(lower).next()?;
-    let month = MONTHS.iter().position(|name| lower.contains(name))?;
+    let month = MONTH_NAMES.iter().position(|name| lower.contains(name))?;
     whole_month(year, i8::try_from(month + 1).ok()?)
 }
 
