@@ -233,6 +233,9 @@ pub struct CallStarted {
     pub function: String,
     /// One line for people.
     pub summary: String,
+    /// Whether it asks a model for a document for programs, which is nothing to read to a person.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub document: bool,
 }
 
 /// A piece of a model's answer.

@@ -70,6 +70,7 @@ impl Route {
             provider: self.config.provider.clone(),
             model: self.config.model.clone(),
             has_fallback: !self.config.fallbacks.is_empty(),
+            candidates: self.leads.len() as u32,
         }
     }
 
@@ -144,7 +145,7 @@ impl Lead {
 
     fn attempt(&self, error: Option<Failure>) -> Attempt {
         let Target { provider, model, .. } = &self.target;
-        Attempt { provider: provider.clone(), model: model.clone(), error }
+        Attempt { provider: provider.clone(), model: model.clone(), tries: 1, error }
     }
 
     /// The answer, with who failed to give one before.

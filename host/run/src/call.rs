@@ -8,6 +8,7 @@ pub mod bytes;
 pub mod clock;
 pub mod emit;
 pub mod http;
+pub mod image;
 pub mod interrupt;
 pub mod llm;
 pub mod runs;
@@ -60,6 +61,11 @@ pub trait HostCall: Serialize + Send + Sync {
     ///
     /// `denied`, with the line to add to the configuration.
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure>;
+
+    /// Whether it asks a model for a document for programs rather than for words.
+    fn is_document(&self) -> bool {
+        false
+    }
 
     /// Tokens that the answer used, for model calls.
     fn tokens(_answer: &Self::Answer) -> Option<Tokens> {

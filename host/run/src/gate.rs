@@ -206,6 +206,17 @@ impl Gate {
         Ok(self.setting.ports.blobs.get(blob, offset, length).await?)
     }
 
+    /// The path under which the host serves a blob to the caller's tenant. Not journaled: the
+    /// same blob always has the same path. The blob must exist.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gate::blob_stat`].
+    pub async fn blob_link(&self, blob: &str) -> Result<String, Stop> {
+        let info = self.blob_stat(blob).await?;
+        Ok(self.setting.ports.links.path(self.caller().tenant.as_deref(), info.blob))
+    }
+
     /// What is known of a blob.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 pub mod blob;
 pub mod clock;
+pub mod link;
 pub mod model;
 pub mod net;
 pub mod observer;
@@ -19,6 +20,7 @@ use wattle_graph::id::{AppName, PluginName};
 
 pub use blob::BlobStore;
 pub use clock::Clock;
+pub use link::BlobLinks;
 pub use model::Model;
 pub use net::Net;
 pub use observer::Observer;
@@ -34,6 +36,8 @@ pub struct Ports {
     pub store: Arc<dyn Store>,
     /// Content-addressed bytes.
     pub blobs: Arc<dyn BlobStore>,
+    /// Paths under which blobs are served.
+    pub links: BlobLinks,
     /// Language models.
     pub model: Arc<dyn Model>,
     /// Outbound HTTP.

@@ -265,6 +265,7 @@ async fn call_plugin(
         tenant: site.caller.tenant.clone(),
         violations,
         arguments: request.arguments.clone(),
+        state: request.state.clone(),
     };
     let gate = Arc::new(Gate::for_tool(setting, task, site.depth + 1));
     let allowed = deadline(request, limits.node_timeout_ms);

@@ -3,7 +3,8 @@
 //! `serde_json` refuses documents nested deeper than 128 levels. That bound matters here: host
 //! functions run on the guest's small stack, and overflowing it would abort the process.
 
-use serde_json::Value;
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
 use wattle_graph::failure::{Failure, code};
 
 /// Parses a document of a guest.
@@ -42,6 +43,24 @@ pub(crate) fn read(text: &str) -> Result<Value, serde_json::Error> {
 /// The text under a key of `extra`, the named values beside the fixed fields of a record.
 pub(crate) fn extra<'a>(extra: &'a [(String, String)], key: &str) -> Option<&'a str> {
     extra.iter().find(|(name, _)| name == key).map(|(_, text)| text.as_str())
+}
+
+/// All of `extra` as a type that knows the keys it cares for.
+///
+/// # Errors
+///
+/// `invalid`, with the function and the key.
+pub(crate) fn wishes<T: DeserializeOwned>(
+    extra: &[(String, String)],
+    function: &str,
+) -> Result<T, Failure> {
+    let parsed = |(key, text): &(String, String)| {
+        Ok((key.clone(), parse(text, function, &format!("extra.{key}"))?))
+    };
+    let all: Map<String, Value> = extra.iter().map(parsed).collect::<Result<_, Failure>>()?;
+    serde_json::from_value(Value::Object(all)).map_err(|error| {
+        Failure::new(code::INVALID, format!("`{function}`: `extra` says what it cannot: {error}"))
+    })
 }
 
 /// A document for a guest.

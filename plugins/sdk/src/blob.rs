@@ -76,6 +76,24 @@ pub fn stat(blob: &BlobRef) -> Result<Info, Failure> {
     host::blob::stat(blob)
 }
 
+/// A short path under which the host serves a blob over HTTP, for the tenant of the call. Put it
+/// where a browser looks for a picture.
+///
+/// ```
+/// use wattle_plugin::testing::FakeHost;
+/// use wattle_plugin::{Failure, blob};
+///
+/// FakeHost::new().run(|| {
+///     let picture = blob::put(b"png", "image/png")?;
+///     assert!(blob::link(&picture)?.starts_with("/blobs/"));
+///     Ok::<_, Failure>(())
+/// })?;
+/// # Ok::<_, Failure>(())
+/// ```
+pub fn link(blob: &BlobRef) -> Result<String, Failure> {
+    host::blob::link(blob)
+}
+
 /// Decodes `data:<media type>;base64,<data>`, as a browser sends files in JSON.
 ///
 /// ```

@@ -29,6 +29,37 @@ pub struct ToolContext {
     pub extra: Extra,
 }
 
+/// Key of the caller's state in a context.
+const STATE: &str = "state";
+
+impl ToolContext {
+    /// What the caller lets the tool see of its graph's state, as a type. An agent of the plugin
+    /// `std` shows the channels under `state` of its configuration.
+    ///
+    /// ```
+    /// use wattle_plugin::tool::ToolContext;
+    /// use wattle_plugin::prelude::{Value, json};
+    ///
+    /// let context = ToolContext::default().with_state(json!({"total": 3}));
+    /// assert_eq!(context.state::<Value>()?["total"], 3);
+    /// # Ok::<_, wattle_plugin::Failure>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if it has another shape; without a state it reads an empty object.
+    pub fn state<T: DeserializeOwned>(&self) -> Result<T, Failure> {
+        let none = Value::Object(serde_json::Map::new());
+        json::from_value("the caller's state", self.extra.get(STATE).unwrap_or(&none))
+    }
+
+    /// The same context with a state, for tests.
+    pub fn with_state(mut self, state: impl Into<Value>) -> Self {
+        self.extra.insert(STATE.to_owned(), state.into());
+        self
+    }
+}
+
 /// What a tool promises about its effects, said with `#[tool(read_only, idempotent)]`. Callers may
 /// rely on it, for example to call again after a crash; the host does not enforce it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

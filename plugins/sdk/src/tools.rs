@@ -62,6 +62,13 @@ impl Call {
         self
     }
 
+    /// Lets the tool see a part of the caller's state, an object of channels, which it reads with
+    /// [`ToolContext::state`](crate::tool::ToolContext::state).
+    pub fn state(mut self, state: impl Into<Value>) -> Self {
+        self.extra.insert("state".to_owned(), state.into());
+        self
+    }
+
     /// Calls the tool.
     pub fn call(self) -> Result<ToolOutput, Failure> {
         host::tools::call(self)

@@ -23,7 +23,7 @@ use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{Plugin, Ports, Sandbox as _, Store};
+use wattle_run::ports::{BlobLinks, Plugin, Ports, Sandbox as _, Store};
 use wattle_sandbox::{Sandbox, SandboxConfig};
 use wattle_store::{MemoryBlobs, MemoryStore, RedbStore};
 use wattle_suite::native::NativePlugin;
@@ -180,6 +180,7 @@ fn engine(
     let ports = Ports {
         store,
         blobs: Arc::new(MemoryBlobs::new()),
+        links: BlobLinks::new(b"bench"),
         model: Arc::new(ScriptedModel::default()),
         net: Arc::new(ScriptedNet::default()),
         sql: Arc::new(NoSql),

@@ -11,7 +11,7 @@ use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::http::{HttpRequest, HttpResponse};
 use wattle_run::call::llm::{
-    Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Usage,
+    Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Tries, Usage,
 };
 use wattle_run::call::sql::{Executed, Rows, SqlValue};
 use wattle_run::grant::{HttpRule, SqlRule};
@@ -45,6 +45,7 @@ pub fn prompt(text: &str) -> CompletionRequest {
         max_output_tokens: None,
         seed: None,
         stop: Vec::new(),
+        tries: Tries::default(),
     }
 }
 
@@ -71,6 +72,7 @@ impl Model for ScriptedModel {
             provider: "scripted".into(),
             model: "scripted".into(),
             has_fallback: false,
+            candidates: 1,
         })
     }
 

@@ -20,7 +20,7 @@ use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{Plugin, Ports, Sql, ToolServers};
+use wattle_run::ports::{BlobLinks, Plugin, Ports, Sql, ToolServers};
 use wattle_store::{MemoryBlobs, MemoryStore};
 
 use crate::native::NativePlugin;
@@ -103,6 +103,7 @@ impl World {
         let ports = Ports {
             store: Arc::new(MemoryStore::new()),
             blobs: Arc::new(MemoryBlobs::new()),
+            links: BlobLinks::new(b"test"),
             model: model.clone(),
             net: net.clone(),
             sql,

@@ -1,6 +1,7 @@
 //! Opening each adapter as configured.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -8,7 +9,7 @@ use wattle_mcp::McpServers;
 use wattle_model::{Routes, Tenants};
 use wattle_net::{NetConfig, OutboundNet, Secrets};
 use wattle_run::ports::observer::Observers;
-use wattle_run::ports::{BlobStore, Clock, Model, Net, Ports, Sandbox, Store};
+use wattle_run::ports::{BlobLinks, BlobStore, Clock, Model, Net, Ports, Sandbox, Store};
 use wattle_sandbox::SandboxConfig;
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::sweep::{Mentions, Sweepable};
@@ -100,6 +101,7 @@ pub(super) async fn open(
     let ports = Ports {
         store,
         blobs: overrides.blobs.unwrap_or(own.blobs),
+        links: BlobLinks::new(&link_secret(config)?),
         model,
         net,
         sql: Arc::new(databases.clone()),
@@ -108,6 +110,40 @@ pub(super) async fn open(
         observer: Arc::new(Observers(vec![telemetry.clone()])),
     };
     Ok(Opened { ports, sandbox, databases, tools, telemetry, sweeper, warnings })
+}
+
+/// File of the data folder with the secret that paths of blobs are signed with.
+const LINK_SECRET: &str = "link.key";
+
+/// The secret that paths of blobs are signed with: made at the first start, kept with the blobs,
+/// and only of this process where nothing is kept.
+fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
+    let fresh =
+        || [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()].map(uuid::Uuid::into_bytes).concat();
+    if config.store.kind == StoreKind::Memory {
+        return Ok(fresh());
+    }
+    let path = config.data.join(LINK_SECRET);
+    secret_file(&path, fresh).map_err(|source| Error::File { operation: "keep", path, source })
+}
+
+/// Reads a secret; makes it if there is none, whole or not at all.
+fn secret_file(path: &Path, fresh: impl FnOnce() -> Vec<u8>) -> std::io::Result<Vec<u8>> {
+    match std::fs::read(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        known => return known,
+    }
+    let secret = fresh();
+    let part = path.with_extension("part");
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(&part)?;
+    std::io::Write::write_all(&mut file, &secret)?;
+    file.sync_all()?;
+    std::fs::rename(&part, path)?;
+    Ok(secret)
 }
 
 struct Stores {

@@ -161,7 +161,14 @@ impl Plugin for NativePlugin {
 
 fn hand_off(thread: String, format: StreamFormat) -> WebBody {
     let thread = ThreadId::new(thread).unwrap();
-    WebBody::HandOff(HandOff { thread, run: None, format, after: None })
+    WebBody::HandOff(HandOff {
+        thread,
+        run: None,
+        format,
+        after: None,
+        cancel_after_ms: None,
+        nodes: Vec::new(),
+    })
 }
 
 fn json_response(status: u16, value: &Value) -> WebResponse {

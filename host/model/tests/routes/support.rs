@@ -11,7 +11,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::call::llm::{
-    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolCall, ToolChoice,
+    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolCall, ToolChoice, Tries,
     ToolDefinition,
 };
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
@@ -102,6 +102,7 @@ pub(crate) fn ask(text: &str) -> CompletionRequest {
         max_output_tokens: None,
         seed: None,
         stop: Vec::new(),
+        tries: Tries::default(),
     }
 }
 

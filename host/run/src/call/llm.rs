@@ -159,6 +159,30 @@ pub struct CompletionRequest {
     /// Texts that end the answer.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stop: Vec<String>,
+    /// What the caller says of models and attempts in place of the route.
+    #[serde(default, skip_serializing_if = "Tries::is_empty")]
+    pub tries: Tries,
+}
+
+/// What a caller says of models and attempts in place of the route.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tries {
+    /// Ask only this model of the route, 0 for the first.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub candidate: Option<u32>,
+    /// At most so many further attempts at each model.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// Longest wait for a sign of life.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+}
+
+impl Tries {
+    /// Whether it says nothing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// Why the model stopped.
@@ -216,9 +240,16 @@ pub struct Attempt {
     pub provider: String,
     /// The model, as the route names it.
     pub model: String,
+    /// How often it was asked.
+    #[serde(default = "once")]
+    pub tries: u32,
     /// Why it gave no answer; `None` for the one that did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<Failure>,
+}
+
+fn once() -> u32 {
+    1
 }
 
 /// Checks that a route may be used.
@@ -254,6 +285,10 @@ impl HostCall for CompletionRequest {
 
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         granted(grants, caller, &self.route)
+    }
+
+    fn is_document(&self) -> bool {
+        self.response_schema.is_some()
     }
 
     fn tokens(answer: &Completion) -> Option<Tokens> {

@@ -26,6 +26,9 @@ pub struct ToolRequest {
     /// Longest wait; the tool's own limit without it, and never longer than that.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u32>,
+    /// What the tool may see of the caller's state, an object of channels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<Value>,
 }
 
 /// What a tool answered.

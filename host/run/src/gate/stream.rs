@@ -83,6 +83,10 @@ impl HostCall for Streaming {
         self.request.allowed(grants, caller)
     }
 
+    fn is_document(&self) -> bool {
+        self.request.is_document()
+    }
+
     fn tokens(answer: &Completion) -> Option<wattle_graph::event::Tokens> {
         CompletionRequest::tokens(answer)
     }

@@ -119,6 +119,7 @@ impl TaskSide {
                 call: number,
                 function: C::FUNCTION.to_owned(),
                 summary: call.summary(),
+                document: call.is_document(),
             }));
         }
         self.log.barrier().await.map_err(log_lost)?;

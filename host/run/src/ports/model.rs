@@ -6,6 +6,7 @@ use serde_json::Value;
 use wattle_graph::event::Delta;
 use wattle_graph::failure::Failure;
 
+use crate::call::image::{GeneratedImage, ImageRequest};
 use crate::call::llm::{Completion, CompletionRequest};
 use crate::ports::{BlobStore, Caller};
 
@@ -18,6 +19,8 @@ pub struct RouteInfo {
     pub model: String,
     /// Whether another is asked if it does not answer.
     pub has_fallback: bool,
+    /// How many models it has, 1 or more.
+    pub candidates: u32,
 }
 
 /// Takes the pieces of an answer as they arrive.
@@ -56,6 +59,18 @@ pub trait Model: Send + Sync {
         blobs: &dyn BlobStore,
         deltas: &dyn Deltas,
     ) -> Result<Completion, Failure>;
+
+    /// Makes pictures and puts their bytes into `blobs`: retries and fallbacks of the route included.
+    /// Called once for each journaled call. Dropping the future must end the outgoing request.
+    async fn generate_images(
+        &self,
+        caller: &Caller,
+        request: &ImageRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<Vec<GeneratedImage>, Failure> {
+        let _ = (caller, request, blobs);
+        Err(Failure::unsupported("llm.generate-images"))
+    }
 
     /// Puts something else behind a route for the caller's tenant, durably.
     async fn set_route(&self, caller: &Caller, route: &str, config: Value) -> Result<(), Failure>;

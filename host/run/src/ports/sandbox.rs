@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::event::{Send as SendTask, Write};
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{Digest, GraphName, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::id::{Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
 
 use crate::call::tools::ToolOutput;
 use crate::gate::Gate;
@@ -108,6 +108,8 @@ pub struct ToolCall {
     pub violations: Vec<String>,
     /// The arguments.
     pub arguments: Value,
+    /// What it may see of the caller's state, an object of channels.
+    pub state: Option<Value>,
 }
 
 /// What a reducer says of itself.
@@ -255,6 +257,11 @@ pub struct HandOff {
     pub format: StreamFormat,
     /// Only events after this one.
     pub after: Option<u64>,
+    /// Cancel the run when nobody has followed it for this long after a client went away; `None`
+    /// lets it run.
+    pub cancel_after_ms: Option<u64>,
+    /// Nodes whose model calls are the conversation, in formats that show one; all if empty.
+    pub nodes: Vec<NodeName>,
 }
 
 /// The body of a plugin's response.

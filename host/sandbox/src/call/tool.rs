@@ -25,7 +25,7 @@ pub(crate) async fn run(call: Call<'_>, request: ToolCall) -> Result<ToolOutput,
         task_id: request.task.map(Into::into),
         tenant: request.tenant,
         violations: request.violations,
-        extra: Vec::new(),
+        extra: request.state.iter().map(|state| ("state".to_owned(), json::text(state))).collect(),
     };
     let mut live = call.start().await?;
     let done = invoke(&mut live, indices, &context, arguments).await;

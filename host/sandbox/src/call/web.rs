@@ -1,7 +1,8 @@
 //! Answers an HTTP request.
 
 use bytes::Bytes;
-use wattle_graph::id::{RunId, ThreadId};
+use serde::Deserialize;
+use wattle_graph::id::{NodeName, RunId, ThreadId};
 use wattle_run::limit::Limits;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::sandbox::{Ended, HandOff, StreamFormat, WebBody, WebRequest, WebResponse};
@@ -10,6 +11,7 @@ use crate::bindings::exports::wattle::plugin::web;
 use crate::bindings::wattle::plugin::types;
 use crate::call::{Call, Live, bad_answer, not_exported, within_output};
 use crate::ended::Place;
+use crate::json;
 
 /// Hands a request to the code's web handler and reads its response.
 pub(crate) async fn run(call: Call<'_>, request: WebRequest) -> Result<WebResponse, Ended> {
@@ -90,5 +92,28 @@ fn into_hand_off(hand_off: web::HandOff, place: Place<'_>) -> Result<HandOff, En
     };
     let run = hand_off.run_id.map(RunId::new).transpose().map_err(|error| bad(&error))?;
     let thread = ThreadId::new(hand_off.thread_id).map_err(|error| bad(&error))?;
-    Ok(HandOff { thread, run, format, after: hand_off.after })
+    let wishes: Wishes = json::wishes(&hand_off.extra, "hand-off").map_err(|error| bad(&error))?;
+    let cancel_after_ms = match wishes.on_disconnect {
+        OnDisconnect::Cancel => Some(wishes.grace_ms),
+        OnDisconnect::Continue => None,
+    };
+    let (after, nodes) = (hand_off.after, wishes.nodes);
+    Ok(HandOff { thread, run, format, after, cancel_after_ms, nodes })
+}
+
+/// What a guest says of a hand-off beside its fixed fields.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Wishes {
+    on_disconnect: OnDisconnect,
+    grace_ms: u64,
+    nodes: Vec<NodeName>,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OnDisconnect {
+    #[default]
+    Continue,
+    Cancel,
 }

@@ -25,6 +25,11 @@ impl blob::Host for Guest {
         Ok(bytes.into())
     }
 
+    async fn link(&mut self, blob: String) -> Result<String, Halt> {
+        let gate = self.gate("blob.link")?;
+        Ok(self.outside(gate.blob_link(&blob)).await?)
+    }
+
     async fn stat(&mut self, blob: String) -> Result<blob::Info, Halt> {
         let info = self.call(Stat { blob: blob_ref(&blob, "blob.stat")? }).await?;
         Ok(blob::Info { blob: info.blob.to_string(), size: info.size, media_type: info.media_type })

@@ -4,6 +4,7 @@ pub(crate) mod stream;
 
 use wasmtime::component::Resource;
 use wattle_graph::failure::Failure;
+use wattle_run::call::image::{GeneratedImage, ImageRequest};
 use wattle_run::call::llm::{
     Attempt, Completion, CompletionRequest, FinishReason, ResponseSchema, ToolChoice,
     ToolDefinition, Usage,
@@ -18,6 +19,7 @@ use crate::import::types::unknown;
 use crate::json;
 
 const COMPLETE: &str = "llm.complete";
+const GENERATE_IMAGES: &str = "llm.generate-images";
 
 impl llm::Host for Guest {
     async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, Halt> {
@@ -39,9 +41,10 @@ impl llm::Host for Guest {
 
     async fn generate_images(
         &mut self,
-        _request: llm::ImageRequest,
+        request: llm::ImageRequest,
     ) -> Result<Vec<llm::GeneratedImage>, Halt> {
-        self.unsupported("llm.generate-images")
+        let images = self.call(into_image_request(request)?).await?;
+        Ok(images.into_iter().map(from_image).collect())
     }
 
     async fn route(&mut self, name: String) -> Result<llm::RouteInfo, Halt> {
@@ -50,7 +53,7 @@ impl llm::Host for Guest {
             provider: info.provider,
             model: info.model,
             has_fallback: info.has_fallback,
-            extra: Vec::new(),
+            extra: vec![("candidates".to_owned(), info.candidates.to_string())],
         })
     }
 }
@@ -79,7 +82,28 @@ fn into_request(request: llm::Request) -> Result<CompletionRequest, Failure> {
         max_output_tokens: request.max_output_tokens,
         seed: request.seed,
         stop: request.stop,
+        tries: json::wishes(&request.extra, COMPLETE)?,
     })
+}
+
+fn into_image_request(request: llm::ImageRequest) -> Result<ImageRequest, Failure> {
+    Ok(ImageRequest {
+        route: request.route,
+        prompt: request.prompt,
+        count: request.count,
+        aspect_ratio: request.aspect_ratio,
+        tries: json::wishes(&request.extra, GENERATE_IMAGES)?,
+    })
+}
+
+fn from_image(image: GeneratedImage) -> llm::GeneratedImage {
+    let told = [("provider", image.provider), ("model", image.model), ("link", image.link)];
+    let told = told.map(|(key, value)| (key.to_owned(), serde_json::json!(value).to_string()));
+    llm::GeneratedImage {
+        blob: image.blob.to_string(),
+        media_type: image.media_type,
+        extra: told.into(),
+    }
 }
 
 fn into_tool(tool: llm::ToolDefinition) -> Result<ToolDefinition, Failure> {
@@ -144,6 +168,7 @@ mod tests {
         let asked = |model: &str, error| Attempt {
             provider: "openai".to_owned(),
             model: model.to_owned(),
+            tries: 1,
             error,
         };
         let failure = Failure::new("unavailable", "away").retryable();
@@ -152,7 +177,7 @@ mod tests {
         assert_eq!(told[0].0, "attempts");
         let told: serde_json::Value = serde_json::from_str(&told[0].1).unwrap();
         assert_eq!(told[0]["error"]["code"], "unavailable");
-        assert_eq!(told[1], serde_json::json!({ "provider": "openai", "model": "b" }));
+        assert_eq!(told[1], serde_json::json!({ "provider": "openai", "model": "b", "tries": 1 }));
         assert!(attempts(&[]).is_empty());
     }
 }

@@ -3,6 +3,8 @@
 //! `tools` borrows types of the interface `tool`, which brings that interface among the imports;
 //! no guest imports its functions, and they are not linked.
 
+use serde::Deserialize;
+use serde_json::Value;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_run::call::tools::{ToolOutput, ToolRequest};
@@ -63,7 +65,15 @@ fn into_request(request: tools::Request) -> Result<ToolRequest, Failure> {
         tool: request.tool,
         call_id: request.call_id,
         timeout_ms: request.timeout_ms,
+        state: json::wishes::<Shown>(&request.extra, CALL)?.state,
     })
+}
+
+/// What a caller says of a call beside its fixed fields.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Shown {
+    state: Option<Value>,
 }
 
 fn from_info(info: ToolInfo) -> tools::ToolInfo {

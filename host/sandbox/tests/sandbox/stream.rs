@@ -66,6 +66,7 @@ impl Model for Talker {
             provider: "here".to_owned(),
             model: "talker".to_owned(),
             has_fallback: true,
+            candidates: 2,
         })
     }
 

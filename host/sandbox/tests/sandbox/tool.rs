@@ -53,6 +53,7 @@ fn call() -> ToolCall {
         tenant: None,
         violations: vec!["wrong".to_owned()],
         arguments: json!({ "a": 1 }),
+        state: None,
     }
 }
 

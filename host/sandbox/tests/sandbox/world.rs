@@ -30,7 +30,7 @@ use wattle_run::ports::store::{
     ThreadRecord, Ticket,
 };
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{BlobStore, Caller, Clock, Model, Net, Ports, Sql, Store};
+use wattle_run::ports::{BlobLinks, BlobStore, Caller, Clock, Model, Net, Ports, Sql, Store};
 
 /// What the clock shows.
 pub(crate) const NOW_MS: i64 = 1_700_000_000_123;
@@ -71,6 +71,7 @@ pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: Cancel) -> Arc<Ga
     let ports = Ports {
         store: Arc::new(Nothing),
         blobs: Arc::new(Nothing),
+        links: BlobLinks::new(b"test"),
         model,
         net: Arc::new(Nothing),
         sql: Arc::new(Nothing),

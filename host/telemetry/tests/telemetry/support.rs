@@ -140,7 +140,7 @@ impl Model for NoModel {
 
     fn route(&self, _: &Caller, _: &str) -> Option<RouteInfo> {
         let (provider, model) = ("openai".to_owned(), "gpt-4o".to_owned());
-        Some(RouteInfo { provider, model, has_fallback: false })
+        Some(RouteInfo { provider, model, has_fallback: false, candidates: 1 })
     }
 
     async fn complete(

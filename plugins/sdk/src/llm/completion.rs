@@ -46,6 +46,9 @@ pub struct Attempt {
     pub provider: String,
     /// The model, as the route names it.
     pub model: String,
+    /// How often it was asked.
+    #[serde(default)]
+    pub tries: u32,
     /// Why it gave no answer; `None` for the one that did.
     #[serde(default)]
     pub error: Option<Failure>,

@@ -1,5 +1,7 @@
 //! Pictures that a model makes.
 
+use serde_json::Value;
+
 use crate::blob::BlobRef;
 use crate::failure::Failure;
 use crate::host;
@@ -43,6 +45,13 @@ impl ImageRequest {
         self.aspect_ratio = Some(ratio.into());
         self
     }
+
+    /// Adds a named value beside the fixed fields: `candidate`, `retries`, `timeout_ms` as of
+    /// [`llm::Request`](crate::llm::Request).
+    pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
+        self.extra.insert(key.into(), value.into());
+        self
+    }
 }
 
 /// A generated picture.
@@ -54,6 +63,27 @@ pub struct GeneratedImage {
     pub media_type: String,
     /// Named values beside the fixed fields.
     pub extra: Extra,
+}
+
+impl GeneratedImage {
+    /// The short path under which the host serves it, as [`blob::link`](crate::blob::link).
+    pub fn link(&self) -> &str {
+        self.text("link")
+    }
+
+    /// The provider that made it.
+    pub fn provider(&self) -> &str {
+        self.text("provider")
+    }
+
+    /// The model that made it.
+    pub fn model(&self) -> &str {
+        self.text("model")
+    }
+
+    fn text(&self, key: &str) -> &str {
+        self.extra.get(key).and_then(Value::as_str).unwrap_or_default()
+    }
 }
 
 /// Makes pictures; they go to the blob store.

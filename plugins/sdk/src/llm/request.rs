@@ -188,6 +188,22 @@ impl Request {
         self
     }
 
+    /// Asks only this model of the route, 0 for the first one. [`llm::route`] says how many there
+    /// are.
+    pub fn candidate(self, number: u32) -> Self {
+        self.with_extra("candidate", number)
+    }
+
+    /// At most so many further attempts at each model, instead of what the route says.
+    pub fn retries(self, retries: u32) -> Self {
+        self.with_extra("retries", retries)
+    }
+
+    /// Longest wait for a sign of life of a model, instead of what the route says.
+    pub fn timeout_ms(self, timeout_ms: u32) -> Self {
+        self.with_extra("timeout_ms", timeout_ms)
+    }
+
     /// Adds a named value beside the fixed fields.
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());

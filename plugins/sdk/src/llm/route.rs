@@ -17,6 +17,14 @@ pub struct RouteInfo {
     pub extra: Extra,
 }
 
+impl RouteInfo {
+    /// How many models the route has, 1 or more.
+    pub fn candidates(&self) -> u32 {
+        let told = self.extra.get("candidates").and_then(serde_json::Value::as_u64);
+        told.map_or(1 + u32::from(self.has_fallback), |told| told as u32)
+    }
+}
+
 /// Describes a route that this plugin was granted, for the tenant of the call.
 ///
 /// ```

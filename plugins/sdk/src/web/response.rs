@@ -63,6 +63,36 @@ pub enum StreamFormat {
     Other(String),
 }
 
+impl HandOff {
+    /// A stream of a run; everything else as the host does it by itself.
+    pub fn run(
+        thread_id: impl Into<String>,
+        run_id: impl Into<String>,
+        format: StreamFormat,
+    ) -> Self {
+        Self {
+            thread_id: thread_id.into(),
+            run_id: Some(run_id.into()),
+            format,
+            after: None,
+            extra: Extra::new(),
+        }
+    }
+
+    /// Cancels the run when nobody has followed it for so long after a client went away.
+    pub fn cancel_on_disconnect(mut self, grace_ms: u64) -> Self {
+        self.extra.insert("on_disconnect".to_owned(), "cancel".into());
+        self.extra.insert("grace_ms".to_owned(), grace_ms.into());
+        self
+    }
+
+    /// The nodes whose model calls are the conversation, for formats that show one.
+    pub fn nodes(mut self, nodes: &[&str]) -> Self {
+        self.extra.insert("nodes".to_owned(), nodes.to_vec().into());
+        self
+    }
+}
+
 impl Response {
     /// A response without a body.
     pub fn empty(status: u16) -> Self {

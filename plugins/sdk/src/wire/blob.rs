@@ -12,6 +12,10 @@ pub(crate) fn get(blob: &BlobRef, offset: u64, length: Option<u64>) -> Result<Ve
     Ok(raw::get(&blob.0, offset, length)?)
 }
 
+pub(crate) fn link(blob: &BlobRef) -> Result<String, Failure> {
+    Ok(raw::link(&blob.0)?)
+}
+
 pub(crate) fn stat(blob: &BlobRef) -> Result<Info, Failure> {
     let info = raw::stat(&blob.0)?;
     Ok(Info { blob: BlobRef(info.blob), size: info.size, media_type: info.media_type })

@@ -23,6 +23,12 @@ pub(crate) fn stat(blob: &BlobRef) -> Result<Info, Failure> {
     Ok(Info { blob: blob.clone(), size: bytes.len() as u64, media_type })
 }
 
+/// Without a signature worth the name.
+pub(crate) fn link(blob: &BlobRef) -> Result<String, Failure> {
+    find(blob)?;
+    Ok(format!("/blobs/~/{}", blob.0.trim_start_matches("blob:")))
+}
+
 fn find(blob: &BlobRef) -> Result<(String, Vec<u8>), Failure> {
     with(|state| state.blobs.get(&blob.0).cloned())?
         .ok_or_else(|| Failure::not_found(format!("there is no blob `{}`", blob.0)))

@@ -37,7 +37,7 @@ retry = { attempts = 2, initial = "1ms" }
 "#;
 
 fn request(tool: &str, arguments: Value) -> ToolRequest {
-    ToolRequest { tool: tool.into(), call_id: String::new(), arguments, timeout_ms: None }
+    ToolRequest { tool: tool.into(), call_id: String::new(), arguments, timeout_ms: None, state: None }
 }
 
 fn question(payload: Value) -> Ask {

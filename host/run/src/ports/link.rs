@@ -1,0 +1,101 @@
+//! Paths under which blobs are served over HTTP.
+//!
+//! A path names the blob and is signed with a key of the host for one tenant, so nobody can make
+//! one for a blob that was not handed out, and no list of links has to be kept.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use wattle_graph::id::Digest;
+
+use crate::ports::blob::BlobRef;
+
+/// What every path begins with.
+pub const LINK_PREFIX: &str = "/blobs/";
+
+/// Bytes of a signature: nobody guesses 128 bits.
+const SIGNATURE_BYTES: usize = 16;
+
+/// Separates what is signed from what the key signs for other ends.
+const PURPOSE: &str = "wattle blob link 1";
+
+/// Stands in a path for links that belong to no tenant; no tenant can have this name.
+const NO_TENANT: &str = "~";
+
+/// Makes and checks paths of blobs.
+#[derive(Clone)]
+pub struct BlobLinks {
+    key: [u8; 32],
+}
+
+/// What a valid path says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Linked {
+    /// The blob.
+    pub blob: BlobRef,
+    /// The tenant that it was made for.
+    pub tenant: Option<String>,
+}
+
+impl BlobLinks {
+    /// Links signed with a secret of the host. Another secret makes all links of before invalid.
+    pub fn new(secret: &[u8]) -> Self {
+        Self { key: blake3::derive_key(PURPOSE, secret) }
+    }
+
+    /// The path of a blob for a tenant: `/blobs/<tenant>/<digest>.<signature>`.
+    pub fn path(&self, tenant: Option<&str>, blob: BlobRef) -> String {
+        let tenant = tenant.unwrap_or(NO_TENANT);
+        let digest = URL_SAFE_NO_PAD.encode(blob.0.as_bytes());
+        format!("{LINK_PREFIX}{tenant}/{digest}.{}", self.sign(tenant, &digest))
+    }
+
+    /// Reads what stands in a path after the prefix; `None` if this host did not make it.
+    pub fn read(&self, tenant: &str, name: &str) -> Option<Linked> {
+        let (digest, signature) = name.split_once('.')?;
+        if !same(self.sign(tenant, digest).as_bytes(), signature.as_bytes()) {
+            return None;
+        }
+        let bytes: [u8; 32] = URL_SAFE_NO_PAD.decode(digest).ok()?.try_into().ok()?;
+        let tenant = (tenant != NO_TENANT).then(|| tenant.to_owned());
+        Some(Linked { blob: BlobRef(Digest::from_bytes(bytes)), tenant })
+    }
+
+    fn sign(&self, tenant: &str, digest: &str) -> String {
+        // A tenant's name has no slash, so no two pairs are the same text.
+        let signed = blake3::keyed_hash(&self.key, format!("{tenant}/{digest}").as_bytes());
+        URL_SAFE_NO_PAD.encode(&signed.as_bytes()[..SIGNATURE_BYTES])
+    }
+}
+
+impl std::fmt::Debug for BlobLinks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("BlobLinks").finish_non_exhaustive()
+    }
+}
+
+/// Compares in a time that says nothing of where texts differ.
+fn same(one: &[u8], other: &[u8]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).fold(0, |differs, (one, other)| differs | (one ^ other)) == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_leads_back_to_its_blob_and_tenant_only() {
+        let (links, others) = (BlobLinks::new(b"secret"), BlobLinks::new(b"other"));
+        let blob = BlobRef(Digest::of(b"picture"));
+        for tenant in [None, Some("acme")] {
+            let path = links.path(tenant, blob);
+            let (owner, name) = path.strip_prefix(LINK_PREFIX).unwrap().split_once('/').unwrap();
+            let linked = links.read(owner, name).unwrap();
+            assert_eq!(linked, Linked { blob, tenant: tenant.map(str::to_owned) });
+            assert_eq!(others.read(owner, name), None, "of another host");
+            assert_eq!(links.read("else", name), None, "for another tenant");
+            assert_eq!(links.read(owner, &name[1..]), None, "another blob");
+            assert_eq!(links.read(owner, &name[..name.len() - 1]), None, "cut");
+        }
+    }
+}
