@@ -1,12 +1,17 @@
 //! The `[model]` table of `wattle.toml`.
 
+mod alias;
 mod duration;
+mod env;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::config::alias::{Alias, Aliases};
+pub(crate) use crate::config::alias::{check as check_aliases, find as find_alias};
+pub(crate) use crate::config::env::read_models;
 use crate::extra::Extra;
 
 /// Longest wait for one answer where a route says nothing: long enough for a page of text.
@@ -26,6 +31,8 @@ pub struct ModelConfig {
     pub providers: BTreeMap<String, ProviderConfig>,
     /// Routes by name.
     pub routes: BTreeMap<String, RouteConfig>,
+    /// What is asked in place of a model, by the model's name; for all routes, tenants' included.
+    pub aliases: Aliases,
     /// Whether a tenant's route may lead to a private or loopback address.
     pub tenant_private: bool,
 }
@@ -89,9 +96,12 @@ pub struct RouteConfig {
     /// Its model. For Gemini and Anthropic a last part such as `-low` or `-high` is not part of
     /// the name: it sets the effort that the model spends on reasoning.
     pub model: String,
+    /// The environment variable that replaces `model` if it is set and not empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_env: Option<String>,
     /// Longest wait for a sign of life: for the first byte of the answer and between two that
-    /// follow. For a provider that does not stream, the longest wait for the whole answer.
-    /// [`DEFAULT_TIMEOUT`] without it.
+    /// follow. For a provider that does not stream and for pictures, the longest wait for the
+    /// whole answer. [`DEFAULT_TIMEOUT`] without it.
     #[serde(default = "default_timeout", with = "duration")]
     pub timeout: Duration,
     /// Further attempts at each model after a fault that may pass; [`DEFAULT_RETRIES`] without it.
@@ -119,6 +129,9 @@ pub struct Target {
     pub provider: String,
     /// The model, as [`RouteConfig::model`].
     pub model: String,
+    /// As [`RouteConfig::model_env`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model_env: Option<String>,
     /// Fields that are added to requests to it, as [`RouteConfig::extra`].
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
@@ -130,6 +143,7 @@ impl RouteConfig {
         let first = Target {
             provider: self.provider.clone(),
             model: self.model.clone(),
+            model_env: self.model_env.clone(),
             extra: self.extra.clone(),
         };
         std::iter::once(first).chain(self.fallbacks.iter().cloned()).collect()
@@ -137,6 +151,15 @@ impl RouteConfig {
 }
 
 impl ProviderKind {
+    /// Its name in `wattle.toml`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Openai => "openai",
+            Self::Gemini => "gemini",
+            Self::Anthropic => "anthropic",
+        }
+    }
+
     /// The official address, with a slash at its end.
     pub fn default_base_url(self) -> &'static str {
         match self {
@@ -188,9 +211,13 @@ mod tests {
                 "chat": {
                     "provider": "openai", "model": "gpt-4o-mini", "timeout": "1500ms",
                     "retries": 1, "temperature": 0.0, "max_output_tokens": 4096,
-                    "fallbacks": [{ "provider": "gemini", "model": "gemini-2.5-flash" }],
+                    "fallbacks": [{
+                        "provider": "gemini", "model": "gemini-2.5-flash",
+                        "model_env": "CHAT_FALLBACK_MODEL",
+                    }],
                 },
             },
+            "aliases": { "gpt-4o-mini": { "model": "gpt-5-mini", "provider": "openai" } },
         }))
         .unwrap();
         assert_eq!(config.providers["openai"].structured, Structured::JsonObject);
@@ -198,6 +225,7 @@ mod tests {
         assert_eq!(config.providers["openai"].extra["thinking"]["type"], "disabled");
         assert_eq!(config.routes["chat"].timeout, Duration::from_millis(1500));
         assert_eq!(config.routes["chat"].targets()[1].model, "gemini-2.5-flash");
+        assert_eq!(config.aliases["gpt-4o-mini"].model, "gpt-5-mini");
         let again = parse(serde_json::to_value(&config).unwrap()).unwrap();
         assert_eq!(again, config);
     }

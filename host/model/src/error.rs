@@ -40,6 +40,14 @@ pub enum ConfigError {
         /// What to set.
         reason: String,
     },
+    /// An alias that cannot be used.
+    #[error("`model.aliases.\"{name}\"`: {reason}")]
+    Alias {
+        /// The name that it replaces.
+        name: String,
+        /// What to change.
+        reason: String,
+    },
     /// Fields that cannot be added to a provider's requests.
     #[error("`model.providers.{provider}.extra`: {reason}")]
     ProviderExtra {

@@ -5,11 +5,14 @@
 //!
 //! # Layout
 //!
-//! * [`config`]: the `[model]` table of `wattle.toml`; [`extra`]: fields of a provider's own.
-//! * [`routes`]: [`Routes`], the port; `route`: one call with its fallbacks.
+//! * [`config`]: the `[model]` table of `wattle.toml`, with aliases and models that variables name;
+//!   [`extra`]: fields of a provider's own.
+//! * [`routes`]: [`Routes`], the port; `route`: one call with its fallbacks; `route/image`: one
+//!   call for pictures.
 //! * [`tenant`]: routes that tenants bring along.
 //! * `provider`: one provider: client, key, bounded concurrency; one turn, with retries.
 //! * `provider/openai`: OpenAI's format and its many dialects; `provider/sse`: its streams.
+//! * `provider/image`: pictures that models make, in the formats of Google and OpenAI.
 //! * `provider/by_genai`: Gemini and Anthropic; `provider/reply`: their answers in our words.
 //! * `provider/fault`: errors in our words.
 //! * `sink`: pieces of an answer on their way to whoever asked.
@@ -28,10 +31,10 @@
 //! # Crate `genai`
 //!
 //! It speaks the formats of Gemini and Anthropic. What it does not do is done here and said where
-//! it is done: Gemini's JSON mode, pictures by address for Anthropic, blocked prompts, models'
-//! names in streams, providers without a key. It reads an answer's body without a bound in size: a
-//! provider is an address that the operator chose. For OpenAI's format there is a client of our
-//! own, because `genai` takes only streams that keep to the letter of it.
+//! it is done: pictures that models make, Gemini's JSON mode, pictures by address for Anthropic,
+//! blocked prompts, models' names in streams, providers without a key. It reads an answer's body
+//! without a bound in size: a provider is an address that the operator chose. For OpenAI's format
+//! there is a client of our own, because `genai` takes only streams that keep to the letter of it.
 
 pub mod config;
 pub mod error;

@@ -15,8 +15,8 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::call::llm::{self, CompletionRequest, Message, Part, Role};
 
 use crate::config::ProviderKind;
-pub(crate) use crate::message::picture::Pictures;
 use crate::message::picture::Source;
+pub(crate) use crate::message::picture::{PICTURE_BYTES, Pictures};
 
 /// `type` of a `Part::Other` that holds a provider's signature of its reasoning.
 pub(crate) const SIGNATURE: &str = "reasoning_signature";

@@ -2,6 +2,7 @@
 
 mod by_genai;
 mod fault;
+mod image;
 mod key;
 mod noted;
 mod openai;
@@ -12,6 +13,7 @@ mod sse;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use genai::chat::ChatRequest;
@@ -26,6 +28,8 @@ use crate::config::{ProviderConfig, ProviderKind, RouteConfig, Structured};
 use crate::error::ConfigError;
 use crate::extra::{self, Extra};
 use crate::provider::fault::Fault;
+pub(crate) use crate::provider::fault::WITHHELD;
+pub(crate) use crate::provider::image::{Picture, Wish};
 pub(crate) use crate::provider::key::Key;
 pub(crate) use crate::provider::options::Format;
 pub(crate) use crate::provider::reply::Reply;
@@ -59,9 +63,30 @@ pub(crate) struct Provider {
 #[derive(Clone, Copy)]
 pub(crate) struct Aim<'a> {
     pub(crate) route: &'a str,
+    /// The model that is asked.
     pub(crate) model: &'a str,
+    /// The model as the route names it.
+    pub(crate) name: &'a str,
+    /// Where another model can be set.
+    pub(crate) setting: &'a str,
     pub(crate) timeout: Duration,
     pub(crate) retries: u32,
+    pub(crate) asks: &'a Asks,
+}
+
+/// How often a model was asked in one call.
+#[derive(Debug, Default)]
+pub(crate) struct Asks(AtomicU32);
+
+impl Asks {
+    /// How often so far.
+    pub(crate) fn count(&self) -> u32 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn add(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
 }
 
 /// What a model is asked in one turn.
@@ -155,31 +180,52 @@ impl Provider {
         ask: &Ask<'_>,
         sink: &Sink<'_>,
     ) -> Result<Reply, Failure> {
-        if let Some(problem) = self.problem() {
-            return Err(Failure::new(code::UNAVAILABLE, problem));
-        }
+        self.usable()?;
         let mut tried = 0;
         loop {
-            let fault = match self.attempt(aim, ask, sink).await {
+            match self.attempt(aim, ask, sink).await {
                 Ok(reply) => return Ok(reply),
                 Err(fault) if sink.begun() => return Err(fault.failure),
-                Err(fault) => fault,
-            };
-            let Some(pause) = self.pauses.next(fault.retry, tried, aim.retries) else {
-                return Err(fault.failure);
-            };
-            tracing::debug!(
-                provider = %self.name, model = %aim.model, code = %fault.failure.code,
-                pause_ms = pause.as_millis() as u64, "model call is tried again"
-            );
-            tokio::time::sleep(pause).await;
+                Err(fault) => self.wait(aim, fault, tried).await?,
+            }
             tried += 1;
         }
+    }
+
+    /// Pictures; at least one. Fewer than were wished for may come.
+    pub(crate) async fn images(
+        &self,
+        aim: Aim<'_>,
+        wish: Wish<'_>,
+    ) -> Result<Vec<Picture>, Failure> {
+        self.usable()?;
+        image::make(self, aim, wish).await
+    }
+
+    fn usable(&self) -> Result<(), Failure> {
+        match self.problem() {
+            Some(problem) => Err(Failure::new(code::UNAVAILABLE, problem)),
+            None => Ok(()),
+        }
+    }
+
+    /// Waits for the next attempt after `tried` retries; gives the failure back if there is none.
+    async fn wait(&self, aim: Aim<'_>, fault: Fault, tried: u32) -> Result<(), Failure> {
+        let Some(pause) = self.pauses.next(fault.retry, tried, aim.retries) else {
+            return Err(fault.failure);
+        };
+        tracing::debug!(
+            provider = %self.name, model = %aim.model, code = %fault.failure.code,
+            pause_ms = pause.as_millis() as u64, "model call is tried again"
+        );
+        tokio::time::sleep(pause).await;
+        Ok(())
     }
 
     /// One request. Waiting for a free place does not count as waiting for the provider.
     async fn attempt(&self, aim: Aim<'_>, ask: &Ask<'_>, sink: &Sink<'_>) -> Result<Reply, Fault> {
         let _place = self.permits.acquire().await;
+        aim.asks.add();
         match self.kind {
             ProviderKind::Openai => openai::ask(self, aim, ask, sink).await,
             ProviderKind::Gemini | ProviderKind::Anthropic => {

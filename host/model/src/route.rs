@@ -1,22 +1,34 @@
 //! One route: the models that stand behind it, asked one after the other until one answers.
 
+mod asked;
+mod check;
+mod image;
+mod lead;
+
 use std::sync::Arc;
+use std::time::Duration;
 
 use genai::chat::ChatRequest;
 use serde_json::json;
+use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::{Attempt, Completion, CompletionRequest};
+use wattle_run::call::llm::{Completion, CompletionRequest, Tries};
 use wattle_run::ports::model::RouteInfo;
 
-use crate::config::{MAX_RETRIES, RouteConfig, Target};
+use crate::config::{Aliases, MAX_RETRIES, RouteConfig};
 use crate::error::ConfigError;
-use crate::extra::{self, Extra};
+use crate::extra::Extra;
 use crate::message::{self, Pictures};
-use crate::provider::{Aim, Ask, Format, Provider, Providers, Reply};
-use crate::routes::CALL_TIMEOUT;
+use crate::provider::{Aim, Ask, Asks, Format, Provider, Providers, Reply};
+use crate::route::asked::Asked;
+use crate::route::lead::{Lead, Place};
 use crate::sink::Sink;
 use crate::structured;
 use crate::structured::shape::Shape;
+
+/// Longest time of one call with all its attempts, fallbacks and repairs: as long as a node
+/// without a timeout of its own lives.
+pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
 
 /// A route with its providers.
 #[derive(Debug)]
@@ -26,13 +38,20 @@ pub(crate) struct Route {
     leads: Vec<Lead>,
 }
 
-/// A model of a route.
-#[derive(Debug)]
-struct Lead {
-    provider: Arc<Provider>,
-    target: Target,
-    /// What is added to its requests, the provider's fields included.
-    extra: Extra,
+/// Whose route it is: who is told what to change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Owner {
+    /// The operator's, in `wattle.toml`.
+    Operator,
+    /// A tenant's.
+    Tenant,
+}
+
+/// How long and how often each model of a call is asked.
+#[derive(Clone, Copy)]
+struct Bounds {
+    timeout: Duration,
+    retries: u32,
 }
 
 /// One call at one model.
@@ -52,14 +71,17 @@ impl Route {
         name: &str,
         config: RouteConfig,
         providers: &Providers,
+        aliases: &Aliases,
+        owner: Owner,
     ) -> Result<Self, ConfigError> {
-        check(name, &config)?;
+        check::check(name, &config)?;
         let mut leads = Vec::new();
-        for target in config.targets() {
+        for (index, target) in config.targets().into_iter().enumerate() {
             let provider = providers
                 .get(&target.provider)
-                .ok_or_else(|| unknown(name, &target.provider, providers))?;
-            leads.push(Lead::new(name, Arc::clone(provider), target)?);
+                .ok_or_else(|| check::unknown(name, &target.provider, providers))?;
+            let place = Place { owner, index };
+            leads.push(Lead::new(name, Arc::clone(provider), target, aliases, place)?);
         }
         Ok(Self { name: name.to_owned(), config, leads })
     }
@@ -79,6 +101,16 @@ impl Route {
         self.leads.iter().map(|lead| lead.provider.as_ref())
     }
 
+    /// Which of its models are asked under another name, one sentence each.
+    pub(crate) fn replaced(&self) -> impl Iterator<Item = String> {
+        self.leads.iter().filter_map(|lead| {
+            let (name, model) = (&lead.target.model, &lead.model);
+            (name != model).then(|| {
+                format!("route `{}` asks `{model}` for `{name}`, by `[model.aliases]`", self.name)
+            })
+        })
+    }
+
     /// Asks the models one after the other until one answers or begins to.
     pub(crate) async fn ask(
         &self,
@@ -86,41 +118,48 @@ impl Route {
         pictures: &Pictures,
         sink: &Sink<'_>,
     ) -> Result<Completion, Failure> {
-        let shape = request.response_schema.as_ref().map(Shape::new).transpose()?;
-        let mut failures = Vec::new();
-        for lead in &self.leads {
-            let answer = self.ask_one(lead, request, pictures, shape.as_ref(), sink).await;
-            let failure = match answer {
-                Ok(completion) => return Ok(lead.answered(completion, failures)),
-                Err(failure) => failure,
-            };
-            if sink.begun() || !falls_back(&failure) {
-                return Err(failure);
-            }
-            tracing::debug!(
-                route = %self.name, provider = %lead.target.provider, model = %lead.target.model,
-                code = %failure.code, "model is not available"
-            );
-            failures.push(lead.attempt(Some(failure)));
+        let mut asked = Asked::new(&self.name);
+        let answer = self.ask_each(request, pictures, sink, &mut asked);
+        match timeout(CALL_TIMEOUT, answer).await {
+            Ok(answer) => answer,
+            Err(_) => Err(asked.out_of_time(CALL_TIMEOUT)),
         }
-        Err(all_failed(&self.name, failures))
+    }
+
+    async fn ask_each(
+        &self,
+        request: &CompletionRequest,
+        pictures: &Pictures,
+        sink: &Sink<'_>,
+        asked: &mut Asked<'_>,
+    ) -> Result<Completion, Failure> {
+        let shape = request.response_schema.as_ref().map(Shape::new).transpose()?;
+        let bounds = self.bounds(&request.tries)?;
+        for lead in self.chosen(&request.tries)? {
+            let asks = Asks::default();
+            let aim = self.aim(lead, bounds, &asks);
+            let answer = self.ask_one(lead, aim, request, pictures, shape.as_ref(), sink).await;
+            match answer {
+                Ok(mut completion) => {
+                    completion.attempts = asked.answered(lead, &asks);
+                    return Ok(completion);
+                }
+                Err(failure) => asked.failed(lead, &asks, failure, sink.begun())?,
+            }
+        }
+        Err(asked.all_failed())
     }
 
     async fn ask_one(
         &self,
         lead: &Lead,
+        aim: Aim<'_>,
         request: &CompletionRequest,
         pictures: &Pictures,
         shape: Option<&Shape<'_>>,
         sink: &Sink<'_>,
     ) -> Result<Completion, Failure> {
         let provider = lead.provider.as_ref();
-        let aim = Aim {
-            route: &self.name,
-            model: &lead.target.model,
-            timeout: self.config.timeout,
-            retries: self.config.retries,
-        };
         let chat = message::chat_request(request, pictures, provider.kind())?;
         let (route, extra) = (&self.config, &lead.extra);
         let call = Call { provider, aim, chat, sink, request, route, extra };
@@ -129,34 +168,55 @@ impl Route {
             None => Ok(call.turn(&call.chat, Format::Free).await?.completion(None)),
         }
     }
-}
 
-impl Lead {
-    fn new(route: &str, provider: Arc<Provider>, target: Target) -> Result<Self, ConfigError> {
-        if target.model.trim().is_empty() {
-            return wrong(route, "model", "name a model of the provider".to_owned());
+    fn aim<'a>(&'a self, lead: &'a Lead, bounds: Bounds, asks: &'a Asks) -> Aim<'a> {
+        Aim {
+            route: &self.name,
+            model: &lead.model,
+            name: &lead.target.model,
+            setting: &lead.setting,
+            timeout: bounds.timeout,
+            retries: bounds.retries,
+            asks,
         }
-        if let Some(reason) = extra::problem(provider.kind(), &target.extra) {
-            return wrong(route, "extra", reason);
-        }
-        let extra = extra::joined(provider.extra(), &target.extra);
-        Ok(Self { provider, target, extra })
     }
 
-    fn attempt(&self, error: Option<Failure>) -> Attempt {
-        let Target { provider, model, .. } = &self.target;
-        Attempt { provider: provider.clone(), model: model.clone(), tries: 1, error }
+    /// The models that a call may ask: all of them, or the one that the caller chose.
+    fn chosen(&self, tries: &Tries) -> Result<&[Lead], Failure> {
+        let Some(index) = tries.candidate else { return Ok(&self.leads) };
+        let index = index as usize;
+        self.leads.get(index..=index).ok_or_else(|| {
+            let count = self.leads.len();
+            let message = format!(
+                "the model route `{}` has no candidate {index}; it has {count}, counted from 0",
+                self.name
+            );
+            Failure::new(code::INVALID, message).with_details(json!({ "candidates": count }))
+        })
     }
 
-    /// The answer, with who failed to give one before.
-    fn answered(&self, mut completion: Completion, failures: Vec<Attempt>) -> Completion {
-        completion.attempts = failures;
-        completion.attempts.push(self.attempt(None));
-        completion
+    /// What the caller says, within the bounds that hold for routes; else what the route says.
+    fn bounds(&self, tries: &Tries) -> Result<Bounds, Failure> {
+        let timeout = match tries.timeout_ms {
+            Some(0) => {
+                let message = "`timeout_ms` of a model call must be 1 or more; leave it out for \
+                               the timeout of the route";
+                return Err(Failure::new(code::INVALID, message));
+            }
+            Some(ms) => Duration::from_millis(ms.into()).min(CALL_TIMEOUT),
+            None => self.config.timeout,
+        };
+        let retries = tries.retries.map_or(self.config.retries, |retries| retries.min(MAX_RETRIES));
+        Ok(Bounds { timeout, retries })
     }
 }
 
 impl Call<'_> {
+    /// Whether the model may correct an answer of the wrong shape.
+    pub(crate) fn repairs(&self) -> bool {
+        self.request.tries.repair.unwrap_or(true)
+    }
+
     /// One turn: a request with its retries.
     pub(crate) async fn turn(
         &self,
@@ -167,66 +227,4 @@ impl Call<'_> {
         let ask = Ask { chat, request, route, format, extra };
         self.provider.turn(self.aim, &ask, self.sink).await
     }
-}
-
-fn check(name: &str, route: &RouteConfig) -> Result<(), ConfigError> {
-    if route.timeout.is_zero() || route.timeout > CALL_TIMEOUT {
-        return wrong(name, "timeout", format!("must lie between 1ms and {CALL_TIMEOUT:?}"));
-    }
-    if route.retries > MAX_RETRIES {
-        let reason = format!("may be at most {MAX_RETRIES}; add fallbacks instead");
-        return wrong(name, "retries", reason);
-    }
-    if !route.temperature.is_none_or(|value| (0.0..=2.0).contains(&value)) {
-        return wrong(name, "temperature", "must lie between 0 and 2".to_owned());
-    }
-    Ok(())
-}
-
-fn wrong<T>(route: &str, field: &'static str, reason: String) -> Result<T, ConfigError> {
-    Err(ConfigError::Route { route: route.to_owned(), field, reason })
-}
-
-fn unknown(route: &str, provider: &str, providers: &Providers) -> ConfigError {
-    let mut known: Vec<&str> = providers.keys().map(String::as_str).collect();
-    known.sort_unstable();
-    ConfigError::UnknownProvider {
-        route: route.to_owned(),
-        provider: provider.to_owned(),
-        known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
-    }
-}
-
-/// Another model may help when this one is away, not when the request makes no sense.
-fn falls_back(failure: &Failure) -> bool {
-    matches!(failure.code.as_str(), code::UNAVAILABLE | code::RATE_LIMITED | code::TIMEOUT)
-}
-
-/// The first model's failure; the others' stand in its details.
-fn all_failed(route: &str, attempts: Vec<Attempt>) -> Failure {
-    let errors = || attempts.iter().filter_map(|attempt| attempt.error.as_ref());
-    let retryable = errors().any(|failure| failure.retryable);
-    let Some(mut first) = errors().next().cloned() else {
-        return Failure::internal(format!("the model route `{route}` leads nowhere"));
-    };
-    let others = attempts.len() - 1;
-    if others > 0 {
-        let told: Vec<_> = attempts
-            .iter()
-            .filter_map(|attempt| {
-                let failure = attempt.error.as_ref()?;
-                Some(json!({
-                    "provider": attempt.provider,
-                    "model": attempt.model,
-                    "code": failure.code,
-                    "message": failure.message,
-                }))
-            })
-            .collect();
-        first.message = format!("{}; {others} fallback(s) failed as well", first.message);
-        let details = first.details.get_or_insert_with(|| json!({}));
-        details["attempts"] = told.into();
-        first.retryable = retryable;
-    }
-    first
 }

@@ -1,27 +1,23 @@
-//! Routes: the port `Model`, and the bound in time of a whole call.
+//! Routes: the port `Model`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::call::image::{GeneratedImage, ImageRequest};
 use wattle_run::call::llm::{Completion, CompletionRequest};
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 
-use crate::config::ModelConfig;
+use crate::config::{ModelConfig, check_aliases, read_models};
 use crate::error::ConfigError;
 use crate::message::Pictures;
 use crate::provider::{self, Key, Provider, Providers};
-use crate::route::Route;
+use crate::route::{Owner, Route};
 use crate::sink::Sink;
 use crate::tenant::{Own, TenantRoutes, Tenants};
-
-/// Longest time of one call with all its attempts, fallbacks and repairs: as long as a node
-/// without a timeout of its own lives.
-pub(crate) const CALL_TIMEOUT: Duration = Duration::from_millis(wattle_run::limit::NODE_TIMEOUT_MS);
 
 /// All model routes. Cheap to share behind an `Arc`; keeps connections open.
 #[derive(Debug)]
@@ -30,10 +26,12 @@ pub struct Routes {
     providers: Providers,
     routes: BTreeMap<String, Arc<Route>>,
     tenants: Option<TenantRoutes>,
+    /// See [`Routes::replaced`].
+    from_env: Vec<String>,
 }
 
 impl Routes {
-    /// Routes as configured. Keys are read through `env` now, once.
+    /// Routes as configured. Keys and names of models are read through `env` now, once.
     ///
     /// A key that is missing does not keep anything from starting: the provider answers
     /// `unavailable`, and [`Routes::problems`] tells about it.
@@ -41,11 +39,13 @@ impl Routes {
     /// # Errors
     ///
     /// [`ConfigError`] if an address is none, a route names a provider that does not exist, or a
-    /// value of a route makes no sense.
+    /// value of a route or an alias makes no sense.
     pub fn new(
-        config: ModelConfig,
+        mut config: ModelConfig,
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, ConfigError> {
+        check_aliases(&config)?;
+        let from_env = read_models(&mut config, env);
         let http = provider::http(None).map_err(|reason| ConfigError::Client { reason })?;
         let mut providers = Providers::new();
         for (name, provider) in &config.providers {
@@ -55,10 +55,11 @@ impl Routes {
         }
         let mut routes = BTreeMap::new();
         for (name, route) in &config.routes {
-            let route = Route::new(name, route.clone(), &providers)?;
+            let (route, aliases) = (route.clone(), &config.aliases);
+            let route = Route::new(name, route, &providers, aliases, Owner::Operator)?;
             routes.insert(name.clone(), Arc::new(route));
         }
-        Ok(Self { config, providers, routes, tenants: None })
+        Ok(Self { config, providers, routes, tenants: None, from_env })
     }
 
     /// Lets tenants have routes of their own; without this, setting one is refused. Reads those
@@ -81,6 +82,13 @@ impl Routes {
         problems.sort();
         problems.dedup();
         problems
+    }
+
+    /// Which models are asked in place of those that the routes name, one sentence each: by
+    /// environment variables and by aliases.
+    pub fn replaced(&self) -> Vec<String> {
+        let aliased = self.routes.values().flat_map(|route| route.replaced());
+        self.from_env.iter().cloned().chain(aliased).collect()
     }
 
     /// The names of all routes.
@@ -126,15 +134,17 @@ impl Model for Routes {
         let route = self.find(caller, &request.route)?;
         let pictures = Pictures::load(request, blobs).await?;
         let sink = Sink::new(deltas);
-        let answer = route.ask(request, &pictures, &sink);
-        tokio::time::timeout(CALL_TIMEOUT, answer).await.unwrap_or_else(|_| {
-            let message = format!(
-                "the model route `{}` gave no answer within {CALL_TIMEOUT:?}, retries and \
-                 fallbacks included",
-                request.route
-            );
-            Err(Failure::new(code::TIMEOUT, message).retryable())
-        })
+        route.ask(request, &pictures, &sink).await
+    }
+
+    async fn generate_images(
+        &self,
+        caller: &Caller,
+        request: &ImageRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<Vec<GeneratedImage>, Failure> {
+        let route = self.find(caller, &request.route)?;
+        route.make_images(request).await?.keep(blobs).await
     }
 
     async fn set_route(&self, caller: &Caller, route: &str, config: Value) -> Result<(), Failure> {

@@ -2,8 +2,8 @@
 //!
 //! The provider is asked on the strongest rung that it knows; if it refuses the schema itself, on
 //! the next lower one. Whatever the rung, the answer is validated against the schema that the
-//! guest gave, and a wrong answer is repaired by the model once. What was handed on of the wrong
-//! one is taken back then.
+//! guest gave, and a wrong answer is repaired by the model once, unless the guest wants to ask
+//! again in its own words. What was handed on of the wrong one is taken back then.
 
 mod extract;
 pub(crate) mod shape;
@@ -45,6 +45,9 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
     };
     if first.finish == FinishReason::Length {
         return Err(cut_off(call, &first));
+    }
+    if !call.repairs() {
+        return Err(not_in_shape(call, shape, &first, &wrong));
     }
     for message in repair(&first, &wrong) {
         chat = chat.append_message(message);
@@ -137,9 +140,9 @@ fn cut_off(call: &Call<'_>, reply: &Reply) -> Failure {
 }
 
 fn not_in_shape(call: &Call<'_>, shape: &Shape<'_>, reply: &Reply, wrong: &str) -> Failure {
+    let even = if call.repairs() { ", even when asked to correct its answer" } else { "" };
     let message = format!(
-        "model `{}` of route `{}` did not answer in the wanted shape `{}`, even when asked to \
-         correct its answer: {wrong}",
+        "model `{}` of route `{}` did not answer in the wanted shape `{}`{even}: {wrong}",
         call.aim.model,
         call.aim.route,
         shape.wanted().name

@@ -201,6 +201,9 @@ fn model_keys(config: &Config, env: &ReadEnv, report: &mut Report) {
             for problem in problems {
                 report.warn("models", problem, "set the variable before `wattle serve`");
             }
+            for replaced in routes.replaced() {
+                report.ok("models", replaced);
+            }
         }
     }
 }

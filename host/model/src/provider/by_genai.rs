@@ -127,7 +127,7 @@ fn ended(
     sink: &Sink<'_>,
 ) -> Result<Reply, Fault> {
     if end.captured_stop_reason.is_some() {
-        return Ok(Reply::streamed(end, noted.model(aim.model)));
+        return Ok(Reply::streamed(provider.kind(), end, noted.model(aim.model)));
     }
     noted.blocked(aim.model).ok_or_else(|| ended_early(provider, aim, noted, sink))
 }

@@ -16,6 +16,9 @@ use crate::sink::Sink;
 /// Characters of a provider's own words that go into a failure: enough for a sentence or two.
 const QUOTE_CHARS: usize = 500;
 
+/// Code of a failure in which the provider kept back what it was asked for.
+pub(crate) const WITHHELD: &str = "withheld";
+
 /// Why an attempt gave no answer.
 #[derive(Debug)]
 pub(crate) struct Fault {
@@ -36,6 +39,16 @@ pub(super) fn timeout(provider: &Provider, aim: Aim<'_>) -> Fault {
 /// An answer that cannot be read.
 pub(super) fn broken(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
     unreachable(provider, aim, &format!("gave an answer that cannot be read: {reason}"))
+}
+
+/// Pictures that the provider keeps back. Asked again it would do the same.
+pub(super) fn withheld(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
+    let text = format!(
+        "{} withheld the picture: {}; describe it in other words",
+        subject(provider, aim),
+        quote(provider, reason)
+    );
+    Fault { failure: Failure::new(WITHHELD, text), retry: Retry::Never }
 }
 
 /// A stream in which nothing came for too long.
@@ -69,6 +82,11 @@ pub(super) fn cut_by(provider: &Provider, aim: Aim<'_>, sink: &Sink<'_>, reason:
     unreachable(provider, aim, &format!("was cut off {place} its answer: {reason}"))
 }
 
+/// An answer whose connection broke.
+pub(super) fn lost(provider: &Provider, aim: Aim<'_>, error: &reqwest::Error) -> Fault {
+    unreachable(provider, aim, &format!("was cut off in the middle of its answer: {}", root(error)))
+}
+
 /// A service that stops without an answer for a reason of its own.
 pub(super) fn gave_up(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault {
     unreachable(provider, aim, &format!("gave up with reason `{reason}`"))
@@ -92,6 +110,7 @@ fn status_of(body: &Value) -> u16 {
     }
     let word = |name: &str| field(name).and_then(Value::as_str).unwrap_or_default();
     match (word("/error/type"), word("/error/code")) {
+        (_, "model_not_found") => 404,
         ("invalid_request_error", _) => 400,
         ("authentication_error", _) | (_, "invalid_api_key") => 401,
         ("permission_error", _) => 403,
@@ -241,8 +260,13 @@ impl Class {
             body.pointer("/error/details").and_then(Value::as_array).is_some_and(|details| {
                 details.iter().any(|detail| detail["reason"] == "API_KEY_INVALID")
             });
+        // Others answer so to a model that they do not know, DeepSeek among them.
+        let message = body.pointer("/error/message").and_then(Value::as_str).unwrap_or_default();
+        let unknown_model =
+            says("model_not_found") || message.to_lowercase().contains("model not exist");
         match status.as_u16() {
             401 | 403 => Self::Auth,
+            400 if unknown_model => Self::Missing,
             400 if wrong_key => Self::Auth,
             402 => Self::Quota,
             429 if says("insufficient_quota") => Self::Quota,
@@ -290,8 +314,9 @@ impl Class {
                 format!("{subject} asks to slow down (status {status}){}: {words}", pause(retry))
             }
             Self::Missing => format!(
-                "{subject} does not exist (status {status}); check `model` of the route and \
-                 `base_url` of the provider: {words}"
+                "{subject} does not exist (status {status}); change {}, and check `base_url` of \
+                 the provider: {words}",
+                aim.setting
             ),
             Self::Redirect => format!(
                 "{subject} answers with a redirect (status {status}); check `base_url` of the \
@@ -315,7 +340,10 @@ fn pause(retry: Retry) -> String {
 }
 
 fn subject(provider: &Provider, aim: Aim<'_>) -> String {
-    format!("model `{}` of provider `{}` (route `{}`)", aim.model, provider.name(), aim.route)
+    let alias =
+        if aim.name == aim.model { String::new() } else { format!(" (for `{}`)", aim.name) };
+    let Aim { route, model, .. } = aim;
+    format!("model `{model}`{alias} of provider `{}` (route `{route}`)", provider.name())
 }
 
 /// The message in an error body, whatever its dialect; else the body's beginning.
@@ -352,7 +380,9 @@ mod tests {
     fn statuses_have_their_meaning() {
         let quota = json!({ "error": { "code": "insufficient_quota" } });
         let key = json!({ "error": { "details": [{ "reason": "API_KEY_INVALID" }] } });
+        let model = json!({ "error": { "message": "Model Not Exist" } });
         let cases = [
+            (400, &model, Class::Missing, code::UNAVAILABLE),
             (401, &Value::Null, Class::Auth, code::UNAVAILABLE),
             (403, &Value::Null, Class::Auth, code::UNAVAILABLE),
             (400, &key, Class::Auth, code::UNAVAILABLE),

@@ -4,6 +4,7 @@ use genai::chat::{ChatResponse, ContentPart, MessageContent, StopReason, StreamE
 use serde_json::{Value, json};
 use wattle_run::call::llm::{Completion, FinishReason, Part, ToolCall, Usage};
 
+use crate::config::ProviderKind;
 use crate::message::{PROVIDER_PART, SIGNATURE};
 
 /// One answer.
@@ -25,9 +26,12 @@ impl Reply {
     }
 
     /// A streamed answer; the end of the stream repeats all of it.
-    pub(super) fn streamed(end: StreamEnd, model: String) -> Self {
+    pub(super) fn streamed(kind: ProviderKind, end: StreamEnd, model: String) -> Self {
         let usage = end.captured_usage.unwrap_or_default();
-        let content = end.captured_content.unwrap_or_default();
+        let mut content = end.captured_content.unwrap_or_default();
+        if kind == ProviderKind::Gemini {
+            content = sign_calls(content);
+        }
         Self::of(content, end.captured_reasoning_content, end.captured_stop_reason, &usage, model)
     }
 
@@ -92,6 +96,26 @@ pub(crate) fn blocked(error: &genai::Error) -> Option<Reply> {
         usage: Usage { input_tokens: input, ..Usage::default() },
         model: model.unwrap_or(&model_iden.model_name).to_owned(),
     })
+}
+
+/// Gemini signs requests for tools and wants each signature back at its own. `genai` puts all
+/// signatures of a stream before everything else; here they stand before their calls again.
+fn sign_calls(content: MessageContent) -> MessageContent {
+    let mut parts = content.into_parts();
+    let mut place = 0;
+    while let Some(part) = parts.get(place) {
+        let signature =
+            part.as_tool_call().and_then(|call| call.thought_signatures.as_ref()?.first());
+        let signed = signature.and_then(|own| {
+            parts[..place].iter().position(|part| part.as_thought_signature() == Some(own))
+        });
+        if let Some(from) = signed {
+            // It moves right before its call, and the call stays where it is.
+            parts[from..place].rotate_left(1);
+        }
+        place += 1;
+    }
+    MessageContent::from_parts(parts)
 }
 
 /// Gemini does not name its calls of tools. `genai` counts them anew in every piece of a stream, so

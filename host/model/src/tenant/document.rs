@@ -12,7 +12,7 @@ use crate::config::{ModelConfig, ProviderConfig, ProviderKind, RouteConfig, Targ
 use crate::error::ConfigError;
 use crate::extra::Extra;
 use crate::provider::{self, Key, Provider, Providers};
-use crate::route::Route;
+use crate::route::{Owner, Route};
 use crate::tenant::guard;
 
 /// Whether a route holds.
@@ -131,6 +131,7 @@ impl Builder<'_> {
         let route = RouteConfig {
             provider: document.provider.clone(),
             model: document.model.trim().to_owned(),
+            model_env: None,
             timeout: timeout(document, operator)?,
             retries: operator.map_or(crate::config::DEFAULT_RETRIES, |route| route.retries),
             temperature: operator.and_then(|route| route.temperature),
@@ -138,7 +139,9 @@ impl Builder<'_> {
             extra: extra(document, provider.kind())?,
             fallbacks,
         };
-        let route = Route::new(name, route, &providers).map_err(|error| match error {
+        let aliases = &self.config.aliases;
+        let route = Route::new(name, route, &providers, aliases, Owner::Tenant);
+        let route = route.map_err(|error| match error {
             ConfigError::Route { field: "extra", reason, .. } => format!("`extra_json`: {reason}"),
             ConfigError::Route { field, reason, .. } => format!("`{field}`: {reason}"),
             other => other.to_string(),
@@ -208,6 +211,7 @@ impl Builder<'_> {
             (provider, Some(model)) => Ok(Some(Target {
                 provider: provider.as_ref().unwrap_or(&document.provider).clone(),
                 model: model.clone(),
+                model_env: None,
                 extra: Extra::new(),
             })),
         }

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpListener;
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::call::llm::{Part, Role};
 use wattle_run::ports::Model;
 use wiremock::ResponseTemplate;
 
 use crate::support::{
-    ask, assert_no_key, caller, chat, complete, json_answer, message, routes, server, simple,
+    ask, assert_no_key, caller, chat, complete, json_answer, message, odd, routes, server, simple,
     status, table,
 };
 
@@ -29,23 +28,6 @@ async fn garbage_is_a_broken_service() {
         assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true), "{failure}");
         assert_no_key(&failure);
     }
-}
-
-/// A server that reads a request and then does something odd.
-async fn odd<F, R>(then: F) -> String
-where
-    F: FnOnce(tokio::net::TcpStream) -> R + Send + 'static,
-    R: Future<Output = ()> + Send + 'static,
-{
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
-    tokio::spawn(async move {
-        let (mut stream, _) = listener.accept().await.unwrap();
-        let mut head = [0; 16];
-        stream.read_exact(&mut head).await.unwrap();
-        then(stream).await;
-    });
-    format!("http://{address}")
 }
 
 #[tokio::test]

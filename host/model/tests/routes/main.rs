@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
+mod alias;
 mod dialect;
 mod failure;
+mod image;
 mod retry;
 mod stream;
 mod structured;
 mod support;
 mod tenant;
+mod tries;
 mod wire;

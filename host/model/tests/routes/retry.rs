@@ -4,11 +4,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use wattle_model::Routes;
-use wattle_run::call::llm::Part;
+use wattle_run::call::llm::{Part, Role};
 use wiremock::{MockServer, ResponseTemplate};
 
 use crate::support::{
-    KEY, ask, assert_no_key, chat, complete, json_answer, routes, server, status, table,
+    KEY, ask, ask_city, assert_no_key, chat, complete, json_answer, routes, server, status, table,
+    told,
 };
 
 async fn count(server: &MockServer) -> usize {
@@ -76,12 +77,16 @@ async fn an_empty_account_is_not_tried_again() {
 
 /// A route with a fallback to a second provider.
 fn with_fallback(first: &MockServer, second: &MockServer) -> Routes {
+    routes(fallback_table(first, second))
+}
+
+fn fallback_table(first: &MockServer, second: &MockServer) -> Value {
     let fallbacks = json!([{ "provider": "second", "model": "m-2" }]);
     let route = json!({ "fallbacks": fallbacks });
     let mut config = table("openai", &first.uri(), &json!({}), &route);
     config["providers"]["second"] =
         json!({ "kind": "openai", "base_url": second.uri(), "key_env": "SECOND_KEY" });
-    routes(config)
+    config
 }
 
 #[tokio::test]
@@ -101,14 +106,36 @@ async fn a_fallback_answers_when_the_first_model_is_away() {
 }
 
 #[tokio::test]
-async fn a_request_that_makes_no_sense_does_not_fall_back() {
-    let first = server(vec![status(422)]).await;
+async fn s3_47_what_one_provider_refuses_goes_to_the_next_at_once() {
+    let unknown = json!({ "error": { "message": "Model Not Exist", "code": "invalid_request" } });
+    let unknown = ResponseTemplate::new(400).set_body_json(unknown);
+    for answer in [status(400), status(401), status(403), status(404), status(422), unknown] {
+        let first = server(vec![answer]).await;
+        let second = server(vec![json_answer(&chat("from the second"))]).await;
+        let mut config = fallback_table(&first, &second);
+        config["routes"]["chat"]["retries"] = json!(3);
+        let completion = complete(&routes(config), &ask("hi")).await.unwrap();
+        assert_eq!(completion.parts, [Part::Text("from the second".into())]);
+        assert_eq!(count(&first).await, 1, "it is not tried again");
+        assert_eq!(completion.attempts[0].tries, 1);
+        assert_no_key(completion.attempts[0].error.as_ref().unwrap());
+    }
+}
+
+#[tokio::test]
+async fn s3_47_a_mistake_of_the_caller_goes_nowhere() {
+    let first = server(vec![json_answer(&chat("hi"))]).await;
     let second = server(vec![json_answer(&chat("hi"))]).await;
-    let failure = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap_err();
-    assert_eq!(failure.code, "invalid");
-    assert!(failure.message.contains("it went wrong ***"), "{failure}");
-    assert_no_key(&failure);
-    assert_eq!(count(&second).await, 0);
+    let routes = with_fallback(&first, &second);
+    let mut schema = ask_city();
+    schema.response_schema.as_mut().unwrap().schema = json!({ "type": 7 });
+    let mut role = ask("hi");
+    role.messages[0].role = Role::Other("oracle".into());
+    for request in [schema, role] {
+        let failure = complete(&routes, &request).await.unwrap_err();
+        assert_eq!(failure.code, "invalid");
+    }
+    assert_eq!((count(&first).await, count(&second).await), (0, 0));
 }
 
 #[tokio::test]
@@ -118,7 +145,9 @@ async fn when_all_fail_the_first_failure_tells_of_the_others() {
     let failure = complete(&with_fallback(&first, &second), &ask("hi")).await.unwrap_err();
     assert_eq!((failure.code.as_str(), failure.retryable), ("unavailable", true));
     assert!(failure.message.contains("`PROVIDER_KEY`"), "{failure}");
-    assert_eq!(failure.details.as_ref().unwrap()["attempts"][1]["model"], "m-2");
+    let expected = [("first", "m-1", 1, "unavailable"), ("second", "m-2", 1, "unavailable")];
+    assert_eq!(told(&failure), expected.map(|(p, m, n, c)| (p.into(), m.into(), n, c.into())));
+    assert_eq!(failure.details.as_ref().unwrap()["status"], 401, "the first one's facts stay");
     assert_no_key(&failure);
     assert!(!failure.message.contains(KEY));
 }

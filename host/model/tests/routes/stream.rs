@@ -7,12 +7,13 @@ use wattle_kit::standin::{
     Config, Fault, FaultRule, Handle, Pattern, Server, StreamQuirks, StreamVariant,
 };
 use wattle_model::Routes;
-use wattle_run::call::llm::{Completion, CompletionRequest, Part};
+use wattle_run::call::llm::{Completion, CompletionRequest, Part, Role};
 use wattle_run::ports::Model as _;
 use wiremock::ResponseTemplate;
 
 use crate::support::{
-    Kept, ask, ask_city, ask_tools, assert_no_key, complete, routes, server, simple, stream, table,
+    Kept, ask, ask_city, ask_tools, assert_no_key, bodies, complete, message, routes, server,
+    simple, stream, table,
 };
 
 /// Where each kind is found at the stand-in.
@@ -350,4 +351,36 @@ async fn a_repair_that_fails_before_its_first_word_falls_back() {
     let answer = answer.unwrap();
     assert_eq!((kept.restarts(), kept.parts()), (1, answer.parts));
     assert_eq!((answer.model.as_str(), answer.attempts.len()), ("m-2", 2));
+}
+
+#[tokio::test]
+async fn what_gemini_signs_goes_back_with_the_call_that_it_signs() {
+    let call = |city: &str, signature: &str| {
+        let call = json!({ "name": "find", "args": { "city": city } });
+        json!({ "functionCall": call, "thoughtSignature": signature })
+    };
+    let event = |parts: Value, finish: Option<&str>| {
+        let content = json!({ "role": "model", "parts": parts });
+        let candidate = json!({ "content": content, "finishReason": finish, "index": 0 });
+        format!("data: {}\n\n", json!({ "candidates": [candidate] }))
+    };
+    let body = [
+        event(json!([{ "text": "Both." }]), None),
+        event(json!([call("Oslo", "sig-o")]), None),
+        event(json!([call("Rome", "sig-r")]), Some("STOP")),
+    ];
+    let answer = ResponseTemplate::new(200).set_body_raw(body.concat(), "text/event-stream");
+    let server = server(vec![answer]).await;
+    let routes = asking("gemini", &server.uri(), true, &json!({}));
+    let said = complete(&routes, &ask_tools("where?")).await.unwrap();
+    let calls = said.parts.iter().filter(|part| matches!(part, Part::ToolCall(_)));
+    assert_eq!(calls.count(), 2);
+
+    let mut next = ask("and now?");
+    next.messages.insert(1, message(Role::Assistant, said.parts));
+    complete(&routes, &next).await.unwrap();
+    let sent = bodies(&server).await.remove(1);
+    let parts = sent["contents"][0]["parts"].as_array().unwrap();
+    let signatures: Vec<&Value> = parts.iter().map(|part| &part["thoughtSignature"]).collect();
+    assert_eq!(signatures, [&Value::Null, &json!("sig-o"), &json!("sig-r")], "{sent}");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wattle_model::Routes;
-use wattle_run::call::llm::FinishReason;
+use wattle_run::call::llm::{CompletionRequest, FinishReason, Tries};
 use wiremock::ResponseTemplate;
 
 use crate::support::{
@@ -132,6 +132,18 @@ async fn an_answer_that_stays_wrong_is_a_failure() {
     assert!(failure.message.contains("`m-1` of route `chat`"), "{failure}");
     assert_eq!(failure.details.unwrap()["answer"], "I would rather not");
     assert_eq!(bodies(&server).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_guest_that_asks_again_itself_gets_the_wrong_answer_at_once() {
+    let server = server(vec![json_answer(&chat("{\"city\": 5}"))]).await;
+    let tries = Tries { repair: Some(false), ..Tries::default() };
+    let request = CompletionRequest { tries, ..ask_city() };
+    let failure = complete(&simple("openai", &server.uri()), &request).await.unwrap_err();
+    assert!(failure.message.contains("at `/city`"), "{failure}");
+    assert!(!failure.message.contains("correct its answer"), "{failure}");
+    assert_eq!(failure.details.unwrap()["answer"], "{\"city\": 5}");
+    assert_eq!(bodies(&server).await.len(), 1);
 }
 
 #[tokio::test]

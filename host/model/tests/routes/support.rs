@@ -6,13 +6,15 @@ use std::sync::Mutex;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use tokio::net::TcpListener;
 use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::call::llm::{
-    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolCall, ToolChoice, Tries,
-    ToolDefinition,
+    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolCall, ToolChoice,
+    ToolDefinition, Tries,
 };
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
 use wattle_run::ports::model::{Deltas, NoDeltas};
@@ -59,10 +61,10 @@ pub(crate) fn caller() -> Caller {
     }
 }
 
-/// Routes of a `[model]` table; `KEY` is set for every variable but `ABSENT`.
+/// Routes of a `[model]` table; every variable that ends in `_KEY` holds `KEY`, others are not set.
 pub(crate) fn routes(config: Value) -> Routes {
     let config: ModelConfig = serde_json::from_value(config).unwrap();
-    let env = |name: &str| (name != "ABSENT").then(|| KEY.to_owned());
+    let env = |name: &str| name.ends_with("_KEY").then(|| KEY.to_owned());
     Routes::new(config, &env).unwrap()
 }
 
@@ -229,6 +231,23 @@ pub(crate) async fn server(answers: Vec<ResponseTemplate>) -> MockServer {
     server
 }
 
+/// A server that reads a request and then does something odd.
+pub(crate) async fn odd<F, R>(then: F) -> String
+where
+    F: FnOnce(tokio::net::TcpStream) -> R + Send + 'static,
+    R: Future<Output = ()> + Send + 'static,
+{
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = [0; 16];
+        stream.read_exact(&mut head).await.unwrap();
+        then(stream).await;
+    });
+    format!("http://{address}")
+}
+
 pub(crate) fn json_answer(body: &Value) -> ResponseTemplate {
     ResponseTemplate::new(200).set_body_json(body)
 }
@@ -248,4 +267,16 @@ pub(crate) async fn bodies(server: &MockServer) -> Vec<Value> {
 pub(crate) fn assert_no_key(failure: &Failure) {
     let shown = format!("{failure} {failure:?} {}", serde_json::to_string(failure).unwrap());
     assert!(!shown.contains(KEY), "{shown}");
+}
+
+/// What a failure tells of the models that were asked: provider, model, tries, code.
+pub(crate) fn told(failure: &Failure) -> Vec<(String, String, u64, String)> {
+    let attempts = failure.details.as_ref().unwrap()["attempts"].as_array().unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let read = |told: &Value| {
+        assert!(!text(&told["message"]).is_empty(), "{told}");
+        let tries = told["tries"].as_u64().unwrap();
+        (text(&told["provider"]), text(&told["model"]), tries, text(&told["code"]))
+    };
+    attempts.iter().map(read).collect()
 }

@@ -51,7 +51,8 @@ async fn call(routes: &Routes, caller: &Caller) -> Result<Completion, Failure> {
 }
 
 fn info(provider: &str, model: &str, has_fallback: bool) -> RouteInfo {
-    RouteInfo { provider: provider.into(), model: model.into(), has_fallback, candidates: 1 + u32::from(has_fallback) }
+    let candidates = 1 + u32::from(has_fallback);
+    RouteInfo { provider: provider.into(), model: model.into(), has_fallback, candidates }
 }
 
 #[tokio::test]

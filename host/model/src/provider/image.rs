@@ -1,0 +1,268 @@
+//! Pictures that a provider makes.
+//!
+//! Crate `genai` has no calls for them, so the requests are our own. An answer comes as a whole;
+//! its bytes are believed only after a look at them.
+
+mod gemini;
+mod imagen;
+mod openai;
+mod picture;
+
+use futures::StreamExt as _;
+use futures::stream;
+use reqwest::header::ACCEPT;
+use reqwest::{RequestBuilder, Response, StatusCode};
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::limit::BATCH_CONCURRENCY;
+
+use crate::config::ProviderKind;
+use crate::provider::fault::{self, Fault};
+pub(crate) use crate::provider::image::picture::Picture;
+use crate::provider::{Aim, Provider};
+
+/// Bytes of one answer: eight pictures of five MiB in base64.
+const ANSWER_BYTES: usize = 64 << 20;
+
+/// What is wished for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wish<'a> {
+    /// What to show.
+    pub(crate) prompt: &'a str,
+    /// How many.
+    pub(crate) count: u32,
+    /// Such as `16:9`.
+    pub(crate) aspect_ratio: Option<&'a str>,
+}
+
+/// How pictures are asked for.
+#[derive(Clone, Copy, Debug)]
+enum Wire {
+    /// Google's `predict`.
+    Imagen,
+    /// Google's `generateContent`.
+    Gemini,
+    /// OpenAI's `images/generations`.
+    Openai,
+}
+
+/// Why an answer holds no picture.
+#[derive(Debug, PartialEq, Eq)]
+enum Unfit {
+    /// The provider keeps it back, for this reason.
+    Withheld(String),
+    /// The answer is not what it should be.
+    Broken(String),
+}
+
+/// Makes pictures, in as many calls as the model needs. Fewer than were wished for may come, since
+/// a provider may keep some of them back or fail at some: what was made is paid for and is kept.
+pub(super) async fn make(
+    provider: &Provider,
+    aim: Aim<'_>,
+    wish: Wish<'_>,
+) -> Result<Vec<Picture>, Failure> {
+    let Some(wire) = Wire::of(provider.kind(), aim.model) else {
+        return Err(unsupported(provider));
+    };
+    let shares = shares(wish.count, wire.most(aim.model));
+    let turns: Vec<_> =
+        shares.map(|count| turn(provider, aim, wire, Wish { count, ..wish })).collect();
+    let answers: Vec<_> = stream::iter(turns).buffered(BATCH_CONCURRENCY).collect().await;
+    let (mut pictures, mut failed) = (Vec::new(), None);
+    for answer in answers {
+        match answer {
+            Ok(made) => pictures.extend(made),
+            Err(failure) => failed = failed.or(Some(failure)),
+        }
+    }
+    match failed {
+        Some(failure) if pictures.is_empty() => Err(failure),
+        _ => {
+            pictures.truncate(wish.count as usize);
+            Ok(pictures)
+        }
+    }
+}
+
+/// A number of pictures as numbers of at most `most`.
+fn shares(count: u32, most: u32) -> impl Iterator<Item = u32> {
+    (0..count).step_by(most as usize).map(move |made| most.min(count - made))
+}
+
+/// One request, and further ones after faults that may pass.
+async fn turn(
+    provider: &Provider,
+    aim: Aim<'_>,
+    wire: Wire,
+    wish: Wish<'_>,
+) -> Result<Vec<Picture>, Failure> {
+    let mut tried = 0;
+    loop {
+        match attempt(provider, aim, wire, wish).await {
+            Ok(pictures) => return Ok(pictures),
+            Err(fault) => provider.wait(aim, fault, tried).await?,
+        }
+        tried += 1;
+    }
+}
+
+/// One request within its time. Waiting for a free place does not count.
+async fn attempt(
+    provider: &Provider,
+    aim: Aim<'_>,
+    wire: Wire,
+    wish: Wish<'_>,
+) -> Result<Vec<Picture>, Fault> {
+    let _place = provider.permits.acquire().await;
+    aim.asks.add();
+    let answer = tokio::time::timeout(aim.timeout, exchange(provider, aim, wire, wish)).await;
+    answer.unwrap_or_else(|_| Err(fault::timeout(provider, aim)))
+}
+
+async fn exchange(
+    provider: &Provider,
+    aim: Aim<'_>,
+    wire: Wire,
+    wish: Wish<'_>,
+) -> Result<Vec<Picture>, Fault> {
+    let request = wire.request(provider, aim.model, wish).header(ACCEPT, "application/json");
+    let response = request.send().await.map_err(|error| fault::unsent(provider, aim, &error))?;
+    let (status, headers) = (response.status(), response.headers().clone());
+    let body = body(provider, aim, response).await;
+    if !status.is_success() {
+        // Without its words the status still says enough.
+        let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
+        return Err(match wire.withheld(status, &text) {
+            Some(reason) => fault::withheld(provider, aim, &reason),
+            None => fault::answered(provider, aim, status, &headers, &text),
+        });
+    }
+    let body = body?;
+    // Megabytes of base64 take milliseconds: too long for a thread that others wait on.
+    let read = tokio::task::spawn_blocking(move || wire.read(&body)).await;
+    let unfit = match read {
+        Ok(Ok(pictures)) => return Ok(pictures),
+        Ok(Err(unfit)) => unfit,
+        Err(error) => Unfit::Broken(format!("reading it was broken off: {error}")),
+    };
+    Err(match unfit {
+        Unfit::Withheld(reason) => fault::withheld(provider, aim, &reason),
+        Unfit::Broken(reason) => fault::broken(provider, aim, &reason),
+    })
+}
+
+/// All bytes of an answer.
+async fn body(provider: &Provider, aim: Aim<'_>, mut response: Response) -> Result<Vec<u8>, Fault> {
+    let mut body = Vec::new();
+    loop {
+        match response.chunk().await {
+            Ok(Some(chunk)) => body.extend_from_slice(&chunk),
+            Ok(None) => return Ok(body),
+            Err(error) => return Err(fault::lost(provider, aim, &error)),
+        }
+        if body.len() > ANSWER_BYTES {
+            let reason = format!("it has more than {ANSWER_BYTES} bytes");
+            return Err(fault::broken(provider, aim, &reason));
+        }
+    }
+}
+
+impl Wire {
+    /// Google has two ways; which one a model knows is in its name.
+    fn of(kind: ProviderKind, model: &str) -> Option<Self> {
+        match kind {
+            ProviderKind::Gemini if model.starts_with("imagen-") => Some(Self::Imagen),
+            ProviderKind::Gemini => Some(Self::Gemini),
+            ProviderKind::Openai => Some(Self::Openai),
+            ProviderKind::Anthropic => None,
+        }
+    }
+
+    /// Most pictures of one call.
+    fn most(self, model: &str) -> u32 {
+        match self {
+            Self::Imagen => imagen::MOST,
+            Self::Gemini => 1,
+            Self::Openai => openai::most(model),
+        }
+    }
+
+    fn request(self, provider: &Provider, model: &str, wish: Wish<'_>) -> RequestBuilder {
+        let (path, body) = match self {
+            Self::Imagen => (format!("models/{}:predict", segment(model)), imagen::body(wish)),
+            Self::Gemini => {
+                (format!("models/{}:generateContent", segment(model)), gemini::body(wish))
+            }
+            Self::Openai => ("images/generations".to_owned(), openai::body(model, wish)),
+        };
+        let request = provider.http().post(provider.url(&path)).json(&body);
+        match (provider.key(), self) {
+            (None, _) => request,
+            (Some(key), Self::Openai) => request.bearer_auth(key),
+            (Some(key), Self::Imagen | Self::Gemini) => request.header("x-goog-api-key", key),
+        }
+    }
+
+    /// Why pictures are kept back, if that is what an error says.
+    fn withheld(self, status: StatusCode, text: &str) -> Option<String> {
+        match self {
+            Self::Openai if status == StatusCode::BAD_REQUEST => openai::withheld(text),
+            _ => None,
+        }
+    }
+
+    fn read(self, body: &[u8]) -> Result<Vec<Picture>, Unfit> {
+        let answer: Value = serde_json::from_slice(body)
+            .map_err(|error| Unfit::Broken(format!("it is not json: {error}")))?;
+        match self {
+            Self::Imagen => imagen::read(&answer),
+            Self::Gemini => gemini::read(&answer),
+            Self::Openai => openai::read(&answer),
+        }
+    }
+}
+
+impl Unfit {
+    fn broken(reason: &str) -> Self {
+        Self::Broken(reason.to_owned())
+    }
+}
+
+/// A model's name as one segment of a path, so that no name can lead elsewhere.
+fn segment(model: &str) -> String {
+    let mut segment = String::with_capacity(model.len());
+    for byte in model.bytes() {
+        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.' | b'~') {
+            segment.push(byte.into());
+        } else {
+            segment.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    segment
+}
+
+fn unsupported(provider: &Provider) -> Failure {
+    let kind = provider.kind().name();
+    let message = format!(
+        "the model provider `{}` makes no pictures: its kind `{kind}` has no call for them; lead \
+         the route to a provider of kind `gemini` or `openai`",
+        provider.name()
+    );
+    Failure::new(code::UNSUPPORTED, message)
+        .with_details(serde_json::json!({ "feature": "llm.generate-images" }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_is_shared_out() {
+        for (count, most, expected) in
+            [(1, 1, vec![1]), (3, 1, vec![1, 1, 1]), (4, 4, vec![4]), (6, 4, vec![4, 2])]
+        {
+            assert_eq!(shares(count, most).collect::<Vec<_>>(), expected);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! Google's `generateContent` with pictures, for models such as `gemini-2.5-flash-image`.
+
+use serde_json::{Value, json};
+
+use crate::provider::image::{Picture, Unfit, Wish};
+
+/// Reasons to stop that keep a picture back.
+const WITHHOLDING: [&str; 8] = [
+    "SAFETY",
+    "IMAGE_SAFETY",
+    "PROHIBITED_CONTENT",
+    "IMAGE_PROHIBITED_CONTENT",
+    "RECITATION",
+    "IMAGE_RECITATION",
+    "BLOCKLIST",
+    "SPII",
+];
+
+pub(super) fn body(wish: Wish<'_>) -> Value {
+    let mut config = json!({ "responseModalities": ["IMAGE"] });
+    if let Some(ratio) = wish.aspect_ratio {
+        config["imageConfig"] = json!({ "aspectRatio": ratio });
+    }
+    json!({
+        "contents": [{ "role": "user", "parts": [{ "text": wish.prompt }] }],
+        "generationConfig": config,
+    })
+}
+
+pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
+    let text = |path: &str| answer.pointer(path).and_then(Value::as_str);
+    if let Some(reason) = text("/promptFeedback/blockReason") {
+        let words = text("/promptFeedback/blockReasonMessage").unwrap_or(reason);
+        return Err(Unfit::Withheld(words.to_owned()));
+    }
+    if answer.pointer("/candidates/0").is_none() {
+        return Err(Unfit::broken("it has no `candidates`"));
+    }
+    let parts = answer.pointer("/candidates/0/content/parts").and_then(Value::as_array);
+    let parts = parts.map(Vec::as_slice).unwrap_or_default();
+    let pictures: Vec<Picture> =
+        parts.iter().filter_map(data).map(Picture::read).collect::<Result<_, _>>()?;
+    if !pictures.is_empty() {
+        return Ok(pictures);
+    }
+    let reason = text("/candidates/0/finishReason").unwrap_or("unknown");
+    let words = text("/candidates/0/finishMessage")
+        .or_else(|| parts.iter().find_map(|part| part.get("text")?.as_str()));
+    if WITHHOLDING.contains(&reason) {
+        return Err(Unfit::Withheld(words.unwrap_or(reason).to_owned()));
+    }
+    let words = words.map(|words| format!(": {words}")).unwrap_or_default();
+    Err(Unfit::Broken(format!("it has no picture (finish reason `{reason}`){words}")))
+}
+
+/// A picture's base64. Models that think draw sketches first, which are not the answer.
+fn data(part: &Value) -> Option<&str> {
+    if part.get("thought").and_then(Value::as_bool) == Some(true) {
+        return None;
+    }
+    part.get("inlineData").or_else(|| part.get("inline_data"))?.get("data")?.as_str()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PNG: &str = "iVBORw0KGgo=";
+
+    fn answer(finish: &str, parts: &Value) -> Value {
+        json!({ "candidates": [{ "content": { "parts": parts }, "finishReason": finish }] })
+    }
+
+    #[test]
+    fn sketches_and_words_are_left_out() {
+        let part = json!({ "inlineData": { "mimeType": "image/png", "data": PNG } });
+        let mut sketch = part.clone();
+        sketch["thought"] = json!(true);
+        let parts = json!([{ "text": "Here it is." }, sketch, part]);
+        assert_eq!(read(&answer("STOP", &parts)).map(|pictures| pictures.len()), Ok(1));
+        let Err(Unfit::Broken(reason)) = read(&answer("STOP", &json!([sketch]))) else {
+            panic!("a sketch was taken");
+        };
+        assert!(reason.contains("`STOP`"), "{reason}");
+    }
+
+    #[test]
+    fn a_filter_withholds() {
+        let blocked = json!({ "promptFeedback": { "blockReason": "SAFETY" } });
+        assert_eq!(read(&blocked), Err(Unfit::Withheld("SAFETY".into())));
+        for reason in WITHHOLDING {
+            let kept = read(&json!({ "candidates": [{ "finishReason": reason }] }));
+            assert_eq!(kept, Err(Unfit::Withheld(reason.into())));
+        }
+    }
+
+    #[test]
+    fn an_answer_without_a_picture_is_broken() {
+        let words = answer("NO_IMAGE", &json!([{ "text": "I cannot draw" }]));
+        assert!(matches!(read(&words), Err(Unfit::Broken(reason)) if reason.contains("draw")));
+        for garbage in [json!({}), json!([]), json!({ "candidates": [] })] {
+            assert!(matches!(read(&garbage), Err(Unfit::Broken(_))), "{garbage}");
+        }
+    }
+}

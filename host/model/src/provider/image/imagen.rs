@@ -1,0 +1,64 @@
+//! Google's `predict`, for models such as `imagen-4.0-generate-001`.
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::image::{Picture, Unfit, Wish};
+
+/// Most pictures of one call.
+pub(super) const MOST: u32 = 4;
+
+pub(super) fn body(wish: Wish<'_>) -> Value {
+    let mut parameters = Map::new();
+    parameters.insert("sampleCount".into(), json!(wish.count));
+    parameters.extend(wish.aspect_ratio.map(|ratio| ("aspectRatio".to_owned(), json!(ratio))));
+    json!({ "instances": [{ "prompt": wish.prompt }], "parameters": parameters })
+}
+
+/// An empty answer is what remains when the filter takes every picture.
+pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
+    let predictions = match answer.get("predictions") {
+        Some(Value::Array(predictions)) => predictions.as_slice(),
+        None if answer.as_object().is_some_and(Map::is_empty) => &[],
+        _ => return Err(Unfit::broken("it has no `predictions`")),
+    };
+    let text = |prediction: &Value, name: &str| {
+        prediction.get(name).and_then(Value::as_str).map(str::to_owned)
+    };
+    let mut pictures = Vec::new();
+    let mut reason = None;
+    for prediction in predictions {
+        if let Some(data) = prediction.get("bytesBase64Encoded").and_then(Value::as_str) {
+            pictures.push(Picture::read(data)?);
+        } else if let Some(told) = text(prediction, "raiFilteredReason") {
+            reason = Some(told);
+        } else {
+            return Err(Unfit::broken("a prediction in it has no picture"));
+        }
+    }
+    if pictures.is_empty() {
+        let reason = reason.unwrap_or_else(|| "no reason was given".to_owned());
+        return Err(Unfit::Withheld(reason));
+    }
+    Ok(pictures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_filter_leaves_is_kept() {
+        let picture = json!({ "mimeType": "image/png", "bytesBase64Encoded": "iVBORw0KGgo=" });
+        let filtered = json!({ "raiFilteredReason": "people" });
+        let some = read(&json!({ "predictions": [filtered, picture] })).unwrap();
+        assert_eq!((some.len(), some[0].media_type), (1, "image/png"));
+        let all = read(&json!({ "predictions": [filtered, filtered] }));
+        assert_eq!(all, Err(Unfit::Withheld("people".into())));
+        for none in [json!({}), json!({ "predictions": [] })] {
+            assert!(matches!(read(&none), Err(Unfit::Withheld(_))), "{none}");
+        }
+        for garbage in [json!([]), json!({ "x": 1 }), json!({ "predictions": [{}] })] {
+            assert!(matches!(read(&garbage), Err(Unfit::Broken(_))), "{garbage}");
+        }
+    }
+}

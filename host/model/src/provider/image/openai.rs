@@ -1,0 +1,109 @@
+//! OpenAI's `images/generations`.
+
+use serde_json::{Map, Value, json};
+
+use crate::provider::image::{Picture, Unfit, Wish};
+
+/// Beginning of the names of models that give an address unless they are asked for bytes; others
+/// do not know the field.
+const ASKED_FOR_BYTES: &str = "dall-e";
+
+/// A model that makes one picture a call; others make up to ten.
+const MAKES_ONE: &str = "dall-e-3";
+
+/// Codes of errors that keep pictures back.
+const WITHHOLDING: [&str; 2] = ["moderation_blocked", "content_policy_violation"];
+
+/// Most pictures of one call.
+pub(super) fn most(model: &str) -> u32 {
+    if model == MAKES_ONE { 1 } else { 10 }
+}
+
+pub(super) fn body(model: &str, wish: Wish<'_>) -> Value {
+    let mut body = Map::new();
+    body.insert("model".into(), json!(model));
+    body.insert("prompt".into(), json!(wish.prompt));
+    body.insert("n".into(), json!(wish.count));
+    let size = wish.aspect_ratio.map(|ratio| ("size".to_owned(), json!(size(model, ratio))));
+    body.extend(size);
+    if model.starts_with(ASKED_FOR_BYTES) {
+        body.insert("response_format".into(), json!("b64_json"));
+    }
+    Value::Object(body)
+}
+
+/// There are three sizes only: the one that lies the same way.
+fn size(model: &str, ratio: &str) -> &'static str {
+    let sides = ratio.split_once(':').map(|(width, height)| (side(width), side(height)));
+    let (width, height) = sides.unwrap_or((1, 1));
+    match (width.cmp(&height), model.starts_with(ASKED_FOR_BYTES)) {
+        (std::cmp::Ordering::Equal, _) => "1024x1024",
+        (std::cmp::Ordering::Greater, true) => "1792x1024",
+        (std::cmp::Ordering::Greater, false) => "1536x1024",
+        (std::cmp::Ordering::Less, true) => "1024x1792",
+        (std::cmp::Ordering::Less, false) => "1024x1536",
+    }
+}
+
+fn side(text: &str) -> u32 {
+    text.parse().unwrap_or(1)
+}
+
+pub(super) fn read(answer: &Value) -> Result<Vec<Picture>, Unfit> {
+    let Some(data) = answer.get("data").and_then(Value::as_array) else {
+        return Err(Unfit::broken("it has no `data`"));
+    };
+    let pictures: Vec<Picture> = data
+        .iter()
+        .filter_map(|entry| entry.get("b64_json")?.as_str())
+        .map(Picture::read)
+        .collect::<Result<_, _>>()?;
+    if pictures.is_empty() {
+        return Err(Unfit::broken("it has no picture in base64"));
+    }
+    Ok(pictures)
+}
+
+/// The provider's words, if its error says that it keeps pictures back.
+pub(super) fn withheld(text: &str) -> Option<String> {
+    let error: Value = serde_json::from_str(text).ok()?;
+    let word = |field: &str| error.pointer(field).and_then(Value::as_str);
+    let code = word("/error/code").filter(|code| WITHHOLDING.contains(code))?;
+    Some(word("/error/message").unwrap_or(code).to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ratio_becomes_the_size_that_lies_the_same_way() {
+        let cases = [
+            ("gpt-image-1", "16:9", "1536x1024"),
+            ("gpt-image-1", "3:4", "1024x1536"),
+            ("gpt-image-1", "2:2", "1024x1024"),
+            ("dall-e-3", "16:9", "1792x1024"),
+            ("dall-e-3", "9:16", "1024x1792"),
+        ];
+        for (model, ratio, expected) in cases {
+            assert_eq!(size(model, ratio), expected, "{model} {ratio}");
+        }
+    }
+
+    #[test]
+    fn only_bytes_are_taken() {
+        let bytes = json!({ "data": [{ "b64_json": "iVBORw0KGgo=" }] });
+        assert_eq!(read(&bytes).map(|pictures| pictures.len()), Ok(1));
+        for other in [json!({}), json!({ "data": [{ "url": "https://example.com/a.png" }] })] {
+            assert!(matches!(read(&other), Err(Unfit::Broken(_))), "{other}");
+        }
+    }
+
+    #[test]
+    fn a_policy_withholds() {
+        let error = |code: &str| json!({ "error": { "code": code, "message": "no" } }).to_string();
+        assert_eq!(withheld(&error("moderation_blocked")).as_deref(), Some("no"));
+        assert_eq!(withheld(&error("invalid_size")), None);
+        assert_eq!(withheld("busy"), None);
+    }
+}

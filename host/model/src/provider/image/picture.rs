@@ -1,0 +1,69 @@
+//! A picture's bytes.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+
+use crate::message::PICTURE_BYTES;
+use crate::provider::image::Unfit;
+
+/// A picture that was made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Picture {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) media_type: &'static str,
+}
+
+impl Picture {
+    /// A picture from base64. The bytes say themselves what they are: whoever gets them later
+    /// believes the media type.
+    pub(super) fn read(base64: &str) -> Result<Self, Unfit> {
+        let bytes = STANDARD
+            .decode(base64)
+            .map_err(|error| Unfit::Broken(format!("a picture in it is not base64: {error}")))?;
+        if bytes.len() as u64 > PICTURE_BYTES {
+            let reason = format!("a picture in it has more than {PICTURE_BYTES} bytes");
+            return Err(Unfit::Broken(reason));
+        }
+        match media_type(&bytes) {
+            Some(media_type) => Ok(Self { bytes, media_type }),
+            None => Err(Unfit::broken("a picture in it is neither png nor jpeg nor webp")),
+        }
+    }
+}
+
+fn media_type(bytes: &[u8]) -> Option<&'static str> {
+    match bytes {
+        [0x89, b'P', b'N', b'G', b'\r', b'\n', 0x1a, b'\n', ..] => Some("image/png"),
+        [0xff, 0xd8, 0xff, ..] => Some("image/jpeg"),
+        [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => Some("image/webp"),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(bytes: &[u8]) -> Result<&'static str, Unfit> {
+        Picture::read(&STANDARD.encode(bytes)).map(|picture| picture.media_type)
+    }
+
+    #[test]
+    fn the_bytes_say_what_a_picture_is() {
+        assert_eq!(read(b"\x89PNG\r\n\x1a\nrest"), Ok("image/png"));
+        assert_eq!(read(b"\xff\xd8\xff\xe0"), Ok("image/jpeg"));
+        assert_eq!(read(b"RIFF\x04\0\0\0WEBPVP8 "), Ok("image/webp"));
+        for bytes in [b"".as_slice(), b"<svg>", b"GIF89a", b"RIFF\x04\0\0\0WAVE", b"\x89PNG"] {
+            assert!(matches!(read(bytes), Err(Unfit::Broken(_))), "{bytes:?}");
+        }
+        assert!(matches!(Picture::read("not base64!"), Err(Unfit::Broken(_))));
+    }
+
+    #[test]
+    fn a_picture_that_is_too_large_is_refused() {
+        let mut bytes = b"\xff\xd8\xff".to_vec();
+        bytes.resize(PICTURE_BYTES as usize + 1, 0);
+        let Err(Unfit::Broken(reason)) = read(&bytes) else { panic!("it was taken") };
+        assert!(reason.contains("more than"), "{reason}");
+    }
+}

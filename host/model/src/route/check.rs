@@ -1,0 +1,34 @@
+//! Whether the values of a route make sense.
+
+use crate::config::{MAX_RETRIES, RouteConfig};
+use crate::error::ConfigError;
+use crate::provider::Providers;
+use crate::route::CALL_TIMEOUT;
+
+pub(super) fn check(name: &str, route: &RouteConfig) -> Result<(), ConfigError> {
+    if route.timeout.is_zero() || route.timeout > CALL_TIMEOUT {
+        return wrong(name, "timeout", format!("must lie between 1ms and {CALL_TIMEOUT:?}"));
+    }
+    if route.retries > MAX_RETRIES {
+        let reason = format!("may be at most {MAX_RETRIES}; add fallbacks instead");
+        return wrong(name, "retries", reason);
+    }
+    if !route.temperature.is_none_or(|value| (0.0..=2.0).contains(&value)) {
+        return wrong(name, "temperature", "must lie between 0 and 2".to_owned());
+    }
+    Ok(())
+}
+
+pub(super) fn wrong<T>(route: &str, field: &'static str, reason: String) -> Result<T, ConfigError> {
+    Err(ConfigError::Route { route: route.to_owned(), field, reason })
+}
+
+pub(super) fn unknown(route: &str, provider: &str, providers: &Providers) -> ConfigError {
+    let mut known: Vec<&str> = providers.keys().map(String::as_str).collect();
+    known.sort_unstable();
+    ConfigError::UnknownProvider {
+        route: route.to_owned(),
+        provider: provider.to_owned(),
+        known: if known.is_empty() { "none".to_owned() } else { known.join(", ") },
+    }
+}

@@ -1,0 +1,108 @@
+//! What a caller says of models and attempts in place of the route.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use wattle_model::Routes;
+use wattle_run::call::llm::{CompletionRequest, Tries};
+use wattle_run::ports::Model;
+use wiremock::MockServer;
+
+use crate::support::{
+    ask, ask_city, bodies, caller, chat, complete, json_answer, routes, server, status, table, told,
+};
+
+fn with(tries: Tries) -> CompletionRequest {
+    CompletionRequest { tries, ..ask("hi") }
+}
+
+/// Three models at one stand-in; retries would wait for a millisecond.
+fn three(server: &MockServer, retries: u32) -> Routes {
+    let fallbacks =
+        json!([{ "provider": "first", "model": "m-2" }, { "provider": "first", "model": "m-3" }]);
+    let route = json!({ "retries": retries, "fallbacks": fallbacks });
+    routes(table("openai", &server.uri(), &json!({}), &route))
+}
+
+async fn models(server: &MockServer) -> Vec<Value> {
+    bodies(server).await.into_iter().map(|body| body["model"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_candidate_is_the_only_one_that_is_asked() {
+    let server = server(vec![status(503)]).await;
+    let routes = three(&server, 0);
+    assert_eq!(routes.route(&caller(), "chat").map(|info| info.candidates), Some(3));
+    let second = with(Tries { candidate: Some(1), ..Tries::default() });
+    let failure = complete(&routes, &second).await.unwrap_err();
+    assert_eq!(models(&server).await, ["m-2"]);
+    let expected = [("first".into(), "m-2".into(), 1, "unavailable".into())];
+    assert_eq!(told(&failure), expected, "one model is told of as well");
+    assert!(!failure.message.contains("fallback(s)"), "{failure}");
+
+    let fourth = with(Tries { candidate: Some(3), ..Tries::default() });
+    let failure = complete(&routes, &fourth).await.unwrap_err();
+    assert_eq!(failure.code, "invalid");
+    for word in ["`chat`", "candidate 3", "3, counted from 0"] {
+        assert!(failure.message.contains(word), "{failure}");
+    }
+    assert_eq!(models(&server).await.len(), 1, "nobody was asked");
+}
+
+#[tokio::test]
+async fn retries_are_those_of_the_caller_and_are_counted() {
+    let away = || status(503).insert_header("retry-after-ms", "1");
+    for (route, caller, asked) in [(0, Some(2), 3), (2, Some(0), 1), (2, None, 3)] {
+        let server = server(vec![away()]).await;
+        let candidate = Some(0);
+        let request = with(Tries { candidate, retries: caller, ..Tries::default() });
+        let failure = complete(&three(&server, route), &request).await.unwrap_err();
+        assert_eq!(told(&failure)[0].2, asked, "{route} {caller:?}");
+        assert_eq!(models(&server).await.len() as u64, asked);
+    }
+    // More than an operator may allow is not tried.
+    let server = server(vec![away()]).await;
+    let request = with(Tries { candidate: Some(0), retries: Some(u32::MAX), ..Tries::default() });
+    let failure = complete(&three(&server, 0), &request).await.unwrap_err();
+    assert_eq!(told(&failure)[0].2, 11);
+}
+
+#[tokio::test]
+async fn an_answer_says_how_often_each_model_was_asked() {
+    let away = || status(503).insert_header("retry-after-ms", "1");
+    let answers = vec![away(), away(), away(), json_answer(&chat("hi"))];
+    let server = server(answers).await;
+    let completion = complete(&three(&server, 1), &ask("hi")).await.unwrap();
+    let tries: Vec<(&str, u32)> =
+        completion.attempts.iter().map(|attempt| (attempt.model.as_str(), attempt.tries)).collect();
+    assert_eq!(tries, [("m-1", 2), ("m-2", 2)]);
+}
+
+#[tokio::test]
+async fn without_retries_a_turn_of_a_document_is_asked_once() {
+    let answers = vec![json_answer(&chat("{\"city\": 7}")), status(503)];
+    let server = server(answers).await;
+    let mut request = ask_city();
+    request.tries = Tries { candidate: Some(0), retries: Some(0), ..Tries::default() };
+    let failure = complete(&three(&server, 2), &request).await.unwrap_err();
+    assert_eq!((failure.code.as_str(), told(&failure)[0].2), ("unavailable", 2));
+    assert_eq!(models(&server).await.len(), 2, "the answer and its repair");
+}
+
+#[tokio::test]
+async fn the_callers_timeout_holds() {
+    let late = || json_answer(&chat("late")).set_delay(Duration::from_secs(30));
+    let server = server(vec![late()]).await;
+    let request = with(Tries { candidate: Some(0), timeout_ms: Some(100), ..Tries::default() });
+    let begin = Instant::now();
+    let failure = complete(&three(&server, 0), &request).await.unwrap_err();
+    assert_eq!(failure.code, "timeout");
+    assert!(failure.message.contains("100ms") && begin.elapsed() < Duration::from_secs(5));
+
+    let none = with(Tries { timeout_ms: Some(0), ..Tries::default() });
+    assert_eq!(complete(&three(&server, 0), &none).await.unwrap_err().code, "invalid");
+    // Longer than a call may take is as long as it may take.
+    let long = with(Tries { timeout_ms: Some(u32::MAX), ..Tries::default() });
+    let quick = crate::support::server(vec![json_answer(&chat("hi"))]).await;
+    complete(&three(&quick, 0), &long).await.unwrap();
+}
