@@ -1,7 +1,12 @@
 //! Small valid PNG pictures that carry a text, padded to any size.
 //!
 //! The stand-in vision model "reads" such a picture through its text chunk, so a test says what
-//! is in the picture in one line and still sends a real file of a realistic size.
+//! is in the picture in one line and still sends a real file of a realistic size. Its models that
+//! make pictures answer with a [`landscape`].
+
+mod landscape;
+
+pub use landscape::landscape;
 
 /// Keyword of the text chunk that the stand-in reads first.
 pub const KEYWORD: &str = "wattle";

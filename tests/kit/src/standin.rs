@@ -6,8 +6,12 @@
 //! |---|---|
 //! | `/v1/chat/completions`, also under `/openai` and without `/v1` | OpenAI and compatible |
 //! | `/v1beta/models/{model}:generateContent`, `:streamGenerateContent` | Gemini |
+//! | `/v1beta/models/imagen-...:predict` | Imagen |
 //! | `/v1/messages`, `/anthropic/v1/messages` | Anthropic |
 //! | `/v3/reference/tickers` | Massive ticker search |
+//! | `/v2/acts/{actor}/run-sync-get-dataset-items` | Apify, videos of YouTube |
+//! | `/search` | Nominatim |
+//! | `/search/photos`, `/photos/{id}/download` | Unsplash |
 //! | `/api/public/otel/v1/traces` | Langfuse, OTLP over HTTP |
 //! | `/open-apis/...` | Feishu tenant tokens and Bitable records |
 //! | `/mcp`, `/mcp/{set}` | MCP servers over streamable HTTP |
@@ -21,6 +25,7 @@
 
 mod anthropic;
 mod anthropic_stream;
+mod apify;
 mod call;
 mod classify;
 mod control;
@@ -33,6 +38,7 @@ mod feishu;
 mod gate;
 mod gemini;
 mod gemini_stream;
+mod google_image;
 mod image;
 mod journal;
 mod lex;
@@ -40,6 +46,7 @@ mod lookup;
 mod massive;
 mod mcp;
 mod nl2sql;
+mod nominatim;
 mod numbers;
 mod ontology;
 mod openai;
@@ -56,11 +63,16 @@ mod server;
 mod shape;
 mod stream;
 mod tools;
+mod travel;
+mod unsplash;
+mod videos;
 mod words;
 
+pub use deepseek::deepseek_not_found;
 pub use faults::{Fault, FaultRule, Pattern, StreamQuirks, StreamVariant};
 pub use feishu::feishu_refusal;
 pub use gate::{Gate, StreamGate};
+pub use gemini::{google_not_found, google_quota};
 pub use journal::{Entry, Outcome, redact};
 pub use mcp::{McpAnswer, McpTool, McpTools, stdio_server};
 pub use server::{Config, Handle, Server};

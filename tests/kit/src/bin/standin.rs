@@ -14,7 +14,7 @@ use tokio::{
 };
 use wattle_kit::standin::{Config, FaultRule, Server};
 
-/// Real HTTP stand-ins for model providers and market data, on 127.0.0.1.
+/// Real HTTP stand-ins for model providers and other services, on 127.0.0.1.
 #[derive(Debug, Parser)]
 #[command(name = "wattle-standin", version)]
 struct Arguments {
@@ -46,6 +46,9 @@ async fn main() -> anyhow::Result<()> {
             "anthropic": base,
             "massive": base,
             "feishu": base,
+            "apify": base,
+            "nominatim": base,
+            "unsplash": base,
         });
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "{addresses}").and_then(|()| stdout.flush()).context("write to stdout")?;

@@ -2,13 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::question::Question;
+use super::{faults::Fault, question::Question};
 
 /// Beginning of the names of its models; those of version 4 think unless they are told not to.
 const MODELS: &str = "deepseek";
 
 /// Beginning of the names of models that think unless they are told not to.
 const THINKING_MODELS: &str = "deepseek-v4";
+
+/// The fault of a model that is no longer served; the service does not say 404.
+pub fn deepseek_not_found() -> Fault {
+    let error = json!({"message": "Model Not Exist", "type": "invalid_request_error",
+        "param": null, "code": "invalid_request_error"});
+    Fault::Status { status: 400, retry_after: None, body: Some(json!({ "error": error })) }
+}
 
 /// Whether the model reasons before it answers.
 pub(super) fn thinks(request: &Value) -> bool {

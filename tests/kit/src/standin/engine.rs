@@ -14,7 +14,7 @@ use super::{
     question::{Ask, Question},
     reasoning, sample, scripted,
     shape::{self, Shape},
-    tools,
+    tools, travel,
 };
 
 /// Characters per token, the usual rule of thumb.
@@ -88,6 +88,9 @@ fn content(
         reasoning::answer(question, schema).or_else(|| nl2sql::answer(question, schema))
     {
         return (document.to_string(), rule);
+    }
+    if let Some(answered) = travel::answer(question, schema) {
+        return answered;
     }
     let (document, rule) = match shape {
         Shape::Classify { labels } => {

@@ -54,6 +54,12 @@ pub enum Fault {
         /// The answers.
         contents: VecDeque<Value>,
     },
+    /// A filter of Google keeps back what was made: with this reason, or without any words.
+    Withheld {
+        /// What Imagen says about it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// A stream with the oddities of real services.
     Stream(StreamQuirks),
 }

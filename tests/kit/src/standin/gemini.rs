@@ -7,7 +7,7 @@ use super::{
     call::{Call, is_key_accepted},
     engine::{self, Answer},
     faults::{Fault, StreamQuirks, StreamVariant},
-    gemini_stream, image,
+    gemini_stream, google_image, image,
     question::{Ask, Offer, Question, Speaker, Turn},
     server::{Reply, Shared},
     stream, tools,
@@ -20,16 +20,24 @@ pub(super) fn answer(shared: &Shared, call: &Call, action: &str, fault: Option<&
         return refuse(StatusCode::UNAUTHORIZED, "API key not valid. Please pass a valid API key.");
     }
     let (model, streams) = match action.split_once(':') {
+        Some((model, "predict")) => return google_image::predict(call, model, fault),
         Some((model, "generateContent")) => (model, false),
         Some((model, "streamGenerateContent")) if call.parameter("alt") == Some("sse") => {
             (model, true)
         }
         _ => {
-            let message = "only `{model}:generateContent` and `{model}:streamGenerateContent?alt=sse` \
-                           are served";
+            let message = "only `{model}:generateContent`, `{model}:streamGenerateContent?alt=sse` and \
+                           `imagen-...:predict` are served";
             return refuse(StatusCode::NOT_FOUND, message);
         }
     };
+    if let Some(request) = call.json.as_ref().filter(|request| google_image::is_wanted(request)) {
+        return google_image::generate(request, model, fault);
+    }
+    if matches!(fault, Some(Fault::Withheld { .. })) {
+        let blocked = json!({"promptFeedback": {"blockReason": "SAFETY"}, "modelVersion": model});
+        return Reply { rule: "blocked", response: Json(blocked).into_response() };
+    }
     let Some(question) = call.json.as_ref().and_then(|request| question(request, model)) else {
         return refuse(StatusCode::BAD_REQUEST, "contents is not specified");
     };
@@ -47,6 +55,25 @@ pub(super) fn answer(shared: &Shared, call: &Call, action: &str, fault: Option<&
     Reply { rule, response: Json(document).into_response() }
 }
 
+/// The fault of a model that is no longer served.
+pub fn google_not_found(model: &str) -> Fault {
+    let message = format!(
+        "models/{model} is not found for API version v1beta, or is not supported for \
+         generateContent. Call ListModels to see the list of available models."
+    );
+    let body = error_body(StatusCode::NOT_FOUND, &message);
+    Fault::Status { status: 404, retry_after: None, body: Some(body) }
+}
+
+/// The fault of a used-up quota, with the time after which a request may succeed.
+pub fn google_quota(retry_delay: &str) -> Fault {
+    let mut body = error_body(StatusCode::TOO_MANY_REQUESTS, "You exceeded your current quota.");
+    body["error"]["details"] = json!([
+        {"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": retry_delay},
+    ]);
+    Fault::Status { status: 429, retry_after: None, body: Some(body) }
+}
+
 /// An error in Google's shape.
 pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     let name = match status.as_u16() {
@@ -61,7 +88,8 @@ pub(super) fn error_body(status: StatusCode, message: &str) -> Value {
     json!({"error": {"code": status.as_u16(), "message": message, "status": name}})
 }
 
-fn refuse(status: StatusCode, message: &str) -> Reply {
+/// A refusal in Google's shape.
+pub(super) fn refuse(status: StatusCode, message: &str) -> Reply {
     let response = (status, Json(error_body(status, message))).into_response();
     Reply { rule: "refuse", response }
 }

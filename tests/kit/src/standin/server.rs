@@ -24,7 +24,7 @@ use tokio::{
 };
 
 use super::{
-    anthropic,
+    anthropic, apify,
     call::Call,
     control,
     faults::{Fault, FaultRule, Orders, Pattern},
@@ -32,7 +32,7 @@ use super::{
     gate::{Gate, Gates, StreamGate},
     gemini,
     journal::{Delivery, Entry, Journal},
-    massive, mcp, openai, otlp, probe,
+    massive, mcp, nominatim, openai, otlp, probe, unsplash,
 };
 use crate::error::Error;
 
@@ -323,6 +323,11 @@ async fn dispatch(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply 
             anthropic::answer(shared, call, fault)
         }
         ("GET", ["v3", "reference", "tickers"]) => massive::answer(call),
+        ("POST", ["v2", "acts" | "actors", actor, action]) => apify::answer(call, actor, action),
+        ("GET", ["search"]) => nominatim::answer(call),
+        ("GET", ["search", "photos"] | ["photos", _, "download"]) => {
+            unsplash::answer(call, segments.as_slice())
+        }
         ("POST", ["api", "public", "otel", "v1", "traces"]) => otlp::answer(call),
         (_, ["open-apis", rest @ ..]) => feishu::answer(&shared.feishu, call, rest),
         (_, ["mcp", rest @ ..]) => mcp::answer(shared, call, rest),
@@ -339,15 +344,24 @@ fn refusal(
 ) -> Response {
     let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let message = "ordered by the test";
+    let is_unsplash = call.path.starts_with("/search/") || call.path.starts_with("/photos/");
+    if is_unsplash && body.is_none() {
+        return with_retry_after(unsplash::error_response(status, message), retry_after);
+    }
     let body = match body {
         Some(body) => body.clone(),
+        None if call.path.starts_with("/v2/") => apify::error_body(status, message),
+        None if call.path == "/search" => nominatim::error_body(status, message),
         None if call.path.starts_with("/v1beta/") => gemini::error_body(status, message),
         None if call.path.ends_with("/messages") => anthropic::error_body(status, message),
         None if call.path.starts_with("/open-apis/") => feishu::error_body(message),
         None if call.path.starts_with("/v3/") => massive::error_body(message),
         None => openai::error_body(status, message),
     };
-    let mut response = (status, axum::Json(body)).into_response();
+    with_retry_after((status, axum::Json(body)).into_response(), retry_after)
+}
+
+fn with_retry_after(mut response: Response, retry_after: Option<&str>) -> Response {
     if let Some(Ok(value)) = retry_after.map(HeaderValue::from_str) {
         response.headers_mut().insert(header::RETRY_AFTER, value);
     }

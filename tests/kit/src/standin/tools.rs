@@ -6,6 +6,7 @@
 
 mod expense;
 mod script;
+mod travel;
 
 use serde_json::Value;
 
@@ -17,6 +18,8 @@ use super::question::{Ask, Question, Speaker, Turn};
 pub(super) enum Move {
     /// It wants these tools called, by name and JSON text of the arguments.
     Call(Vec<(String, String)>),
+    /// It says something and wants these tools called.
+    Announce(String, Vec<(String, String)>),
     /// It answers.
     Say(String),
 }
@@ -25,7 +28,8 @@ pub(super) enum Move {
 type Rule = (&'static str, fn(&Dialogue<'_>) -> Option<Move>);
 
 /// All rules, in the order in which they are asked.
-const RULES: &[Rule] = &[("tool script", script::decide), ("expense", expense::decide)];
+const RULES: &[Rule] =
+    &[("tool script", script::decide), ("expense", expense::decide), ("travel", travel::decide)];
 
 /// A conversation since the last user message.
 pub(super) struct Dialogue<'q> {
@@ -87,11 +91,20 @@ pub(super) fn next(question: &Question, fault: Option<&Fault>) -> Option<Next> {
             Next { content: text.clone(), asks: Vec::new(), rule }
         }
         (Move::Say(content), _) => Next { content, asks: Vec::new(), rule },
-        (Move::Call(calls), fault) => {
-            let is_bent = matches!(fault, Some(Fault::InvalidJsonContent));
-            Next { content: String::new(), asks: asks(question, calls, is_bent), rule }
-        }
+        (Move::Call(calls), fault) => called(question, String::new(), calls, fault, rule),
+        (Move::Announce(words, calls), fault) => called(question, words, calls, fault, rule),
     })
+}
+
+fn called(
+    question: &Question,
+    content: String,
+    calls: Vec<(String, String)>,
+    fault: Option<&Fault>,
+    rule: &'static str,
+) -> Next {
+    let is_bent = matches!(fault, Some(Fault::InvalidJsonContent));
+    Next { content, asks: asks(question, calls, is_bent), rule }
 }
 
 /// Calls with ids that depend on the conversation alone.

@@ -174,7 +174,7 @@ mod tests {
     fn words(question: &Question) -> String {
         match decided(question) {
             Move::Say(words) => words,
-            Move::Call(calls) => panic!("a call: {calls:?}"),
+            other => panic!("a call: {other:?}"),
         }
     }
 

@@ -1,0 +1,144 @@
+//! What the user wants, told by a few words.
+
+use crate::standin::question::{Question, Speaker};
+
+/// Words that speak of pictures.
+const PICTURES: [&str; 4] = ["picture", "image", "photo", "illustration"];
+
+/// Words that speak of the page.
+const PAGES: [&str; 4] = ["page", "html", "handbook", "design"];
+
+/// Words that want something anew.
+const ANEW: [&str; 6] = ["again", "new", "other", "different", "instead", "redo"];
+
+/// Words that want pictures made and not found.
+const MADE: [&str; 4] = ["ai", "generate", "generated", "draw"];
+
+/// Most pictures that the tools take.
+const MAX_COUNT: u64 = 6;
+
+/// What is wanted.
+#[derive(Debug)]
+pub(super) struct Wish<'q> {
+    /// The message with the newest address; the last message without one.
+    pub(super) text: &'q str,
+    /// An address of a video in it.
+    pub(super) url: Option<&'q str>,
+    /// The place of that message in the conversation.
+    pub(super) since: usize,
+    /// Whether there was another video before.
+    pub(super) is_another_video: bool,
+    /// Pictures are to be made by a model.
+    pub(super) generated: bool,
+    /// How many pictures.
+    pub(super) count: Option<u64>,
+    pictures_anew: bool,
+    page_anew: bool,
+}
+
+impl<'q> Wish<'q> {
+    /// Reads all that the user said.
+    pub(super) fn read(question: &'q Question) -> Self {
+        let turns = question.turns.iter().enumerate();
+        let said: Vec<(usize, &str)> = turns
+            .filter(|(_, turn)| turn.speaker == Speaker::User)
+            .map(|(place, turn)| (place, turn.text.as_str()))
+            .collect();
+        let addressed: Vec<(usize, &str, &str)> =
+            said.iter().filter_map(|(place, text)| Some((*place, *text, url(text)?))).collect();
+        let newest = addressed.last().copied();
+        // The same address once more is the same guide: it began with the first message about it.
+        let same =
+            addressed.iter().rev().take_while(|(.., url)| Some(*url) == newest.map(|it| it.2));
+        let begun = same.last().copied();
+        let last = said.last().map_or("", |(_, text)| *text);
+        let since = begun.map_or(0, |(place, ..)| place);
+        let words = words(last);
+        let speaks =
+            |of: &[&str]| words.iter().any(|word| of.iter().any(|it| word.starts_with(it)));
+        let is_anew = url(last).is_none() && words.iter().any(|word| ANEW.contains(&word.as_str()));
+        let about = said.iter().filter(|(place, _)| *place >= since).map(|(_, text)| *text);
+        Self {
+            text: newest.map_or(last, |(_, text, _)| text),
+            url: newest.map(|(.., url)| url),
+            since,
+            is_another_video: addressed.iter().any(|(place, ..)| *place < since),
+            generated: about.rev().find_map(wants_made).unwrap_or(false),
+            count: count(&words),
+            pictures_anew: is_anew && speaks(&PICTURES),
+            page_anew: is_anew && (speaks(&PICTURES) || speaks(&PAGES)),
+        }
+    }
+
+    /// Whether a step that was done is wanted once more.
+    pub(super) fn repeats(&self, step: &str) -> bool {
+        match step {
+            super::SEARCH | super::GENERATE => self.pictures_anew,
+            super::PAGE => self.page_anew,
+            _ => false,
+        }
+    }
+}
+
+fn words(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase();
+    let words = lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.map(str::to_owned).collect()
+}
+
+/// The first address of a video in a text.
+fn url(text: &str) -> Option<&str> {
+    let is_video = |word: &&str| word.contains("youtube.com/") || word.contains("youtu.be/");
+    let word = text.split_whitespace().find(is_video)?;
+    Some(word.trim_matches(|c: char| "<>()[],.;\"'".contains(c)))
+}
+
+/// Whether a message wants pictures made or found; nothing if it does not speak of pictures.
+fn wants_made(text: &str) -> Option<bool> {
+    let words = words(text);
+    let speaks = words.iter().any(|word| PICTURES.iter().any(|it| word.starts_with(it)));
+    speaks.then(|| words.iter().any(|word| MADE.contains(&word.as_str())))
+}
+
+/// A number right before a word for pictures, or with one word between.
+fn count(words: &[String]) -> Option<u64> {
+    let is_picture = |word: &String| PICTURES.iter().any(|it| word.starts_with(it));
+    let place = words.iter().position(is_picture)?;
+    let before = words[place.saturating_sub(2)..place].iter();
+    let number = before.rev().find_map(|word| word.parse().ok())?;
+    (1..=MAX_COUNT).contains(&number).then_some(number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Wish, count, words};
+    use crate::standin::question::{Question, Speaker, Turn};
+
+    fn wish(texts: &[&'static str]) -> Wish<'static> {
+        let turn = |text: &&str| Turn::new(Speaker::User, (*text).to_owned(), Vec::new());
+        let turns = texts.iter().map(turn).collect();
+        let question = Box::leak(Box::new(Question { turns, ..Question::default() }));
+        Wish::read(question)
+    }
+
+    #[test]
+    fn addresses_begin_a_guide() {
+        let first = wish(&["hi", "see https://youtu.be/aaaaaaaaaaa."]);
+        assert_eq!((first.url, first.since), (Some("https://youtu.be/aaaaaaaaaaa"), 1));
+        let again =
+            wish(&["https://youtu.be/aaaaaaaaaaa", "go on", "https://youtu.be/aaaaaaaaaaa"]);
+        assert_eq!((again.since, again.is_another_video), (0, false));
+        let other = wish(&["https://youtu.be/aaaaaaaaaaa", "https://youtu.be/bbbbbbbbbbb"]);
+        assert_eq!((other.since, other.is_another_video), (1, true));
+    }
+
+    #[test]
+    fn pictures_are_found_unless_they_shall_be_made() {
+        assert!(!wish(&["Create a travel guide from this video: https://youtu.be/x"]).generated);
+        assert!(wish(&["https://youtu.be/x with AI pictures"]).generated);
+        assert!(wish(&["https://youtu.be/x", "generate images instead"]).generated);
+        assert!(!wish(&["https://youtu.be/x with AI pictures", "other photos please"]).generated);
+        assert_eq!(count(&words("please make 3 new pictures")), Some(3));
+        assert_eq!(count(&words("9 images")), None);
+    }
+}

@@ -1,0 +1,90 @@
+//! What a prompt says, whatever words stand around it: the JSON documents in it.
+
+use serde_json::{Map, Value};
+
+/// Documents in one prompt that are looked at; a page's prompt has a handful.
+const MAX_DOCUMENTS: usize = 256;
+
+/// The objects of all documents in a text, outer ones first.
+#[derive(Debug, Default)]
+pub(super) struct Facts {
+    objects: Vec<Map<String, Value>>,
+}
+
+impl Facts {
+    /// Reads a prompt.
+    pub(super) fn read(text: &str) -> Self {
+        let mut facts = Self::default();
+        for document in documents(text) {
+            facts.collect(document);
+        }
+        facts
+    }
+
+    /// The first text under one of these keys, of an object that is no block.
+    pub(super) fn text(&self, keys: &[&str]) -> Option<&str> {
+        let whole = self.objects.iter().filter(|object| !object.contains_key("block_id"));
+        whole.filter_map(|object| keys.iter().find_map(|key| object.get(*key)?.as_str())).next()
+    }
+
+    /// Objects with a `block_id` and this key, one for each id, in order.
+    pub(super) fn of_blocks(&self, key: &str) -> Vec<&Map<String, Value>> {
+        let mut found: Vec<&Map<String, Value>> = Vec::new();
+        for object in self.objects.iter().filter(|object| object.contains_key(key)) {
+            let id = object.get("block_id");
+            if id.is_some() && found.iter().all(|known| known.get("block_id") != id) {
+                found.push(object);
+            }
+        }
+        found
+    }
+
+    fn collect(&mut self, document: Value) {
+        match document {
+            Value::Array(items) => items.into_iter().for_each(|item| self.collect(item)),
+            Value::Object(object) => {
+                let inner: Vec<Value> = object.values().cloned().collect();
+                self.objects.push(object);
+                inner.into_iter().for_each(|value| self.collect(value));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Lists and objects that stand in a text.
+fn documents(text: &str) -> Vec<Value> {
+    let mut found = Vec::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['{', '[']).filter(|_| found.len() < MAX_DOCUMENTS) {
+        rest = &rest[start..];
+        let mut stream = serde_json::Deserializer::from_str(rest).into_iter::<Value>();
+        let skipped = match stream.next() {
+            Some(Ok(document)) => {
+                found.push(document);
+                stream.byte_offset()
+            }
+            _ => 1,
+        };
+        rest = &rest[skipped..];
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Facts;
+
+    #[test]
+    fn documents_are_found_among_words() {
+        let facts = Facts::read(
+            "Video: {\"title\": \"Tokyo\", \"a\": 1}\n\
+             Blocks [not json] [{\"block_id\": \"x\", \"title\": \"Tower\"}] and \
+             {\"images\": [{\"block_id\": \"x\", \"image_url\": \"https://a/b\"}]}.",
+        );
+        assert_eq!(facts.text(&["title"]), Some("Tokyo"));
+        assert_eq!(facts.of_blocks("title")[0]["title"], "Tower");
+        assert_eq!(facts.of_blocks("image_url").len(), 1);
+        assert_eq!(facts.text(&["location"]), None);
+    }
+}
