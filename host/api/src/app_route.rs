@@ -17,6 +17,7 @@ use wattle_graph::id::AppName;
 use wattle_run::app::App;
 use wattle_run::ports::sandbox::{Route, WebRequest};
 
+use crate::app_route::answer::Asked;
 use crate::app_route::pattern::Found;
 use crate::body;
 use crate::guard::CREDENTIAL_HEADERS;
@@ -87,7 +88,7 @@ async fn handle(
     };
     let tenant = scope::tenant(&state.config, request.headers())?;
     let headers = visible_headers(&request);
-    let wanted = request.headers().clone();
+    let asked = Asked { method: method.clone(), headers: request.headers().clone(), tenant };
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let query = query.into_owned().collect();
     let request = WebRequest {
@@ -98,10 +99,10 @@ async fn handle(
         query,
         headers,
         body: body::read(request, state.config.body_limit_bytes).await?,
-        tenant: tenant.clone(),
+        tenant: asked.tenant.clone(),
     };
     let response = state.engine.handle_web(app, request).await;
-    answer::answer(state, app, tenant, &wanted, response.map_err(answer::ended)?).await
+    answer::answer(state, app, asked, response.map_err(answer::ended)?).await
 }
 
 /// The endpoints that an app declares.

@@ -9,6 +9,8 @@ use wattle_graph::id::{Digest, PluginName};
 use wattle_run::engine::Engine;
 use wattle_run::ports::Plugin;
 
+use crate::stream::presence::Presence;
+
 /// Bytes of a request body unless configured: a picture of some 10 MiB as base64 in JSON.
 pub const BODY_LIMIT_BYTES: usize = 16 << 20;
 
@@ -79,6 +81,8 @@ pub struct ApiState {
     pub loose: LoosePlugins,
     /// What `/metrics` answers; there is no such path without it.
     pub metrics: Option<MetricsText>,
+    /// Runs that clients of apps follow.
+    pub presence: Presence,
     /// Which server this is, so that a command knows whether it talks to the right one.
     pub instance: Arc<str>,
 }
@@ -93,6 +97,7 @@ impl ApiState {
             stopping,
             loose,
             metrics: None,
+            presence: Presence::default(),
             instance: "".into(),
         }
     }

@@ -20,6 +20,7 @@
 //! * [`failure`]: why something did not work, in the shape that guests and clients see.
 //! * [`error`]: why a superstep could not be applied.
 //! * [`mapping`]: the event log as an app's own stream, and as files.
+//! * [`transcript`]: a run as a conversation; [`ai_sdk`] and [`ag_ui`]: the streams that show it.
 //! * [`mermaid`]: a graph as a picture.
 //!
 //! # One superstep
@@ -77,6 +78,8 @@
 //! # }
 //! ```
 
+pub mod ag_ui;
+pub mod ai_sdk;
 pub mod channel;
 pub mod check;
 pub mod checkpoint;
@@ -93,6 +96,7 @@ pub mod mapping;
 pub mod mermaid;
 pub mod plan;
 pub mod step;
+pub mod transcript;
 
 #[cfg(test)]
 mod properties;

@@ -1,9 +1,10 @@
 //! What a guest answered, as an HTTP response.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::mapping::StreamMapping;
@@ -12,24 +13,33 @@ use wattle_run::gate::unwind::Unwind;
 use wattle_run::ports::sandbox::{Ended, HandOff, StreamFormat, WebBody, WebResponse};
 
 use crate::blob_body;
-use crate::native::events::last_event_id;
+use crate::native::events::{last_event_id, run_of};
 use crate::native::scope::Scope;
 use crate::problem::Problem;
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Until};
-use crate::stream::{custom, sse};
+use crate::stream::follow::{Audience, Follow, Until};
+use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
 /// Headers that a guest may not set: the framing of the connection is the host's, and so is who
 /// may read answers across origins.
 const HOST_HEADERS: &[&str] =
     &["connection", "content-length", "transfer-encoding", "upgrade", "te", "trailer"];
 
+/// What was asked.
+pub(super) struct Asked {
+    /// How.
+    pub(super) method: Method,
+    /// With which headers, the host's own included.
+    pub(super) headers: HeaderMap,
+    /// On whose behalf.
+    pub(super) tenant: Option<String>,
+}
+
 /// Turns the answer of a guest into a response.
 pub(super) async fn answer(
     state: &ApiState,
     app: &App,
-    tenant: Option<String>,
-    request: &HeaderMap,
+    asked: Asked,
     response: WebResponse,
 ) -> Result<Response, Problem> {
     let mut answer = match response.body {
@@ -37,9 +47,9 @@ pub(super) async fn answer(
         WebBody::Bytes(bytes) => bytes.into_response(),
         WebBody::Blob(blob) => {
             let blobs = state.engine.ports().blobs.clone();
-            blob_body::answer(blobs, blob, request).await?
+            blob_body::answer(blobs, blob, &asked.headers).await?
         }
-        WebBody::HandOff(hand_off) => stream(state, app, tenant, request, hand_off).await?,
+        WebBody::HandOff(hand_off) => stream(state, app, asked, hand_off).await?,
     };
     // A blob may have answered with a range or "not modified", which stands.
     if answer.status() == StatusCode::OK {
@@ -78,26 +88,31 @@ fn broken(what: &str) -> Problem {
 async fn stream(
     state: &ApiState,
     app: &App,
-    tenant: Option<String>,
-    request: &HeaderMap,
+    asked: Asked,
     hand_off: HandOff,
 ) -> Result<Response, Problem> {
     let own = match &hand_off.format {
-        StreamFormat::Sse => None,
-        StreamFormat::AiSdk => return Err(unsupported("ai-sdk")),
-        StreamFormat::AgUi => return Err(unsupported("ag-ui")),
         StreamFormat::Custom(name) => Some(own_form(app, name)?),
+        StreamFormat::Sse | StreamFormat::AiSdk | StreamFormat::AgUi => None,
     };
-    let record = Scope { tenant }.thread(state, hand_off.thread.as_str()).await?;
-    let run = hand_off.run.or(record.run);
-    let seen = last_event_id(request)?.or(hand_off.after).unwrap_or(0);
-    let follow = |after| Follow { thread: record.id, run: run.clone(), after, until: Until::Idle };
-    let Some(mapping) = own else { return Ok(sse::answer(state, follow(seen))) };
-    let begun = match &run {
-        Some(run) => state.engine.ports().store.run(run).await?.map_or(0, |run| run.first_seq),
-        None => 0,
-    };
-    Ok(custom::answer(state, app, mapping, follow(begun.saturating_sub(1)), seen))
+    let scope = Scope { tenant: asked.tenant };
+    let record = scope.thread(state, hand_off.thread.as_str()).await?;
+    let (run, begun) = run_of(state, &record, hand_off.run).await?;
+    let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
+    // Whoever asks for the headers alone follows nothing.
+    let audience = (asked.method != Method::HEAD)
+        .then_some(Audience { cancel_after: hand_off.cancel_after_ms.map(Duration::from_millis) });
+    let (thread, until) = (record.id, Until::Idle);
+    let follow = |after| Follow { thread, run: run.clone(), after, until, audience };
+    Ok(match (hand_off.format, own) {
+        (StreamFormat::AiSdk | StreamFormat::AgUi, _) if run.is_none() => {
+            StatusCode::NO_CONTENT.into_response()
+        }
+        (StreamFormat::AiSdk, _) => ai_sdk::answer(state, follow(begun), hand_off.nodes),
+        (StreamFormat::AgUi, _) => ag_ui::answer(state, follow(begun), hand_off.nodes),
+        (_, Some(mapping)) => custom::answer(state, app, mapping, follow(begun), seen),
+        (_, None) => sse::answer(state, follow(seen)),
+    })
 }
 
 fn own_form(app: &App, name: &str) -> Result<Arc<StreamMapping>, Problem> {
@@ -107,10 +122,6 @@ fn own_form(app: &App, name: &str) -> Result<Arc<StreamMapping>, Problem> {
              `streams/{name}.toml`"
         ))
     })
-}
-
-fn unsupported(format: &str) -> Problem {
-    Failure::unsupported(&format!("web.hand-off: {format}")).into()
 }
 
 /// Why a handler ended without an answer. What the guest did is the server's fault in the eyes of

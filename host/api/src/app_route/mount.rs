@@ -9,8 +9,15 @@ use crate::app_route::{pattern, routes};
 use crate::error::Error;
 
 /// What the host answers itself, whatever is mounted.
-const RESERVED: &[&str] =
-    &["/api/v1/{*rest}", "/apps/{*rest}", "/apps", "/healthz", "/metrics", "/openapi.json"];
+const RESERVED: &[&str] = &[
+    "/api/v1/{*rest}",
+    "/apps/{*rest}",
+    "/apps",
+    "/blobs/{*rest}",
+    "/healthz",
+    "/metrics",
+    "/openapi.json",
+];
 
 /// Finds the mounted app for a request, and the path as the app sees it. An app that has the path
 /// for other methods only is taken if no other has it, so that it can say so.

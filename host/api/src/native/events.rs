@@ -1,18 +1,20 @@
 //! The event log of a thread as server-sent events.
 
 use axum::extract::{Path, Query, State};
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
+use wattle_graph::id::RunId;
+use wattle_run::ports::store::ThreadRecord;
 
 use crate::native::scope::Scope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 use crate::stream::follow::{Follow, Until};
-use crate::stream::sse;
+use crate::stream::{ag_ui, ai_sdk, sse};
 
 /// Which events to stream.
 #[derive(Debug, Default, Deserialize, IntoParams)]
@@ -24,6 +26,12 @@ pub struct EventFilter {
     /// `idle`: the stream ends when the thread no longer runs. Without it the stream stays open.
     #[param(value_type = Option<String>)]
     until: Option<UntilWord>,
+    /// Only events of this run.
+    run: Option<String>,
+    /// `ai-sdk` or `ag-ui`: one run (the newest unless `run` names another) from its first event to
+    /// its end, in the form that these clients read. They need neither `after` nor `until`.
+    #[param(value_type = Option<String>)]
+    format: Option<FormatWord>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -32,8 +40,16 @@ enum UntilWord {
     Idle,
 }
 
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum FormatWord {
+    AiSdk,
+    AgUi,
+}
+
 /// Streams the events of a thread: `id` is the number of the event, `event` its type, `data` the
-/// event as JSON. A stream that broke off is taken up with `Last-Event-ID`.
+/// event as JSON. A stream that broke off is taken up with `Last-Event-ID`. With `format`, the
+/// stream shows one run as a conversation instead; a thread without a run has none.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/events", tag = "threads",
     params(
         ("thread" = String, Path, description = "id of the thread"),
@@ -41,6 +57,7 @@ enum UntilWord {
         EventFilter),
     responses(
         (status = 200, content_type = "text/event-stream"),
+        (status = 204, description = "the thread has no run that `format` could show"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn stream_events(
     State(state): State<ApiState>,
@@ -51,9 +68,52 @@ pub async fn stream_events(
 ) -> Result<Response, Problem> {
     let Query(filter) = filter.map_err(invalid_query)?;
     let record = scope.thread(&state, &id).await?;
-    let after = last_event_id(&headers)?.or(filter.after).unwrap_or(0);
+    let run = filter.run.map(RunId::new).transpose();
+    let run = run.map_err(|error| Problem::new(code::INVALID, error.to_string()))?;
+    let named = run.clone();
+    let (shown, begun) = run_of(&state, &record, run).await?;
+    let follow = |run, after, until| {
+        let thread = record.id.clone();
+        Follow { thread, run, after, until, audience: None }
+    };
     let until = filter.until.map_or(Until::Stopped, |UntilWord::Idle| Until::Idle);
-    Ok(sse::answer(&state, Follow { thread: record.id, run: None, after, until }))
+    Ok(match filter.format {
+        None => {
+            let after = last_event_id(&headers)?.or(filter.after).unwrap_or(0);
+            sse::answer(&state, follow(named, after, until))
+        }
+        Some(_) if shown.is_none() => StatusCode::NO_CONTENT.into_response(),
+        Some(FormatWord::AiSdk) => {
+            ai_sdk::answer(&state, follow(shown, begun, Until::Idle), Vec::new())
+        }
+        Some(FormatWord::AgUi) => {
+            ag_ui::answer(&state, follow(shown, begun, Until::Idle), Vec::new())
+        }
+    })
+}
+
+/// The run that is meant, the thread's newest if none is named, and the number of the last event
+/// before it.
+///
+/// # Errors
+///
+/// `not-found` if the thread has no such run.
+pub async fn run_of(
+    state: &ApiState,
+    thread: &ThreadRecord,
+    named: Option<RunId>,
+) -> Result<(Option<RunId>, u64), Problem> {
+    let is_named = named.is_some();
+    let Some(run) = named.or_else(|| thread.run.clone()) else { return Ok((None, 0)) };
+    let record = state.engine.ports().store.run(&run).await?;
+    match record.filter(|record| record.thread == thread.id) {
+        Some(record) => Ok((Some(run), record.first_seq.saturating_sub(1))),
+        None if is_named => {
+            let hint = format!("thread `{}` has none of that id", thread.id);
+            Err(Problem::not_found("run", run.as_str(), &hint))
+        }
+        None => Ok((Some(run), 0)),
+    }
 }
 
 /// The number of the last event that a client has seen.

@@ -3,14 +3,11 @@
 //! Messages are numbered and may refer to the state, so the run is always read from its first
 //! event; what the client has seen already is left out.
 
-use std::collections::VecDeque;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
-use futures::stream;
 use serde_json::Value;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::mapping::{Message, Moment, RunStream, StreamMapping};
@@ -18,7 +15,8 @@ use wattle_run::app::App;
 
 use crate::projection::{Past, subject};
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Follower, Next, response};
+use crate::stream::follow::{Follow, Follower, response};
+use crate::stream::whole::{Form, messages};
 
 /// Answers with the stream of one run; `seen` is the last event that the client knows.
 pub fn answer(
@@ -31,63 +29,48 @@ pub fn answer(
     let run = follow.run.as_ref().map_or("", |run| run.as_str());
     let subject = subject(app, follow.thread.as_str(), run);
     let ports = state.engine.ports();
-    let own = Own {
-        past: Past::new(ports.store.clone(), ports.clock.time_zone(), &follow.thread),
-        ready: mapping.prelude.iter().map(|prelude| comment(prelude)).collect(),
-        silence: comment(&mapping.heartbeat_text),
-        seen,
-        is_over: false,
-        follower: Follower::new(state, follow, Duration::from_millis(mapping.heartbeat.as_ms())),
-        form: RunStream::new(mapping, subject),
-    };
-    response(stream::unfold(own, |mut own| async move {
-        let message = own.next().await?;
-        Some((Ok::<_, Infallible>(message), own))
-    }))
+    let past = Past::new(ports.store.clone(), ports.clock.time_zone(), &follow.thread);
+    let heartbeat = Duration::from_millis(mapping.heartbeat.as_ms());
+    let follower = Follower::new(state, follow, heartbeat);
+    let ready = mapping.prelude.iter().map(|prelude| comment(prelude)).collect();
+    let silence = comment(&mapping.heartbeat_text);
+    let stream = RunStream::new(mapping, subject);
+    let form = Own { stream, past, silence, seen, is_over: false };
+    response(messages(follower, form, ready))
 }
 
 struct Own {
-    follower: Follower,
-    form: RunStream,
+    stream: RunStream,
     past: Past,
-    /// Messages that are ready to be sent.
-    ready: VecDeque<Bytes>,
     silence: Bytes,
     seen: u64,
     is_over: bool,
 }
 
-impl Own {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(message) = self.ready.pop_front() {
-                return Some(message);
-            }
-            if self.is_over {
-                return None;
-            }
-            match self.follower.next().await? {
-                Next::Event(event) => self.take(&event).await,
-                Next::Silence => return Some(self.silence.clone()),
-            }
-        }
-    }
-
-    async fn take(&mut self, event: &Event) {
+impl Form for Own {
+    async fn take(&mut self, event: &Event) -> Vec<Bytes> {
         self.past.see(event);
         self.is_over = matches!(event.kind, EventKind::RunEnded(_));
         let time = self.past.time(event);
         let state =
-            if self.form.wants_state(event) { self.past.state().await } else { &Value::Null };
-        let messages = self.form.apply(event, Moment { time: &time, state });
-        if event.seq > self.seen {
-            let last = messages.len().saturating_sub(1);
-            let messages = messages.into_iter().enumerate();
-            self.ready.extend(
-                messages
-                    .map(|(index, message)| wire(&message, (index == last).then_some(event.seq))),
-            );
+            if self.stream.wants_state(event) { self.past.state().await } else { &Value::Null };
+        let messages = self.stream.apply(event, Moment { time: &time, state });
+        if event.seq <= self.seen {
+            return Vec::new();
         }
+        let last = messages.len().saturating_sub(1);
+        let messages = messages.iter().enumerate();
+        messages
+            .map(|(index, message)| wire(message, (index == last).then_some(event.seq)))
+            .collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    fn silence(&self) -> Bytes {
+        self.silence.clone()
     }
 }
 

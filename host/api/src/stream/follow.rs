@@ -12,13 +12,18 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::Stream;
 use tokio::sync::watch;
-use wattle_graph::event::Event;
+use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::call::runs::Runs;
+use wattle_run::call::runs::{RunRef, Runs};
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::ThreadStatus;
 
 use crate::state::ApiState;
+use crate::stream::presence::Following;
+
+/// Silence after which a comment is sent unless an app says otherwise: proxies give up after half
+/// a minute.
+pub(super) const HEARTBEAT: Duration = Duration::from_secs(15);
 
 /// Events read from the log at a time.
 const PAGE_EVENTS: usize = 128;
@@ -34,6 +39,16 @@ pub struct Follow {
     pub after: u64,
     /// When reading ends.
     pub until: Until,
+    /// The reader is somebody for whom the run works, so that it may be cancelled when all of them
+    /// have left.
+    pub audience: Option<Audience>,
+}
+
+/// A client for which a run works.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Audience {
+    /// Cancel the run when there was no such client for so long; `None` lets it run.
+    pub cancel_after: Option<Duration>,
 }
 
 /// When reading ends. It always ends when the host stops or the thread is deleted.
@@ -63,11 +78,17 @@ pub(super) struct Follower {
     /// Silence after which that is said, so that proxies keep the connection and a client that is
     /// gone is noticed.
     heartbeat: Duration,
+    following: Option<Following>,
 }
 
 impl Follower {
     pub(super) fn new(state: &ApiState, follow: Follow, heartbeat: Duration) -> Self {
+        let following = follow.audience.zip(follow.run.clone()).map(|(audience, run)| {
+            let run = RunRef { thread: follow.thread.clone(), run };
+            Following::new(state, run, audience.cancel_after)
+        });
         Self {
+            following,
             engine: state.engine.clone(),
             news: state.engine.watch(&follow.thread),
             stopping: state.stopping.clone(),
@@ -79,6 +100,20 @@ impl Follower {
 
     /// What comes next; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Next> {
+        let next = self.read_on().await;
+        let is_end = |next: &Next| match next {
+            Next::Event(event) => matches!(event.kind, EventKind::RunEnded(_)),
+            Next::Silence => false,
+        };
+        if let Some(following) = &mut self.following
+            && next.as_ref().is_none_or(is_end)
+        {
+            following.end();
+        }
+        next
+    }
+
+    async fn read_on(&mut self) -> Option<Next> {
         loop {
             while let Some(event) = self.page.pop_front() {
                 self.follow.after = event.seq;

@@ -1,7 +1,6 @@
 //! The host's own server-sent events: one message for each event of the log.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -9,10 +8,8 @@ use futures::stream;
 use wattle_graph::event::{Event, EventKind};
 
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Follower, Next, response};
-
-/// Silence after which a comment is sent.
-const HEARTBEAT: Duration = Duration::from_secs(15);
+use crate::stream::follow::{Follow, Follower, HEARTBEAT, Next, response};
+use crate::stream::whole::SILENCE;
 
 /// Answers with the stream.
 pub fn answer(state: &ApiState, follow: Follow) -> Response {
@@ -20,7 +17,7 @@ pub fn answer(state: &ApiState, follow: Follow) -> Response {
     response(stream::unfold(follower, |mut follower| async move {
         let message = match follower.next().await? {
             Next::Event(event) => message(&event),
-            Next::Silence => Bytes::from_static(b":\n\n"),
+            Next::Silence => SILENCE,
         };
         Some((Ok::<_, Infallible>(message), follower))
     }))

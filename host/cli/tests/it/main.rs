@@ -5,6 +5,7 @@
 
 mod api;
 mod binary;
+mod blobs;
 mod fixture;
 mod guards;
 mod help;
@@ -13,4 +14,5 @@ mod projections;
 mod reload;
 mod restart;
 mod routes;
+mod streams;
 mod tenants;

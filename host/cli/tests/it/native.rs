@@ -25,6 +25,9 @@ use wattle_run::ports::{Plugin, Sandbox};
 /// The name with which `greet` tells of itself.
 pub(crate) const LOGGED: &str = "Logged";
 
+/// The name that `greet` never comes to an end with.
+pub(crate) const SLOW: &str = "Slow";
+
 /// Loads every file that begins with `native`, and refuses all others.
 pub(crate) struct NativeSandbox;
 
@@ -62,6 +65,8 @@ impl Sandbox for NativeSandbox {
                 route("GET", "/echo/{word}"),
                 route("GET", "/stream/{thread}"),
                 route("GET", "/own/{thread}"),
+                route("GET", "/talk/{thread}"),
+                route("GET", "/agent/{thread}"),
                 route("GET", "/fail"),
                 route("GET", "/blob/{blob}"),
             ],
@@ -83,6 +88,9 @@ impl Plugin for NativePlugin {
             "greet" => {
                 if call.input["name"] == "nobody" {
                     return Err(Ended::Failure(Failure::new("rude", "nobody is no name")));
+                }
+                if call.input["name"] == SLOW {
+                    std::future::pending::<()>().await;
                 }
                 if call.input["name"] == LOGGED {
                     let data = json!({ "session_id": "s/1", "status": "success", "name": LOGGED });
@@ -134,8 +142,10 @@ impl Plugin for NativePlugin {
                 return Ok(json_response(201, &serde_json::to_value(ended).unwrap()));
             }
             "/fail" => return Err(Ended::Failure(Failure::new("own-code", "it went wrong"))),
-            "/stream/{thread}" => hand_off(param, StreamFormat::Sse),
-            "/own/{thread}" => hand_off(param, StreamFormat::Custom("own".into())),
+            "/stream/{thread}" => hand_off(&request, param, StreamFormat::Sse),
+            "/own/{thread}" => hand_off(&request, param, StreamFormat::Custom("own".into())),
+            "/talk/{thread}" => hand_off(&request, param, StreamFormat::AiSdk),
+            "/agent/{thread}" => hand_off(&request, param, StreamFormat::AgUi),
             "/blob/{blob}" => WebBody::Blob(BlobRef::parse(&param).unwrap()),
             _ => {
                 let echo = json!({
@@ -159,14 +169,16 @@ impl Plugin for NativePlugin {
     }
 }
 
-fn hand_off(thread: String, format: StreamFormat) -> WebBody {
+/// The query says how long nobody may follow the run.
+fn hand_off(request: &WebRequest, thread: String, format: StreamFormat) -> WebBody {
     let thread = ThreadId::new(thread).unwrap();
+    let grace = request.query.iter().find(|(name, _)| name == "grace_ms");
     WebBody::HandOff(HandOff {
         thread,
         run: None,
         format,
         after: None,
-        cancel_after_ms: None,
+        cancel_after_ms: grace.map(|(_, ms)| ms.parse().unwrap()),
         nodes: Vec::new(),
     })
 }

@@ -6,3 +6,4 @@ mod crash;
 mod limits;
 mod reload;
 mod sandbox;
+mod streams;

@@ -1,0 +1,45 @@
+//! A run as the events of AG-UI.
+
+use std::collections::VecDeque;
+
+use axum::response::Response;
+use bytes::Bytes;
+use wattle_graph::ag_ui::EventStream;
+use wattle_graph::event::Event;
+use wattle_graph::id::NodeName;
+
+use crate::projection::Past;
+use crate::state::ApiState;
+use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
+use crate::stream::whole::{Form, messages};
+
+/// Answers with the stream of one run from its first event.
+pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
+    let ports = state.engine.ports();
+    let form = Own {
+        past: Past::new(ports.store.clone(), ports.clock.time_zone(), &follow.thread),
+        events: EventStream::new(follow.thread.clone(), nodes),
+    };
+    let follower = Follower::new(state, follow, HEARTBEAT);
+    response(messages(follower, form, VecDeque::new()))
+}
+
+struct Own {
+    past: Past,
+    events: EventStream,
+}
+
+impl Form for Own {
+    async fn take(&mut self, event: &Event) -> Vec<Bytes> {
+        self.past.see(event);
+        let wants_state = self.events.wants_state(event);
+        let state = if wants_state { Some(self.past.state().await) } else { None };
+        // A state that cannot be read is none: a client would take `null` for the state.
+        let state = state.filter(|state| !state.is_null());
+        self.events.apply(event, state).iter().map(super::json_message).collect()
+    }
+
+    fn is_over(&self) -> bool {
+        self.events.is_over()
+    }
+}

@@ -1,0 +1,51 @@
+//! A run as the UI message stream of the AI SDK.
+
+use std::collections::VecDeque;
+
+use axum::http::{HeaderName, HeaderValue, header};
+use axum::response::Response;
+use bytes::Bytes;
+use wattle_graph::ai_sdk::MessageStream;
+use wattle_graph::event::Event;
+use wattle_graph::id::NodeName;
+
+use crate::state::ApiState;
+use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
+use crate::stream::whole::{Form, messages};
+
+/// Says which version of the protocol follows.
+const VERSION_HEADER: &str = "x-vercel-ai-ui-message-stream";
+
+/// That version.
+const VERSION: &str = "v1";
+
+/// Says that no more follows.
+const DONE: Bytes = Bytes::from_static(b"data: [DONE]\n\n");
+
+/// Answers with the stream of one run from its first event.
+pub fn answer(state: &ApiState, follow: Follow, nodes: Vec<NodeName>) -> Response {
+    let follower = Follower::new(state, follow, HEARTBEAT);
+    let form = Own(MessageStream::new(nodes));
+    let mut response = response(messages(follower, form, VecDeque::new()));
+    let headers = response.headers_mut();
+    headers.insert(HeaderName::from_static(VERSION_HEADER), HeaderValue::from_static(VERSION));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    response
+}
+
+struct Own(MessageStream);
+
+impl Form for Own {
+    async fn take(&mut self, event: &Event) -> Vec<Bytes> {
+        let chunks = self.0.apply(event);
+        let mut messages: Vec<Bytes> = chunks.iter().map(super::json_message).collect();
+        if self.0.is_over() {
+            messages.push(DONE);
+        }
+        messages
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.is_over()
+    }
+}

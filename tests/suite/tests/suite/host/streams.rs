@@ -1,0 +1,242 @@
+//! Conversations with an agent as the streams of the AI SDK and of AG-UI: real components, the
+//! real server, a model that does what the user's script says.
+
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
+use wattle_suite::binary;
+use wattle_suite::desk::{Desk, MODEL_PATH, message};
+use wattle_suite::place;
+use wattle_suite::scene::Scene;
+use wattle_suite::server::{Setup, TestServer};
+
+/// Calls a tool too early, then in order; then the model says what the tools answered.
+const SCRIPT: &str = "call add {\"a\":1,\"b\":2}\ncall echo {\"text\":\"a\"}\nthen\n\
+                      call add {\"a\":1,\"b\":2}";
+
+/// Where the stand-in holds requests.
+const HELD: &str = "/count/held";
+
+async fn server() -> TestServer {
+    let desk = Desk::with("order = [{ tool = \"add\", after = [\"echo\"] }]");
+    Setup::desk(&desk).await.start().await
+}
+
+async fn read(server: &TestServer, run: &Value, format: &str) -> String {
+    let thread = run["thread"].as_str().unwrap();
+    let path = format!("/api/v1/threads/{thread}/events?format={format}");
+    let response = server.request("GET", &path).send().await.unwrap();
+    response.text().await.unwrap()
+}
+
+/// The documents of a stream, without comments.
+fn documents(text: &str) -> Vec<Value> {
+    let data = text.split("\n\n").filter_map(|block| block.strip_prefix("data: "));
+    data.filter_map(|data| serde_json::from_str(data).ok()).collect()
+}
+
+fn of_type<'d>(documents: &'d [Value], name: &str) -> Vec<&'d Value> {
+    documents.iter().filter(|it| it["type"] == name).collect()
+}
+
+#[tokio::test]
+async fn calls_and_answers_are_parts_of_the_message() {
+    let server = server().await;
+    let run = server.chat(SCRIPT).await;
+    let text = read(&server, &run, "ai-sdk").await;
+    let chunks = documents(&text);
+    let steps = of_type(&chunks, "start-step").len();
+    assert_eq!((steps, of_type(&chunks, "finish-step").len()), (3, 3), "{text}");
+    let made = of_type(&chunks, "tool-input-available");
+    let names: Vec<&str> = made.iter().map(|it| it["toolName"].as_str().unwrap()).collect();
+    assert_eq!(names, ["add", "echo", "add"]);
+    assert_eq!(made[0]["input"], json!({ "a": 1, "b": 2 }));
+    let refused = of_type(&chunks, "tool-output-error");
+    assert_eq!(refused.len(), 1, "{text}");
+    assert_eq!(refused[0]["toolCallId"], made[0]["toolCallId"]);
+    assert_eq!(
+        refused[0]["errorText"], "call `echo` first, wait for the answer, then call `add`",
+        "a call that never reached its tool is answered too"
+    );
+    let answered = of_type(&chunks, "tool-output-available");
+    let ids: Vec<&Value> = answered.iter().map(|it| &it["toolCallId"]).collect();
+    assert_eq!(ids, [&made[1]["toolCallId"], &made[2]["toolCallId"]]);
+    let said: String =
+        of_type(&chunks, "text-delta").iter().filter_map(|it| it["delta"].as_str()).collect();
+    assert!(said.contains("The tools answered"), "{text}");
+    assert_eq!(chunks.last().unwrap()["finishReason"], "stop");
+    assert!(text.ends_with("data: [DONE]\n\n"));
+}
+
+#[tokio::test]
+async fn a_client_that_reads_along_sees_what_a_later_one_sees() {
+    let server = server().await;
+    for format in ["ai-sdk", "ag-ui"] {
+        let begun = message(None, SCRIPT);
+        let run = server.post("/api/v1/apps/desk/runs", &begun).await.expect(202);
+        let along = read(&server, &run, format).await;
+        let later = read(&server, &run, format).await;
+        assert_eq!(documents(&along), documents(&later));
+    }
+}
+
+#[tokio::test]
+async fn a_run_of_ag_ui_has_steps_calls_and_the_state() {
+    let server = server().await;
+    let run = server.chat(SCRIPT).await;
+    let text = read(&server, &run, "ag-ui").await;
+    let events = documents(&text);
+    assert_eq!(events[0]["type"], "RUN_STARTED");
+    assert_eq!(events[0]["threadId"], run["thread"]);
+    let steps = of_type(&events, "STEP_STARTED");
+    assert_eq!(steps[0]["stepName"], "agent");
+    assert_eq!(steps.len(), of_type(&events, "STEP_FINISHED").len());
+    assert_eq!(of_type(&events, "TOOL_CALL_RESULT").len(), 3, "{text}");
+    let snapshot = of_type(&events, "STATE_SNAPSHOT")[0];
+    assert_eq!(snapshot["snapshot"]["messages"], run["state"]["messages"]);
+    assert_eq!(events.last().unwrap()["outcome"], json!({ "type": "success" }));
+}
+
+#[tokio::test]
+async fn a_failed_run_says_why() {
+    let server = server().await;
+    let down = Fault::Status { status: 400, retry_after: None, body: None };
+    server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), down));
+    let run = server.say(None, "say hello").await;
+    assert_eq!(run["status"], "failed", "{run}");
+    let chunks = documents(&read(&server, &run, "ai-sdk").await);
+    let last = chunks.last().unwrap();
+    assert_eq!((&last["type"], &last["errorText"]), (&json!("error"), &run["failure"]["message"]));
+}
+
+#[tokio::test]
+async fn a_cancelled_run_closes_the_calls_that_nobody_answers() {
+    let server = server().await;
+    let gate = server.standin().gate(Pattern::path(HELD));
+    let held = format!("{}{HELD}", server.standin().base_url);
+    let script = format!("call net {{\"url\":\"{held}\"}}");
+    let begun = message(None, &script);
+    let run = server.post("/api/v1/apps/desk/runs", &begun).await.expect(202);
+    let path = format!("/api/v1/threads/{}/events?format=ai-sdk", run["thread"].as_str().unwrap());
+    let mut response = server.request("GET", &path).send().await.unwrap();
+    let mut text = String::new();
+    while !text.contains("tool-input-available") {
+        text.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    gate.arrived(1).await.unwrap();
+    let cancel = format!("/api/v1/runs/{}/cancel", run["run"].as_str().unwrap());
+    server.post(&cancel, &json!({})).await.expect(202);
+    while let Some(chunk) = response.chunk().await.unwrap() {
+        text.push_str(std::str::from_utf8(&chunk).unwrap());
+    }
+    let chunks = documents(&text);
+    let end: Vec<&str> =
+        chunks[chunks.len() - 3..].iter().map(|it| it["type"].as_str().unwrap()).collect();
+    assert_eq!(end, ["tool-output-error", "finish-step", "abort"], "{text}");
+}
+
+/// How long the client may take; Node starts slowly on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What the official client of AG-UI has after it has read a stream; `None` if it is not installed.
+#[expect(clippy::print_stdout, reason = "says why it is left out")]
+async fn read_by_client(server: &TestServer, run: &Value) -> Option<Value> {
+    let own = std::env::current_exe().unwrap();
+    let folder: PathBuf = own.ancestors().nth(3).unwrap().join("clients/ag-ui");
+    if !folder.join("node_modules").is_dir() {
+        println!("left out: no AG-UI client; `cargo xtask clients` installs it (needs npm)");
+        return None;
+    }
+    let thread = run["thread"].as_str().unwrap();
+    let url = server.url(&format!("/api/v1/threads/{thread}/events?format=ag-ui"));
+    let mut command = Command::new("node");
+    command.args(["read.mjs", &url]).current_dir(folder);
+    command.stdin(Stdio::null()).kill_on_drop(true);
+    let read = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&read.stderr);
+    assert!(read.status.success(), "{said}");
+    Some(serde_json::from_slice(&read.stdout).unwrap())
+}
+
+#[tokio::test]
+async fn the_official_client_of_ag_ui_reads_a_run() {
+    let server = server().await;
+    let run = server.chat(SCRIPT).await;
+    let Some(seen) = read_by_client(&server, &run).await else { return };
+    assert_eq!(seen["outcome"], json!({ "type": "success" }));
+    assert_eq!(seen["state"]["messages"], run["state"]["messages"]);
+    let messages = seen["messages"].as_array().unwrap();
+    let answers = messages.iter().filter(|message| message["role"] == "tool");
+    let answers: Vec<&str> = answers.map(|it| it["content"].as_str().unwrap()).collect();
+    assert!(answers.contains(&"{\"sum\":3}"), "{answers:?}");
+    assert!(answers.iter().any(|it| it.starts_with("call `echo` first")), "{answers:?}");
+    let words = messages.last().unwrap();
+    assert_eq!(words["role"], "assistant");
+    assert!(words["content"].as_str().unwrap().starts_with("The tools answered"), "{words}");
+}
+
+#[tokio::test]
+async fn the_official_client_of_ag_ui_sees_what_a_run_waits_for() {
+    let server = server().await;
+    let run = server.say(None, "call ask_first {\"question\":\"sure?\"}").await;
+    assert_eq!(run["status"], "interrupted", "{run}");
+    let Some(seen) = read_by_client(&server, &run).await else { return };
+    let interrupt = &seen["outcome"]["interrupts"][0];
+    assert_eq!(interrupt["id"], run["interrupts"][0]["id"]);
+    assert_eq!(interrupt["metadata"]["payload"], run["interrupts"][0]["payload"]);
+}
+
+#[tokio::test]
+async fn a_call_that_waited_for_a_person_is_answered_in_the_next_run() {
+    let server = server().await;
+    let run = server.say(None, "call ask_first {\"question\":\"sure?\"}").await;
+    let before = documents(&read(&server, &run, "ai-sdk").await);
+    let question = of_type(&before, "data-interrupt")[0];
+    assert_eq!(question["id"], run["interrupts"][0]["id"]);
+    assert_eq!(before.last().unwrap()["finishReason"], "tool-calls");
+    let made = of_type(&before, "tool-input-available")[0];
+    let ended = server.decide(run["thread"].as_str().unwrap(), &json!({ "": "yes" })).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    let after = documents(&read(&server, &run, "ai-sdk").await);
+    assert_ne!(before[0]["messageId"], after[0]["messageId"], "a message of its own");
+    assert_eq!(of_type(&after, "tool-input-available")[0]["toolCallId"], made["toolCallId"]);
+    assert_eq!(of_type(&after, "tool-output-available")[0]["toolCallId"], made["toolCallId"]);
+    assert_eq!(after.last().unwrap()["finishReason"], "stop");
+}
+
+#[tokio::test]
+async fn a_crash_in_the_middle_of_an_answer_leaves_the_message_whole() {
+    let scene = Scene::new(|place, standin| {
+        let desk = Desk::default();
+        desk.put(place);
+        [place::base_toml(standin), desk.toml(standin.addr.port())].concat()
+    })
+    .await;
+    let gate = scene.standin.stream_gate(Pattern::path(MODEL_PATH));
+    gate.release(2);
+    let mut server = binary::serve(&scene.place).await;
+    let begun = message(None, "hello");
+    let run = scene.post(&server, "/api/v1/apps/desk/runs", &begun).await.expect(202);
+    let thread = run["thread"].as_str().unwrap();
+    let path = format!("/api/v1/threads/{thread}/events?format=ai-sdk");
+    let mut response = reqwest::get(format!("{}{path}", server.url)).await.unwrap();
+    let mut before = String::new();
+    while !before.contains("text-delta") {
+        before.push_str(std::str::from_utf8(&response.chunk().await.unwrap().unwrap()).unwrap());
+    }
+    server.program.kill().await.unwrap();
+    let server = binary::serve(&scene.place).await;
+    gate.open();
+    let read = reqwest::get(format!("{}{path}", server.url)).await.unwrap();
+    let after = documents(&read.text().await.unwrap());
+    let seen = documents(&before);
+    assert_eq!(after[..seen.len()], seen, "what was seen stays");
+    let types = |name| of_type(&after, name).len();
+    assert_eq!((types("start"), types("start-step"), types("finish-step")), (1, 1, 1));
+    assert_eq!((types("text-start"), types("text-end")), (2, 2), "the answer is given anew");
+    assert_eq!(after.last().unwrap()["finishReason"], "stop");
+}
