@@ -15,6 +15,9 @@ use crate::problem::{Problem, api_code};
 /// Bytes read from the store at a time: a slow client holds no more in memory.
 const PIECE_BYTES: u64 = 256 << 10;
 
+/// A digest always names the same bytes, so they may be kept for a year, by who may see them.
+const CACHE_CONTROL: &str = "private, max-age=31536000, immutable";
+
 /// Answers with a blob or a range of it.
 ///
 /// # Errors
@@ -29,7 +32,10 @@ pub async fn answer(
     let etag = format!("\"{}\"", blob.0);
     let known = request.get(header::IF_NONE_MATCH).and_then(|it| it.to_str().ok());
     if known.is_some_and(|known| known == "*" || known.contains(&etag)) {
-        return Ok((StatusCode::NOT_MODIFIED, [(header::ETAG, etag)]).into_response());
+        let mut response = StatusCode::NOT_MODIFIED.into_response();
+        insert(response.headers_mut(), header::ETAG, &etag);
+        insert(response.headers_mut(), header::CACHE_CONTROL, CACHE_CONTROL);
+        return Ok(response);
     }
     let range = request.get(header::RANGE).and_then(|range| range.to_str().ok());
     let part = match range.map(|range| parse_range(range, info.size)) {
@@ -50,7 +56,7 @@ pub async fn answer(
     insert(headers, header::CONTENT_LENGTH, &(wanted.end - wanted.start).to_string());
     insert(headers, header::ETAG, &etag);
     insert(headers, header::ACCEPT_RANGES, "bytes");
-    insert(headers, header::CACHE_CONTROL, "private, max-age=31536000, immutable");
+    insert(headers, header::CACHE_CONTROL, CACHE_CONTROL);
     defuse(headers);
     Ok(response)
 }

@@ -10,12 +10,14 @@
 //! * [`projection`]: what a projection of the log sees besides the events.
 //! * [`trace`]: an event log as a tree of runs, steps, tasks, attempts and host calls.
 //! * [`document`]: the JSON documents that answers consist of.
-//! * [`body`]: reading request bodies; [`blob_body`]: answering with a blob.
+//! * [`body`]: reading request bodies; [`blob_body`]: answering with a blob; [`blob_link`]: blobs
+//!   by links that need no key.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: why the API cannot be set up.
 
 pub mod app_route;
 pub mod blob_body;
+pub mod blob_link;
 pub mod body;
 pub mod document;
 pub mod error;
@@ -64,6 +66,7 @@ pub fn unguarded_router(state: ApiState) -> Router {
 pub fn app_router(state: ApiState, app: AppName) -> Router {
     let guards = middleware::from_fn_with_state(state.clone(), guard::check);
     Router::new()
+        .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))
         .fallback(move |state, request| app_route::alone(state, app, request))
         .with_state(state)
         .layer(guards)

@@ -15,6 +15,7 @@ pub mod threads;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::blob_link;
 use crate::openapi;
 use crate::state::ApiState;
 
@@ -41,6 +42,8 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::wait_run))
         .routes(routes!(runs::cancel_run))
         .routes(routes!(blobs::get_blob))
+        .routes(routes!(blobs::get_thread_blob))
+        .routes(routes!(blob_link::get_linked_blob))
         .routes(routes!(
             tenants::set_tenant_route,
             tenants::get_tenant_route,

@@ -31,7 +31,7 @@ pub struct Trace {
 pub struct Totals {
     /// Host calls that were made; replayed ones are not.
     pub calls: u64,
-    /// Model calls among them.
+    /// Model calls among them; those that a cancelled run had paid for are not.
     pub model_calls: u64,
     /// Tokens read by models.
     pub input_tokens: u64,
@@ -146,6 +146,9 @@ pub struct CallTrace {
     /// Tokens written by the model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
+    /// Sequence number of the entry whose answer it was given again: a cancelled run had paid for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused: Option<u64>,
     /// Why it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<String>,

@@ -3,6 +3,7 @@
 //! This is the only place that names every adapter.
 
 pub mod clock;
+mod link;
 mod ports;
 mod runtime;
 mod secrets;

@@ -319,6 +319,10 @@ pub struct Called {
     /// Tokens in and out, for model calls.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<Tokens>,
+    /// Sequence number of the entry whose answer this is, if nothing was asked anew: the run that
+    /// had paid for it was cancelled before anything came of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reused: Option<u64>,
     /// Number of the first call of the batch it was part of; its own if it was alone.
     pub batch: u32,
 }

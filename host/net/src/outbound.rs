@@ -79,8 +79,8 @@ impl Net for OutboundNet {
         request: &HttpRequest,
         blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure> {
-        let wanted = request.timeout_ms.map_or(limits.timeout_ms, u64::from);
-        let timeout = Duration::from_millis(wanted.min(limits.timeout_ms));
+        let allowed = |wanted| u64::from(wanted).min(limits.longest_timeout_ms);
+        let timeout = Duration::from_millis(request.timeout_ms.map_or(limits.timeout_ms, allowed));
         let exchange = Exchange::new(self, caller, rules, limits);
         let answer = Box::pin(exchange.run(request, blobs));
         tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(too_slow(timeout)))

@@ -19,7 +19,7 @@ use std::future::Future;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wattle_graph::event::Tokens;
+use wattle_graph::event::{Delta, Tokens};
 use wattle_graph::failure::Failure;
 
 use crate::gate::Site;
@@ -55,6 +55,15 @@ pub trait HostCall: Serialize + Send + Sync {
     /// One line for people; no secrets, no long texts.
     fn summary(&self) -> String;
 
+    /// The call as the journal shows it, if that is not all of it: its digest is still that of the
+    /// whole.
+    fn shown(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Checks that the grants allow it, before anything else happens.
     ///
     /// # Errors
@@ -70,6 +79,11 @@ pub trait HostCall: Serialize + Send + Sync {
     /// Tokens that the answer used, for model calls.
     fn tokens(_answer: &Self::Answer) -> Option<Tokens> {
         None
+    }
+
+    /// An answer as the pieces that it would have arrived in, if it was not asked for anew.
+    fn pieces(_answer: &Self::Answer) -> Vec<Delta> {
+        Vec::new()
     }
 
     /// Makes the call.

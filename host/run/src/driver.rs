@@ -92,7 +92,8 @@ impl Driver {
                 return end;
             }
             if waits {
-                return End::Interrupted;
+                let is_cancelled = self.context.cancel.is_cancelled();
+                return if is_cancelled { End::Cancelled } else { End::Interrupted };
             }
             match self.apply_step().await {
                 Err(end) => return end,
@@ -133,7 +134,9 @@ impl Driver {
                 self.context.log.flush().await;
             }
         }
-        if cancelled || self.context.cancel.is_cancelled() {
+        // A superstep whose tasks have all finished is kept, even if the cancel came meanwhile.
+        let is_cut = failed.is_some() || suspended;
+        if cancelled || (is_cut && self.context.cancel.is_cancelled()) {
             return Some(End::Cancelled);
         }
         if let Some(failed) = failed {
@@ -183,9 +186,12 @@ impl Driver {
     /// Applies all writes of the superstep. Answers whether a static interrupt stops the run.
     async fn apply_step(&mut self) -> Result<bool, End> {
         let graph = &self.context.pack.graph;
-        let reduced = reduce(&self.context.app, plugin_reductions(graph, &self.lineage))
-            .await
-            .map_err(End::Failed)?;
+        let reductions = reduce(&self.context.app, plugin_reductions(graph, &self.lineage));
+        let reduced = tokio::select! {
+            biased;
+            reduced = reductions => reduced.map_err(End::Failed)?,
+            () = self.context.cancel.cancelled() => return Err(End::Cancelled),
+        };
         let at = Position {
             id: self.next_checkpoint,
             run: self.run.id.clone(),

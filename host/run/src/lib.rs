@@ -11,6 +11,7 @@
 //! * `tools`: tools of plugins and servers under one roof.
 //! * `driver`: the superstep loop of one run; `task`: attempts of one node.
 //! * [`log`]: the writer of one thread's event log; `view`: threads as clients see them.
+//! * `salvage`: answers that cancelled runs paid for and that the next run may still use.
 //! * `web`: what the engine is to the web handler of one app.
 
 pub mod app;
@@ -25,6 +26,7 @@ mod json;
 pub mod limit;
 pub mod log;
 pub mod ports;
+mod salvage;
 mod task;
 mod tools;
 mod view;

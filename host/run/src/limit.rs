@@ -57,6 +57,10 @@ pub const BATCH_CONCURRENCY: usize = 4;
 /// Calls in one batch.
 pub const BATCH_CALLS: usize = 256;
 
+/// Cancelled runs in a row whose unused answers are looked for when the next one begins: who stops
+/// and goes on more often than that pays again.
+pub const SALVAGED_RUNS: usize = 16;
+
 /// Tasks of one superstep that run at once in one run.
 pub const STEP_CONCURRENCY: usize = 64;
 
@@ -125,15 +129,24 @@ pub struct NetLimits {
     pub response_bytes: u64,
     /// Bytes of a request body.
     pub request_bytes: u64,
-    /// Whole exchange, redirects included: slower services should be polled.
+    /// Whole exchange, redirects included, of a request that does not say how long it may take.
     pub timeout_ms: u64,
+    /// The most that a request may ask for: some services work while they are waited for, and what
+    /// takes longer should be polled.
+    pub longest_timeout_ms: u64,
     /// Redirects followed.
     pub redirects: u32,
 }
 
 impl Default for NetLimits {
     fn default() -> Self {
-        Self { response_bytes: 8 << 20, request_bytes: 8 << 20, timeout_ms: 30_000, redirects: 5 }
+        Self {
+            response_bytes: 8 << 20,
+            request_bytes: 8 << 20,
+            timeout_ms: 30_000,
+            longest_timeout_ms: 120_000,
+            redirects: 5,
+        }
     }
 }
 

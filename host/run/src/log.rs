@@ -7,7 +7,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
-use futures::future::Shared;
+use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
@@ -35,7 +35,25 @@ pub struct ThreadLog {
     thread: ThreadId,
     buffer: Mutex<Buffer>,
     /// Held while batches are handed over, so that they arrive in order.
-    order: tokio::sync::Mutex<Option<Shared<Ticket>>>,
+    order: tokio::sync::Mutex<Order>,
+}
+
+/// What was handed over last.
+#[derive(Default)]
+struct Order {
+    last: Option<Shared<Ticket>>,
+    /// A batch that waits for room in the store. It is kept here, not by who handed it over: that
+    /// may be a task that a cancel drops, and its events must not be missing in the log.
+    waiting: Option<BoxFuture<'static, Ticket>>,
+}
+
+impl Order {
+    async fn settle(&mut self) {
+        if let Some(waiting) = &mut self.waiting {
+            self.last = Some(waiting.await.shared());
+            self.waiting = None;
+        }
+    }
 }
 
 struct Buffer {
@@ -104,6 +122,7 @@ impl ThreadLog {
     /// Hands what has happened to the store, together with new facts and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
         let mut order = self.order.lock().await;
+        order.settle().await;
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
@@ -119,7 +138,9 @@ impl ThreadLog {
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
-            *order = Some(self.store.append(&self.thread, batch).await.shared());
+            let (store, thread) = (self.store.clone(), self.thread.clone());
+            order.waiting = Some(Box::pin(async move { store.append(&thread, batch).await }));
+            order.settle().await;
         }
     }
 
@@ -131,7 +152,7 @@ impl ThreadLog {
     /// the sequence is broken.
     pub async fn barrier(&self) -> Result<(), StoreError> {
         self.flush().await;
-        let last = self.order.lock().await.clone();
+        let last = self.order.lock().await.last.clone();
         match last {
             Some(ticket) => ticket.await,
             None => Ok(()),

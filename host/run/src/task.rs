@@ -22,6 +22,7 @@ use crate::log::ThreadLog;
 use crate::ports::sandbox::{Ended, NodeCall, NodeOutcome};
 use crate::ports::store::ThreadRecord;
 use crate::ports::{Caller, Plugin, Ports};
+use crate::salvage::Salvage;
 
 /// Everything a task needs of its run.
 #[derive(Clone)]
@@ -35,6 +36,7 @@ pub(crate) struct RunContext {
     pub cancel: Cancel,
     pub remaining_steps: u32,
     pub base: CheckpointId,
+    pub salvage: Arc<Salvage>,
 }
 
 /// What was logged of a task before.
@@ -178,6 +180,7 @@ fn gate(context: &RunContext, task: &Task, node: &Node, history: &History) -> Ga
         questions: history.questions.clone(),
         interrupt_ttl_ms: context.pack.graph.interrupt_ttl_ms(),
         clock: context.ports.clock.clone(),
+        salvage: context.salvage.clone(),
     };
     Gate::for_task(setting, side)
 }

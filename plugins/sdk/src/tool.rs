@@ -217,6 +217,14 @@ impl ToolOutput {
         self
     }
 
+    /// Sets a channel of the calling graph, whatever its reducer. Of several calls that one task
+    /// makes in order, the last one holds.
+    pub fn with_overwrite(mut self, channel: impl Into<String>, value: impl Into<Value>) -> Self {
+        let update = Update { channel: channel.into(), value: value.into(), overwrite: true };
+        self.updates.push(update);
+        self
+    }
+
     /// All text parts, joined.
     pub fn text_content(&self) -> String {
         text_of(&self.content)

@@ -4,10 +4,11 @@ use wattle_plugin::llm::{Completion, FinishReason};
 use wattle_plugin::prelude::{Context, Failure, Value, code, json, llm, node};
 
 use crate::batch::{Batch, Sent};
-use crate::config::AgentConfig;
+use crate::config::{AgentConfig, AtLimit};
 use crate::conversation::{Conversation, Stored};
 use crate::granted::Granted;
 use crate::offer::Offer;
+use crate::shown::Shown;
 use crate::turn::Turn;
 
 /// Asks for the document after the answer in words.
@@ -17,13 +18,19 @@ const DOCUMENT: &str = "Give your answer once more, as the document that is aske
 const WITHHELD: &str = "withheld";
 
 /// One turn of a model in a conversation. If it asks for tools, each call goes to the tool node
-/// as a task of its own; otherwise its words are the answer and the graph goes on.
+/// as a task of its own; otherwise its words are the answer and the graph goes on. When the turns
+/// are used up the run fails, or the graph goes on as after an answer.
 #[node(config = AgentConfig)]
 pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     let config: AgentConfig = context.config()?;
     let mut talk = Conversation::read(&config.messages, &state)?;
-    check_turns(context, &config, &talk)?;
     let mut said = talk.closing();
+    if talk.turns() >= config.max_turns {
+        return match config.at_limit {
+            AtLimit::Fail => Err(out_of_turns(context, config.max_turns)),
+            AtLimit::End => Turn::of(&config.messages, &said),
+        };
+    }
     talk.extend(&said);
     let offer = offer(&config)?;
     let mut request = request(&config, &talk, &offer);
@@ -34,7 +41,8 @@ pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     said.push(message.clone());
     let mut turn = Turn::of(&config.messages, &said)?;
     if !message.tool_calls.is_empty() {
-        send(&config, &talk, &offer, message, &mut turn)?;
+        let shown = config.state.as_ref().map(|channels| Shown::of(channels, &state));
+        send(&config, &talk, &offer, (message, shown), &mut turn)?;
     } else if let Some(answer) = &config.answer {
         talk.extend(&[message]);
         let asked = request_document(&config, &talk, &offer);
@@ -44,25 +52,14 @@ pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     Ok(turn)
 }
 
-/// A model that never stops asking for tools is stopped.
-fn check_turns(
-    context: &Context,
-    config: &AgentConfig,
-    talk: &Conversation,
-) -> Result<(), Failure> {
-    let limit = config.max_turns;
-    if talk.turns() < limit {
-        return Ok(());
-    }
+fn out_of_turns(context: &Context, limit: usize) -> Failure {
     let node = &context.node;
-    Err(Failure::new(
-        code::LIMIT,
-        format!(
-            "the agent has taken {limit} turns since the last user message and still wants tools; \
-             raise `max_turns` under `with` of the node that runs `{node}`, or ask for less at once"
-        ),
-    )
-    .with_details(json!({"limit": "max_turns", "value": limit})))
+    let message = format!(
+        "the agent has taken {limit} turns since the last user message and still wants tools; \
+         raise `max_turns` under `with` of the node that runs `{node}`, or ask for less at once"
+    );
+    let details = json!({"limit": "max_turns", "value": limit});
+    Failure::new(code::LIMIT, message).with_details(details)
 }
 
 fn offer(config: &AgentConfig) -> Result<Offer, Failure> {
@@ -116,7 +113,7 @@ fn send(
     config: &AgentConfig,
     talk: &Conversation,
     offer: &Offer,
-    message: Stored,
+    (message, state): (Stored, Option<Shown>),
     turn: &mut Turn,
 ) -> Result<(), Failure> {
     let rules = config.rules();
@@ -134,6 +131,7 @@ fn send(
             calls,
             answered: talk.answered(),
             rules: rules.clone(),
+            state: state.clone(),
         };
         turn.send(&config.tool_node, &Sent { batch })?;
     }
@@ -233,6 +231,33 @@ mod tests {
         assert!(failure.message.contains("`max_turns`"), "{failure}");
         assert!(host.llm_requests().is_empty());
         assert!(run(&host, config, json!([asked, asked, user("more"), asked])).is_ok());
+    }
+
+    #[test]
+    fn too_many_turns_end_the_path_if_the_graph_says_so() {
+        let host = host().llm(|_| Ok(two_calls()));
+        let calls = json!([{"id": "c1", "name": "save", "arguments": {}}]);
+        let asked = json!({"role": "assistant", "content": "", "tool_calls": calls});
+        let answer = json!({"role": "tool", "tool_call_id": "c1", "name": "save", "content": "1"});
+        let config = json!({"route": "chat", "max_turns": 1, "at_limit": "end"});
+        let ended = run(&host, config.clone(), json!([user("hi"), asked, answer])).unwrap();
+        assert!(ended.updates.is_empty() && ended.goto.is_empty() && ended.sends.is_empty());
+        let cut = run(&host, config, json!([user("hi"), asked])).unwrap();
+        assert_eq!(cut.update("messages").unwrap()[0]["tool_call_id"], "c1", "no call stays open");
+        assert!(host.llm_requests().is_empty());
+    }
+
+    #[test]
+    fn tools_see_the_state_that_the_agent_saw() {
+        let host = host().llm(|_| Ok(two_calls()));
+        let config = json!({"route": "chat", "state": ["videos", "none"]});
+        let context = Context::default().with_config(config);
+        let state = json!({"messages": [user("hi")], "videos": [1], "html": "<p>"});
+        let decision = host.run(|| testing::run_node::<agent>(&context, &state)).unwrap();
+        for send in &decision.sends {
+            let shown = &send.input["std.calls"]["state"];
+            assert_eq!(shown, &json!({"videos": [1], "none": null}));
+        }
     }
 
     #[test]

@@ -17,6 +17,7 @@ use crate::approval::{self, Verdict};
 use crate::conversation::{Content, Stored, StoredCall};
 use crate::granted::{Granted, Tool};
 use crate::rules::Rules;
+use crate::shown::Shown;
 use crate::turn::Turn;
 
 /// Longest facts about a failure that a model is shown: more would be noise to it.
@@ -51,6 +52,9 @@ pub(crate) struct Batch {
     /// place in the journal.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) granted: Option<Granted>,
+    /// What the tools see of the state; nothing without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) state: Option<Shown>,
 }
 
 /// A call with its answer.
@@ -77,6 +81,11 @@ impl Batch {
         let mut turn = Turn::of(&self.messages, &messages)?;
         for update in done.into_iter().flat_map(|done| done.updates) {
             if self.rules.open(&update.channel) {
+                if update.overwrite && !self.rules.parallel {
+                    // Writes of calls that were made before are void, as they would be if each
+                    // call had a superstep of its own.
+                    turn.forget(&update.channel);
+                }
                 turn.update(update);
             } else {
                 log::warn!(
@@ -92,7 +101,7 @@ impl Batch {
     fn at_once(&self, calls: &[StoredCall], granted: &Granted) -> Result<Vec<Done>, Failure> {
         let verdicts: Vec<Verdict> =
             calls.iter().map(|call| self.verdict(call, granted)).collect::<Result<_, _>>()?;
-        let requests = calls.iter().zip(&verdicts).filter_map(|(call, it)| request(call, it));
+        let requests = calls.iter().zip(&verdicts).filter_map(|(call, it)| self.request(call, it));
         let mut answers = make(requests.collect()).into_iter();
         let done = calls.iter().zip(verdicts).map(|(call, verdict)| match verdict {
             Verdict::Answered(message) => Done { message: *message, updates: Vec::new() },
@@ -101,7 +110,8 @@ impl Batch {
         Ok(done.collect())
     }
 
-    /// The answer of one call counts for the order rules of the next.
+    /// The answer of one call counts for the order rules of the next, and what it overwrites is
+    /// what the next one sees.
     fn one_by_one(
         &mut self,
         calls: &[StoredCall],
@@ -114,10 +124,24 @@ impl Batch {
                 if done.message.is_success() {
                     self.answered.insert(call.name.clone());
                 }
+                if let Some(state) = &mut self.state {
+                    let open = |update: &&Update| self.rules.open(&update.channel);
+                    state.apply(done.updates.iter().filter(open));
+                }
                 all.push(done);
             }
         }
         Ok(all)
+    }
+
+    fn request(&self, call: &StoredCall, verdict: &Verdict) -> Option<Call> {
+        let Verdict::Call { tool, changed } = verdict else { return None };
+        let arguments = changed.clone().unwrap_or_else(|| call.arguments.clone());
+        let request = Call::new(tool.clone(), arguments).call_id(call.id.clone());
+        Some(match &self.state {
+            Some(state) => request.state(state.to_value()),
+            None => request,
+        })
     }
 
     /// Whether a call is made.
@@ -143,12 +167,6 @@ fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a Tool>) -> String {
         return format!("there is no tool `{name}`, and no other either");
     }
     format!("there is no tool `{name}`; the tools are {}", names.join(", "))
-}
-
-fn request(call: &StoredCall, verdict: &Verdict) -> Option<Call> {
-    let Verdict::Call { tool, changed } = verdict else { return None };
-    let arguments = changed.clone().unwrap_or_else(|| call.arguments.clone());
-    Some(Call { call_id: call.id.clone(), ..Call::new(tool.clone(), arguments) })
 }
 
 fn make(mut calls: Vec<Call>) -> Vec<Result<ToolOutput, Failure>> {

@@ -34,6 +34,9 @@ pub(crate) struct AgentConfig {
     #[serde(default = "default_max_turns")]
     #[schemars(range(min = 1))]
     pub(crate) max_turns: usize,
+    /// What happens when they are used up; `fail` without it.
+    #[serde(default)]
+    pub(crate) at_limit: AtLimit,
     /// The node that calls tools; `tools` without it.
     #[serde(default = "default_tool_node")]
     pub(crate) tool_node: String,
@@ -52,6 +55,9 @@ pub(crate) struct AgentConfig {
     /// Channels that tools may write; none without it.
     #[serde(default)]
     updates: Option<BTreeSet<String>>,
+    /// Channels that tools see with every call; none without it.
+    #[serde(default)]
+    pub(crate) state: Option<BTreeSet<String>>,
     /// The last answer as a document too.
     #[serde(default)]
     pub(crate) answer: Option<AnswerConfig>,
@@ -79,6 +85,20 @@ pub(crate) struct ToolsConfig {
     /// Channels that tools may write; none without it.
     #[serde(default)]
     updates: Option<BTreeSet<String>>,
+    /// Channels that tools see with every call; without it those that the agent shows.
+    #[serde(default)]
+    pub(crate) state: Option<BTreeSet<String>>,
+}
+
+/// What happens when an agent has used up its turns.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum AtLimit {
+    /// The run fails.
+    #[default]
+    Fail,
+    /// The graph goes on as after an answer.
+    End,
 }
 
 impl AgentConfig {
@@ -224,7 +244,7 @@ mod tests {
     use serde_json::{Value, json};
     use wattle_plugin::Failure;
 
-    use super::AgentConfig;
+    use super::{AgentConfig, AtLimit};
     use crate::testing::tool;
 
     fn agent(config: Value) -> Result<AgentConfig, Failure> {
@@ -235,9 +255,11 @@ mod tests {
     fn defaults_hold_where_nothing_is_said() {
         let config = agent(json!({"route": "chat"})).unwrap();
         assert_eq!((config.max_turns, &*config.tool_node), (10, "tools"));
+        assert_eq!((config.at_limit, config.state.is_none()), (AtLimit::Fail, true));
         let (rules, any) = (config.rules(), tool("any", "t/any"));
         assert!(rules.allow(&any) && rules.parallel && rules.approval(&any).is_none());
         assert!(agent(json!({})).is_err());
         assert!(agent(json!({"route": "chat", "colour": 1})).is_err());
+        assert!(agent(json!({"route": "chat", "at_limit": "stop"})).is_err());
     }
 }

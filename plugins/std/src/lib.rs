@@ -10,6 +10,7 @@
 //! * `batch`: the calls of one task, and what came of them.
 //! * `granted`: the granted tools, and the names that mean them.
 //! * `rules`: what holds for calls.
+//! * `shown`: what tools see of the state.
 //! * `approval`: asking a person before a tool is called.
 //! * `turn`: what both nodes return.
 
@@ -21,6 +22,7 @@ mod conversation;
 mod granted;
 mod offer;
 mod rules;
+mod shown;
 #[cfg(test)]
 mod testing;
 mod tools;

@@ -5,6 +5,7 @@ use wattle_plugin::prelude::{Context, Deserialize, Failure, Value, node};
 use crate::batch::{Batch, Sent};
 use crate::config::ToolsConfig;
 use crate::conversation::Conversation;
+use crate::shown::Shown;
 use crate::turn::Turn;
 
 /// Calls the tools that a model asked for. Sent to by an agent it makes the calls it was sent;
@@ -14,7 +15,11 @@ pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
     let config: ToolsConfig = context.config()?;
     if let Ok(Sent { batch }) = Sent::deserialize(&input) {
         let rules = batch.rules.and(config.rules());
-        return Batch { rules, ..batch }.run();
+        let state = match (batch.state, &config.state) {
+            (Some(shown), Some(channels)) => Some(shown.only(channels)),
+            (shown, _) => shown,
+        };
+        return Batch { rules, state, ..batch }.run();
     }
     let talk = Conversation::read(&config.messages, &input)?;
     let batch = Batch {
@@ -23,6 +28,7 @@ pub(crate) fn tools(context: &Context, input: Value) -> Result<Turn, Failure> {
         rules: config.rules(),
         messages: config.messages,
         granted: None,
+        state: config.state.map(|channels| Shown::of(&channels, &input)),
     };
     batch.run()
 }
@@ -171,6 +177,46 @@ mod tests {
         assert_eq!(run(&host, config, &["save"]).unwrap_err().code, "interrupted");
         let schema = host.questions().remove(0).response_schema.unwrap();
         assert_eq!(schema["oneOf"].as_array().map(Vec::len), Some(2));
+    }
+
+    #[test]
+    fn tools_see_the_channels_that_the_node_shows() {
+        let host = host();
+        let config = json!({"state": ["messages", "total"]});
+        run(&host, config, &["parse"]).unwrap();
+        let seen = host.tool_calls().remove(0).extra["state"].clone();
+        assert_eq!(
+            (&seen["total"], seen["messages"].as_array().map(Vec::len)),
+            (&json!(null), Some(2))
+        );
+        let batch = json!({"messages": "talk", "calls": calls(&["parse"]), "answered": [],
+            "rules": {"parallel": true}, "state": {"total": 3, "secret": 4}});
+        let context = Context::default().with_config(json!({"state": ["total", "messages"]}));
+        let run = || testing::run_node::<tools>(&context, &json!({"std.calls": batch}));
+        host.run(run).unwrap();
+        assert_eq!(host.tool_calls()[1].extra["state"], json!({"total": 3}), "what both show");
+    }
+
+    #[test]
+    fn calls_one_by_one_see_overwrites_of_those_before_and_the_last_one_holds() {
+        let host = host().tool("count", |arguments| {
+            Ok(ToolOutput::text("counted").with_overwrite("total", arguments["n"].clone()))
+        });
+        let config = json!({"parallel": false, "updates": ["total"], "state": ["total"]});
+        let decision = run(&host, config, &["count", "count"]).unwrap();
+        let seen: Vec<_> = host
+            .tool_calls()
+            .into_iter()
+            .map(|call| call.extra["state"]["total"].clone())
+            .collect();
+        assert_eq!(seen, [json!(null), json!(0)]);
+        let written: Vec<_> = decision
+            .updates
+            .iter()
+            .filter(|it| it.channel == "total")
+            .map(|it| &it.value)
+            .collect();
+        assert_eq!(written, [&json!(1)]);
     }
 
     #[test]

@@ -34,6 +34,11 @@ impl Turn {
         self.decision.updates.push(update);
     }
 
+    /// Takes back what was written to a channel.
+    pub(crate) fn forget(&mut self, channel: &str) {
+        self.decision.updates.retain(|update| update.channel != channel);
+    }
+
     /// Runs a node next with an input of its own, and no other that edges lead to.
     pub(crate) fn send(&mut self, node: &str, input: &impl Serialize) -> Result<(), Failure> {
         let input = serde_json::to_value(input)?;

@@ -10,6 +10,7 @@ use tokio::sync::Notify;
 use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::http::{HttpRequest, HttpResponse};
+use wattle_run::call::image::{GeneratedImage, ImageRequest};
 use wattle_run::call::llm::{
     Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Tries, Usage,
 };
@@ -20,16 +21,71 @@ use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::sql::{Marker, SqlTransaction};
 use wattle_run::ports::{BlobStore, Caller, Model, Net, Sql};
 
-/// A model that says `answer N` on its N-th call.
+/// A model that says `answer N` on its N-th call, and makes pictures.
 #[derive(Default)]
 pub struct ScriptedModel {
     calls: AtomicUsize,
+    pictures: AtomicUsize,
+    hanging: AtomicUsize,
+    began: Notify,
+    dropped: Arc<Notify>,
 }
 
 impl ScriptedModel {
     /// How often it was called.
     pub fn calls(&self) -> usize {
         self.calls.load(Ordering::SeqCst)
+    }
+
+    /// How often it was asked for pictures.
+    pub fn pictures(&self) -> usize {
+        self.pictures.load(Ordering::SeqCst)
+    }
+
+    /// The next `count` calls say `answer ` and never go on.
+    pub fn hang_next(&self, count: usize) {
+        self.hanging.store(count, Ordering::SeqCst);
+    }
+
+    /// Waits until a call hangs.
+    pub async fn hung(&self) {
+        self.began.notified().await;
+    }
+
+    /// Waits until a call that hung was given up.
+    pub async fn dropped(&self) {
+        self.dropped.notified().await;
+    }
+
+    async fn hang(&self) {
+        let taken = self
+            .hanging
+            .fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1));
+        if taken.is_ok() {
+            let _held = NotifyOnDrop(self.dropped.clone());
+            self.began.notify_one();
+            std::future::pending::<()>().await;
+        }
+    }
+}
+
+/// Tells of its end.
+struct NotifyOnDrop(Arc<Notify>);
+
+impl Drop for NotifyOnDrop {
+    fn drop(&mut self) {
+        self.0.notify_one();
+    }
+}
+
+/// A request for one picture.
+pub fn picture(text: &str) -> ImageRequest {
+    ImageRequest {
+        route: "chat".into(),
+        prompt: text.into(),
+        count: 1,
+        aspect_ratio: None,
+        tries: Tries::default(),
     }
 }
 
@@ -99,6 +155,7 @@ impl Model for ScriptedModel {
         for text in ["answer ", &call.to_string()] {
             deltas.push(Delta::Text { text: text.into() });
             tokio::task::yield_now().await;
+            self.hang().await;
         }
         Ok(Completion {
             parts: vec![Part::Text(format!("answer {call}"))],
@@ -108,6 +165,23 @@ impl Model for ScriptedModel {
             model: "scripted".into(),
             attempts: Vec::new(),
         })
+    }
+
+    async fn generate_images(
+        &self,
+        _: &Caller,
+        request: &ImageRequest,
+        blobs: &dyn BlobStore,
+    ) -> Result<Vec<GeneratedImage>, Failure> {
+        let call = self.pictures.fetch_add(1, Ordering::SeqCst) + 1;
+        let bytes = format!("{} {call}", request.prompt).into();
+        Ok(vec![GeneratedImage {
+            blob: blobs.put(bytes, "image/png").await?,
+            media_type: "image/png".into(),
+            provider: "scripted".into(),
+            model: "scripted".into(),
+            link: String::new(),
+        }])
     }
 }
 

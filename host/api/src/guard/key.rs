@@ -4,6 +4,7 @@ use axum::extract::Request;
 use axum::http::{HeaderMap, Method, header};
 use wattle_graph::id::Digest;
 
+use crate::blob_link::is_link;
 use crate::state::ApiConfig;
 
 /// Paths that answer without a key, so that a supervisor can see that the host lives.
@@ -11,7 +12,8 @@ const OPEN_PATHS: &[&str] = &["/healthz", "/api/v1/health"];
 
 /// Whether a request needs a key.
 pub(super) fn is_needed(config: &ApiConfig, request: &Request) -> bool {
-    let open = OPEN_PATHS.contains(&request.uri().path()) || request.method() == Method::OPTIONS;
+    let (method, path) = (request.method(), request.uri().path());
+    let open = OPEN_PATHS.contains(&path) || method == Method::OPTIONS || is_link(method, path);
     let has_keys = !config.keys.is_empty() || !config.tenant_keys.is_empty();
     has_keys && !open
 }

@@ -30,6 +30,24 @@ impl FromRequestParts<ApiState> for Scope {
 /// Characters of a tenant's name.
 const TENANT_CHARS: usize = 64;
 
+/// The tenant that a request itself names, by key or header.
+///
+/// # Errors
+///
+/// `denied` and `invalid` as of [`tenant`].
+pub fn named_tenant(config: &ApiConfig, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+    let named = config.tenant_header.as_ref().and_then(|name| headers.get(name));
+    let named = named.map(|value| value.to_str().unwrap_or("?")).filter(|name| !name.is_empty());
+    named.map(check_tenant).transpose()?;
+    match (key::tenant(config, headers), named) {
+        (Some(own), Some(named)) if own != named => Err(Problem::new(
+            code::DENIED,
+            format!("the key belongs to another tenant than `{named}`"),
+        )),
+        (own, named) => Ok(own.or(named).map(str::to_owned)),
+    }
+}
+
 /// The tenant of a request: that of its key, else the one that the header names, else the default.
 ///
 /// # Errors
@@ -37,21 +55,16 @@ const TENANT_CHARS: usize = 64;
 /// `unauthorized` if there is a header for tenants and the request names none, `denied` if it names
 /// another than its key stands for, `invalid` for a name that is none.
 pub fn tenant(config: &ApiConfig, headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    let named = config.tenant_header.as_ref().and_then(|name| headers.get(name));
-    let named = named.map(|value| value.to_str().unwrap_or("?")).filter(|name| !name.is_empty());
-    named.map(check_tenant).transpose()?;
-    match (key::tenant(config, headers), named, &config.default_tenant, &config.tenant_header) {
-        (Some(own), Some(named), ..) if own != named => Err(Problem::new(
-            code::DENIED,
-            format!("the key belongs to another tenant than `{named}`"),
-        )),
-        (Some(tenant), ..) | (None, Some(tenant), ..) => Ok(Some(tenant.to_owned())),
-        (None, None, Some(tenant), _) => Ok(Some(tenant.clone())),
-        (None, None, None, Some(name)) => {
+    if let Some(tenant) = named_tenant(config, headers)? {
+        return Ok(Some(tenant));
+    }
+    match (&config.default_tenant, &config.tenant_header) {
+        (Some(tenant), _) => Ok(Some(tenant.clone())),
+        (None, Some(name)) => {
             let detail = format!("the request names no tenant: the header `{name}` is missing");
             Err(Problem::new(api_code::UNAUTHORIZED, detail))
         }
-        (None, None, None, None) => Ok(None),
+        (None, None) => Ok(None),
     }
 }
 
@@ -62,11 +75,15 @@ pub fn tenant(config: &ApiConfig, headers: &HeaderMap) -> Result<Option<String>,
 /// `invalid`.
 pub fn check_tenant(name: &str) -> Result<(), Problem> {
     let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "-_.@".contains(letter);
-    if !name.is_empty() && name.len() <= TENANT_CHARS && name.chars().all(is_plain) {
+    // Alone in a path, which links of blobs have, dots mean something else.
+    let is_dots = [".", ".."].contains(&name);
+    let is_right = !name.is_empty() && name.len() <= TENANT_CHARS && !is_dots;
+    if is_right && name.chars().all(is_plain) {
         return Ok(());
     }
     let detail = format!(
-        "a tenant's name has 1 to {TENANT_CHARS} ASCII letters, digits or `-`, `_`, `.`, `@`"
+        "a tenant's name has 1 to {TENANT_CHARS} ASCII letters, digits or `-`, `_`, `.`, `@`, and \
+         is not `.` or `..`"
     );
     Err(Problem::new(code::INVALID, detail))
 }
@@ -143,7 +160,9 @@ mod tests {
         let both = [("x-api-key", "k-acme"), ("x-tenant", "other")];
         assert_eq!(check(&config, &both), Err("denied".into()));
         assert_eq!(check(&config, &[]), Err("unauthorized".into()));
-        assert_eq!(check(&config, &[("x-tenant", "a/b")]), Err("invalid".into()));
+        for name in ["a/b", "..", "~"] {
+            assert_eq!(check(&config, &[("x-tenant", name)]), Err("invalid".into()), "{name}");
+        }
         let config = ApiConfig { default_tenant: Some("default".into()), ..config };
         assert_eq!(check(&config, &[]), named("default"));
     }

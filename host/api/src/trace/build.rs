@@ -156,7 +156,11 @@ impl Builder {
 
     fn called(&mut self, run: &RunId, called: &Called) {
         self.totals.calls += 1;
-        if matches!(called.function.as_str(), "llm.complete" | "llm.stream") {
+        let asks_model = matches!(
+            called.function.as_str(),
+            "llm.complete" | "llm.stream" | "llm.generate-images"
+        );
+        if asks_model && called.reused.is_none() {
             self.totals.model_calls += 1;
         }
         if let Some(tokens) = called.tokens {
@@ -177,6 +181,7 @@ impl Builder {
             answer_bytes: called.result.as_ref().map_or(0, json_bytes),
             input_tokens: called.tokens.map(|tokens| tokens.input),
             output_tokens: called.tokens.map(|tokens| tokens.output),
+            reused: called.reused,
             failure: called.result.as_ref().err().map(ToString::to_string),
             calls: Vec::new(),
         };
@@ -345,6 +350,26 @@ mod tests {
             event(10, "r2", json!({ "type": "run_ended", "status": "completed" })),
         ];
         insta::assert_json_snapshot!(build("thread", &log));
+    }
+
+    #[test]
+    fn an_answer_of_before_is_no_model_call() {
+        let mut again = serde_json::to_value(call(6, "r2", 0)).unwrap();
+        again["reused"] = 3.into();
+        again.as_object_mut().unwrap().remove("tokens");
+        let log = [
+            run_started(1, "r1", "input"),
+            started(2, "r1", 1),
+            call(3, "r1", 0),
+            run_started(4, "r2", "input"),
+            started(5, "r2", 1),
+            serde_json::from_value(again).unwrap(),
+        ];
+        let trace = build("thread", &log);
+        let call = &trace.runs[1].steps[0].tasks[0].attempts[0].calls[0];
+        assert_eq!((call.reused, call.input_tokens), (Some(3), None));
+        assert_eq!((trace.totals.calls, trace.totals.model_calls), (2, 1));
+        assert_eq!(trace.totals.input_tokens, 12);
     }
 
     #[test]

@@ -135,6 +135,9 @@ fn call_line(call: &CallTrace) -> String {
     if let (Some(input), Some(output)) = (call.input_tokens, call.output_tokens) {
         line.push_str(&format!(", {input} + {output} tokens"));
     }
+    if let Some(seq) = call.reused {
+        line.push_str(&format!(", paid before as event {seq}"));
+    }
     if let Some(failure) = &call.failure {
         line.push_str(&format!(": {failure}"));
     }

@@ -1,7 +1,6 @@
 //! Opening each adapter as configured.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
 use secrecy::SecretString;
@@ -19,6 +18,7 @@ use wattle_telemetry::Telemetry;
 use crate::config::{Config, Secret, StoreKind};
 use crate::error::Error;
 use crate::wire::clock::HostClock;
+use crate::wire::link::link_secret;
 use crate::wire::telemetry::open_telemetry;
 use crate::wire::tools::open_tools;
 use crate::wire::{Overrides, ReadEnv};
@@ -110,40 +110,6 @@ pub(super) async fn open(
         observer: Arc::new(Observers(vec![telemetry.clone()])),
     };
     Ok(Opened { ports, sandbox, databases, tools, telemetry, sweeper, warnings })
-}
-
-/// File of the data folder with the secret that paths of blobs are signed with.
-const LINK_SECRET: &str = "link.key";
-
-/// The secret that paths of blobs are signed with: made at the first start, kept with the blobs,
-/// and only of this process where nothing is kept.
-fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
-    let fresh =
-        || [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()].map(uuid::Uuid::into_bytes).concat();
-    if config.store.kind == StoreKind::Memory {
-        return Ok(fresh());
-    }
-    let path = config.data.join(LINK_SECRET);
-    secret_file(&path, fresh).map_err(|source| Error::File { operation: "keep", path, source })
-}
-
-/// Reads a secret; makes it if there is none, whole or not at all.
-fn secret_file(path: &Path, fresh: impl FnOnce() -> Vec<u8>) -> std::io::Result<Vec<u8>> {
-    match std::fs::read(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-        known => return known,
-    }
-    let secret = fresh();
-    let part = path.with_extension("part");
-    let mut options = std::fs::OpenOptions::new();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(&part)?;
-    std::io::Write::write_all(&mut file, &secret)?;
-    file.sync_all()?;
-    std::fs::rename(&part, path)?;
-    Ok(secret)
 }
 
 struct Stores {

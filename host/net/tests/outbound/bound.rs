@@ -116,6 +116,14 @@ async fn the_whole_exchange_has_one_timeout() {
     request.timeout_ms = Some(100);
     let failure = send(&[rule("127.0.0.1", port)], &request).await.unwrap_err();
     assert_eq!(failure.code, "timeout");
+
+    // A request may take longer than the usual, but not longer than the most.
+    request.timeout_ms = Some(60_000);
+    let limits = NetLimits { timeout_ms: 10, longest_timeout_ms: 100, ..NetLimits::default() };
+    let rules = [rule("127.0.0.1", port)];
+    let failure = send_within(&rules, &limits, &request).await.unwrap_err();
+    let told = failure.details.unwrap_or_default();
+    assert_eq!(told["timeout_ms"], 100, "{told}");
 }
 
 #[tokio::test]

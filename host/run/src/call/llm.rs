@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_graph::event::Tokens;
+use wattle_graph::event::{Delta, Tokens};
 use wattle_graph::failure::{Failure, code};
 
 use crate::call::HostCall;
@@ -176,6 +176,9 @@ pub struct Tries {
     /// Longest wait for a sign of life.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub timeout_ms: Option<u32>,
+    /// Whether the model may correct an answer of the wrong shape once; it may unless said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repair: Option<bool>,
 }
 
 impl Tries {
@@ -252,6 +255,25 @@ fn once() -> u32 {
     1
 }
 
+impl Completion {
+    /// The whole answer as pieces, for those who follow a model's words as they arrive.
+    pub(crate) fn pieces(&self) -> Vec<Delta> {
+        let mut calls = 0..;
+        let pieces = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(Delta::Text { text: text.clone() }),
+            Part::Reasoning(text) => Some(Delta::Reasoning { text: text.clone() }),
+            Part::ToolCall(call) => Some(Delta::ToolCall {
+                index: calls.next().unwrap_or_default(),
+                id: Some(call.id.clone()),
+                name: Some(call.name.clone()),
+                arguments: call.arguments.to_string(),
+            }),
+            Part::Image(_) | Part::ToolResult(_) | Part::Other(_) => None,
+        });
+        pieces.collect()
+    }
+}
+
 /// Checks that a route may be used.
 ///
 /// # Errors
@@ -296,6 +318,10 @@ impl HostCall for CompletionRequest {
             input: answer.usage.input_tokens.unwrap_or(0),
             output: answer.usage.output_tokens.unwrap_or(0),
         })
+    }
+
+    fn pieces(answer: &Completion) -> Vec<Delta> {
+        answer.pieces()
     }
 
     async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {

@@ -56,6 +56,12 @@ impl HostCall for ToolRequest {
         self.tool.clone()
     }
 
+    /// Without the state, which the log has already, and which could be too long for the rest to
+    /// be seen.
+    fn shown(&self) -> Option<Self> {
+        self.state.is_some().then(|| Self { state: None, ..self.clone() })
+    }
+
     /// Which tools there are is known only when the call is made.
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())

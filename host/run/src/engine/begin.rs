@@ -1,12 +1,13 @@
 //! How runs begin: from an input, from answers, after a crash.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, TaskId, ThreadId};
 use wattle_graph::interrupt::{AnswerError, match_answers};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::step::{Position, accept_input, input_reductions};
@@ -14,10 +15,11 @@ use wattle_graph::step::{Position, accept_input, input_reductions};
 use super::{Engine, Slot, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
-use crate::driver::{Driver, reduce};
+use crate::driver::{Driver, PastTask, reduce};
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
 use crate::ports::store::{RunRecord, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus};
+use crate::salvage::{self, Salvage};
 use crate::task::RunContext;
 use crate::view::{self, store_failure};
 
@@ -45,6 +47,8 @@ impl Engine {
         let head = head.unwrap_or_else(|| self.new_thread(&thread, &app, &pack, &request));
         let checkpoint = self.input_checkpoint(&app, &pack, &head, &request, &run_id).await?;
         let run = self.new_run(run_id, &head, None);
+        let past = BTreeMap::new();
+        let salvage = self.salvage(&head, &run.id, &past).await?;
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
         record.run = Some(run.id.clone());
@@ -67,8 +71,9 @@ impl Engine {
         log.barrier().await.map_err(store_failure)?;
         let next_checkpoint = CheckpointId(checkpoint.meta.id.0 + 1);
         let context = self.context(app, pack, &record, &run, log, &slot, &checkpoint);
+        let context = RunContext { salvage, ..context };
         let lineage = Lineage::new(checkpoint);
-        let (past, pass_static) = (Default::default(), false);
+        let pass_static = false;
         let driver = Driver { context, record, run, lineage, next_checkpoint, past, pass_static };
         Ok(self.spawn(slot, driver))
     }
@@ -209,6 +214,7 @@ impl Engine {
             )));
         };
         let past = view::past_tasks(&tuple);
+        let salvage = self.salvage(&head, &run.id, &past).await?;
         let mut lineage = view::lineage(tuple);
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
@@ -227,6 +233,7 @@ impl Engine {
         log.barrier().await.map_err(store_failure)?;
         let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
         let context = self.context(app, pack, &record, &run, log, &slot, &lineage.checkpoint);
+        let context = RunContext { salvage, ..context };
         let driver = Driver { context, record, run, lineage, next_checkpoint, past, pass_static };
         Ok(self.spawn(slot, driver))
     }
@@ -303,7 +310,31 @@ impl Engine {
             cancel: slot.cancel.clone(),
             remaining_steps: 0,
             base: checkpoint.meta.id,
+            salvage: Arc::default(),
         }
+    }
+
+    /// What cancelled runs of a thread paid for and the run that begins may use. Tasks of `past`
+    /// are left out: their journals hold what they were answered.
+    async fn salvage(
+        &self,
+        head: &ThreadHead,
+        run: &RunId,
+        past: &BTreeMap<TaskId, PastTask>,
+    ) -> Result<Arc<Salvage>, Failure> {
+        let store = self.0.ports.store.as_ref();
+        let Some(newest) = &head.record.run else { return Ok(Arc::default()) };
+        if newest != run {
+            let newest = store.run(newest).await.map_err(store_failure)?;
+            if newest.is_none_or(|newest| newest.status != RunStatus::Cancelled) {
+                return Ok(Arc::default());
+            }
+        }
+        let runs = store.runs(&head.record.id).await.map_err(store_failure)?;
+        let Some(first_seq) = salvage::first_seq(&runs, run) else { return Ok(Arc::default()) };
+        let events = store.events(&head.record.id, first_seq.saturating_sub(1), usize::MAX);
+        let events = events.await.map_err(store_failure)?;
+        Ok(Arc::new(Salvage::of(&events, run, |task| past.contains_key(task))))
     }
 
     fn spawn(&self, slot: Slot, driver: Driver) -> RunRef {

@@ -340,6 +340,7 @@ mod tests {
             duration_us: 0,
             summary: String::new(),
             tokens: None,
+            reused: None,
             batch,
         }
     }

@@ -98,7 +98,7 @@ pub(crate) async fn answer_in_pieces<T>(
 }
 
 impl TaskSide {
-    async fn streamed(&self, call: u32, deltas: Vec<Delta>) {
+    pub(super) async fn streamed(&self, call: u32, deltas: Vec<Delta>) {
         self.log.push(EventKind::Streamed(Streamed {
             task: self.task.clone(),
             node: self.node.clone(),

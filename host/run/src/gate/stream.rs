@@ -12,7 +12,7 @@ use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
-use crate::call::llm::{Completion, CompletionRequest, Part};
+use crate::call::llm::{Completion, CompletionRequest};
 use crate::call::{HostCall, Repeat};
 use crate::gate::task::TaskSide;
 use crate::gate::unwind::{Stop, Unwind};
@@ -173,7 +173,7 @@ impl GateStream {
                 self.settle().await?;
                 Ok(match &self.answer {
                     Answer::Here(answer) => {
-                        answer.as_ref().as_ref().map_or_else(|_| Vec::new(), whole)
+                        answer.as_ref().as_ref().map_or_else(|_| Vec::new(), Completion::pieces)
                     }
                     Answer::Later(_) | Answer::Coming(_) | Answer::Taken => Vec::new(),
                 })
@@ -212,23 +212,6 @@ impl GateStream {
     }
 }
 
-/// A whole answer as pieces.
-fn whole(answer: &Completion) -> Vec<Delta> {
-    let mut calls = 0..;
-    let pieces = answer.parts.iter().filter_map(|part| match part {
-        Part::Text(text) => Some(Delta::Text { text: text.clone() }),
-        Part::Reasoning(text) => Some(Delta::Reasoning { text: text.clone() }),
-        Part::ToolCall(call) => Some(Delta::ToolCall {
-            index: calls.next().unwrap_or_default(),
-            id: Some(call.id.clone()),
-            name: Some(call.name.clone()),
-            arguments: call.arguments.to_string(),
-        }),
-        Part::Image(_) | Part::ToolResult(_) | Part::Other(_) => None,
-    });
-    pieces.collect()
-}
-
 impl TaskSide {
     /// The answer that the journal holds for a call of the host's own.
     fn known(
@@ -257,6 +240,7 @@ impl TaskSide {
             started: std::time::Instant::now(),
             summary: String::new(),
             tokens: None,
+            reused: None,
         });
         self.log.flush().await;
     }

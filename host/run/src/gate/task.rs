@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wattle_graph::event::{Asked, CallStarted, Called, Custom, EventKind, Log, Progress, Tokens};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Digest, InterruptId, NodeName, TaskId};
@@ -22,6 +22,7 @@ use crate::limit::{self, Limits};
 use crate::log::ThreadLog;
 use crate::ports::Clock;
 use crate::ports::store::StoreError;
+use crate::salvage::{Salvage, Salvaged};
 
 /// The side of a gate that belongs to a task.
 pub struct TaskSide {
@@ -41,6 +42,8 @@ pub struct TaskSide {
     pub interrupt_ttl_ms: Option<u64>,
     /// For times in the journal.
     pub clock: Arc<dyn Clock>,
+    /// Answers that cancelled runs paid for.
+    pub(crate) salvage: Arc<Salvage>,
 }
 
 /// One answered call, before it is written down.
@@ -55,6 +58,14 @@ pub(crate) struct Answered {
     pub started: Instant,
     pub summary: String,
     pub tokens: Option<Tokens>,
+    pub reused: Option<u64>,
+}
+
+/// Which call it is.
+struct Place {
+    call: u32,
+    batch: u32,
+    digest: Digest,
 }
 
 impl TaskSide {
@@ -71,6 +82,7 @@ impl TaskSide {
             questions: self.questions.clone(),
             interrupt_ttl_ms: self.interrupt_ttl_ms,
             clock: self.clock.clone(),
+            salvage: self.salvage.clone(),
         })
     }
 
@@ -100,7 +112,7 @@ impl TaskSide {
         let text = serde_json::to_vec(call).map_err(|error| fault(C::FUNCTION, &error))?;
         self.count_bytes(text.len() as u64, gate.limits())?;
         let digest = Digest::of(&text);
-        let known = self.journal.look_up(number, C::FUNCTION, digest, || brief(&text))?;
+        let known = self.journal.look_up(number, C::FUNCTION, digest, || shown(call, &text))?;
         let is_open = matches!(known, Known::Open);
         match known {
             Known::Answered(Err(failure)) => return Ok(Err(failure)),
@@ -122,6 +134,10 @@ impl TaskSide {
                 document: call.is_document(),
             }));
         }
+        let place = Place { call: number, batch, digest };
+        if let Some(answer) = self.salvaged(gate, &place, call, &text).await {
+            return Ok(Ok(answer));
+        }
         self.log.barrier().await.map_err(log_lost)?;
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
         let entry = Entry { task: self, number, is_open };
@@ -140,7 +156,7 @@ impl TaskSide {
                 result = Err(failure);
             }
         }
-        let request = brief(&text);
+        let request = shown(call, &text);
         let summary = call.summary();
         let function = C::FUNCTION;
         self.write_down(Answered {
@@ -154,9 +170,44 @@ impl TaskSide {
             started,
             summary,
             tokens,
+            reused: None,
         });
         self.log.flush().await;
         Ok(answer)
+    }
+
+    /// The answer that a cancelled run paid for, if there is one. The log shows it as if the model
+    /// had said it now, so that whoever follows the run sees it, but with no tokens.
+    async fn salvaged<C: HostCall>(
+        &self,
+        gate: &Gate,
+        place: &Place,
+        call: &C,
+        text: &[u8],
+    ) -> Option<C::Answer> {
+        call.allowed(&gate.setting.grants, gate.caller()).ok()?;
+        let Salvaged { seq, answer } = self.salvage.take(C::FUNCTION, place.digest)?;
+        let read = serde_json::from_value::<C::Answer>(answer.clone()).ok()?;
+        let (started_ms, started) = (self.clock.now_ms(), Instant::now());
+        let pieces = C::pieces(&read);
+        if !pieces.is_empty() {
+            self.streamed(place.call, pieces).await;
+        }
+        self.write_down(Answered {
+            call: place.call,
+            batch: place.batch,
+            function: C::FUNCTION,
+            digest: place.digest,
+            request: shown(call, text),
+            result: Ok(answer),
+            started_ms,
+            started,
+            summary: call.summary(),
+            tokens: None,
+            reused: Some(seq),
+        });
+        self.log.flush().await;
+        Some(read)
     }
 
     /// Puts an answered call into journal and log.
@@ -174,6 +225,7 @@ impl TaskSide {
             duration_us: answered.started.elapsed().as_micros() as u64,
             summary: answered.summary,
             tokens: answered.tokens,
+            reused: answered.reused,
             batch: answered.batch,
         };
         self.journal.keep(called.clone());
@@ -207,6 +259,7 @@ impl TaskSide {
             started,
             summary: String::new(),
             tokens: None,
+            reused: None,
         });
         Ok(result)
     }
@@ -284,6 +337,7 @@ impl TaskSide {
             started,
             summary: String::new(),
             tokens: None,
+            reused: None,
         });
         self.log.flush().await;
         Ok(())
@@ -301,6 +355,17 @@ impl TaskSide {
     }
 }
 
+/// A call as the journal shows it; `text` is all of it.
+fn shown<C: HostCall>(call: &C, text: &[u8]) -> Value {
+    match call.shown().map(|part| serde_json::to_vec(&part)) {
+        Some(Ok(part)) => brief(&part),
+        Some(Err(_)) | None => brief(text),
+    }
+}
+
+/// Longest text that is a name rather than content.
+const BRIEF_NAME_BYTES: usize = 256;
+
 /// A request as the journal shows it: whole, or its head if it is long or deep.
 pub(crate) fn brief(text: &[u8]) -> Value {
     if text.len() <= limit::JOURNAL_REQUEST_BYTES {
@@ -310,7 +375,18 @@ pub(crate) fn brief(text: &[u8]) -> Value {
         }
     }
     let head = String::from_utf8_lossy(&text[..text.len().min(limit::JOURNAL_REQUEST_BYTES)]);
-    json!({ "head": head, "bytes": text.len() })
+    let mut brief = names(text);
+    brief.insert("head".to_owned(), json!(head));
+    brief.insert("bytes".to_owned(), json!(text.len()));
+    Value::Object(brief)
+}
+
+/// The short texts at the top of a request: its route, tool, call id, address. Whoever looks for
+/// them in a log finds them also where the rest is too long to be kept.
+fn names(text: &[u8]) -> Map<String, Value> {
+    let Ok(Value::Object(whole)) = serde_json::from_slice(text) else { return Map::new() };
+    let is_short = |value: &Value| value.as_str().is_some_and(|it| it.len() <= BRIEF_NAME_BYTES);
+    whole.into_iter().filter(|(_, value)| is_short(value)).collect()
 }
 
 pub(crate) fn log_lost(error: StoreError) -> Unwind {

@@ -143,6 +143,7 @@ impl Entry {
             started: self.started,
             summary: database.to_owned(),
             tokens: None,
+            reused: None,
         });
     }
 }

@@ -40,7 +40,10 @@ impl Metrics {
 
     fn call(&self, called: &Called) {
         match called.function.as_str() {
-            "llm.complete" | "llm.stream" => self.model_call(called),
+            // An answer of before was counted when it was given.
+            "llm.complete" | "llm.stream" | "llm.generate-images" if called.reused.is_none() => {
+                self.model_call(called)
+            }
             "tools.call" => self.tool_call(called),
             _ => {}
         }
@@ -53,7 +56,7 @@ impl Metrics {
     fn model_call(&self, called: &Called) {
         let route = called.request["route"].as_str().unwrap_or_default().to_owned();
         let answer = called.result.as_ref().ok();
-        let model = answer.and_then(|answer| answer["model"].as_str()).unwrap_or_default();
+        let model = answer.and_then(answered_by).unwrap_or_default();
         let model = model.to_owned();
         let took = self.model_seconds.get_or_create(&RouteLabels { route: route.clone() }).clone();
         took.observe(seconds(called.duration_us));
@@ -76,6 +79,11 @@ impl Metrics {
         let tool = called.request["tool"].as_str().filter(|_| !made_up).unwrap_or(NO_TOOL);
         self.tool_calls.get_or_create(&ToolLabels { tool: tool.to_owned(), outcome }).inc();
     }
+}
+
+/// The model that answered; pictures come as a list, each with the model that made it.
+fn answered_by(answer: &Value) -> Option<&str> {
+    answer.get("model").or_else(|| answer.get(0)?.get("model"))?.as_str()
 }
 
 fn outcome(result: &Result<Value, wattle_graph::failure::Failure>) -> String {

@@ -7,13 +7,23 @@ use crate::project::attribute::Attributes;
 use crate::project::{View, content, failed};
 
 /// Functions that are spans; the others take no time and lead nowhere.
-const SHOWN: [&str; 6] =
-    ["llm.complete", "llm.stream", "tools.call", "http.send", "sql.query", "sql.transaction"];
+const SHOWN: [&str; 7] = [
+    "llm.complete",
+    "llm.stream",
+    IMAGES,
+    "tools.call",
+    "http.send",
+    "sql.query",
+    "sql.transaction",
+];
+
+/// The function that makes pictures.
+const IMAGES: &str = "llm.generate-images";
 
 /// Langfuse's word for what a function is.
 pub(super) fn kind(function: &str) -> &'static str {
     match function {
-        "llm.complete" | "llm.stream" => "generation",
+        "llm.complete" | "llm.stream" | IMAGES => "generation",
         "tools.call" => "tool",
         _ => "span",
     }
@@ -28,10 +38,13 @@ pub(super) fn describe(
     if !SHOWN.contains(&called.function.as_str()) {
         return None;
     }
-    attributes.text("langfuse.observation.type", kind(&called.function));
+    // An answer of before is no generation: it would be paid again in Langfuse's sums.
+    let kind = if called.reused.is_some() { "span" } else { kind(&called.function) };
+    attributes.text("langfuse.observation.type", kind);
     attributes.text("wattle.function", &called.function);
     let answer = called.result.as_ref().ok();
     let name = match called.function.split('.').next() {
+        Some("llm") if called.function == IMAGES => pictures(called, answer, view, attributes),
         Some("llm") => model(called, answer, view, attributes),
         Some("tools") => tool(called, answer, view, attributes),
         Some("http") => http(called, answer, attributes),
@@ -67,7 +80,9 @@ fn model(
     attributes.some_text("langfuse.observation.model.name", answered.clone().or(asked.clone()));
     parameters(request, attributes);
     if let Some(answer) = answer {
-        usage(&answer["usage"], attributes);
+        if called.reused.is_none() {
+            usage(&answer["usage"], attributes);
+        }
         let reason = &answer["finish_reason"];
         let reason = reason.as_str().or_else(|| reason["other"].as_str());
         attributes.texts("gen_ai.response.finish_reasons", reason);
@@ -81,6 +96,35 @@ fn model(
         }
     }
     format!("chat {}", answered.or(asked).unwrap_or_else(|| route.to_owned()))
+}
+
+/// Pictures that a model made; where they are, never their bytes.
+fn pictures(
+    called: &Called,
+    answer: Option<&Value>,
+    view: &View<'_>,
+    attributes: &mut Attributes,
+) -> String {
+    let request = &called.request;
+    let route = request["route"].as_str().unwrap_or_default();
+    let asked = (view.route)(route).map(|info| info.model);
+    let first = answer.map(|images| &images[0]);
+    let told = |key: &str| first.and_then(|image| image[key].as_str()).map(str::to_owned);
+    attributes.text("gen_ai.operation.name", "generate_content");
+    attributes.text("gen_ai.output.type", "image");
+    attributes.text("wattle.route", route);
+    attributes.some_text("gen_ai.provider.name", told("provider"));
+    attributes.some_text("gen_ai.request.model", asked.clone());
+    let made = told("model");
+    attributes.some_text("gen_ai.response.model", made.clone());
+    attributes.some_text("langfuse.observation.model.name", made.clone().or(asked.clone()));
+    if view.content {
+        attributes.text("langfuse.observation.input", content::json(or_whole(request, "prompt")));
+        if let Some(answer) = answer {
+            attributes.text("langfuse.observation.output", content::json(answer));
+        }
+    }
+    format!("generate_content {}", made.or(asked).unwrap_or_else(|| route.to_owned()))
 }
 
 fn parameters(request: &Value, attributes: &mut Attributes) {
@@ -189,6 +233,7 @@ mod tests {
         for (function, expected) in [
             ("llm.complete", "generation"),
             ("llm.stream", "generation"),
+            ("llm.generate-images", "generation"),
             ("llm.route", "span"),
             ("llm.stream.next", "span"),
             ("tools.call", "tool"),

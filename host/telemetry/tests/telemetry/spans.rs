@@ -82,6 +82,22 @@ async fn calls_carry_the_conventional_attributes() {
 }
 
 #[tokio::test]
+async fn an_answer_that_a_run_before_had_paid_for_is_not_counted_again() {
+    let standin = standin().await;
+    let mut log = log();
+    let model = log.iter_mut().find(|event| event["tokens"].is_object()).unwrap();
+    model["reused"] = json!(1);
+    model["tokens"] = Value::Null;
+    let text = tell(&config(&standin, "sk-test"), &log, note(log.len())).await;
+    let spans = spans(&standin);
+    let again = &named(&spans, "chat gpt-4o-2024")["attributes"];
+    assert_eq!(again["langfuse.observation.type"], "span");
+    assert!(again["gen_ai.usage.input_tokens"].is_null(), "{again}");
+    let calls = r#"wattle_model_calls_total{route="chat",model="gpt-4o-2024",outcome="ok"} 1"#;
+    assert!(text.lines().any(|line| line == calls), "{text}");
+}
+
+#[tokio::test]
 async fn the_same_log_gives_the_same_spans() {
     let standin = standin().await;
     let log = log();

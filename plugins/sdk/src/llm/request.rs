@@ -204,6 +204,12 @@ impl Request {
         self.with_extra("timeout_ms", timeout_ms)
     }
 
+    /// Takes an answer of another shape as a failure, for who asks again in its own words; the
+    /// answer stands in the failure's details. Otherwise the host lets the model correct it once.
+    pub fn without_repair(self) -> Self {
+        self.with_extra("repair", false)
+    }
+
     /// Adds a named value beside the fixed fields.
     pub fn with_extra(mut self, key: impl Into<String>, value: impl Into<Value>) -> Self {
         self.extra.insert(key.into(), value.into());

@@ -8,7 +8,7 @@
 //! | `flagged` | `number` | gets even wrong arguments; answers `{"raw": ..., "violations": [...]}` |
 //! | `fail` | `code`, `retryable` | fails with code `misdeed`, or another |
 //! | `wrong` | `text` | answers `text` as an error for the model |
-//! | `whoami` | | answers with its call context |
+//! | `whoami` | | answers with its call context and what it sees of the state |
 //! | `ask_first` | `question` | asks a person, answers with the answer |
 //! | `nested` | `calls` | calls tools, all at once; answers as the node `call_tools` does |
 //! | `net` | `url` | GET there; answers with the body |

@@ -1,8 +1,8 @@
 //! Tools that mean well: answers, updates, flagged arguments, failures, questions.
 
 use wattle_plugin::prelude::{
-    Deserialize, Empty, Failure, JsonSchema, ToolContext, ToolOutput, Unchecked, interrupt, json,
-    tool,
+    Deserialize, Empty, Failure, JsonSchema, ToolContext, ToolOutput, Unchecked, Value, interrupt,
+    json, tool,
 };
 
 /// What to say.
@@ -92,6 +92,7 @@ pub(crate) fn whoami(context: &ToolContext, _args: Empty) -> Result<ToolOutput, 
         "thread_id": context.thread_id,
         "task_id": context.task_id,
         "tenant": context.tenant,
+        "state": context.state::<Value>()?,
     }))
 }
 

@@ -4,6 +4,7 @@
 //! (S2-..) that they show.
 
 mod approval;
+mod cancel;
 mod crash;
 mod hostile;
 mod rules;

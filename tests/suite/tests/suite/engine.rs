@@ -4,6 +4,7 @@ mod control;
 mod durability;
 mod foreign;
 mod interrupts;
+mod salvage;
 mod supersteps;
 mod tools;
 mod transactions;

@@ -65,10 +65,18 @@ pub(crate) fn route(name: &str) -> Result<RouteInfo, Failure> {
 
 pub(crate) fn generate_images(request: ImageRequest) -> Result<Vec<GeneratedImage>, Failure> {
     let pictures = play(|state| state.images.clone(), &request, "FakeHost::images")?;
+    let model = request.route.clone();
     with(|state| state.notes.images.push(request))?;
     let store = |(media_type, bytes): (String, Vec<u8>)| {
         let blob = blob::put(&bytes, &media_type)?;
-        Ok(GeneratedImage { blob, media_type, extra: Extra::new() })
+        let facts = [
+            ("link", blob::link(&blob)?),
+            ("provider", "fake".to_owned()),
+            ("model", model.clone()),
+        ];
+        let extra: Extra =
+            facts.into_iter().map(|(name, fact)| (name.to_owned(), fact.into())).collect();
+        Ok(GeneratedImage { blob, media_type, extra })
     };
     pictures.into_iter().map(store).collect()
 }

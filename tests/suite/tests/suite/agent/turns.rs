@@ -140,6 +140,32 @@ async fn s2_38_an_agent_that_never_stops_is_stopped_and_the_thread_goes_on() {
 }
 
 #[tokio::test]
+async fn an_agent_at_its_limit_may_end_instead_and_every_call_has_its_answer() {
+    let desk = Desk::with("max_turns = 2\nat_limit = \"end\"");
+    let server = Setup::desk(&desk).await.start().await;
+    let run = server.chat("call echo {\"text\":\"a\"}\nagain").await;
+    assert_eq!(roles(&run), ["user", "assistant", "tool", "assistant", "tool"]);
+    assert_eq!(server.model_requests("chat").len(), 2);
+    let thread = run["thread"].as_str().unwrap();
+    let run = server.say(Some(thread), "that is enough").await;
+    assert_eq!(run["status"], "completed", "{run}");
+}
+
+#[tokio::test]
+async fn tools_see_the_channels_that_the_agent_shows() {
+    let desk = Desk::with("updates = [\"total\"]\nstate = [\"total\", \"result\"]");
+    let server = Setup::desk(&desk).await.start().await;
+    let script = "call add {\"a\":1,\"b\":2,\"channel\":\"total\"}\ncall whoami {}\n\
+                  then\ncall whoami {}";
+    let run = server.chat(script).await;
+    let seen: Vec<Value> =
+        tool_messages(&run).into_iter().map(|it| it["structured"]["state"].clone()).collect();
+    let [_, before, after] = &seen[..] else { panic!("{run}") };
+    assert_eq!(before, &json!({ "total": null, "result": null }), "what the agent saw");
+    assert_eq!(after["total"], 3);
+}
+
+#[tokio::test]
 async fn the_last_answer_is_a_document_too_if_one_is_wanted() {
     let desk = Desk::with(
         "answer = { name = \"verdict\", channel = \"result\", schema = { type = \"object\", \

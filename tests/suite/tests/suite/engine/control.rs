@@ -1,17 +1,20 @@
 //! Cancel, busy threads, budgets, events.
 
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt;
 use serde_json::json;
-use wattle_graph::event::EventKind;
+use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::code;
 use wattle_run::call::emit::Emission;
 use wattle_run::call::http::HttpRequest;
-use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::call::runs::{OnFailure, RunOutcome, RunRef, Runs};
+use wattle_run::engine::Engine;
 use wattle_run::grant::Grants;
 use wattle_run::limit::{self, Limits};
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{NoSql, get, prompt};
+use wattle_suite::scripted::{NoSql, get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
 
 const ONE: &str = r#"
@@ -66,6 +69,67 @@ async fn a_request_that_waits_to_be_sent_is_not_sent_after_a_cancel() {
 }
 
 #[tokio::test]
+async fn a_task_that_waits_for_its_next_attempt_makes_none_after_a_cancel() {
+    let graph = format!("{ONE}retry = {{ attempts = 2, initial = \"30s\" }}\n");
+    let world = World::new(&graph, calling());
+    world.net.fail_next(unavailable());
+    let run = world.begin(json!({})).await.unwrap();
+    let mut newest = world.engine.watch(&run.thread);
+    while world.count(&run.thread, |kind| matches!(kind, EventKind::TaskFailed(_))).await == 0 {
+        newest.changed().await.unwrap();
+    }
+    let asked = Instant::now();
+    world.engine.cancel(&run).await.unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(5), "a hang, not a measurement");
+    assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Cancelled);
+    assert_eq!(world.net.calls(), 1);
+    let next = world.begin_on(Some(&run.thread), json!({})).await.unwrap();
+    assert_eq!(world.engine.wait(&next).await.unwrap().state, json!({ "out": "done" }));
+}
+
+#[tokio::test]
+async fn what_a_model_has_said_before_a_cancel_stays_in_the_log() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let answer = gate.call(prompt("talk")).await?;
+        Ok(json!({ "out": said(&answer) }))
+    });
+    let world = World::new(ONE, plugin);
+    world.model.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.model.hung().await;
+    let streamed = |kind: &EventKind| matches!(kind, EventKind::Streamed(_));
+    let mut newest = world.engine.watch(&run.thread);
+    while world.count(&run.thread, streamed).await == 0 {
+        newest.changed().await.unwrap();
+    }
+    world.engine.cancel(&run).await.unwrap();
+    world.model.dropped().await;
+    let events = world.events(&run.thread).await;
+    let said = events.iter().position(|event| streamed(&event.kind)).unwrap();
+    let ended = |event: &Event| matches!(event.kind, EventKind::RunEnded(_));
+    assert!(said < events.iter().position(ended).unwrap());
+}
+
+#[tokio::test]
+async fn a_superstep_that_has_finished_when_the_cancel_comes_is_kept() {
+    let engine = Arc::new(OnceLock::<Engine>::new());
+    let known = engine.clone();
+    let plugin = NativePlugin::new("p", "1").node("work", move |call, _| {
+        let engine = known.get().cloned();
+        async move {
+            let run = RunRef { thread: call.thread, run: call.run };
+            // The flag is set at the first look, so the cancel comes right before the answer.
+            let _waits = engine.expect("a run has an engine").cancel(&run).now_or_never();
+            Ok(json!({ "out": "done" }))
+        }
+    });
+    let world = World::new(ONE, plugin);
+    assert!(engine.set(world.engine.clone()).is_ok());
+    let ended = world.run(json!({})).await;
+    assert_eq!((ended.outcome, ended.state), (RunOutcome::Cancelled, json!({ "out": "done" })));
+}
+
+#[tokio::test]
 async fn a_thread_has_one_run_at_a_time() {
     let world = World::new(ONE, calling());
     world.net.hang_next(1);
@@ -104,7 +168,7 @@ async fn a_node_that_calls_for_ever_ends_at_its_budget() {
     });
     let limits = Limits { host_calls: 50, ..Limits::default() };
     let grants = Grants { limits, ..Grants::default() };
-    let world = World::with_sql(ONE, plugin, std::sync::Arc::new(NoSql), grants);
+    let world = World::with_sql(ONE, plugin, Arc::new(NoSql), grants);
     let ended = world.run(json!({})).await;
     assert_eq!(failure(&ended).details.unwrap()["limit"], "host_calls");
 }

@@ -17,7 +17,7 @@ use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
 use wattle_run::call::sql::SqlValue;
 use wattle_run::call::tools::{ToolOutput, ToolRequest};
 use wattle_run::grant::{Grants, SqlAccess};
-use wattle_run::limit::SqlLimits;
+use wattle_run::limit::{self, SqlLimits};
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{Caller, Sql, ToolServers};
@@ -37,7 +37,13 @@ retry = { attempts = 2, initial = "1ms" }
 "#;
 
 fn request(tool: &str, arguments: Value) -> ToolRequest {
-    ToolRequest { tool: tool.into(), call_id: String::new(), arguments, timeout_ms: None, state: None }
+    ToolRequest {
+        tool: tool.into(),
+        call_id: String::new(),
+        arguments,
+        timeout_ms: None,
+        state: None,
+    }
 }
 
 fn question(payload: Value) -> Ask {
@@ -113,6 +119,29 @@ async fn answers_come_in_the_order_of_the_calls_and_bad_calls_fail_in_place() {
     assert!(out[2]["message"].as_str().unwrap().contains("think, confirm"), "{out}");
     assert_eq!(out[3]["code"], code::INVALID);
     assert_eq!(out[5]["code"], code::DENIED);
+}
+
+#[tokio::test]
+async fn a_tool_sees_the_state_and_the_log_shows_the_call_without_it() {
+    let caller = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let state = json!({ "text": "x".repeat(limit::JOURNAL_REQUEST_BYTES) });
+        let request = request("measure", json!({ "n": 1 }));
+        let answer = gate.call_tool(ToolRequest { state: Some(state), ..request }).await?;
+        Ok(json!({ "out": [answer.structured] }))
+    });
+    let tool = NativePlugin::new("t", "1").tool("measure", |call, _| async move {
+        let state = call.state.unwrap_or_default();
+        Ok(json!(state["text"].as_str().map(str::len)))
+    });
+    let world = World::with_tools(ONE, vec![caller, tool], Arc::new(NoToolServers));
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], json!([limit::JOURNAL_REQUEST_BYTES]));
+    let events = world.events(&ended.run.thread).await;
+    let shown = events.iter().find_map(|event| match &event.kind {
+        EventKind::Called(called) => Some(&called.request),
+        _ => None,
+    });
+    assert_eq!(shown, Some(&json!({ "tool": "measure", "call_id": "", "arguments": { "n": 1 } })));
 }
 
 #[tokio::test]

@@ -1,0 +1,71 @@
+//! Blobs under the paths that the host signed: for `<img>` and the like, which send no keys.
+//!
+//! Nobody can guess such a path, so who has it may read. A request that says whose it is must be of
+//! the tenant that the link was made for.
+
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, Method};
+use axum::response::Response;
+use wattle_graph::failure::code;
+use wattle_run::ports::link::LINK_PREFIX;
+
+use crate::blob_body;
+use crate::native::scope;
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Where links lead, on every address of the host.
+pub const ROUTE: &str = "/blobs/{tenant}/{name}";
+
+/// Reads a blob by its link, whole or one byte range. No key is needed.
+#[utoipa::path(get, path = "/blobs/{tenant}/{name}", tag = "host",
+    params(
+        ("tenant" = String, Path, description = "the tenant, or `~`"),
+        ("name" = String, Path, description = "digest and signature"),
+        ("range" = Option<String>, Header, description = "one byte range, such as `bytes=0-99`")),
+    responses(
+        (status = 200, content_type = "application/octet-stream"),
+        (status = 206, content_type = "application/octet-stream"),
+        (status = 304),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 416, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_linked_blob(
+    State(state): State<ApiState>,
+    Path((tenant, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    let ports = state.engine.ports();
+    let linked = ports.links.read(&tenant, &name).ok_or_else(missing)?;
+    // Whoever names no tenant, or names one in vain, is told no more than that.
+    let named = scope::named_tenant(&state.config, &headers).map_err(|_| missing())?;
+    if named.is_some() && named != linked.tenant {
+        return Err(missing());
+    }
+    blob_body::answer(ports.blobs.clone(), linked.blob, &headers).await
+}
+
+/// Whether a request is for a link, which is its own key.
+pub(crate) fn is_link(method: &Method, path: &str) -> bool {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    let is_pair = |rest: &str| rest.split('/').count() == 2;
+    is_read && path.strip_prefix(LINK_PREFIX).is_some_and(is_pair)
+}
+
+fn missing() -> Problem {
+    Problem::new(code::NOT_FOUND, "there is no such blob, or the link is not one of this host")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_reads_of_whole_links_pass_without_a_key() {
+        assert!(is_link(&Method::GET, "/blobs/~/digest.signature"));
+        assert!(is_link(&Method::HEAD, "/blobs/acme/digest.signature"));
+        for path in ["/blobs/~", "/blobs/~/a/b", "/blobs", "/api/v1/blobs/0", "/x/blobs/~/a"] {
+            assert!(!is_link(&Method::GET, path), "{path}");
+        }
+        assert!(!is_link(&Method::POST, "/blobs/~/digest.signature"));
+    }
+}
