@@ -45,6 +45,11 @@ const GUESTS: &[Guest] = &[
         component: Some("plugins/apps/expense/expense.wasm"),
     },
     Guest {
+        package: "wattle-app-travel",
+        target: TARGET,
+        component: Some("plugins/apps/travel/travel.wasm"),
+    },
+    Guest {
         package: "wattle-tool-date",
         target: TARGET,
         component: Some("plugins/tools/date/date.wasm"),

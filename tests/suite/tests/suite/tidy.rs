@@ -43,6 +43,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("plugins/tools/lark", &["wattle-plugin"]),
     ("plugins/apps/nl2sql", &["wattle-plugin"]),
     ("plugins/apps/reasoning", &["wattle-plugin"]),
+    ("plugins/apps/travel", &["wattle-plugin"]),
 ];
 
 /// What the pure core must never reach for.

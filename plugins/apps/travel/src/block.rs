@@ -1,0 +1,78 @@
+//! Blocks: what a guide tells about, one place or hint each.
+
+mod draft;
+mod id;
+
+use std::borrow::Cow;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::draft::{Draft, check, sanitize};
+
+/// What a block is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum BlockType {
+    /// Something to eat or drink.
+    Food,
+    /// A place to see; the only type that gets coordinates.
+    Spot,
+    /// How to get about.
+    Transport,
+    /// Something to buy.
+    Shopping,
+    /// Anything else.
+    Other,
+}
+
+impl JsonSchema for BlockType {
+    fn schema_name() -> Cow<'static, str> {
+        "BlockType".into()
+    }
+
+    fn inline_schema() -> bool {
+        true
+    }
+
+    // The derived schema has a `const` for each documented variant, which not all providers know.
+    fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
+        schemars::json_schema!({
+            "type": "string",
+            "enum": ["food", "spot", "transport", "shopping", "other"],
+        })
+    }
+}
+
+/// Coordinates in degrees (WGS 84).
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Location {
+    /// Latitude, -90 to 90.
+    pub(crate) lat: f64,
+    /// Longitude, -180 to 180.
+    pub(crate) lng: f64,
+}
+
+/// One block.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub(crate) struct Block {
+    /// Unique in its guide.
+    pub(crate) block_id: String,
+    /// What it is about.
+    #[serde(rename = "type")]
+    pub(crate) kind: BlockType,
+    /// A few words.
+    pub(crate) title: String,
+    /// A paragraph.
+    pub(crate) description: String,
+    /// Where it is; only ever from a geocoder.
+    pub(crate) location: Option<Location>,
+    /// Short words.
+    #[serde(default)]
+    pub(crate) smart_tags: Vec<String>,
+}
+
+/// The blocks that are spots, in their order.
+pub(crate) fn spots(blocks: &[Block]) -> Vec<Block> {
+    blocks.iter().filter(|block| block.kind == BlockType::Spot).cloned().collect()
+}

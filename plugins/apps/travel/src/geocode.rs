@@ -1,0 +1,86 @@
+//! Coordinates of places, from Nominatim: one request a second at most, and none for what is known.
+
+mod cache;
+mod nominatim;
+mod turn;
+
+use wattle_plugin::prelude::{Failure, clock, log};
+
+use crate::block::Location;
+use crate::geocode::cache::{Known, key};
+use crate::geocode::nominatim::{Answer, Nominatim};
+
+/// Failures in a row after which the service counts as down: more would only keep the user waiting.
+const MOST_FAILURES: u32 = 3;
+
+/// Finds places, for one call of the tool.
+pub(crate) struct Geocoder {
+    service: Nominatim,
+    /// Keys of queries that failed in this call. They are not stored, but not asked twice either.
+    failed: Vec<String>,
+    failures_in_row: u32,
+    stopped: bool,
+}
+
+impl Geocoder {
+    /// The service of the settings.
+    pub(crate) fn of_settings() -> Result<Self, Failure> {
+        let service = Nominatim::of_settings()?;
+        Ok(Self { service, failed: Vec::new(), failures_in_row: 0, stopped: false })
+    }
+
+    /// Where a query leads; nowhere if it finds nothing, or if the service cannot be asked.
+    ///
+    /// # Errors
+    ///
+    /// Those of the database, without which nobody knows when the service may be asked.
+    pub(crate) fn locate(&mut self, query: &str) -> Result<Option<Location>, Failure> {
+        let key = key(query);
+        if key.is_empty() || self.failed.contains(&key) {
+            return Ok(None);
+        }
+        match cache::get(&key, clock::now_ms())? {
+            Some(Known::Place(location)) => return Ok(Some(location)),
+            Some(Known::Nowhere) => return Ok(None),
+            None => {}
+        }
+        if self.stopped {
+            return Ok(None);
+        }
+        let Some(delay_ms) = turn::take(clock::now_ms(), self.service.interval_ms)? else {
+            self.stop("too many other requests wait for the geocoder");
+            return Ok(None);
+        };
+        match self.service.ask(query, delay_ms)? {
+            Answer::Found(location) => {
+                self.failures_in_row = 0;
+                cache::put(&key, Some(location), clock::now_ms())?;
+                return Ok(Some(location));
+            }
+            Answer::Nothing => {
+                self.failures_in_row = 0;
+                cache::put(&key, None, clock::now_ms())?;
+            }
+            Answer::Refused(reason) => self.stop(&reason),
+            Answer::Failed(reason) => self.fail(key, query, &reason),
+        }
+        Ok(None)
+    }
+
+    fn fail(&mut self, key: String, query: &str, reason: &str) {
+        log::warn!("find coordinates of `{query}`: {reason}");
+        self.failed.push(key);
+        self.failures_in_row += 1;
+        if self.failures_in_row >= MOST_FAILURES {
+            self.stop("the geocoder is out of order");
+        }
+    }
+
+    fn stop(&mut self, reason: &str) {
+        log::warn!("find coordinates: the rest is left out: {reason}");
+        self.stopped = true;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,54 @@
+//! What the geocoder answered before, that it found nothing included.
+
+use wattle_plugin::prelude::{Failure, params, sql};
+
+use crate::DATABASE;
+use crate::block::Location;
+
+/// How long an answer holds: places seldom move.
+const FOUND_MS: i64 = 90 * DAY_MS;
+
+/// How long it holds that there is none: maps are worked on every day.
+const NOT_FOUND_MS: i64 = DAY_MS;
+
+const DAY_MS: i64 = 86_400_000;
+
+const GET: &str = "SELECT lat, lng, found, fetched_ms FROM geocode_cache WHERE query = $1";
+
+const PUT: &str = "INSERT INTO geocode_cache (query, lat, lng, found, fetched_ms) \
+    VALUES ($1, $2, $3, $4, $5) ON CONFLICT (query) DO UPDATE SET lat = excluded.lat, \
+    lng = excluded.lng, found = excluded.found, fetched_ms = excluded.fetched_ms";
+
+/// What was answered.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Known {
+    /// The place.
+    Place(Location),
+    /// There is no such place.
+    Nowhere,
+}
+
+/// The form in which a query is known: case and white space mean nothing to the geocoder.
+pub(super) fn key(query: &str) -> String {
+    query.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// What is known of a query, if anything.
+pub(super) fn get(key: &str, now_ms: i64) -> Result<Option<Known>, Failure> {
+    let rows = sql::database(DATABASE).query(GET, params![key])?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    let (found, fetched_ms): (bool, i64) = (row.get("found")?, row.get("fetched_ms")?);
+    let holds_ms = if found { FOUND_MS } else { NOT_FOUND_MS };
+    if now_ms.saturating_sub(fetched_ms) > holds_ms {
+        return Ok(None);
+    }
+    let place = || Ok(Known::Place(Location { lat: row.get("lat")?, lng: row.get("lng")? }));
+    if found { place().map(Some) } else { Ok(Some(Known::Nowhere)) }
+}
+
+/// Keeps an answer.
+pub(super) fn put(key: &str, found: Option<Location>, now_ms: i64) -> Result<(), Failure> {
+    let (lat, lng) = (found.map(|it| it.lat), found.map(|it| it.lng));
+    let values = params![key, lat, lng, found.is_some(), now_ms];
+    sql::database(DATABASE).execute(PUT, values).map(drop)
+}

@@ -1,0 +1,263 @@
+//! What a page may consist of. Everything else is left out: an element of no list loses its tags
+//! and keeps what it contains.
+
+/// Elements that are written as they are.
+const WRITTEN: [&str; 67] = [
+    "a",
+    "abbr",
+    "address",
+    "article",
+    "aside",
+    "b",
+    "bdi",
+    "bdo",
+    "blockquote",
+    "br",
+    "caption",
+    "cite",
+    "code",
+    "col",
+    "colgroup",
+    "dd",
+    "del",
+    "details",
+    "dfn",
+    "div",
+    "dl",
+    "dt",
+    "em",
+    "figcaption",
+    "figure",
+    "footer",
+    "h1",
+    "h2",
+    "h3",
+    "h4",
+    "h5",
+    "h6",
+    "header",
+    "hgroup",
+    "hr",
+    "i",
+    "img",
+    "ins",
+    "kbd",
+    "li",
+    "main",
+    "mark",
+    "nav",
+    "ol",
+    "p",
+    "pre",
+    "q",
+    "s",
+    "section",
+    "small",
+    "span",
+    "strong",
+    "sub",
+    "summary",
+    "sup",
+    "table",
+    "tbody",
+    "td",
+    "tfoot",
+    "th",
+    "thead",
+    "time",
+    "tr",
+    "u",
+    "ul",
+    "var",
+    "wbr",
+];
+
+/// Elements that go with all they contain: what runs, plays, embeds or asks, what a browser reads
+/// by rules of its own, and drawings, which are documents with scripts.
+const HIDDEN: [&str; 25] = [
+    "applet",
+    "audio",
+    "canvas",
+    "datalist",
+    "embed",
+    "frame",
+    "frameset",
+    "iframe",
+    "listing",
+    "math",
+    "noembed",
+    "noframes",
+    "noscript",
+    "object",
+    "optgroup",
+    "option",
+    "plaintext",
+    "script",
+    "select",
+    "svg",
+    "template",
+    "textarea",
+    "video",
+    "xml",
+    "xmp",
+];
+
+/// Elements without an end.
+const VOID: [&str; 5] = ["br", "col", "hr", "img", "wbr"];
+
+/// Elements that end where their parent or the next of their kind does. An end tag too many of one
+/// of them could begin another.
+const OPEN_ENDED: [&str; 12] =
+    ["caption", "colgroup", "dd", "dt", "li", "p", "tbody", "td", "tfoot", "th", "thead", "tr"];
+
+/// Names of `<meta>` that say something harmless.
+const META_NAMES: [&str; 6] =
+    ["author", "color-scheme", "description", "keywords", "theme-color", "viewport"];
+
+/// Attributes of every element. Those that begin with `aria-` or `data-` are allowed, too.
+const ATTRIBUTES: [(&str, Value); 10] = [
+    ("align", Value::Text),
+    ("class", Value::Text),
+    ("dir", Value::Text),
+    ("hidden", Value::Text),
+    ("id", Value::Text),
+    ("lang", Value::Text),
+    ("role", Value::Text),
+    ("style", Value::Style),
+    ("title", Value::Text),
+    ("valign", Value::Text),
+];
+
+/// Attributes of some elements.
+const OWN_ATTRIBUTES: [(&str, &[(&str, Value)]); 13] = [
+    ("a", &[("href", Value::Link), ("target", Value::Target)]),
+    ("col", &[("span", Value::Text)]),
+    ("colgroup", &[("span", Value::Text)]),
+    ("del", &[("datetime", Value::Text)]),
+    ("details", &[("open", Value::Text)]),
+    (
+        "img",
+        &[
+            ("alt", Value::Text),
+            ("decoding", Value::Text),
+            ("height", Value::Text),
+            ("loading", Value::Text),
+            ("src", Value::Image),
+            ("width", Value::Text),
+        ],
+    ),
+    ("ins", &[("datetime", Value::Text)]),
+    ("li", &[("value", Value::Text)]),
+    ("ol", &[("reversed", Value::Text), ("start", Value::Text), ("type", Value::Text)]),
+    ("style", &[("media", Value::Text)]),
+    ("td", &[("colspan", Value::Text), ("rowspan", Value::Text), ("headers", Value::Text)]),
+    (
+        "th",
+        &[
+            ("colspan", Value::Text),
+            ("rowspan", Value::Text),
+            ("headers", Value::Text),
+            ("scope", Value::Text),
+        ],
+    ),
+    ("time", &[("datetime", Value::Text)]),
+];
+
+/// What the value of an attribute is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Words, which mean nothing to a browser.
+    Text,
+    /// Declarations of a style.
+    Style,
+    /// Where a link leads.
+    Link,
+    /// Where a picture is.
+    Image,
+    /// Where a link opens.
+    Target,
+}
+
+/// What happens to an element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// It stays.
+    Written,
+    /// It goes, what it contains stays.
+    Unwrapped,
+    /// It goes with all it contains.
+    Hidden,
+}
+
+/// What happens to an element that has no part in a page's structure.
+pub(super) fn fate(element: &str) -> Fate {
+    if WRITTEN.contains(&element) {
+        Fate::Written
+    } else if HIDDEN.contains(&element) {
+        Fate::Hidden
+    } else {
+        Fate::Unwrapped
+    }
+}
+
+/// Whether an element never has an end tag.
+pub(super) fn is_void(element: &str) -> bool {
+    VOID.contains(&element)
+}
+
+/// Whether an element needs no end tag when its parent ends.
+pub(super) fn is_open_ended(element: &str) -> bool {
+    OPEN_ENDED.contains(&element)
+}
+
+/// Whether `<meta>` may have this name.
+pub(super) fn is_meta_name(name: &str) -> bool {
+    META_NAMES.contains(&name)
+}
+
+/// What the value of an attribute is; `None` if it must go.
+pub(super) fn attribute(element: &str, name: &str) -> Option<Value> {
+    let own = OWN_ATTRIBUTES.iter().find(|(owner, _)| *owner == element);
+    let mut known = own.map_or(&[][..], |(_, known)| *known).iter().chain(&ATTRIBUTES);
+    let known = known.find(|(known, _)| *known == name).map(|(_, value)| *value);
+    known.or_else(|| is_free(name).then_some(Value::Text))
+}
+
+/// Whether an attribute is for scripts and readers only.
+fn is_free(name: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '_');
+    ["aria-", "data-"].iter().any(|prefix| {
+        name.strip_prefix(prefix).is_some_and(|rest| !rest.is_empty() && rest.chars().all(is_plain))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Fate, HIDDEN, VOID, Value, WRITTEN, attribute, fate};
+
+    #[test]
+    fn no_element_is_on_two_lists() {
+        assert!(!WRITTEN.iter().any(|element| HIDDEN.contains(element)));
+        assert!(VOID.iter().all(|element| WRITTEN.contains(element)));
+        assert_eq!(fate("form"), Fate::Unwrapped);
+    }
+
+    #[test]
+    fn handlers_and_addresses_of_other_elements_are_unknown() {
+        for (element, name) in [
+            ("img", "onerror"),
+            ("img", "srcset"),
+            ("div", "href"),
+            ("div", "src"),
+            ("a", "ping"),
+            ("a", "xlink:href"),
+            ("a", "data-"),
+            ("a", "data-\"x"),
+            ("a", "is"),
+        ] {
+            assert_eq!(attribute(element, name), None, "{element} {name}");
+        }
+        assert_eq!(attribute("a", "href"), Some(Value::Link));
+        assert_eq!(attribute("a", "data-origin-video-link"), Some(Value::Text));
+    }
+}

@@ -1,0 +1,331 @@
+//! Reads a document token by token and collects the parts of a page.
+//!
+//! `lol_html` reads, but nothing of what it would write is used: it passes end tags without a
+//! beginning and cut off tags through, and knows nothing of what a browser makes of a tag once
+//! another one before it is gone. Everything in [`Parts`] is written here. Each `<` in it begins a
+//! tag of `allow`, whose attributes are `tag`'s, so a browser finds no other tags in it, in
+//! whatever state it reads.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use lol_html::errors::RewritingError;
+use lol_html::html_content::{Element, TextChunk, TextType};
+use lol_html::{HtmlRewriter, Settings, doc_text, element};
+
+use crate::html::allow::{self, Fate};
+use crate::html::tag::{self, Attribute};
+use crate::html::{HtmlError, ORIGIN_LINK, css, entity, url};
+
+/// Elements inside of each other, where browsers stop, too. Every end tag is looked for among them.
+const MAX_DEPTH: usize = 512;
+
+/// What a document consists of, fit for a page.
+#[derive(Debug, Default)]
+pub(super) struct Parts {
+    /// The start tag of `<html>`.
+    pub(super) html: Option<String>,
+    /// Elements of `<head>`.
+    pub(super) head: Vec<String>,
+    /// Whether one of them describes the viewport.
+    pub(super) has_viewport: bool,
+    /// The start tag of `<body>`.
+    pub(super) body: Option<String>,
+    /// What stands in it.
+    pub(super) content: String,
+    /// Whether it shows the thumbnail.
+    pub(super) has_thumbnail: bool,
+}
+
+/// What the page is to have, whatever the document says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted<'a> {
+    /// The picture on top.
+    pub(super) thumbnail: Option<&'a str>,
+    /// Whether the link to the video is written anew.
+    pub(super) replaces_link: bool,
+}
+
+/// Reads a document.
+pub(super) fn parts(text: &str, wanted: Wanted<'_>) -> Result<Parts, HtmlError> {
+    let reader = Rc::new(RefCell::new(Reader::new(wanted)));
+    let settings = Settings {
+        element_content_handlers: vec![element!("*", |element| Reader::start(&reader, element))],
+        document_content_handlers: vec![doc_text!(|text| {
+            reader.borrow_mut().text(text);
+            Ok(())
+        })],
+        // A document that browsers read in another way cannot do harm: see above.
+        strict: false,
+        ..Settings::new()
+    };
+    let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
+    rewriter.write(text.as_bytes()).and_then(|()| rewriter.end()).map_err(unreadable)?;
+    Ok(reader.borrow_mut().finish())
+}
+
+fn unreadable(error: RewritingError) -> HtmlError {
+    match error {
+        RewritingError::ContentHandlerError(error) if error.is::<HtmlError>() => HtmlError::TooDeep,
+        error => HtmlError::Unreadable(error.to_string()),
+    }
+}
+
+/// Where in the document the reader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// Before `<html>`, where models explain themselves.
+    Before,
+    /// Inside.
+    Inside,
+    /// After `</body>`, where browsers still put things into the body.
+    Behind,
+    /// After `</html>`.
+    After,
+}
+
+/// What becomes of what stands in an element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// Written, with tags.
+    Written,
+    /// Written, without tags.
+    Unwrapped,
+    /// Left out.
+    Hidden,
+    /// Collected: the text of `<style>` and `<title>`, which hold no elements.
+    Captured,
+}
+
+/// An open element.
+#[derive(Debug)]
+struct Open {
+    /// In the order of start tags.
+    number: u64,
+    name: String,
+    kind: Kind,
+}
+
+struct Reader {
+    wanted: OwnedWanted,
+    parts: Parts,
+    place: Place,
+    /// Open elements, the innermost last.
+    open: Vec<Open>,
+    next: u64,
+    /// Start tag and text of what is collected.
+    captured: (String, String),
+    has_title: bool,
+}
+
+/// As [`Wanted`]; handlers of end tags live as long as they like.
+struct OwnedWanted {
+    thumbnail: Option<String>,
+    replaces_link: bool,
+}
+
+impl Reader {
+    fn new(wanted: Wanted<'_>) -> Self {
+        let Wanted { thumbnail, replaces_link } = wanted;
+        Self {
+            wanted: OwnedWanted { thumbnail: thumbnail.map(str::to_owned), replaces_link },
+            parts: Parts::default(),
+            place: Place::Before,
+            open: Vec::new(),
+            next: 0,
+            captured: Default::default(),
+            has_title: false,
+        }
+    }
+
+    /// Handles a start tag, and has the end tag reported.
+    fn start(
+        reader: &Rc<RefCell<Self>>,
+        element: &mut Element<'_, '_>,
+    ) -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+        let name = element.tag_name();
+        let attributes = element.attributes().iter();
+        let attributes: Vec<Attribute> =
+            attributes.map(|attribute| (attribute.name(), attribute.value())).collect();
+        let kind = reader.borrow_mut().begin(&name, &attributes);
+        let Some(handlers) = element.end_tag_handlers() else {
+            // In foreign content `<a/>` is whole, in a page it would stay open.
+            if kind == Kind::Written && !allow::is_void(&name) {
+                reader.borrow_mut().write_end(&name);
+            }
+            return Ok(());
+        };
+        let number = reader.borrow_mut().push(name, kind)?;
+        let reader = Rc::clone(reader);
+        handlers.push(Box::new(move |end| {
+            reader.borrow_mut().end(number, &end.name());
+            Ok(())
+        }));
+        Ok(())
+    }
+
+    fn push(&mut self, name: String, kind: Kind) -> Result<u64, HtmlError> {
+        if self.open.len() >= MAX_DEPTH {
+            return Err(HtmlError::TooDeep);
+        }
+        let number = self.next;
+        self.next += 1;
+        self.open.push(Open { number, name, kind });
+        Ok(number)
+    }
+
+    /// What stands here is left out or collected.
+    fn is_closed(&self) -> bool {
+        let kind = self.open.last().map(|open| open.kind);
+        matches!(kind, Some(Kind::Hidden | Kind::Captured))
+    }
+
+    /// Takes a start tag over.
+    fn begin(&mut self, name: &str, attributes: &[Attribute]) -> Kind {
+        match (name, self.place) {
+            _ if self.is_closed() => Kind::Hidden,
+            ("html", Place::Before) => {
+                self.place = Place::Inside;
+                self.parts.html = Some(tag::start(name, attributes));
+                Kind::Unwrapped
+            }
+            (_, Place::Before | Place::After) | ("html" | "head", _) => Kind::Unwrapped,
+            ("body", _) => {
+                self.parts.body.get_or_insert_with(|| tag::start(name, attributes));
+                Kind::Unwrapped
+            }
+            ("title", _) if self.is_in_head() && !self.has_title => {
+                self.captured = (tag::start(name, &[]), String::new());
+                Kind::Captured
+            }
+            ("title", _) => Kind::Hidden,
+            ("style", _) => {
+                self.captured = (tag::start(name, attributes), String::new());
+                Kind::Captured
+            }
+            ("meta", _) => {
+                self.meta(attributes);
+                Kind::Unwrapped
+            }
+            _ => self.content(name, attributes),
+        }
+    }
+
+    /// Whether nothing of the body was read.
+    fn is_in_head(&self) -> bool {
+        self.parts.body.is_none() && self.parts.content.is_empty()
+    }
+
+    fn meta(&mut self, attributes: &[Attribute]) {
+        let name = tag::read(attributes, "name").map(|name| name.trim().to_ascii_lowercase());
+        let content = attributes.iter().find(|(name, _)| name == "content");
+        if let (Some(name), Some((_, content)), true) = (name, content, self.is_in_head())
+            && allow::is_meta_name(&name)
+        {
+            let content = entity::quote(content);
+            self.parts.head.push(format!("<meta name=\"{name}\" content=\"{content}\">"));
+            self.parts.has_viewport |= name == "viewport";
+        }
+    }
+
+    fn content(&mut self, name: &str, attributes: &[Attribute]) -> Kind {
+        let is_link = attributes.iter().any(|(name, _)| name == ORIGIN_LINK);
+        match allow::fate(name) {
+            Fate::Written if is_link && self.wanted.replaces_link => Kind::Hidden,
+            Fate::Written => {
+                self.parts.content.push_str(&tag::start(name, attributes));
+                self.parts.has_thumbnail |= name == "img" && self.is_thumbnail(attributes);
+                Kind::Written
+            }
+            Fate::Unwrapped => Kind::Unwrapped,
+            Fate::Hidden => Kind::Hidden,
+        }
+    }
+
+    fn is_thumbnail(&self, attributes: &[Attribute]) -> bool {
+        let source = tag::read(attributes, "src").map(|source| url::tidy(&source));
+        source.is_some() && source == self.wanted.thumbnail
+    }
+
+    /// Takes a piece of text over.
+    fn text(&mut self, text: &TextChunk<'_>) {
+        let is_plain = matches!(text.text_type(), TextType::Data | TextType::CDataSection);
+        let text = text.as_str();
+        let is_between = match self.place {
+            Place::Inside => self.parts.body.is_none(),
+            Place::Behind => true,
+            Place::Before | Place::After => return,
+        };
+        match self.open.last().map(|open| open.kind) {
+            Some(Kind::Captured) => self.captured.1.push_str(text),
+            Some(Kind::Hidden) => {}
+            _ if !is_plain || is_between && text.trim().is_empty() => {}
+            _ => self.parts.content.push_str(&text.replace('<', "&lt;")),
+        }
+    }
+
+    /// Closes an element and all in it. Called for each of them, in any order, with the name of
+    /// the one end tag.
+    fn end(&mut self, number: u64, name: &str) {
+        let Ok(at) = self.open.binary_search_by_key(&number, |open| open.number) else {
+            return;
+        };
+        while self.open.len() > at {
+            let Some(open) = self.open.pop() else {
+                return;
+            };
+            let is_meant = open.number == number && open.name == name;
+            self.close(&open, is_meant);
+        }
+    }
+
+    /// `is_meant`: by an end tag of its own.
+    fn close(&mut self, open: &Open, is_meant: bool) {
+        match open.kind {
+            Kind::Captured => self.put_captured(&open.name),
+            Kind::Written if allow::is_void(&open.name) => {}
+            Kind::Written if is_meant || !allow::is_open_ended(&open.name) => {
+                self.write_end(&open.name);
+            }
+            Kind::Unwrapped if is_meant => self.leave(&open.name),
+            _ => {}
+        }
+    }
+
+    fn write_end(&mut self, name: &str) {
+        self.parts.content.push_str(&format!("</{name}>"));
+    }
+
+    fn leave(&mut self, name: &str) {
+        match (name, self.place) {
+            ("body", Place::Inside) => self.place = Place::Behind,
+            ("html", Place::Inside | Place::Behind) => self.place = Place::After,
+            _ => {}
+        }
+    }
+
+    /// Puts a style or a title where it belongs, whole.
+    fn put_captured(&mut self, name: &str) {
+        let (start, text) = std::mem::take(&mut self.captured);
+        let is_title = name == "title";
+        let text = if is_title { entity::quote(text.trim()) } else { css::clean(&text) };
+        if text.trim().is_empty() {
+            return;
+        }
+        let whole = format!("{start}{text}</{name}>");
+        if is_title || self.is_in_head() {
+            self.has_title |= is_title;
+            self.parts.head.push(whole);
+        } else {
+            self.parts.content.push_str(&whole);
+        }
+    }
+
+    /// What the end of the document leaves open is closed.
+    fn finish(&mut self) -> Parts {
+        while let Some(open) = self.open.pop() {
+            self.close(&open, false);
+        }
+        std::mem::take(&mut self.parts)
+    }
+}

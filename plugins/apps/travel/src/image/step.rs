@@ -1,0 +1,60 @@
+//! What both tools for pictures do before and after.
+
+use serde_json::{Map, Value, json};
+use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, ToolContext, ToolOutput};
+
+use crate::channel::{IMAGE_MODE, IMAGES, State};
+use crate::image::plan::{Planned, plan};
+use crate::image::{ImageAsset, mode, target};
+use crate::task::Structured;
+use crate::tool::answer::answer_and_forget;
+
+/// What no longer holds when there are other pictures.
+const LATER: [&str; 1] = ["generate_handbook_html"];
+
+/// The arguments of both tools.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    /// How many pictures, 1 to 6; one for each block, up to 6, without it.
+    #[serde(default)]
+    #[schemars(range(min = 1, max = 6))]
+    count: Option<u32>,
+}
+
+/// Plans the pictures of a guide; or says which step is missing.
+pub(crate) fn planned(
+    context: &ToolContext,
+    state: &State,
+    input: &Input,
+) -> Result<Result<Structured<Vec<Planned>>, ToolOutput>, Failure> {
+    let targets = target::choose(&state.blocks, input.count);
+    if targets.is_empty() {
+        let text = format!(
+            "there are no blocks yet; call `build_travel_blocks` before `{}`",
+            context.tool
+        );
+        return Ok(Err(ToolOutput::error(text)));
+    }
+    let guide = state.context.as_ref().map(|video| video.title.as_str());
+    plan(guide, &targets).map(Ok)
+}
+
+/// Tells of prepared pictures; `more` stands beside what both tools tell.
+pub(crate) fn tell(
+    context: &ToolContext,
+    state: &State,
+    planner_model: &str,
+    images: &[ImageAsset],
+    more: Map<String, Value>,
+) -> Result<ToolOutput, Failure> {
+    let mode = json!(mode(images));
+    let mut output = Map::from_iter([
+        ("mode".to_owned(), mode.clone()),
+        ("planner_model".to_owned(), planner_model.into()),
+    ]);
+    output.extend(more);
+    output.insert("image_count".to_owned(), images.len().into());
+    output.insert("images".to_owned(), json!(images));
+    let answer = answer_and_forget(&context.tool, &output, &LATER, state)?;
+    Ok(answer.with_update(IMAGES, json!(images)).with_update(IMAGE_MODE, mode))
+}

@@ -1,0 +1,67 @@
+//! Travel: a conversation that makes a travel guide, a web page, from a video.
+//!
+//! # Layout
+//!
+//! * `block`, `video`, `image`: what a guide consists of.
+//! * `channel`: the state channels, and what tools see of them.
+//! * `task`: model calls with validation, retries and fallback.
+//! * `tool`: the six tools, one a file.
+//! * `geocode`: coordinates of places.
+//! * `youtube`: addresses of videos.
+//! * `text`: texts cut to a length.
+//! * `html`: from a model's HTML to the page.
+//! * `node`: the first node of the graph.
+//! * `session`: sessions, steps, snapshots and messages in the database, kept in step with runs.
+//! * `message`: messages of the chat page, and those of models.
+//! * `web`: the HTTP endpoints, one resource a file.
+
+mod block;
+mod channel;
+mod geocode;
+mod html;
+mod id;
+mod image;
+mod message;
+mod node;
+mod session;
+mod task;
+#[cfg(test)]
+mod testing;
+mod text;
+mod time;
+mod tool;
+mod video;
+mod web;
+mod youtube;
+
+wattle_plugin::export! {
+    nodes: [node::begin::begin],
+    tools: [
+        tool::parse_youtube_input::parse_youtube_input,
+        tool::crawl_youtube_videos::crawl_youtube_videos,
+        tool::build_travel_blocks::build_travel_blocks,
+        tool::resolve_spot_coordinates::resolve_spot_coordinates,
+        tool::search_image::search_image,
+        tool::generate_image::generate_image,
+        tool::generate_handbook_html::generate_handbook_html,
+    ],
+    handlers: [
+        web::chat::chat,
+        web::stream::stream,
+        web::sessions::create,
+        web::sessions::list,
+        web::session::show,
+        web::session::rename,
+        web::session::delete,
+        web::state::patch,
+        web::cancel::cancel,
+        web::guide::guide,
+        web::guide::handbook,
+    ],
+}
+
+/// Name of the graph in `graph.toml`.
+const GRAPH: &str = "travel";
+
+/// Name of the database, from the app's manifest.
+const DATABASE: &str = "travel";

@@ -1,0 +1,59 @@
+//! Messages of the chat page: `UIMessage` of the AI SDK.
+
+mod assistant;
+mod model;
+mod part;
+mod read;
+mod table;
+
+use wattle_plugin::prelude::{Deserialize, Serialize, Value};
+
+pub(crate) use self::assistant::said;
+pub(crate) use self::model::for_model;
+use self::part::Part;
+pub(crate) use self::read::read;
+pub(crate) use self::table::{add, delete, list, put, replace_those_of_runs};
+
+/// Who speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Role {
+    /// The service.
+    System,
+    /// The person.
+    User,
+    /// The model, with the tools it called.
+    Assistant,
+}
+
+impl Role {
+    fn name(self) -> &'static str {
+        match self {
+            Self::System => "system",
+            Self::User => "user",
+            Self::Assistant => "assistant",
+        }
+    }
+}
+
+/// One message.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct UiMessage {
+    /// Unique in its session.
+    pub(crate) id: String,
+    /// Who speaks.
+    pub(crate) role: Role,
+    /// What is said and done, in order.
+    pub(crate) parts: Vec<Value>,
+}
+
+impl UiMessage {
+    /// The text parts alone.
+    pub(crate) fn text(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match Part::of(part) {
+            Part::Text(text) => Some(text),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}

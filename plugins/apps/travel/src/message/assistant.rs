@@ -1,0 +1,164 @@
+//! What a run said and did, as one message of the page: the same that the page put together from
+//! the stream, also if nobody listened.
+
+use std::collections::BTreeMap;
+
+use wattle_plugin::prelude::{Value, json};
+
+use crate::message::{Role, UiMessage};
+use crate::session::log::{AGENT, Called, Delta, Event, Kind, Run, TOOLS, TaskFinished};
+use crate::session::step::{self, Step, StepStatus, messages, text_of};
+
+/// What the id of the message begins with; the run's follows, as in the stream.
+const PREFIX: &str = "msg_";
+
+/// What one model call said.
+#[derive(Debug, Default)]
+struct Turn {
+    /// Task and number of the call.
+    call: (String, u32),
+    text: String,
+    reasoning: String,
+    /// The calls that it asked for: id, tool and arguments.
+    wanted: Vec<(String, String, Value)>,
+    is_answered: bool,
+}
+
+/// The message of a run; `None` if it said nothing.
+pub(crate) fn said(run: &Run, steps: &[Step]) -> Option<UiMessage> {
+    let mut folding = Folding::default();
+    for event in &run.events {
+        folding.add(event);
+    }
+    let Folding { turns, refused } = folding;
+    let mut parts: Vec<Value> = Vec::new();
+    for turn in turns {
+        let answers = turn.wanted.iter().map(|(id, name, input)| {
+            let step = steps.iter().find(|step| step.call_id.as_ref() == Some(id));
+            tool_part(id, name, input, step, refused.get(id))
+        });
+        let answers: Vec<Value> = answers.collect();
+        let texts = [("reasoning", turn.reasoning), ("text", turn.text)];
+        let texts = texts.into_iter().filter(|(_, text)| !text.is_empty());
+        let texts = texts.map(|(kind, text)| json!({"type": kind, "text": text, "state": "done"}));
+        let said: Vec<Value> = texts.chain(answers).collect();
+        if !said.is_empty() {
+            parts.push(json!({ "type": "step-start" }));
+            parts.extend(said);
+        }
+    }
+    let id = format!("{PREFIX}{}", run.id);
+    (!parts.is_empty()).then_some(UiMessage { id, role: Role::Assistant, parts })
+}
+
+#[derive(Default)]
+struct Folding {
+    turns: Vec<Turn>,
+    /// Answers to calls that no tool was made for, by the id of the call.
+    refused: BTreeMap<String, Value>,
+}
+
+impl Folding {
+    fn add(&mut self, event: &Event) {
+        match &event.kind {
+            // Whatever had no answer is asked for anew.
+            Kind::RunStarted { reason } if reason == "recovery" => {
+                self.turns.retain(|turn| turn.is_answered);
+            }
+            Kind::CallStarted(call) if call.is_model() => {
+                let turn = self.turn(&call.task, call.call);
+                (turn.text, turn.reasoning) = (String::new(), String::new());
+            }
+            Kind::Streamed(pieces) if pieces.is_talk() => {
+                let turn = self.turn(&pieces.task, pieces.call);
+                pieces.deltas.iter().for_each(|delta| turn.hear(delta));
+            }
+            Kind::Called(called) if called.is_model() => {
+                self.turn(&called.task, called.call).end(called);
+            }
+            Kind::TaskFinished(task) if task.node == AGENT => self.ask(task),
+            Kind::TaskFinished(task) if task.node == TOOLS => self.answer(task),
+            _ => {}
+        }
+    }
+
+    fn turn(&mut self, task: &str, call: u32) -> &mut Turn {
+        let known = self.turns.iter().rposition(|turn| turn.call == (task.to_owned(), call));
+        let place = known.unwrap_or_else(|| {
+            self.turns.push(Turn { call: (task.to_owned(), call), ..Turn::default() });
+            self.turns.len() - 1
+        });
+        &mut self.turns[place]
+    }
+
+    /// The calls as they went into the conversation, under ids of their own.
+    fn ask(&mut self, task: &TaskFinished) {
+        let Some(turn) = self.turns.last_mut() else { return };
+        let calls = messages(task).filter_map(|message| message["tool_calls"].as_array());
+        turn.wanted = calls
+            .flatten()
+            .map(|call| {
+                let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
+                (text("id"), text("name"), call["arguments"].clone())
+            })
+            .collect();
+    }
+
+    fn answer(&mut self, task: &TaskFinished) {
+        for message in messages(task) {
+            if let Some(id) = message["tool_call_id"].as_str() {
+                self.refused.insert(id.to_owned(), message.clone());
+            }
+        }
+    }
+}
+
+impl Turn {
+    fn hear(&mut self, delta: &Delta) {
+        match delta {
+            Delta::Text { text } => self.text.push_str(text),
+            Delta::Reasoning { text } => self.reasoning.push_str(text),
+            Delta::Restart => (self.text, self.reasoning) = (String::new(), String::new()),
+            Delta::Other => {}
+        }
+    }
+
+    /// The whole answer is right, whatever the pieces were. Without one the pieces stay.
+    fn end(&mut self, called: &Called) {
+        self.is_answered = true;
+        if let Ok(answer) = &called.result {
+            let all = |key: &str| {
+                let parts = answer["parts"].as_array().into_iter().flatten();
+                parts.filter_map(|part| part[key].as_str()).collect::<String>()
+            };
+            (self.text, self.reasoning) = (all("text"), all("reasoning"));
+        }
+    }
+}
+
+fn tool_part(
+    id: &str,
+    name: &str,
+    input: &Value,
+    step: Option<&Step>,
+    refused: Option<&Value>,
+) -> Value {
+    let mut part = json!({
+        "type": format!("tool-{name}"), "toolCallId": id, "state": "output-error", "input": input,
+    });
+    let error = match (step, refused) {
+        (Some(step), _) if step.status == StepStatus::Success => {
+            part["state"] = json!("output-available");
+            part["output"] = step.output.clone().unwrap_or_default();
+            return part;
+        }
+        (Some(step), _) => step.error.clone(),
+        (None, Some(message)) => Some(text_of(&message["content"])),
+        (None, None) => None,
+    };
+    part["errorText"] = json!(error.unwrap_or_else(|| step::CANCELLED.to_owned()));
+    part
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,121 @@
+//! The table of messages.
+//!
+//! What a client sends is kept as it sends it, but for what a run said: that is known from the
+//! event log, and a client that went away in the middle knows less.
+
+use std::collections::BTreeMap;
+
+use wattle_plugin::prelude::{Failure, Value, clock, json, params, sql};
+use wattle_plugin::sql::Transaction;
+
+use crate::message::{Role, UiMessage};
+use crate::session::{Session, lock, plain};
+use crate::{DATABASE, time};
+
+const PUT: &str = "INSERT INTO chat_messages (session_id, external_id, tenant, role, parts, text, \
+    seq, source, created_ms, updated_ms) VALUES ($1, $2, $3, $4, $5, $6, \
+    (SELECT COALESCE(MAX(seq), 0) + 1 FROM chat_messages WHERE session_id = $1), $7, $8, $8) \
+    ON CONFLICT (session_id, external_id) DO UPDATE SET role = excluded.role, \
+    parts = excluded.parts, text = excluded.text, source = excluded.source, \
+    updated_ms = excluded.updated_ms";
+
+const SELECT: &str = "SELECT external_id, role, parts, created_ms FROM chat_messages \
+    WHERE session_id = $1 ORDER BY seq";
+
+const SELECT_SAID: &str = "SELECT external_id, parts FROM chat_messages \
+    WHERE session_id = $1 AND source = 'run'";
+
+const SELECT_IDS: &str = "SELECT external_id, source FROM chat_messages WHERE session_id = $1";
+
+const DELETE: &str = "DELETE FROM chat_messages WHERE session_id = $1 AND external_id = $2";
+
+/// Puts what runs said in the place of what a client thinks they said.
+pub(crate) fn replace_those_of_runs(
+    session_id: &str,
+    messages: &mut [UiMessage],
+) -> Result<(), Failure> {
+    let rows = sql::database(DATABASE).query(SELECT_SAID, params![session_id])?;
+    let said = rows
+        .iter()
+        .map(|row| Ok((row.get("external_id")?, row.get("parts")?)))
+        .collect::<Result<BTreeMap<String, Value>, Failure>>()?;
+    for message in messages {
+        if let Some(Value::Array(parts)) = said.get(&message.id) {
+            message.role = Role::Assistant;
+            message.parts.clone_from(parts);
+        }
+    }
+    Ok(())
+}
+
+/// Keeps the messages of a request.
+pub(crate) fn add(session: &Session, messages: &[UiMessage]) -> Result<(), Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    lock(&transaction, &session.id)?;
+    let rows = transaction.query(SELECT_IDS, params![&session.id])?;
+    let known = rows
+        .iter()
+        .map(|row| Ok((row.get("external_id")?, row.get("source")?)))
+        .collect::<Result<BTreeMap<String, String>, Failure>>()?;
+    let of_client = |message: &&UiMessage| known.get(&message.id).is_none_or(|it| it == "client");
+    for message in messages.iter().filter(of_client) {
+        write(&transaction, session, message, "client")?;
+    }
+    transaction.commit()
+}
+
+/// Takes messages away that a client has dropped, as when it wants another answer.
+pub(crate) fn delete(session: &Session, kept: &[UiMessage]) -> Result<(), Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    lock(&transaction, &session.id)?;
+    let rows = transaction.query(SELECT_IDS, params![&session.id])?;
+    for id in rows.column::<String>("external_id")? {
+        if kept.iter().all(|message| message.id != id) {
+            transaction.execute(DELETE, params![&session.id, &id])?;
+        }
+    }
+    transaction.commit()
+}
+
+/// Keeps what a run said. The session must be locked.
+pub(crate) fn put(
+    transaction: &Transaction,
+    session: &Session,
+    message: &UiMessage,
+) -> Result<(), Failure> {
+    write(transaction, session, message, "run")
+}
+
+fn write(
+    transaction: &Transaction,
+    session: &Session,
+    message: &UiMessage,
+    source: &str,
+) -> Result<(), Failure> {
+    let row = params![
+        &session.id,
+        &message.id,
+        &session.tenant,
+        message.role.name(),
+        json!(message.parts).to_string(),
+        plain(&message.text()),
+        source,
+        clock::now_ms(),
+    ];
+    transaction.execute(PUT, row).map(|_| ())
+}
+
+/// The messages of a session as the endpoints show them, in order.
+pub(crate) fn list(session_id: &str) -> Result<Vec<Value>, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
+    rows.iter()
+        .map(|row| {
+            Ok(json!({
+                "id": row.get::<String>("external_id")?,
+                "role": row.get::<String>("role")?,
+                "parts": row.get::<Value>("parts")?,
+                "createdAt": time::text(row.get("created_ms")?)?,
+            }))
+        })
+        .collect()
+}

@@ -1,0 +1,3 @@
+//! Nodes of the graph that are the app's own.
+
+pub(crate) mod begin;

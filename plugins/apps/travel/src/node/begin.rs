@@ -1,0 +1,153 @@
+//! `begin`: takes the conversation and the snapshot of the session into the state.
+//!
+//! The database is right, not what an earlier run left in the state: a person may have edited
+//! the guide in between.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, json, node,
+};
+
+use crate::channel;
+use crate::message::{UiMessage, for_model};
+use crate::session::Snapshot;
+
+/// Its output tells best where the pictures of the guide come from.
+const HTML_TOOL: &str = "generate_handbook_html";
+
+/// What a run is started with.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Input {
+    /// Messages and snapshot; null in a run that was started without.
+    #[serde(default)]
+    request: Value,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Request {
+    messages: Vec<UiMessage>,
+    snapshot: Stored,
+}
+
+/// The snapshot as the endpoint hands it over.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Stored {
+    context: Value,
+    blocks: Value,
+    spot_blocks: Value,
+    tool_outputs: Value,
+    handbook_html: Value,
+}
+
+/// All channels.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Updates {
+    request: Value,
+    messages: Vec<Value>,
+    videos: Value,
+    context: Value,
+    blocks: Value,
+    spot_blocks: Value,
+    images: Value,
+    image_mode: Value,
+    html: Value,
+    tool_outputs: Value,
+}
+
+/// Begins a run: the messages of the page become those of the model, and what the session has made
+/// so far becomes the state, so that the model goes on from there.
+#[node]
+pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>, Failure> {
+    let request: Request = match input.request {
+        Value::Null => Request::default(),
+        request => serde_json::from_value(request)?,
+    };
+    let Stored { context, blocks, spot_blocks, tool_outputs, handbook_html } = request.snapshot;
+    let finished = Snapshot::finished(&tool_outputs);
+    let told = &tool_outputs[HTML_TOOL]["image_mode"];
+    let image_mode = if told.is_null() { &context["imageMode"] } else { told }.clone();
+    let updates = Updates {
+        messages: for_model(&request.messages, &finished),
+        // It is long, and from here on in the other channels.
+        request: Value::Null,
+        videos: context["videos"].clone(),
+        images: context["images"].clone(),
+        context: context["video"].clone(),
+        image_mode,
+        blocks,
+        spot_blocks,
+        html: handbook_html,
+        tool_outputs: if tool_outputs.is_object() { tool_outputs } else { json!({}) },
+    };
+    Ok(Outcome::new(updates).overwrite(channel::MESSAGES).overwrite(channel::TOOL_OUTPUTS))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, Value, json};
+    use wattle_plugin::testing::{FakeHost, run_node};
+
+    use super::begin;
+
+    fn run(request: Value) -> Value {
+        let input = json!({ "request": request });
+        let decision = FakeHost::new().run(|| run_node::<begin>(&Context::default(), &input));
+        let decision = decision.unwrap();
+        let overwritten: Vec<&str> = decision
+            .updates
+            .iter()
+            .filter(|update| update.overwrite)
+            .map(|update| update.channel.as_str())
+            .collect();
+        assert_eq!(overwritten, ["messages", "tool_outputs"]);
+        decision.updates.into_iter().map(|update| (update.channel, update.value)).collect()
+    }
+
+    fn asked() -> Value {
+        json!([{"id": "u", "role": "user", "parts": [{"type": "text", "text": "go on"}]}])
+    }
+
+    #[test]
+    fn s3_09_the_snapshot_becomes_the_state() {
+        let outputs = json!({"parse_youtube_input": {"count": 1}, "crawl_youtube_videos": {},
+            "search_image": null});
+        let snapshot = json!({
+            "context": {"video": {"videoId": "v"}, "videos": [{"id": "v"}],
+                "images": [{"block_id": "a"}], "imageMode": "unsplash"},
+            "blocks": [{"block_id": "a"}], "spotBlocks": [], "toolOutputs": outputs,
+            "handbookHtml": "<html>",
+        });
+        let state = run(json!({"messages": asked(), "snapshot": snapshot}));
+        assert_eq!(state["request"], Value::Null);
+        assert_eq!(state["context"], json!({"videoId": "v"}));
+        assert_eq!(state["videos"], json!([{"id": "v"}]));
+        assert_eq!(state["images"], json!([{"block_id": "a"}]));
+        assert_eq!(state["image_mode"], "unsplash");
+        assert_eq!(state["blocks"], json!([{"block_id": "a"}]));
+        assert_eq!(state["html"], "<html>");
+        assert_eq!(state["tool_outputs"], outputs);
+        let said = state["messages"][0]["content"].as_str().unwrap();
+        assert!(said.ends_with("Finished steps: parse_youtube_input, crawl_youtube_videos"));
+        assert_eq!(state["messages"][1]["content"], "go on");
+    }
+
+    #[test]
+    fn s3_09_the_page_tells_the_image_mode_first() {
+        let snapshot = json!({"context": {"imageMode": "unsplash"},
+            "toolOutputs": {"generate_handbook_html": {"image_mode": "imagen"}}});
+        let state = run(json!({"messages": asked(), "snapshot": snapshot}));
+        assert_eq!(state["image_mode"], "imagen");
+    }
+
+    #[test]
+    fn a_new_session_begins_with_nothing() {
+        for request in [json!(null), json!({"messages": asked(), "snapshot": {}})] {
+            let state = run(request);
+            assert_eq!((&state["blocks"], &state["tool_outputs"]), (&Value::Null, &json!({})));
+        }
+        let state = run(json!({"messages": asked(), "snapshot": {}}));
+        let said = state["messages"][0]["content"].as_str().unwrap();
+        assert!(said.lines().any(|line| line == "Finished steps: none"), "{said}");
+    }
+}

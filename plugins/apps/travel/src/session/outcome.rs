@@ -1,0 +1,246 @@
+//! How a session stands after what a run did.
+//!
+//! A tool that failed makes no session fail if the model went on without it: what counts is
+//! whether something is left undone when the run ends.
+
+use wattle_plugin::prelude::Value;
+
+use crate::session::log::{Ended, Run};
+use crate::session::step::{Step, StepStatus};
+use crate::session::{Session, Status};
+
+/// Makes the page.
+const HTML_TOOL: &str = "generate_handbook_html";
+
+/// Either of them prepares the pictures.
+const IMAGE_TOOLS: [&str; 2] = ["search_image", "generate_image"];
+
+/// A guide is good without coordinates.
+const OPTIONAL_TOOL: &str = "resolve_spot_coordinates";
+
+/// A run as the session sees it.
+#[derive(Debug, Clone)]
+pub(crate) struct View {
+    /// The run.
+    pub(crate) run: String,
+    /// Its first event.
+    pub(crate) first: u64,
+    /// When it began.
+    pub(crate) started_ms: i64,
+    /// Its steps.
+    pub(crate) steps: Vec<Step>,
+    /// The event with which it ended, when, and how.
+    pub(crate) ended: Option<(u64, i64, Ended)>,
+}
+
+impl View {
+    /// What is known of a run; `None` for one without events.
+    pub(crate) fn of(run: &Run, steps: Vec<Step>) -> Option<Self> {
+        let first = run.events.first()?;
+        let ended = run.ended().map(|(seq, at_ms, ended)| (seq, at_ms, ended.clone()));
+        let (seq, started_ms) = (first.seq, first.at_ms);
+        Some(Self { run: run.id.clone(), first: seq, started_ms, steps, ended })
+    }
+
+    /// How the session stands after the run, as far as it is known beyond `cursor`.
+    pub(crate) fn apply(&self, session: &mut Session, cursor: u64) {
+        if self.first > cursor {
+            session.begin(&self.run, self.started_ms);
+        }
+        session.current_step = self
+            .steps
+            .iter()
+            .rfind(|step| step.status == StepStatus::Running)
+            .map(|step| step.tool.clone());
+        if let Some(failed) = self.steps.iter().rfind(|step| step.status == StepStatus::Error) {
+            session.failed_step = Some(failed.tool.clone());
+            session.last_error.clone_from(&failed.error);
+        }
+        if let Some((seq, at_ms, ended)) = &self.ended
+            && *seq > cursor
+        {
+            self.end(session, *at_ms, ended);
+        }
+    }
+
+    fn end(&self, session: &mut Session, at_ms: i64, ended: &Ended) {
+        session.current_step = None;
+        match ended.status.as_str() {
+            "completed" => match self.left_failed() {
+                None => session.complete(at_ms),
+                Some(step) => {
+                    session.status = Status::Error;
+                    session.failed_step = Some(step.tool.clone());
+                    session.last_error.clone_from(&step.error);
+                }
+            },
+            "cancelled" => {
+                session.status = Status::Cancelled;
+                session.cancelled_ms = Some(at_ms);
+            }
+            _ => {
+                session.status = Status::Error;
+                session.last_error = Some(message(ended.failure.as_ref()));
+            }
+        }
+    }
+
+    /// The last step that failed and was not made good: neither by the same tool later, nor by a
+    /// page that was made all the same.
+    fn left_failed(&self) -> Option<&Step> {
+        let is_made = |step: &Step| step.tool == HTML_TOOL && step.status == StepStatus::Success;
+        if self.steps.iter().any(is_made) {
+            return None;
+        }
+        let failed = self.steps.iter().enumerate().filter(|(index, step)| {
+            let mut later = self.steps[index + 1..].iter();
+            step.status == StepStatus::Error
+                && step.tool != OPTIONAL_TOOL
+                && !later.any(|it| it.status == StepStatus::Success && does(it, step))
+        });
+        failed.last().map(|(_, step)| step)
+    }
+}
+
+/// Whether two steps do the same for a guide.
+fn does(one: &Step, other: &Step) -> bool {
+    let is_image = |step: &Step| IMAGE_TOOLS.contains(&step.tool.as_str());
+    one.tool == other.tool || (is_image(one) && is_image(other))
+}
+
+fn message(failure: Option<&Value>) -> String {
+    let message = failure.and_then(|failure| failure["message"].as_str());
+    message.unwrap_or("the run ended without a result").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::json;
+
+    use super::View;
+    use crate::session::log::Ended;
+    use crate::session::step::{Step, StepStatus};
+    use crate::session::{Session, Status};
+
+    fn step(tool: &str, status: StepStatus) -> Step {
+        let error = (status == StepStatus::Error).then(|| format!("{tool} is broken"));
+        Step {
+            id: "t:0".to_owned(),
+            tool: tool.to_owned(),
+            call_id: None,
+            status,
+            input: None,
+            output: None,
+            error,
+            duration_ms: None,
+            seq: 12,
+            started_ms: 1,
+            ended_seq: None,
+            ended_ms: None,
+            writes: Vec::new(),
+        }
+    }
+
+    fn view(steps: &[(&str, StepStatus)], ended: Option<&str>) -> View {
+        let end = |status: &str| {
+            let failure = (status == "failed").then(|| json!({"message": "no model answered"}));
+            (20, 2_000, Ended { status: status.to_owned(), failure })
+        };
+        View {
+            run: "run-1".to_owned(),
+            first: 11,
+            started_ms: 1_000,
+            steps: steps.iter().map(|(tool, status)| step(tool, *status)).collect(),
+            ended: ended.map(end),
+        }
+    }
+
+    fn after(steps: &[(&str, StepStatus)], ended: Option<&str>) -> Session {
+        let mut session = Session { status: Status::Running, ..Session::default() };
+        view(steps, ended).apply(&mut session, 10);
+        session
+    }
+
+    #[test]
+    fn s3_72_what_was_made_good_is_no_error() {
+        use StepStatus::{Error, Success};
+        for steps in [
+            &[][..],
+            &[("parse_youtube_input", Success)],
+            &[("search_image", Error), ("generate_image", Success)],
+            &[("crawl_youtube_videos", Error), ("crawl_youtube_videos", Success)],
+            &[("resolve_spot_coordinates", Error)],
+            &[("search_image", Error), ("generate_handbook_html", Success)],
+        ] {
+            let session = after(steps, Some("completed"));
+            assert_eq!(session.status, Status::Completed, "{steps:?}");
+            assert_eq!((session.failed_step, session.last_error), (None, None));
+            assert_eq!(session.completed_ms, Some(2_000));
+        }
+    }
+
+    #[test]
+    fn s3_67_what_is_left_undone_is_an_error() {
+        use StepStatus::{Error, Success};
+        for (steps, failed) in [
+            (&[("crawl_youtube_videos", Error)][..], "crawl_youtube_videos"),
+            (&[("build_travel_blocks", Success), ("search_image", Error)], "search_image"),
+            (&[("search_image", Success), ("search_image", Error)], "search_image"),
+            (
+                &[("build_travel_blocks", Error), ("resolve_spot_coordinates", Error)],
+                "build_travel_blocks",
+            ),
+        ] {
+            let session = after(steps, Some("completed"));
+            assert_eq!(session.status, Status::Error, "{steps:?}");
+            assert_eq!(session.failed_step.as_deref(), Some(failed));
+            assert_eq!(session.last_error, Some(format!("{failed} is broken")));
+            assert_eq!(session.completed_ms, None);
+        }
+    }
+
+    #[test]
+    fn s3_67_a_failure_is_told_while_the_run_goes_on() {
+        let steps =
+            [("crawl_youtube_videos", StepStatus::Error), ("search_image", StepStatus::Running)];
+        let session = after(&steps, None);
+        assert_eq!(session.status, Status::Running);
+        assert_eq!(session.current_step.as_deref(), Some("search_image"));
+        assert_eq!(session.failed_step.as_deref(), Some("crawl_youtube_videos"));
+    }
+
+    #[test]
+    fn ends_other_than_good_ones() {
+        let session = after(&[("search_image", StepStatus::Cancelled)], Some("cancelled"));
+        assert_eq!((session.status, session.cancelled_ms), (Status::Cancelled, Some(2_000)));
+        assert_eq!(session.current_step, None);
+        let session = after(&[], Some("failed"));
+        assert_eq!(session.status, Status::Error);
+        assert_eq!(session.last_error.as_deref(), Some("no model answered"));
+    }
+
+    #[test]
+    fn s3_73_a_later_run_clears_what_went_wrong() {
+        let mut session = Session {
+            status: Status::Error,
+            failed_step: Some("search_image".to_owned()),
+            last_error: Some("no".to_owned()),
+            started_ms: Some(5),
+            cancelled_ms: Some(6),
+            ..Session::default()
+        };
+        view(&[], None).apply(&mut session, 10);
+        assert_eq!(session.status, Status::Running);
+        assert_eq!((&session.failed_step, &session.last_error), (&None, &None));
+        assert_eq!(session.started_ms, Some(5), "only the first time");
+        assert_eq!(session.cancelled_ms, None);
+        assert_eq!(session.run_id.as_deref(), Some("run-1"));
+    }
+
+    #[test]
+    fn what_was_folded_before_is_not_folded_again() {
+        let mut session = Session { status: Status::Idle, ..Session::default() };
+        view(&[], Some("completed")).apply(&mut session, 20);
+        assert_eq!(session.status, Status::Idle);
+    }
+}

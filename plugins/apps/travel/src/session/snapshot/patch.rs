@@ -1,0 +1,122 @@
+//! What the editor of the page writes back.
+
+use wattle_plugin::prelude::{Deserialize, Value};
+
+use crate::block::{Block, spots};
+use crate::html;
+use crate::session::snapshot::Snapshot;
+use crate::session::step;
+
+/// Bytes of a document from an editor. A guide has some ten kilobytes of blocks, the outputs of
+/// tools carry the subtitles of a video.
+const DOCUMENT_BYTES: usize = 2 << 20;
+
+/// Bytes of a page from an editor: pages of models have less than a hundred kilobytes.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// Characters of the path of a page.
+const PATH_CHARS: usize = 500;
+
+/// Blocks of a guide: the tool makes 16 at most, a person may add some.
+const BLOCKS: usize = 100;
+
+/// Why something is not taken, for who sent it.
+type Refused = String;
+
+/// Takes over what is in a document with any of `blocks`, `spotBlocks`, `toolOutputs`,
+/// `handbookHtml` and `previewPath`.
+///
+/// # Errors
+///
+/// What is wrong with it; the snapshot may have been changed in part.
+pub(crate) fn patch(snapshot: &mut Snapshot, patch: &Value) -> Result<(), Refused> {
+    let fields = patch.as_object().ok_or("the body must be a JSON object")?;
+    for (key, value) in fields {
+        match key.as_str() {
+            "blocks" => {
+                let read = blocks(key, value)?;
+                snapshot.blocks = value.clone();
+                if !fields.contains_key("spotBlocks") {
+                    snapshot.spot_blocks = read.map_or(Value::Null, |read| {
+                        serde_json::to_value(spots(&read)).unwrap_or_default()
+                    });
+                }
+            }
+            "spotBlocks" => {
+                blocks(key, value)?;
+                snapshot.spot_blocks = value.clone();
+            }
+            "toolOutputs" => snapshot.tool_outputs = outputs(value)?,
+            "handbookHtml" => snapshot.html = page(snapshot, value)?,
+            "previewPath" => snapshot.preview_path = path(value)?,
+            _ => {
+                return Err(format!(
+                    "unknown key `{key}`; known are blocks, spotBlocks, toolOutputs, \
+                     handbookHtml and previewPath"
+                ));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn blocks(key: &str, value: &Value) -> Result<Option<Vec<Block>>, Refused> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    small(key, value)?;
+    let read = Vec::<Block>::deserialize(value)
+        .map_err(|error| format!("`{key}` is no list of blocks: {error}"))?;
+    if read.len() > BLOCKS {
+        return Err(format!("`{key}` has more than {BLOCKS} blocks"));
+    }
+    Ok(Some(read))
+}
+
+fn outputs(value: &Value) -> Result<Value, Refused> {
+    let fields = match value {
+        Value::Null => return Ok(Value::Null),
+        Value::Object(fields) => fields,
+        _ => return Err("`toolOutputs` must be an object of outputs by tool".to_owned()),
+    };
+    small("toolOutputs", value)?;
+    fields.keys().try_for_each(|name| step::check_name(name))?;
+    Ok(value.clone())
+}
+
+fn small(key: &str, value: &Value) -> Result<(), Refused> {
+    if value.to_string().len() <= DOCUMENT_BYTES {
+        return Ok(());
+    }
+    Err(format!("`{key}` is larger than {DOCUMENT_BYTES} bytes"))
+}
+
+/// A page from an editor is as little trusted as one from a model.
+fn page(snapshot: &Snapshot, value: &Value) -> Result<Option<String>, Refused> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(raw) if raw.len() > PAGE_BYTES => {
+            Err(format!("`handbookHtml` is larger than {PAGE_BYTES} bytes"))
+        }
+        Value::String(raw) => html::page(raw, snapshot.thumbnail(), snapshot.video_url())
+            .map(Some)
+            .map_err(|error| format!("`handbookHtml`: {error}")),
+        _ => Err("`handbookHtml` must be a text".to_owned()),
+    }
+}
+
+/// A path of this host: the page is shown in a frame from there.
+fn path(value: &Value) -> Result<Option<String>, Refused> {
+    match value {
+        Value::Null => Ok(None),
+        Value::String(path)
+            if path.starts_with('/')
+                && !path.starts_with("//")
+                && !path.contains(['\\', '\0'])
+                && path.chars().count() <= PATH_CHARS =>
+        {
+            Ok(Some(path.clone()))
+        }
+        _ => Err("`previewPath` must be a path of this host, such as /api/guide/<id>".to_owned()),
+    }
+}

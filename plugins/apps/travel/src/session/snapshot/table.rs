@@ -1,0 +1,67 @@
+//! The table of snapshots.
+
+use wattle_plugin::prelude::{Failure, Value, clock, params, sql};
+use wattle_plugin::sql::Transaction;
+
+use crate::DATABASE;
+use crate::session::snapshot::Snapshot;
+use crate::session::{Session, plain};
+
+const SELECT: &str = "SELECT context, blocks, spot_blocks, tool_outputs, handbook_html, \
+    handbook_version, preview_path, updated_ms FROM session_state WHERE session_id = $1";
+
+const PUT: &str = "INSERT INTO session_state (session_id, tenant, context, blocks, spot_blocks, \
+    tool_outputs, handbook_html, handbook_version, preview_path, updated_ms) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+    ON CONFLICT (session_id) DO UPDATE SET context = excluded.context, \
+    blocks = excluded.blocks, spot_blocks = excluded.spot_blocks, \
+    tool_outputs = excluded.tool_outputs, handbook_html = excluded.handbook_html, \
+    handbook_version = excluded.handbook_version, preview_path = excluded.preview_path, \
+    updated_ms = excluded.updated_ms";
+
+/// The snapshot of a session; an empty one if there is none. Within a transaction that is going to
+/// write it the session must be locked.
+pub(crate) fn read(
+    transaction: Option<&Transaction>,
+    session_id: &str,
+) -> Result<Snapshot, Failure> {
+    let parameters = params![session_id];
+    let rows = match transaction {
+        Some(transaction) => transaction.query(SELECT, parameters)?,
+        None => sql::database(DATABASE).query(SELECT, parameters)?,
+    };
+    let Some(row) = rows.first() else { return Ok(Snapshot::default()) };
+    let document = |column| row.get::<Option<Value>>(column).map(Option::unwrap_or_default);
+    Ok(Snapshot {
+        context: document("context")?,
+        blocks: document("blocks")?,
+        spot_blocks: document("spot_blocks")?,
+        tool_outputs: document("tool_outputs")?,
+        html: row.get("handbook_html")?,
+        version: row.get("handbook_version")?,
+        preview_path: row.get("preview_path")?,
+        updated_ms: row.get("updated_ms")?,
+    })
+}
+
+/// Writes the snapshot of a session.
+pub(crate) fn write(
+    transaction: &Transaction,
+    session: &Session,
+    snapshot: &Snapshot,
+) -> Result<(), Failure> {
+    let document = |value: &Value| (!value.is_null()).then(|| value.to_string());
+    let row = params![
+        &session.id,
+        &session.tenant,
+        document(&snapshot.context),
+        document(&snapshot.blocks),
+        document(&snapshot.spot_blocks),
+        document(&snapshot.tool_outputs),
+        snapshot.html.as_deref().map(plain),
+        snapshot.version,
+        snapshot.preview_path.as_deref().map(plain),
+        clock::now_ms(),
+    ];
+    transaction.execute(PUT, row).map(|_| ())
+}

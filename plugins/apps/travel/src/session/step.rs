@@ -1,0 +1,261 @@
+//! Steps: calls of tools, as the event log tells of them. Pure: the same events give the same
+//! steps.
+//!
+//! A call that no tool was made for, such as one of a tool that does not exist, is no step.
+
+use std::collections::BTreeMap;
+
+use wattle_plugin::prelude::{Deserialize, Serialize, Value, log};
+
+use crate::channel;
+use crate::session::log::{AGENT, CallStarted, Called, Ended, Event, Kind, TaskFinished, Write};
+use crate::tool;
+
+/// What is said of a step that was stopped.
+pub(crate) const CANCELLED: &str = "the step was cancelled";
+
+/// What is said of a step whose run failed around it.
+const LOST: &str = "the run ended before the step was finished";
+
+/// Field of an output that is kept with the snapshot alone.
+const HTML: &str = "html";
+
+/// How far a step is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "UPPERCASE")]
+pub(crate) enum StepStatus {
+    /// The tool is at work.
+    Running,
+    /// It answered.
+    Success,
+    /// It did not work.
+    Error,
+    /// Somebody stopped it.
+    Cancelled,
+}
+
+impl StepStatus {
+    /// As the database has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Running => "RUNNING",
+            Self::Success => "SUCCESS",
+            Self::Error => "ERROR",
+            Self::Cancelled => "CANCELLED",
+        }
+    }
+}
+
+/// One step.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Step {
+    /// Task and number of the call.
+    pub(crate) id: String,
+    /// The tool.
+    pub(crate) tool: String,
+    /// The model's id of the call.
+    pub(crate) call_id: Option<String>,
+    /// How far it is.
+    pub(crate) status: StepStatus,
+    /// What the tool was called with.
+    pub(crate) input: Option<Value>,
+    /// What it answered, whole.
+    pub(crate) output: Option<Value>,
+    /// Why it did not work.
+    pub(crate) error: Option<String>,
+    /// How long it took.
+    pub(crate) duration_ms: Option<i64>,
+    /// The event with which it began.
+    pub(crate) seq: u64,
+    /// When it began.
+    pub(crate) started_ms: i64,
+    /// The event with which it ended.
+    pub(crate) ended_seq: Option<u64>,
+    /// When it ended.
+    pub(crate) ended_ms: Option<i64>,
+    /// What it wrote to the state.
+    pub(crate) writes: Vec<Write>,
+}
+
+impl Step {
+    /// The event that changed it last.
+    pub(crate) fn touched(&self) -> u64 {
+        self.ended_seq.unwrap_or(self.seq)
+    }
+
+    /// What it answered, without the page.
+    pub(crate) fn short_output(&self) -> Option<Value> {
+        let mut output = self.output.clone()?;
+        if let Value::Object(fields) = &mut output {
+            fields.shift_remove(HTML);
+        }
+        Some(output)
+    }
+}
+
+/// A call that the model asked for and that no step has taken yet.
+struct Wanted {
+    id: String,
+    name: String,
+    arguments: Value,
+}
+
+/// The steps of a run, in order.
+pub(crate) fn steps(events: &[Event]) -> Vec<Step> {
+    let mut folding = Folding::default();
+    for event in events {
+        match &event.kind {
+            Kind::TaskFinished(task) if task.node == AGENT => folding.wanted = wanted(task),
+            Kind::CallStarted(call) if call.is_tool() => folding.begin(event, call),
+            Kind::Called(called) if called.is_tool() => folding.end(event, called),
+            Kind::RunEnded(ended) => folding.cut(event, ended),
+            _ => {}
+        }
+    }
+    folding.steps
+}
+
+#[derive(Default)]
+struct Folding {
+    steps: Vec<Step>,
+    places: BTreeMap<String, usize>,
+    wanted: Vec<Wanted>,
+}
+
+impl Folding {
+    fn begin(&mut self, event: &Event, call: &CallStarted) {
+        let id = format!("{}:{}", call.task, call.call);
+        // After a restart of the host a call may begin again.
+        if !self.places.contains_key(&id) {
+            self.add(event, id, &call.summary);
+        }
+    }
+
+    fn add(&mut self, event: &Event, id: String, reference: &str) -> Option<usize> {
+        let tool = reference.rsplit('/').next().unwrap_or(reference);
+        if let Err(why) = check_name(tool) {
+            log::error!("a step is not kept: {why}");
+            return None;
+        }
+        let wanted = self.wanted.iter().position(|wanted| wanted.name == tool);
+        let wanted = wanted.map(|place| self.wanted.remove(place));
+        let (call_id, input) = wanted.map(|it| (it.id, it.arguments)).unzip();
+        self.places.insert(id.clone(), self.steps.len());
+        self.steps.push(Step {
+            id,
+            tool: tool.to_owned(),
+            call_id,
+            status: StepStatus::Running,
+            input,
+            output: None,
+            error: None,
+            duration_ms: None,
+            seq: event.seq,
+            started_ms: event.at_ms,
+            ended_seq: None,
+            ended_ms: None,
+            writes: Vec::new(),
+        });
+        Some(self.steps.len() - 1)
+    }
+
+    fn end(&mut self, event: &Event, called: &Called) {
+        let id = format!("{}:{}", called.task, called.call);
+        let place = self.places.get(&id).copied();
+        let Some(place) = place.or_else(|| self.add(event, id, &called.summary)) else { return };
+        let step = &mut self.steps[place];
+        (step.ended_seq, step.ended_ms) = (Some(event.seq), Some(event.at_ms));
+        step.duration_ms = i64::try_from(called.duration_us / 1_000).ok();
+        match &called.result {
+            Ok(answer) if answer["is_error"] == Value::Bool(true) => {
+                step.status = StepStatus::Error;
+                step.error = Some(text_of(&answer["content"]));
+            }
+            Ok(answer) => {
+                step.status = StepStatus::Success;
+                step.output = Some(output(answer));
+                step.writes = writes(&answer["updates"]);
+            }
+            Err(failure) => {
+                step.status = StepStatus::Error;
+                let message = failure["message"].as_str().unwrap_or("the tool failed");
+                step.error = Some(message.to_owned());
+            }
+        }
+    }
+
+    /// Steps that have no answer when their run ends will never have one.
+    fn cut(&mut self, event: &Event, ended: &Ended) {
+        let (status, error) = match ended.status.as_str() {
+            "cancelled" => (StepStatus::Cancelled, CANCELLED),
+            _ => (StepStatus::Error, LOST),
+        };
+        for step in self.steps.iter_mut().filter(|step| step.status == StepStatus::Running) {
+            (step.status, step.error) = (status, Some(error.to_owned()));
+            (step.ended_seq, step.ended_ms) = (Some(event.seq), Some(event.at_ms));
+            step.duration_ms = Some((event.at_ms - step.started_ms).max(0));
+        }
+    }
+}
+
+/// Whether a name is that of a tool, as `session_steps.tool_name` may have it.
+///
+/// # Errors
+///
+/// A sentence for who has added a tool.
+pub(crate) fn check_name(name: &str) -> Result<(), String> {
+    if tool::NAMES.contains(&name) {
+        return Ok(());
+    }
+    Err(format!(
+        "Expected SessionToolName, found `{name}`; known are {}. A new tool is added to \
+         `tool::NAMES`; the column is `session_steps.tool_name` of the migration `0001_tables.sql`",
+        tool::NAMES.join(", ")
+    ))
+}
+
+/// The calls in what an agent wrote.
+fn wanted(task: &TaskFinished) -> Vec<Wanted> {
+    messages(task)
+        .filter_map(|message| message["tool_calls"].as_array())
+        .flatten()
+        .map(|call| Wanted {
+            id: call["id"].as_str().unwrap_or_default().to_owned(),
+            name: call["name"].as_str().unwrap_or_default().to_owned(),
+            arguments: call["arguments"].clone(),
+        })
+        .collect()
+}
+
+/// The messages that a task wrote.
+pub(crate) fn messages(task: &TaskFinished) -> impl Iterator<Item = &Value> {
+    let writes = task.writes.iter().filter(|write| write.channel == channel::MESSAGES);
+    writes.flat_map(|write| match &write.value {
+        Value::Array(messages) => messages.as_slice(),
+        one => std::slice::from_ref(one),
+    })
+}
+
+fn output(answer: &Value) -> Value {
+    match answer.get("structured") {
+        Some(structured) if !structured.is_null() => structured.clone(),
+        _ => Value::String(text_of(&answer["content"])),
+    }
+}
+
+fn writes(updates: &Value) -> Vec<Write> {
+    let updates = updates.as_array().into_iter().flatten();
+    updates.filter_map(|update| Write::deserialize(update).ok()).collect()
+}
+
+/// The text of a list of parts, or of a text.
+pub(crate) fn text_of(content: &Value) -> String {
+    match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

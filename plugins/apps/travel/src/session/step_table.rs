@@ -1,0 +1,68 @@
+//! The table of steps.
+
+use wattle_plugin::prelude::{Failure, Value, json, params, sql};
+use wattle_plugin::sql::{Row, Transaction};
+
+use crate::session::step::Step;
+use crate::session::{Session, at, plain};
+use crate::{DATABASE, time};
+
+const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, tool_name, \
+    tool_call_id, status, input, output, error_message, duration_ms, seq, started_ms, \
+    completed_ms) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14) \
+    ON CONFLICT (session_id, id) DO UPDATE SET status = excluded.status, \
+    output = excluded.output, error_message = excluded.error_message, \
+    duration_ms = excluded.duration_ms, completed_ms = excluded.completed_ms";
+
+const SELECT: &str = "SELECT id, run_id, tool_name, tool_call_id, status, input, output, \
+    error_message, duration_ms, started_ms, completed_ms FROM session_steps \
+    WHERE session_id = $1 ORDER BY seq";
+
+/// Writes a step down, or how it went on.
+pub(super) fn put(
+    transaction: &Transaction,
+    session: &Session,
+    run: &str,
+    step: &Step,
+) -> Result<(), Failure> {
+    let row = params![
+        &step.id,
+        &session.id,
+        &session.tenant,
+        run,
+        &step.tool,
+        step.call_id.as_ref(),
+        step.status.name(),
+        step.input.as_ref().map(Value::to_string),
+        step.short_output().map(|output| output.to_string()),
+        step.error.as_deref().map(plain),
+        step.duration_ms,
+        step.seq.cast_signed(),
+        step.started_ms,
+        step.ended_ms,
+    ];
+    transaction.execute(PUT, row).map(|_| ())
+}
+
+/// The steps of a session as the endpoints show them, in order.
+pub(crate) fn list(session_id: &str) -> Result<Vec<Value>, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
+    rows.iter().map(view).collect()
+}
+
+fn view(row: Row<'_>) -> Result<Value, Failure> {
+    Ok(json!({
+        "id": row.get::<String>("id")?,
+        "runId": row.get::<String>("run_id")?,
+        "toolName": row.get::<String>("tool_name")?,
+        "toolCallId": row.get::<Option<String>>("tool_call_id")?,
+        "status": row.get::<String>("status")?,
+        "input": row.get::<Option<Value>>("input")?,
+        "output": row.get::<Option<Value>>("output")?,
+        "errorMessage": row.get::<Option<String>>("error_message")?,
+        "durationMs": row.get::<Option<i64>>("duration_ms")?,
+        "startedAt": time::text(row.get("started_ms")?)?,
+        "completedAt": at(row.get("completed_ms")?)?,
+    }))
+}

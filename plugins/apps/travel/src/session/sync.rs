@@ -1,0 +1,126 @@
+//! Keeps the tables in step with the runs, from the event log of the session's thread.
+//!
+//! Whoever looks at a session folds what is new. The cursor of the session is moved in the same
+//! transaction and only from where it was read, so of two that fold at once one does it, and what
+//! happens once in the log, such as a new version of the page, is counted once.
+
+use wattle_plugin::prelude::{Failure, clock, params, sql};
+use wattle_plugin::sql::Transaction;
+
+use crate::session::log::{Event, Run, events, runs_of};
+use crate::session::outcome::View;
+use crate::session::snapshot;
+use crate::session::step::{Step, StepStatus, steps};
+use crate::session::{Session, step_table, table};
+use crate::{DATABASE, message};
+
+/// How often somebody else may be quicker before what stands is good enough.
+const ATTEMPTS: u32 = 5;
+
+/// The tool that knows what the video is called.
+const CRAWL_TOOL: &str = "crawl_youtube_videos";
+
+/// A session whose thread is gone has nothing under way.
+const FORGET: &str = "UPDATE sessions SET event_cursor = 0, run_cursor = 0, updated_ms = $1, \
+    status = CASE WHEN status = 'RUNNING' THEN 'CANCELLED' ELSE status END, current_step = NULL \
+    WHERE id = $2";
+
+/// Brings a session up to date.
+pub(crate) fn sync(mut session: Session) -> Result<Session, Failure> {
+    for _ in 0..ATTEMPTS {
+        let Some(fresh) = events(&session.id, session.event_cursor)? else {
+            return forget(session);
+        };
+        if !fresh.iter().any(Event::matters) {
+            return Ok(session);
+        }
+        let all = if session.run_cursor < session.event_cursor {
+            events(&session.id, session.run_cursor)?.unwrap_or_default()
+        } else {
+            fresh
+        };
+        if let Some(last) = apply(&session, &runs_of(all))? {
+            return Ok(last);
+        }
+        let tenant = session.tenant.clone();
+        session = table::find(Some(&tenant), &session.id)?
+            .ok_or_else(|| Failure::not_found("the session is gone"))?;
+    }
+    Ok(session)
+}
+
+/// A session whose thread an operator deleted can start a new one, whose events begin anew.
+fn forget(session: Session) -> Result<Session, Failure> {
+    if session.event_cursor == 0 {
+        return Ok(session);
+    }
+    sql::database(DATABASE).execute(FORGET, params![clock::now_ms(), &session.id])?;
+    let found = table::find(Some(&session.tenant), &session.id)?;
+    Ok(found.unwrap_or(session))
+}
+
+/// Writes what is new in runs; `None` if somebody else was quicker.
+fn apply(session: &Session, runs: &[Run]) -> Result<Option<Session>, Failure> {
+    let cursor = session.event_cursor;
+    let views: Vec<View> =
+        runs.iter().filter_map(|run| View::of(run, steps(&run.events))).collect();
+    let mut after = session.clone();
+    for view in &views {
+        view.apply(&mut after, cursor);
+    }
+    let last = runs.iter().rev().find_map(|run| run.events.last());
+    after.event_cursor = last.map_or(cursor, |event| event.seq);
+    let under_way = views.last().filter(|view| view.ended.is_none());
+    after.run_cursor = under_way.map_or(after.event_cursor, |view| view.first - 1);
+
+    let transaction = sql::database(DATABASE).begin()?;
+    if !table::advance(&transaction, &after, cursor)? {
+        transaction.rollback()?;
+        return Ok(None);
+    }
+    for (run, view) in runs.iter().zip(&views) {
+        keep_steps(&transaction, &after, view, cursor)?;
+        if view.ended.as_ref().is_some_and(|(seq, ..)| *seq > cursor)
+            && let Some(said) = message::said(run, &view.steps)
+        {
+            message::put(&transaction, &after, &said)?;
+        }
+    }
+    transaction.commit()?;
+    table::find(Some(&after.tenant), &after.id).map(|found| found.or(Some(after)))
+}
+
+/// Writes down steps that went on, and what the successful ones made.
+fn keep_steps(
+    transaction: &Transaction,
+    session: &Session,
+    view: &View,
+    cursor: u64,
+) -> Result<(), Failure> {
+    let fresh: Vec<&Step> = view.steps.iter().filter(|step| step.touched() > cursor).collect();
+    for step in &fresh {
+        step_table::put(transaction, session, &view.run, step)?;
+    }
+    let made: Vec<&&Step> =
+        fresh.iter().filter(|step| step.status == StepStatus::Success).collect();
+    if made.is_empty() {
+        return Ok(());
+    }
+    let mut state = snapshot::read(Some(transaction), &session.id)?;
+    for step in made {
+        state.apply(&session.id, step);
+        if let Some(title) = title(step) {
+            table::name(transaction, &session.id, title)?;
+        }
+    }
+    snapshot::write(transaction, session, &state)
+}
+
+/// What the video is called, from the step that fetched it.
+fn title(step: &Step) -> Option<&str> {
+    let output = step.output.as_ref().filter(|_| step.tool == CRAWL_TOOL)?;
+    output["videos"][0]["title"].as_str()
+}
+
+#[cfg(test)]
+mod tests;

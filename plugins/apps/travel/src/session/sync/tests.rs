@@ -1,0 +1,94 @@
+//! Logs and what is written to the tables.
+
+use wattle_plugin::prelude::{Failure, json};
+use wattle_plugin::sql::{Rows, Value};
+use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
+
+use super::sync;
+use crate::session::testing::{Log, good};
+use crate::session::{Session, Status};
+
+/// A database whose cursor can be moved, or was moved by somebody else.
+fn host(log: &Log, is_moved: bool) -> FakeHost {
+    let answer = move |statement: &Statement| -> Result<SqlAnswer, Failure> {
+        if statement.text.starts_with("UPDATE sessions SET status = $1") {
+            return Ok(SqlAnswer::affected(u64::from(is_moved)));
+        }
+        if statement.text.contains("FROM sessions") {
+            return Err(Failure::not_found("looked again"));
+        }
+        Ok(Rows::default().into())
+    };
+    let host = FakeHost::new().sql(answer);
+    log.events.iter().fold(host, |host, event| host.event("s", event.clone()))
+}
+
+fn session(event_cursor: u64, run_cursor: u64) -> Session {
+    Session { id: "s".to_owned(), event_cursor, run_cursor, ..Session::default() }
+}
+
+fn log() -> Log {
+    let mut log = Log::of_run("r");
+    log.answers("Let me see.", &[("c", "crawl_youtube_videos", json!({}))]);
+    log.calls("crawl_youtube_videos", 0);
+    let updates = json!([{"channel": "videos", "value": [{"id": "v"}]}]);
+    let output = json!({"videos": [{"title": "Tokyo"}]});
+    log.returns("crawl_youtube_videos", 0, good(output, updates));
+    log
+}
+
+/// The statements that write to a table.
+fn writes(host: &FakeHost, table: &str) -> Vec<Statement> {
+    let start = format!("INSERT INTO {table}");
+    host.statements().into_iter().filter(|it| it.text.starts_with(&start)).collect()
+}
+
+#[test]
+fn what_is_new_is_written_in_one_transaction_with_the_cursor() {
+    let mut log = log();
+    log.ends("completed");
+    let host = host(&log, true);
+    let looked = host.run(|| sync(session(0, 0))).unwrap_err();
+    assert_eq!(looked.message, "looked again", "at what stands now");
+    let statements = host.statements();
+    assert!(statements.iter().all(|it| it.in_transaction || it.text.starts_with("SELECT")));
+    assert_eq!(statements[1].parameters[0], Value::Text("COMPLETED".to_owned()));
+    assert_eq!(statements[1].parameters[6], Value::Integer(7), "the last event");
+    assert_eq!(writes(&host, "session_steps").len(), 1);
+    assert_eq!(writes(&host, "session_state").len(), 1);
+    let said = writes(&host, "chat_messages").remove(0);
+    assert_eq!(said.parameters[1], Value::Text("msg_r".to_owned()));
+    let named = statements.iter().find(|it| it.text.contains("title_source <> 'user'")).unwrap();
+    assert_eq!(named.parameters[0], Value::Text("Tokyo".to_owned()));
+}
+
+#[test]
+fn s3_51_what_was_written_is_not_written_again() {
+    let mut log = log();
+    log.ends("completed");
+    let host = host(&log, true);
+    // The step ended with the sixth event, the run began with the first.
+    host.run(|| sync(session(6, 0))).unwrap_err();
+    assert!(writes(&host, "session_steps").is_empty());
+    assert!(writes(&host, "session_state").is_empty());
+    assert_eq!(writes(&host, "chat_messages").len(), 1, "made from the whole run");
+}
+
+#[test]
+fn of_two_that_look_at_once_one_writes() {
+    let host = host(&log(), false);
+    host.run(|| sync(session(0, 0))).unwrap_err();
+    assert!(writes(&host, "session_steps").is_empty());
+    assert!(host.statements().iter().any(|it| it.text == "ROLLBACK"));
+}
+
+#[test]
+fn pieces_of_text_are_no_reason_to_write() {
+    let mut log = Log::of_run("r");
+    log.says("Hel");
+    log.says("lo");
+    let host = host(&log, true);
+    let known = Session { status: Status::Running, ..session(1, 0) };
+    assert_eq!(host.run(|| sync(known.clone())).unwrap(), known);
+    assert!(host.statements().is_empty());
+}

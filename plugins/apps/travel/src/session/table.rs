@@ -1,0 +1,143 @@
+//! The table of sessions.
+
+use wattle_plugin::prelude::{Failure, clock, params, sql};
+use wattle_plugin::sql::{Row, Transaction};
+
+use crate::session::{Session, Status, TITLE_CHARS, UNTITLED, owner, plain};
+use crate::text::head;
+use crate::{DATABASE, id};
+
+const INSERT: &str = "INSERT INTO sessions \
+    (id, tenant, title, title_source, status, created_ms, updated_ms) \
+    VALUES ($1, $2, $3, $4, 'IDLE', $5, $5)";
+
+const COLUMNS: &str = "id, tenant, title, status, current_step, failed_step, last_error, run_id, \
+    run_cursor, event_cursor, started_ms, completed_ms, cancelled_ms, created_ms, updated_ms";
+
+const TOUCH: &str = "UPDATE sessions SET updated_ms = $1 WHERE id = $2";
+
+const SET_TITLE: &str =
+    "UPDATE sessions SET title = $1, title_source = 'user', updated_ms = $2 WHERE id = $3";
+
+const NAME: &str = "UPDATE sessions SET title = $1, title_source = 'video' \
+    WHERE id = $2 AND title_source <> 'user'";
+
+const MOVE: &str = "UPDATE sessions SET status = $1, current_step = $2, failed_step = $3, \
+    last_error = $4, run_id = $5, run_cursor = $6, event_cursor = $7, started_ms = $8, \
+    completed_ms = $9, cancelled_ms = $10, updated_ms = $11 WHERE id = $12 AND event_cursor = $13";
+
+/// Tables whose rows belong to a session, and then its own row.
+const DELETE: [&str; 4] = [
+    "DELETE FROM chat_messages WHERE session_id = $1",
+    "DELETE FROM session_steps WHERE session_id = $1",
+    "DELETE FROM session_state WHERE session_id = $1",
+    "DELETE FROM sessions WHERE id = $1",
+];
+
+/// Makes a session. A title makes it the user's word, which no video replaces.
+pub(crate) fn create(tenant: Option<&str>, title: Option<&str>) -> Result<Session, Failure> {
+    let (id, now) = (id::fresh(), clock::now_ms());
+    let (title, source) = match title {
+        Some(title) => (plain(title), "user"),
+        None => (UNTITLED.to_owned(), "default"),
+    };
+    let row = params![&id, owner(tenant), &title, source, now];
+    sql::database(DATABASE).execute(INSERT, row)?;
+    let tenant = owner(tenant).to_owned();
+    Ok(Session { id, tenant, title, created_ms: now, updated_ms: now, ..Session::default() })
+}
+
+/// The tenant's session of this id.
+pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Session>, Failure> {
+    let select = format!("SELECT {COLUMNS} FROM sessions WHERE id = $1 AND tenant = $2");
+    let rows = sql::database(DATABASE).query(&select, params![session_id, owner(tenant)])?;
+    rows.first().map(read).transpose()
+}
+
+/// The tenant's sessions, the newest first.
+pub(crate) fn list(tenant: Option<&str>, limit: u32, offset: u32) -> Result<Vec<Session>, Failure> {
+    let select = format!(
+        "SELECT {COLUMNS} FROM sessions WHERE tenant = $1 \
+         ORDER BY created_ms DESC, id LIMIT $2 OFFSET $3"
+    );
+    let rows = sql::database(DATABASE).query(&select, params![owner(tenant), limit, offset])?;
+    rows.iter().map(read).collect()
+}
+
+fn read(row: Row<'_>) -> Result<Session, Failure> {
+    Ok(Session {
+        id: row.get("id")?,
+        tenant: row.get("tenant")?,
+        title: row.get("title")?,
+        status: Status::of(&row.get::<String>("status")?),
+        current_step: row.get("current_step")?,
+        failed_step: row.get("failed_step")?,
+        last_error: row.get("last_error")?,
+        run_id: row.get("run_id")?,
+        run_cursor: row.get("run_cursor")?,
+        event_cursor: row.get("event_cursor")?,
+        started_ms: row.get("started_ms")?,
+        completed_ms: row.get("completed_ms")?,
+        cancelled_ms: row.get("cancelled_ms")?,
+        created_ms: row.get("created_ms")?,
+        updated_ms: row.get("updated_ms")?,
+    })
+}
+
+/// Lets nobody else write to a session until the transaction ends.
+pub(crate) fn lock(transaction: &Transaction, session_id: &str) -> Result<(), Failure> {
+    transaction.execute(TOUCH, params![clock::now_ms(), session_id]).map(|_| ())
+}
+
+/// Gives a session the title that its user wants.
+pub(crate) fn set_title(session_id: &str, title: &str) -> Result<(), Failure> {
+    let row = params![plain(title), clock::now_ms(), session_id];
+    sql::database(DATABASE).execute(SET_TITLE, row).map(|_| ())
+}
+
+/// Gives a session the title of a video, unless its user has said another.
+pub(super) fn name(
+    transaction: &Transaction,
+    session_id: &str,
+    video: &str,
+) -> Result<(), Failure> {
+    let title = plain(video);
+    let title = head(title.trim(), TITLE_CHARS);
+    if title.is_empty() {
+        return Ok(());
+    }
+    transaction.execute(NAME, params![title, session_id]).map(|_| ())
+}
+
+/// Writes down how a session stands; false if somebody else was quicker.
+pub(super) fn advance(
+    transaction: &Transaction,
+    session: &Session,
+    from_cursor: u64,
+) -> Result<bool, Failure> {
+    let row = params![
+        session.status.name(),
+        session.current_step.as_ref(),
+        session.failed_step.as_ref(),
+        session.last_error.as_deref().map(plain),
+        session.run_id.as_ref(),
+        session.run_cursor.cast_signed(),
+        session.event_cursor.cast_signed(),
+        session.started_ms,
+        session.completed_ms,
+        session.cancelled_ms,
+        clock::now_ms(),
+        &session.id,
+        from_cursor.cast_signed(),
+    ];
+    Ok(transaction.execute(MOVE, row)?.rows_affected > 0)
+}
+
+/// Deletes a session with all that belongs to it.
+pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    for statement in DELETE {
+        transaction.execute(statement, params![session_id])?;
+    }
+    transaction.commit()
+}

@@ -1,0 +1,183 @@
+//! Attempts at the models of a route, until one gives an answer that is good.
+
+use serde::Serialize;
+use wattle_plugin::llm::{self, Request, RouteInfo};
+use wattle_plugin::prelude::{Completion, Failure, Value, code, json, log};
+
+use crate::task::prompt::told;
+use crate::task::{Structured, Task};
+
+/// Code of the failure of a task that no model could do.
+pub(crate) const TASK_FAILED: &str = "task-failed";
+
+/// How a model failed at a task.
+#[derive(Debug, Serialize)]
+struct GaveUp {
+    /// `provider:model`.
+    model: String,
+    /// How often it was asked.
+    attempts: u32,
+    /// What was wrong in the end.
+    errors: Vec<String>,
+}
+
+/// Asks the models one after the other. `ask` makes a request that tells errors of the answer
+/// before, `read` the answer or its errors.
+pub(super) fn run<T>(
+    task: Task,
+    ask: impl Fn(&[String]) -> Request,
+    read: impl Fn(&Completion) -> Result<T, Vec<String>>,
+) -> Result<Structured<T>, Failure> {
+    let route = llm::route(task.name).map_err(|failure| failure.context(task.name))?;
+    let mut errors = Vec::new();
+    let mut failed = Vec::new();
+    for number in 0..route.candidates() {
+        let candidate = Candidate { task, number, route: &route };
+        match candidate.run(&mut errors, &ask, &read)? {
+            Ok(answer) => return Ok(answer),
+            Err(gave_up) => {
+                log::warn!("task `{}`: {}", task.name, gave_up.sentence());
+                failed.push(gave_up);
+            }
+        }
+    }
+    Err(all_failed(task, &failed))
+}
+
+/// One model of a route, at one task.
+struct Candidate<'a> {
+    task: Task,
+    number: u32,
+    route: &'a RouteInfo,
+}
+
+/// What became of a request.
+enum Verdict<T> {
+    /// A good answer.
+    Good(T),
+    /// An answer, with what is wrong with it.
+    Wrong(Vec<String>),
+    /// No answer, though there may be one next time.
+    Away(Vec<String>),
+    /// No answer, and none to be hoped for.
+    Never(Vec<String>),
+}
+
+impl Candidate<'_> {
+    /// Asks until the answer is good or the model had all its attempts. The outer failure ends the
+    /// task, the inner one only this model's turn. `errors` are those of the last answer, of
+    /// whichever model.
+    fn run<T>(
+        &self,
+        errors: &mut Vec<String>,
+        ask: impl Fn(&[String]) -> Request,
+        read: impl Fn(&Completion) -> Result<T, Vec<String>>,
+    ) -> Result<Result<Structured<T>, GaveUp>, Failure> {
+        let allowed = self.task.retries + 1;
+        let (mut attempts, mut model) = (0, self.name());
+        loop {
+            // A wrong answer is ours to complain about, with all that is wrong with it.
+            let request = ask(errors).candidate(self.number).without_repair();
+            let answer = request.retries(allowed - attempts - 1).complete();
+            let asked = Asked::of(&answer);
+            attempts += asked.tries;
+            model = asked.model.unwrap_or(model);
+            let (last, is_over) = match judge(answer, &read)? {
+                Verdict::Good(value) => {
+                    let model = format!("{model} (attempts={attempts})");
+                    return Ok(Ok(Structured { value, model }));
+                }
+                Verdict::Wrong(wrong) => {
+                    errors.clone_from(&wrong);
+                    (wrong, false)
+                }
+                Verdict::Away(why) => (why, false),
+                Verdict::Never(why) => (why, true),
+            };
+            if is_over || attempts >= allowed {
+                return Ok(Err(GaveUp { model, attempts, errors: told(&last) }));
+            }
+        }
+    }
+
+    /// What is known of the model before it was asked.
+    fn name(&self) -> String {
+        let RouteInfo { provider, model, .. } = self.route;
+        match self.number {
+            0 => format!("{provider}:{model}"),
+            number => format!("fallback {number}"),
+        }
+    }
+}
+
+/// What an answer is worth.
+///
+/// # Errors
+///
+/// The failure `cancelled`, after which nobody is to be asked.
+fn judge<T>(
+    answer: Result<Completion, Failure>,
+    read: impl Fn(&Completion) -> Result<T, Vec<String>>,
+) -> Result<Verdict<T>, Failure> {
+    Ok(match answer {
+        Ok(completion) => read(&completion).map_or_else(Verdict::Wrong, Verdict::Good),
+        Err(failure) if failure.code == code::CANCELLED => return Err(failure),
+        Err(failure) if is_wrong_shape(&failure) => Verdict::Wrong(lines(&failure)),
+        Err(failure) if may_pass(&failure) => Verdict::Away(lines(&failure)),
+        Err(failure) => Verdict::Never(lines(&failure)),
+    })
+}
+
+/// Which model was asked, and how often, as far as the host says.
+struct Asked {
+    model: Option<String>,
+    tries: u32,
+}
+
+impl Asked {
+    fn of(answer: &Result<Completion, Failure>) -> Self {
+        let attempts = match answer {
+            Ok(completion) => completion.extra.get("attempts"),
+            Err(failure) => failure.details.as_ref().and_then(|details| details.get("attempts")),
+        };
+        let attempts = attempts.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+        let tries = |attempt: &Value| attempt["tries"].as_u64().map_or(1, |tries| tries as u32);
+        let tries: u32 = attempts.iter().map(tries).sum();
+        let model = attempts.last().and_then(|attempt| {
+            let (provider, model) = (attempt["provider"].as_str()?, attempt["model"].as_str()?);
+            Some(format!("{provider}:{model}"))
+        });
+        Self { model, tries: tries.max(1) }
+    }
+}
+
+/// Whether the model answered, though not in the shape that it was asked for: the host keeps its
+/// answer then.
+fn is_wrong_shape(failure: &Failure) -> bool {
+    failure.details.as_ref().is_some_and(|details| details["answer"].is_string())
+}
+
+/// Whether the same request may succeed at once. A provider that asks for a longer pause than the
+/// host takes is left for the next one.
+fn may_pass(failure: &Failure) -> bool {
+    let details = failure.details.as_ref();
+    failure.retryable && details.is_none_or(|details| details["retry_after_ms"].is_null())
+}
+
+fn lines(failure: &Failure) -> Vec<String> {
+    let lines = failure.message.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.map(str::to_owned).collect()
+}
+
+impl GaveUp {
+    fn sentence(&self) -> String {
+        let Self { model, attempts, errors } = self;
+        format!("`{model}` (attempts={attempts}): {}", errors.join("; "))
+    }
+}
+
+fn all_failed(task: Task, failed: &[GaveUp]) -> Failure {
+    let told: Vec<String> = failed.iter().map(GaveUp::sentence).collect();
+    let message = format!("no model could do task `{}`: {}", task.name, told.join(" | "));
+    Failure::new(TASK_FAILED, message).with_details(json!({ "task": task.name, "models": failed }))
+}

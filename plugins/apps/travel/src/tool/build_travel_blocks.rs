@@ -1,0 +1,92 @@
+//! `build_travel_blocks`: from a video to the blocks of a guide.
+
+mod prompt;
+
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, json, tool,
+};
+
+use crate::block::{self, Draft, spots};
+use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State};
+use crate::task::{JSON_COMPILATION, run_structured_task};
+use crate::tool::answer::answer_and_forget;
+use crate::video::{Video, VideoContext};
+use crate::youtube;
+
+/// What no longer holds when there are other blocks.
+const LATER: [&str; 4] =
+    ["resolve_spot_coordinates", "search_image", "generate_image", "generate_handbook_html"];
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Which crawled video, by its id; the latest one without it.
+    #[serde(default)]
+    video_id: Option<String>,
+}
+
+/// Makes the blocks of a travel guide from a crawled video: places, food, transport, shopping and
+/// hints. Step 3 of a guide; the video must have been crawled by `crawl_youtube_videos`.
+#[tool(idempotent)]
+pub(crate) fn build_travel_blocks(
+    context: &ToolContext,
+    input: Input,
+) -> Result<ToolOutput, Failure> {
+    let state = State::of(context)?;
+    let video = match choose(&state.videos, input.video_id.as_deref()) {
+        Ok(video) => video,
+        Err(error) => return Ok(ToolOutput::error(error)),
+    };
+    let (system, user) = (prompt::SYSTEM, prompt::user(video));
+    let draft = run_structured_task(JSON_COMPILATION, system, &user, block::check)?.value;
+    tell(context, &state, video, draft)
+}
+
+/// The video with an id, or the latest one; else what to do first.
+fn choose<'a>(videos: &'a [Video], id: Option<&str>) -> Result<&'a Video, String> {
+    let latest = videos.last().ok_or(
+        "no video was crawled yet; call `crawl_youtube_videos` before `build_travel_blocks`",
+    )?;
+    let Some(id) = id.map(str::trim).filter(|id| !id.is_empty()) else { return Ok(latest) };
+    // Models give the address where the id is asked for.
+    let named = youtube::id(id);
+    let id = named.as_deref().unwrap_or(id);
+    videos.iter().find(|video| video.id == id).ok_or_else(|| {
+        let known: Vec<String> = videos.iter().map(|video| format!("`{}`", video.id)).collect();
+        format!(
+            "video `{id}` was not crawled; call `crawl_youtube_videos` with it, or take one of {}",
+            known.join(", ")
+        )
+    })
+}
+
+fn tell(
+    context: &ToolContext,
+    state: &State,
+    video: &Video,
+    draft: Draft,
+) -> Result<ToolOutput, Failure> {
+    let blocks = block::sanitize(draft, &video.id);
+    let spot_blocks = spots(&blocks);
+    let output = json!({
+        "videoId": video.id,
+        "videoUrl": video.url,
+        "title": video.title,
+        "thumbnailUrl": video.thumbnail_url,
+        "blockCount": blocks.len(),
+        "blocks": blocks,
+        "spot_blocks": spot_blocks,
+        "spotCount": spot_blocks.len(),
+    });
+    let answer = answer_and_forget(&context.tool, &output, &LATER, state)?;
+    Ok(answer
+        .with_update(CONTEXT, json!(VideoContext::from(video)))
+        .with_update(BLOCKS, json!(blocks))
+        .with_update(SPOT_BLOCKS, json!(spot_blocks))
+        // Pictures belong to blocks.
+        .with_update(IMAGES, json!([]))
+        .with_update(IMAGE_MODE, Value::Null))
+}
+
+#[cfg(test)]
+mod tests;

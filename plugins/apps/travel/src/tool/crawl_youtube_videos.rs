@@ -1,0 +1,140 @@
+//! `crawl_youtube_videos`: titles, pictures and subtitles of videos, by Apify.
+
+mod apify;
+
+use std::fmt::Write as _;
+
+use serde_json::Value;
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, json, log, tool,
+};
+
+use crate::channel::{CONTEXT, State, VIDEOS};
+use crate::tool::answer::answer_and_forget;
+use crate::tool::crawl_youtube_videos::apify::Apify;
+use crate::video::{Item, Video, VideoContext};
+use crate::youtube;
+
+/// Videos of one call: a guide is made from one, and each costs money and seconds.
+const MOST_VIDEOS: usize = 5;
+
+/// Videos that a session keeps: their subtitles travel with every later step.
+const KEPT_VIDEOS: usize = 10;
+
+/// What no longer holds when the guide is about another video.
+const LATER: [&str; 5] = [
+    "build_travel_blocks",
+    "resolve_spot_coordinates",
+    "search_image",
+    "generate_image",
+    "generate_handbook_html",
+];
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// Addresses of the videos, as `parse_youtube_input` found them.
+    #[serde(default)]
+    video_urls: Option<Vec<String>>,
+    /// A text with addresses of videos, if they are not at hand.
+    #[serde(default)]
+    user_text: Option<String>,
+}
+
+/// Fetches title, description, picture and subtitles of YouTube videos. Step 2 of a guide.
+#[tool(idempotent)]
+pub(crate) fn crawl_youtube_videos(
+    context: &ToolContext,
+    input: Input,
+) -> Result<ToolOutput, Failure> {
+    let state = State::of(context)?;
+    let urls = input.urls();
+    if urls.is_empty() {
+        return Ok(ToolOutput::error(
+            "there is no address of a YouTube video in `videoUrls` or `userText`; ask the user \
+             for one",
+        ));
+    }
+    if urls.len() > MOST_VIDEOS {
+        return Ok(ToolOutput::error(format!(
+            "there are {} videos; crawl at most {MOST_VIDEOS} at once",
+            urls.len()
+        )));
+    }
+    let apify = Apify::of_settings()?;
+    let items = apify.crawl(&urls)?;
+    let (videos, refused) = sort(items);
+    if videos.is_empty() {
+        return Ok(ToolOutput::error(nothing(&refused)));
+    }
+    for reason in &refused {
+        log::warn!("crawl videos: one was left out: {reason}");
+    }
+    tell(context, &state, &apify.actor, &urls, &videos)
+}
+
+impl Input {
+    /// All addresses, each once and in one form, those that were given as such first.
+    fn urls(&self) -> Vec<String> {
+        let given = self.video_urls.iter().flatten().map(String::as_str);
+        let texts: Vec<&str> = given.chain(self.user_text.as_deref()).collect();
+        youtube::extract(&texts.join("\n"))
+    }
+}
+
+/// Videos, each once, and why items are none.
+fn sort(items: Vec<Item>) -> (Vec<Video>, Vec<String>) {
+    let (mut videos, mut refused) = (Vec::<Video>::new(), Vec::new());
+    for item in items {
+        match item {
+            Item::Video(video) if videos.iter().all(|known| known.id != video.id) => {
+                videos.push(*video);
+            }
+            Item::Video(_) => {}
+            Item::Refused(reason) => refused.push(reason),
+        }
+    }
+    videos.truncate(MOST_VIDEOS);
+    (videos, refused)
+}
+
+fn nothing(refused: &[String]) -> String {
+    let mut text = "no video found".to_owned();
+    for reason in refused.iter().take(MOST_VIDEOS) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "; {reason}");
+    }
+    text
+}
+
+fn tell(
+    context: &ToolContext,
+    state: &State,
+    actor: &str,
+    urls: &[String],
+    videos: &[Video],
+) -> Result<ToolOutput, Failure> {
+    let kept = keep(&state.videos, videos);
+    let about = kept.last().map(VideoContext::from);
+    let built = state.tool_outputs.get("build_travel_blocks").map(|output| &output["videoId"]);
+    let is_new = |about: &VideoContext| built.and_then(Value::as_str) != Some(&about.video_id);
+    let later: &[&str] = if about.as_ref().is_some_and(is_new) { &LATER } else { &[] };
+    let output = json!({
+        "actorId": actor, "requestedUrls": urls, "count": videos.len(), "videos": videos,
+    });
+    let answer = answer_and_forget(&context.tool, &output, later, state)?;
+    Ok(answer.with_update(VIDEOS, json!(kept)).with_update(CONTEXT, json!(about)))
+}
+
+/// All videos of the session, the newest last. Of several new ones the first counts as the newest:
+/// it is the one that a guide is made from unless somebody says otherwise.
+fn keep(known: &[Video], new: &[Video]) -> Vec<Video> {
+    let is_old = |video: &&Video| new.iter().all(|other| other.id != video.id);
+    let old: Vec<&Video> = known.iter().filter(is_old).collect();
+    let room = KEPT_VIDEOS.saturating_sub(new.len());
+    let old = old[old.len().saturating_sub(room)..].iter().copied();
+    old.chain(new.iter().rev()).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests;

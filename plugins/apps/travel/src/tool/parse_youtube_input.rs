@@ -1,0 +1,55 @@
+//! `parse_youtube_input`: the addresses of videos in what a user wrote.
+
+use wattle_plugin::prelude::{
+    Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, json, tool,
+};
+
+use crate::tool::answer::answer;
+use crate::youtube;
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Input {
+    /// What the user wrote, word by word.
+    user_text: String,
+}
+
+/// Finds the addresses of YouTube videos in a text. Step 1 of a guide.
+#[tool(read_only)]
+pub(crate) fn parse_youtube_input(
+    context: &ToolContext,
+    input: Input,
+) -> Result<ToolOutput, Failure> {
+    let urls = youtube::extract(&input.user_text);
+    answer(&context.tool, &json!({"videoUrls": urls, "count": urls.len()}))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+    use wattle_plugin::prelude::ToolContext;
+    use wattle_plugin::testing;
+
+    use super::parse_youtube_input;
+
+    fn parse(text: &str) -> (Value, Value) {
+        let context = ToolContext { tool: "parse_youtube_input".to_owned(), ..Default::default() };
+        let input = json!({ "userText": text });
+        let output = testing::call_tool::<parse_youtube_input>(&context, &input).unwrap();
+        (output.structured.unwrap(), output.updates[0].value.clone())
+    }
+
+    #[test]
+    fn s3_14_addresses_are_found_and_counted() {
+        let (output, noted) =
+            parse("https://youtu.be/dQw4w9WgXcQ and youtube.com/shorts/dQw4w9WgXcQ");
+        let url = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
+        assert_eq!(output, json!({"videoUrls": [url], "count": 1}));
+        assert_eq!(noted, json!({ "parse_youtube_input": output }));
+    }
+
+    #[test]
+    fn s3_14_a_text_without_an_address_is_no_error() {
+        assert_eq!(parse("three days in Kyoto").0, json!({"videoUrls": [], "count": 0}));
+    }
+}

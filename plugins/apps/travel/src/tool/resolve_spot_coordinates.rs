@@ -1,0 +1,97 @@
+//! `resolve_spot_coordinates`: where the spots are.
+
+mod queries;
+
+use std::collections::HashMap;
+
+use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, tool};
+
+use crate::block::{Block, Location, spots};
+use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
+use crate::geocode::Geocoder;
+use crate::task::{SPOT_QUERIES, run_structured_task};
+use crate::tool::answer::answer;
+use crate::tool::resolve_spot_coordinates::queries::{SpotQueries, SpotQuery};
+use crate::video::VideoContext;
+
+/// Finds the coordinates of all spots with a geocoder. Step 4 of a guide, only if there are spots;
+/// the blocks must have been made by `build_travel_blocks`.
+#[tool(idempotent)]
+pub(crate) fn resolve_spot_coordinates(
+    context: &ToolContext,
+    _input: Empty,
+) -> Result<ToolOutput, Failure> {
+    let state = State::of(context)?;
+    if state.blocks.is_empty() {
+        return Ok(ToolOutput::error(
+            "there are no blocks yet; call `build_travel_blocks` before \
+             `resolve_spot_coordinates`",
+        ));
+    }
+    let spots = spots(&state.blocks);
+    let queries = if spots.is_empty() { Vec::new() } else { ask(&spots, state.context.as_ref())? };
+    let place = state.context.as_ref().and_then(|context| context.location.as_deref());
+    let found = locate(&queries, place)?;
+    tell(context, fill(state.blocks, &found), &queries, &found)
+}
+
+fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>, Failure> {
+    let (system, user) = (queries::SYSTEM, queries::user(spots, context));
+    let check = |answer: &SpotQueries| queries::check(answer, spots);
+    let answer = run_structured_task(SPOT_QUERIES, system, &user, check)?.value;
+    Ok(answer.spot_queries)
+}
+
+/// Asks for every spot, and once more with the place of the video after it for those that are not
+/// found.
+fn locate(
+    queries: &[SpotQuery],
+    place: Option<&str>,
+) -> Result<HashMap<String, Location>, Failure> {
+    let mut found = HashMap::new();
+    if queries.is_empty() {
+        return Ok(found);
+    }
+    let place = place.map(str::trim).filter(|place| !place.is_empty());
+    let mut geocoder = Geocoder::of_settings()?;
+    for SpotQuery { block_id, query } in queries {
+        let mut location = geocoder.locate(query)?;
+        if let (None, Some(place)) = (location, place) {
+            location = geocoder.locate(&format!("{} {place}", query.trim()))?;
+        }
+        found.extend(location.map(|location| (block_id.clone(), location)));
+    }
+    Ok(found)
+}
+
+/// The blocks with what was found. What was not found this time keeps the place it had.
+fn fill(mut blocks: Vec<Block>, found: &HashMap<String, Location>) -> Vec<Block> {
+    for block in &mut blocks {
+        block.location = found.get(&block.block_id).copied().or(block.location);
+    }
+    blocks
+}
+
+fn tell(
+    context: &ToolContext,
+    blocks: Vec<Block>,
+    queries: &[SpotQuery],
+    found: &HashMap<String, Location>,
+) -> Result<ToolOutput, Failure> {
+    let spot_blocks = spots(&blocks);
+    let is_found = |spot: &&Block| found.contains_key(&spot.block_id);
+    let with_coordinates: Vec<&Block> = spot_blocks.iter().filter(is_found).collect();
+    let output = json!({
+        "spot_queries": queries,
+        "resolved_count": with_coordinates.len(),
+        "unresolved_count": spot_blocks.len() - with_coordinates.len(),
+        "spots_with_coordinates": with_coordinates,
+        "blocks": blocks,
+        "spot_blocks": spot_blocks,
+    });
+    let answer = answer(&context.tool, &output)?;
+    Ok(answer.with_update(BLOCKS, json!(blocks)).with_update(SPOT_BLOCKS, json!(spot_blocks)))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! `GET /api/guide/{id}`: the page of a guide.
+//!
+//! It is the work of a model that has read the texts of strangers, so it may look as it likes and
+//! do nothing: no scripts, no forms, no frames, and an origin of its own.
+
+use wattle_plugin::prelude::{Failure, Request, Response, handler};
+
+use crate::session::{Snapshot, snapshot};
+use crate::web::{Refusal, answer, find};
+
+const NOT_MODIFIED: u16 = 304;
+const PERMANENT_REDIRECT: u16 = 308;
+
+/// Links may be followed, in a window of their own, where the page elsewhere is as usual.
+const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+    img-src 'self' https: data:; style-src 'unsafe-inline'; font-src https: data:; \
+    base-uri 'none'; form-action 'none'";
+
+/// Shows the page; 404 as long as there is none.
+#[handler(GET, "/api/guide/{id}")]
+pub(crate) fn guide(request: &Request) -> Result<Response, Failure> {
+    answer(|| {
+        let session = find(request)?;
+        let state = snapshot::read(None, &session.id)?;
+        let tag = tag(&state);
+        let none = || Refusal::not_found("the session has no page yet");
+        let page = state.html.ok_or_else(none)?;
+        let response = match request.header("if-none-match") {
+            Some(known) if known.split(',').any(|it| it.trim() == tag) => {
+                Response::empty(NOT_MODIFIED)
+            }
+            _ => Response::bytes("text/html; charset=utf-8", page),
+        };
+        Ok(response
+            .with_header("content-security-policy", POLICY)
+            .with_header("x-content-type-options", "nosniff")
+            .with_header("referrer-policy", "no-referrer")
+            .with_header("cache-control", "private, no-cache")
+            .with_header("etag", tag))
+    })
+}
+
+/// An edited page has the version of the one before, but another time.
+fn tag(state: &Snapshot) -> String {
+    format!("\"{}-{}\"", state.version, state.updated_ms)
+}
+
+/// Where the page was in earlier versions. The path is relative, so that it holds below a prefix.
+#[handler(GET, "/api/handbook/{id}")]
+pub(crate) fn handbook(request: &Request) -> Result<Response, Failure> {
+    answer(|| {
+        let session = find(request)?;
+        let place = format!("../guide/{}", session.id);
+        Ok(Response::empty(PERMANENT_REDIRECT).with_header("location", place))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, Response};
+    use wattle_plugin::web::Body;
+
+    use super::{guide, handbook};
+    use crate::web::testing::{IDLE, RUNNING, sessions};
+
+    fn header<'a>(response: &'a Response, name: &str) -> &'a str {
+        let mut headers = response.headers.iter();
+        headers.find(|(known, _)| known == name).map_or("", |(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn s3_55_a_page_is_shown_where_it_can_do_nothing() {
+        let host = sessions();
+        let request = Request::new("GET", "/x").with_param("id", RUNNING);
+        let shown = host.run(|| guide(&request)).unwrap();
+        assert_eq!(shown.body, Body::Bytes(b"<!doctype html>".to_vec()));
+        assert_eq!(header(&shown, "content-type"), "text/html; charset=utf-8");
+        let policy = header(&shown, "content-security-policy");
+        assert!(policy.starts_with("sandbox ") && !policy.contains("script"), "{policy}");
+        assert_eq!(header(&shown, "x-content-type-options"), "nosniff");
+        let again = request.with_header("if-none-match", header(&shown, "etag"));
+        let again = host.run(|| guide(&again)).unwrap();
+        assert_eq!((again.status, &again.body), (304, &Body::Empty));
+    }
+
+    #[test]
+    fn s3_55_without_a_page_there_is_none() {
+        let host = sessions();
+        for id in [IDLE, "nobody"] {
+            let request = Request::new("GET", "/x").with_param("id", id);
+            assert_eq!(host.run(|| guide(&request)).unwrap().status, 404, "{id}");
+        }
+        let request = Request::new("GET", "/x").with_param("id", IDLE);
+        let moved = host.run(|| handbook(&request)).unwrap();
+        assert_eq!((moved.status, header(&moved, "location")), (308, "../guide/idle"));
+    }
+}

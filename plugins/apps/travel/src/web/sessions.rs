@@ -1,0 +1,94 @@
+//! `/api/sessions`: makes sessions and lists them.
+
+use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json};
+
+use crate::session::{self, Session, TITLE_CHARS};
+use crate::web::{CREATED, Refusal, answer};
+
+/// Sessions of a list that is asked for without a limit, and the most that are given.
+const PAGE: u32 = 50;
+const LARGEST_PAGE: u32 = 200;
+
+/// Makes a session: `{title?}`.
+#[handler(POST, "/api/sessions")]
+pub(crate) fn create(request: &Request) -> Result<Response, Failure> {
+    answer(|| {
+        let body: Value = if request.body.is_empty() { json!({}) } else { request.json()? };
+        let title = title(&body)?;
+        let session = session::create(request.tenant.as_deref(), title)?;
+        Ok(Response::json(CREATED, &session.view()?)?)
+    })
+}
+
+/// Lists the sessions, the newest first; `limit` and `offset` page through them.
+#[handler(GET, "/api/sessions")]
+pub(crate) fn list(request: &Request) -> Result<Response, Failure> {
+    answer(|| {
+        let limit = number(request, "limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+        let offset = number(request, "offset")?.unwrap_or(0);
+        let sessions = session::list(request.tenant.as_deref(), limit, offset)?;
+        // Only those at work can have changed since somebody looked.
+        let sync = |session: Session| {
+            let session = if session.is_running() { session::sync(session)? } else { session };
+            session.view()
+        };
+        let sessions: Vec<Value> =
+            sessions.into_iter().map(sync).collect::<Result<_, Failure>>()?;
+        Ok(Response::json(200, &json!({ "sessions": sessions }))?)
+    })
+}
+
+/// The title in a body; `None` if there is none.
+pub(super) fn title(body: &Value) -> Result<Option<&str>, Refusal> {
+    let title = match body.get("title") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::String(title)) => title.trim(),
+        Some(_) => return Err(Refusal::invalid("`title` must be a text")),
+    };
+    if title.is_empty() || title.chars().count() > TITLE_CHARS {
+        let why = format!("`title` must have 1 to {TITLE_CHARS} characters");
+        return Err(Refusal::invalid(why));
+    }
+    Ok(Some(title))
+}
+
+fn number(request: &Request, name: &str) -> Result<Option<u32>, Refusal> {
+    let read = |text: &str| {
+        text.parse().map_err(|_| Refusal::invalid(format!("`{name}` must be a whole number")))
+    };
+    request.query(name).map(read).transpose()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, json};
+
+    use super::{create, list};
+    use crate::web::testing::{IDLE, sessions};
+
+    #[test]
+    fn s3_54_sessions_are_made_with_a_title_or_without() {
+        let host = sessions();
+        for (body, title) in [("", "Untitled Guide"), ("{\"title\": \" Tokyo \"}", "Tokyo")] {
+            let request = Request::new("POST", "/api/sessions").with_body(body);
+            let response = host.run(|| create(&request)).unwrap();
+            let made = response.json_body().unwrap();
+            assert_eq!((response.status, &made["title"]), (201, &json!(title)));
+            assert_eq!(made["status"], "IDLE");
+            assert_eq!(made["createdAt"], "2026-01-01T00:00:00.000Z");
+        }
+        for body in ["[", "{\"title\": 7}", "{\"title\": \"\"}"] {
+            let request = Request::new("POST", "/api/sessions").with_body(body);
+            assert_eq!(host.run(|| create(&request)).unwrap().status, 400, "{body}");
+        }
+    }
+
+    #[test]
+    fn s3_54_sessions_are_listed() {
+        let host = sessions();
+        let listed = host.run(|| list(&Request::new("GET", "/api/sessions"))).unwrap();
+        assert_eq!(listed.json_body().unwrap()["sessions"][0]["id"], IDLE);
+        let bad = Request::new("GET", "/api/sessions").with_query("limit", "many");
+        assert_eq!(host.run(|| list(&bad)).unwrap().status, 400);
+    }
+}

@@ -1,0 +1,36 @@
+//! `GET /api/chat/{id}/stream`: the stream of a run for a page that comes back.
+
+use wattle_plugin::prelude::{Failure, Request, Response, handler};
+
+use crate::web::{NO_CONTENT, answer, find, running, stream_of};
+
+/// Hands over the stream of the run that is under way, from its beginning; 204 if none is.
+#[handler(GET, "/api/chat/{id}/stream")]
+pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
+    answer(|| match running(&find(request)?) {
+        Some(run) => Ok(stream_of(&run)?),
+        None => Ok(Response::empty(NO_CONTENT)),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::Request;
+    use wattle_plugin::web::Body;
+
+    use super::stream;
+    use crate::web::testing::{IDLE, RUN, RUNNING, sessions};
+
+    #[test]
+    fn a_page_that_comes_back_gets_the_run_that_is_under_way() {
+        let host = sessions();
+        let get = |id: &str| {
+            let request = Request::new("GET", "/api/chat/x/stream").with_param("id", id);
+            host.run(|| stream(&request)).unwrap()
+        };
+        assert_eq!(get(IDLE).status, 204);
+        assert_eq!(get("nobody").status, 404);
+        let Body::HandOff(hand_off) = get(RUNNING).body else { panic!() };
+        assert_eq!(hand_off.run_id.as_deref(), Some(RUN));
+    }
+}

@@ -1,0 +1,107 @@
+//! What tests of the endpoints share: a database with two sessions.
+
+use wattle_plugin::params;
+use wattle_plugin::sql::{Rows, Value};
+use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
+
+/// A session in which nothing has happened.
+pub(super) const IDLE: &str = "idle";
+
+/// A session at work, which has a page from before.
+pub(super) const RUNNING: &str = "running";
+
+/// Its run.
+pub(super) const RUN: &str = "run-7";
+
+/// A host with both. Statements that write do nothing.
+pub(super) fn sessions() -> FakeHost {
+    FakeHost::new().sql(|statement| Ok(answer(statement)))
+}
+
+fn answer(statement: &Statement) -> SqlAnswer {
+    let id = match statement.parameters.first() {
+        Some(Value::Text(id)) => id.as_str(),
+        _ => "",
+    };
+    let text = &statement.text;
+    if !text.starts_with("SELECT") {
+        return SqlAnswer::affected(1);
+    }
+    if text.contains("FROM sessions WHERE id") {
+        return rows(&[IDLE, RUNNING].map(|known| known == id).map(|is_it| is_it.then_some(id)));
+    }
+    if text.contains("FROM sessions WHERE tenant") {
+        return rows(&[Some(IDLE)]);
+    }
+    if text.contains("FROM session_state") && id == RUNNING {
+        return page();
+    }
+    SqlAnswer::default()
+}
+
+fn rows(ids: &[Option<&str>]) -> SqlAnswer {
+    let row = |id: &str| {
+        let (status, run) =
+            if id == RUNNING { ("RUNNING", Some(RUN.to_owned())) } else { ("IDLE", None) };
+        params![
+            id,
+            "default",
+            "Tokyo",
+            status,
+            None::<String>,
+            None::<String>,
+            None::<String>,
+            run,
+            0,
+            0,
+            None::<i64>,
+            None::<i64>,
+            None::<i64>,
+            1,
+            1
+        ]
+    };
+    let columns = [
+        "id",
+        "tenant",
+        "title",
+        "status",
+        "current_step",
+        "failed_step",
+        "last_error",
+        "run_id",
+        "run_cursor",
+        "event_cursor",
+        "started_ms",
+        "completed_ms",
+        "cancelled_ms",
+        "created_ms",
+        "updated_ms",
+    ];
+    Rows::new(columns, ids.iter().copied().flatten().map(row).collect()).into()
+}
+
+fn page() -> SqlAnswer {
+    let columns = [
+        "context",
+        "blocks",
+        "spot_blocks",
+        "tool_outputs",
+        "handbook_html",
+        "handbook_version",
+        "preview_path",
+        "updated_ms",
+    ];
+    let none = None::<String>;
+    let row = params![
+        none.clone(),
+        none.clone(),
+        none.clone(),
+        none,
+        "<!doctype html>",
+        2,
+        "/api/guide/running",
+        5
+    ];
+    Rows::new(columns, vec![row]).into()
+}
