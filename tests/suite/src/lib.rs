@@ -14,13 +14,16 @@
 //! * [`expense`]: the expense application as its page uses it.
 //! * [`nl2sql`]: the data question application as its page uses it.
 //! * [`reasoning`]: the reasoning application as its page uses it.
+//! * [`travel`]: the travel application as its page uses it.
 //! * [`scene`]: the real binary with its services, to be killed and started again.
 //! * [`binary`]: the real `wattle` binary as a child process.
+//! * [`browser`]: a real browser, for pages.
 //! * [`answer`]: what a server answers, and its event streams.
 
 pub mod answer;
 pub mod asset;
 pub mod binary;
+pub mod browser;
 pub mod desk;
 pub mod expense;
 pub mod guests;
@@ -31,4 +34,5 @@ pub mod reasoning;
 pub mod scene;
 pub mod scripted;
 pub mod server;
+pub mod travel;
 pub mod world;

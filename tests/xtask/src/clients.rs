@@ -12,19 +12,32 @@ use crate::steps::{has, root, run, say};
 /// Names of the browser that tests use, on different systems.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
-/// A folder below `tests/clients`.
+/// What is installed in a folder of its own.
 struct Client {
+    /// The folder below `tests/clients`, and below that of all installed clients.
     folder: &'static str,
     /// What it is, for people.
     what: &'static str,
-    /// The program.
-    program: &'static str,
+    /// The files of the program, below `tests/clients`. They are copied, since a program finds
+    /// libraries only beside itself.
+    program: &'static [&'static str],
 }
 
 const CLIENTS: &[Client] = &[
-    Client { folder: "mcp", what: "the official MCP servers", program: "server.mjs" },
-    Client { folder: "page", what: "the driver of a browser", program: "page.mjs" },
+    Client { folder: "mcp", what: "the official MCP servers", program: &["mcp/server.mjs"] },
+    Client {
+        folder: "page",
+        what: "the driver of a browser",
+        program: &["page/page.mjs", "page/hostile.mjs"],
+    },
+    Client { folder: "ag-ui", what: "the AG-UI client", program: &["ag-ui/read.mjs"] },
+    Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", program: CHAT },
+    Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", program: CHAT },
+    Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", program: CHAT },
 ];
+
+/// One program for all versions of the hook.
+const CHAT: &[&str] = &["ai-sdk/user.mjs", "ai-sdk/page.mjs", "ai-sdk/visit.mjs", "ai-sdk/dom.mjs"];
 
 const MANIFEST: &str = "package.json";
 
@@ -35,7 +48,7 @@ const LOCK: &str = "package-lock.json";
 pub(crate) fn install() -> Result<()> {
     if !has("node", &["--version"]) || !has("npm", &["--version"]) {
         say(
-            "note: no node or npm found; tests against the official MCP servers and those with a browser are left out",
+            "note: no node or npm found; tests against the official MCP servers, with a browser or with `useChat` are left out",
         );
         return Ok(());
     }
@@ -48,19 +61,24 @@ pub(crate) fn install() -> Result<()> {
 }
 
 fn install_one(client: &Client) -> Result<()> {
-    let from = root().join("tests/clients").join(client.folder);
+    let clients = root().join("tests/clients");
+    let from = clients.join(client.folder);
     let to = target_folder().join("clients").join(client.folder);
     let unchanged = fs::read(to.join(LOCK)).ok() == fs::read(from.join(LOCK)).ok();
     let complete = unchanged && to.join("node_modules").is_dir();
     fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
-    for file in [MANIFEST, client.program, LOCK] {
-        copy(&from.join(file), &to.join(file))?;
+    for file in [MANIFEST, LOCK] {
+        copy(&from.join(file), &to)?;
+    }
+    for file in client.program {
+        copy(&clients.join(file), &to)?;
     }
     if complete {
         return Ok(());
     }
     let mut npm = Command::new("npm");
-    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(&to);
+    npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"])
+        .current_dir(&to);
     let installed = run(&format!("install {}", client.what), &mut npm);
     if installed.is_err() {
         // Half an installation must not pass for a whole one.
@@ -69,6 +87,8 @@ fn install_one(client: &Client) -> Result<()> {
     installed
 }
 
-fn copy(from: &Path, to: &Path) -> Result<()> {
-    fs::copy(from, to).with_context(|| format!("cannot copy {}", from.display())).map(drop)
+/// Copies a file into a folder.
+fn copy(file: &Path, folder: &Path) -> Result<()> {
+    let to = folder.join(file.file_name().unwrap_or_default());
+    fs::copy(file, to).with_context(|| format!("cannot copy {}", file.display())).map(drop)
 }

@@ -12,3 +12,4 @@ mod nl2sql;
 mod observe;
 mod reasoning;
 mod tidy;
+mod travel;

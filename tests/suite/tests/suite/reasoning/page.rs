@@ -1,22 +1,12 @@
 //! The page, as it is served and as a real browser shows it.
 
-use std::path::PathBuf;
-use std::process::{Command as Program, Stdio};
-use std::time::Duration;
-
-use tokio::process::Command;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
+use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
 
 /// The page below the main address. Without the `/` at its end it works as well.
 const PAGE: &str = "/apps/reasoning/";
-
-/// How long a scenario may take. Browsers start slowly on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(150);
-
-/// Names of the browser on different systems.
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// A server whose application has an address of its own, too.
 async fn served() -> TestServer {
@@ -31,48 +21,9 @@ fn own_address(server: &TestServer) -> String {
     format!("http://{address}")
 }
 
-fn has(program: &str) -> bool {
-    let mut command = Program::new(program);
-    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// The folder of the browser's driver, and the browser; or why there is none.
-fn browser() -> Result<(PathBuf, &'static str), &'static str> {
-    let own = std::env::current_exe().unwrap();
-    let folder = own.ancestors().nth(3).unwrap().join("clients/page");
-    if !has("node") || !folder.join("node_modules").is_dir() {
-        return Err("no driver for a browser; `cargo xtask clients` installs it (needs npm)");
-    }
-    let browser = BROWSERS.into_iter().find(|name| has(name));
-    let browser = browser.ok_or("no browser (Debian: `apt-get install chromium`)")?;
-    Ok((folder, browser))
-}
-
 /// Has a user at a browser do something, if there is a browser.
-#[expect(clippy::print_stdout, reason = "says why it is left out")]
 async fn at_a_browser(scenario: &str, url: &str) {
-    let (folder, browser) = match browser() {
-        Ok(found) => found,
-        Err(reason) => {
-            println!("left out: {reason}");
-            return;
-        }
-    };
-    let mut command = Command::new("node");
-    command.args(["page.mjs", scenario, url, "pictures"]).current_dir(folder);
-    command.env("CHROMIUM", path_of(browser)).stdin(Stdio::null()).kill_on_drop(true);
-    let ended = tokio::time::timeout(PATIENCE, command.output()).await;
-    let ended = ended.expect("the browser is done in time").unwrap();
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{scenario} at {url}: {said}");
-}
-
-/// Where a program is.
-fn path_of(program: &str) -> PathBuf {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
-    files.find(|file| file.is_file()).unwrap()
+    browser::at_a_browser("page.mjs", scenario, url).await;
 }
 
 #[tokio::test]

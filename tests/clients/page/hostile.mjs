@@ -1,0 +1,157 @@
+// A travel guide at a real browser: `node hostile.mjs <scenario> <url of the page> <folder for
+// pictures>`.
+//
+// `guide`: the page fits the two widths at which it is shown, and shows the pictures of the host.
+// `hostile`: whatever the page was made from, it runs nothing and asks nobody, under its policy and
+// without it. The browser may reach nothing but this machine.
+
+import assert from "node:assert/strict";
+import { mkdirSync } from "node:fs";
+import { chromium } from "playwright-core";
+
+const [scenario, url, pictures] = process.argv.slice(2);
+
+/** Where the page is shown: a desktop and a telephone. */
+const SIZES = [{ width: 720, height: 900 }, { width: 375, height: 720 }];
+
+const FLAGS = [
+  "--no-sandbox",
+  "--no-proxy-server",
+  "--disable-background-networking",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+/** Elements that no page has, whatever they are called for. */
+const BAD = "script, iframe, frame, object, embed, applet, video, audio, form, input, button, " +
+  "textarea, select, base, link, meta[http-equiv], template, noscript, svg, math, portal";
+
+/** What a page does when somebody is at it, without following its links. */
+const EVENTS = [
+  "abort", "animationstart", "blur", "change", "click", "error", "focus", "input", "load",
+  "mouseover", "pointerenter", "scroll", "submit", "toggle", "wheel",
+];
+
+/** Opens the page, as it is served or without the policy that forbids what it must not try. */
+async function visit(browser, viewport, isBare) {
+  const page = await browser.newPage({ viewport });
+  const seen = { asked: [], surprises: [] };
+  page.setDefaultTimeout(20_000);
+  page.on("dialog", (dialog) => {
+    seen.surprises.push(`dialog: ${dialog.message()}`);
+    dialog.dismiss();
+  });
+  page.on("popup", (popup) => seen.surprises.push(`popup: ${popup.url()}`));
+  page.on("pageerror", (error) => seen.surprises.push(`error: ${error}`));
+  page.on("frameattached", (frame) => seen.surprises.push(`frame: ${frame.url()}`));
+  page.on("websocket", (socket) => seen.surprises.push(`socket: ${socket.url()}`));
+  page.on("request", (request) => seen.asked.push([request.resourceType(), request.url()]));
+  if (isBare) {
+    await page.route(url, async (route) => {
+      const answer = await route.fetch();
+      const contentType = "text/html; charset=utf-8";
+      await route.fulfill({ status: answer.status(), contentType, body: await answer.text() });
+    });
+  }
+  await page.goto(url);
+  return Object.assign(seen, { page, viewport });
+}
+
+/** Everything that could start something is made to. Where scripts are forbidden no promise ends. */
+async function provoke(page) {
+  await page.evaluate((events) => {
+    for (const element of document.querySelectorAll("*")) {
+      for (const type of events) element.dispatchEvent(new Event(type, { bubbles: true }));
+    }
+    scrollTo(0, document.body.scrollHeight);
+  }, EVENTS);
+  // A picture is taken of the next frame: what waited for one has had its turn.
+  await page.screenshot();
+}
+
+/** It asked for itself and for pictures, and nothing came of anything else. */
+async function isHarmless({ page, asked, surprises }, name) {
+  await provoke(page);
+  const documents = asked.filter(([type]) => type !== "image");
+  assert.deepEqual(documents, [["document", url]], `${name}: asks for more than itself`);
+  const own = new URL(url).origin;
+  for (const [, address] of asked.filter(([type]) => type === "image")) {
+    const { origin, protocol, pathname } = new URL(address);
+    const isAllowed = origin === own ? pathname.startsWith("/blobs/") : protocol !== "http:";
+    assert.ok(isAllowed, `${name}: shows ${address}`);
+  }
+  const found = await page.evaluate((bad) => {
+    const elements = [...document.querySelectorAll("*")];
+    const handlers = elements.flatMap((element) =>
+      [...element.attributes].filter((it) => /^on|srcdoc|srcset/i.test(it.name)));
+    const links = [...document.querySelectorAll("[href]")];
+    return {
+      ran: String(window.ran),
+      bad: [...document.querySelectorAll(bad)].map((element) => element.outerHTML),
+      handlers: handlers.map((handler) => handler.name),
+      schemes: links.filter((link) => !/^(https?|mailto|tel):$|^$/.test(link.protocol))
+        .map((link) => link.outerHTML),
+      openers: links.filter((link) => link.target && !link.relList.contains("noopener"))
+        .map((link) => link.outerHTML),
+      charset: document.characterSet,
+      mode: document.compatMode,
+    };
+  }, BAD);
+  const nothing = { ran: "undefined", bad: [], handlers: [], schemes: [], openers: [] };
+  assert.deepEqual(found, { ...nothing, charset: "UTF-8", mode: "CSS1Compat" }, name);
+  assert.deepEqual(surprises, [], name);
+  assert.equal(page.url(), url, `${name}: went elsewhere`);
+}
+
+/** Nothing stands out of the window, so nothing has to be scrolled sideways. */
+async function fits({ page, viewport }, name) {
+  const { scrollWidth, wide } = await page.evaluate(() => {
+    const boxes = [...document.querySelectorAll("body *")];
+    const out = boxes.filter((element) => element.getBoundingClientRect().right > innerWidth + 0.5);
+    const wide = out.map((element) => element.outerHTML.slice(0, 200));
+    return { scrollWidth: document.documentElement.scrollWidth, wide };
+  });
+  await page.screenshot({ path: `${pictures}/${scenario}-${name}-${viewport.width}.png` });
+  assert.deepEqual([scrollWidth, wide], [viewport.width, []], `${name} is too wide`);
+}
+
+/** Pictures of the host are there, in the page's own size. */
+async function showsPictures({ page }, name) {
+  const images = page.locator("img[src^='/blobs/']");
+  const count = await images.count();
+  assert.ok(count > 0, `${name}: no picture of the host`);
+  for (let at = 0; at < count; at += 1) {
+    // Pictures further down are loaded when they are reached.
+    await images.nth(at).scrollIntoViewIfNeeded();
+    await images.nth(at).evaluate((image) => image.decode());
+    assert.ok(await images.nth(at).evaluate((image) => image.naturalWidth > 0), name);
+  }
+}
+
+const scenarios = {
+  async guide(browser) {
+    for (const viewport of SIZES) {
+      const seen = await visit(browser, viewport, false);
+      await showsPictures(seen, "guide");
+      await fits(seen, "guide");
+      await isHarmless(seen, "guide");
+    }
+  },
+  async hostile(browser) {
+    for (const isBare of [false, true]) {
+      const name = isBare ? "bare" : "served";
+      const seen = await visit(browser, SIZES[0], isBare);
+      assert.equal(await seen.page.locator("h1").innerText(), "A walk in Tokyo", name);
+      assert.ok(await seen.page.getByText("The last line").isVisible(), name);
+      await showsPictures(seen, name);
+      await isHarmless(seen, name);
+    }
+  },
+};
+
+mkdirSync(pictures, { recursive: true });
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
+try {
+  await scenarios[scenario](browser);
+} finally {
+  await browser.close();
+}

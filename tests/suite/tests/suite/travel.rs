@@ -1,0 +1,17 @@
+//! The travel application through its endpoints: the agent of the plugin `std`, the application's
+//! tools, the real server. Tests bear the numbers of the requirements (S3-..).
+
+mod attempts;
+mod chat;
+mod crash;
+mod cut;
+mod ending;
+mod guide;
+mod hostile;
+mod model;
+mod pictures;
+mod places;
+mod postgres;
+mod sessions;
+mod use_chat;
+mod videos;

@@ -1,0 +1,101 @@
+//! How often a model is asked for one thing, whatever was wrong with its answers.
+//!
+//! The video is short: the journal of the stand-in keeps long prompts by their digest.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern};
+use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::travel::{GOOGLE, OSAKA, working_on};
+
+const BLOCKS: &str = "json_compilation_strict";
+
+const FIRST: &str = "gemini-2.5-pro";
+
+/// Blocks of which the first has a type that there is not.
+fn wrong_shape() -> Fault {
+    let block = |number: u32| {
+        let kind = if number == 0 { "museum" } else { "food" };
+        json!({"block_id": format!("b{number}"), "type": kind, "title": "Soup",
+            "description": "Hot.", "location": null, "smart_tags": []})
+    };
+    let blocks: Vec<Value> = (0..4).map(block).collect();
+    Fault::Content { text: json!({"blocks": blocks, "spot_blocks": []}).to_string() }
+}
+
+/// Three blocks, which is a shape that is asked for but no guide.
+fn too_few() -> Fault {
+    let block = json!({"block_id": "b", "type": "food", "title": "Soup", "description": "Hot.",
+        "location": null, "smart_tags": []});
+    Fault::Content { text: json!({"blocks": [block], "spot_blocks": []}).to_string() }
+}
+
+fn fault(server: &TestServer, fault: Fault, times: u32) {
+    let on = Pattern { model: Some(FIRST.to_owned()), ..working_on(BLOCKS) };
+    server.standin().fault(FaultRule::new(on, fault).times(times));
+}
+
+/// The requests for blocks, in order.
+fn asked(server: &TestServer) -> Vec<Entry> {
+    let mut entries = server.requests_on(GOOGLE);
+    let task = format!("Task: {BLOCKS}");
+    entries.retain(|entry| entry.body.as_ref().is_some_and(|it| it.to_string().contains(&task)));
+    entries
+}
+
+fn models(entries: &[Entry]) -> Vec<&str> {
+    entries.iter().filter_map(|entry| entry.model.as_deref()).collect()
+}
+
+#[tokio::test]
+async fn s3_45_s3_46_an_answer_of_the_wrong_shape_is_one_of_three_attempts() {
+    let server = Setup::travel().await.start().await;
+    fault(&server, wrong_shape(), 9);
+    let (_, said) = server.travel().make(OSAKA).await;
+    assert_eq!(said.output("build_travel_blocks")["blockCount"], 4);
+    let entries = asked(&server);
+    assert_eq!(models(&entries), [FIRST, FIRST, FIRST, "gemini-2.5-flash"]);
+    let told = |entry: &Entry| entry.body.as_ref().unwrap().to_string();
+    assert!(!told(&entries[0]).contains("refused for these reasons"));
+    for entry in &entries[1..] {
+        let prompt = told(entry);
+        assert!(prompt.contains("refused for these reasons"), "{prompt}");
+        assert!(prompt.contains("/blocks/0/type") && prompt.contains("museum"), "{prompt}");
+    }
+}
+
+#[tokio::test]
+async fn s3_46_attempts_are_counted_together_whatever_went_wrong() {
+    let server = Setup::travel().await.start().await;
+    let busy = Fault::Status { status: 503, retry_after: None, body: None };
+    for wrong in [busy, wrong_shape(), too_few()] {
+        fault(&server, wrong, 1);
+    }
+    let (_, said) = server.travel().make(OSAKA).await;
+    assert!(said.text().contains("is ready"), "{:#?}", said.chunks);
+    let entries = asked(&server);
+    assert_eq!(models(&entries), [FIRST, FIRST, FIRST, "gemini-2.5-flash"]);
+    let last = entries[3].body.as_ref().unwrap().to_string();
+    assert!(last.contains("`blocks` has 1 blocks; give 4 to 16"), "{last}");
+    assert!(!last.contains("museum"), "only the last answer's errors are told: {last}");
+}
+
+#[tokio::test]
+async fn s3_46_a_page_is_tried_twice_by_each_model() {
+    let server = Setup::travel().await.start().await;
+    let empty = Fault::Content { text: "I would rather not.".to_owned() };
+    server.standin().fault(FaultRule::new(working_on("handbook_html_generation"), empty));
+    let (_, said) = server.travel().make(OSAKA).await;
+    let error = said.tool_error("generate_handbook_html");
+    assert!(error.contains("`handbook_html_generation`"), "{error}");
+    let entries = server.requests_on(GOOGLE);
+    let pages: Vec<&Entry> = entries
+        .iter()
+        .filter(|entry| {
+            let body = entry.body.as_ref().map(Value::to_string).unwrap_or_default();
+            body.contains("Task: handbook_html_generation")
+        })
+        .collect();
+    let models: Vec<&str> = pages.iter().filter_map(|entry| entry.model.as_deref()).collect();
+    let (first, second) = ("gemini-3-pro-preview", "gemini-2.5-pro");
+    assert_eq!(models[..4], [first, first, second, second]);
+}

@@ -1,0 +1,55 @@
+//! The real binary, killed in the middle of a guide: what was paid for is not paid for again.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::Outcome;
+use wattle_suite::binary;
+use wattle_suite::place;
+use wattle_suite::scene::Scene;
+use wattle_suite::travel::{
+    self, APIFY, CHAT, CHAT_MODEL, NOMINATIM, SESSIONS, TOKYO, UNSPLASH, working_on,
+};
+
+async fn scene() -> Scene {
+    Scene::new(|place, standin| {
+        travel::put(place);
+        let travel = travel::toml(standin, "sqlite:travel.db");
+        // The page comes back after the server does.
+        let patient = travel.replace("disconnect_grace_ms = 0", "disconnect_grace_ms = 60000");
+        [place::base_toml(standin), patient].concat()
+    })
+    .await
+}
+
+#[tokio::test]
+async fn s3_09_killed_in_a_step_the_guide_is_finished_without_paying_twice() {
+    let scene = scene().await;
+    let server = binary::serve(&scene.place).await;
+    let made = scene.post(&server, SESSIONS, &json!({})).await.expect(201);
+    let session = made["id"].as_str().unwrap();
+    let gate = scene.standin.gate(working_on("handbook_html_generation"));
+    let parts = json!([{"type": "text", "text": TOKYO}]);
+    let message = json!({"id": "u1", "role": "user", "parts": parts});
+    scene.post_in_vain(&server, CHAT, &json!({"sessionId": session, "messages": [message]}));
+    gate.arrived(1).await.unwrap();
+    let server = scene.kill_and_restart(server, Some(&gate)).await;
+    let path = format!("{SESSIONS}/{session}");
+    let ended = |shown: &Value| !["IDLE", "RUNNING"].contains(&shown["status"].as_str().unwrap());
+    let shown = scene.until(&server, &path, ended).await;
+    assert_eq!(shown["status"], "COMPLETED", "{shown}");
+    assert_eq!(
+        shown["handbookVersion"].as_u64().or(shown["state"]["handbookVersion"].as_u64()),
+        Some(1)
+    );
+    let steps: Vec<&Value> = shown["steps"].as_array().unwrap().iter().collect();
+    assert_eq!(steps.len(), 6, "{steps:#?}");
+    assert!(steps.iter().all(|step| step["status"] == "SUCCESS"), "{steps:#?}");
+    for (path, times) in [(APIFY, 1), (CHAT_MODEL, 7), (NOMINATIM, 4), (UNSPLASH, 6)] {
+        assert_eq!(scene.answered(path), times, "{path}");
+    }
+    let google = scene
+        .standin
+        .requests()
+        .into_iter()
+        .filter(|it| it.path.starts_with("/v1beta/") && it.outcome == Outcome::Answered);
+    assert_eq!(google.count(), 4, "one answer for each task");
+}

@@ -1,0 +1,63 @@
+//! The page of a guide at a real browser: a good one, and one that was written to do harm.
+
+use serde_json::{Value, json};
+use wattle_suite::browser::at_a_browser;
+use wattle_suite::server::{Setup, TestServer};
+use wattle_suite::travel::{SESSIONS, TOKYO};
+
+/// What the driver of the browser runs.
+const PROGRAM: &str = "hostile.mjs";
+
+/// Everything that ever ran a script in a page, around a picture at `{{picture}}`. Whatever runs
+/// sets `ran`.
+const HOSTILE: &str = include_str!("hostile.html");
+
+/// A guide with generated pictures, and the address of the first one.
+async fn made(server: &TestServer) -> (String, String) {
+    let travel = server.travel();
+    let session = travel.create().await;
+    let said = travel.chat(&session, &format!("{TOKYO} with AI pictures")).await;
+    let images = said.output("generate_image");
+    let picture = images["images"][0]["image_url"].as_str();
+    let picture = picture.unwrap_or_else(|| panic!("{images} of {:?}", said.tools())).to_owned();
+    (session, picture)
+}
+
+/// Saves a page, as the editor does; answers what was kept.
+async fn save(server: &TestServer, session: &str, html: &str) -> String {
+    let path = format!("{SESSIONS}/{session}/state");
+    let body = json!({ "handbookHtml": html });
+    let kept: Value = server.travel().send("PATCH", &path, Some(&body)).await.expect(200);
+    assert!(kept["handbookHtml"].is_string(), "{kept}");
+    let page = server.travel().guide(session).await.expect(200);
+    page.as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn s3_33_s3_61_a_guide_fits_both_widths_and_shows_its_pictures() {
+    let server = Setup::travel().await.start().await;
+    let (session, _) = made(&server).await;
+    at_a_browser(PROGRAM, "guide", &server.url(&format!("/api/guide/{session}"))).await;
+}
+
+#[tokio::test]
+async fn s3_62_a_hostile_page_runs_nothing() {
+    let server = Setup::travel().await.start().await;
+    let (session, picture) = made(&server).await;
+    let page = save(&server, &session, &HOSTILE.replace("{{picture}}", &picture)).await;
+    assert!(page.contains("Watch Origin Video") && page.contains(&picture), "{page}");
+    assert!(!page.contains("<script") && !page.contains("javascript:"), "{page}");
+    at_a_browser(PROGRAM, "hostile", &server.url(&format!("/api/guide/{session}"))).await;
+}
+
+#[tokio::test]
+async fn s3_39_a_page_that_is_saved_again_stays_as_it_is() {
+    let server = Setup::travel().await.start().await;
+    let (session, picture) = made(&server).await;
+    let travel = server.travel();
+    let page = travel.guide(&session).await.expect(200);
+    let page = page.as_str().unwrap();
+    assert_eq!(save(&server, &session, page).await, page);
+    let once = save(&server, &session, &HOSTILE.replace("{{picture}}", &picture)).await;
+    assert_eq!(save(&server, &session, &once).await, once);
+}
