@@ -3,11 +3,21 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
+use reqwest::{RequestBuilder, Response};
 use serde_json::{Map, Value, json};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteRow};
 use sqlx::{Column, ConnectOptions, Connection, Row, ValueRef};
 use tokio::process::Command;
 use wattle_kit::process::Program;
+
+/// Variables that hold keys; the stand-ins take any.
+const KEYS: [&str; 5] = [
+    "DEMO_MODEL_KEY",
+    "MASSIVE_API_KEY",
+    "FEISHU_APP_SECRET",
+    "APIFY_TOKEN",
+    "UNSPLASH_ACCESS_KEY",
+];
 
 /// A running host with its stand-ins. Both end with it.
 pub(crate) struct Host {
@@ -44,7 +54,7 @@ impl Host {
         let binary = programs.join("wattle");
         let mut command = Command::new(&binary);
         command.arg("--config").arg(&config).args(["--json", "serve"]);
-        for variable in ["DEMO_MODEL_KEY", "MASSIVE_API_KEY", "FEISHU_APP_SECRET"] {
+        for variable in KEYS {
             command.env(variable, "demo-key");
         }
         command.env("FEISHU_APP_ID", "cli_demo");
@@ -67,14 +77,47 @@ impl Host {
         self.send(path, self.client.get(format!("{}{path}", self.address))).await
     }
 
-    async fn send(&self, path: &str, request: reqwest::RequestBuilder) -> Result<Value> {
+    /// Posts a JSON document to an app, whose answer is read as it comes.
+    pub(crate) async fn open(&self, path: &str, body: &Value) -> Result<Response> {
+        let request = self.client.post(format!("{}{path}", self.address)).json(body);
+        self.good(path, request).await
+    }
+
+    /// Gets a text.
+    pub(crate) async fn text(&self, path: &str) -> Result<String> {
+        let request = self.client.get(format!("{}{path}", self.address));
+        Ok(self.good(path, request).await?.text().await?)
+    }
+
+    /// Gets a file.
+    pub(crate) async fn bytes(&self, path: &str) -> Result<Vec<u8>> {
+        let request = self.client.get(format!("{}{path}", self.address));
+        Ok(self.good(path, request).await?.bytes().await?.to_vec())
+    }
+
+    /// All requests that the stand-ins got so far.
+    pub(crate) async fn journal(&self) -> Result<Value> {
+        let request = self.client.get(format!("{}/__requests", self.standins));
+        Ok(self.good("/__requests", request).await?.json().await?)
+    }
+
+    /// The folder of this run of the demo.
+    pub(crate) fn folder(&self) -> Result<&Path> {
+        self.config.parent().context("no folder")
+    }
+
+    async fn send(&self, path: &str, request: RequestBuilder) -> Result<Value> {
+        let text = self.good(path, request).await?.text().await?;
+        serde_json::from_str(&text).with_context(|| format!("{path} answered no JSON: {text}"))
+    }
+
+    async fn good(&self, path: &str, request: RequestBuilder) -> Result<Response> {
         let response = request.send().await?;
         let status = response.status();
-        let text = response.text().await?;
-        if !status.is_success() {
-            bail!("{path} answered {status}: {text}\n{}", self.server.output());
+        if status.is_success() {
+            return Ok(response);
         }
-        serde_json::from_str(&text).with_context(|| format!("{path} answered no JSON: {text}"))
+        bail!("{path} answered {status}: {}\n{}", response.text().await?, self.server.output());
     }
 
     /// Rows of the app's own database, read past the host.
@@ -176,6 +219,7 @@ model = "gpt-4.1"
         crate::expense::configuration(&services),
         crate::nl2sql::configuration(&services),
         crate::reasoning::configuration(&services),
+        crate::travel::configuration(&services),
     ] {
         text.push_str(&part);
     }

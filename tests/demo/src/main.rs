@@ -8,6 +8,7 @@ mod host;
 mod nl2sql;
 mod reasoning;
 mod table;
+mod travel;
 
 use std::path::PathBuf;
 
@@ -40,6 +41,8 @@ async fn main() -> Result<()> {
     nl2sql::show(&host).await?;
     say("\n==== reasoning: questions to an ontology, with audit");
     reasoning::show(&host).await?;
+    say("\n==== travel: a travel guide from a video, step by step");
+    travel::show(&host).await?;
 
     say(&next_steps(&host, &first));
     if !once {
@@ -71,6 +74,7 @@ fn next_steps(host: &Host, thread: &str) -> String {
          curl -sN {address}/apps/nl2sql/api/chat/stream -H 'content-type: application/json' \\\n  \
            -d '{{\"message\": \"各城市的订单数\"}}'\n\
          a browser: {address}/apps/reasoning/\n\
+         curl -s {address}/apps/travel/api/sessions\n\
          curl -s {address}/metrics\n\
          {wattle} --config {config} thread list\n\
          {wattle} --config {config} graph show asset\n\

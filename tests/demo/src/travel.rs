@@ -1,0 +1,187 @@
+//! `travel`: a conversation that makes a travel guide, a web page, from the address of a video.
+
+use std::collections::BTreeMap;
+
+use anyhow::{Context, Result, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::host::{Host, Services};
+use crate::say;
+
+const SESSIONS: &str = "/apps/travel/api/sessions";
+
+/// What the user writes. Pictures that are made can be shown without the internet.
+const MESSAGE: &str =
+    "Make a travel guide with AI pictures of https://www.youtube.com/watch?v=dQw4w9WgXcQ";
+
+/// Characters of arguments and outputs that are shown.
+const SHOWN_CHARS: usize = 150;
+
+/// Routes of Google's models, with the model that is asked first and the one after it.
+const ROUTES: [(&str, &str, &str); 5] = [
+    ("json_compilation_strict", "gemini-2.5-pro", "gemini-2.5-flash"),
+    ("spot_query_normalization", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
+    ("handbook_image_query_planning", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
+    ("handbook_html_generation", "gemini-3-pro-preview", "gemini-2.5-pro"),
+    ("handbook_image", "imagen-4.0-fast-generate-001", "gemini-2.5-flash-image"),
+];
+
+/// Its part of `wattle.toml`.
+pub(crate) fn configuration(services: &Services) -> String {
+    let Services { base, port, .. } = services;
+    let mut text = format!(
+        r#"
+[model.providers.deepseek]
+kind = "openai"
+base_url = "{base}/v1/"
+key_env = "DEMO_MODEL_KEY"
+structured = "json-object"
+
+[model.providers.google]
+kind = "gemini"
+base_url = "{base}/v1beta/"
+key_env = "DEMO_MODEL_KEY"
+
+[model.routes.chat_orchestration]
+provider = "deepseek"
+model = "deepseek-chat"
+timeout = "45s"
+fallbacks = [{{ provider = "deepseek", model = "deepseek-reasoner" }}]
+
+[secrets.APIFY_TOKEN]
+env = "APIFY_TOKEN"
+
+[secrets.UNSPLASH_ACCESS_KEY]
+env = "UNSPLASH_ACCESS_KEY"
+
+[sql.travel]
+url = "sqlite:travel.db"
+
+[apps.travel]
+path = {app:?}
+
+[apps.travel.settings]
+apify_base_url = "{base}"
+nominatim_base_url = "{base}"
+nominatim_user_agent = "wattle-demo/0.1"
+unsplash_base_url = "{base}"
+
+[grants.travel]
+llm = {routes:?}
+http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET", "POST"], secrets = ["APIFY_TOKEN", "UNSPLASH_ACCESS_KEY"], private = true }}]
+sql = [{{ database = "travel", access = "read-write" }}]
+"#,
+        app = services.app("travel"),
+        routes = ROUTES.map(|(route, ..)| route),
+    );
+    for (route, model, fallback) in ROUTES {
+        text.push_str(&format!(
+            "\n[model.routes.{route}]\nprovider = \"google\"\nmodel = \"{model}\"\n\
+             fallbacks = [{{ provider = \"google\", model = \"{fallback}\" }}]\n"
+        ));
+    }
+    text
+}
+
+/// Makes a guide and shows each step as it comes; saves the page.
+pub(crate) async fn show(host: &Host) -> Result<()> {
+    let session = host.post(SESSIONS, &json!({})).await?;
+    let session = session["id"].as_str().context("no session")?;
+    say(&format!("\n> {MESSAGE}"));
+    let parts = json!([{ "type": "text", "text": MESSAGE }]);
+    let message = json!({ "id": "demo-1", "role": "user", "parts": parts });
+    let body = json!({ "sessionId": session, "messages": [message] });
+    follow(host, &body).await?;
+
+    let made = host.get(&format!("{SESSIONS}/{session}")).await?;
+    ensure!(made["status"] == "COMPLETED", "no guide: {made}");
+    let guide = format!("/apps/travel/api/guide/{session}");
+    let page = with_pictures(host, &host.text(&guide).await?).await?;
+    let file = host.folder()?.join("guide.html");
+    std::fs::write(&file, page)?;
+    say(&format!("\nthe guide \"{}\"", made["title"].as_str().unwrap_or_default()));
+    say(&format!("  on the server: {}{guide}", host.address));
+    say(&format!("  saved as {}", file.display()));
+
+    say("\n== what was called outside for it");
+    for (what, times) in called(host).await? {
+        say(&format!("  {times:>2} x {what}"));
+    }
+    Ok(())
+}
+
+/// Prints an answer while it streams.
+async fn follow(host: &Host, body: &Value) -> Result<()> {
+    let mut response = host.open("/apps/travel/api/chat", body).await?;
+    let (mut open, mut words) = (String::new(), String::new());
+    while let Some(piece) = response.chunk().await? {
+        // The demo's texts are ASCII, so no character is cut.
+        open.push_str(&String::from_utf8_lossy(&piece));
+        while let Some((event, rest)) = open.split_once("\n\n") {
+            if let Some(chunk) = event.strip_prefix("data: ").filter(|data| *data != "[DONE]") {
+                show_chunk(&serde_json::from_str(chunk)?, &mut words)?;
+            }
+            open = rest.to_owned();
+        }
+    }
+    Ok(())
+}
+
+fn show_chunk(chunk: &Value, words: &mut String) -> Result<()> {
+    match chunk["type"].as_str().unwrap_or_default() {
+        "text-delta" => words.push_str(chunk["delta"].as_str().unwrap_or_default()),
+        "text-end" => say(&std::mem::take(words)),
+        "tool-input-available" => {
+            let tool = chunk["toolName"].as_str().unwrap_or_default();
+            say(&format!("  {tool} {}", short(&chunk["input"])));
+        }
+        "tool-output-available" => say(&format!("    -> {}", short(&chunk["output"]))),
+        "tool-output-error" | "error" => bail!("the guide failed: {chunk}"),
+        _ => {}
+    }
+    Ok(())
+}
+
+fn short(value: &Value) -> String {
+    let text = value.to_string();
+    if text.chars().count() <= SHOWN_CHARS {
+        return text;
+    }
+    text.chars().take(SHOWN_CHARS).chain("...".chars()).collect()
+}
+
+/// The page with the host's pictures inside, so that the file can be opened from anywhere.
+async fn with_pictures(host: &Host, page: &str) -> Result<String> {
+    let mut whole = String::new();
+    let mut rest = page;
+    while let Some((before, after)) = rest.split_once("src=\"/blobs/") {
+        let (path, after) = after.split_once('"').context("an address without an end")?;
+        let path = format!("/blobs/{}", path.replace("&amp;", "&"));
+        let data = STANDARD.encode(host.bytes(&path).await?);
+        whole.push_str(&format!("{before}src=\"data:image/png;base64,{data}\""));
+        rest = after;
+    }
+    Ok(whole + rest)
+}
+
+/// Requests of the guide, by path or model, and how many of each.
+async fn called(host: &Host) -> Result<BTreeMap<String, usize>> {
+    let journal = host.journal().await?;
+    let mut counts = BTreeMap::new();
+    for entry in journal.as_array().context("no journal")? {
+        let path = entry["path"].as_str().unwrap_or_default();
+        let model = entry["model"].as_str().unwrap_or_default();
+        let services = ["/v2/", "/search", "/photos/"];
+        let what = if services.iter().any(|start| path.starts_with(start)) {
+            path
+        } else if path.starts_with("/v1beta/") || model.starts_with("deepseek") {
+            model
+        } else {
+            continue;
+        };
+        *counts.entry(what.to_owned()).or_default() += 1;
+    }
+    Ok(counts)
+}
