@@ -4,6 +4,7 @@
 //! app answers at once with its new routes.
 
 mod answer;
+mod detached;
 pub mod mount;
 pub mod pattern;
 
@@ -101,8 +102,14 @@ async fn handle(
         body: body::read(request, state.config.body_limit_bytes).await?,
         tenant: asked.tenant.clone(),
     };
-    let response = state.engine.handle_web(app, request).await;
-    answer::answer(state, app, asked, response.map_err(answer::ended)?).await
+    let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
+    // If the client has gone by its end, the response is dropped, and with it whoever follows.
+    let work = async move {
+        let response = state.engine.handle_web(&app, request).await;
+        answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await
+    };
+    let broken = || Err(Problem::new(code::INTERNAL, "the host broke down over the request"));
+    detached::finish(stopping, work).await.unwrap_or_else(broken)
 }
 
 /// The endpoints that an app declares.

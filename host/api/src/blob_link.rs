@@ -47,7 +47,11 @@ pub async fn get_linked_blob(
 /// Whether a request is for a link, which is its own key.
 pub(crate) fn is_link(method: &Method, path: &str) -> bool {
     let is_read = matches!(*method, Method::GET | Method::HEAD);
-    let is_pair = |rest: &str| rest.split('/').count() == 2;
+    let is_pair = |rest: &str| {
+        rest.split_once('/').is_some_and(|(tenant, name)| {
+            !tenant.is_empty() && !name.is_empty() && !name.contains('/')
+        })
+    };
     is_read && path.strip_prefix(LINK_PREFIX).is_some_and(is_pair)
 }
 
@@ -63,7 +67,16 @@ mod tests {
     fn only_reads_of_whole_links_pass_without_a_key() {
         assert!(is_link(&Method::GET, "/blobs/~/digest.signature"));
         assert!(is_link(&Method::HEAD, "/blobs/acme/digest.signature"));
-        for path in ["/blobs/~", "/blobs/~/a/b", "/blobs", "/api/v1/blobs/0", "/x/blobs/~/a"] {
+        for path in [
+            "/blobs/~",
+            "/blobs/~/",
+            "/blobs//digest.signature",
+            "/blobs//",
+            "/blobs/~/a/b",
+            "/blobs",
+            "/api/v1/blobs/0",
+            "/x/blobs/~/a",
+        ] {
             assert!(!is_link(&Method::GET, path), "{path}");
         }
         assert!(!is_link(&Method::POST, "/blobs/~/digest.signature"));

@@ -21,6 +21,17 @@ pub enum Error {
         /// The path, in the words of the second app.
         path: String,
     },
+    /// An app with an address of its own claims a path that the host answers there.
+    #[error(
+        "app `{app}` claims `{path}`, which the host answers itself on every address\n  hint: \
+         remove `listen` under `[apps.{app}]`, or have the app use another path"
+    )]
+    ReservedAlone {
+        /// The app.
+        app: AppName,
+        /// The path.
+        path: String,
+    },
     /// A mounted app claims a path that the host answers.
     #[error(
         "app `{app}` claims `{path}`, which the host answers itself\n  hint: change `mount` under \

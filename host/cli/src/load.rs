@@ -261,13 +261,15 @@ impl Inner {
         Ok(AppFolder { is_old: true, ..reader }.load().await?.app)
     }
 
-    /// Why an app cannot be mounted beside the others.
+    /// Why an app cannot be mounted beside the others, or answer on its own address.
     fn conflict(&self, app: &App) -> Option<wattle_api::error::Error> {
         let others = self.catalog.apps();
         let mut all: Vec<&App> = others.iter().map(|other| &**other).collect();
         all.retain(|other| other.name != app.name);
         all.push(app);
-        mount::conflicts(&all).into_iter().next()
+        let has_own = self.config.apps.get(&app.name).is_some_and(|own| own.listen.is_some());
+        let alone = has_own.then(|| mount::conflict_alone(app)).flatten();
+        mount::conflicts(&all).into_iter().next().or(alone)
     }
 
     fn problem(&self, path: &Path, message: String) -> Change {

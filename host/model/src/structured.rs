@@ -112,10 +112,13 @@ fn lower(rung: Structured, kind: ProviderKind) -> Option<Structured> {
 
 fn refuses_schema(failure: &Failure) -> bool {
     let status = failure.details.as_ref().and_then(|details| details["status"].as_u64());
-    let message = failure.message.to_lowercase();
-    failure.code == code::INVALID
-        && matches!(status, Some(400 | 422))
-        && SCHEMA_WORDS.iter().any(|word| message.contains(word))
+    let Some(status @ (400 | 422)) = status.filter(|_| failure.code == code::INVALID) else {
+        return false;
+    };
+    // Only what the provider says counts: the route may be named after json.
+    let told = failure.message.split_once(&format!("(status {status}): "));
+    let told = told.map(|(_, told)| told.to_lowercase()).unwrap_or_default();
+    SCHEMA_WORDS.iter().any(|word| told.contains(word))
 }
 
 /// The turn that asks for a correction. Providers refuse empty messages, so an empty answer is not

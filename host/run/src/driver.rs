@@ -92,17 +92,21 @@ impl Driver {
                 return end;
             }
             if waits {
-                let is_cancelled = self.context.cancel.is_cancelled();
-                return if is_cancelled { End::Cancelled } else { End::Interrupted };
+                return self.stand_still();
             }
             match self.apply_step().await {
                 Err(end) => return end,
-                Ok(true) => return End::Interrupted,
+                Ok(true) => return self.stand_still(),
                 Ok(false) => {}
             }
             self.past.clear();
             steps += 1;
         }
+    }
+
+    /// A run that was cancelled meanwhile waits for nobody.
+    fn stand_still(&self) -> End {
+        if self.context.cancel.is_cancelled() { End::Cancelled } else { End::Interrupted }
     }
 
     fn stops_before(&self, tasks: &[Task]) -> bool {

@@ -61,6 +61,11 @@ pub const BATCH_CALLS: usize = 256;
 /// and goes on more often than that pays again.
 pub const SALVAGED_RUNS: usize = 16;
 
+/// Bytes of the unused answers of cancelled runs that the next one holds in memory; the oldest
+/// beyond are not kept and paid again. Answers of models are some KiB and pictures are blobs, so
+/// thousands fit.
+pub const SALVAGED_BYTES: u64 = 32 << 20;
+
 /// Tasks of one superstep that run at once in one run.
 pub const STEP_CONCURRENCY: usize = 64;
 

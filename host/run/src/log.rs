@@ -139,7 +139,7 @@ impl ThreadLog {
             && batch.checkpoint.is_none();
         if !nothing {
             let (store, thread) = (self.store.clone(), self.thread.clone());
-            order.waiting = Some(Box::pin(async move { store.append(&thread, batch).await }));
+            order.waiting = Some(Box::pin(hand_over(store, thread, batch)));
             order.settle().await;
         }
     }
@@ -158,4 +158,9 @@ impl ThreadLog {
             None => Ok(()),
         }
     }
+}
+
+/// Hands a batch to the store; the answer is a ticket for its durability, not awaited here.
+async fn hand_over(store: Arc<dyn Store>, thread: ThreadId, batch: Batch) -> Ticket {
+    store.append(&thread, batch).await
 }

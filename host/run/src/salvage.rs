@@ -16,11 +16,15 @@ use crate::call::HostCall;
 use crate::call::image::ImageRequest;
 use crate::call::llm::CompletionRequest;
 use crate::call::tools::ToolRequest;
+use crate::json::weight;
 use crate::limit;
-use crate::ports::store::RunRecord;
+use crate::ports::store::{RunRecord, Store, StoreError, ThreadHead};
 
 /// Calls whose answers cost money and change nothing outside.
 const FUNCTIONS: [&str; 2] = [CompletionRequest::FUNCTION, ImageRequest::FUNCTION];
+
+/// Events of the log that are read at a time.
+const PAGE_EVENTS: usize = 128;
 
 /// Answers that may still be used, by function and request; those of one request in their order.
 #[derive(Default)]
@@ -35,34 +39,48 @@ pub(crate) struct Salvaged {
     pub answer: Value,
 }
 
+/// Looks for what is left of the cancelled runs that directly precede `run`, and of `run` itself if
+/// it was begun before.
+///
+/// # Errors
+///
+/// [`StoreError`] if the log cannot be read.
+pub(crate) async fn search(
+    store: &dyn Store,
+    head: &ThreadHead,
+    run: &RunId,
+) -> Result<Search, StoreError> {
+    let thread = &head.record.id;
+    let mut search = Search::new(run.clone(), limit::SALVAGED_BYTES);
+    let Some(newest) = &head.record.run else { return Ok(search) };
+    if newest != run {
+        let newest = store.run(newest).await?;
+        if newest.is_none_or(|newest| newest.status != RunStatus::Cancelled) {
+            return Ok(search);
+        }
+    }
+    let Some(first) = first_seq(&store.runs(thread).await?, run) else { return Ok(search) };
+    let mut after = first.saturating_sub(1);
+    loop {
+        let page = store.events(thread, after, PAGE_EVENTS).await?;
+        for event in &page {
+            search.see(event);
+        }
+        match page.last() {
+            Some(last) if page.len() == PAGE_EVENTS => after = last.seq,
+            _ => return Ok(search),
+        }
+    }
+}
+
 /// Where the cancelled runs begin that directly precede a run; `None` if none does.
-pub(crate) fn first_seq(runs: &[RunRecord], run: &RunId) -> Option<u64> {
+fn first_seq(runs: &[RunRecord], run: &RunId) -> Option<u64> {
     let before = runs.iter().rev().filter(|known| known.id != *run);
     let cancelled = before.take_while(|known| known.status == RunStatus::Cancelled);
     cancelled.take(limit::SALVAGED_RUNS).last().map(|first| first.first_seq)
 }
 
 impl Salvage {
-    /// What is left of the runs whose events are given, and of `run` itself if it was begun
-    /// before. Tasks that go on from their journals have no part in it.
-    pub(crate) fn of(events: &[Event], run: &RunId, goes_on: impl Fn(&TaskId) -> bool) -> Self {
-        let mut tasks = Tasks::default();
-        for event in events {
-            tasks.happen(event, event.run == *run);
-        }
-        let Tasks { open, reused } = tasks;
-        let mut left: Vec<Paid> = open.into_values().flat_map(Cut::lost).collect();
-        left.retain(|paid| !goes_on(&paid.called.task) && !reused.contains(&paid.seq));
-        left.sort_by_key(|paid| paid.seq);
-        let mut pool: BTreeMap<_, VecDeque<_>> = BTreeMap::new();
-        for Paid { seq, called } in left {
-            let Ok(answer) = called.result else { continue };
-            let key = (called.function, called.digest);
-            pool.entry(key).or_default().push_back(Salvaged { seq, answer });
-        }
-        Self(Mutex::new(pool))
-    }
-
     /// Takes the oldest answer to a request. No code that can panic runs under the lock.
     pub(crate) fn take(&self, function: &str, digest: Digest) -> Option<Salvaged> {
         let mut pool = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -73,12 +91,16 @@ impl Salvage {
     }
 }
 
-/// The tasks of some runs, as far as nothing came of them.
-#[derive(Default)]
-struct Tasks {
+/// The tasks of some runs, as far as nothing came of them, event by event.
+pub(crate) struct Search {
+    /// The run that begins.
+    run: RunId,
+    limit_bytes: u64,
     open: BTreeMap<TaskId, Cut>,
-    /// Entries whose answers were used again.
-    reused: BTreeSet<u64>,
+    /// What they were answered, by sequence number.
+    paid: BTreeMap<u64, Paid>,
+    /// About how much memory `paid` takes.
+    bytes: u64,
 }
 
 /// What is known of a task.
@@ -86,27 +108,43 @@ struct Tasks {
 struct Cut {
     /// Whether it has finished in the superstep that is under way.
     finished: bool,
-    paid: Vec<Paid>,
+    /// Sequence numbers of what it paid for.
+    paid: Vec<u64>,
     /// Places of tools that answered: what was called inside of them has served.
     tools: BTreeSet<Vec<u32>>,
 }
 
 struct Paid {
-    seq: u64,
-    called: Called,
+    scope: Vec<u32>,
+    function: String,
+    digest: Digest,
+    answer: Value,
+    bytes: u64,
 }
 
-impl Tasks {
-    fn happen(&mut self, event: &Event, is_own: bool) {
+impl Search {
+    fn new(run: RunId, limit_bytes: u64) -> Self {
+        let (open, paid) = (BTreeMap::new(), BTreeMap::new());
+        Self { run, limit_bytes, open, paid, bytes: 0 }
+    }
+
+    /// Takes note of the next event.
+    fn see(&mut self, event: &Event) {
         match &event.kind {
             EventKind::Called(called) => {
-                self.reused.extend(called.reused);
-                if !is_own {
-                    self.open.entry(called.task.clone()).or_default().called(event.seq, called);
+                if let Some(seq) = called.reused {
+                    self.forget(seq);
+                }
+                if event.run != self.run {
+                    self.called(event.seq, called);
                 }
             }
             // The answer may be what it failed of.
-            EventKind::TaskFailed(failed) => drop(self.open.remove(&failed.task)),
+            EventKind::TaskFailed(failed) => {
+                if let Some(cut) = self.open.remove(&failed.task) {
+                    self.forget_all(cut);
+                }
+            }
             EventKind::TaskFinished(finished) => {
                 if let Some(cut) = self.open.get_mut(&finished.task) {
                     cut.finished = true;
@@ -114,7 +152,10 @@ impl Tasks {
             }
             // A superstep whose tasks have all finished becomes state.
             EventKind::Checkpointed(made) if made.source == Source::Loop => {
-                self.open.retain(|_, cut| !cut.finished);
+                let finished = self.open.extract_if(.., |_, cut| cut.finished);
+                for (_, cut) in finished.collect::<Vec<_>>() {
+                    self.forget_all(cut);
+                }
             }
             // One that a new input leaves behind never does.
             EventKind::Checkpointed(_) => {
@@ -123,28 +164,115 @@ impl Tasks {
             _ => {}
         }
     }
-}
 
-impl Cut {
     fn called(&mut self, seq: u64, called: &Called) {
+        let is_kept = FUNCTIONS.contains(&called.function.as_str());
         if called.function == ToolRequest::FUNCTION {
-            self.tools.insert(place(called));
-        } else if FUNCTIONS.contains(&called.function.as_str()) && called.result.is_ok() {
-            self.paid.push(Paid { seq, called: called.clone() });
+            let cut = self.open.entry(called.task.clone()).or_default();
+            cut.tools.insert(place(called));
+        } else if let (true, Ok(answer)) = (is_kept, &called.result) {
+            self.open.entry(called.task.clone()).or_default().paid.push(seq);
+            let bytes = weight(answer);
+            let paid = Paid {
+                scope: called.scope.clone(),
+                function: called.function.clone(),
+                digest: called.digest,
+                answer: answer.clone(),
+                bytes,
+            };
+            self.bytes += bytes;
+            self.paid.insert(seq, paid);
+            while self.bytes > self.limit_bytes
+                && let Some((_, oldest)) = self.paid.pop_first()
+            {
+                self.bytes -= oldest.bytes;
+            }
         }
     }
 
-    fn lost(self) -> Vec<Paid> {
-        let Self { paid, tools, .. } = self;
-        let has_served = |paid: &Paid| {
-            let scope = &paid.called.scope;
-            (1..=scope.len()).any(|depth| tools.contains(&scope[..depth]))
-        };
-        paid.into_iter().filter(|paid| !has_served(paid)).collect()
+    fn forget(&mut self, seq: u64) {
+        self.bytes -= self.paid.remove(&seq).map_or(0, |paid| paid.bytes);
+    }
+
+    fn forget_all(&mut self, cut: Cut) {
+        cut.paid.into_iter().for_each(|seq| self.forget(seq));
+    }
+
+    /// What may be used again. Tasks that go on from their journals have no part in it.
+    pub(crate) fn found(mut self, goes_on: impl Fn(&TaskId) -> bool) -> Salvage {
+        for (task, cut) in std::mem::take(&mut self.open) {
+            for seq in &cut.paid {
+                let has_served = self.paid.get(seq).is_some_and(|paid| cut.has_served(paid));
+                if has_served || goes_on(&task) {
+                    self.forget(*seq);
+                }
+            }
+        }
+        let mut pool: BTreeMap<_, VecDeque<_>> = BTreeMap::new();
+        for (seq, Paid { function, digest, answer, .. }) in self.paid {
+            pool.entry((function, digest)).or_default().push_back(Salvaged { seq, answer });
+        }
+        Salvage(Mutex::new(pool))
+    }
+}
+
+impl Cut {
+    fn has_served(&self, paid: &Paid) -> bool {
+        (1..=paid.scope.len()).any(|depth| self.tools.contains(&paid.scope[..depth]))
     }
 }
 
 /// The path that leads to a call, which is the scope of what is called inside of it.
 fn place(called: &Called) -> Vec<u32> {
     called.scope.iter().copied().chain([called.call]).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// The answer of a model to the request `digest`, `length` bytes of text.
+    fn answered(seq: u64, digest: &str, length: usize) -> Event {
+        let event = json!({
+            "seq": seq, "at_ms": 0, "run": "old", "type": "called", "task": format!("t{seq}"),
+            "node": "n", "call": 0, "function": CompletionRequest::FUNCTION,
+            "digest": Digest::of(digest.as_bytes()), "request": null,
+            "result": { "Ok": "x".repeat(length) }, "started_ms": 0, "duration_us": 0, "batch": 0,
+        });
+        serde_json::from_value(event).unwrap()
+    }
+
+    fn search(events: &[Event]) -> Salvage {
+        let mut search = Search::new(RunId::new("new").unwrap(), 100);
+        for event in events {
+            search.see(event);
+        }
+        search.found(|_| false)
+    }
+
+    fn taken(salvage: &Salvage, digest: &str) -> Option<u64> {
+        let digest = Digest::of(digest.as_bytes());
+        salvage.take(CompletionRequest::FUNCTION, digest).map(|salvaged| salvaged.seq)
+    }
+
+    #[test]
+    fn beyond_the_limit_the_newest_answers_are_kept() {
+        let found = search(&[answered(1, "a", 40), answered(2, "b", 40), answered(3, "a", 40)]);
+        assert_eq!((taken(&found, "b"), taken(&found, "a")), (Some(2), Some(3)));
+        let found = search(&[answered(1, "a", 40), answered(2, "b", 400)]);
+        assert_eq!((taken(&found, "b"), taken(&found, "a")), (None, None));
+    }
+
+    #[test]
+    fn what_was_used_again_makes_room() {
+        let mut again = answered(2, "a", 40);
+        if let EventKind::Called(called) = &mut again.kind {
+            called.reused = Some(1);
+        }
+        let found = search(&[answered(1, "a", 40), again, answered(3, "b", 40)]);
+        assert_eq!((taken(&found, "a"), taken(&found, "b")), (Some(2), Some(3)));
+        assert_eq!(taken(&found, "a"), None);
+    }
 }

@@ -23,10 +23,8 @@ impl AppRuns {
 
     async fn is_own(&self, thread: &ThreadId) -> Result<bool, Failure> {
         let head = self.engine.ports().store.thread(thread).await.map_err(store_failure)?;
-        Ok(head.is_some_and(|head| {
-            let tenant = head.record.tenant;
-            head.record.app == self.app && (tenant.is_none() || tenant == self.tenant)
-        }))
+        let tenant = self.tenant.as_deref();
+        Ok(head.is_some_and(|head| head.record.is_of(&self.app, tenant)))
     }
 
     async fn check_own(&self, thread: &ThreadId) -> Result<(), Failure> {

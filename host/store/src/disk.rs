@@ -196,6 +196,10 @@ impl Store for RedbStore {
         done.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
+        self.snapshot()?.mentions(thread, blob.0)
+    }
+
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
         self.snapshot()?.stored_bytes(thread)
     }

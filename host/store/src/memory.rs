@@ -153,6 +153,10 @@ impl Store for MemoryStore {
         Ok(())
     }
 
+    async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
+        Ok(self.read(thread, |thread| thread.mentions.contains(&blob.0)).unwrap_or(false))
+    }
+
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
         Ok(self.read(thread, Thread::stored_bytes).unwrap_or(0))
     }

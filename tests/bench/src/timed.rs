@@ -9,6 +9,7 @@ use tokio::sync::{oneshot, watch};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
+use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, CheckpointQuery, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadQuery,
     ThreadRecord, Ticket,
@@ -139,6 +140,10 @@ impl Store for TimedStore {
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         self.inner.delete_thread(thread).await
+    }
+
+    async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
+        self.inner.mentions(thread, blob).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {

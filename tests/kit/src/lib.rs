@@ -8,11 +8,13 @@
 //! * [`standin`]: model providers and market data over HTTP, with faults, gates and a journal
 //! * [`picture`]: small valid PNG files that carry a text and any wanted size
 //! * [`clock`]: a clock that moves only when told
+//! * [`forgetful`]: a store whose logs can become unreadable
 //! * [`process`]: child programs that die with the test
 //! * [`postgres`]: a throw-away PostgreSQL server
 
 pub mod clock;
 pub mod error;
+pub mod forgetful;
 pub mod picture;
 pub mod postgres;
 pub mod process;

@@ -20,7 +20,7 @@ use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{BlobLinks, Plugin, Ports, Sql, ToolServers};
+use wattle_run::ports::{BlobLinks, Plugin, Ports, Sql, Store, ToolServers};
 use wattle_store::{MemoryBlobs, MemoryStore};
 
 use crate::native::NativePlugin;
@@ -92,7 +92,23 @@ impl World {
         Self::build(graph, plugins.collect(), Arc::new(NoSql), servers)
     }
 
+    /// A world with one graph over one plugin, on any store.
+    pub fn with_store(graph: &str, plugin: NativePlugin, store: Arc<dyn Store>) -> Self {
+        let plugins = vec![(Arc::new(plugin) as Arc<dyn Plugin>, Grants::default())];
+        Self::build_on(store, graph, plugins, Arc::new(NoSql), Arc::new(NoToolServers))
+    }
+
     fn build(
+        graph: &str,
+        plugins: Vec<(Arc<dyn Plugin>, Grants)>,
+        sql: Arc<dyn Sql>,
+        tools: Arc<dyn ToolServers>,
+    ) -> Self {
+        Self::build_on(Arc::new(MemoryStore::new()), graph, plugins, sql, tools)
+    }
+
+    fn build_on(
+        store: Arc<dyn Store>,
         graph: &str,
         mut plugins: Vec<(Arc<dyn Plugin>, Grants)>,
         sql: Arc<dyn Sql>,
@@ -101,7 +117,7 @@ impl World {
         let clock = ManualClock::at_ms(START_MS).in_zone("Asia/Shanghai");
         let (model, net) = (Arc::new(ScriptedModel::default()), Arc::new(ScriptedNet::default()));
         let ports = Ports {
-            store: Arc::new(MemoryStore::new()),
+            store,
             blobs: Arc::new(MemoryBlobs::new()),
             links: BlobLinks::new(b"test"),
             model: model.clone(),

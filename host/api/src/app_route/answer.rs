@@ -96,7 +96,7 @@ async fn stream(
         StreamFormat::Sse | StreamFormat::AiSdk | StreamFormat::AgUi => None,
     };
     let scope = Scope { tenant: asked.tenant };
-    let record = scope.thread(state, hand_off.thread.as_str()).await?;
+    let record = scope.thread_of(state, &app.name, &hand_off.thread).await?;
     let (run, begun) = run_of(state, &record, hand_off.run).await?;
     let seen = last_event_id(&asked.headers)?.or(hand_off.after).unwrap_or(0);
     // Whoever asks for the headers alone follows nothing.

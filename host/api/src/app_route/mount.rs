@@ -19,6 +19,9 @@ const RESERVED: &[&str] = &[
     "/openapi.json",
 ];
 
+/// What the host answers itself on the address of an app.
+const RESERVED_ALONE: &str = "/blobs/{*rest}";
+
 /// Finds the mounted app for a request, and the path as the app sees it. An app that has the path
 /// for other methods only is taken if no other has it, so that it can say so.
 pub(super) fn resolve<'a, 'p>(
@@ -73,6 +76,12 @@ pub fn conflicts(apps: &[&App]) -> Vec<Error> {
         }
     }
     errors
+}
+
+/// Finds what an app takes from the host on an address of its own.
+pub fn conflict_alone(app: &App) -> Option<Error> {
+    let taken = routes(app).iter().find(|route| pattern::overlap(RESERVED_ALONE, &route.path));
+    taken.map(|route| Error::ReservedAlone { app: app.name.clone(), path: route.path.clone() })
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use wattle_graph::failure::code;
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::guard::key;
@@ -109,6 +109,25 @@ impl Scope {
             return Err(missing());
         }
         Ok(head.record)
+    }
+
+    /// A thread that an app's handler may hand over to: the same that its `runs` interface shows.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if there is none, or if it belongs to another app or tenant.
+    pub async fn thread_of(
+        &self,
+        state: &ApiState,
+        app: &AppName,
+        thread: &ThreadId,
+    ) -> Result<ThreadRecord, Problem> {
+        let head = state.engine.ports().store.thread(thread).await?;
+        let record = head.map(|head| head.record);
+        record.filter(|record| record.is_of(app, self.tenant.as_deref())).ok_or_else(|| {
+            let hint = format!("app `{app}` has none of that name here, or it has expired");
+            Problem::not_found("thread", thread.as_str(), &hint)
+        })
     }
 
     /// A run that this request may see.

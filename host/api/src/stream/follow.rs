@@ -4,6 +4,7 @@
 //! and reading can be taken up at any event.
 
 use std::collections::VecDeque;
+use std::fmt::Display;
 use std::time::Duration;
 
 use axum::body::Body;
@@ -68,6 +69,14 @@ pub(super) enum Next {
     Silence,
 }
 
+/// Why nothing more comes.
+enum End {
+    /// There is no more, or the host stops.
+    Over,
+    /// The log cannot be read; whether the run goes on is not known.
+    Unreadable,
+}
+
 /// Reads a log.
 pub(super) struct Follower {
     engine: Engine,
@@ -101,24 +110,23 @@ impl Follower {
     /// What comes next; `None` at the end.
     pub(super) async fn next(&mut self) -> Option<Next> {
         let next = self.read_on().await;
-        let is_end = |next: &Next| match next {
-            Next::Event(event) => matches!(event.kind, EventKind::RunEnded(_)),
-            Next::Silence => false,
+        let is_over = match &next {
+            Ok(Next::Event(event)) => matches!(event.kind, EventKind::RunEnded(_)),
+            Ok(Next::Silence) | Err(End::Unreadable) => false,
+            Err(End::Over) => true,
         };
-        if let Some(following) = &mut self.following
-            && next.as_ref().is_none_or(is_end)
-        {
+        if let Some(following) = self.following.as_mut().filter(|_| is_over) {
             following.end();
         }
-        next
+        next.ok()
     }
 
-    async fn read_on(&mut self) -> Option<Next> {
+    async fn read_on(&mut self) -> Result<Next, End> {
         loop {
             while let Some(event) = self.page.pop_front() {
                 self.follow.after = event.seq;
                 if self.follow.run.as_ref().is_none_or(|run| *run == event.run) {
-                    return Some(Next::Event(Box::new(event)));
+                    return Ok(Next::Event(Box::new(event)));
                 }
             }
             // Before the log is read: whatever is written after that wakes the wait below.
@@ -129,46 +137,41 @@ impl Follower {
                 continue;
             }
             if self.follow.until == Until::Idle && !running {
-                return None;
+                return Err(End::Over);
             }
             if let Some(silence) = self.wait().await? {
-                return Some(silence);
+                return Ok(silence);
             }
         }
     }
 
-    /// Whether the thread runs; `None` ends the stream, since the thread is gone.
-    async fn is_running(&self) -> Option<bool> {
+    /// Whether the thread runs; it is over with a thread that is gone.
+    async fn is_running(&self) -> Result<bool, End> {
         let thread = &self.follow.thread;
-        match self.engine.ports().store.thread(thread).await {
-            Ok(Some(head)) => Some(head.record.status == ThreadStatus::Running),
-            Ok(None) => None,
-            Err(error) => {
-                tracing::warn!(%thread, %error, "event stream ends");
-                None
-            }
-        }
+        let head = self.engine.ports().store.thread(thread).await;
+        let head = head.map_err(|error| unreadable(thread, &error))?.ok_or(End::Over)?;
+        Ok(head.record.status == ThreadStatus::Running)
     }
 
-    async fn read(&self) -> Option<VecDeque<Event>> {
+    async fn read(&self) -> Result<VecDeque<Event>, End> {
         let thread = &self.follow.thread;
-        match self.engine.events(thread, self.follow.after, PAGE_EVENTS).await {
-            Ok(events) => Some(events.into()),
-            Err(error) => {
-                tracing::warn!(%thread, %error, "event stream ends");
-                None
-            }
-        }
+        let events = self.engine.events(thread, self.follow.after, PAGE_EVENTS).await;
+        events.map(VecDeque::from).map_err(|failure| unreadable(thread, &failure))
     }
 
-    /// Waits for news. `Some(Silence)` after a while without any; `None` ends the stream.
-    async fn wait(&mut self) -> Option<Option<Next>> {
+    /// Waits for news. `Some(Silence)` after a while without any.
+    async fn wait(&mut self) -> Result<Option<Next>, End> {
         tokio::select! {
-            changed = self.news.changed() => changed.ok().map(|()| None),
-            _ = self.stopping.wait_for(|stopping| *stopping) => None,
-            () = tokio::time::sleep(self.heartbeat) => Some(Some(Next::Silence)),
+            changed = self.news.changed() => changed.map(|()| None).map_err(|_| End::Over),
+            _ = self.stopping.wait_for(|stopping| *stopping) => Err(End::Over),
+            () = tokio::time::sleep(self.heartbeat) => Ok(Some(Next::Silence)),
         }
     }
+}
+
+fn unreadable(thread: &ThreadId, error: &dyn Display) -> End {
+    tracing::warn!(%thread, %error, "event stream ends");
+    End::Unreadable
 }
 
 /// An answer of server-sent events.

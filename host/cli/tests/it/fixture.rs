@@ -69,9 +69,22 @@ impl Fixture {
         Self::start_in(folder, toml).await
     }
 
+    /// A server with the app `greeter` on any store.
+    pub(crate) async fn start_on(store: Arc<dyn wattle_run::ports::Store>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        write_app(&folder.path().join("plugins"), "greeter");
+        let mut options = options();
+        options.overrides.store = Some(store);
+        Self::start_as(folder, "", options).await
+    }
+
     /// A server with whatever is in the folder.
     pub(crate) async fn start_in(folder: tempfile::TempDir, toml: &str) -> Self {
-        let server = Server::start(config(folder.path(), toml), options()).await.unwrap();
+        Self::start_as(folder, toml, options()).await
+    }
+
+    async fn start_as(folder: tempfile::TempDir, toml: &str, options: ServerOptions) -> Self {
+        let server = Server::start(config(folder.path(), toml), options).await.unwrap();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { server, client, folder }
     }

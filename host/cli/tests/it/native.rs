@@ -5,6 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde_json::{Value, json};
+use tokio::sync::Notify;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName, ThreadId};
@@ -28,6 +29,12 @@ pub(crate) const LOGGED: &str = "Logged";
 /// The name that `greet` never comes to an end with.
 pub(crate) const SLOW: &str = "Slow";
 
+/// Told when the handler of `/late` has begun its run.
+pub(crate) static HELD: Notify = Notify::const_new();
+
+/// Lets the handler of `/late` hand over to the run that it has begun.
+pub(crate) static RELEASED: Notify = Notify::const_new();
+
 /// Loads every file that begins with `native`, and refuses all others.
 pub(crate) struct NativeSandbox;
 
@@ -50,6 +57,8 @@ impl Sandbox for NativeSandbox {
             config_schema: None,
         };
         let route = |method: &str, path: &str| Route { method: method.into(), path: path.into() };
+        // The app of that name wants what is the host's.
+        let linked = (name.as_str() == "linker").then(|| route("GET", "/blobs/{name}"));
         Ok(Arc::new(NativePlugin(PluginInfo {
             name: name.clone(),
             digest: Digest::of(&bytes),
@@ -60,16 +69,20 @@ impl Sandbox for NativeSandbox {
             nodes: vec![node("greet"), node("ask")],
             tools: Vec::new(),
             reducers: Vec::new(),
-            routes: vec![
-                route("POST", "/start"),
-                route("GET", "/echo/{word}"),
-                route("GET", "/stream/{thread}"),
-                route("GET", "/own/{thread}"),
-                route("GET", "/talk/{thread}"),
-                route("GET", "/agent/{thread}"),
-                route("GET", "/fail"),
-                route("GET", "/blob/{blob}"),
-            ],
+            routes: linked
+                .into_iter()
+                .chain([
+                    route("POST", "/start"),
+                    route("POST", "/late/{thread}"),
+                    route("GET", "/echo/{word}"),
+                    route("GET", "/stream/{thread}"),
+                    route("GET", "/own/{thread}"),
+                    route("GET", "/talk/{thread}"),
+                    route("GET", "/agent/{thread}"),
+                    route("GET", "/fail"),
+                    route("GET", "/blob/{blob}"),
+                ])
+                .collect(),
             manifest: None,
         })))
     }
@@ -128,18 +141,19 @@ impl Plugin for NativePlugin {
             "/start" => {
                 let input: Value = serde_json::from_slice(&request.body).unwrap_or_default();
                 let runs = gate.runs().map_err(Ended::Failure)?;
-                let start = StartRun {
-                    app: gate.caller().app.clone(),
-                    graph: None,
-                    input,
-                    thread: None,
-                    context: Value::Null,
-                    metadata: Default::default(),
-                    tenant: None,
-                };
-                let run = runs.start(start).await.map_err(Ended::Failure)?;
+                let run =
+                    runs.start(start_run(&gate, None, input)).await.map_err(Ended::Failure)?;
                 let ended = runs.wait(&run).await.map_err(Ended::Failure)?;
                 return Ok(json_response(201, &serde_json::to_value(ended).unwrap()));
+            }
+            "/late/{thread}" => {
+                let runs = gate.runs().map_err(Ended::Failure)?;
+                let thread = ThreadId::new(param.clone()).unwrap();
+                let start = start_run(&gate, Some(thread), json!({ "name": SLOW }));
+                runs.start(start).await.map_err(Ended::Failure)?;
+                HELD.notify_one();
+                RELEASED.notified().await;
+                hand_off(&request, param, StreamFormat::AiSdk)
             }
             "/fail" => return Err(Ended::Failure(Failure::new("own-code", "it went wrong"))),
             "/stream/{thread}" => hand_off(&request, param, StreamFormat::Sse),
@@ -166,6 +180,18 @@ impl Plugin for NativePlugin {
         _limits: &Limits,
     ) -> Result<Value, Ended> {
         Err(Ended::Failure(Failure::unsupported("reducer")))
+    }
+}
+
+fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
+    StartRun {
+        app: gate.caller().app.clone(),
+        graph: None,
+        input,
+        thread,
+        context: Value::Null,
+        metadata: Default::default(),
+        tenant: None,
     }
 }
 

@@ -67,6 +67,17 @@ async fn two_apps_at_one_path_are_refused_and_named() {
 }
 
 #[tokio::test]
+async fn an_app_takes_no_links_of_blobs_on_its_own_address() {
+    let folder = tempfile::tempdir().unwrap();
+    write_app(&folder.path().join("plugins"), "linker");
+    let toml = "[apps.linker]\nlisten = \"127.0.0.1:0\"\n";
+    let refused = Server::start(config(folder.path(), toml), options()).await.err().unwrap();
+    assert!(matches!(refused, Error::Mount(_)));
+    let text = refused.to_string();
+    assert!(text.contains("`linker` claims `/blobs/{name}`"), "{text}");
+}
+
+#[tokio::test]
 async fn a_blob_is_answered_with_its_media_type() {
     let fixture = Fixture::start("").await;
     let blobs = fixture.server.engine.ports().blobs.clone();

@@ -5,11 +5,13 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{RunId, ThreadId};
+use wattle_kit::forgetful::ForgetfulStore;
 use wattle_run::call::runs::{RunOutcome, RunRef, Runs as _};
 use wattle_run::engine::Engine;
+use wattle_store::MemoryStore;
 
-use crate::fixture::Fixture;
-use crate::native::{LOGGED, SLOW};
+use crate::fixture::{Fixture, write_app};
+use crate::native::{HELD, LOGGED, RELEASED, SLOW};
 
 async fn text(fixture: &Fixture, path: &str) -> String {
     fixture.client.get(fixture.url(path)).send().await.unwrap().text().await.unwrap()
@@ -176,6 +178,18 @@ async fn a_client_that_comes_back_in_time_keeps_the_run() {
 }
 
 #[tokio::test]
+async fn a_log_that_cannot_be_read_does_not_look_like_the_end_of_a_run() {
+    let store = Arc::new(ForgetfulStore::over(Arc::new(MemoryStore::new())));
+    let fixture = Fixture::start_on(store.clone()).await;
+    let run = begin_slow(&fixture).await;
+    store.forget(true);
+    // The stream breaks off, and nobody comes back.
+    text(&fixture, &format!("/apps/greeter/stream/{}?grace_ms=0", run.thread)).await;
+    let ended = fixture.server.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Cancelled);
+}
+
+#[tokio::test]
 async fn a_stop_of_the_host_cancels_nothing() {
     let fixture = Fixture::start("").await;
     let run = begin_slow(&fixture).await;
@@ -189,4 +203,52 @@ async fn a_stop_of_the_host_cancels_nothing() {
     }
     let record = store.run(&run.run).await.unwrap().unwrap();
     assert_eq!(record.status, RunStatus::Running, "it goes on after the next start");
+}
+
+#[tokio::test]
+async fn an_app_hands_over_to_no_thread_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["greeter", "other"] {
+        write_app(&folder.path().join("plugins"), name);
+    }
+    let fixture = Fixture::start_in(folder, "").await;
+    let run = begin_slow(&fixture).await;
+    for route in ["talk", "agent", "stream"] {
+        let path = format!("/apps/other/{route}/{}?grace_ms=0", run.thread);
+        let (status, problem) = fixture.get(&path).await;
+        assert_eq!((status, &problem["code"]), (404, &json!("not-found")), "{route}: {problem}");
+    }
+    assert!(fixture.server.engine.is_active(&run.thread), "nobody followed it");
+    fixture.server.engine.cancel(&run).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_leaves_before_the_hand_off_ends_its_run_too() {
+    let fixture = Fixture::start("").await;
+    let request = fixture.client.post(fixture.url("/apps/greeter/late/t?grace_ms=0"));
+    let client = tokio::spawn(request.send());
+    HELD.notified().await;
+    let thread = ThreadId::new("t").unwrap();
+    let record = fixture.server.engine.ports().store.thread(&thread).await.unwrap().unwrap().record;
+    let run = RunRef { thread, run: record.run.unwrap() };
+    client.abort();
+    assert!(client.await.unwrap_err().is_cancelled());
+    // The server may see that the client is gone before the handler goes on, or after.
+    fixture.get("/healthz").await;
+    RELEASED.notify_one();
+    let ended = fixture.server.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Cancelled);
+}
+
+#[tokio::test]
+async fn a_stop_ends_a_handler_whose_client_has_left() {
+    let fixture = Fixture::start("").await;
+    let request = fixture.client.post(fixture.url("/apps/greeter/late/t"));
+    let client = tokio::spawn(request.send());
+    HELD.notified().await;
+    client.abort();
+    assert!(client.await.unwrap_err().is_cancelled());
+    let store = Arc::downgrade(&fixture.server.engine.ports().store);
+    fixture.server.shutdown().await;
+    assert!(store.upgrade().is_none(), "nothing holds the store any more");
 }

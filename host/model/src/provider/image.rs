@@ -8,6 +8,8 @@ mod imagen;
 mod openai;
 mod picture;
 
+use std::pin::pin;
+
 use futures::StreamExt as _;
 use futures::stream;
 use reqwest::header::ACCEPT;
@@ -17,12 +19,16 @@ use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::BATCH_CONCURRENCY;
 
 use crate::config::ProviderKind;
+use crate::message::PICTURE_BYTES;
 use crate::provider::fault::{self, Fault};
 pub(crate) use crate::provider::image::picture::Picture;
 use crate::provider::{Aim, Provider};
 
-/// Bytes of one answer: eight pictures of five MiB in base64.
+/// Bytes of one answer, however many pictures it holds: what a host can hold of several at once.
 const ANSWER_BYTES: usize = 64 << 20;
+
+/// Bytes of an answer with one picture: the largest in base64, and some words.
+const ONE_PICTURE_BYTES: usize = (PICTURE_BYTES as usize / 3 + 1) * 4 + (1 << 20);
 
 /// What is wished for.
 #[derive(Clone, Copy, Debug)]
@@ -56,7 +62,8 @@ enum Unfit {
 }
 
 /// Makes pictures, in as many calls as the model needs. Fewer than were wished for may come, since
-/// a provider may keep some of them back or fail at some: what was made is paid for and is kept.
+/// a provider may keep some of them back, fail at some or take too long: what was made is paid for
+/// and is kept.
 pub(super) async fn make(
     provider: &Provider,
     aim: Aim<'_>,
@@ -68,12 +75,20 @@ pub(super) async fn make(
     let shares = shares(wish.count, wire.most(aim.model));
     let turns: Vec<_> =
         shares.map(|count| turn(provider, aim, wire, Wish { count, ..wish })).collect();
-    let answers: Vec<_> = stream::iter(turns).buffered(BATCH_CONCURRENCY).collect().await;
+    let mut answers = pin!(stream::iter(turns).buffer_unordered(BATCH_CONCURRENCY));
     let (mut pictures, mut failed) = (Vec::new(), None);
-    for answer in answers {
+    loop {
+        let next = answers.next();
+        // One that hangs must not cost those that are there.
+        let answer = if pictures.is_empty() {
+            next.await
+        } else {
+            tokio::time::timeout(aim.timeout, next).await.unwrap_or(None)
+        };
         match answer {
-            Ok(made) => pictures.extend(made),
-            Err(failure) => failed = failed.or(Some(failure)),
+            Some(Ok(made)) => pictures.extend(made),
+            Some(Err(failure)) => failed = failed.or(Some(failure)),
+            None => break,
         }
     }
     match failed {
@@ -129,7 +144,8 @@ async fn exchange(
     let request = wire.request(provider, aim.model, wish).header(ACCEPT, "application/json");
     let response = request.send().await.map_err(|error| fault::unsent(provider, aim, &error))?;
     let (status, headers) = (response.status(), response.headers().clone());
-    let body = body(provider, aim, response).await;
+    let most = ANSWER_BYTES.min(ONE_PICTURE_BYTES.saturating_mul(wish.count as usize));
+    let body = body(provider, aim, response, most).await;
     if !status.is_success() {
         // Without its words the status still says enough.
         let text = String::from_utf8(body.unwrap_or_default()).unwrap_or_default();
@@ -153,7 +169,12 @@ async fn exchange(
 }
 
 /// All bytes of an answer.
-async fn body(provider: &Provider, aim: Aim<'_>, mut response: Response) -> Result<Vec<u8>, Fault> {
+async fn body(
+    provider: &Provider,
+    aim: Aim<'_>,
+    mut response: Response,
+    most: usize,
+) -> Result<Vec<u8>, Fault> {
     let mut body = Vec::new();
     loop {
         match response.chunk().await {
@@ -161,8 +182,8 @@ async fn body(provider: &Provider, aim: Aim<'_>, mut response: Response) -> Resu
             Ok(None) => return Ok(body),
             Err(error) => return Err(fault::lost(provider, aim, &error)),
         }
-        if body.len() > ANSWER_BYTES {
-            let reason = format!("it has more than {ANSWER_BYTES} bytes");
+        if body.len() > most {
+            let reason = format!("it has more than {most} bytes");
             return Err(fault::broken(provider, aim, &reason));
         }
     }

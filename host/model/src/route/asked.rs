@@ -78,8 +78,9 @@ impl<'a> Asked<'a> {
     /// A failure with the list of the models that were asked.
     fn told(&self, mut failure: Failure) -> Failure {
         let told: Vec<Value> = self.failed.iter().filter_map(tell).collect();
-        let details = failure.details.get_or_insert_with(|| json!({}));
-        details["attempts"] = told.into();
+        if let Value::Object(details) = failure.details.get_or_insert_with(|| json!({})) {
+            details.insert("attempts".to_owned(), told.into());
+        }
         failure
     }
 }

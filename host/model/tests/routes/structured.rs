@@ -112,6 +112,19 @@ async fn a_refused_schema_is_asked_for_one_rung_lower() {
 }
 
 #[tokio::test]
+async fn a_refusal_of_something_else_is_not_taken_for_one_of_the_schema() {
+    let error = json!({ "error": { "message": "the conversation is too long" } });
+    let refused = ResponseTemplate::new(400).set_body_json(error);
+    let server = server(vec![refused]).await;
+    // The name of the model has a word in it that refusals of a schema have.
+    let named = json!({ "model": "json-schema-1" });
+    let routes = routes(table("openai", &server.uri(), &json!({}), &named));
+    let failure = complete(&routes, &ask_city()).await.unwrap_err();
+    assert!(failure.message.contains("json-schema-1"), "{failure}");
+    assert_eq!(bodies(&server).await.len(), 1);
+}
+
+#[tokio::test]
 async fn a_wrong_answer_is_repaired_once() {
     let answers = vec![json_answer(&chat("{\"city\": 5}")), json_answer(&chat("{\"city\":\"R\"}"))];
     let server = server(answers).await;

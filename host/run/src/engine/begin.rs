@@ -48,7 +48,7 @@ impl Engine {
         let checkpoint = self.input_checkpoint(&app, &pack, &head, &request, &run_id).await?;
         let run = self.new_run(run_id, &head, None);
         let past = BTreeMap::new();
-        let salvage = self.salvage(&head, &run.id, &past).await?;
+        let salvage = self.salvage(&head, &run.id, &past).await;
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
         record.run = Some(run.id.clone());
@@ -214,7 +214,7 @@ impl Engine {
             )));
         };
         let past = view::past_tasks(&tuple);
-        let salvage = self.salvage(&head, &run.id, &past).await?;
+        let salvage = self.salvage(&head, &run.id, &past).await;
         let mut lineage = view::lineage(tuple);
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
@@ -315,26 +315,23 @@ impl Engine {
     }
 
     /// What cancelled runs of a thread paid for and the run that begins may use. Tasks of `past`
-    /// are left out: their journals hold what they were answered.
+    /// are left out: their journals hold what they were answered. It only saves money, so a run
+    /// begins without it if it cannot be read.
     async fn salvage(
         &self,
         head: &ThreadHead,
         run: &RunId,
         past: &BTreeMap<TaskId, PastTask>,
-    ) -> Result<Arc<Salvage>, Failure> {
-        let store = self.0.ports.store.as_ref();
-        let Some(newest) = &head.record.run else { return Ok(Arc::default()) };
-        if newest != run {
-            let newest = store.run(newest).await.map_err(store_failure)?;
-            if newest.is_none_or(|newest| newest.status != RunStatus::Cancelled) {
-                return Ok(Arc::default());
+    ) -> Arc<Salvage> {
+        let found = salvage::search(self.0.ports.store.as_ref(), head, run).await;
+        match found {
+            Ok(search) => Arc::new(search.found(|task| past.contains_key(task))),
+            Err(error) => {
+                let thread = &head.record.id;
+                tracing::warn!(%thread, %error, "what cancelled runs paid for is paid again");
+                Arc::default()
             }
         }
-        let runs = store.runs(&head.record.id).await.map_err(store_failure)?;
-        let Some(first_seq) = salvage::first_seq(&runs, run) else { return Ok(Arc::default()) };
-        let events = store.events(&head.record.id, first_seq.saturating_sub(1), usize::MAX);
-        let events = events.await.map_err(store_failure)?;
-        Ok(Arc::new(Salvage::of(&events, run, |task| past.contains_key(task))))
     }
 
     fn spawn(&self, slot: Slot, driver: Driver) -> RunRef {

@@ -18,6 +18,8 @@ use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunId, ThreadId};
 
+use crate::ports::blob::BlobRef;
+
 /// What a thread does right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -61,6 +63,14 @@ pub struct ThreadRecord {
     /// Free facts of the client.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
+}
+
+impl ThreadRecord {
+    /// Whether an app may work with the thread on behalf of a tenant: one that belongs to no
+    /// tenant is everybody's.
+    pub fn is_of(&self, app: &AppName, tenant: Option<&str>) -> bool {
+        self.app == *app && (self.tenant.is_none() || self.tenant.as_deref() == tenant)
+    }
 }
 
 /// Facts about a run.
@@ -298,6 +308,10 @@ pub trait Store: Send + Sync {
     /// Deletes a thread with its runs, checkpoints and events. A missing one is not an error.
     /// Blobs that only it mentioned become free to be swept.
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError>;
+
+    /// Whether anything that was ever written to a thread mentions a blob. Asked for every blob
+    /// that a tenant reads, so it must not read the log.
+    async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError>;
 
     /// Bytes that a thread takes in the store, blobs not counted.
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError>;

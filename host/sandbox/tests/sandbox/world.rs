@@ -318,6 +318,10 @@ impl Store for Nothing {
         Ok(())
     }
 
+    async fn mentions(&self, _thread: &ThreadId, _blob: BlobRef) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
     async fn stored_bytes(&self, _thread: &ThreadId) -> Result<u64, StoreError> {
         Ok(0)
     }

@@ -116,6 +116,14 @@ impl Snapshot {
         Ok(first.map(|(_, frame)| frame.value()))
     }
 
+    /// Whether a thread mentions a blob.
+    pub(crate) fn mentions(&self, thread: &ThreadId, blob: Digest) -> Result<bool, StoreError> {
+        let Some(head) = self.head(thread)? else { return Ok(false) };
+        let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
+        let found = mentions.get((head.number, *blob.as_bytes())).map_err(while_trying(READ))?;
+        Ok(found.is_some())
+    }
+
     /// Takes the blobs that any thread mentions out of a set.
     pub(crate) fn remove_mentioned(&self, blobs: &mut HashSet<Digest>) -> Result<(), StoreError> {
         let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;

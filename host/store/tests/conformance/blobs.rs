@@ -15,6 +15,31 @@ use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
 
 use crate::sample::{append, batch, checkpoint, create, event, record};
 
+/// In events, values and records, for as long as the thread is there.
+pub(crate) async fn a_thread_knows_what_it_mentions(store: &dyn Store) {
+    let [in_event, in_value, in_record, nowhere] =
+        ["event", "value", "record", "nowhere"].map(|name| BlobRef(Digest::of(name.as_bytes())));
+    let thread = create(store, "t").await;
+    let other = create(store, "other").await;
+    let mut mentioning = record(&thread);
+    mentioning.metadata.insert("avatar".into(), json!(in_record));
+    let whole = Batch {
+        record: Some(mentioning),
+        events: vec![event(1, json!({ "text": format!("see {in_event}!") }))],
+        ..batch(checkpoint(1, None, &[("image", json!([in_value]))], &[]))
+    };
+    append(store, &thread, whole).await.unwrap();
+    for blob in [in_event, in_value, in_record] {
+        assert!(store.mentions(&thread, blob).await.unwrap(), "{blob}");
+        assert!(!store.mentions(&other, blob).await.unwrap(), "{blob}");
+    }
+    assert!(!store.mentions(&thread, nowhere).await.unwrap());
+    store.delete_thread(&thread).await.unwrap();
+    assert!(!store.mentions(&thread, in_event).await.unwrap());
+    create(store, "t").await;
+    assert!(!store.mentions(&thread, in_event).await.unwrap(), "begun anew");
+}
+
 async fn blobs_come_back(blobs: &dyn BlobStore) {
     let blob = blobs.put(Bytes::from_static(b"hello"), "text/plain").await.unwrap();
     assert_eq!(blob, BlobRef(Digest::of(b"hello")));

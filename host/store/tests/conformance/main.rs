@@ -64,6 +64,8 @@ conformance! {
         large_values_come_back
         values_nested_too_deep_are_refused
         any_thread_id_works;
+    blobs:
+        a_thread_knows_what_it_mentions;
     checkpoint:
         a_missing_thread_or_checkpoint_is_none
         a_checkpoint_comes_back_whole

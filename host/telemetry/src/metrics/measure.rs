@@ -42,7 +42,7 @@ impl Metrics {
         match called.function.as_str() {
             // An answer of before was counted when it was given.
             "llm.complete" | "llm.stream" | "llm.generate-images" if called.reused.is_none() => {
-                self.model_call(called)
+                self.model_call(called);
             }
             "tools.call" => self.tool_call(called),
             _ => {}

@@ -141,6 +141,12 @@ impl FakeHost {
         self
     }
 
+    /// Says whether a run can be started; without it every run can.
+    pub fn starts(self, script: impl FnMut(&Start) -> Result<(), Failure> + 'static) -> Self {
+        self.state.borrow_mut().start = Some(Rc::new(RefCell::new(script)));
+        self
+    }
+
     /// Says whether a thread can be resumed; without it every thread can.
     pub fn resumes(self, script: impl FnMut(&Resume) -> Result<(), Failure> + 'static) -> Self {
         self.state.borrow_mut().resume = Some(Rc::new(RefCell::new(script)));

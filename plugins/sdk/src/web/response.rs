@@ -79,7 +79,8 @@ impl HandOff {
         }
     }
 
-    /// Cancels the run when nobody has followed it for so long after a client went away.
+    /// Cancels the run when nobody has followed it for so long after a client went away, 10 minutes
+    /// at most.
     pub fn cancel_on_disconnect(mut self, grace_ms: u64) -> Self {
         self.extra.insert("on_disconnect".to_owned(), "cancel".into());
         self.extra.insert("grace_ms".to_owned(), grace_ms.into());

@@ -7,6 +7,11 @@ use crate::runs::{EndedRun, Resume, RunRef, Start, Thread};
 use crate::testing::state::{play, with};
 
 pub(crate) fn start(start: Start) -> Result<RunRef, Failure> {
+    let script = with(|state| state.start.clone())?;
+    if let Some(script) = script {
+        let mut script = script.borrow_mut();
+        script(&start)?;
+    }
     with(|state| {
         let number = state.notes.started.len() + state.notes.resumed.len() + 1;
         let thread_id = start.thread_id.clone().unwrap_or_else(|| format!("thread-{number}"));

@@ -23,8 +23,8 @@ impl Facts {
 
     /// The first text under one of these keys, of an object that is no block.
     pub(super) fn text(&self, keys: &[&str]) -> Option<&str> {
-        let whole = self.objects.iter().filter(|object| !object.contains_key("block_id"));
-        whole.filter_map(|object| keys.iter().find_map(|key| object.get(*key)?.as_str())).next()
+        let mut whole = self.objects.iter().filter(|object| !object.contains_key("block_id"));
+        whole.find_map(|object| keys.iter().find_map(|key| object.get(*key)?.as_str()))
     }
 
     /// Objects with a `block_id` and this key, one for each id, in order.
@@ -41,11 +41,17 @@ impl Facts {
 
     fn collect(&mut self, document: Value) {
         match document {
-            Value::Array(items) => items.into_iter().for_each(|item| self.collect(item)),
+            Value::Array(items) => {
+                for item in items {
+                    self.collect(item);
+                }
+            }
             Value::Object(object) => {
                 let inner: Vec<Value> = object.values().cloned().collect();
                 self.objects.push(object);
-                inner.into_iter().for_each(|value| self.collect(value));
+                for value in inner {
+                    self.collect(value);
+                }
             }
             _ => {}
         }

@@ -9,7 +9,7 @@ use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::code;
 use wattle_run::call::emit::Emission;
 use wattle_run::call::http::HttpRequest;
-use wattle_run::call::runs::{OnFailure, RunOutcome, RunRef, Runs};
+use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs};
 use wattle_run::engine::Engine;
 use wattle_run::grant::Grants;
 use wattle_run::limit::{self, Limits};
@@ -110,8 +110,8 @@ async fn what_a_model_has_said_before_a_cancel_stays_in_the_log() {
     assert!(said < events.iter().position(ended).unwrap());
 }
 
-#[tokio::test]
-async fn a_superstep_that_has_finished_when_the_cancel_comes_is_kept() {
+/// Runs a node that cancels its own run right before it answers.
+async fn cancelled_at_its_end(graph: &str) -> EndedRun {
     let engine = Arc::new(OnceLock::<Engine>::new());
     let known = engine.clone();
     let plugin = NativePlugin::new("p", "1").node("work", move |call, _| {
@@ -123,9 +123,23 @@ async fn a_superstep_that_has_finished_when_the_cancel_comes_is_kept() {
             Ok(json!({ "out": "done" }))
         }
     });
-    let world = World::new(ONE, plugin);
+    let world = World::new(graph, plugin);
     assert!(engine.set(world.engine.clone()).is_ok());
-    let ended = world.run(json!({})).await;
+    world.run(json!({})).await
+}
+
+#[tokio::test]
+async fn a_superstep_that_has_finished_when_the_cancel_comes_is_kept() {
+    let ended = cancelled_at_its_end(ONE).await;
+    assert_eq!((ended.outcome, ended.state), (RunOutcome::Cancelled, json!({ "out": "done" })));
+}
+
+#[tokio::test]
+async fn a_cancelled_run_does_not_stand_still_behind_a_node() {
+    let more = "[graphs.one.nodes.more]\nplugin = \"p\"\nnode = \"work\"\n\
+                [[graphs.one.edges]]\nfrom = \"work\"\nto = \"more\"\n";
+    let stops = ONE.replace("entry = \"work\"", "entry = \"work\"\ninterrupt_after = [\"work\"]");
+    let ended = cancelled_at_its_end(&format!("{stops}{more}")).await;
     assert_eq!((ended.outcome, ended.state), (RunOutcome::Cancelled, json!({ "out": "done" })));
 }
 

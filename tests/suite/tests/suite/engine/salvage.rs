@@ -5,9 +5,11 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::event::{Called, Event, EventKind};
 use wattle_graph::id::ThreadId;
+use wattle_kit::forgetful::ForgetfulStore;
 use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs};
 use wattle_run::call::tools::ToolRequest;
 use wattle_run::ports::tool_server::NoToolServers;
+use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, picture, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
@@ -120,6 +122,16 @@ async fn it_lasts_over_several_cancels() {
     }
     assert_eq!(again(&world, &run.thread).await.outcome, RunOutcome::Completed);
     assert_eq!(paid(&world), (1, 1));
+}
+
+#[tokio::test]
+async fn a_run_begins_even_if_the_log_cannot_be_read() {
+    let store = Arc::new(ForgetfulStore::over(Arc::new(MemoryStore::new())));
+    let world = World::with_store(ONE, artist(), store.clone());
+    let run = cut(&world, None).await;
+    store.forget(true);
+    assert_eq!(again(&world, &run.thread).await.outcome, RunOutcome::Completed);
+    assert_eq!(paid(&world), (2, 2), "all is paid again");
 }
 
 #[tokio::test]
