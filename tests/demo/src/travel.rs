@@ -63,6 +63,7 @@ url = "sqlite:travel.db"
 path = {app:?}
 
 [apps.travel.settings]
+public_path = "/apps/travel"
 apify_base_url = "{base}"
 nominatim_base_url = "{base}"
 nominatim_user_agent = "wattle-demo/0.1"

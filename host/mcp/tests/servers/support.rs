@@ -86,7 +86,8 @@ pub(crate) async fn call_within(
     timeout_ms: Option<u32>,
 ) -> Result<ToolOutput, Failure> {
     let tool = tool.to_owned();
-    let request = ToolRequest { tool, call_id: "call-1".into(), arguments, timeout_ms, state: None };
+    let request =
+        ToolRequest { tool, call_id: "call-1".into(), arguments, timeout_ms, state: None };
     servers.call(&caller(), NAME, &request).await
 }
 

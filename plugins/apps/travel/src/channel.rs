@@ -6,6 +6,7 @@ use wattle_plugin::Failure;
 use wattle_plugin::prelude::ToolContext;
 
 use crate::block::Block;
+use crate::image::plan::Kept;
 use crate::image::{ImageAsset, ImageSource};
 use crate::video::{Video, VideoContext};
 
@@ -25,6 +26,8 @@ pub(crate) const SPOT_BLOCKS: &str = "spot_blocks";
 pub(crate) const IMAGES: &str = "images";
 /// Where the prepared pictures come from.
 pub(crate) const IMAGE_MODE: &str = "image_mode";
+/// What the pictures are to show, as long as there are none.
+pub(crate) const IMAGE_PLAN: &str = "image_plan";
 /// The page.
 pub(crate) const HTML: &str = "html";
 /// The last output of every tool, without the page.
@@ -47,6 +50,8 @@ pub(crate) struct State {
     pub(crate) images: Vec<ImageAsset>,
     /// See [`IMAGE_MODE`].
     pub(crate) image_mode: Option<ImageSource>,
+    /// See [`IMAGE_PLAN`].
+    pub(crate) image_plan: Option<Kept>,
     /// See [`TOOL_OUTPUTS`].
     #[serde(deserialize_with = "or_default")]
     pub(crate) tool_outputs: Map<String, Value>,

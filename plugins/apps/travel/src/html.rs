@@ -18,7 +18,9 @@ use std::fmt;
 
 pub(crate) use self::prompt::{Ask, SYSTEM};
 use self::read::{Parts, Wanted};
-pub(crate) use self::url::{is_image, is_link};
+use self::url::Pictures;
+pub(crate) use self::url::{is_given_image, is_given_thumbnail, is_image, is_link};
+use crate::image::ImageAsset;
 
 /// Bytes of a page. Text and styles are far below it; what is above carries data.
 pub(crate) const MAX_BYTES: usize = 1 << 20;
@@ -74,21 +76,43 @@ impl fmt::Display for HtmlError {
 
 impl std::error::Error for HtmlError {}
 
-/// Makes a page of a model's or an editor's text. The video's picture stands on top unless the page
-/// shows it already, the link to the video at the end.
+/// Makes a page of an editor's text. The video's picture stands on top unless the page shows it
+/// already, the link to the video at the end.
 pub(crate) fn page(
     raw: &str,
     thumbnail: Option<&str>,
     video_url: Option<&str>,
 ) -> Result<String, HtmlError> {
+    finish(raw, thumbnail, video_url, &Pictures::Any)
+}
+
+/// The same for a model's text. Who wrote what the model has read may have talked it into a picture
+/// that tells somebody who looks at the page, so of pictures from elsewhere only `images` and the
+/// video's may be shown, which were prepared for it.
+pub(crate) fn made_page(
+    raw: &str,
+    thumbnail: Option<&str>,
+    video_url: Option<&str>,
+    images: &[ImageAsset],
+) -> Result<String, HtmlError> {
+    let prepared = images.iter().map(|image| image.image_url.as_str());
+    finish(raw, thumbnail, video_url, &Pictures::known(prepared.chain(thumbnail)))
+}
+
+fn finish(
+    raw: &str,
+    thumbnail: Option<&str>,
+    video_url: Option<&str>,
+    pictures: &Pictures,
+) -> Result<String, HtmlError> {
     fits(raw)?;
     let thumbnail = thumbnail.map(url::tidy).filter(|address| is_image(address));
     let video_url = video_url.map(url::tidy).filter(|address| is_link(address));
-    let wanted = Wanted { thumbnail: thumbnail.as_deref(), replaces_link: video_url.is_some() };
+    let (thumbnail, replaces_link) = (thumbnail.as_deref(), video_url.is_some());
     // Browsers drop the character in text and keep it in tags, which hides names.
     let text = raw.replace('\0', "");
-    let parts = read::parts(fence::inside(&text), wanted)?;
-    let header = thumbnail.filter(|_| !parts.has_thumbnail).map(|address| header(&address));
+    let parts = read::parts(fence::inside(&text), Wanted { thumbnail, pictures, replaces_link })?;
+    let header = thumbnail.filter(|_| !parts.has_thumbnail).map(header);
     let page = put_together(&parts, header, video_url.map(|address| footer(&address)))?;
     fits(&page)?;
     Ok(page)

@@ -10,6 +10,7 @@
 //! * `youtube`: addresses of videos.
 //! * `text`: texts cut to a length.
 //! * `html`: from a model's HTML to the page.
+//! * `preview`: where a page can be looked at.
 //! * `node`: the first node of the graph.
 //! * `session`: sessions, steps, snapshots and messages in the database, kept in step with runs.
 //! * `message`: messages of the chat page, and those of models.
@@ -23,6 +24,7 @@ mod id;
 mod image;
 mod message;
 mod node;
+mod preview;
 mod session;
 mod task;
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Messages of the chat page: `UIMessage` of the AI SDK.
 
 mod assistant;
+mod lean;
 mod model;
 mod part;
 mod read;
@@ -9,10 +10,11 @@ mod table;
 use wattle_plugin::prelude::{Deserialize, Serialize, Value};
 
 pub(crate) use self::assistant::said;
+pub(crate) use self::lean::lean;
 pub(crate) use self::model::for_model;
 use self::part::Part;
 pub(crate) use self::read::read;
-pub(crate) use self::table::{add, delete, list, put, replace_those_of_runs};
+pub(crate) use self::table::{keep, list, put, replace_those_of_runs};
 
 /// Who speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

@@ -5,21 +5,26 @@
 //! after a crash.
 
 pub(crate) mod log;
+mod newest;
 mod outcome;
 pub(crate) mod snapshot;
 pub(crate) mod step;
 mod step_table;
+pub(crate) mod stored;
 mod sync;
 mod table;
 #[cfg(test)]
 pub(crate) mod testing;
 
 use wattle_plugin::prelude::{Failure, Value, json};
+use wattle_plugin::sql::Rows;
 
+pub(crate) use self::newest::Newest;
 pub(crate) use self::snapshot::Snapshot;
 pub(crate) use self::step_table::list as steps;
 pub(crate) use self::sync::sync;
 pub(crate) use self::table::{create, delete, find, list, lock, set_title};
+use crate::session::step::Step;
 use crate::time;
 
 /// The title of a session that has no other.
@@ -122,6 +127,12 @@ impl Session {
         (self.failed_step, self.last_error) = (None, None);
     }
 
+    /// A step did not work.
+    fn fail(&mut self, step: &Step) {
+        self.failed_step = Some(step.tool.clone());
+        self.last_error.clone_from(&step.error);
+    }
+
     /// The session as the endpoints show it.
     pub(crate) fn view(&self) -> Result<Value, Failure> {
         Ok(json!({
@@ -148,4 +159,14 @@ pub(crate) fn owner(tenant: Option<&str>) -> &str {
 /// A text that every database takes: PostgreSQL has no NUL in texts.
 pub(crate) fn plain(text: &str) -> String {
     text.replace('\0', "")
+}
+
+/// Rows that are all there: half of them would be taken for the whole.
+pub(crate) fn whole(rows: Rows) -> Result<Rows, Failure> {
+    if rows.truncated {
+        let message =
+            "the database has more than it gives at once; begin a new session, or ask for fewer";
+        return Err(Failure::internal(message));
+    }
+    Ok(rows)
 }

@@ -20,6 +20,11 @@ pub(crate) fn route(host: FakeHost, task: Task) -> FakeHost {
     host.route(task.name, info)
 }
 
+/// Puts a route of two models behind the pictures.
+pub(crate) fn image_route(host: FakeHost) -> FakeHost {
+    host.route("handbook_image", RouteInfo { has_fallback: true, ..RouteInfo::default() })
+}
+
 /// Puts the tables of the geocoder there.
 pub(crate) fn geocode_tables(host: FakeHost) -> FakeHost {
     let mut tables = GeocodeTables::default();

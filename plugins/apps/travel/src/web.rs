@@ -20,6 +20,7 @@ use crate::session::log::AGENT;
 const BAD_REQUEST: u16 = 400;
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
+const TOO_LARGE: u16 = 413;
 const INTERNAL: u16 = 500;
 const CREATED: u16 = 201;
 const NO_CONTENT: u16 = 204;
@@ -41,6 +42,11 @@ impl Refusal {
     /// The request is wrong.
     fn invalid(message: impl Into<String>) -> Self {
         Self { status: BAD_REQUEST, message: message.into() }
+    }
+
+    /// The request is more than is kept.
+    fn too_large(message: impl Into<String>) -> Self {
+        Self { status: TOO_LARGE, message: message.into() }
     }
 
     /// There is no such thing.

@@ -13,5 +13,6 @@ mod pictures;
 mod places;
 mod postgres;
 mod sessions;
+mod turns;
 mod use_chat;
 mod videos;

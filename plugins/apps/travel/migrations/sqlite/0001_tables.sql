@@ -72,12 +72,14 @@ CREATE TABLE session_steps (
 CREATE TABLE session_state (
     session_id TEXT PRIMARY KEY REFERENCES sessions (id),
     tenant TEXT NOT NULL,
-    -- video, videos, images, imageMode
+    -- video, videos, images, imageMode, imagePlan
     context TEXT,
     blocks TEXT,
     spot_blocks TEXT,
     tool_outputs TEXT,
     handbook_html TEXT,
+    -- videoUrl and thumbnailUrl of the video that the page is about.
+    handbook_video TEXT,
     -- Counts the pages that the tool made, not those that a person edited.
     handbook_version INTEGER NOT NULL DEFAULT 0,
     preview_path TEXT,

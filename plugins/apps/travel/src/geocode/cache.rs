@@ -4,6 +4,7 @@ use wattle_plugin::prelude::{Failure, params, sql};
 
 use crate::DATABASE;
 use crate::block::Location;
+use crate::session::plain;
 
 /// How long an answer holds: places seldom move.
 const FOUND_MS: i64 = 90 * DAY_MS;
@@ -30,7 +31,7 @@ pub(super) enum Known {
 
 /// The form in which a query is known: case and white space mean nothing to the geocoder.
 pub(super) fn key(query: &str) -> String {
-    query.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
+    plain(query).to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What is known of a query, if anything.

@@ -130,7 +130,7 @@ const ATTRIBUTES: [(&str, Value); 10] = [
 
 /// Attributes of some elements.
 const OWN_ATTRIBUTES: [(&str, &[(&str, Value)]); 13] = [
-    ("a", &[("href", Value::Link), ("target", Value::Target)]),
+    ("a", &[("href", Value::Link)]),
     ("col", &[("span", Value::Text)]),
     ("colgroup", &[("span", Value::Text)]),
     ("del", &[("datetime", Value::Text)]),
@@ -174,8 +174,6 @@ pub(super) enum Value {
     Link,
     /// Where a picture is.
     Image,
-    /// Where a link opens.
-    Target,
 }
 
 /// What happens to an element.

@@ -7,13 +7,27 @@
 use std::iter::Peekable;
 use std::str::Chars;
 
-use crate::html::url;
+use crate::html::url::{self, Pictures};
 
 /// Rules up to a semicolon that load or redefine.
 const RULES: [&str; 3] = ["@import", "@charset", "@namespace"];
 
 /// Functions whose argument is an address.
 const ADDRESSES: [&str; 2] = ["url", "src"];
+
+/// Functions that show a picture whose address may be a mere string, or that of something else.
+const IMAGES: [&str; 10] = [
+    "-moz-element",
+    "-webkit-canvas",
+    "-webkit-cross-fade",
+    "-webkit-image-set",
+    "alphaimageloader",
+    "cross-fade",
+    "element",
+    "image",
+    "image-set",
+    "paint",
+];
 
 /// Names by which old browsers ran scripts.
 const SCRIPTS: [&str; 3] = ["expression", "behavior", "-moz-binding"];
@@ -29,8 +43,8 @@ const ESCAPE_DIGITS: usize = 6;
 
 /// A stylesheet, or the declarations of a `style` attribute, without what it may not have. Fit to
 /// stand between `<style>` and `</style>`. What is clean stays as it is.
-pub(super) fn clean(css: &str) -> String {
-    let mut cleaner = Cleaner { rest: css.chars().peekable(), clean: String::new() };
+pub(super) fn clean(css: &str, pictures: &Pictures) -> String {
+    let mut cleaner = Cleaner { rest: css.chars().peekable(), clean: String::new(), pictures };
     while cleaner.step() {}
     cleaner.clean
 }
@@ -38,6 +52,7 @@ pub(super) fn clean(css: &str) -> String {
 struct Cleaner<'a> {
     rest: Peekable<Chars<'a>>,
     clean: String,
+    pictures: &'a Pictures,
 }
 
 /// A name as it stands there and as it reads.
@@ -167,6 +182,8 @@ impl Cleaner<'_> {
             self.clean.push_str(NONE);
         } else if ADDRESSES.contains(&read.as_str()) && self.rest.next_if_eq(&'(').is_some() {
             self.address();
+        } else if IMAGES.contains(&read.as_str()) && self.rest.next_if_eq(&'(').is_some() {
+            self.skip_arguments();
         } else {
             self.clean.push_str(&name.raw);
         }
@@ -189,11 +206,33 @@ impl Cleaner<'_> {
         }
     }
 
+    /// Skips the arguments of a function with its end.
+    fn skip_arguments(&mut self) {
+        self.clean.push_str(NONE);
+        let mut open = 1_usize;
+        while let Some(&next) = self.rest.peek() {
+            if matches!(next, '"' | '\'') {
+                drop(self.quoted(next));
+                continue;
+            }
+            self.rest.next();
+            match next {
+                '(' => open += 1,
+                ')' => open -= 1,
+                '\\' => drop(self.rest.next()),
+                _ => {}
+            }
+            if open == 0 {
+                return;
+            }
+        }
+    }
+
     /// The argument of `url(` and its end.
     fn address(&mut self) {
         let address = self.argument().map(|address| url::tidy(&address));
         let is_allowed = |address: &String| {
-            url::is_image(address) || address.starts_with('#') && url::is_link(address)
+            self.pictures.allow(address) || address.starts_with('#') && url::is_link(address)
         };
         match address.filter(is_allowed) {
             Some(address) => self.clean.push_str(&format!("url(\"{address}\")")),
@@ -238,7 +277,11 @@ fn is_name(character: char) -> bool {
 mod tests {
     use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 
-    use super::clean;
+    use super::Pictures;
+
+    fn clean(css: &str) -> String {
+        super::clean(css, &Pictures::Any)
+    }
 
     #[test]
     fn harmless_styles_stay_as_they_are() {
@@ -267,6 +310,15 @@ mod tests {
             ("a{b:URL( 'data:text/html,x' )}", "a{b:none}"),
             ("a{b:url(https://a/b.png)}", "a{b:url(\"https://a/b.png\")}"),
             ("a{width:expression(alert(1));behavior:url(x)}", "a{width:none(alert(1));none:none}"),
+            ("a{b:image-set('http://evil' 1x, url(//evil) 2x) c}", "a{b:none c}"),
+            ("a{b:-WEBKIT-image-set(\"https://a\" 1x)}", "a{b:none}"),
+            ("a{b:im\\61ge-set('//e)vil' type('x') 1x);c:d}", "a{b:none;c:d}"),
+            ("a{b:cross-fade(url(https://a), 'x' 50%)}", "a{b:none}"),
+            ("a{b:element(#x) image('//evil', red)}", "a{b:none none}"),
+            ("a{b:image-set('//evil\n;c:d}", "a{b:none"),
+            ("a{b:--image-set(1) elements(2) image -x-image(3)}", {
+                "a{b:--image-set(1) elements(2) image -x-image(3)}"
+            }),
             ("a{/* x */b:c}", "a{ b:c}"),
             ("u/**/rl(x)", "u rl(x)"),
             ("u@import x;rl(//evil)", "u rl(//evil)"),
@@ -277,6 +329,15 @@ mod tests {
         ] {
             assert_eq!(clean(css), expected, "{css}");
         }
+    }
+
+    #[test]
+    fn pictures_that_are_not_known_are_not_loaded() {
+        let known = Pictures::known(["https://a/b.png"]);
+        let css = "a{b:url(https://a/b.png) url(https://evil/) url(/blobs/~/a)}";
+        assert_eq!(super::clean(css, &known), {
+            "a{b:url(\"https://a/b.png\") none url(\"/blobs/~/a\")}"
+        });
     }
 
     #[test]
@@ -322,6 +383,7 @@ mod tests {
                     "url(", "u", "rl(", ")", "\\", "\\75", "\\72 ", "/*", "*/", "\"", "'", "\n",
                     "@import", ";", "<", "</style>", "https://a/b", "javascript:x", " ", "{", "}",
                     "expression", "(", "3c", "@", "none", "src(", "#a", "=", "é",
+                    "image-set(", "element", "'x'",
                 ]),
                 0..24,
             ),

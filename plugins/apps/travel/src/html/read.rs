@@ -15,7 +15,8 @@ use lol_html::{HtmlRewriter, Settings, doc_text, element};
 
 use crate::html::allow::{self, Fate};
 use crate::html::tag::{self, Attribute};
-use crate::html::{HtmlError, ORIGIN_LINK, css, entity, url};
+use crate::html::url::Pictures;
+use crate::html::{HtmlError, ORIGIN_LINK, css, entity};
 
 /// Elements inside of each other, where browsers stop, too. Every end tag is looked for among them.
 const MAX_DEPTH: usize = 512;
@@ -42,6 +43,8 @@ pub(super) struct Parts {
 pub(super) struct Wanted<'a> {
     /// The picture on top.
     pub(super) thumbnail: Option<&'a str>,
+    /// The pictures that it may show.
+    pub(super) pictures: &'a Pictures,
     /// Whether the link to the video is written anew.
     pub(super) replaces_link: bool,
 }
@@ -120,15 +123,18 @@ struct Reader {
 
 /// As [`Wanted`]; handlers of end tags live as long as they like.
 struct OwnedWanted {
+    /// The attribute that shows it, as it is written.
     thumbnail: Option<String>,
+    pictures: Pictures,
     replaces_link: bool,
 }
 
 impl Reader {
     fn new(wanted: Wanted<'_>) -> Self {
-        let Wanted { thumbnail, replaces_link } = wanted;
+        let Wanted { thumbnail, pictures, replaces_link } = wanted;
+        let thumbnail = thumbnail.map(|address| format!(" src=\"{}\"", entity::encode(address)));
         Self {
-            wanted: OwnedWanted { thumbnail: thumbnail.map(str::to_owned), replaces_link },
+            wanted: OwnedWanted { thumbnail, pictures: pictures.clone(), replaces_link },
             parts: Parts::default(),
             place: Place::Before,
             open: Vec::new(),
@@ -186,21 +192,23 @@ impl Reader {
             _ if self.is_closed() => Kind::Hidden,
             ("html", Place::Before) => {
                 self.place = Place::Inside;
-                self.parts.html = Some(tag::start(name, attributes));
+                self.parts.html = Some(self.tag(name, attributes));
                 Kind::Unwrapped
             }
             (_, Place::Before | Place::After) | ("html" | "head", _) => Kind::Unwrapped,
             ("body", _) => {
-                self.parts.body.get_or_insert_with(|| tag::start(name, attributes));
+                if self.parts.body.is_none() {
+                    self.parts.body = Some(self.tag(name, attributes));
+                }
                 Kind::Unwrapped
             }
             ("title", _) if self.is_in_head() && !self.has_title => {
-                self.captured = (tag::start(name, &[]), String::new());
+                self.captured = (self.tag(name, &[]), String::new());
                 Kind::Captured
             }
             ("title", _) => Kind::Hidden,
             ("style", _) => {
-                self.captured = (tag::start(name, attributes), String::new());
+                self.captured = (self.tag(name, attributes), String::new());
                 Kind::Captured
             }
             ("meta", _) => {
@@ -233,8 +241,9 @@ impl Reader {
         match allow::fate(name) {
             Fate::Written if is_link && self.wanted.replaces_link => Kind::Hidden,
             Fate::Written => {
-                self.parts.content.push_str(&tag::start(name, attributes));
-                self.parts.has_thumbnail |= name == "img" && self.is_thumbnail(attributes);
+                let tag = self.tag(name, attributes);
+                self.parts.has_thumbnail |= name == "img" && self.is_thumbnail(&tag);
+                self.parts.content.push_str(&tag);
                 Kind::Written
             }
             Fate::Unwrapped => Kind::Unwrapped,
@@ -242,9 +251,12 @@ impl Reader {
         }
     }
 
-    fn is_thumbnail(&self, attributes: &[Attribute]) -> bool {
-        let source = tag::read(attributes, "src").map(|source| url::tidy(&source));
-        source.is_some() && source == self.wanted.thumbnail
+    fn is_thumbnail(&self, tag: &str) -> bool {
+        self.wanted.thumbnail.as_ref().is_some_and(|shown| tag.contains(shown))
+    }
+
+    fn tag(&self, name: &str, attributes: &[Attribute]) -> String {
+        tag::start(name, attributes, &self.wanted.pictures)
     }
 
     /// Takes a piece of text over.
@@ -308,7 +320,11 @@ impl Reader {
     fn put_captured(&mut self, name: &str) {
         let (start, text) = std::mem::take(&mut self.captured);
         let is_title = name == "title";
-        let text = if is_title { entity::quote(text.trim()) } else { css::clean(&text) };
+        let text = if is_title {
+            entity::quote(text.trim())
+        } else {
+            css::clean(&text, &self.wanted.pictures)
+        };
         if text.trim().is_empty() {
             return;
         }

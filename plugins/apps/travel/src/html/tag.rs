@@ -1,25 +1,40 @@
 //! Start tags, written anew from what an element may keep: lower case, every value in double
 //! quotes, no character in it that could begin or end a tag.
 
+use std::collections::BTreeSet;
+
 use crate::html::allow::{self, Value};
+use crate::html::url::Pictures;
 use crate::html::{css, entity, url};
 
 /// An attribute as it stood in the document: its name in lower case, its value with references.
 pub(super) type Attribute = (String, String);
 
+/// Most attributes of an element that are kept; what has more is made to keep readers busy.
+const MAX_ATTRIBUTES: usize = 64;
+
+/// What stands after a link that leads out of the page: the page may be shown in a frame, and one
+/// that opens must not get hold of it.
+const LEADS_OUT: &str = " target=\"_blank\" rel=\"noopener\"";
+
 /// Writes a start tag.
-pub(super) fn start(element: &str, attributes: &[Attribute]) -> String {
+pub(super) fn start(element: &str, attributes: &[Attribute], pictures: &Pictures) -> String {
     let mut tag = format!("<{element}");
-    for (at, (name, raw)) in attributes.iter().enumerate() {
+    let mut known = BTreeSet::new();
+    let mut kept = 0;
+    for (name, raw) in attributes {
         // Of two attributes with one name the first counts.
-        let is_first = attributes[..at].iter().all(|(other, _)| other != name);
-        if let Some(kind) = allow::attribute(element, name).filter(|_| is_first)
-            && let Some(value) = value(kind, raw)
+        if let Some(kind) = allow::attribute(element, name)
+            && known.insert(name.as_str())
+            && let Some(value) = value(kind, raw, pictures)
         {
             tag.push_str(&format!(" {name}=\"{value}\""));
-            if kind == Value::Target {
-                // A page that opens must not get hold of the one that it came from.
-                tag.push_str(" rel=\"noopener\"");
+            if kind == Value::Link && !value.starts_with('#') {
+                tag.push_str(LEADS_OUT);
+            }
+            kept += 1;
+            if kept == MAX_ATTRIBUTES {
+                break;
             }
         }
     }
@@ -33,31 +48,30 @@ pub(super) fn read(attributes: &[Attribute], name: &str) -> Option<String> {
     found.map(|(_, raw)| entity::decode(raw))
 }
 
-fn value(kind: Value, raw: &str) -> Option<String> {
+fn value(kind: Value, raw: &str, pictures: &Pictures) -> Option<String> {
     match kind {
         Value::Text => Some(entity::quote(raw)),
-        Value::Style => Some(entity::encode(css::clean(&entity::decode(raw)).trim())),
+        Value::Style => Some(entity::encode(css::clean(&entity::decode(raw), pictures).trim())),
         Value::Link => address(raw, url::is_link),
-        Value::Image => address(raw, url::is_image),
-        Value::Target => Some("_blank".to_owned()),
+        Value::Image => address(raw, |address| pictures.allow(address)),
     }
 }
 
-fn address(raw: &str, is_allowed: fn(&str) -> bool) -> Option<String> {
+fn address(raw: &str, is_allowed: impl Fn(&str) -> bool) -> Option<String> {
     let address = url::tidy(&entity::decode(raw));
     is_allowed(&address).then(|| entity::encode(&address))
 }
 
 #[cfg(test)]
 mod tests {
-    use super::start;
+    use super::{MAX_ATTRIBUTES, Pictures, start};
 
     fn check(element: &str, attributes: &[(&str, &str)], expected: &str) {
         let attributes: Vec<_> = attributes
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        assert_eq!(start(element, &attributes), expected);
+        assert_eq!(start(element, &attributes, &Pictures::Any), expected);
     }
 
     #[test]
@@ -81,5 +95,23 @@ mod tests {
         check("a", &[("href", "java&#10;script:alert(1)")], "<a>");
         check("img", &[("src", "http://a/b.png"), ("alt", "b")], r#"<img alt="b">"#);
         check("img", &[("src", "/blobs/~/a.b")], r#"<img src="/blobs/~/a.b">"#);
+    }
+    #[test]
+    fn many_attributes_are_few_and_quickly_read() {
+        let attributes = |count: usize, prefix: &str| -> Vec<_> {
+            (0..count).map(|n| (format!("{prefix}{n}"), String::new())).collect()
+        };
+        let mut given = attributes(200_000, "x");
+        given.extend(attributes(200_000, "data-"));
+        let once = start("p", &given, &Pictures::Any);
+        assert_eq!(once.matches(" data-").count(), MAX_ATTRIBUTES);
+        assert!(!once.contains(" x"), "{once}");
+    }
+
+    #[test]
+    fn links_within_the_page_stay_in_it() {
+        check("a", &[("target", "_blank"), ("href", "#food")], r##"<a href="#food">"##);
+        check("a", &[("href", "tel:+81")], r#"<a href="tel:+81" target="_blank" rel="noopener">"#);
+        check("a", &[("target", "_blank")], "<a>");
     }
 }

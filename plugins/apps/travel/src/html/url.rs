@@ -3,6 +3,12 @@
 /// What a path of the host's own pictures begins with.
 const BLOBS: &str = "/blobs/";
 
+/// Where photographs come from.
+const PHOTOGRAPHS: &str = "https://images.unsplash.com/";
+
+/// Where pictures of videos come from.
+const THUMBNAILS: [&str; 2] = ["https://i.ytimg.com/", "https://img.youtube.com/"];
+
 /// What links may begin with.
 const LINKS: [&str; 4] = ["https://", "http://", "mailto:", "tel:"];
 
@@ -21,6 +27,43 @@ pub(crate) fn is_image(url: &str) -> bool {
     begins_with(url, "https://") && is_printable(url)
         || is_blob(url)
         || PICTURES.iter().any(|prefix| begins_with(url, prefix) && is_base64(&url[prefix.len()..]))
+}
+
+/// Which pictures a page may show.
+#[derive(Debug, Clone)]
+pub(super) enum Pictures {
+    /// Any that a page may show at all.
+    Any,
+    /// Of those from elsewhere only these; each other one could tell its host who reads the page.
+    Known(Vec<String>),
+}
+
+impl Pictures {
+    /// Those from elsewhere that are known.
+    pub(super) fn known<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Self {
+        Self::Known(addresses.into_iter().map(tidy).collect())
+    }
+
+    /// Whether the page may show this one.
+    pub(super) fn allow(&self, url: &str) -> bool {
+        let is_known = match self {
+            Self::Any => true,
+            Self::Known(known) => {
+                !begins_with(url, "https://") || known.iter().any(|known| known == url)
+            }
+        };
+        is_known && is_image(url)
+    }
+}
+
+/// Whether it is a picture that a tool's argument may name: a photograph or one of this host.
+pub(crate) fn is_given_image(url: &str) -> bool {
+    is_image(url) && (url.starts_with(PHOTOGRAPHS) || is_blob(url))
+}
+
+/// Whether it is a picture of a video that a tool's argument may name.
+pub(crate) fn is_given_thumbnail(url: &str) -> bool {
+    is_image(url) && THUMBNAILS.iter().any(|start| url.starts_with(start)) || is_given_image(url)
 }
 
 /// Whether a page may lead there.
@@ -66,7 +109,7 @@ fn is_base64(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{is_image, is_link, tidy};
+    use super::{Pictures, is_given_image, is_given_thumbnail, is_image, is_link, tidy};
 
     #[test]
     fn pictures_come_from_https_blobs_or_the_page() {
@@ -99,6 +142,35 @@ mod tests {
         ] {
             assert!(!is_image(url), "{url}");
         }
+    }
+
+    #[test]
+    fn pictures_from_elsewhere_may_have_to_be_known() {
+        let known = Pictures::known(["https://a/b c.png", "http://a/plain.png"]);
+        for url in ["https://a/b%20c.png", "/blobs/~/a", "data:image/png;base64,AA"] {
+            assert!(known.allow(url) && Pictures::Any.allow(url), "{url}");
+        }
+        for url in ["https://a/b%20c.png?x", "HTTPS://a/b", "http://a/plain.png", "x"] {
+            assert!(!known.allow(url), "{url}");
+        }
+        assert!(Pictures::Any.allow("https://any"));
+    }
+
+    #[test]
+    fn arguments_name_pictures_of_few_hosts() {
+        for url in ["https://images.unsplash.com/a", "/blobs/~/a"] {
+            assert!(is_given_image(url) && is_given_thumbnail(url), "{url}");
+        }
+        for url in [
+            "https://images.unsplash.com.evil/a",
+            "https://images.unsplash.com@evil/a",
+            "https://a/",
+            "data:image/png;base64,AA",
+        ] {
+            assert!(!is_given_image(url) && !is_given_thumbnail(url), "{url}");
+        }
+        assert!(is_given_thumbnail("https://i.ytimg.com/vi/a/hq.jpg"));
+        assert!(!is_given_image("https://i.ytimg.com/vi/a/hq.jpg"));
     }
 
     #[test]

@@ -1,8 +1,12 @@
 //! Pictures that a model makes, one request each, so that one that is refused costs no other.
+//!
+//! Each picture takes up to minutes, so there is an end to it: after [`BUDGET_MS`] no further one
+//! is begun, and a service that is too slow twice in a row counts as down. What was made until then
+//! is what there is.
 
 use wattle_plugin::Failure;
 use wattle_plugin::llm::ImageRequest;
-use wattle_plugin::prelude::{code, llm, log};
+use wattle_plugin::prelude::{clock, code, llm, log};
 
 use crate::html::is_image;
 use crate::image::plan::Planned;
@@ -16,6 +20,15 @@ const ASPECT_RATIO: &str = "16:9";
 
 /// How long a picture may take.
 const TIMEOUT_MS: u32 = 90_000;
+
+/// Further attempts of a model at a picture.
+const RETRIES: u32 = 1;
+
+/// How long pictures are begun: the reader of a chat waits no longer for what is only decoration.
+const BUDGET_MS: i64 = 300_000;
+
+/// Requests in a row without an answer in time, after which no other is worth its minutes.
+const MOST_TIMEOUTS: u32 = 2;
 
 /// What became of several plans.
 #[derive(Debug, Default)]
@@ -35,8 +48,21 @@ pub(crate) struct Made {
 /// `cancelled`, after which nothing more is to be paid for.
 pub(crate) fn generate<'a>(plans: impl IntoIterator<Item = &'a Planned>) -> Result<Made, Failure> {
     let mut made = Made::default();
+    let mut plans = plans.into_iter().peekable();
+    if plans.peek().is_none() {
+        return Ok(made);
+    }
+    let mut studio = match Studio::open() {
+        Err(failure) if failure.code == code::CANCELLED => return Err(failure),
+        Err(failure) => {
+            log::warn!("make pictures: {failure}");
+            made.error = Some(failure.message);
+            return Ok(made);
+        }
+        Ok(studio) => studio,
+    };
     for planned in plans {
-        match picture(planned) {
+        match studio.make(planned) {
             Ok((image, model)) => {
                 made.images.push(image);
                 if !made.models.contains(&model) {
@@ -49,13 +75,71 @@ pub(crate) fn generate<'a>(plans: impl IntoIterator<Item = &'a Planned>) -> Resu
                 made.error = Some(failure.message);
             }
         }
+        if let Some(reason) = studio.closed() {
+            log::warn!("make pictures: the rest is left out: {reason}");
+            break;
+        }
     }
     Ok(made)
 }
 
-fn picture(planned: &Planned) -> Result<(ImageAsset, String), Failure> {
+/// The models of the route, for one call of a tool.
+struct Studio {
+    /// How many there are.
+    models: u32,
+    /// Who is asked first: whoever answered last, since the others did not.
+    first: u32,
+    opened_ms: i64,
+    timeouts_in_row: u32,
+}
+
+impl Studio {
+    fn open() -> Result<Self, Failure> {
+        let models = llm::route(ROUTE)?.candidates();
+        Ok(Self { models, first: 0, opened_ms: clock::now_ms(), timeouts_in_row: 0 })
+    }
+
+    /// Why no further request is to be made.
+    fn closed(&self) -> Option<&'static str> {
+        if self.timeouts_in_row >= MOST_TIMEOUTS {
+            return Some("the models do not answer in time");
+        }
+        // A clock that was set back must not keep it open for hours.
+        let is_open = (0..BUDGET_MS).contains(&(clock::now_ms() - self.opened_ms));
+        (!is_open).then_some("it took too long")
+    }
+
+    /// Asks one model after the other. If none makes the picture, the last one says why.
+    fn make(&mut self, planned: &Planned) -> Result<(ImageAsset, String), Failure> {
+        let others = (0..self.models).filter(|other| *other != self.first);
+        let turns: Vec<u32> = std::iter::once(self.first).chain(others).collect();
+        let mut last = None;
+        for candidate in turns {
+            if last.is_some() && self.closed().is_some() {
+                break;
+            }
+            match picture(planned, candidate) {
+                Ok(made) => {
+                    (self.first, self.timeouts_in_row) = (candidate, 0);
+                    return Ok(made);
+                }
+                Err(failure) if failure.code == code::CANCELLED => return Err(failure),
+                Err(failure) => {
+                    let is_late = failure.code == code::TIMEOUT;
+                    self.timeouts_in_row = if is_late { self.timeouts_in_row + 1 } else { 0 };
+                    last = Some(failure);
+                }
+            }
+        }
+        Err(last.unwrap_or_else(|| Failure::unavailable("no model was asked for the picture")))
+    }
+}
+
+fn picture(planned: &Planned, candidate: u32) -> Result<(ImageAsset, String), Failure> {
     let request = ImageRequest::new(ROUTE, planned.prompt.as_str())
         .aspect_ratio(ASPECT_RATIO)
+        .with_extra("candidate", candidate)
+        .with_extra("retries", RETRIES)
         .with_extra("timeout_ms", TIMEOUT_MS);
     let made = llm::generate_images(request)?.into_iter().next();
     let made = made.ok_or_else(|| Failure::unavailable("the model made no picture"))?;
@@ -69,3 +153,6 @@ fn picture(planned: &Planned) -> Result<(ImageAsset, String), Failure> {
     image.credit = Some(format!("Generated with {model}"));
     Ok((image, model))
 }
+
+#[cfg(test)]
+mod tests;

@@ -55,8 +55,17 @@ struct Item {
     alt: String,
 }
 
+/// A plan that was paid for and of which no picture came: who tries again need not plan again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Kept {
+    /// Who planned, as `provider:model (attempts=n)`.
+    model: String,
+    /// One for each block.
+    pictures: Vec<Planned>,
+}
+
 /// The picture of one block, as it was planned.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Planned {
     /// The block.
     pub(crate) block_id: String,
@@ -95,6 +104,20 @@ pub(crate) fn plan(
         Some(item.planned(&block.title))
     });
     Ok(Structured { value: planned.collect(), model })
+}
+
+impl Kept {
+    /// Keeps a plan.
+    pub(crate) fn of(plan: &Structured<Vec<Planned>>) -> Self {
+        Self { model: plan.model.clone(), pictures: plan.value.clone() }
+    }
+
+    /// The plan, if it is for these blocks.
+    pub(crate) fn fitting(&self, targets: &[&Block]) -> Option<Structured<Vec<Planned>>> {
+        let planned = self.pictures.iter().map(|it| (&it.block_id, &it.block_title));
+        let fits = planned.eq(targets.iter().map(|block| (&block.block_id, &block.title)));
+        fits.then(|| Structured { value: self.pictures.clone(), model: self.model.clone() })
+    }
 }
 
 fn told(block: &Block) -> Told<'_> {

@@ -3,8 +3,8 @@
 use serde_json::{Map, Value, json};
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, ToolContext, ToolOutput};
 
-use crate::channel::{IMAGE_MODE, IMAGES, State};
-use crate::image::plan::{Planned, plan};
+use crate::channel::{IMAGE_MODE, IMAGE_PLAN, IMAGES, State};
+use crate::image::plan::{Kept, Planned, plan};
 use crate::image::{ImageAsset, mode, target};
 use crate::task::Structured;
 use crate::tool::answer::answer_and_forget;
@@ -35,8 +35,17 @@ pub(crate) fn planned(
         );
         return Ok(Err(ToolOutput::error(text)));
     }
+    let kept = state.image_plan.as_ref().and_then(|kept| kept.fitting(&targets));
+    if let Some(kept) = kept {
+        return Ok(Ok(kept));
+    }
     let guide = state.context.as_ref().map(|video| video.title.as_str());
     plan(guide, &targets).map(Ok)
+}
+
+/// Says that there is no picture at all. The plan is kept for another try.
+pub(crate) fn none(text: String, plan: &Structured<Vec<Planned>>) -> ToolOutput {
+    ToolOutput::error(text).with_overwrite(IMAGE_PLAN, json!(Kept::of(plan)))
 }
 
 /// Tells of prepared pictures; `more` stands beside what both tools tell.
@@ -55,6 +64,9 @@ pub(crate) fn tell(
     output.extend(more);
     output.insert("image_count".to_owned(), images.len().into());
     output.insert("images".to_owned(), json!(images));
-    let answer = answer_and_forget(&context.tool, &output, &LATER, state)?;
-    Ok(answer.with_update(IMAGES, json!(images)).with_update(IMAGE_MODE, mode))
+    let answer = answer_and_forget(&context.tool, &output, &LATER)?;
+    let answer = answer.with_overwrite(IMAGES, json!(images)).with_overwrite(IMAGE_MODE, mode);
+    // Who asks for pictures once more wants others.
+    let is_kept = state.image_plan.is_some();
+    Ok(if is_kept { answer.with_overwrite(IMAGE_PLAN, Value::Null) } else { answer })
 }

@@ -8,6 +8,7 @@ use wattle_plugin::prelude::{Value, json};
 use crate::message::{Role, UiMessage};
 use crate::session::log::{AGENT, Called, Delta, Event, Kind, Run, TOOLS, TaskFinished};
 use crate::session::step::{self, Step, StepStatus, messages, text_of};
+use crate::session::stored;
 
 /// What the id of the message begins with; the run's follows, as in the stream.
 const PREFIX: &str = "msg_";
@@ -149,7 +150,7 @@ fn tool_part(
     let error = match (step, refused) {
         (Some(step), _) if step.status == StepStatus::Success => {
             part["state"] = json!("output-available");
-            part["output"] = step.output.clone().unwrap_or_default();
+            part["output"] = step.output.as_ref().map(stored::of_message).unwrap_or_default();
             return part;
         }
         (Some(step), _) => step.error.clone(),

@@ -6,6 +6,7 @@ use wattle_plugin::prelude::{Deserialize, Value, json};
 
 use crate::message::part::{Answer, Part};
 use crate::message::{Role, UiMessage};
+use crate::session::stored;
 use crate::youtube;
 
 /// Messages of a session: months of talking, and still one page.
@@ -91,8 +92,17 @@ fn kept(part: Value) -> Option<Value> {
         Part::File(name) => Some(json!({ "type": "file", "filename": name,
             "mediaType": part["mediaType"].as_str().unwrap_or("application/octet-stream") })),
         Part::Tool(tool) if tool.answer == Answer::None && tool.name.is_empty() => None,
+        Part::Tool(_) => Some(short(part)),
         _ => Some(part),
     }
+}
+
+/// A call of a tool whose answer is no longer than those of runs.
+fn short(mut part: Value) -> Value {
+    if let Some(output) = part.get_mut("output") {
+        *output = stored::of_message(output);
+    }
+    part
 }
 
 /// A first message that is nothing but an address asks for a guide.

@@ -9,7 +9,7 @@ use wattle_plugin::prelude::{Failure, Value, clock, json, params, sql};
 use wattle_plugin::sql::Transaction;
 
 use crate::message::{Role, UiMessage};
-use crate::session::{Session, lock, plain};
+use crate::session::{Newest, Session, plain, whole};
 use crate::{DATABASE, time};
 
 const PUT: &str = "INSERT INTO chat_messages (session_id, external_id, tenant, role, parts, text, \
@@ -20,10 +20,10 @@ const PUT: &str = "INSERT INTO chat_messages (session_id, external_id, tenant, r
     updated_ms = excluded.updated_ms";
 
 const SELECT: &str = "SELECT external_id, role, parts, created_ms FROM chat_messages \
-    WHERE session_id = $1 ORDER BY seq";
+    WHERE session_id = $1 ORDER BY seq DESC";
 
-const SELECT_SAID: &str = "SELECT external_id, parts FROM chat_messages \
-    WHERE session_id = $1 AND source = 'run'";
+const SELECT_SAID: &str = "SELECT external_id, parts, seq FROM chat_messages \
+    WHERE session_id = $1 AND source = 'run' AND seq > $2 ORDER BY seq";
 
 const SELECT_IDS: &str = "SELECT external_id, source FROM chat_messages WHERE session_id = $1";
 
@@ -34,47 +34,47 @@ pub(crate) fn replace_those_of_runs(
     session_id: &str,
     messages: &mut [UiMessage],
 ) -> Result<(), Failure> {
-    let rows = sql::database(DATABASE).query(SELECT_SAID, params![session_id])?;
-    let said = rows
-        .iter()
-        .map(|row| Ok((row.get("external_id")?, row.get("parts")?)))
-        .collect::<Result<BTreeMap<String, Value>, Failure>>()?;
-    for message in messages {
-        if let Some(Value::Array(parts)) = said.get(&message.id) {
-            message.role = Role::Assistant;
-            message.parts.clone_from(parts);
+    let mut after = 0;
+    loop {
+        let parameters = params![session_id, after];
+        let rows = sql::database(DATABASE).query(SELECT_SAID, parameters)?;
+        for row in rows.iter() {
+            let (id, parts): (String, Value) = (row.get("external_id")?, row.get("parts")?);
+            after = row.get::<i64>("seq")?;
+            let message = messages.iter_mut().find(|message| message.id == id);
+            if let (Some(message), Value::Array(parts)) = (message, parts) {
+                (message.role, message.parts) = (Role::Assistant, parts);
+            }
+        }
+        // More than is given at once: the rest is asked for.
+        if !rows.truncated || rows.is_empty() {
+            return whole(rows).map(drop);
         }
     }
-    Ok(())
 }
 
-/// Keeps the messages of a request.
-pub(crate) fn add(session: &Session, messages: &[UiMessage]) -> Result<(), Failure> {
-    let transaction = sql::database(DATABASE).begin()?;
-    lock(&transaction, &session.id)?;
-    let rows = transaction.query(SELECT_IDS, params![&session.id])?;
+/// Keeps the messages of a request. The session must be locked. With `instead` those that the
+/// client has dropped are taken away, as when it wants another answer.
+pub(crate) fn keep(
+    transaction: &Transaction,
+    session: &Session,
+    messages: &[UiMessage],
+    instead: bool,
+) -> Result<(), Failure> {
+    let rows = whole(transaction.query(SELECT_IDS, params![&session.id])?)?;
     let known = rows
         .iter()
         .map(|row| Ok((row.get("external_id")?, row.get("source")?)))
         .collect::<Result<BTreeMap<String, String>, Failure>>()?;
+    let is_sent = |id: &str| messages.iter().any(|message| message.id == id);
+    for id in known.keys().filter(|id| instead && !is_sent(id)) {
+        transaction.execute(DELETE, params![&session.id, id])?;
+    }
     let of_client = |message: &&UiMessage| known.get(&message.id).is_none_or(|it| it == "client");
     for message in messages.iter().filter(of_client) {
-        write(&transaction, session, message, "client")?;
+        write(transaction, session, message, "client")?;
     }
-    transaction.commit()
-}
-
-/// Takes messages away that a client has dropped, as when it wants another answer.
-pub(crate) fn delete(session: &Session, kept: &[UiMessage]) -> Result<(), Failure> {
-    let transaction = sql::database(DATABASE).begin()?;
-    lock(&transaction, &session.id)?;
-    let rows = transaction.query(SELECT_IDS, params![&session.id])?;
-    for id in rows.column::<String>("external_id")? {
-        if kept.iter().all(|message| message.id != id) {
-            transaction.execute(DELETE, params![&session.id, &id])?;
-        }
-    }
-    transaction.commit()
+    Ok(())
 }
 
 /// Keeps what a run said. The session must be locked.
@@ -105,17 +105,15 @@ fn write(
     transaction.execute(PUT, row).map(|_| ())
 }
 
-/// The messages of a session as the endpoints show them, in order.
-pub(crate) fn list(session_id: &str) -> Result<Vec<Value>, Failure> {
+/// The newest messages of a session as the endpoints show them, in order.
+pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
-    rows.iter()
-        .map(|row| {
-            Ok(json!({
-                "id": row.get::<String>("external_id")?,
-                "role": row.get::<String>("role")?,
-                "parts": row.get::<Value>("parts")?,
-                "createdAt": time::text(row.get("created_ms")?)?,
-            }))
-        })
-        .collect()
+    Newest::of(&rows, room, |row| {
+        Ok(json!({
+            "id": row.get::<String>("external_id")?,
+            "role": row.get::<String>("role")?,
+            "parts": row.get::<Value>("parts")?,
+            "createdAt": time::text(row.get("created_ms")?)?,
+        }))
+    })
 }

@@ -3,13 +3,18 @@
 //! The database is right, not what an earlier run left in the state: a person may have edited
 //! the guide in between.
 
+use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Outcome, Serialize, Value, json, node,
 };
 
+use crate::block::Block;
 use crate::channel;
+use crate::image::plan::Kept;
+use crate::image::{ImageAsset, ImageSource};
 use crate::message::{UiMessage, for_model};
 use crate::session::Snapshot;
+use crate::video::{Video, VideoContext};
 
 /// Its output tells best where the pictures of the guide come from.
 const HTML_TOOL: &str = "generate_handbook_html";
@@ -51,6 +56,7 @@ pub(crate) struct Updates {
     spot_blocks: Value,
     images: Value,
     image_mode: Value,
+    image_plan: Value,
     html: Value,
     tool_outputs: Value,
 }
@@ -64,23 +70,32 @@ pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>
         request => serde_json::from_value(request)?,
     };
     let Stored { context, blocks, spot_blocks, tool_outputs, handbook_html } = request.snapshot;
+    let tool_outputs = if tool_outputs.is_object() { tool_outputs } else { json!({}) };
     let finished = Snapshot::finished(&tool_outputs);
-    let told = &tool_outputs[HTML_TOOL]["image_mode"];
-    let image_mode = if told.is_null() { &context["imageMode"] } else { told }.clone();
+    let told = sound::<ImageSource>(&tool_outputs[HTML_TOOL]["image_mode"]);
+    let image_mode =
+        if told.is_null() { sound::<ImageSource>(&context["imageMode"]) } else { told };
     let updates = Updates {
         messages: for_model(&request.messages, &finished),
         // It is long, and from here on in the other channels.
         request: Value::Null,
-        videos: context["videos"].clone(),
-        images: context["images"].clone(),
-        context: context["video"].clone(),
+        videos: sound::<Vec<Video>>(&context["videos"]),
+        images: sound::<Vec<ImageAsset>>(&context["images"]),
+        image_plan: sound::<Kept>(&context["imagePlan"]),
+        context: sound::<VideoContext>(&context["video"]),
         image_mode,
-        blocks,
-        spot_blocks,
-        html: handbook_html,
-        tool_outputs: if tool_outputs.is_object() { tool_outputs } else { json!({}) },
+        blocks: sound::<Vec<Block>>(&blocks),
+        spot_blocks: sound::<Vec<Block>>(&spot_blocks),
+        html: sound::<String>(&handbook_html),
+        tool_outputs,
     };
     Ok(Outcome::new(updates).overwrite(channel::MESSAGES).overwrite(channel::TOOL_OUTPUTS))
+}
+
+/// A stored value, if the tools can read it. What they cannot, such as one that an editor or an
+/// earlier version wrote, is as if it had never been made: a session can always go on.
+fn sound<T: DeserializeOwned>(value: &Value) -> Value {
+    if T::deserialize(value).is_ok() { value.clone() } else { Value::Null }
 }
 
 #[cfg(test)]
@@ -112,19 +127,25 @@ mod tests {
     fn s3_09_the_snapshot_becomes_the_state() {
         let outputs = json!({"parse_youtube_input": {"count": 1}, "crawl_youtube_videos": {},
             "search_image": null});
+        let block = json!({"block_id": "a", "type": "spot", "title": "t", "description": "d",
+            "location": null, "smart_tags": []});
+        let picture = json!({"block_id": "a", "block_title": "t", "query": "q", "alt": "a",
+            "image_url": "/blobs/x", "source": "imagen"});
+        let plan = json!({"model": "m", "pictures": []});
         let snapshot = json!({
             "context": {"video": {"videoId": "v"}, "videos": [{"id": "v"}],
-                "images": [{"block_id": "a"}], "imageMode": "unsplash"},
-            "blocks": [{"block_id": "a"}], "spotBlocks": [], "toolOutputs": outputs,
+                "images": [picture], "imageMode": "unsplash", "imagePlan": plan},
+            "blocks": [block], "spotBlocks": [], "toolOutputs": outputs,
             "handbookHtml": "<html>",
         });
         let state = run(json!({"messages": asked(), "snapshot": snapshot}));
         assert_eq!(state["request"], Value::Null);
         assert_eq!(state["context"], json!({"videoId": "v"}));
         assert_eq!(state["videos"], json!([{"id": "v"}]));
-        assert_eq!(state["images"], json!([{"block_id": "a"}]));
+        assert_eq!(state["images"], json!([picture]));
         assert_eq!(state["image_mode"], "unsplash");
-        assert_eq!(state["blocks"], json!([{"block_id": "a"}]));
+        assert_eq!(state["image_plan"]["model"], "m");
+        assert_eq!(state["blocks"], json!([block]));
         assert_eq!(state["html"], "<html>");
         assert_eq!(state["tool_outputs"], outputs);
         let said = state["messages"][0]["content"].as_str().unwrap();
@@ -138,6 +159,20 @@ mod tests {
             "toolOutputs": {"generate_handbook_html": {"image_mode": "imagen"}}});
         let state = run(json!({"messages": asked(), "snapshot": snapshot}));
         assert_eq!(state["image_mode"], "imagen");
+    }
+
+    #[test]
+    fn a_snapshot_that_no_tool_can_read_stops_no_session() {
+        let snapshot = json!({
+            "context": {"video": 7, "videos": {}, "images": [7], "imageMode": "x", "imagePlan": []},
+            "blocks": [{"block_id": 7}], "spotBlocks": "x", "handbookHtml": 7,
+            "toolOutputs": {"generate_handbook_html": {"image_mode": 7}, "search_image": "x"},
+        });
+        let mut state = run(json!({"messages": asked(), "snapshot": snapshot}));
+        assert_eq!(state["tool_outputs"], snapshot["toolOutputs"]);
+        let fields = state.as_object_mut().unwrap();
+        fields.retain(|key, value| key != "messages" && key != "tool_outputs" && !value.is_null());
+        assert!(fields.is_empty(), "{fields:?}");
     }
 
     #[test]

@@ -53,33 +53,38 @@ impl View {
             .rfind(|step| step.status == StepStatus::Running)
             .map(|step| step.tool.clone());
         if let Some(failed) = self.steps.iter().rfind(|step| step.status == StepStatus::Error) {
-            session.failed_step = Some(failed.tool.clone());
-            session.last_error.clone_from(&failed.error);
+            session.fail(failed);
         }
         if let Some((seq, at_ms, ended)) = &self.ended
             && *seq > cursor
         {
-            self.end(session, *at_ms, ended);
+            self.end(session, *seq, *at_ms, ended);
         }
     }
 
-    fn end(&self, session: &mut Session, at_ms: i64, ended: &Ended) {
+    fn end(&self, session: &mut Session, seq: u64, at_ms: i64, ended: &Ended) {
         session.current_step = None;
+        (session.failed_step, session.last_error) = (None, None);
         match ended.status.as_str() {
             "completed" => match self.left_failed() {
                 None => session.complete(at_ms),
                 Some(step) => {
                     session.status = Status::Error;
-                    session.failed_step = Some(step.tool.clone());
-                    session.last_error.clone_from(&step.error);
+                    session.fail(step);
                 }
             },
             "cancelled" => {
                 session.status = Status::Cancelled;
                 session.cancelled_ms = Some(at_ms);
+                if let Some(step) = self.left_failed() {
+                    session.fail(step);
+                }
             }
             _ => {
                 session.status = Status::Error;
+                // The one that the failure of the run cut off, not one that failed by itself.
+                let cut = self.steps.iter().rfind(|step| step.ended_seq == Some(seq));
+                session.failed_step = cut.map(|step| step.tool.clone());
                 session.last_error = Some(message(ended.failure.as_ref()));
             }
         }
@@ -217,6 +222,34 @@ mod tests {
         let session = after(&[], Some("failed"));
         assert_eq!(session.status, Status::Error);
         assert_eq!(session.last_error.as_deref(), Some("no model answered"));
+    }
+
+    #[test]
+    fn s3_67_the_failed_step_is_the_one_that_the_error_is_about() {
+        use StepStatus::{Error, Success};
+        let earlier = [("crawl_youtube_videos", Error), ("crawl_youtube_videos", Success)];
+        for steps in [&earlier[..], &earlier[..1]] {
+            let session = after(steps, Some("failed"));
+            let told = (session.failed_step, session.last_error.as_deref());
+            assert_eq!(told, (None, Some("no model answered")), "{steps:?}");
+        }
+        let mut cut = view(&[earlier[0], ("search_image", Error)], Some("failed"));
+        cut.steps[1].ended_seq = Some(20);
+        let mut session = Session { status: Status::Running, ..Session::default() };
+        cut.apply(&mut session, 10);
+        assert_eq!(session.failed_step.as_deref(), Some("search_image"));
+    }
+
+    #[test]
+    fn s3_65_what_was_made_good_before_a_stop_is_forgotten() {
+        use StepStatus::{Cancelled, Error, Success};
+        let mut steps = vec![("search_image", Error), ("generate_image", Success)];
+        steps.push(("generate_handbook_html", Cancelled));
+        let session = after(&steps, Some("cancelled"));
+        assert_eq!((session.failed_step, session.last_error), (None, None));
+        let session = after(&steps[..1], Some("cancelled"));
+        assert_eq!(session.failed_step.as_deref(), Some("search_image"));
+        assert_eq!(session.last_error.as_deref(), Some("search_image is broken"));
     }
 
     #[test]

@@ -6,15 +6,16 @@
 mod patch;
 mod table;
 
-use wattle_plugin::prelude::{Failure, Value, json};
+use wattle_plugin::prelude::{Failure, Value, json, log};
 
-pub(crate) use self::patch::patch;
+pub(crate) use self::patch::{Refused, patch};
 pub(crate) use self::table::{read, write};
 use crate::channel::{
-    BLOCKS, CONTEXT, HTML, IMAGE_MODE, IMAGES, SPOT_BLOCKS, TOOL_OUTPUTS, VIDEOS,
+    BLOCKS, CONTEXT, HTML, IMAGE_MODE, IMAGE_PLAN, IMAGES, SPOT_BLOCKS, TOOL_OUTPUTS, VIDEOS,
 };
-use crate::session::step::Step;
-use crate::{time, tool};
+use crate::session::step::{Step, StepStatus};
+use crate::session::stored;
+use crate::{html, time, tool};
 
 /// The tool whose pages count as versions.
 const HTML_TOOL: &str = "generate_handbook_html";
@@ -25,7 +26,7 @@ const BEFORE_HTML: [&str; 3] = ["resolve_spot_coordinates", "search_image", "gen
 /// What has been made so far. Documents that were never written are `null`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Snapshot {
-    /// `video`, `videos`, `images` and `imageMode`: what the editor of the page does not touch.
+    /// `video`, `videos`, `images`, `imageMode` and `imagePlan`: what the editor does not touch.
     pub(crate) context: Value,
     /// All blocks.
     pub(crate) blocks: Value,
@@ -35,6 +36,8 @@ pub(crate) struct Snapshot {
     pub(crate) tool_outputs: Value,
     /// The page.
     pub(crate) html: Option<String>,
+    /// `videoUrl` and `thumbnailUrl` of the page: another video may have been crawled since.
+    pub(crate) page_video: Value,
     /// How often the tool has made one.
     pub(crate) version: i64,
     /// Where the page can be looked at.
@@ -44,8 +47,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes over what a step wrote to the state.
-    pub(crate) fn apply(&mut self, session_id: &str, step: &Step) {
+    /// Takes over what a step wrote to the state. `preview` is the address of the page.
+    pub(crate) fn apply(&mut self, preview: &str, step: &Step) {
         for write in &step.writes {
             let value = &write.value;
             match write.channel.as_str() {
@@ -53,14 +56,16 @@ impl Snapshot {
                 CONTEXT => self.set_context("video", value),
                 IMAGES => self.set_context("images", value),
                 IMAGE_MODE => self.set_context("imageMode", value),
+                IMAGE_PLAN => self.set_context("imagePlan", value),
                 BLOCKS => self.blocks = value.clone(),
                 SPOT_BLOCKS => self.spot_blocks = value.clone(),
                 TOOL_OUTPUTS => self.merge_outputs(value),
-                HTML => self.set_page(session_id, step, value),
+                HTML => self.set_page(preview, step, value),
                 _ => {}
             }
         }
-        if BEFORE_HTML.contains(&step.tool.as_str()) {
+        let is_made = step.status == StepStatus::Success;
+        if is_made && BEFORE_HTML.contains(&step.tool.as_str()) {
             self.merge_outputs(&json!({ HTML_TOOL: null }));
         }
     }
@@ -83,20 +88,31 @@ impl Snapshot {
                 if output.is_null() {
                     known.shift_remove(name);
                 } else {
-                    known.insert(name.clone(), output.clone());
+                    known.insert(name.clone(), stored::of_step(output));
                 }
             }
         }
     }
 
-    fn set_page(&mut self, session_id: &str, step: &Step, page: &Value) {
+    /// A page is cleaned once more: the tool may be of the version with which its thread began,
+    /// and what is known to be harmful has grown since.
+    fn set_page(&mut self, preview: &str, step: &Step, page: &Value) {
         let Some(page) = page.as_str() else {
-            self.html = None;
+            (self.html, self.page_video) = (None, Value::Null);
             return;
         };
-        self.html = Some(page.to_owned());
-        let told = step.output.as_ref().and_then(|output| output["preview_url"].as_str());
-        self.preview_path = Some(told.map_or_else(|| preview_path(session_id), str::to_owned));
+        let told = step.output.as_ref();
+        let of_video = |key: &str| told.map_or(Value::Null, |output| output[key].clone());
+        let video = json!({ "videoUrl": of_video("videoUrl"),
+            "thumbnailUrl": of_video("thumbnailUrl") });
+        match html::page(page, video["thumbnailUrl"].as_str(), video["videoUrl"].as_str()) {
+            Ok(page) => (self.html, self.page_video) = (Some(page), video),
+            Err(error) => {
+                log::error!("a page is not kept: {error}");
+                return;
+            }
+        }
+        self.preview_path = Some(preview.to_owned());
         if step.tool == HTML_TOOL {
             self.version += 1;
         }
@@ -107,14 +123,19 @@ impl Snapshot {
         tool::NAMES.into_iter().filter(|name| !outputs[*name].is_null()).collect()
     }
 
-    /// Address of the video's picture.
+    /// Address of the picture of the page's video.
     pub(crate) fn thumbnail(&self) -> Option<&str> {
-        self.context["video"]["thumbnailUrl"].as_str()
+        self.video()["thumbnailUrl"].as_str()
     }
 
-    /// Address of the video.
+    /// Address of the page's video.
     pub(crate) fn video_url(&self) -> Option<&str> {
-        self.context["video"]["videoUrl"].as_str()
+        self.video()["videoUrl"].as_str()
+    }
+
+    /// The video that the page was made from; without a page, that of the guide.
+    fn video(&self) -> &Value {
+        if self.page_video.is_object() { &self.page_video } else { &self.context["video"] }
     }
 
     /// What a run is given.
@@ -134,11 +155,6 @@ impl Snapshot {
         view["updatedAt"] = json!(updated.map(time::text).transpose()?);
         Ok(view)
     }
-}
-
-/// Where the page of a session can be looked at.
-pub(crate) fn preview_path(session_id: &str) -> String {
-    format!("/api/guide/{session_id}")
 }
 
 #[cfg(test)]

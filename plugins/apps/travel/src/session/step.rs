@@ -17,9 +17,6 @@ pub(crate) const CANCELLED: &str = "the step was cancelled";
 /// What is said of a step whose run failed around it.
 const LOST: &str = "the run ended before the step was finished";
 
-/// Field of an output that is kept with the snapshot alone.
-const HTML: &str = "html";
-
 /// How far a step is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
@@ -81,15 +78,6 @@ impl Step {
     /// The event that changed it last.
     pub(crate) fn touched(&self) -> u64 {
         self.ended_seq.unwrap_or(self.seq)
-    }
-
-    /// What it answered, without the page.
-    pub(crate) fn short_output(&self) -> Option<Value> {
-        let mut output = self.output.clone()?;
-        if let Value::Object(fields) = &mut output {
-            fields.shift_remove(HTML);
-        }
-        Some(output)
     }
 }
 
@@ -170,6 +158,7 @@ impl Folding {
             Ok(answer) if answer["is_error"] == Value::Bool(true) => {
                 step.status = StepStatus::Error;
                 step.error = Some(text_of(&answer["content"]));
+                step.writes = writes(&answer["updates"]);
             }
             Ok(answer) => {
                 step.status = StepStatus::Success;

@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, Value, json, params, sql};
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::session::step::Step;
-use crate::session::{Session, at, plain};
+use crate::session::{Newest, Session, at, plain, stored};
 use crate::{DATABASE, time};
 
 const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, tool_name, \
@@ -17,7 +17,7 @@ const PUT: &str = "INSERT INTO session_steps (id, session_id, tenant, run_id, to
 
 const SELECT: &str = "SELECT id, run_id, tool_name, tool_call_id, status, input, output, \
     error_message, duration_ms, started_ms, completed_ms FROM session_steps \
-    WHERE session_id = $1 ORDER BY seq";
+    WHERE session_id = $1 ORDER BY seq DESC";
 
 /// Writes a step down, or how it went on.
 pub(super) fn put(
@@ -32,10 +32,10 @@ pub(super) fn put(
         &session.tenant,
         run,
         &step.tool,
-        step.call_id.as_ref(),
+        step.call_id.as_deref().map(plain),
         step.status.name(),
         step.input.as_ref().map(Value::to_string),
-        step.short_output().map(|output| output.to_string()),
+        step.output.as_ref().map(|output| stored::of_step(output).to_string()),
         step.error.as_deref().map(plain),
         step.duration_ms,
         step.seq.cast_signed(),
@@ -45,10 +45,10 @@ pub(super) fn put(
     transaction.execute(PUT, row).map(|_| ())
 }
 
-/// The steps of a session as the endpoints show them, in order.
-pub(crate) fn list(session_id: &str) -> Result<Vec<Value>, Failure> {
+/// The newest steps of a session as the endpoints show them, in order.
+pub(crate) fn list(session_id: &str, room: &mut usize) -> Result<Newest, Failure> {
     let rows = sql::database(DATABASE).query(SELECT, params![session_id])?;
-    rows.iter().map(view).collect()
+    Newest::of(&rows, room, view)
 }
 
 fn view(row: Row<'_>) -> Result<Value, Failure> {

@@ -12,7 +12,7 @@ use crate::session::outcome::View;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
 use crate::session::{Session, step_table, table};
-use crate::{DATABASE, message};
+use crate::{DATABASE, message, preview};
 
 /// How often somebody else may be quicker before what stands is good enough.
 const ATTEMPTS: u32 = 5;
@@ -20,10 +20,11 @@ const ATTEMPTS: u32 = 5;
 /// The tool that knows what the video is called.
 const CRAWL_TOOL: &str = "crawl_youtube_videos";
 
-/// A session whose thread is gone has nothing under way.
+/// A session whose thread is gone has nothing under way, unless somebody has begun a new one
+/// since it was looked at.
 const FORGET: &str = "UPDATE sessions SET event_cursor = 0, run_cursor = 0, updated_ms = $1, \
     status = CASE WHEN status = 'RUNNING' THEN 'CANCELLED' ELSE status END, current_step = NULL \
-    WHERE id = $2";
+    WHERE id = $2 AND event_cursor = $3";
 
 /// Brings a session up to date.
 pub(crate) fn sync(mut session: Session) -> Result<Session, Failure> {
@@ -54,7 +55,8 @@ fn forget(session: Session) -> Result<Session, Failure> {
     if session.event_cursor == 0 {
         return Ok(session);
     }
-    sql::database(DATABASE).execute(FORGET, params![clock::now_ms(), &session.id])?;
+    let row = params![clock::now_ms(), &session.id, session.event_cursor.cast_signed()];
+    sql::database(DATABASE).execute(FORGET, row)?;
     let found = table::find(Some(&session.tenant), &session.id)?;
     Ok(found.unwrap_or(session))
 }
@@ -90,7 +92,8 @@ fn apply(session: &Session, runs: &[Run]) -> Result<Option<Session>, Failure> {
     table::find(Some(&after.tenant), &after.id).map(|found| found.or(Some(after)))
 }
 
-/// Writes down steps that went on, and what the successful ones made.
+/// Writes down steps that went on, and what they made: one that failed may keep something for the
+/// next try.
 fn keep_steps(
     transaction: &Transaction,
     session: &Session,
@@ -101,14 +104,15 @@ fn keep_steps(
     for step in &fresh {
         step_table::put(transaction, session, &view.run, step)?;
     }
-    let made: Vec<&&Step> =
-        fresh.iter().filter(|step| step.status == StepStatus::Success).collect();
+    let has_made = |step: &&&Step| step.status == StepStatus::Success || !step.writes.is_empty();
+    let made: Vec<&&Step> = fresh.iter().filter(has_made).collect();
     if made.is_empty() {
         return Ok(());
     }
     let mut state = snapshot::read(Some(transaction), &session.id)?;
+    let preview = preview::path(&session.id)?;
     for step in made {
-        state.apply(&session.id, step);
+        state.apply(&preview, step);
         if let Some(title) = title(step) {
             table::name(transaction, &session.id, title)?;
         }

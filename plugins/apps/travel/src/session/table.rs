@@ -3,7 +3,7 @@
 use wattle_plugin::prelude::{Failure, clock, params, sql};
 use wattle_plugin::sql::{Row, Transaction};
 
-use crate::session::{Session, Status, TITLE_CHARS, UNTITLED, owner, plain};
+use crate::session::{Session, Status, TITLE_CHARS, UNTITLED, owner, plain, whole};
 use crate::text::head;
 use crate::{DATABASE, id};
 
@@ -49,6 +49,10 @@ pub(crate) fn create(tenant: Option<&str>, title: Option<&str>) -> Result<Sessio
 
 /// The tenant's session of this id.
 pub(crate) fn find(tenant: Option<&str>, session_id: &str) -> Result<Option<Session>, Failure> {
+    // No database has such an id, and PostgreSQL takes no such text.
+    if session_id.contains('\0') {
+        return Ok(None);
+    }
     let select = format!("SELECT {COLUMNS} FROM sessions WHERE id = $1 AND tenant = $2");
     let rows = sql::database(DATABASE).query(&select, params![session_id, owner(tenant)])?;
     rows.first().map(read).transpose()
@@ -60,7 +64,8 @@ pub(crate) fn list(tenant: Option<&str>, limit: u32, offset: u32) -> Result<Vec<
         "SELECT {COLUMNS} FROM sessions WHERE tenant = $1 \
          ORDER BY created_ms DESC, id LIMIT $2 OFFSET $3"
     );
-    let rows = sql::database(DATABASE).query(&select, params![owner(tenant), limit, offset])?;
+    let parameters = params![owner(tenant), limit, offset];
+    let rows = whole(sql::database(DATABASE).query(&select, parameters)?)?;
     rows.iter().map(read).collect()
 }
 

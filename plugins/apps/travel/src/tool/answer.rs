@@ -6,26 +6,25 @@ use serde_json::{Map, Value};
 use wattle_plugin::Failure;
 use wattle_plugin::prelude::{Part, ToolOutput};
 
-use crate::channel::{State, TOOL_OUTPUTS};
+use crate::channel::TOOL_OUTPUTS;
 use crate::tool::view::{model_view, without_page};
 
 /// The answer of a tool, which may write more channels.
 pub(crate) fn answer(tool: &str, output: &impl Serialize) -> Result<ToolOutput, Failure> {
-    answer_and_forget(tool, output, &[], &State::default())
+    answer_and_forget(tool, output, &[])
 }
 
 /// The same for a tool after which the outputs of `later` ones no longer hold: they are noted as
-/// `null`, which is as if these had not been called.
+/// `null`, which is as if these had not been called. All of them are, known or not: a call of the
+/// same turn may have made one, of which this one does not see the note.
 pub(crate) fn answer_and_forget(
     tool: &str,
     output: &impl Serialize,
     later: &[&str],
-    state: &State,
 ) -> Result<ToolOutput, Failure> {
     let output = serde_json::to_value(output)?;
-    let known = |name: &&&str| state.tool_outputs.get(**name).is_some_and(|it| !it.is_null());
     let mut notes: Map<String, Value> =
-        later.iter().filter(known).map(|name| ((*name).to_owned(), Value::Null)).collect();
+        later.iter().map(|name| ((*name).to_owned(), Value::Null)).collect();
     notes.insert(tool.to_owned(), without_page(&output));
     let content = vec![Part::Text(model_view(tool, &output).to_string())];
     let answer = ToolOutput { content, structured: Some(output), ..ToolOutput::default() };
@@ -37,7 +36,6 @@ mod tests {
     use serde_json::json;
 
     use super::{answer, answer_and_forget};
-    use crate::channel::State;
 
     #[test]
     fn an_output_goes_to_programs_the_model_and_the_state() {
@@ -51,14 +49,12 @@ mod tests {
             (&*answer.updates[0].channel, &answer.updates[0].value),
             ("tool_outputs", &noted)
         );
+        assert!(!answer.updates[0].overwrite, "the notes of other tools stay");
     }
 
     #[test]
     fn outputs_that_no_longer_hold_are_forgotten() {
-        let outputs = json!({"b": {"x": 1}, "c": null, "d": {}});
-        let state =
-            State { tool_outputs: outputs.as_object().unwrap().clone(), ..State::default() };
-        let answer = answer_and_forget("a", &json!({}), &["b", "c", "e"], &state).unwrap();
-        assert_eq!(answer.updates[0].value, json!({"b": null, "a": {}}));
+        let answer = answer_and_forget("a", &json!({}), &["b", "c"]).unwrap();
+        assert_eq!(answer.updates[0].value, json!({"b": null, "c": null, "a": {}}));
     }
 }

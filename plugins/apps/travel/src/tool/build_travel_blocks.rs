@@ -39,7 +39,7 @@ pub(crate) fn build_travel_blocks(
     };
     let (system, user) = (prompt::SYSTEM, prompt::user(video));
     let draft = run_structured_task(JSON_COMPILATION, system, &user, block::check)?.value;
-    tell(context, &state, video, draft)
+    tell(context, video, draft)
 }
 
 /// The video with an id, or the latest one; else what to do first.
@@ -60,12 +60,7 @@ fn choose<'a>(videos: &'a [Video], id: Option<&str>) -> Result<&'a Video, String
     })
 }
 
-fn tell(
-    context: &ToolContext,
-    state: &State,
-    video: &Video,
-    draft: Draft,
-) -> Result<ToolOutput, Failure> {
+fn tell(context: &ToolContext, video: &Video, draft: Draft) -> Result<ToolOutput, Failure> {
     let blocks = block::sanitize(draft, &video.id);
     let spot_blocks = spots(&blocks);
     let output = json!({
@@ -78,14 +73,14 @@ fn tell(
         "spot_blocks": spot_blocks,
         "spotCount": spot_blocks.len(),
     });
-    let answer = answer_and_forget(&context.tool, &output, &LATER, state)?;
+    let answer = answer_and_forget(&context.tool, &output, &LATER)?;
     Ok(answer
-        .with_update(CONTEXT, json!(VideoContext::from(video)))
-        .with_update(BLOCKS, json!(blocks))
-        .with_update(SPOT_BLOCKS, json!(spot_blocks))
+        .with_overwrite(CONTEXT, json!(VideoContext::from(video)))
+        .with_overwrite(BLOCKS, json!(blocks))
+        .with_overwrite(SPOT_BLOCKS, json!(spot_blocks))
         // Pictures belong to blocks.
-        .with_update(IMAGES, json!([]))
-        .with_update(IMAGE_MODE, Value::Null))
+        .with_overwrite(IMAGES, json!([]))
+        .with_overwrite(IMAGE_MODE, Value::Null))
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, json, log, tool,
 };
 
-use crate::channel::{CONTEXT, State, VIDEOS};
+use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State, VIDEOS};
 use crate::tool::answer::answer_and_forget;
 use crate::tool::crawl_youtube_videos::apify::Apify;
 use crate::video::{Item, Video, VideoContext};
@@ -62,7 +62,7 @@ pub(crate) fn crawl_youtube_videos(
         )));
     }
     let apify = Apify::of_settings()?;
-    let items = apify.crawl(&urls)?;
+    let items = apify.crawl(&urls, key(context))?;
     let (videos, refused) = sort(items);
     if videos.is_empty() {
         return Ok(ToolOutput::error(nothing(&refused)));
@@ -71,6 +71,13 @@ pub(crate) fn crawl_youtube_videos(
         log::warn!("crawl videos: one was left out: {reason}");
     }
     tell(context, &state, &apify.actor, &urls, &videos)
+}
+
+/// What makes the request safe to send again after a crash. Apify does not know such keys, but to
+/// crawl twice changes nothing, and nobody heard the first answer.
+fn key(context: &ToolContext) -> Option<String> {
+    let task = context.task_id.as_ref()?;
+    Some(format!("{task}:{}", context.call_id))
 }
 
 impl Input {
@@ -116,14 +123,26 @@ fn tell(
 ) -> Result<ToolOutput, Failure> {
     let kept = keep(&state.videos, videos);
     let about = kept.last().map(VideoContext::from);
-    let built = state.tool_outputs.get("build_travel_blocks").map(|output| &output["videoId"]);
-    let is_new = |about: &VideoContext| built.and_then(Value::as_str) != Some(&about.video_id);
-    let later: &[&str] = if about.as_ref().is_some_and(is_new) { &LATER } else { &[] };
+    // What the guide is about, also if a call of the same turn has changed that.
+    let is_other = state.context.as_ref().map(|known| &known.video_id)
+        != about.as_ref().map(|about| &about.video_id);
+    let later: &[&str] = if is_other { &LATER } else { &[] };
     let output = json!({
         "actorId": actor, "requestedUrls": urls, "count": videos.len(), "videos": videos,
     });
-    let answer = answer_and_forget(&context.tool, &output, later, state)?;
-    Ok(answer.with_update(VIDEOS, json!(kept)).with_update(CONTEXT, json!(about)))
+    let answer = answer_and_forget(&context.tool, &output, later)?;
+    let answer = answer.with_overwrite(VIDEOS, json!(kept)).with_overwrite(CONTEXT, json!(about));
+    // Pictures and a page of blocks of another video would be paid for in vain.
+    Ok(if is_other && state.context.is_some() { without_blocks(answer) } else { answer })
+}
+
+/// Forgets the blocks, and the pictures that belong to them.
+fn without_blocks(answer: ToolOutput) -> ToolOutput {
+    answer
+        .with_overwrite(BLOCKS, json!([]))
+        .with_overwrite(SPOT_BLOCKS, json!([]))
+        .with_overwrite(IMAGES, json!([]))
+        .with_overwrite(IMAGE_MODE, Value::Null)
 }
 
 /// All videos of the session, the newest last. Of several new ones the first counts as the newest:

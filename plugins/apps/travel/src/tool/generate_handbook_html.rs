@@ -11,12 +11,12 @@ use wattle_plugin::prelude::{
 
 use crate::block::{Block, spots};
 use crate::channel::{HTML, IMAGE_MODE, State};
-use crate::html;
 use crate::image::{ImageAsset, ImageSource, mode};
 use crate::task::{HANDBOOK_HTML, Structured, run_text_task};
 use crate::text::head;
 use crate::tool::answer::answer;
 use crate::video::VideoContext;
+use crate::{html, preview};
 
 /// Title of a guide of which nothing else is known.
 const UNTITLED: &str = "Travel guide";
@@ -59,7 +59,8 @@ struct GivenBlock {
     block_id: String,
 }
 
-/// A picture. One that the image tools prepared for the block needs no more than the block.
+/// A picture. One that the image tools prepared for the block needs no more than the block. Another
+/// one must be a photograph of Unsplash or a picture of this host.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 struct GivenImage {
     /// The block that it belongs to.
@@ -112,7 +113,9 @@ pub(crate) fn generate_handbook_html(
 /// Has a model write the page, and makes it harmless.
 fn make(chosen: &Chosen) -> Result<Structured<String>, Failure> {
     let VideoContext { thumbnail_url, video_url, .. } = &chosen.video;
-    let finish = |text: &str| html::page(text, thumbnail_url.as_deref(), Some(video_url));
+    let finish = |text: &str| {
+        html::made_page(text, thumbnail_url.as_deref(), Some(video_url), &chosen.images)
+    };
     let ask = html::Ask {
         title: &chosen.title,
         thumbnail_url: thumbnail_url.as_deref(),
@@ -135,7 +138,7 @@ fn tell(
     let Chosen { title, video, blocks, images, image_count } = chosen;
     let mode = json!(mode(images));
     let known = |text: &str| if text.is_empty() { Value::Null } else { text.into() };
-    let preview = context.thread_id.as_ref().map(|thread| format!("/api/guide/{thread}"));
+    let preview = context.thread_id.as_deref().map(preview::path).transpose()?;
     let output = json!({
         "title": title,
         "videoId": known(&video.video_id),
@@ -155,7 +158,7 @@ fn tell(
         "html": page,
     });
     let answer = answer(&context.tool, &output)?;
-    Ok(answer.with_update(HTML, page).with_update(IMAGE_MODE, mode))
+    Ok(answer.with_overwrite(HTML, page).with_overwrite(IMAGE_MODE, mode))
 }
 
 /// The time as `2026-03-01T22:30:00.000Z`.

@@ -90,7 +90,7 @@ fn tell(
         "spot_blocks": spot_blocks,
     });
     let answer = answer(&context.tool, &output)?;
-    Ok(answer.with_update(BLOCKS, json!(blocks)).with_update(SPOT_BLOCKS, json!(spot_blocks)))
+    Ok(answer.with_overwrite(BLOCKS, json!(blocks)).with_overwrite(SPOT_BLOCKS, json!(spot_blocks)))
 }
 
 #[cfg(test)]

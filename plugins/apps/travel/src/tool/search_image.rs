@@ -5,9 +5,8 @@ use wattle_plugin::prelude::{Failure, ToolContext, ToolOutput, tool};
 use crate::channel::State;
 use crate::image::generate::{Made, generate};
 use crate::image::plan::Planned;
-use crate::image::step::{Input, planned, tell};
+use crate::image::step::{Input, none, planned, tell};
 use crate::image::{ImageAsset, unsplash};
-use crate::task::Structured;
 
 /// Finds photographs for the blocks of the guide on Unsplash and makes pictures where it finds
 /// none. Step 5 of a guide, unless `generate_image` did it; the blocks must have been made by
@@ -15,19 +14,20 @@ use crate::task::Structured;
 #[tool]
 pub(crate) fn search_image(context: &ToolContext, input: Input) -> Result<ToolOutput, Failure> {
     let state = State::of(context)?;
-    let Structured { value: plans, model } = match planned(context, &state, &input)? {
-        Ok(plans) => plans,
+    let plan = match planned(context, &state, &input)? {
+        Ok(plan) => plan,
         Err(missing) => return Ok(missing),
     };
-    let found = unsplash::search(&plans)?;
+    let plans = plan.value.as_slice();
+    let found = unsplash::search(plans)?;
     let missing = plans.iter().zip(&found).filter(|(_, found)| found.is_none());
     let Made { images: made, error, .. } = generate(missing.map(|(planned, _)| planned))?;
-    let images = in_order(&plans, found.into_iter().flatten().chain(made).collect());
+    let images = in_order(plans, found.into_iter().flatten().chain(made).collect());
     if images.is_empty() {
         let reason = error.unwrap_or_default();
-        return Ok(ToolOutput::error(format!("no picture was found and none made: {reason}")));
+        return Ok(none(format!("no picture was found and none made: {reason}"), &plan));
     }
-    tell(context, &state, &model, &images, Default::default())
+    tell(context, &state, &plan.model, &images, Default::default())
 }
 
 /// Pictures in the order of their plans.

@@ -1,15 +1,23 @@
 //! `POST /api/chat`: answers the last message of a conversation with a stream.
 
-use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, Value, handler, json, runs};
+use wattle_plugin::prelude::{
+    Deserialize, Failure, Request, Response, Value, handler, json, runs, sql,
+};
 use wattle_plugin::runs::RunRef;
 
 use crate::message::{self, UiMessage};
 use crate::session::{self, Session, snapshot};
 use crate::web::{Refusal, answer, found, stream_of};
-use crate::{GRAPH, channel};
+use crate::{DATABASE, GRAPH, channel};
 
 /// What a page says that wants another answer to the same message.
 const REGENERATE: &str = "regenerate-message";
+
+/// Bytes of a body. Pages send the whole conversation each time, with what the tools answered.
+const BODY_BYTES: usize = 8 << 20;
+
+/// Bytes of the messages in it without what is not kept: a run is given all of them at once.
+const MESSAGES_BYTES: usize = 3 << 20;
 
 /// What `useChat` sends beside this is left out.
 #[derive(Deserialize)]
@@ -27,40 +35,74 @@ struct Body {
 #[handler(POST, "/api/chat")]
 pub(crate) fn chat(request: &Request) -> Result<Response, Failure> {
     answer(|| {
+        if request.body.len() > BODY_BYTES {
+            let why = format!("the body is larger than {BODY_BYTES} bytes; begin a new session");
+            return Err(Refusal::too_large(why));
+        }
         let body: Body = request.json()?;
         let id = body.session_id.as_str().filter(|id| !id.is_empty());
         let id = id.ok_or_else(|| Refusal::invalid("`sessionId` is missing"))?;
         let session = found(request, id)?;
         let mut messages = message::read(&body.messages).map_err(Refusal::invalid)?;
+        check_size(&messages)?;
         if session.is_running() {
             return Err(Refusal::busy());
         }
-        if body.trigger == REGENERATE {
-            message::delete(&session, &messages)?;
-        }
-        message::add(&session, &messages)?;
+        let sent = messages.clone();
         message::replace_those_of_runs(&session.id, &mut messages)?;
-        let run = start(&session, &messages)?;
+        let input = input(&session, message::lean(messages))?;
+        let run = keep_and_start(&session, &sent, body.trigger == REGENERATE, input)?;
         // So that the session is seen to run from now on, also in a list.
         session::sync(session)?;
         Ok(stream_of(&run)?)
     })
 }
 
-fn start(session: &Session, messages: &[UiMessage]) -> Result<RunRef, Failure> {
+/// A conversation is kept whole or not at all.
+fn check_size(messages: &[UiMessage]) -> Result<(), Refusal> {
+    if json!(messages).to_string().len() <= MESSAGES_BYTES {
+        return Ok(());
+    }
+    let why = format!("the messages have more than {MESSAGES_BYTES} bytes; begin a new session");
+    Err(Refusal::too_large(why))
+}
+
+/// What a run is started with.
+fn input(session: &Session, messages: Vec<UiMessage>) -> Result<Value, Refusal> {
+    check_size(&messages)?;
     let snapshot = snapshot::read(None, &session.id)?.for_run();
     let request = json!({ "messages": messages, "snapshot": snapshot });
-    let input = json!({ channel::REQUEST: request });
-    runs::Start::graph(GRAPH).thread_id(&session.id).input(input).start()
+    Ok(json!({ channel::REQUEST: request }))
+}
+
+/// Keeps the messages and starts a run, or does neither: whoever is refused finds everything as
+/// it was. Nobody else sees the messages before the run is there, and so before its answer.
+fn keep_and_start(
+    session: &Session,
+    messages: &[UiMessage],
+    instead: bool,
+    input: Value,
+) -> Result<RunRef, Failure> {
+    let transaction = sql::database(DATABASE).begin()?;
+    session::lock(&transaction, &session.id)?;
+    let started = message::keep(&transaction, session, messages, instead)
+        .and_then(|()| runs::Start::graph(GRAPH).thread_id(&session.id).input(input).start());
+    match started {
+        Ok(run) => transaction.commit().map(|()| run),
+        Err(failure) => {
+            transaction.rollback()?;
+            Err(failure)
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::prelude::{Request, Response, Value, json};
+    use wattle_plugin::prelude::{Failure, Request, Response, Value, code, json};
     use wattle_plugin::testing::FakeHost;
     use wattle_plugin::web::Body;
 
-    use super::chat;
+    use super::{BODY_BYTES, MESSAGES_BYTES, chat};
     use crate::web::testing::{IDLE, RUNNING, sessions};
 
     fn post(host: &FakeHost, body: &Value) -> Response {
@@ -114,5 +156,50 @@ mod tests {
         assert!(host.started().is_empty());
         let writes = host.statements().into_iter().filter(|it| it.text.starts_with("INSERT"));
         assert_eq!(writes.count(), 0);
+    }
+    #[test]
+    fn s3_75_a_run_that_does_not_start_changes_nothing() {
+        let failures = [
+            (Failure::new(code::BUSY, "a run is under way"), 409),
+            (Failure::new(code::UNAVAILABLE, "the host stops").with_status(503), 503),
+        ];
+        for (failure, status) in failures {
+            let host = sessions().starts(move |_| Err(failure.clone()));
+            let body = json!({"sessionId": IDLE, "messages": hello(),
+                "trigger": "regenerate-message"});
+            assert_eq!(post(&host, &body).status, status);
+            let statements = host.statements();
+            let writes = statements.iter().filter(|it| !it.text.starts_with("SELECT"));
+            let outside = writes.filter(|it| !it.in_transaction).collect::<Vec<_>>();
+            assert!(outside.is_empty(), "{outside:?}");
+            assert_eq!(statements.last().map(|it| it.text.as_str()), Some("ROLLBACK"));
+        }
+    }
+
+    #[test]
+    fn s3_05_a_conversation_is_bounded_in_all_its_parts() {
+        let host = sessions();
+        let long = "x".repeat(MESSAGES_BYTES / 2);
+        let text = |role: &str, id: &str| {
+            json!({"id": id, "role": role,
+            "parts": [{"type": "text", "text": long}]})
+        };
+        for role in ["assistant", "system"] {
+            let messages = json!([text(role, "a"), text(role, "b"), hello()[0]]);
+            let response = post(&host, &json!({"sessionId": IDLE, "messages": messages}));
+            assert_eq!(response.status, 413, "{role}");
+        }
+        let ignored = json!({"sessionId": IDLE, "messages": hello(), "x": "y".repeat(BODY_BYTES)});
+        assert_eq!(post(&host, &ignored).status, 413);
+        let part = |output: &Value| {
+            json!({"id": "a", "role": "assistant", "parts": [
+            {"type": "tool-crawl_youtube_videos", "toolCallId": "c", "input": {},
+                "state": "output-available", "output": output}]})
+        };
+        let crawled = json!({"videos": vec![json!({"subtitles": long}); 4]});
+        let messages = json!([part(&crawled), hello()[0]]);
+        assert_eq!(post(&host, &json!({"sessionId": IDLE, "messages": messages})).status, 200);
+        let input = host.started()[0].input.to_string();
+        assert!(input.len() < 10_000, "the snapshot has the subtitles");
     }
 }

@@ -3,23 +3,48 @@
 use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, runs};
 
 use crate::message;
-use crate::session::{self, snapshot};
+use crate::session::{self, Session, snapshot, stored};
 use crate::web::cancel::stop;
 use crate::web::sessions::title;
 use crate::web::{NO_CONTENT, Refusal, answer, find};
 
-/// Shows a session with its messages, steps and snapshot. What a run that is under way says is not
+/// Bytes of messages, steps and snapshot in an answer, which may have four MiB with all around it.
+const ANSWER_BYTES: usize = 15 << 18;
+
+/// Bytes of a snapshot that is shown whole: messages and steps need room as well.
+const STATE_BYTES: usize = 3 << 20;
+
+/// Shows a session with its messages, steps and snapshot; with `truncated` if the oldest messages
+/// and steps, or subtitles of videos, are left out, since the answer would be too long. What a run that is under way says is not
 /// among the messages: its stream tells it from the beginning.
 #[handler(GET, "/api/sessions/{id}")]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = find(request)?;
         let mut view = session.view()?;
-        view["messages"] = json!(message::list(&session.id)?);
-        view["steps"] = json!(session::steps(&session.id)?);
-        view["state"] = snapshot::read(None, &session.id)?.view()?;
+        let (state, mut is_cut) = state(&session)?;
+        let mut room = ANSWER_BYTES.saturating_sub(state.to_string().len());
+        view["state"] = state;
+        for (key, list) in
+            [("messages", message::list as fn(&str, &mut usize) -> _), ("steps", session::steps)]
+        {
+            let newest = list(&session.id, &mut room)?;
+            view[key] = json!(newest.shown);
+            is_cut |= newest.is_cut;
+        }
+        view["truncated"] = json!(is_cut);
         Ok(Response::json(200, &view)?)
     })
+}
+
+/// The snapshot, and whether subtitles are left out since there are too many.
+fn state(session: &Session) -> Result<(Value, bool), Failure> {
+    let mut state = snapshot::read(None, &session.id)?.view()?;
+    let is_large = state.to_string().len() > STATE_BYTES;
+    if is_large {
+        stored::shorten_videos(&mut state["context"]["videos"]);
+    }
+    Ok((state, is_large))
 }
 
 /// Renames a session: `{title}`. No video replaces the title any more.

@@ -88,6 +88,7 @@ fn page() -> SqlAnswer {
         "spot_blocks",
         "tool_outputs",
         "handbook_html",
+        "handbook_video",
         "handbook_version",
         "preview_path",
         "updated_ms",
@@ -97,8 +98,9 @@ fn page() -> SqlAnswer {
         none.clone(),
         none.clone(),
         none.clone(),
-        none,
+        none.clone(),
         "<!doctype html>",
+        none,
         2,
         "/api/guide/running",
         5

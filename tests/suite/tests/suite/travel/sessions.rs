@@ -127,11 +127,18 @@ async fn s3_52_the_editor_writes_back_without_a_new_version() {
         json!({"blocks": blocks, "context": {}}),
         json!({"toolOutputs": {"fly": {}}}),
         json!({"blocks": "none"}),
+        json!({"previewPath": "/api/guide/another"}),
     ] {
         assert_eq!(patch(&travel, &session, &wrong).await.status, 400, "{wrong}");
     }
+    let many = json!({"x": vec!["y".repeat(10_000); 180]});
+    let body = json!({"toolOutputs": {"search_image": many}, "handbookHtml": "x".repeat(1 << 20)});
+    assert_eq!(patch(&travel, &session, &body).await.status, 400, "it is no page");
+    let body = json!({"toolOutputs": {"search_image": many, "generate_image": many}});
+    assert_eq!(patch(&travel, &session, &body).await.status, 413);
     let shown = travel.session(&session).await;
     assert_eq!(shown["state"]["blocks"], blocks, "what is refused changes nothing");
+    assert_eq!(shown["truncated"], false);
     let said = travel.chat(&session, "make 1 new picture").await;
     let page = said.output("generate_handbook_html")["html"].to_string();
     assert!(page.contains("Edited place"), "the next run goes on from the edited guide: {page}");

@@ -5,7 +5,7 @@ use wattle_plugin::prelude::{Deserialize, Value};
 use crate::block::{Block, spots};
 use crate::html;
 use crate::session::snapshot::Snapshot;
-use crate::session::step;
+use crate::session::{step, stored};
 
 /// Bytes of a document from an editor. A guide has some ten kilobytes of blocks, the outputs of
 /// tools carry the subtitles of a video.
@@ -14,22 +14,40 @@ const DOCUMENT_BYTES: usize = 2 << 20;
 /// Bytes of a page from an editor: pages of models have less than a hundred kilobytes.
 const PAGE_BYTES: usize = 1 << 20;
 
-/// Characters of the path of a page.
-const PATH_CHARS: usize = 500;
+/// Bytes of everything that is kept of a session: all of it must fit into one answer.
+const STATE_BYTES: usize = 3 << 20;
 
 /// Blocks of a guide: the tool makes 16 at most, a person may add some.
 const BLOCKS: usize = 100;
 
 /// Why something is not taken, for who sent it.
-type Refused = String;
+#[derive(Debug, PartialEq)]
+pub(crate) enum Refused {
+    /// It is wrong.
+    Invalid(String),
+    /// It is more than is kept.
+    TooLarge(String),
+}
+
+impl From<String> for Refused {
+    fn from(why: String) -> Self {
+        Self::Invalid(why)
+    }
+}
+
+impl From<&str> for Refused {
+    fn from(why: &str) -> Self {
+        Self::Invalid(why.to_owned())
+    }
+}
 
 /// Takes over what is in a document with any of `blocks`, `spotBlocks`, `toolOutputs`,
-/// `handbookHtml` and `previewPath`.
+/// `handbookHtml` and `previewPath`, which can be no other than `preview`, the session's own.
 ///
 /// # Errors
 ///
 /// What is wrong with it; the snapshot may have been changed in part.
-pub(crate) fn patch(snapshot: &mut Snapshot, patch: &Value) -> Result<(), Refused> {
+pub(crate) fn patch(snapshot: &mut Snapshot, patch: &Value, preview: &str) -> Result<(), Refused> {
     let fields = patch.as_object().ok_or("the body must be a JSON object")?;
     for (key, value) in fields {
         match key.as_str() {
@@ -48,14 +66,20 @@ pub(crate) fn patch(snapshot: &mut Snapshot, patch: &Value) -> Result<(), Refuse
             }
             "toolOutputs" => snapshot.tool_outputs = outputs(value)?,
             "handbookHtml" => snapshot.html = page(snapshot, value)?,
-            "previewPath" => snapshot.preview_path = path(value)?,
+            "previewPath" => snapshot.preview_path = path(value, preview)?,
             _ => {
                 return Err(format!(
                     "unknown key `{key}`; known are blocks, spotBlocks, toolOutputs, \
                      handbookHtml and previewPath"
-                ));
+                )
+                .into());
             }
         }
+    }
+    let bytes = snapshot.for_run().to_string().len();
+    if bytes > STATE_BYTES {
+        let why = format!("the state would have {bytes} bytes, {STATE_BYTES} are kept");
+        return Err(Refused::TooLarge(why));
     }
     Ok(())
 }
@@ -68,7 +92,7 @@ fn blocks(key: &str, value: &Value) -> Result<Option<Vec<Block>>, Refused> {
     let read = Vec::<Block>::deserialize(value)
         .map_err(|error| format!("`{key}` is no list of blocks: {error}"))?;
     if read.len() > BLOCKS {
-        return Err(format!("`{key}` has more than {BLOCKS} blocks"));
+        return Err(format!("`{key}` has more than {BLOCKS} blocks").into());
     }
     Ok(Some(read))
 }
@@ -77,18 +101,19 @@ fn outputs(value: &Value) -> Result<Value, Refused> {
     let fields = match value {
         Value::Null => return Ok(Value::Null),
         Value::Object(fields) => fields,
-        _ => return Err("`toolOutputs` must be an object of outputs by tool".to_owned()),
+        _ => return Err("`toolOutputs` must be an object of outputs by tool".into()),
     };
     small("toolOutputs", value)?;
     fields.keys().try_for_each(|name| step::check_name(name))?;
-    Ok(value.clone())
+    let stored = fields.iter().map(|(name, output)| (name.clone(), stored::of_step(output)));
+    Ok(Value::Object(stored.collect()))
 }
 
 fn small(key: &str, value: &Value) -> Result<(), Refused> {
     if value.to_string().len() <= DOCUMENT_BYTES {
         return Ok(());
     }
-    Err(format!("`{key}` is larger than {DOCUMENT_BYTES} bytes"))
+    Err(Refused::TooLarge(format!("`{key}` is larger than {DOCUMENT_BYTES} bytes")))
 }
 
 /// A page from an editor is as little trusted as one from a model.
@@ -96,27 +121,20 @@ fn page(snapshot: &Snapshot, value: &Value) -> Result<Option<String>, Refused> {
     match value {
         Value::Null => Ok(None),
         Value::String(raw) if raw.len() > PAGE_BYTES => {
-            Err(format!("`handbookHtml` is larger than {PAGE_BYTES} bytes"))
+            Err(Refused::TooLarge(format!("`handbookHtml` is larger than {PAGE_BYTES} bytes")))
         }
         Value::String(raw) => html::page(raw, snapshot.thumbnail(), snapshot.video_url())
             .map(Some)
-            .map_err(|error| format!("`handbookHtml`: {error}")),
-        _ => Err("`handbookHtml` must be a text".to_owned()),
+            .map_err(|error| format!("`handbookHtml`: {error}").into()),
+        _ => Err("`handbookHtml` must be a text".into()),
     }
 }
 
-/// A path of this host: the page is shown in a frame from there.
-fn path(value: &Value) -> Result<Option<String>, Refused> {
+/// The page is shown in a frame from there, so it is the session's own.
+fn path(value: &Value, preview: &str) -> Result<Option<String>, Refused> {
     match value {
         Value::Null => Ok(None),
-        Value::String(path)
-            if path.starts_with('/')
-                && !path.starts_with("//")
-                && !path.contains(['\\', '\0'])
-                && path.chars().count() <= PATH_CHARS =>
-        {
-            Ok(Some(path.clone()))
-        }
-        _ => Err("`previewPath` must be a path of this host, such as /api/guide/<id>".to_owned()),
+        Value::String(path) if path == preview => Ok(Some(path.clone())),
+        _ => Err(format!("`previewPath` must be `{preview}` or null").into()),
     }
 }

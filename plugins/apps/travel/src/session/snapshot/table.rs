@@ -5,17 +5,18 @@ use wattle_plugin::sql::Transaction;
 
 use crate::DATABASE;
 use crate::session::snapshot::Snapshot;
-use crate::session::{Session, plain};
+use crate::session::{Session, plain, whole};
 
 const SELECT: &str = "SELECT context, blocks, spot_blocks, tool_outputs, handbook_html, \
-    handbook_version, preview_path, updated_ms FROM session_state WHERE session_id = $1";
+    handbook_video, handbook_version, preview_path, updated_ms FROM session_state WHERE session_id = $1";
 
 const PUT: &str = "INSERT INTO session_state (session_id, tenant, context, blocks, spot_blocks, \
-    tool_outputs, handbook_html, handbook_version, preview_path, updated_ms) \
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+    tool_outputs, handbook_html, handbook_video, handbook_version, preview_path, updated_ms) \
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
     ON CONFLICT (session_id) DO UPDATE SET context = excluded.context, \
     blocks = excluded.blocks, spot_blocks = excluded.spot_blocks, \
     tool_outputs = excluded.tool_outputs, handbook_html = excluded.handbook_html, \
+    handbook_video = excluded.handbook_video, \
     handbook_version = excluded.handbook_version, preview_path = excluded.preview_path, \
     updated_ms = excluded.updated_ms";
 
@@ -26,10 +27,10 @@ pub(crate) fn read(
     session_id: &str,
 ) -> Result<Snapshot, Failure> {
     let parameters = params![session_id];
-    let rows = match transaction {
+    let rows = whole(match transaction {
         Some(transaction) => transaction.query(SELECT, parameters)?,
         None => sql::database(DATABASE).query(SELECT, parameters)?,
-    };
+    })?;
     let Some(row) = rows.first() else { return Ok(Snapshot::default()) };
     let document = |column| row.get::<Option<Value>>(column).map(Option::unwrap_or_default);
     Ok(Snapshot {
@@ -38,6 +39,7 @@ pub(crate) fn read(
         spot_blocks: document("spot_blocks")?,
         tool_outputs: document("tool_outputs")?,
         html: row.get("handbook_html")?,
+        page_video: document("handbook_video")?,
         version: row.get("handbook_version")?,
         preview_path: row.get("preview_path")?,
         updated_ms: row.get("updated_ms")?,
@@ -59,6 +61,7 @@ pub(crate) fn write(
         document(&snapshot.spot_blocks),
         document(&snapshot.tool_outputs),
         snapshot.html.as_deref().map(plain),
+        document(&snapshot.page_video),
         snapshot.version,
         snapshot.preview_path.as_deref().map(plain),
         clock::now_ms(),

@@ -4,7 +4,7 @@ use wattle_plugin::prelude::{Failure, json};
 use wattle_plugin::sql::{Rows, Value};
 use wattle_plugin::testing::{FakeHost, SqlAnswer, Statement};
 
-use super::sync;
+use super::{forget, sync};
 use crate::session::testing::{Log, good};
 use crate::session::{Session, Status};
 
@@ -91,4 +91,23 @@ fn pieces_of_text_are_no_reason_to_write() {
     let known = Session { status: Status::Running, ..session(1, 0) };
     assert_eq!(host.run(|| sync(known.clone())).unwrap(), known);
     assert!(host.statements().is_empty());
+}
+
+#[test]
+fn a_thread_that_is_gone_is_forgotten_only_as_it_was_seen() {
+    let host = host(&Log::default(), true);
+    host.run(|| forget(session(7, 0))).unwrap_err();
+    let forgot = host.statements().remove(0);
+    assert!(forgot.text.ends_with("AND event_cursor = $3"), "{forgot:?}");
+    assert_eq!(forgot.parameters[2], Value::Integer(7));
+}
+
+#[test]
+fn what_is_stored_has_no_character_that_postgres_refuses() {
+    let mut log = Log::of_run("r");
+    log.answers("", &[("c\0", "search_image", json!({}))]);
+    log.calls("search_image", 0);
+    let host = host(&log, true);
+    host.run(|| sync(session(0, 0))).unwrap_err();
+    assert_eq!(writes(&host, "session_steps")[0].parameters[5], Value::Text("c".to_owned()));
 }

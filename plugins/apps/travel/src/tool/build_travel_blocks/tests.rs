@@ -78,9 +78,7 @@ fn s3_19_the_latest_video_becomes_blocks() {
 
 #[test]
 fn s3_08_s3_19_blocks_are_written_and_pictures_of_others_forgotten() {
-    let outputs = json!({"search_image": {"mode": "unsplash"}, "parse_youtube_input": {}});
-    let state = json!({"videos": videos(), "tool_outputs": outputs});
-    let output = call(&host(&[]), state, json!({})).unwrap();
+    let output = call(&host(&[]), json!({ "videos": videos() }), json!({})).unwrap();
     let told = output.structured.as_ref().unwrap();
     assert_eq!(update(&output, "blocks"), &told["blocks"]);
     assert_eq!(update(&output, "spot_blocks"), &told["spot_blocks"]);
@@ -89,8 +87,19 @@ fn s3_08_s3_19_blocks_are_written_and_pictures_of_others_forgotten() {
         (&json!([]), &json!(null))
     );
     assert_eq!(update(&output, "context")["location"], "Tokyo");
-    let noted = json!({"search_image": null, "build_travel_blocks": told});
+    let mut noted = json!({ "build_travel_blocks": told });
+    for later in super::LATER {
+        noted[later] = Value::Null;
+    }
     assert_eq!(update(&output, "tool_outputs"), &noted);
+}
+
+#[test]
+fn s3_12_the_next_call_of_a_turn_sees_what_was_written() {
+    let output = call(&host(&[]), json!({ "videos": videos() }), json!({})).unwrap();
+    let hidden = output.updates.iter().filter(|update| !update.overwrite);
+    let hidden: Vec<&str> = hidden.map(|update| update.channel.as_str()).collect();
+    assert_eq!(hidden, ["tool_outputs"]);
 }
 
 #[test]

@@ -15,7 +15,12 @@ fn item(id: &str) -> Value {
 }
 
 fn call(host: &FakeHost, state: Value, input: Value) -> Result<ToolOutput, Failure> {
-    let context = ToolContext { tool: "crawl_youtube_videos".to_owned(), ..Default::default() };
+    let context = ToolContext {
+        tool: "crawl_youtube_videos".to_owned(),
+        call_id: "c".to_owned(),
+        task_id: Some("t".to_owned()),
+        ..Default::default()
+    };
     let context = context.with_state(state);
     host.run(|| testing::call_tool::<crawl_youtube_videos>(&context, &input))
 }
@@ -66,6 +71,7 @@ fn s3_17_apify_is_asked_as_its_documents_say() {
     let url = format!("http://apify.test/{path}?token={{{{secret:APIFY_TOKEN}}}}");
     assert_eq!(request.url, url);
     assert_eq!((request.method.as_str(), request.timeout_ms), ("POST", Some(90_000)));
+    assert_eq!(request.idempotency_key.as_deref(), Some("t:c"), "a crash does not end the guide");
     let Body::Text(body) = &request.body else { panic!("{:?}", request.body) };
     let expected = json!({
         "startUrls": [{ "url": ONE }], "downloadSubtitles": true, "saveSubsToKVS": false,
@@ -147,20 +153,18 @@ fn s3_15_videos_of_the_session_are_kept_up_to_a_limit() {
 
 #[test]
 fn another_video_makes_later_steps_open_again() {
-    let state = |id: &str| {
-        json!({"tool_outputs": {"parse_youtube_input": {}, "build_travel_blocks": {"videoId": id},
-            "generate_handbook_html": {}}})
-    };
-    let noted = |id: &str| {
+    let call = |id: &str| {
         let host = answering(201, json!([item("abcdef")]));
-        let output = call(&host, state(id), json!({"userText": "youtu.be/abcdef"})).unwrap();
-        let noted = update(&output, "tool_outputs").as_object().unwrap().clone();
-        noted
-            .into_iter()
-            .filter(|(_, output)| output.is_null())
-            .map(|(name, _)| name)
-            .collect::<Vec<_>>()
+        let state = json!({"context": {"videoId": id}, "blocks": []});
+        call(&host, state, json!({"userText": "youtu.be/abcdef"})).unwrap()
     };
-    assert_eq!(noted("other1"), ["build_travel_blocks", "generate_handbook_html"]);
-    assert!(noted("abcdef").is_empty());
+    let other = call("other1");
+    let noted = update(&other, "tool_outputs").as_object().unwrap();
+    let open: Vec<&String> =
+        noted.iter().filter(|(_, output)| output.is_null()).map(|(name, _)| name).collect();
+    assert_eq!(open, super::LATER.iter().collect::<Vec<_>>());
+    assert_eq!((update(&other, "blocks"), update(&other, "images")), (&json!([]), &json!([])));
+    let same = call("abcdef");
+    assert_eq!(update(&same, "tool_outputs").as_object().map(serde_json::Map::len), Some(1));
+    assert!(same.updates.iter().all(|update| update.channel != "blocks"));
 }

@@ -3,7 +3,7 @@
 use super::{Chosen, GivenBlock, GivenImage, Input};
 use crate::block::Block;
 use crate::channel::State;
-use crate::html::{is_image, is_link};
+use crate::html::{is_given_image, is_given_thumbnail, is_image, is_link};
 use crate::image::{ImageAsset, ImageSource};
 use crate::video::VideoContext;
 use crate::youtube;
@@ -82,10 +82,12 @@ fn image(state: &State, given: &GivenImage) -> Result<ImageAsset, String> {
         return Ok(prepared.clone());
     }
     let address = given.image_url.as_deref().unwrap_or_default().trim();
-    if !is_image(address) {
+    // What the model has read may have talked it into an address that counts the readers.
+    if !is_given_image(address) {
         return Err(format!(
-            "the picture of block `{}` is none that was prepared, and `{address}` is no address \
-             that begins with `https://`; call `search_image` or `generate_image`",
+            "the picture of block `{}` is none that was prepared, and `{address}` neither begins \
+             with `https://images.unsplash.com/` nor with `/blobs/`; call `search_image` or \
+             `generate_image`",
             given.block_id
         ));
     }
@@ -118,7 +120,7 @@ fn video(state: &State, input: &Input) -> VideoContext {
         video.video_id = address.as_deref().and_then(youtube::id).or(id).unwrap_or_default();
         video.video_url = address.unwrap_or_default();
     }
-    let given = || input.thumbnail_url.clone().filter(|address| is_image(address));
+    let given = || input.thumbnail_url.clone().filter(|address| is_given_thumbnail(address));
     video.thumbnail_url = video.thumbnail_url.filter(|address| is_image(address)).or_else(given);
     video
 }

@@ -141,8 +141,10 @@ fn s3_38_s3_69_pictures_come_first_and_belong_to_the_blocks() {
     check_error(state.clone(), json!({"images": []}), expected);
     let given = json!({"images": [image("other", "unsplash")]});
     check_error(state.clone(), given, "Prepared images do not match current blocks");
-    let given = json!({"images": [{"block_id": "s", "image_url": "javascript:x"}]});
-    check_error(state, given, "none that was prepared");
+    for address in ["javascript:x", "https://evil.example/pixel.png"] {
+        let given = json!({"images": [{"block_id": "s", "image_url": address}]});
+        check_error(state.clone(), given, "none that was prepared");
+    }
 }
 
 #[test]
@@ -163,6 +165,18 @@ fn s3_34_pictures_of_the_arguments_count_as_they_were_prepared() {
         (&told["matched_image_count"], &told["image_mode"]),
         (&json!(2), &json!("unsplash"))
     );
+}
+
+#[test]
+fn pictures_that_a_model_was_talked_into_do_not_get_onto_the_page() {
+    let host = host(&["<html><body><img src=\"https://images.unsplash.com/s\">\
+                       <img src=\"https://evil.example/pixel.png?who=1\"></body></html>"]);
+    let mut state = state();
+    state["context"]["thumbnailUrl"] = Value::Null;
+    let input = json!({"thumbnailUrl": "https://evil.example/top.png"});
+    let output = call(&host, state, input);
+    let page = update(&output, "html").as_str().unwrap();
+    assert!(page.contains("images.unsplash.com/s") && !page.contains("evil"), "{page}");
 }
 
 #[test]

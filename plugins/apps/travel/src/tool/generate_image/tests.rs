@@ -8,10 +8,11 @@ use super::generate_image;
 use crate::block::BlockType;
 use crate::image::plan::tests::{block, planned};
 use crate::task::IMAGE_PLAN;
-use crate::testing::route;
+use crate::testing::{image_route, route};
 
 fn host() -> FakeHost {
-    route(FakeHost::new(), IMAGE_PLAN).llm(|_| Ok(Completion::of_json(planned(&["s", "f"]))))
+    image_route(route(FakeHost::new(), IMAGE_PLAN))
+        .llm(|_| Ok(Completion::of_json(planned(&["s", "f"]))))
 }
 
 fn call(host: &FakeHost) -> Result<ToolOutput, Failure> {

@@ -9,7 +9,7 @@ use super::search_image;
 use crate::block::BlockType;
 use crate::image::plan::tests::{block, planned};
 use crate::task::IMAGE_PLAN;
-use crate::testing::route;
+use crate::testing::{image_route, route};
 
 /// A guide of three blocks.
 fn state() -> Value {
@@ -23,7 +23,7 @@ fn state() -> Value {
 
 /// A host that plans for these blocks and finds photographs for queries with these words.
 fn host(ids: &'static [&str], with_photo: &'static [&str]) -> FakeHost {
-    route(FakeHost::new(), IMAGE_PLAN)
+    image_route(route(FakeHost::new(), IMAGE_PLAN))
         .llm(|_| Ok(Completion::of_json(planned(ids))))
         .http(|request| {
             let is_found = with_photo.iter().any(|id| request.url.contains(&format!("%20{id}&")));
@@ -102,8 +102,24 @@ fn s3_31_a_block_without_any_picture_is_skipped_and_none_is_an_error() {
     assert_eq!(sources(&call(&host, state(), json!({"count": 2}))).len(), 1);
     let host = self::host(&["s", "f"], &[]).images(|_| Err(Failure::unavailable("withheld")));
     let output = call(&host, state(), json!({"count": 2}));
-    assert!(output.is_error && output.updates.is_empty());
+    assert!(output.is_error && output.updates.len() == 1);
     assert!(output.text_content().contains("withheld"), "{}", output.text_content());
+}
+
+#[test]
+fn s3_09_what_was_planned_in_vain_is_planned_once() {
+    let host = host(&["s", "f"], &[]).images(|_| Err(Failure::unavailable("withheld")));
+    let kept = update(&call(&host, state(), json!({"count": 2})), "image_plan").clone();
+    let mut state = state();
+    state["image_plan"] = kept.clone();
+    let host = self::host(&[], &["s", "f"]);
+    let output = call(&host, state.clone(), json!({"count": 2}));
+    assert_eq!(sources(&output).len(), 2);
+    assert!(update(&output, "image_plan").is_null() && !kept.is_null());
+    assert_eq!(host.llm_requests().len(), 0);
+    let host = self::host(&["s"], &["s"]);
+    assert_eq!(sources(&call(&host, state, json!({"count": 1}))).len(), 1);
+    assert_eq!(host.llm_requests().len(), 1, "a plan for other blocks is of no use");
 }
 
 #[test]

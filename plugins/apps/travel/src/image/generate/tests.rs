@@ -1,0 +1,121 @@
+//! Who is asked for pictures, how often, and when that ends.
+
+use std::cell::RefCell;
+use std::rc::{Rc, Weak};
+
+use wattle_plugin::prelude::{Failure, code};
+use wattle_plugin::testing::FakeHost;
+
+use super::{BUDGET_MS, Made, Planned, generate};
+use crate::testing::image_route;
+
+type Pictures = Result<Vec<(String, Vec<u8>)>, Failure>;
+
+fn plans(count: usize) -> Vec<Planned> {
+    let plan = |number| Planned {
+        block_id: format!("b{number}"),
+        block_title: "Title".to_owned(),
+        query: "query".to_owned(),
+        prompt: format!("a photograph of {number}"),
+        alt: "view".to_owned(),
+    };
+    (0..count).map(plan).collect()
+}
+
+fn picture() -> Pictures {
+    Ok(vec![("image/png".to_owned(), b"png".to_vec())])
+}
+
+/// A host with its models, which are asked in this order.
+struct Slow {
+    host: Rc<FakeHost>,
+    asked: Rc<RefCell<Vec<u64>>>,
+}
+
+/// Models that need so long for an answer.
+fn slow(ms: u32, answer: impl Fn(u64) -> Pictures + 'static) -> Slow {
+    let asked = Rc::new(RefCell::new(Vec::new()));
+    let noted = Rc::clone(&asked);
+    let host = Rc::new_cyclic(|host: &Weak<FakeHost>| {
+        let clock = Weak::clone(host);
+        image_route(FakeHost::new()).images(move |request| {
+            if let Some(host) = clock.upgrade() {
+                host.advance_ms(ms);
+            }
+            let model = request.extra["candidate"].as_u64().unwrap();
+            noted.borrow_mut().push(model);
+            answer(model)
+        })
+    });
+    Slow { host, asked }
+}
+
+impl Slow {
+    fn run(&self, count: usize) -> Made {
+        self.host.run(|| generate(&plans(count))).unwrap()
+    }
+
+    fn asked(&self) -> Vec<u64> {
+        self.asked.borrow().clone()
+    }
+}
+
+#[test]
+fn s3_33_s3_46_a_model_has_two_attempts_of_90_seconds() {
+    let host = slow(1_000, |_| picture());
+    assert_eq!(host.run(2).images.len(), 2);
+    for request in host.host.image_requests() {
+        assert_eq!(request.extra["retries"], 1);
+        assert_eq!(request.extra["timeout_ms"], 90_000);
+    }
+    assert_eq!(host.asked(), [0, 0]);
+}
+
+#[test]
+fn s3_32_who_answered_last_is_asked_first() {
+    let host = slow(1_000, |model| match model {
+        0 => Err(Failure::not_found("no such model")),
+        _ => picture(),
+    });
+    let made = host.run(3);
+    assert_eq!((made.images.len(), made.error), (3, None));
+    assert_eq!(host.asked(), [0, 1, 1, 1]);
+}
+
+#[test]
+fn s3_31_pictures_are_made_for_five_minutes() {
+    let host = slow(100_000, |_| picture());
+    assert_eq!(host.run(6).images.len(), 3, "{BUDGET_MS}");
+    let host = slow(200_000, |_| Err(Failure::unavailable("busy")));
+    let made = host.run(6);
+    assert_eq!((made.images.len(), made.error.as_deref()), (0, Some("busy")));
+    assert_eq!(host.asked(), [0, 1]);
+}
+
+#[test]
+fn s3_31_models_that_are_late_twice_in_a_row_are_left() {
+    let host = slow(1, |_| Err(Failure::timeout("no answer in time")));
+    let made = host.run(6);
+    assert!(made.images.is_empty() && made.error.is_some());
+    assert_eq!(host.asked(), [0, 1]);
+    let host = slow(1, |model| match model {
+        0 => Err(Failure::timeout("no answer in time")),
+        _ => picture(),
+    });
+    assert_eq!(host.run(3).images.len(), 3);
+    assert_eq!(host.asked(), [0, 1, 1, 1]);
+}
+
+#[test]
+fn without_a_route_there_is_a_reason_and_no_request_without_a_plan() {
+    let made = FakeHost::new().run(|| generate(&plans(2))).unwrap();
+    assert!(made.images.is_empty() && made.error.unwrap().contains("handbook_image"));
+    assert!(FakeHost::new().run(|| generate(&[])).unwrap().error.is_none());
+}
+
+#[test]
+fn a_cancelled_run_asks_nobody_else() {
+    let host = slow(1, |_| Err(Failure::new(code::CANCELLED, "stopped")));
+    assert_eq!(host.host.run(|| generate(&plans(2))).unwrap_err().code, code::CANCELLED);
+    assert_eq!(host.asked(), [0]);
+}
