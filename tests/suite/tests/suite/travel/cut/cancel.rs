@@ -1,0 +1,63 @@
+//! Cut by a person: while a request is under way, and between two of them.
+
+use wattle_kit::standin::{Entry, Outcome};
+
+use super::{GENERATED, SEARCHED, Stage, body, guide, is_paid, named};
+
+/// Makes a guide for each request of a whole one, and stops it there.
+async fn at_each_request(wish: &'static str) {
+    let stage = Stage::new(wish).await;
+    let travel = stage.server.travel();
+    for number in stage.whole.places() {
+        stage.clear();
+        stage.hold(number);
+        let session = travel.create().await;
+        let stream = travel.stream(&session, stage.wish).await;
+        let cut = named(number, &stage.held().await);
+        let stopped = travel.cancel(&session).await.expect(200);
+        assert_eq!(stopped["status"], "CANCELLED", "{cut}: {stopped}");
+        stream.rest().await;
+        let is_gone = |it: &Entry| it.fault.is_some() && it.outcome == Outcome::Abandoned;
+        stage.server.standin().wait_for_request(is_gone).await.unwrap();
+        stage.go_on(&session, &cut).await;
+    }
+}
+
+#[tokio::test]
+async fn s3_09_s3_65_stopped_right_after_any_answer_a_guide_goes_on() {
+    let stage = Stage::new(GENERATED).await;
+    let travel = stage.server.travel();
+    for answer in stage.whole.requests.iter().filter(|it| is_paid(it)) {
+        stage.clear();
+        let cut = format!("stopped after an answer of {}", answer.path);
+        let session = travel.create().await;
+        let stream = travel.stream(&session, stage.wish).await;
+        let is_answered = |it: &Entry| body(it) == body(answer) && it.outcome == Outcome::Answered;
+        stage.server.standin().wait_for_request(is_answered).await.unwrap();
+        let stopped = travel.cancel(&session).await.expect(200);
+        // Its answer may have come too late to be heard.
+        let requests = stage.server.standin().requests();
+        let last = requests.iter().rfind(|it| is_paid(it)).unwrap();
+        stream.rest().await;
+        // The run may have been quicker.
+        let mut made = match stopped["status"].as_str() {
+            Some("COMPLETED") => guide(&stage.server, &session).await,
+            _ => stage.finish(&session, &cut).await,
+        };
+        let again = made.requests.iter().rposition(|it| body(it) == body(last)).unwrap();
+        if made.requests[again].id != last.id {
+            made.requests.remove(again);
+        }
+        stage.whole.check(&made, &cut);
+    }
+}
+
+#[tokio::test]
+async fn s3_09_s3_65_stopped_at_any_request_a_guide_with_photographs_goes_on() {
+    at_each_request(SEARCHED).await;
+}
+
+#[tokio::test]
+async fn s3_09_s3_65_stopped_at_any_request_a_guide_with_made_pictures_goes_on() {
+    at_each_request(GENERATED).await;
+}

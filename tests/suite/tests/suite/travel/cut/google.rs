@@ -1,0 +1,127 @@
+//! The models that work on tasks, failing in each of their ways at each of the tasks.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Entry, Fault, FaultRule, google_quota};
+use wattle_suite::travel::working_on;
+
+use super::{SEARCHED, Stage, guide};
+
+const BLOCKS: &str = "json_compilation_strict";
+const SPOTS: &str = "spot_query_normalization";
+const PLAN: &str = "handbook_image_query_planning";
+const PAGE: &str = "handbook_html_generation";
+
+/// Requests to both models together if each is asked once.
+const ONCE: [usize; 2] = [2, 2];
+
+/// The same if each is asked as often as its policy says: for a document and for the page.
+const OFTEN: [usize; 2] = [6, 4];
+
+/// How often models are asked, and which fault makes it so.
+struct Case {
+    name: String,
+    fault: Fault,
+    asked: [usize; 2],
+}
+
+fn case(name: &str, fault: Fault, asked: [usize; 2]) -> Case {
+    Case { name: name.to_owned(), fault, asked }
+}
+
+fn status(status: u16, asked: [usize; 2]) -> Case {
+    let fault = Fault::Status { status, retry_after: Some("0".to_owned()), body: None };
+    case(&format!("status {status}"), fault, asked)
+}
+
+/// An answer that is no longer than the model was allowed to talk.
+fn cut_short() -> Fault {
+    let content = json!({"role": "model", "parts": [{"text": "{\"blocks\": [{\"bl"}]});
+    let candidate = json!({"content": content, "finishReason": "MAX_TOKENS", "index": 0});
+    let usage = json!({"promptTokenCount": 9, "candidatesTokenCount": 9, "totalTokenCount": 18});
+    let body = json!({"candidates": [candidate], "usageMetadata": usage});
+    Fault::Status { status: 200, retry_after: None, body: Some(body) }
+}
+
+fn order(stage: &Stage, task: &str, fault: &Fault) {
+    stage.server.standin().fault(FaultRule::new(working_on(task), fault.clone()));
+}
+
+/// How often the models were asked for a task since the journal was cleared.
+fn asked(stage: &Stage, task: &str) -> usize {
+    let task = format!("Task: {task}");
+    let is_of_task = |it: &Entry| it.body.as_ref().is_some_and(|it| it.to_string().contains(&task));
+    stage.server.standin().requests().iter().filter(|it| is_of_task(it)).count()
+}
+
+/// Lets one task after the other fail in all ways, in one session.
+async fn at_each_task(cases: Vec<Case>) {
+    let stage = Stage::new(SEARCHED).await;
+    let rounds = [
+        (&[BLOCKS][..], "build_travel_blocks"),
+        (&[SPOTS, PLAN], "search_image"),
+        (&[PAGE], "generate_handbook_html"),
+    ];
+    stage.clear();
+    let session = stage.server.travel().create().await;
+    for (tasks, step) in rounds {
+        for Case { name, fault, asked: [document, page] } in &cases {
+            let name = format!("{name} at {tasks:?}");
+            let before: Vec<usize> = tasks.iter().map(|task| asked(&stage, task)).collect();
+            tasks.iter().for_each(|task| order(&stage, task, fault));
+            let shown = stage.fail(&session, stage.wish, Some(step), &name).await;
+            let told = shown["lastError"].as_str().unwrap();
+            let task = tasks[tasks.len() - 1];
+            assert!(told.contains(&format!("`{task}`")), "{name}: {told}");
+            let count = if task == PAGE { page } else { document };
+            for (task, before) in tasks.iter().zip(before) {
+                assert_eq!(asked(&stage, task) - before, *count, "{name}");
+            }
+            stage.server.standin().clear_faults();
+        }
+    }
+    stage.go_on(&session, "after all of them").await;
+}
+
+#[tokio::test]
+async fn s3_47_refusals_are_not_repeated_and_each_task_is_done_later() {
+    let quota = case("a long quota", google_quota("3600s"), ONCE);
+    let refusals = [400, 401, 403, 404].map(|it| status(it, ONCE));
+    at_each_task(refusals.into_iter().chain([quota]).collect()).await;
+}
+
+#[tokio::test]
+async fn s3_46_what_may_pass_is_tried_again_and_each_task_is_done_later() {
+    let quota = case("a short quota", google_quota("0s"), OFTEN);
+    let busy = [429, 500, 503].map(|it| status(it, OFTEN));
+    at_each_task(busy.into_iter().chain([quota]).collect()).await;
+}
+
+#[tokio::test]
+async fn s3_45_answers_of_no_use_are_asked_for_again_and_each_task_is_done_later() {
+    let shape = Fault::Content { text: json!({"blocks": 7}).to_string() };
+    at_each_task(vec![
+        case("a blocked prompt", Fault::Withheld { reason: None }, OFTEN),
+        case("an answer that is too long", cut_short(), OFTEN),
+        case("an answer of another shape", shape, OFTEN),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn s3_46_connections_that_break_once_make_no_difference() {
+    let stage = Stage::new(SEARCHED).await;
+    for fault in [Fault::Cut, Fault::Garbage] {
+        stage.clear();
+        for task in [BLOCKS, SPOTS, PLAN, PAGE] {
+            let rule = FaultRule::new(working_on(task), fault.clone()).times(1);
+            stage.server.standin().fault(rule);
+        }
+        let (session, said) = stage.server.travel().make(stage.wish).await;
+        let outputs: Vec<Value> = stage.whole.steps.iter().map(|tool| said.output(tool)).collect();
+        assert!(json!(outputs).to_string().contains("gemini-2.5-flash (attempts=2)"));
+        stage.whole.check(&guide(&stage.server, &session).await, &format!("{fault:?}"));
+        for task in [BLOCKS, SPOTS, PLAN, PAGE] {
+            assert_eq!(asked(&stage, task), 2, "{fault:?}: {task}");
+        }
+    }
+}

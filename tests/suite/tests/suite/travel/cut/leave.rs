@@ -1,0 +1,78 @@
+//! Cut by a page that goes away between two tools, and by a person in the middle of a sentence.
+
+use serde_json::Value;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
+use wattle_suite::travel::CHAT_MODEL;
+
+use super::{GENERATED, SEARCHED, Stage};
+
+/// Pieces of an answer that are heard before it is stopped.
+const HEARD_PIECES: usize = 3;
+
+/// Whether a chunk says that a tool answered.
+fn is_answer(chunk: &Value) -> bool {
+    chunk["type"] == "tool-output-available"
+}
+
+/// Holds the turn of the talk that follows this many tools.
+fn hold_turn(stage: &Stage, tools: usize) {
+    let skip = u32::try_from(tools).unwrap();
+    let rule = FaultRule::new(Pattern::path(CHAT_MODEL), Fault::Hang).skip(skip).times(1);
+    stage.server.standin().fault(rule);
+}
+
+async fn after_each_tool(wish: &'static str) {
+    let stage = Stage::new(wish).await;
+    let travel = stage.server.travel();
+    for tools in 1..=stage.whole.steps.len() {
+        stage.clear();
+        let cut = format!("left after {tools} tools");
+        hold_turn(&stage, tools);
+        let session = travel.create().await;
+        let mut stream = travel.stream(&session, stage.wish).await;
+        for _ in 0..tools {
+            stream.until(is_answer).await.unwrap();
+        }
+        stage.held().await;
+        drop(stream);
+        let path = format!("/api/sessions/{session}");
+        let shown = stage.server.until(&path, |answer| answer.body["status"] != "RUNNING").await;
+        assert_eq!(shown.body["status"], "CANCELLED", "{cut}");
+        stage.go_on(&session, &cut).await;
+    }
+}
+
+#[tokio::test]
+async fn s3_66_left_after_any_tool_a_guide_with_photographs_goes_on() {
+    after_each_tool(SEARCHED).await;
+}
+
+#[tokio::test]
+async fn s3_66_left_after_any_tool_a_guide_with_made_pictures_goes_on() {
+    after_each_tool(GENERATED).await;
+}
+
+#[tokio::test]
+async fn s3_66_stopped_in_the_middle_of_any_sentence_a_guide_goes_on() {
+    let stage = Stage::new(SEARCHED).await;
+    let travel = stage.server.travel();
+    for turn in 0..=stage.whole.steps.len() {
+        stage.clear();
+        let cut = format!("stopped in turn {turn}");
+        hold_turn(&stage, turn);
+        let session = travel.create().await;
+        let mut stream = travel.stream(&session, stage.wish).await;
+        stage.held().await;
+        let gate = stage.server.standin().stream_gate(Pattern::path(CHAT_MODEL));
+        stage.server.standin().release();
+        gate.release(HEARD_PIECES);
+        for _ in 0..=turn {
+            stream.until_type("text-start").await;
+        }
+        stream.until_type("text-delta").await;
+        let stopped = travel.cancel(&session).await.expect(200);
+        assert_eq!(stopped["status"], "CANCELLED", "{cut}: {stopped}");
+        drop(gate);
+        stage.go_on(&session, &cut).await;
+    }
+}

@@ -1,0 +1,132 @@
+//! Services for videos, places and pictures, failing in each of their ways.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Fault, FaultRule, Pattern, google_quota};
+use wattle_suite::travel::{APIFY, IMAGEN, NOMINATIM, TOKYO, UNSPLASH};
+
+use super::{GENERATED, SEARCHED, Stage, guide};
+
+/// A refusal that says that one need not wait before one asks again.
+fn status(status: u16) -> (String, Fault) {
+    let fault = Fault::Status { status, retry_after: Some("0".to_owned()), body: None };
+    (format!("status {status}"), fault)
+}
+
+/// An answer that looks good by its status.
+fn answer(name: &str, body: Value) -> (String, Fault) {
+    (name.to_owned(), Fault::Status { status: 200, retry_after: None, body: Some(body) })
+}
+
+/// Answers that are none, of any service.
+fn broken() -> [(String, Fault); 2] {
+    [("a cut answer".to_owned(), Fault::Cut), ("garbage".to_owned(), Fault::Garbage)]
+}
+
+fn cases<const N: usize>(statuses: [u16; N]) -> Vec<(String, Fault)> {
+    statuses.into_iter().map(status).chain(broken()).collect()
+}
+
+fn fault(stage: &Stage, path: &str, fault: &Fault) {
+    stage.server.standin().fault(FaultRule::new(Pattern::path(path), fault.clone()));
+}
+
+#[tokio::test]
+async fn s3_67_s3_09_a_crawl_that_fails_is_done_later() {
+    let stage = Stage::new(SEARCHED).await;
+    let mut cases = cases([400, 401, 402, 404, 408, 429, 500, 503]);
+    cases.push(answer("an item with an error", json!([{"url": TOKYO, "error": "it is private"}])));
+    cases.push(answer("no items", json!([])));
+    stage.clear();
+    let session = stage.server.travel().create().await;
+    for (number, (case, ordered)) in cases.iter().enumerate() {
+        fault(&stage, APIFY, ordered);
+        stage.fail(&session, stage.wish, Some("crawl_youtube_videos"), case).await;
+        let asked = stage.server.requests_on(APIFY).len();
+        assert_eq!(asked, number + 1, "{case}: nobody asks twice unasked");
+        stage.server.standin().clear_faults();
+    }
+    stage.go_on(&session, "after all of them").await;
+}
+
+#[tokio::test]
+async fn s3_27_without_a_geocoder_there_is_a_page_without_coordinates() {
+    let stage = Stage::new(SEARCHED).await;
+    let mut cases = cases([403, 429, 500]);
+    cases.push(answer("nothing found", json!([])));
+    for (case, ordered) in cases {
+        stage.clear();
+        fault(&stage, NOMINATIM, &ordered);
+        let (session, _) = stage.server.travel().make(stage.wish).await;
+        let made = guide(&stage.server, &session).await;
+        assert!(!made.page.contains("mlat=") && made.page.contains("<h2>Tokyo Tower"), "{case}");
+        stays(&stage, &session, &case).await;
+    }
+}
+
+#[tokio::test]
+async fn s3_31_without_photographs_the_pictures_are_made() {
+    let stage = Stage::new(SEARCHED).await;
+    let (session, _) = stage.server.travel().make(&format!("AI pictures for {TOKYO}")).await;
+    let painted = guide(&stage.server, &session).await.page;
+    let mut cases = cases([401, 403, 429, 500]);
+    cases.push(answer("no photographs", json!({"total": 0, "total_pages": 0, "results": []})));
+    let (session, _) = stage.server.travel().make(stage.wish).await;
+    for (case, ordered) in cases {
+        stage.clear();
+        fault(&stage, UNSPLASH, &ordered);
+        let said = stage.server.travel().chat(&session, "please make new pictures").await;
+        assert_eq!(said.tools(), ["search_image", "generate_handbook_html"], "{case}");
+        let made = guide(&stage.server, &session).await;
+        assert!(made.page == painted, "{case}: {}", made.page);
+        stays(&stage, &session, &case).await;
+    }
+}
+
+/// A guide that is finished stays as it is when its services are back.
+async fn stays(stage: &Stage, session: &str, case: &str) {
+    let before = guide(&stage.server, session).await;
+    stage.server.standin().clear_faults();
+    stage.server.travel().chat(session, super::CONTINUE).await;
+    before.check(&guide(&stage.server, session).await, case);
+}
+
+/// How models for pictures fail.
+fn unable() -> Vec<(String, Fault)> {
+    let withheld = |reason: Option<&str>| Fault::Withheld { reason: reason.map(str::to_owned) };
+    let mut cases: Vec<_> = [400, 401, 403, 404, 429, 500, 503].map(status).into();
+    cases.push(("a quota".to_owned(), google_quota("3600s")));
+    cases.push(("filtered".to_owned(), withheld(Some("it shows a crowd"))));
+    cases.push(("filtered without a word".to_owned(), withheld(None)));
+    cases.extend(broken());
+    cases
+}
+
+#[tokio::test]
+async fn s3_32_s3_47_another_model_makes_the_pictures_that_the_first_cannot() {
+    let stage = Stage::new(GENERATED).await;
+    let (session, _) = stage.server.travel().make(stage.wish).await;
+    for (case, ordered) in unable() {
+        stage.clear();
+        fault(&stage, IMAGEN, &ordered);
+        let said = stage.server.travel().chat(&session, "2 AI pictures again").await;
+        assert_eq!(said.tools(), ["generate_image", "generate_handbook_html"], "{case}");
+        let made = guide(&stage.server, &session).await;
+        let credit = made.page.replace("gemini-2.5-flash-image", "imagen-4.0-fast-generate-001");
+        assert!(credit == stage.whole.page && credit != made.page, "{case}: {}", made.page);
+        stays(&stage, &session, &case).await;
+    }
+}
+
+#[tokio::test]
+async fn s3_31_s3_67_pictures_that_nobody_makes_are_made_later() {
+    let stage = Stage::new(GENERATED).await;
+    stage.clear();
+    let session = stage.server.travel().create().await;
+    for (case, ordered) in unable() {
+        fault(&stage, IMAGEN, &ordered);
+        fault(&stage, "/v1beta/models/gemini-2.5-flash-image*", &ordered);
+        stage.fail(&session, stage.wish, Some("generate_image"), &case).await;
+        stage.server.standin().clear_faults();
+    }
+    stage.go_on(&session, "after all of them").await;
+}
