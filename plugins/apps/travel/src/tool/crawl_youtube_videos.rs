@@ -10,6 +10,7 @@ use wattle_plugin::prelude::{
 };
 
 use crate::channel::{BLOCKS, CONTEXT, IMAGE_MODE, IMAGES, SPOT_BLOCKS, State, VIDEOS};
+use crate::session::stored;
 use crate::tool::answer::answer_and_forget;
 use crate::tool::crawl_youtube_videos::apify::Apify;
 use crate::video::{Item, Video, VideoContext};
@@ -127,9 +128,11 @@ fn tell(
     let is_other = state.context.as_ref().map(|known| &known.video_id)
         != about.as_ref().map(|about| &about.video_id);
     let later: &[&str] = if is_other { &LATER } else { &[] };
-    let output = json!({
+    let mut output = json!({
         "actorId": actor, "requestedUrls": urls, "count": videos.len(), "videos": videos,
     });
+    // Whole in the channel; whoever reads the conversation now or later sees their beginning.
+    stored::shorten_videos(&mut output["videos"]);
     let answer = answer_and_forget(&context.tool, &output, later)?;
     let answer = answer.with_overwrite(VIDEOS, json!(kept)).with_overwrite(CONTEXT, json!(about));
     // Pictures and a page of blocks of another video would be paid for in vain.
