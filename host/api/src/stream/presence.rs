@@ -78,8 +78,8 @@ impl Presence {
     /// Whether nobody has come since; the run is forgotten then.
     fn is_abandoned(&self, run: &RunId, newest: u64) -> bool {
         let mut all = self.lock();
-        let same = |followed: &&Followed| followed.now == 0 && followed.newest == newest;
-        let is_abandoned = all.runs.get(run).filter(same).is_some();
+        let same = |followed: &Followed| followed.now == 0 && followed.newest == newest;
+        let is_abandoned = all.runs.get(run).is_some_and(same);
         if is_abandoned {
             all.runs.remove(run);
         }

@@ -209,7 +209,9 @@ fn a_page_that_a_model_made_shows_only_what_was_prepared_for_it() {
         "block_title": "t", "query": "q", "alt": "a", "source": "unsplash",
         "image_url": "https://images.unsplash.com/a?x=1&y=2"}))
     .unwrap();
-    let made = |text: &str| made_page(text, Some(THUMBNAIL), None, &[prepared.clone()]).unwrap();
+    let made = |text: &str| {
+        made_page(text, Some(THUMBNAIL), None, std::slice::from_ref(&prepared)).unwrap()
+    };
     let document = document(
         "<img src=\"https://images.unsplash.com/a?x=1&amp;y=2\"><img src=https://evil/1>\
          <img src=/blobs/~/b.c><p style=\"background:url(https://evil/2)\">a</p>\

@@ -97,13 +97,13 @@ impl View {
         if self.steps.iter().any(is_made) {
             return None;
         }
-        let failed = self.steps.iter().enumerate().filter(|(index, step)| {
+        let mut failed = self.steps.iter().enumerate().filter(|(index, step)| {
             let mut later = self.steps[index + 1..].iter();
             step.status == StepStatus::Error
                 && step.tool != OPTIONAL_TOOL
                 && !later.any(|it| it.status == StepStatus::Success && does(it, step))
         });
-        failed.last().map(|(_, step)| step)
+        failed.next_back().map(|(_, step)| step)
     }
 }
 

@@ -22,6 +22,7 @@ fn plans(count: usize) -> Vec<Planned> {
     (0..count).map(plan).collect()
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "an answer of a script, which may fail")]
 fn picture() -> Pictures {
     Ok(vec![("image/png".to_owned(), b"png".to_vec())])
 }

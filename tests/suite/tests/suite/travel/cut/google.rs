@@ -67,7 +67,9 @@ async fn at_each_task(cases: Vec<Case>) {
         for Case { name, fault, asked: [document, page] } in &cases {
             let name = format!("{name} at {tasks:?}");
             let before: Vec<usize> = tasks.iter().map(|task| asked(&stage, task)).collect();
-            tasks.iter().for_each(|task| order(&stage, task, fault));
+            for task in tasks {
+                order(&stage, task, fault);
+            }
             let shown = stage.fail(&session, stage.wish, Some(step), &name).await;
             let told = shown["lastError"].as_str().unwrap();
             let task = tasks[tasks.len() - 1];
