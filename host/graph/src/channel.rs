@@ -82,6 +82,22 @@ impl From<BuiltIn> for Reducer {
     }
 }
 
+/// What a reducer made of the writes to a channel.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Combined {
+    /// The new value.
+    pub value: Value,
+    /// How many items at its beginning are those of the old value, for a list that grew out of one
+    /// and a reducer that knows.
+    pub kept: Option<usize>,
+}
+
+impl From<Value> for Combined {
+    fn from(value: Value) -> Self {
+        Self { value, kept: None }
+    }
+}
+
 /// One named part of the state.
 #[derive(Clone, Debug)]
 pub struct Channel {
@@ -161,7 +177,7 @@ impl Channel {
         current: Option<&Value>,
         writes: &[&Write],
         nodes: &[&NodeName],
-    ) -> Result<Value, StepError> {
+    ) -> Result<Combined, StepError> {
         let (start, rest) = self.start(current, writes, nodes)?;
         if rest.len() > 1 && matches!(self.reducer, Reducer::Last | Reducer::Ephemeral) {
             return Err(StepError::ConcurrentWrites {
@@ -169,22 +185,26 @@ impl Channel {
                 nodes: nodes.iter().map(|node| (*node).clone()).collect(),
             });
         }
-        let combined = self
+        let mut combined = self
             .combine(start, &rest)
             .map_err(|message| StepError::Reduce { channel: self.name.clone(), message })?;
         if matches!(self.reducer, Reducer::Sum | Reducer::Merge) {
-            self.validate(&combined).map_err(|message| self.invalid(message))?;
+            self.validate(&combined.value).map_err(|message| self.invalid(message))?;
+        }
+        if rest.len() < writes.len() {
+            // What it grew out of is the overwrite, not the old value.
+            combined.kept = None;
         }
         Ok(combined)
     }
 
-    /// [`Channel::reduce_by`] without names of writers.
+    /// The value that [`Channel::reduce_by`] makes, without names of writers.
     ///
     /// # Errors
     ///
     /// As [`Channel::reduce_by`].
     pub fn reduce(&self, current: Option<&Value>, writes: &[&Write]) -> Result<Value, StepError> {
-        self.reduce_by(current, writes, &[])
+        self.reduce_by(current, writes, &[]).map(|combined| combined.value)
     }
 
     /// Whether at most one of the writes replaces the value.
@@ -223,21 +243,22 @@ impl Channel {
         Ok((replaced.or(current), rest))
     }
 
-    fn combine(&self, start: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
-        match &self.reducer {
-            Reducer::Append => append::reduce(start, writes),
-            Reducer::Merge => merge::reduce(start, writes),
-            Reducer::Sum => number::sum(start, writes),
-            Reducer::Min => number::min(start, writes),
-            Reducer::Max => number::max(start, writes),
-            Reducer::Messages => messages::reduce(start, writes),
+    fn combine(&self, start: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
+        let value = match &self.reducer {
+            Reducer::Append => return append::reduce(start, writes),
+            Reducer::Messages => return messages::reduce(start, writes),
+            Reducer::Merge => merge::reduce(start, writes)?,
+            Reducer::Sum => number::sum(start, writes)?,
+            Reducer::Min => number::min(start, writes)?,
+            Reducer::Max => number::max(start, writes)?,
             Reducer::Plugin { plugin, reducer } if !writes.is_empty() => {
-                Err(format!("reducer `{reducer}` of plugin `{plugin}` gave no result"))
+                return Err(format!("reducer `{reducer}` of plugin `{plugin}` gave no result"));
             }
             Reducer::Last | Reducer::Any | Reducer::Ephemeral | Reducer::Plugin { .. } => {
-                Ok(last::reduce(start, writes))
+                last::reduce(start, writes)
             }
-        }
+        };
+        Ok(value.into())
     }
 
     pub(crate) fn invalid(&self, message: String) -> StepError {

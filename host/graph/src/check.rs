@@ -2,6 +2,9 @@
 
 mod build;
 mod facts;
+mod nested;
+mod nodes;
+mod policies;
 mod problem;
 mod reach;
 mod routes;
@@ -47,10 +50,7 @@ fn check(
     })?;
     let mut problems = problem::Problems::new(file, &source);
     let document = shape::read(&source, &mut problems);
-    let mut graphs = Vec::with_capacity(document.graphs.len());
-    for (name, draft) in &document.graphs {
-        graphs.extend(build::graph(name, draft, facts, &mut problems));
-    }
+    let graphs = build::graphs(&document, facts, &mut problems);
     problems.finish().map(|()| graphs)
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::id::{ChannelName, CheckpointId, Namespace, NodeName, RunId};
+use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 
 /// Values of all channels that have one. Shared, since most do not change in a step.
 pub type Values = BTreeMap<ChannelName, Arc<Value>>;
@@ -36,6 +36,16 @@ pub struct Trigger {
     /// An input of its own in place of the state (a `send`).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Arc<Value>>,
+    /// How long one attempt may take, in milliseconds, in place of the node's own (a `send`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+impl Trigger {
+    /// A trigger by an edge, a branch, a `goto` or the entry.
+    pub fn plain(node: NodeName, from: Option<NodeName>) -> Self {
+        Self { node, from, input: None, timeout_ms: None }
+    }
 }
 
 /// Everything about a checkpoint but the values.
@@ -56,11 +66,26 @@ pub struct CheckpointMeta {
     pub run: RunId,
     /// Milliseconds since 1970, from the host's clock.
     pub at_ms: i64,
+    /// Digest of the graph with its components that made it; `None` if an older host did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<Digest>,
     /// What runs next, in a fixed order; empty at the end.
     pub next: Vec<Trigger>,
     /// Barriers (`join` edges) that some but not all of their sources have reached.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub barriers: BTreeMap<String, BTreeSet<NodeName>>,
+    /// Nodes that are to run once nothing else is left to (`defer`), in a fixed order.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub deferred: Vec<Trigger>,
+    /// Nodes whose tasks or edits made it, in order; empty for an input.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writers: Vec<NodeName>,
+    /// Newest checkpoint of each nested graph that keeps its state over invocations.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub children: BTreeMap<Namespace, CheckpointId>,
+    /// Checkpoints of the graphs that this one is nested in, the root first.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub parents: BTreeMap<Namespace, CheckpointId>,
     /// Version of each channel: the checkpoint that last wrote it.
     pub versions: BTreeMap<ChannelName, CheckpointId>,
     /// Free facts for filters (`source`, `step` and `run` can be filtered by without them).
@@ -75,13 +100,32 @@ impl CheckpointMeta {
     }
 }
 
+/// How the new value of a list begins: as an earlier version did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tail {
+    /// The earlier version of the channel.
+    pub base: CheckpointId,
+    /// How many items it begins with that are those of that version.
+    pub keep: u32,
+}
+
 /// A checkpoint with the values of all channels.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Checkpoint {
     /// Everything but the values.
     pub meta: CheckpointMeta,
     /// Values of all channels that have one.
     pub values: Values,
+    /// Which of the lists that this checkpoint wrote only grew at their end. A hint to who stores
+    /// it: without it, or if it is ignored, the checkpoint is the same.
+    #[serde(default, skip_serializing)]
+    pub tails: BTreeMap<ChannelName, Tail>,
+}
+
+impl PartialEq for Checkpoint {
+    fn eq(&self, other: &Self) -> bool {
+        self.meta == other.meta && self.values == other.values
+    }
 }
 
 impl Checkpoint {

@@ -36,9 +36,15 @@ pub struct GraphDef {
     /// Supersteps that one run may take; [`crate::graph::DEFAULT_RECURSION_LIMIT`] if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recursion_limit: Option<u32>,
+    /// Tasks of a superstep that run at once; the host's own limit if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_concurrency: Option<u32>,
     /// How long a question may stay unanswered before the thread expires; forever if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interrupt_ttl: Option<Span>,
+    /// What holds for every node that does not say otherwise.
+    #[serde(default, skip_serializing_if = "NodeDefaults::is_empty")]
+    pub defaults: NodeDefaults,
     /// Nodes before which a run stands still.
     #[serde(default, skip_serializing_if = "NodeSet::is_empty")]
     pub interrupt_before: NodeSet,
@@ -192,7 +198,31 @@ pub struct PluginReducer {
     pub reducer: String,
 }
 
-/// One node.
+/// What holds for every node that does not say otherwise.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NodeDefaults {
+    /// As [`NodeDef::retry`].
+    #[serde(default, with = "list::policies", skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<RetryDef>,
+    /// As [`NodeDef::timeout`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout: Option<TimeoutDef>,
+    /// As [`NodeDef::cache`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheDef>,
+    /// As [`NodeDef::on_error`]; does not hold for the handler itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_error: Option<NodeName>,
+}
+
+impl NodeDefaults {
+    fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+/// One node: a function of a plugin, or a graph of the same app.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NodeDef {
@@ -202,12 +232,29 @@ pub struct NodeDef {
     /// The export's name; the node's own name if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// When to try again; never if not given.
+    /// A graph of the app that runs as this node, in place of a plugin's function. Channels that
+    /// both graphs have go in, and what it changed of them comes out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub retry: Option<RetryDef>,
+    pub graph: Option<GraphName>,
+    /// What that graph remembers; see [`SubgraphState`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<SubgraphState>,
+    /// Whether it runs only once nothing else is left to run.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub defer: bool,
+    /// When to try again: one policy or several, of which the first that covers a failure holds;
+    /// never if not given.
+    #[serde(default, with = "list::policies", skip_serializing_if = "Vec::is_empty")]
+    pub retry: Vec<RetryDef>,
     /// How long one attempt may take; the host's own limit if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub timeout: Option<Span>,
+    pub timeout: Option<TimeoutDef>,
+    /// When what it did before is taken over in place of running it; never if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache: Option<CacheDef>,
+    /// The node that runs in its place once it has failed for good; the run fails if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_error: Option<NodeName>,
     /// Nodes that this one may run next by itself, with `goto` or `send`. They count as reachable
     /// and are drawn; what a node really does is not limited to them.
     #[serde(
@@ -222,6 +269,82 @@ pub struct NodeDef {
     /// What it does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doc: String,
+}
+
+/// What a graph that runs as a node remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SubgraphState {
+    /// Nothing from one invocation to the next; its checkpoints are kept with its thread's.
+    #[default]
+    Inherit,
+    /// It goes on with the state of its last invocation on the thread.
+    Own,
+    /// Nothing, and it makes no checkpoints: after a crash or a question it runs from its beginning
+    /// again, with its calls answered from the journal.
+    None,
+}
+
+/// How long one attempt of a node may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(untagged)]
+pub enum TimeoutDef {
+    /// In all.
+    Run(Span),
+    /// In all, and without a sign of life.
+    Both(TimeoutsDef),
+}
+
+impl<'de> Deserialize<'de> for TimeoutDef {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        list::timeout(deserializer)
+    }
+}
+
+/// How long one attempt of a node may take, in all and without a sign of life.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TimeoutsDef {
+    /// In all; the host's own limit if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Span>,
+    /// Without a sign of life; any time if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idle: Option<Span>,
+    /// What is a sign of life.
+    #[serde(default, skip_serializing_if = "Refresh::is_auto")]
+    pub refresh: Refresh,
+}
+
+/// What shows that a node is alive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refresh {
+    /// Every host call, answer and piece of an answer.
+    #[default]
+    Auto,
+    /// Only an event that it emits (`emit`).
+    Heartbeat,
+}
+
+impl Refresh {
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+    fn is_auto(&self) -> bool {
+        *self == Self::Auto
+    }
+}
+
+/// When what a node did before is taken over.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CacheDef {
+    /// A CEL expression over `input` and `context` that gives the key; all of the input if not
+    /// given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// How long it is kept; for ever if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<Span>,
 }
 
 /// When and how often a node is tried again. What is not given has the default of

@@ -1,11 +1,11 @@
-//! Why a superstep, a write or an input could not be applied.
+//! Why a superstep, a write, an edit or an input could not be applied.
 
 use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, NodeName};
 
-/// Why a superstep, a write or an input could not be applied.
+/// Why a superstep, a write, an edit or an input could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum StepError {
@@ -84,6 +84,18 @@ pub enum StepError {
         /// Why.
         message: String,
     },
+    /// It cannot be said as which node an edit writes.
+    #[error("it is not clear as which node the edit writes: name one of {}", known(candidates))]
+    AmbiguousEdit {
+        /// The nodes that it may be, in order.
+        candidates: Vec<NodeName>,
+    },
+    /// An edit makes no sense.
+    #[error("the edit cannot be applied: {message}")]
+    InvalidEdit {
+        /// What is wrong and what would fit.
+        message: String,
+    },
     /// An input does not fit the graph.
     #[error("the input cannot be applied: {message}")]
     InvalidInput {
@@ -119,6 +131,10 @@ impl StepError {
             Self::Condition { branch, .. } => json!({ "kind": "condition", "branch": branch }),
             Self::NoCase { branch } => json!({ "kind": "no_case", "branch": branch }),
             Self::Reduce { channel, .. } => json!({ "kind": "reduce", "channel": channel }),
+            Self::AmbiguousEdit { candidates } => {
+                json!({ "kind": "ambiguous_edit", "candidates": candidates })
+            }
+            Self::InvalidEdit { .. } => json!({ "kind": "invalid_edit" }),
             Self::InvalidInput { .. } => json!({ "kind": "invalid_input" }),
         }
     }
@@ -131,11 +147,16 @@ fn list(nodes: &[NodeName]) -> String {
         [first, rest @ ..] if rest.iter().all(|node| node == first) => {
             format!("`{first}` more than once")
         }
-        nodes => {
-            let names: Vec<String> = nodes.iter().map(|node| format!("`{node}`")).collect();
-            names.join(" and ")
-        }
+        nodes => quoted(nodes).join(" and "),
     }
+}
+
+fn known(nodes: &[NodeName]) -> String {
+    quoted(nodes).join(", ")
+}
+
+fn quoted(nodes: &[NodeName]) -> Vec<String> {
+    nodes.iter().map(|node| format!("`{node}`")).collect()
 }
 
 fn of_node(node: Option<&NodeName>) -> String {

@@ -65,6 +65,12 @@ pub enum EventKind {
     Checkpointed(Checkpointed),
     /// The thread went back to a checkpoint whose questions are open again.
     Reopened(Reopened),
+    /// The thread went on from an earlier checkpoint; the checkpoint that follows is its copy.
+    Forked(Forked),
+    /// A call in doubt was settled by a person or a policy.
+    Settled(Settled),
+    /// The thread was moved to another version of its code.
+    Migrated(Migrated),
     /// A guest's own event.
     Custom(Custom),
     /// How far a node is.
@@ -85,6 +91,8 @@ pub enum RunReason {
     Recovery,
     /// From the tasks that failed.
     Retry,
+    /// From an earlier checkpoint or host call.
+    Fork,
 }
 
 /// See [`EventKind::RunStarted`].
@@ -96,6 +104,9 @@ pub struct RunStarted {
     pub digest: Digest,
     /// Why it runs.
     pub reason: RunReason,
+    /// The run context, handed to every node.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub context: Value,
 }
 
 /// How a run ended.
@@ -122,6 +133,9 @@ pub struct RunEnded {
     /// Why, if it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+    /// Whether it stands still between two supersteps because it was asked to (`drain`).
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub drained: bool,
 }
 
 /// See [`EventKind::TaskStarted`].
@@ -156,6 +170,22 @@ pub struct Send {
     pub node: NodeName,
     /// Its input.
     pub input: Value,
+    /// How long one attempt may take, in milliseconds, in place of the node's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+}
+
+/// Where a graph that ran as a task ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChildEnd {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its last checkpoint; `None` if it made none that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checkpoint: Option<CheckpointId>,
+    /// Whether its next invocation goes on there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub keeps: bool,
 }
 
 /// See [`EventKind::TaskFinished`].
@@ -178,6 +208,16 @@ pub struct TaskFinished {
     /// Further tasks.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Send>,
+    /// Whether its writes, `goto` and sends are for the graph above its own, which ends with this
+    /// superstep.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_parent: bool,
+    /// Where the graph ended that ran as this task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub child: Option<ChildEnd>,
+    /// Whether it did not run, since what an equal task did before was taken over.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cached: bool,
     /// Wall time of the last attempt.
     pub duration_us: u64,
 }
@@ -216,6 +256,9 @@ pub struct TaskFailed {
     /// Milliseconds until the next attempt; `None` if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry_in_ms: Option<u64>,
+    /// The task that runs in its place, since it has failed for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub handler: Option<TaskId>,
 }
 
 /// See [`EventKind::CallStarted`].
@@ -406,9 +449,76 @@ pub struct Reopened {
     pub to: CheckpointId,
     /// Questions that are open again.
     pub interrupts: Vec<InterruptId>,
+    /// Tasks whose results are void, since such a question was asked in a graph that they ran.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskId>,
     /// Why: the failure of the run that was undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<Failure>,
+}
+
+/// See [`EventKind::Forked`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Forked {
+    /// The checkpoint it was forked from.
+    pub from: CheckpointId,
+    /// The host call whose answer was replaced, if it was forked inside of a task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub call: Option<ForkedCall>,
+}
+
+/// A host call whose answer a fork replaced.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ForkedCall {
+    /// The task, as it was called before the fork.
+    pub task: TaskId,
+    /// Which calls of the task it is inside of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<u32>,
+    /// Its number.
+    pub call: u32,
+    /// Sequence number of the entry in the journal that was replaced.
+    pub seq: u64,
+}
+
+/// See [`EventKind::Migrated`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Migrated {
+    /// Digest of graph and components that it was pinned to.
+    pub from: Digest,
+    /// Digest of those that it is pinned to now.
+    pub to: Digest,
+}
+
+/// See [`EventKind::Settled`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settled {
+    /// The task.
+    pub task: TaskId,
+    /// Which calls of the task it is inside of.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub scope: Vec<u32>,
+    /// Number of the call.
+    pub call: u32,
+    /// What was decided.
+    pub decision: Decision,
+    /// Who decided: `policy`, or what the client said of itself.
+    pub by: String,
+}
+
+/// What becomes of a call of which nobody knows whether it had its effect.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Decision {
+    /// It is made again.
+    Retry,
+    /// It had its effect, and this was its answer.
+    Answer {
+        /// The answer.
+        answer: Value,
+    },
+    /// It counts as failed.
+    Fail,
 }
 
 /// See [`EventKind::Custom`].

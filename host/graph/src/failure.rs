@@ -51,6 +51,8 @@ pub mod code {
     pub const DIVERGENCE: &str = "divergence";
     /// The host stopped while the call was under way; nobody can know if it had its effect.
     pub const IN_DOUBT: &str = "in-doubt";
+    /// What is stored was changed behind the host's back.
+    pub const BROKEN: &str = "broken";
     /// A fault of the host.
     pub const INTERNAL: &str = "internal";
 }

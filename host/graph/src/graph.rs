@@ -1,22 +1,25 @@
 //! The checked graph that the engine runs.
 //!
 //! A [`Graph`] is only made by [`crate::check`]: every name in it exists, every schema and
-//! condition is compiled. Subgraphs will be a kind of node with a graph of its own and a
-//! [`Namespace`](crate::id::Namespace) below its parent's; deferred nodes a flag of [`Node`] that
-//! holds its trigger back while others remain.
+//! condition is compiled. A node is a function of a plugin or a graph of the same app, which runs
+//! in a [`Namespace`](crate::id::Namespace) below its parent's.
 
 mod retry;
+mod timeout;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
 use crate::channel::Channel;
-use crate::definition::{BranchMode, GraphDef};
+use crate::definition::{BranchMode, GraphDef, SubgraphState};
 use crate::expr::Condition;
+use crate::expr::formula::Formula;
+use crate::failure::Failure;
 use crate::id::{ChannelName, Digest, END, GraphName, NodeName, PluginName};
 
 pub use self::retry::Retry;
+pub use self::timeout::Timeout;
 
 /// Supersteps of one run unless the graph says otherwise: far above what real graphs take, low
 /// enough that an endless loop of model calls stops before it is expensive.
@@ -74,6 +77,11 @@ impl Graph {
         self.definition.recursion_limit.unwrap_or(DEFAULT_RECURSION_LIMIT)
     }
 
+    /// Tasks of a superstep that run at once; `None` for the host's own limit.
+    pub fn max_concurrency(&self) -> Option<u32> {
+        self.definition.max_concurrency
+    }
+
     /// How long a question may stay unanswered, in milliseconds; `None` for any time.
     pub fn interrupt_ttl_ms(&self) -> Option<u64> {
         self.definition.interrupt_ttl.map(crate::definition::Span::as_ms)
@@ -96,24 +104,73 @@ impl Graph {
 }
 
 /// A checked node.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct Node {
     /// Its name in the graph.
     pub name: NodeName,
-    /// The plugin that exports it.
-    pub plugin: PluginName,
-    /// The name under which the plugin exports it.
-    pub export: String,
-    /// When to try again.
-    pub retry: Retry,
-    /// How long one attempt may take, in milliseconds; `None` for the host's own limit.
-    pub timeout_ms: Option<u64>,
+    /// What runs.
+    pub body: Body,
+    /// When to try again: the first policy that covers a failure holds.
+    pub retries: Vec<Retry>,
+    /// How long one attempt may take.
+    pub timeout: Timeout,
+    /// When what it did before is taken over.
+    pub cache: Option<Cache>,
+    /// The node that runs in its place once it has failed for good.
+    pub on_error: Option<NodeName>,
+    /// Whether it runs only once nothing else is left to run.
+    pub defer: bool,
     /// Channels that it sees; `None` for the whole state.
     pub reads: Option<BTreeSet<ChannelName>>,
     /// Its configuration; `null` if there is none.
     pub config: Value,
     /// What it does, by the graph or else by the plugin.
     pub doc: String,
+}
+
+impl Node {
+    /// The plugin that it is a function of; `None` for a graph.
+    pub fn plugin(&self) -> Option<&PluginName> {
+        match &self.body {
+            Body::Plugin { plugin, .. } => Some(plugin),
+            Body::Graph { .. } => None,
+        }
+    }
+
+    /// Milliseconds to wait before the attempt after `attempt` (from 1), which failed; `None` if
+    /// there is none. `jitter` as in [`Retry::delay_ms`].
+    pub fn retry_in_ms(&self, failure: &Failure, attempt: u32, jitter: f64) -> Option<u64> {
+        let policy = self.retries.iter().find(|policy| policy.covers(failure))?;
+        (attempt < policy.attempts).then(|| policy.delay_ms(attempt, jitter))
+    }
+}
+
+/// What a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// A function of a plugin.
+    Plugin {
+        /// The plugin that exports it.
+        plugin: PluginName,
+        /// The name under which it does.
+        export: String,
+    },
+    /// A graph of the same app.
+    Graph {
+        /// The graph.
+        graph: GraphName,
+        /// What it remembers.
+        state: SubgraphState,
+    },
+}
+
+/// When what a node did before is taken over.
+#[derive(Clone, Debug)]
+pub struct Cache {
+    /// What gives the key, over `input` and `context`; `None` for all of the input.
+    pub key: Option<Formula>,
+    /// How long it is kept, in milliseconds; `None` for ever.
+    pub ttl_ms: Option<u64>,
 }
 
 /// An unconditional way on.

@@ -1,8 +1,12 @@
 //! Identifiers: a newtype for each, parsed at the edge and trusted inside.
 
+mod namespace;
+
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::namespace::Namespace;
 
 /// Longest name of a graph, node, channel, app or plugin, in bytes: they stand in paths, URLs
 /// and metric labels.
@@ -171,27 +175,11 @@ impl InterruptId {
         let path: Vec<[u8; 4]> = scope.iter().chain([&call]).map(|n| n.to_le_bytes()).collect();
         Self(derive(&[task.as_str().as_bytes(), &path.concat()]))
     }
-}
 
-/// A place in a tree of nested graphs; empty for the root.
-#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct Namespace(String);
-
-impl Namespace {
-    /// The namespace of a thread's own graph.
-    pub fn root() -> Self {
-        Self::default()
-    }
-
-    /// A namespace by its text.
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The namespace as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
+    /// The id of a question that the same call asks once more, for another reason than before.
+    #[must_use]
+    pub fn once_more(&self) -> Self {
+        Self(derive(&[self.as_str().as_bytes()]))
     }
 }
 

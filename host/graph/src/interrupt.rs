@@ -7,7 +7,6 @@ use serde_json::Value;
 use crate::channel::describe;
 use crate::event::{Answered, Asked};
 use crate::id::InterruptId;
-use crate::lineage::Lineage;
 
 /// A question that a task has asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -68,26 +67,25 @@ fn ids(open: &[InterruptId]) -> String {
     ids.join(", ")
 }
 
-/// Finds the question of each answer. The empty key stands for the only open question; questions
-/// that are not named stay open.
+/// Finds the question of each answer among the open ones. The empty key stands for the only open
+/// question; questions that are not named stay open.
 ///
 /// # Errors
 ///
 /// [`AnswerError`] if a single answer does not fit; then none is to be applied.
 pub fn match_answers(
-    lineage: &Lineage,
+    open: &[&Question],
     answers: &BTreeMap<String, Value>,
 ) -> Result<Vec<Answered>, AnswerError> {
     if answers.is_empty() {
         return Err(AnswerError::Empty);
     }
-    let open = lineage.open_questions();
     if open.is_empty() && answers.contains_key("") {
         return Err(AnswerError::NoneOpen);
     }
     let mut matched: Vec<Answered> = Vec::with_capacity(answers.len());
     for (id, answer) in answers {
-        let question = find(&open, id)?;
+        let question = find(open, id)?;
         let interrupt = question.asked.interrupt.clone();
         if matched.iter().any(|answered| answered.interrupt == interrupt) {
             return Err(AnswerError::Twice { id: interrupt });

@@ -16,11 +16,13 @@
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
+//! * [`seal`]: digests that make a change of the past evident.
 //! * [`interrupt`]: questions, and which answer belongs to which.
 //! * [`failure`]: why something did not work, in the shape that guests and clients see.
 //! * [`error`]: why a superstep could not be applied.
 //! * [`mapping`]: the event log as an app's own stream, and as files.
 //! * [`transcript`]: a run as a conversation; [`ai_sdk`] and [`ag_ui`]: the streams that show it.
+//! * [`migrate`]: moving a thread to another version of its graph.
 //! * [`mermaid`]: a graph as a picture.
 //!
 //! # One superstep
@@ -29,7 +31,7 @@
 //! use std::collections::BTreeMap;
 //! use wattle_graph::check::{NoFacts, check_toml};
 //! use wattle_graph::event::{Event, EventKind, TaskFinished, Write};
-//! use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+//! use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 //! use wattle_graph::lineage::Lineage;
 //! use wattle_graph::plan::{Planned, plan};
 //! use wattle_graph::step::{Position, accept_input, advance};
@@ -45,12 +47,15 @@
 //! let graphs = check_toml("graph.toml", text, &NoFacts);
 //! let graph = &graphs.map_err(|problems| format!("{problems:?}"))?[0];
 //! let (thread, run, root) = (ThreadId::new("t")?, RunId::new("r")?, Namespace::root());
-//! let position = |id| Position { id: CheckpointId(id), run: run.clone(), at_ms: 0 };
+//! let version = Digest::of(b"the graph and its components");
+//! let position = |id| Position {
+//!     id: CheckpointId(id), run: run.clone(), at_ms: 0, version, parents: BTreeMap::new(),
+//! };
 //!
 //! let input = serde_json::json!({ "name": "Ada" });
 //! let first = accept_input(graph, None, &root, &input, &BTreeMap::new(), position(1))?;
 //! let mut lineage = Lineage::new(first);
-//! let Planned::Tasks { run: tasks, .. } = plan(graph, &thread, &lineage, 0) else { panic!() };
+//! let Planned::Tasks { run: tasks, .. } = plan(graph, &thread, &lineage, 2) else { panic!() };
 //!
 //! // The engine runs the task, and says what came of it with an event.
 //! let finished = TaskFinished {
@@ -65,6 +70,9 @@
 //!     }],
 //!     goto: None,
 //!     sends: Vec::new(),
+//!     for_parent: false,
+//!     child: None,
+//!     cached: false,
 //!     duration_us: 20,
 //! };
 //! let kind = EventKind::TaskFinished(finished);
@@ -94,7 +102,9 @@ pub mod interrupt;
 pub mod lineage;
 pub mod mapping;
 pub mod mermaid;
+pub mod migrate;
 pub mod plan;
+pub mod seal;
 pub mod step;
 pub mod transcript;
 

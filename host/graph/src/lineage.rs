@@ -20,7 +20,8 @@ pub struct Lineage {
     pub checkpoint: Checkpoint,
     /// Tasks of the superstep that have ended well.
     pub finished: BTreeMap<TaskId, TaskFinished>,
-    /// The last failure of tasks that have not ended well.
+    /// The last failure of tasks that have not ended well. One with a handler is for good: its
+    /// handler runs in its place.
     pub failed: BTreeMap<TaskId, TaskFailed>,
     /// Questions that tasks of the superstep have asked, answered or not.
     pub questions: BTreeMap<InterruptId, Question>,
@@ -84,15 +85,19 @@ impl Lineage {
     }
 
     fn is_open(&self, question: &Question) -> bool {
-        question.answer.is_none() && !self.finished.contains_key(&question.asked.task)
+        let task = &question.asked.task;
+        question.answer.is_none() && !self.finished.contains_key(task) && !self.is_handled(task)
+    }
+
+    /// Whether a task has failed for good and another runs in its place.
+    fn is_handled(&self, task: &TaskId) -> bool {
+        self.failed.get(task).is_some_and(|failed| failed.handler.is_some())
     }
 
     fn happen(&mut self, kind: &EventKind, event: &Event) {
         match kind {
             EventKind::TaskFinished(finished) => self.finish(finished),
-            EventKind::TaskFailed(failed) if !self.finished.contains_key(&failed.task) => {
-                self.failed.insert(failed.task.clone(), failed.clone());
-            }
+            EventKind::TaskFailed(failed) => self.fail(failed),
             EventKind::Asked(asked) => self.ask(asked, event),
             EventKind::Answered(answered) => {
                 if let Some(question) = self.questions.get_mut(&answered.interrupt) {
@@ -103,13 +108,21 @@ impl Lineage {
         }
     }
 
-    /// Whoever ends a task first has ended it: a second executor changes nothing.
+    /// Whoever ends a task first has ended it, well or by leaving it to a handler: a second
+    /// executor changes nothing.
     fn finish(&mut self, finished: &TaskFinished) {
-        if finished.base != self.checkpoint.meta.id {
+        if finished.base != self.checkpoint.meta.id || self.is_handled(&finished.task) {
             return;
         }
         self.failed.remove(&finished.task);
         self.finished.entry(finished.task.clone()).or_insert_with(|| finished.clone());
+    }
+
+    /// A failure that another task handles stays: a second executor changes nothing.
+    fn fail(&mut self, failed: &TaskFailed) {
+        if !self.finished.contains_key(&failed.task) && !self.is_handled(&failed.task) {
+            self.failed.insert(failed.task.clone(), failed.clone());
+        }
     }
 
     /// A re-execution that asks again keeps the answer.
@@ -137,11 +150,28 @@ impl Lineage {
         if !self.here {
             return;
         }
-        self.failed.clear();
         for interrupt in &reopened.interrupts {
             let Some(question) = self.questions.get_mut(interrupt) else { continue };
             question.answer = None;
-            self.finished.remove(&question.asked.task);
+            let task = question.asked.task.clone();
+            self.take_back(&task);
+        }
+        for task in &reopened.tasks {
+            self.take_back(task);
+        }
+        // What a handler has made good is no reason to run the task again.
+        self.failed.retain(|_, failed| failed.handler.is_some());
+    }
+
+    /// Forgets how a task ended, and all of the tasks that ran in its place.
+    fn take_back(&mut self, task: &TaskId) {
+        let mut task = task.clone();
+        loop {
+            self.finished.remove(&task);
+            let failed = self.failed.remove(&task);
+            let Some(handler) = failed.and_then(|failed| failed.handler) else { return };
+            self.questions.retain(|_, question| question.asked.task != handler);
+            task = handler;
         }
     }
 }

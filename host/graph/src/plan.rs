@@ -6,6 +6,7 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 
 use crate::checkpoint::{Trigger, Values};
+use crate::event::TaskFailed;
 use crate::graph::{Graph, Node};
 use crate::id::{NodeName, TaskId, ThreadId};
 use crate::lineage::Lineage;
@@ -21,10 +22,19 @@ pub struct Task {
     pub step: u32,
     /// Which of the node's tasks in this superstep, from 0.
     pub index: u32,
-    /// The node that led here; `None` for the entry.
+    /// Whether the superstep has another task of the node that comes first, or came before.
+    pub is_further: bool,
+    /// The node that led here, or whose failure it handles; `None` for the entry.
     pub from: Option<NodeName>,
     /// The part of the state that the node reads, or the input of its own from a send.
     pub input: Value,
+    /// How long one attempt may take, in milliseconds, in place of the node's own.
+    pub timeout_ms: Option<u64>,
+    /// The task in whose place it runs, since that failed for good.
+    pub handles: Option<Box<TaskFailed>>,
+    /// The task that runs in its place if it fails for good: who writes that down names it
+    /// ([`TaskFailed::handler`]).
+    pub handler: Option<TaskId>,
 }
 
 /// What to do next.
@@ -41,57 +51,144 @@ pub enum Planned {
         /// Those that wait for an answer.
         waiting: Vec<TaskId>,
     },
+    /// Every task has finished, and some want something of the graph above theirs, which ends
+    /// with that: see [`crate::step::parent_outcome`].
+    ToParent,
     /// The run has used up its supersteps.
-    RecursionLimit {
-        /// How many it could take.
-        limit: u32,
-    },
+    OutOfSteps,
 }
 
-/// Plans the next superstep. The order is by node name, then by index.
+/// Index of a task that handles the failure of the first task of its superstep; that of the second
+/// is one more, and so on. No superstep has as many tasks, so none of them has such an index.
+const HANDLER_INDEX: u32 = 1 << 31;
+
+/// Plans the next superstep. The order is by node name, then by index. `thread` is the one that
+/// ids derive from, `steps_left` how many supersteps the run may still take.
+///
+/// In the place of a task that has failed for good stands the task that handles its failure, if
+/// there is one; so a superstep has as many tasks as triggers, whatever happens in it.
 ///
 /// If `all` is not empty and both `run` and `waiting` are, every task has finished and the
 /// superstep is to be applied with [`crate::step::advance`].
-pub fn plan(
-    graph: &Graph,
-    thread: &ThreadId,
-    lineage: &Lineage,
-    steps_taken_in_run: u32,
-) -> Planned {
+pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32) -> Planned {
     let meta = &lineage.checkpoint.meta;
     if meta.next.is_empty() {
         return Planned::Done;
     }
-    if steps_taken_in_run >= graph.recursion_limit() {
-        return Planned::RecursionLimit { limit: graph.recursion_limit() };
+    if steps_left == 0 {
+        return Planned::OutOfSteps;
     }
-    let mut all = Vec::with_capacity(meta.next.len());
+    let seats = numbered(&meta.next).into_iter().enumerate().map(|(place, (trigger, index))| {
+        let mut seat = Seat::of(graph, thread, lineage, place as u32, trigger, index);
+        seat.give_way();
+        seat
+    });
+    let seats: Vec<Seat<'_>> = seats.collect();
+    let all = seats.iter().map(|seat| seat.id.clone()).collect();
     let (mut run, mut waiting) = (Vec::new(), Vec::new());
-    for (trigger, index) in numbered(&meta.next) {
-        let id = TaskId::derive(thread, &meta.namespace, meta.id, &trigger.node, index);
-        all.push(id.clone());
-        if lineage.is_waiting(&id) {
-            waiting.push(id);
-        } else if !lineage.finished.contains_key(&id) {
-            run.push(task(graph, lineage, trigger, index, id));
+    for seat in &seats {
+        if lineage.is_waiting(&seat.id) {
+            waiting.push(seat.id.clone());
+        } else if !lineage.finished.contains_key(&seat.id) {
+            run.push(seat.task(seat.is_further(&seats)));
         }
+    }
+    let for_parent = || lineage.finished.values().any(|finished| finished.for_parent);
+    if run.is_empty() && waiting.is_empty() && for_parent() {
+        return Planned::ToParent;
     }
     Planned::Tasks { all, run, waiting }
 }
 
-fn task(graph: &Graph, lineage: &Lineage, trigger: &Trigger, index: u32, id: TaskId) -> Task {
-    let input = match &trigger.input {
-        Some(own) => (**own).clone(),
-        None => visible(graph.node(&trigger.node), &lineage.checkpoint.values),
-    };
-    Task {
-        id,
-        node: trigger.node.clone(),
-        step: lineage.checkpoint.meta.step,
-        index,
-        from: trigger.from.clone(),
-        input,
+/// A place in a superstep: the task of a trigger, or the one that stands in for it.
+struct Seat<'l> {
+    graph: &'l Graph,
+    thread: &'l ThreadId,
+    lineage: &'l Lineage,
+    /// Which of the superstep's places.
+    place: u32,
+    /// What led here; it is gone once another task handles a failure.
+    trigger: Option<&'l Trigger>,
+    node: &'l NodeName,
+    index: u32,
+    id: TaskId,
+    handles: Option<&'l TaskFailed>,
+}
+
+impl<'l> Seat<'l> {
+    fn of(
+        graph: &'l Graph,
+        thread: &'l ThreadId,
+        lineage: &'l Lineage,
+        place: u32,
+        trigger: &'l Trigger,
+        index: u32,
+    ) -> Self {
+        let (node, trigger, handles) = (&trigger.node, Some(trigger), None);
+        let id = id(thread, lineage, node, index);
+        Self { graph, thread, lineage, place, trigger, node, index, id, handles }
     }
+
+    /// Goes on to the task that handles the failure of the one before, as often as one failed.
+    fn give_way(&mut self) {
+        while let Some(failed) = self.lineage.failed.get(&self.id)
+            && failed.handler.is_some()
+            && failed.handler == self.handler()
+            && let Some(node) = self.on_error()
+        {
+            self.index = HANDLER_INDEX + self.place;
+            self.id = id(self.thread, self.lineage, node, self.index);
+            self.node = node;
+            self.trigger = None;
+            self.handles = Some(failed);
+        }
+    }
+
+    fn on_error(&self) -> Option<&'l NodeName> {
+        self.graph.node(self.node)?.on_error.as_ref()
+    }
+
+    /// The id of the task that would handle a failure here.
+    fn handler(&self) -> Option<TaskId> {
+        let index = HANDLER_INDEX + self.place;
+        Some(id(self.thread, self.lineage, self.on_error()?, index))
+    }
+
+    /// Whether another task of the node comes first. One that handles a failure may have finished
+    /// though its place is a later one.
+    fn is_further(&self, all: &[Self]) -> bool {
+        let mut of_node = all.iter().filter(|seat| seat.node == self.node && seat.id != self.id);
+        of_node.any(|seat| seat.index < self.index || self.lineage.finished.contains_key(&seat.id))
+    }
+
+    fn task(&self, is_further: bool) -> Task {
+        let own = self.trigger.and_then(|trigger| trigger.input.as_ref());
+        let input = match own {
+            Some(own) => (**own).clone(),
+            None => visible(self.graph.node(self.node), &self.lineage.checkpoint.values),
+        };
+        let from = match self.trigger {
+            Some(trigger) => trigger.from.clone(),
+            None => self.handles.map(|failed| failed.node.clone()),
+        };
+        Task {
+            handler: self.handler(),
+            id: self.id.clone(),
+            node: self.node.clone(),
+            step: self.lineage.checkpoint.meta.step,
+            index: self.index,
+            is_further,
+            from,
+            input,
+            timeout_ms: self.trigger.and_then(|trigger| trigger.timeout_ms),
+            handles: self.handles.cloned().map(Box::new),
+        }
+    }
+}
+
+fn id(thread: &ThreadId, lineage: &Lineage, node: &NodeName, index: u32) -> TaskId {
+    let meta = &lineage.checkpoint.meta;
+    TaskId::derive(thread, &meta.namespace, meta.id, node, index)
 }
 
 /// The part of the state that a node reads. Channels without a value are left out.
@@ -126,3 +223,6 @@ fn numbered(next: &[Trigger]) -> Vec<(&Trigger, u32)> {
     }
     numbered
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,29 +3,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::collection::{btree_set, vec};
-use proptest::prelude::{Just, Strategy, any, prop_assert, prop_assert_eq, prop_oneof, proptest};
+use proptest::prelude::{
+    Just, Strategy, any, prop_assert, prop_assert_eq, prop_assume, prop_oneof, proptest,
+};
 use proptest::sample::Index;
 use serde_json::{Value, json};
 
 use crate::channel::Channel;
 use crate::check::{NoFacts, check_json, check_toml};
+use crate::checkpoint::{Source, Trigger};
 use crate::definition::{ChannelDef, Document};
-use crate::event::{Event, Write};
+use crate::event::{Event, TaskFinished, Write};
 use crate::graph::Graph;
 use crate::id::{ChannelName, TaskId};
 use crate::lineage::Lineage;
 use crate::plan::{Planned, Task, plan};
-use crate::step::advance;
-use crate::testing::{Did, at, finished, node, start, superstep, thread};
+use crate::step::{Edit, EditAs, advance, edit};
+use crate::testing::{Did, at, node, rest, start, superstep, thread};
 
 const NODES: usize = 6;
-const CHANNELS: [(&str, &str); 6] = [
+const CHANNELS: [(&str, &str); 7] = [
     ("log", "append"),
     ("total", "sum"),
     ("low", "min"),
     ("high", "max"),
     ("facts", "merge"),
     ("some", "any"),
+    ("talk", "messages"),
 ];
 
 fn name(index: usize) -> String {
@@ -38,22 +42,31 @@ fn names(set: Names) -> Vec<String> {
     set.into_iter().map(name).collect()
 }
 
-/// A definition with random edges, barriers and branches. Every node is declared as a `goto`, so
-/// that none is unreachable.
+/// A definition with random edges, barriers, branches, handlers and nodes that wait. Every node is
+/// declared as a `goto`, so that none is unreachable; the failure of a node is handled by one with
+/// a greater number.
 fn definition() -> impl Strategy<Value = Value> {
     let nodes = || btree_set(0..NODES, 1..3);
     let edges = vec((nodes(), nodes()), 0..6);
     let branches = vec((nodes(), nodes(), nodes(), any::<bool>()), 0..3);
-    (nodes(), edges, branches).prop_map(|(entry, edges, branches)| {
+    let habits = vec((any::<bool>(), 0..2 * NODES), NODES);
+    (nodes(), edges, branches, habits).prop_map(|(entry, edges, branches, habits)| {
         let all: Vec<String> = (0..NODES).map(name).collect();
-        let nodes = all.iter().map(|name| (name.clone(), json!({ "goto": all })));
+        let nodes = habits.into_iter().enumerate().map(|(index, (defer, handler))| {
+            let mut node = json!({ "goto": all, "defer": defer && !entry.contains(&index) });
+            if handler > index && handler < NODES {
+                node["on_error"] = name(handler).into();
+            }
+            (name(index), node)
+        });
+        let nodes: BTreeMap<_, _> = nodes.collect();
         let channels =
             CHANNELS.iter().map(|(name, reducer)| (*name, json!({ "reducer": reducer })));
         let edges = edges.into_iter();
         json!({ "graphs": { "g": {
             "entry": names(entry),
             "channels": channels.collect::<BTreeMap<_, _>>(),
-            "nodes": nodes.collect::<BTreeMap<_, _>>(),
+            "nodes": nodes,
             "edges": edges.map(edge).collect::<Vec<_>>(),
             "branches": branches.into_iter().enumerate().map(branch).collect::<Vec<_>>(),
         } } })
@@ -92,6 +105,8 @@ fn act(seed: u8) -> impl Fn(&Task) -> Did {
         }
         did.writes.push(("facts".to_owned(), json!({ task.node.as_str(): number })));
         did.writes.push(("some".to_owned(), task.index.into()));
+        did.writes.push(("talk".to_owned(), talk(digit)));
+        did.fails = digit.is_multiple_of(4);
         if digit.is_multiple_of(7) {
             did.goto = Some(vec![node(&name(digit as usize % NODES))]);
         }
@@ -99,10 +114,21 @@ fn act(seed: u8) -> impl Fn(&Task) -> Did {
             let send = |input: u32| crate::event::Send {
                 node: node(&name(input as usize % NODES)),
                 input: json!(input),
+                timeout_ms: input.is_multiple_of(2).then_some(u64::from(input)),
             };
             did.sends = vec![send(digit), send(digit), send(digit + 1)];
         }
         did
+    }
+}
+
+/// A message that is new or takes the place of another; sometimes all before it go.
+fn talk(digit: u32) -> Value {
+    let message = json!({ "id": format!("m{}", digit % 5), "role": "user", "content": digit });
+    if digit.is_multiple_of(11) {
+        json!([{ "role": "remove", "id": "__remove_all__" }, message])
+    } else {
+        message
     }
 }
 
@@ -115,10 +141,19 @@ fn mid_run(graph: &Graph, seed: u8, steps: u8) -> (Lineage, Vec<Event>) {
         }
         superstep(graph, &mut lineage, &act(seed)).unwrap();
     }
-    let base = lineage.checkpoint.meta.id;
-    let tasks = crate::testing::ready(graph, &lineage);
-    let events = tasks.iter().map(|task| finished(task, base, act(seed)(task))).collect();
+    let events = rest(graph, &mut lineage.clone(), &act(seed)).unwrap();
     (lineage, events)
+}
+
+/// What tasks wrote, without what they said of the way on.
+fn as_edits(lineage: &Lineage) -> Vec<Edit> {
+    let mut tasks: Vec<_> = lineage.finished.values().collect();
+    tasks.sort_by_key(|task| (&task.node, task.index));
+    let edit = |task: &TaskFinished| {
+        let as_node = EditAs::Node(task.node.clone());
+        Edit { as_node, writes: task.writes.clone() }
+    };
+    tasks.into_iter().map(edit).collect()
 }
 
 fn fold(lineage: &Lineage, events: &[Event]) -> Lineage {
@@ -226,7 +261,9 @@ proptest! {
         let graph = built(&definition);
         let (lineage, events) = mid_run(&graph, seed, steps);
         let lineage = fold(&lineage, &events[..cut.index(events.len() + 1)]);
-        if let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 0) {
+        if let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 1) {
+            let pending = run.iter().all(|task| !lineage.failed.contains_key(&task.id));
+            prop_assert!(pending, "what is handled does not run");
             let mut distinct: Vec<&TaskId> = all.iter().collect();
             distinct.sort();
             distinct.dedup();
@@ -234,11 +271,72 @@ proptest! {
             prop_assert!(waiting.is_empty());
             prop_assert!(run.iter().all(|task| !lineage.finished.contains_key(&task.id)));
             prop_assert_eq!(run.len() + lineage.finished.len(), all.len());
-            let mut order: Vec<_> = run.iter().map(|task| (&task.node, task.index)).collect();
-            order.sort();
-            let planned: Vec<_> = run.iter().map(|task| (&task.node, task.index)).collect();
-            prop_assert_eq!(order, planned);
+            let own = run.iter().filter(|task| task.handles.is_none());
+            let planned: Vec<_> = own.map(|task| (&task.node, task.index)).collect();
+            prop_assert!(planned.is_sorted());
         }
+    }
+
+    #[test]
+    fn an_edit_as_nodes_is_a_superstep_of_theirs(
+        definition in definition(), seed in any::<u8>(), steps in 0_u8..5,
+    ) {
+        let graph = built(&definition);
+        let (lineage, events) = mid_run(&graph, seed, steps);
+        let mut lineage = fold(&lineage, &events);
+        for task in lineage.finished.values_mut() {
+            (task.goto, task.sends) = (None, Vec::new());
+        }
+        let edits = as_edits(&lineage);
+        prop_assume!(!edits.is_empty());
+        let none = BTreeMap::new();
+        let edited = edit(&graph, &lineage.checkpoint, &edits, &none, at(99)).unwrap();
+        let mut run = advance(&graph, &lineage, &none, at(99)).unwrap();
+        run.meta.source = Source::Update;
+        prop_assert_eq!(&edited.tails, &run.tails);
+        prop_assert_eq!(edited, run);
+    }
+
+    #[test]
+    fn tails_rebuild_the_values(
+        definition in definition(), seed in any::<u8>(), steps in 0_u8..8,
+    ) {
+        let graph = built(&definition);
+        let mut lineage = start(&graph, &json!({ "log": ["first"], "talk": [] })).unwrap();
+        let mut known = BTreeMap::new();
+        for _ in 0..=steps {
+            let checkpoint = &lineage.checkpoint;
+            for (channel, version) in &checkpoint.meta.versions {
+                let value = checkpoint.values[channel].clone();
+                known.entry((channel.clone(), *version)).or_insert(value);
+            }
+            for (channel, tail) in &checkpoint.tails {
+                let items = |value: &Value| {
+                    value.as_array().map(|items| items[..tail.keep as usize].to_vec())
+                };
+                let before = items(&known[&(channel.clone(), tail.base)]);
+                prop_assert!(before.is_some());
+                prop_assert_eq!(before, items(&checkpoint.values[channel]));
+            }
+            if checkpoint.meta.next.is_empty() {
+                break;
+            }
+            superstep(&graph, &mut lineage, &act(seed)).unwrap();
+        }
+    }
+
+    #[test]
+    fn nothing_is_lost_that_waits_for_the_end(
+        definition in definition(), seed in any::<u8>(), steps in 0_u8..6,
+    ) {
+        let graph = built(&definition);
+        let (lineage, _) = mid_run(&graph, seed, steps);
+        let meta = &lineage.checkpoint.meta;
+        prop_assert!(meta.deferred.iter().all(|trigger| graph.nodes()[&trigger.node].defer));
+        prop_assert!(!meta.next.is_empty() || meta.deferred.is_empty());
+        let waits = |trigger: &Trigger| graph.nodes()[&trigger.node].defer;
+        let mixed = meta.next.iter().any(waits) && !meta.next.iter().all(waits);
+        prop_assert!(!mixed, "they run once nothing else does");
     }
 
     #[test]

@@ -6,10 +6,11 @@ use serde_json::Value;
 
 use crate::check::{NoFacts, check_toml};
 use crate::checkpoint::Checkpoint;
-use crate::event::{Asked, Event, EventKind, Send, TaskFinished, Write};
+use crate::event::{Asked, Event, EventKind, Send, TaskFailed, TaskFault, TaskFinished, Write};
+use crate::failure::Failure;
 use crate::graph::Graph;
 use crate::id::{
-    ChannelName, CheckpointId, InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId,
+    ChannelName, CheckpointId, Digest, InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId,
 };
 use crate::lineage::Lineage;
 use crate::plan::{Planned, Task, plan};
@@ -33,7 +34,13 @@ pub(crate) fn node(name: &str) -> NodeName {
 }
 
 pub(crate) fn at(id: u64) -> Position {
-    Position { id: CheckpointId(id), run: RunId::new("run").unwrap(), at_ms: 0 }
+    Position {
+        id: CheckpointId(id),
+        run: RunId::new("run").unwrap(),
+        at_ms: 0,
+        version: Digest::of(b"code"),
+        parents: BTreeMap::new(),
+    }
 }
 
 /// What a node did.
@@ -42,6 +49,8 @@ pub(crate) struct Did {
     pub(crate) writes: Vec<(String, Value)>,
     pub(crate) goto: Option<Vec<NodeName>>,
     pub(crate) sends: Vec<Send>,
+    /// Whether it fails instead, if somebody handles that.
+    pub(crate) fails: bool,
 }
 
 impl Did {
@@ -73,7 +82,23 @@ pub(crate) fn finished(task: &Task, base: CheckpointId, did: Did) -> Event {
         writes: writes(&did.writes),
         goto: did.goto,
         sends: did.sends,
+        for_parent: false,
+        child: None,
+        cached: false,
         duration_us: 0,
+    }))
+}
+
+/// A task has failed for good.
+pub(crate) fn failed(task: &Task) -> Event {
+    event(EventKind::TaskFailed(TaskFailed {
+        task: task.id.clone(),
+        node: task.node.clone(),
+        attempt: 1,
+        fault: TaskFault::Failure,
+        failure: Failure::new("broken", "it broke"),
+        retry_in_ms: None,
+        handler: task.handler.clone(),
     }))
 }
 
@@ -97,9 +122,34 @@ pub(crate) fn start(graph: &Graph, input: &Value) -> Result<Lineage, StepError> 
 
 /// The tasks that can run now.
 pub(crate) fn ready(graph: &Graph, lineage: &Lineage) -> Vec<Task> {
-    match plan(graph, &thread(), lineage, 0) {
+    match plan(graph, &thread(), lineage, 1) {
         Planned::Tasks { run, .. } => run,
         _ => Vec::new(),
+    }
+}
+
+/// What happens in the rest of a superstep; the lineage is then at its end.
+pub(crate) fn rest(
+    graph: &Graph,
+    lineage: &mut Lineage,
+    act: &dyn Fn(&Task) -> Did,
+) -> Result<Vec<Event>, StepError> {
+    let base = lineage.checkpoint.meta.id;
+    let mut events = Vec::new();
+    loop {
+        let tasks = ready(graph, lineage);
+        if tasks.is_empty() {
+            return Ok(events);
+        }
+        for task in tasks {
+            let did = act(&task);
+            let written = writes(&did.writes);
+            check_writes(graph, &task.node, &written, did.goto.as_deref(), &did.sends)?;
+            let fails = did.fails && task.handler.is_some();
+            let event = if fails { failed(&task) } else { finished(&task, base, did) };
+            lineage.apply(&event);
+            events.push(event);
+        }
     }
 }
 
@@ -109,14 +159,9 @@ pub(crate) fn superstep(
     lineage: &mut Lineage,
     act: &dyn Fn(&Task) -> Did,
 ) -> Result<(), StepError> {
-    let base = lineage.checkpoint.meta.id;
-    for task in ready(graph, lineage) {
-        let did = act(&task);
-        let written = writes(&did.writes);
-        check_writes(graph, &task.node, &written, did.goto.as_deref(), &did.sends)?;
-        lineage.apply(&finished(&task, base, did));
-    }
-    let next = advance(graph, lineage, &BTreeMap::new(), at(base.0 + 1))?;
+    rest(graph, lineage, act)?;
+    let id = lineage.checkpoint.meta.id;
+    let next = advance(graph, lineage, &BTreeMap::new(), at(id.0 + 1))?;
     lineage.advance_to(next);
     Ok(())
 }

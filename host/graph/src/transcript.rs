@@ -31,6 +31,7 @@ pub(crate) use self::time::utc;
 use self::turn::Turn;
 use crate::event::{
     Asked, CallStarted, Called, Event, EventKind, RunReason, RunStatus, Streamed, TaskFinished,
+    Write,
 };
 use crate::failure::Failure;
 use crate::id::{Namespace, NodeName, RunId, TaskId};
@@ -136,17 +137,39 @@ pub enum Said {
 /// Which model call of which task.
 type Place = (TaskId, u32);
 
+/// A task at work.
+#[derive(Clone, Debug)]
+struct AtWork {
+    /// Whether its model calls are the conversation.
+    speaks: bool,
+    /// Where it runs.
+    namespace: Namespace,
+}
+
+impl AtWork {
+    /// Whether it runs inside of a graph that another task runs.
+    fn is_inside(&self, task: &TaskId) -> bool {
+        around(&self.namespace).any(|level| level.task().as_ref() == Some(task))
+    }
+}
+
+/// A namespace and those around it.
+fn around(namespace: &Namespace) -> impl Iterator<Item = Namespace> {
+    std::iter::successors(Some(namespace.clone()), Namespace::parent)
+}
+
 /// Folds the events of one run, in order from its first, into what is said.
 #[derive(Clone, Debug, Default)]
 pub struct Transcript {
-    /// Nodes whose model calls are the conversation; all if empty.
+    /// Nodes whose model calls, and those of the graphs in them, are the conversation; all if
+    /// empty.
     nodes: BTreeSet<NodeName>,
     run: Option<RunId>,
     is_over: bool,
     /// Whether the run goes on from another, so that it may answer calls that were made there.
     is_carried: bool,
     /// Tasks at work.
-    tasks: BTreeMap<TaskId, NodeName>,
+    tasks: BTreeMap<TaskId, AtWork>,
     /// Model calls that are being answered.
     turns: BTreeMap<Place, Turn>,
     in_turn: bool,
@@ -183,10 +206,15 @@ impl Transcript {
     fn take(&mut self, event: &Event) {
         match &event.kind {
             EventKind::RunStarted(started) => {
-                let goes_on = matches!(started.reason, RunReason::Resume | RunReason::Retry);
+                let goes_on = matches!(
+                    started.reason,
+                    RunReason::Resume | RunReason::Retry | RunReason::Fork
+                );
                 self.is_carried |= goes_on;
             }
-            EventKind::TaskStarted(started) => self.begin_task(&started.task, &started.node),
+            EventKind::TaskStarted(started) => {
+                self.begin_task(&started.task, &started.node, &event.namespace);
+            }
             EventKind::TaskFinished(finished) => self.finish_task(finished),
             EventKind::TaskFailed(failed) => self.end_task(&failed.task),
             EventKind::CallStarted(started) => self.begin_call(started),
@@ -209,13 +237,18 @@ impl Transcript {
             | EventKind::Answered(_)
             | EventKind::Checkpointed(_)
             | EventKind::Reopened(_)
+            | EventKind::Forked(_)
+            | EventKind::Settled(_)
+            | EventKind::Migrated(_)
             | EventKind::Log(_) => {}
         }
     }
 
     /// After a crash, a task begins once more that was at work before.
-    fn begin_task(&mut self, task: &TaskId, node: &NodeName) {
-        if self.tasks.insert(task.clone(), node.clone()).is_some() {
+    fn begin_task(&mut self, task: &TaskId, node: &NodeName, namespace: &Namespace) {
+        let speaks = self.nodes.is_empty() || self.is_named(node, namespace);
+        let work = AtWork { speaks, namespace: namespace.clone() };
+        if self.tasks.insert(task.clone(), work).is_some() {
             self.said.push(Said::TaskEnded(task.clone()));
         }
         self.said.push(Said::TaskBegan(task.clone(), node.clone()));
@@ -223,8 +256,10 @@ impl Transcript {
 
     fn finish_task(&mut self, finished: &TaskFinished) {
         self.end_turns_of(&finished.task);
-        // What replaces a channel is the past, not news.
-        let writes = finished.writes.iter().filter(|write| !write.overwrite);
+        // What replaces a channel is the past, not news; and what comes out of a nested graph was
+        // said in it.
+        let is_news = |write: &&Write| !write.overwrite && finished.child.is_none();
+        let writes = finished.writes.iter().filter(is_news);
         for message in writes.flat_map(|write| answer::messages(&write.value)) {
             match message.get("role").and_then(Value::as_str) {
                 Some("assistant") => self.calls.rename(&finished.task, message),
@@ -235,7 +270,15 @@ impl Transcript {
         self.end_task(&finished.task);
     }
 
+    /// Ends a task, and what is still at work in its graph.
     fn end_task(&mut self, task: &TaskId) {
+        let inside = self.tasks.iter().filter(|(_, work)| work.is_inside(task));
+        let inside: Vec<TaskId> = inside.map(|(id, _)| id.clone()).collect();
+        for task in inside {
+            self.end_turns_of(&task);
+            self.tasks.remove(&task);
+            self.said.push(Said::TaskEnded(task));
+        }
         self.end_turns_of(task);
         if self.tasks.remove(task).is_some() {
             self.said.push(Said::TaskEnded(task.clone()));
@@ -244,8 +287,13 @@ impl Transcript {
     }
 
     fn is_conversation(&self, task: &TaskId) -> bool {
-        let node = self.tasks.get(task);
-        self.nodes.is_empty() || node.is_some_and(|node| self.nodes.contains(node))
+        self.tasks.get(task).map_or(self.nodes.is_empty(), |work| work.speaks)
+    }
+
+    /// Whether a node is named, or one of those whose graphs it is nested in.
+    fn is_named(&self, node: &NodeName, namespace: &Namespace) -> bool {
+        self.nodes.contains(node)
+            || around(namespace).any(|level| self.nodes.contains(level.node()))
     }
 
     fn begin_call(&mut self, started: &CallStarted) {

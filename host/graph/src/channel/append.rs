@@ -2,18 +2,21 @@
 
 use serde_json::Value;
 
+use super::Combined;
+
 /// The old list with an array's items or any other value itself behind it.
-pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
+pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
     let mut items = match current {
         Some(Value::Array(items)) => items.clone(),
         None | Some(Value::Null) => Vec::new(),
         Some(_) => return Err("the value is not a list".to_owned()),
     };
+    let kept = current.filter(|current| current.is_array()).map(|_| items.len());
     for write in writes {
         match write {
             Value::Array(more) => items.extend(more.iter().cloned()),
             one => items.push((*one).clone()),
         }
     }
-    Ok(Value::Array(items))
+    Ok(Combined { value: Value::Array(items), kept })
 }

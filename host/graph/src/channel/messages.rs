@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value};
 
+use super::Combined;
 use crate::id::Digest;
 
 /// The role of a message that takes others away.
@@ -28,7 +29,7 @@ pub(super) fn check(write: &Value) -> Result<(), String> {
 }
 
 /// The old conversation with all writes applied in order.
-pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Value, String> {
+pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Combined, String> {
     let mut talk = Conversation::new(current)?;
     for write in writes {
         check(write)?;
@@ -36,7 +37,8 @@ pub(super) fn reduce(current: Option<&Value>, writes: &[&Value]) -> Result<Value
             talk.apply(object(message)?)?;
         }
     }
-    Ok(Value::Array(talk.finish()))
+    let kept = current.filter(|current| current.is_array()).map(|_| talk.unchanged);
+    Ok(Combined { value: Value::Array(talk.finish()), kept })
 }
 
 /// Messages by place, with `None` where one was taken away.
@@ -46,6 +48,8 @@ struct Conversation {
     places: HashMap<String, usize>,
     /// Messages ever seen: the place of a message without an id, for the id it is given.
     seen: usize,
+    /// Messages at the beginning that are as they were.
+    unchanged: usize,
 }
 
 impl Conversation {
@@ -57,6 +61,7 @@ impl Conversation {
                 for message in messages {
                     talk.put(object(message)?);
                 }
+                talk.unchanged = talk.as_it_was(messages);
             }
             Some(_) => return Err("the value is not a list of messages".to_owned()),
         }
@@ -72,13 +77,27 @@ impl Conversation {
         if id == REMOVE_ALL {
             self.messages.clear();
             self.places.clear();
+            self.unchanged = 0;
             return Ok(());
         }
         let place = self.places.remove(id).ok_or_else(|| {
             format!("there is no message with the id `{id}` that could be removed")
         })?;
         self.messages[place] = None;
+        self.unchanged = self.unchanged.min(place);
         Ok(())
+    }
+
+    /// How many messages at the beginning are those of a stored list: all of them, unless some had
+    /// no id or one id stood twice.
+    fn as_it_was(&self, stored: &[Value]) -> usize {
+        let same = |(mine, stored): &(&Option<Value>, &Value)| {
+            mine.as_ref().is_some_and(|mine| mine.get("id") == stored.get("id"))
+        };
+        if self.messages.len() < stored.len() {
+            return 0;
+        }
+        self.messages.iter().zip(stored).take_while(same).count()
     }
 
     /// Replaces the message with the same id, or appends.
@@ -92,6 +111,7 @@ impl Conversation {
         message.insert("id".to_owned(), Value::String(id.clone()));
         if let Some(place) = self.places.get(&id) {
             self.messages[*place] = Some(Value::Object(message));
+            self.unchanged = self.unchanged.min(*place);
         } else {
             self.places.insert(id, self.messages.len());
             self.messages.push(Some(Value::Object(message)));

@@ -1,23 +1,26 @@
-//! Puts a checked graph together out of a definition.
+//! Puts checked graphs together out of their definitions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
 use crate::channel::{Channel, Reducer};
 use crate::check::facts::{Facts, NodeFacts};
+use crate::check::nested::{self, Outline, Outlines};
 use crate::check::problem::Problems;
-use crate::check::shape::Draft;
-use crate::check::{reach, routes, schemas};
-use crate::definition::{GraphDef, NodeDef, Span};
-use crate::graph::{Graph, Node, Retry};
-use crate::id::{ChannelName, Digest, END, GraphName, NodeName};
+use crate::check::shape::{Draft, Drafts};
+use crate::check::{nodes, reach, routes, schemas};
+use crate::definition::GraphDef;
+use crate::graph::Graph;
+use crate::id::{ChannelName, Digest, GraphName, NodeName};
 
 /// A graph under construction: the definition with what is needed to check it.
 pub(super) struct Site<'d> {
     pub(super) path: String,
     pub(super) def: &'d GraphDef,
     pub(super) draft: &'d Draft,
+    /// All graphs of the document.
+    pub(super) graphs: &'d BTreeSet<&'d GraphName>,
     /// What plugins say of the nodes, where they say anything.
     pub(super) facts: BTreeMap<NodeName, NodeFacts>,
 }
@@ -49,7 +52,7 @@ impl Site<'_> {
 }
 
 /// Names for a hint: at most ten.
-fn names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
+pub(super) fn names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
     const SHOWN: usize = 10;
     let total = names.len();
     let shown: Vec<String> =
@@ -61,29 +64,50 @@ fn names<T: ToString>(names: impl ExactSizeIterator<Item = T>) -> String {
     }
 }
 
-/// Checks a graph and puts it together. `None` if it cannot be built at all; if there were
-/// problems, the result is not to be used.
-pub(super) fn graph(
-    name: &GraphName,
-    draft: &Draft,
+/// Checks all graphs and puts them together, in the order of their names. If there were problems,
+/// the result is not to be used.
+pub(super) fn graphs(
+    drafts: &Drafts,
     facts: &dyn Facts,
     problems: &mut Problems<'_>,
+) -> Vec<Graph> {
+    let names: BTreeSet<&GraphName> = drafts.graphs.keys().collect();
+    let mut outlines = Outlines::new();
+    let mut graphs = Vec::with_capacity(names.len());
+    for (name, draft) in nested::in_order(drafts, problems) {
+        let path = format!("graphs.{name}");
+        let mut site =
+            Site { path, def: &draft.def, draft, graphs: &names, facts: BTreeMap::new() };
+        let Some(graph) = graph(name, &mut site, facts, &outlines, problems) else { continue };
+        let outline = Outline { draft, writes: schemas::writes(&site), digest: graph.digest };
+        outlines.insert(name, outline);
+        graphs.push(graph);
+    }
+    graphs.sort_by(|one, other| one.name.cmp(&other.name));
+    graphs
+}
+
+/// Checks a graph and puts it together. `None` if it cannot be built at all.
+fn graph(
+    name: &GraphName,
+    site: &mut Site<'_>,
+    facts: &dyn Facts,
+    outlines: &Outlines<'_>,
+    problems: &mut Problems<'_>,
 ) -> Option<Graph> {
-    let path = format!("graphs.{name}");
-    let mut site = Site { path, def: &draft.def, draft, facts: BTreeMap::new() };
-    let channels = channels(&site, facts, problems);
-    let nodes = nodes(&mut site, facts, problems);
-    limits(&site, problems);
-    let entry = routes::entry(&site, problems);
-    let edges = routes::edges(&site, problems);
-    let branches = routes::branches(&site, problems);
-    routes::interrupts(&site, problems);
-    reach::check(&site, problems);
-    schemas::check(&site, problems);
+    let channels = channels(site, facts, problems);
+    let nodes = nodes::nodes(site, facts, outlines, problems);
+    limits(site, problems);
+    let entry = routes::entry(site, problems);
+    let edges = routes::edges(site, problems);
+    let branches = routes::branches(site, problems);
+    routes::interrupts(site, problems);
+    reach::check(site, problems);
+    schemas::check(site, problems);
     Some(Graph {
         name: name.clone(),
-        digest: digest(name, &draft.def)?,
-        definition: draft.def.clone(),
+        digest: digest(name, site.def, outlines)?,
+        definition: site.def.clone(),
         channels,
         nodes,
         entry,
@@ -121,89 +145,30 @@ fn channels(
     channels
 }
 
-fn nodes(
-    site: &mut Site<'_>,
-    facts: &dyn Facts,
-    problems: &mut Problems<'_>,
-) -> BTreeMap<NodeName, Node> {
-    let mut nodes = BTreeMap::new();
-    for (name, def) in &site.def.nodes {
-        let path = format!("{}.nodes.{name}", site.path);
-        check_node(site, &path, name, def, problems);
-        let Some(plugin) = def.plugin.clone().or_else(|| facts.default_plugin()) else {
-            let message = "it is not clear which plugin has this node";
-            problems.add_with_hint(path, message, "add `plugin = \"...\"`");
-            continue;
-        };
-        let export = def.node.clone().unwrap_or_else(|| name.to_string());
-        if !facts.has_plugin(&plugin) {
-            problems.add(path, format!("there is no plugin `{plugin}`"));
-            continue;
-        }
-        let Some(said) = facts.node(&plugin, &export) else {
-            problems.add(path, format!("plugin `{plugin}` has no node `{export}`"));
-            continue;
-        };
-        schemas::check_config(&path, def.with.as_ref(), said.config_schema.as_ref(), problems);
-        let node = Node {
-            name: name.clone(),
-            plugin,
-            export,
-            retry: def.retry.as_ref().map(Retry::from).unwrap_or_default(),
-            timeout_ms: def.timeout.map(Span::as_ms),
-            reads: schemas::reads(&said.input_schema),
-            config: def.with.clone().unwrap_or_default(),
-            doc: if def.doc.is_empty() { said.doc.clone() } else { def.doc.clone() },
-        };
-        nodes.insert(name.clone(), node);
-        site.facts.insert(name.clone(), said);
-    }
-    nodes
-}
-
-fn check_node(
-    site: &Site<'_>,
-    path: &str,
-    name: &NodeName,
-    def: &NodeDef,
-    problems: &mut Problems<'_>,
-) {
-    if name.as_str() == END {
-        problems.add(path, format!("a node cannot be named `{END}`, the end of every path"));
-    }
-    if def.timeout.is_some_and(|timeout| timeout.as_ms() == 0) {
-        problems.add(format!("{path}.timeout"), "must be longer than zero");
-    }
-    for target in def.goto.iter().filter(|target| target.as_str() != END) {
-        site.need_node(&format!("{path}.goto"), target, problems);
-    }
-    let Some(retry) = &def.retry else { return };
-    let path = format!("{path}.retry");
-    if retry.attempts == Some(0) {
-        problems.add_with_hint(&path, "`attempts` must be at least 1", "1 means no retry");
-    }
-    if retry.factor.is_some_and(|factor| !factor.is_finite() || factor < 1.0) {
-        problems.add(&path, "`factor` must be a number of at least 1");
-    }
-    if retry.on.as_ref().is_some_and(std::collections::BTreeSet::is_empty) {
-        problems.add_with_hint(path, "`on` names no failure code", "leave it out to retry on all");
-    }
-}
-
 fn limits(site: &Site<'_>, problems: &mut Problems<'_>) {
     if site.def.recursion_limit == Some(0) {
         problems.add(format!("{}.recursion_limit", site.path), "must be at least 1");
+    }
+    if site.def.max_concurrency == Some(0) {
+        problems.add(format!("{}.max_concurrency", site.path), "must be at least 1");
     }
     if site.def.interrupt_ttl.is_some_and(|ttl| ttl.as_ms() == 0) {
         problems.add(format!("{}.interrupt_ttl", site.path), "must be longer than zero");
     }
 }
 
-/// Digests the definition with sorted keys, so that the order of an author does not matter.
-fn digest(name: &GraphName, def: &GraphDef) -> Option<Digest> {
-    let def = serde_json::to_value(def).ok()?;
-    let text = canonical(&json!({ "name": name, "graph": def })).to_string();
-    Some(Digest::of(text.as_bytes()))
+/// Digests the definition with sorted keys, so that the order of an author does not matter, and
+/// with the digests of the graphs that run inside of it.
+fn digest(name: &GraphName, def: &GraphDef, outlines: &Outlines<'_>) -> Option<Digest> {
+    let nested = def.nodes.values().filter_map(|node| node.graph.as_ref());
+    let nested: BTreeMap<&GraphName, Digest> = nested
+        .filter_map(|graph| outlines.get(graph).map(|outline| (graph, outline.digest)))
+        .collect();
+    let mut whole = json!({ "name": name, "graph": serde_json::to_value(def).ok()? });
+    if !nested.is_empty() {
+        whole["nested"] = serde_json::to_value(nested).ok()?;
+    }
+    Some(Digest::of(canonical(&whole).to_string().as_bytes()))
 }
 
 fn canonical(value: &Value) -> Value {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::check::build::Site;
+use crate::check::policies;
 use crate::check::problem::Problems;
 use crate::graph::is_end;
 use crate::id::NodeName;
@@ -36,11 +37,13 @@ fn reached<'d>(site: &Site<'d>) -> BTreeSet<&'d NodeName> {
     reached
 }
 
-/// Everything that may run right after a node.
+/// Everything that may run right after a node or in its place.
 fn targets<'d>(site: &Site<'d>, node: &NodeName) -> Vec<&'d NodeName> {
     let edges = site.def.edges.iter().filter(|edge| edge.from.contains(node));
     let branches = site.def.branches.iter().filter(|branch| branch.from.contains(node));
     let cases = branches.flat_map(|branch| &branch.cases);
+    let handler = policies::on_error(site.def, node);
     let goto = site.def.nodes.get(node).into_iter().flat_map(|def| &def.goto);
-    edges.flat_map(|edge| &edge.to).chain(cases.flat_map(|case| &case.to)).chain(goto).collect()
+    let cases = cases.flat_map(|case| &case.to);
+    edges.flat_map(|edge| &edge.to).chain(cases).chain(goto).chain(handler).collect()
 }

@@ -19,6 +19,11 @@ pub(super) fn entry(site: &Site<'_>, problems: &mut Problems<'_>) -> BTreeSet<No
     for name in &site.def.entry {
         site.need_node(&path, name, problems);
     }
+    let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
+    if !site.def.entry.is_empty() && site.def.entry.iter().all(waits) {
+        let hint = "leave out `defer` of a node of the entry";
+        problems.add_with_hint(&path, "every node of the entry waits for others to end", hint);
+    }
     site.def.entry.iter().cloned().collect()
 }
 

@@ -18,6 +18,19 @@ pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
     Some(properties.keys().filter_map(|name| ChannelName::new(name).ok()).collect())
 }
 
+/// Channels that the nodes of a graph say they write.
+pub(super) fn writes(site: &Site<'_>) -> BTreeSet<ChannelName> {
+    let said = site.facts.values().flat_map(|facts| properties(&facts.output_schema).keys());
+    said.filter_map(|name| ChannelName::new(name).ok()).collect()
+}
+
+/// The types that two schemas name, if no value can fit both.
+pub(super) fn disjoint(one: &Value, other: &Value) -> Option<(String, String)> {
+    let (one, other) = (types(one)?, types(other)?);
+    let fits = one.iter().any(|one| other.iter().any(|other| overlap(one, other)));
+    (!fits).then(|| (one.join(" or "), other.join(" or ")))
+}
+
 /// Checks the configuration of a node against what its plugin says of it. A node without one is
 /// checked as if it had an empty one, so that what it cannot do without is missed at load.
 pub(super) fn check_config(
@@ -53,8 +66,12 @@ pub(super) fn check(site: &Site<'_>, problems: &mut Problems<'_>) {
             check_output(site, &path, node, name, schema, problems);
         }
     }
+    let waits = |name: &NodeName| site.def.nodes.get(name).is_some_and(|node| node.defer);
     for group in parallel(site) {
-        check_fan_in(site, &group, problems);
+        // Nodes that wait for the end run in a superstep of their own.
+        let (late, now) = group.into_iter().partition(waits);
+        check_fan_in(site, &now, problems);
+        check_fan_in(site, &late, problems);
     }
 }
 
@@ -76,17 +93,10 @@ fn check_output(
     if !takes_whole_values(&channel.reducer) {
         return;
     }
-    if let (Some(writes), Some(holds)) = (types(schema), types(&channel.schema))
-        && !writes.iter().any(|one| holds.iter().any(|other| overlap(one, other)))
-    {
-        problems.add(
-            path,
-            format!(
-                "node `{node}` writes {} to channel `{name}`, which holds {}",
-                writes.join(" or "),
-                holds.join(" or ")
-            ),
-        );
+    if let Some((writes, holds)) = disjoint(schema, &channel.schema) {
+        let message =
+            format!("node `{node}` writes {writes} to channel `{name}`, which holds {holds}");
+        problems.add(path, message);
     }
 }
 

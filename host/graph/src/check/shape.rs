@@ -176,7 +176,11 @@ fn sound_fields<T: DeserializeOwned>(
 /// The message of serde without the names of Rust's types.
 fn for_authors(error: &serde_json::Error) -> String {
     let message = error.to_string();
-    message.replace("expected u32", "expected a whole number from 0 to 4294967295")
+    let message = message.replace("expected u32", "expected a whole number from 0 to 4294967295");
+    match message.split_once("expected struct ") {
+        Some((before, _)) => format!("{before}expected a table"),
+        None => message,
+    }
 }
 
 fn object<'v>(

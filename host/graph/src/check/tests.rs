@@ -1,10 +1,13 @@
 //! Documents and the problems that are found in them, as snapshots.
 
+mod nested;
+
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
 use super::{Facts, NoFacts, NodeFacts, check_json, check_toml};
+use crate::graph::Body;
 use crate::id::PluginName;
 use crate::mermaid::mermaid;
 
@@ -132,9 +135,10 @@ fn a_good_document_becomes_a_graph() {
     let graph = check_toml("graph.toml", GOOD, &asset()).unwrap().remove(0);
     assert_eq!((graph.recursion_limit(), graph.interrupt_ttl_ms()), (25, Some(1_800_000)));
     let ingest = &graph.nodes()["ingest"];
-    assert_eq!((ingest.retry.attempts, ingest.timeout_ms), (3, Some(60_000)));
+    assert_eq!((ingest.retries[0].attempts, ingest.timeout.run_ms), (3, Some(60_000)));
     assert_eq!(ingest.reads.as_ref().unwrap().len(), 1);
-    assert_eq!(graph.nodes()["text"].export, "classify");
+    let Body::Plugin { export, .. } = &graph.nodes()["text"].body else { panic!() };
+    assert_eq!(export, "classify");
     assert_eq!(graph.nodes()["enrich"].reads, None);
     assert!(graph.interrupts_before(&"enrich".parse().unwrap()));
     assert!(!graph.interrupts_before(&"text".parse().unwrap()));

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use serde::de::{Error, SeqAccess, Visitor};
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{Error, IntoDeserializer, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::definition::NodeSet;
+use crate::definition::{NodeSet, RetryDef, Span, TimeoutDef, TimeoutsDef};
 use crate::id::{IdError, NodeName};
 
 /// Reads one node name or a list of them.
@@ -71,4 +72,75 @@ impl From<NodeSet> for NodeSetText {
 /// Reads a JSON value that may be missing, where `null` is a value and not a missing one.
 pub(super) fn given<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
+}
+
+/// A length of time alone, or the fields of both.
+pub(super) fn timeout<'de, D: Deserializer<'de>>(deserializer: D) -> Result<TimeoutDef, D::Error> {
+    struct Timeout;
+
+    impl<'de> Visitor<'de> for Timeout {
+        type Value = TimeoutDef;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str(
+                "a length of time with its unit, such as \"30m\", or `{ run, idle, refresh }`",
+            )
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<Self::Value, E> {
+            Span::deserialize(text.into_deserializer()).map(TimeoutDef::Run)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+            TimeoutsDef::deserialize(MapAccessDeserializer::new(fields)).map(TimeoutDef::Both)
+        }
+    }
+
+    deserializer.deserialize_any(Timeout)
+}
+
+/// One retry policy, written as it is, or a list of them.
+pub(super) mod policies {
+    use std::fmt;
+
+    use serde::de::value::{MapAccessDeserializer, SeqAccessDeserializer};
+    use serde::de::{MapAccess, SeqAccess, Visitor};
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use super::RetryDef;
+
+    struct OneOrMany;
+
+    impl<'de> Visitor<'de> for OneOrMany {
+        type Value = Vec<RetryDef>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a retry policy or a list of them")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Self::Value, A::Error> {
+            RetryDef::deserialize(MapAccessDeserializer::new(fields)).map(|policy| vec![policy])
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, policies: A) -> Result<Self::Value, A::Error> {
+            Vec::deserialize(SeqAccessDeserializer::new(policies))
+        }
+    }
+
+    pub(in crate::definition) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<RetryDef>, D::Error> {
+        deserializer.deserialize_any(OneOrMany)
+    }
+
+    /// A single policy is written without a list, so that digests of older definitions stay.
+    pub(in crate::definition) fn serialize<S: Serializer>(
+        policies: &[RetryDef],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match policies {
+            [only] => only.serialize(serializer),
+            several => several.serialize(serializer),
+        }
+    }
 }

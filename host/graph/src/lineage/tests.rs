@@ -28,7 +28,7 @@ fn a_task_with_an_open_question_waits() {
     let (graph, mut lineage, [a, b]) = two();
     let question = asked(&a.id, "a", 0);
     lineage.apply(&event(EventKind::Asked(question.clone())));
-    let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 0) else {
+    let Planned::Tasks { all, run, waiting } = plan(&graph, &thread(), &lineage, 1) else {
         panic!("tasks are left")
     };
     assert_eq!((all.len(), waiting), (2, vec![a.id.clone()]));
@@ -69,6 +69,7 @@ fn reopening_takes_back_an_answer_and_what_followed() {
     lineage.apply(&event(EventKind::Reopened(Reopened {
         to: base,
         interrupts: vec![question.interrupt.clone()],
+        tasks: Vec::new(),
         failure: None,
     })));
     assert_eq!(lineage, before);
@@ -83,20 +84,29 @@ fn answers_find_their_questions() {
     let answers = |pairs: &[(&str, Value)]| -> BTreeMap<String, Value> {
         pairs.iter().map(|(id, value)| ((*id).to_owned(), value.clone())).collect()
     };
-    assert_eq!(match_answers(&lineage, &answers(&[])), Err(AnswerError::Empty));
-    assert_eq!(match_answers(&lineage, &answers(&[("", json!(1))])), Err(AnswerError::NoneOpen));
+    assert_eq!(match_answers(&lineage.open_questions(), &answers(&[])), Err(AnswerError::Empty));
+    assert_eq!(
+        match_answers(&lineage.open_questions(), &answers(&[("", json!(1))])),
+        Err(AnswerError::NoneOpen)
+    );
     lineage.apply(&event(EventKind::Asked(first.clone())));
     let id = first.interrupt.as_str();
-    let matched = match_answers(&lineage, &answers(&[("", json!(true))])).unwrap();
+    let matched = match_answers(&lineage.open_questions(), &answers(&[("", json!(true))])).unwrap();
     assert_eq!((&matched[0].interrupt, &matched[0].task), (&first.interrupt, &a.id));
     let both = answers(&[("", json!(true)), (id, json!(true))]);
-    assert!(matches!(match_answers(&lineage, &both), Err(AnswerError::Twice { .. })));
-    let wrong = match_answers(&lineage, &answers(&[(id, json!("yes"))]));
+    assert!(matches!(
+        match_answers(&lineage.open_questions(), &both),
+        Err(AnswerError::Twice { .. })
+    ));
+    let wrong = match_answers(&lineage.open_questions(), &answers(&[(id, json!("yes"))]));
     assert!(matches!(wrong, Err(AnswerError::Schema { .. })));
     lineage.apply(&event(EventKind::Asked(second)));
-    let vague = match_answers(&lineage, &answers(&[("", json!(true))]));
+    let vague = match_answers(&lineage.open_questions(), &answers(&[("", json!(true))]));
     assert!(matches!(vague, Err(AnswerError::Ambiguous { open }) if open.len() == 2));
-    assert_eq!(match_answers(&lineage, &answers(&[(id, json!(true))])).unwrap().len(), 1);
-    let unknown = match_answers(&lineage, &answers(&[("x", json!(1))]));
+    assert_eq!(
+        match_answers(&lineage.open_questions(), &answers(&[(id, json!(true))])).unwrap().len(),
+        1
+    );
+    let unknown = match_answers(&lineage.open_questions(), &answers(&[("x", json!(1))]));
     assert_eq!(unknown, Err(AnswerError::NotPending { id: "x".to_owned() }));
 }

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::event::{Event, EventKind};
 use crate::expr::formula::Variables;
-use crate::id::TaskId;
+use crate::id::{Namespace, TaskId};
 use crate::mapping::template::Template;
 use crate::mapping::{Moment, Subject, Words, document};
 
@@ -138,15 +138,16 @@ impl<'m> RunFiles<'m> {
     pub fn apply(&mut self, event: &Event, moment: Moment<'_>, stamp: &str) -> Option<Projected> {
         let content = match &event.kind {
             EventKind::Custom(custom) if custom.name == self.mapping.table.event => {
-                self.done.insert(custom.task.clone());
+                self.leave(&custom.task, event);
                 custom.data.clone()
             }
             EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
                 let nodes = self.mapping.table.nodes.as_ref();
                 let counts = nodes.is_none_or(|nodes| nodes.0.contains(failed.node.as_str()));
-                if !counts || !self.done.insert(failed.task.clone()) {
+                if !counts || self.done.contains(&failed.task) {
                     return None;
                 }
+                self.leave(&failed.task, event);
                 self.failed(event, moment)?
             }
             _ => return None,
@@ -154,6 +155,13 @@ impl<'m> RunFiles<'m> {
         let stamp = format!("{stamp}{:03}", event.seq % 1_000);
         let path = self.mapping.path(&content, &stamp);
         Some(Projected { path, content })
+    }
+
+    /// A task has left its file; so have those whose graphs it is nested in.
+    fn leave(&mut self, task: &TaskId, event: &Event) {
+        let around = std::iter::successors(Some(event.namespace.clone()), Namespace::parent);
+        self.done.extend(around.filter_map(|level| level.task()));
+        self.done.insert(task.clone());
     }
 
     fn failed(&self, event: &Event, moment: Moment<'_>) -> Option<Value> {

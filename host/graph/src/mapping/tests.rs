@@ -156,6 +156,15 @@ fn events_become_files() {
     // The same task has said how it went.
     assert_eq!(apply(&mut files, 8, task("task_failed", "draft")), None);
 
+    // Neither does a task leave one in whose graph another failed.
+    let mut files = RunFiles::new(&mapping, &subject);
+    let outer = task("task_failed", "draft");
+    let mut inner = task("task_failed", "draft");
+    inner["namespace"] = format!("draft:{}", outer["task"].as_str().unwrap()).into();
+    inner["task"] = "cd".repeat(16).into();
+    assert!(apply(&mut files, 8, inner).is_some());
+    assert_eq!(apply(&mut files, 9, outer), None);
+
     let mut files = RunFiles::new(&mapping, &subject);
     assert_eq!(apply(&mut files, 8, task("task_failed", "other")), None);
     let failed = apply(&mut files, 1_009, task("task_failed", "draft")).unwrap();

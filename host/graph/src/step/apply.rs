@@ -5,101 +5,126 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use crate::channel::{Channel, Reducer};
-use crate::checkpoint::{Checkpoint, Values};
+use crate::channel::{Channel, Combined, Reducer};
+use crate::checkpoint::{Checkpoint, CheckpointMeta, Tail, Values};
 use crate::error::StepError;
-use crate::event::{TaskFinished, Write};
+use crate::event::Write;
 use crate::graph::Graph;
 use crate::id::{ChannelName, CheckpointId, NodeName};
 
-/// Writes with their writers, in task order.
-pub(super) type Writes<'t> = Vec<(&'t NodeName, &'t Write)>;
+/// Writes with their writers, in order; an input has no writer.
+pub(super) type Writes<'w> = Vec<(Option<&'w NodeName>, &'w Write)>;
 
-/// The writes of tasks in order, by channel.
-pub(super) fn by_channel<'t>(
-    tasks: impl Iterator<Item = &'t TaskFinished>,
-) -> BTreeMap<&'t ChannelName, Writes<'t>> {
-    let mut writes: BTreeMap<&ChannelName, Writes<'_>> = BTreeMap::new();
-    for task in tasks {
-        for write in &task.writes {
-            writes.entry(&write.channel).or_default().push((&task.node, write));
-        }
+/// Writes in order, by channel.
+pub(super) fn by_channel<'w>(
+    writes: impl IntoIterator<Item = (Option<&'w NodeName>, &'w Write)>,
+) -> BTreeMap<&'w ChannelName, Writes<'w>> {
+    let mut channels: BTreeMap<&ChannelName, Writes<'_>> = BTreeMap::new();
+    for (writer, write) in writes {
+        channels.entry(&write.channel).or_default().push((writer, write));
     }
-    writes
+    channels
 }
 
 /// The new value of a channel; `reduced` is what a plugin made of it, if it was asked.
-pub(super) fn combine(
+fn combine(
     channel: &Channel,
     current: Option<&Value>,
     writes: &Writes<'_>,
     reduced: Option<&Value>,
-) -> Result<Value, StepError> {
-    let nodes: Vec<&NodeName> = writes.iter().map(|(node, _)| *node).collect();
+) -> Result<Combined, StepError> {
+    let nodes: Vec<&NodeName> = writes.iter().filter_map(|(node, _)| *node).collect();
     let writes: Vec<&Write> = writes.iter().map(|(_, write)| *write).collect();
     match (&channel.reducer, reduced) {
         (Reducer::Plugin { .. }, Some(reduced)) => {
             channel.check_overwrites(&writes, &nodes)?;
             channel.validate(reduced).map_err(|message| channel.invalid(message))?;
-            Ok(reduced.clone())
+            Ok(reduced.clone().into())
         }
         _ => channel.reduce_by(current, &writes, &nodes),
-    }
-}
-
-/// The same for the single write of an input.
-pub(super) fn combine_input(
-    channel: &Channel,
-    current: Option<&Value>,
-    write: &Write,
-    reduced: Option<&Value>,
-) -> Result<Value, StepError> {
-    match (&channel.reducer, reduced) {
-        (Reducer::Plugin { .. }, Some(reduced)) => {
-            channel.validate(reduced).map_err(|message| channel.invalid(message))?;
-            Ok(reduced.clone())
-        }
-        _ => channel.reduce(current, &[write]),
     }
 }
 
 /// The state that a checkpoint is made of. A channel has a version exactly if it has a value.
 pub(super) struct State {
     pub(super) values: Values,
-    pub(super) versions: BTreeMap<ChannelName, CheckpointId>,
+    versions: BTreeMap<ChannelName, CheckpointId>,
+    tails: BTreeMap<ChannelName, Tail>,
     id: CheckpointId,
 }
 
 impl State {
     /// The state of a checkpoint, for a new one with that id.
     pub(super) fn of(base: &Checkpoint, id: CheckpointId) -> Self {
-        Self { values: base.values.clone(), versions: base.meta.versions.clone(), id }
+        let (values, versions) = (base.values.clone(), base.meta.versions.clone());
+        Self { values, versions, tails: BTreeMap::new(), id }
     }
 
     /// The state of a new thread.
     pub(super) fn defaults(graph: &Graph, id: CheckpointId) -> Self {
-        let mut state = Self { values: Values::new(), versions: BTreeMap::new(), id };
+        let (values, versions, tails) = (Values::new(), BTreeMap::new(), BTreeMap::new());
+        let mut state = Self { values, versions, tails, id };
         for (name, channel) in graph.channels() {
             if let Some(default) = &channel.default {
-                state.set(name, default.clone());
+                state.set(name, default.clone().into());
             }
         }
         state
     }
 
-    /// Sets the value of a channel.
-    pub(super) fn set(&mut self, channel: &ChannelName, value: Value) {
-        self.values.insert(channel.clone(), Arc::new(value));
-        self.versions.insert(channel.clone(), self.id);
+    /// Applies the writes of one superstep, edit or input.
+    pub(super) fn apply(
+        &mut self,
+        graph: &Graph,
+        writes: &BTreeMap<&ChannelName, Writes<'_>>,
+        reduced: &BTreeMap<ChannelName, Value>,
+    ) -> Result<(), StepError> {
+        let before = self.values.clone();
+        self.clear_ephemeral(graph);
+        for (name, writes) in writes {
+            let channel = graph.channels().get(*name).ok_or_else(|| unknown(name, writes))?;
+            let current = before.get(*name).map(Arc::as_ref);
+            let combined = combine(channel, current, writes, reduced.get(*name))?;
+            self.set(name, combined);
+        }
+        Ok(())
+    }
+
+    /// The checkpoint with this state.
+    pub(super) fn into_checkpoint(self, meta: CheckpointMeta) -> Checkpoint {
+        let meta = CheckpointMeta { versions: self.versions, ..meta };
+        Checkpoint { meta, values: self.values, tails: self.tails }
+    }
+
+    fn set(&mut self, channel: &ChannelName, combined: Combined) {
+        let before = self.versions.insert(channel.clone(), self.id);
+        if let (Some(base), Some(keep)) = (before, keep(combined.kept))
+            && base != self.id
+        {
+            self.tails.insert(channel.clone(), Tail { base, keep });
+        }
+        self.values.insert(channel.clone(), Arc::new(combined.value));
     }
 
     /// Removes values that are there for one superstep only.
-    pub(super) fn clear_ephemeral(&mut self, graph: &Graph) {
+    fn clear_ephemeral(&mut self, graph: &Graph) {
         for (name, channel) in graph.channels() {
             if channel.reducer == Reducer::Ephemeral {
                 self.values.remove(name);
                 self.versions.remove(name);
             }
         }
+    }
+}
+
+/// A tail that keeps nothing says nothing.
+fn keep(kept: Option<usize>) -> Option<u32> {
+    kept.filter(|kept| *kept > 0).and_then(|kept| u32::try_from(kept).ok())
+}
+
+fn unknown(channel: &ChannelName, writes: &Writes<'_>) -> StepError {
+    match writes.iter().find_map(|(node, _)| *node) {
+        Some(node) => StepError::UnknownChannel { node: node.clone(), channel: channel.clone() },
+        None => StepError::InvalidInput { message: format!("there is no channel `{channel}`") },
     }
 }

@@ -3,44 +3,98 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::checkpoint::{Trigger, Values};
+use crate::checkpoint::{CheckpointMeta, Trigger, Values};
 use crate::definition::BranchMode;
 use crate::error::StepError;
-use crate::event::TaskFinished;
+use crate::event::{Send, TaskFinished};
 use crate::graph::{Branch, Edge, Graph, is_end};
 use crate::id::NodeName;
 
 /// Barriers that are not full yet, by key.
-pub(super) type Barriers = BTreeMap<String, BTreeSet<NodeName>>;
+type Barriers = BTreeMap<String, BTreeSet<NodeName>>;
 
-/// What runs next, and the barriers that are not full yet. A task's own `goto` takes the place of
-/// the edges, branches and barriers of its node; its sends come in addition.
+/// A task or an edit that has finished, as far as it says what runs next.
+pub(super) struct Ran<'t> {
+    node: &'t NodeName,
+    goto: Option<&'t [NodeName]>,
+    sends: &'t [Send],
+}
+
+impl<'t> Ran<'t> {
+    /// One that says nothing of its own.
+    pub(super) fn plain(node: &'t NodeName) -> Self {
+        Self { node, goto: None, sends: &[] }
+    }
+}
+
+impl<'t> From<&'t TaskFinished> for Ran<'t> {
+    fn from(task: &'t TaskFinished) -> Self {
+        Self { node: &task.node, goto: task.goto.as_deref(), sends: &task.sends }
+    }
+}
+
+/// What runs next, and what waits.
+pub(super) struct Next {
+    pub(super) triggers: Vec<Trigger>,
+    pub(super) barriers: Barriers,
+    pub(super) deferred: Vec<Trigger>,
+}
+
+/// What runs next. A task's own `goto` takes the place of the edges, branches and barriers of its
+/// node; its sends come in addition.
 pub(super) fn next(
     graph: &Graph,
-    barriers: &Barriers,
-    tasks: &[&TaskFinished],
+    base: &CheckpointMeta,
+    tasks: &[Ran<'_>],
     state: &Values,
-) -> Result<(Vec<Trigger>, Barriers), StepError> {
+) -> Result<Next, StepError> {
     let mut triggers = Triggers::default();
     let mut ran = BTreeSet::new();
     for task in tasks {
-        match &task.goto {
-            Some(targets) => triggers.plain(&task.node, targets),
+        match task.goto {
+            Some(targets) => triggers.plain(task.node, targets),
             None => {
-                ran.insert(&task.node);
+                ran.insert(task.node);
             }
         }
     }
-    let mut left = Barriers::new();
+    let mut barriers = Barriers::new();
     for edge in graph.edges() {
-        follow(edge, &ran, barriers, &mut left, &mut triggers);
+        follow(edge, &ran, &base.barriers, &mut barriers, &mut triggers);
     }
     for branch in graph.branches() {
         if let Some(from) = branch.from.iter().find(|node| ran.contains(node)) {
             decide(branch, from, state, &mut triggers)?;
         }
     }
-    Ok((triggers.finish(tasks), left))
+    let (triggers, deferred) = undeferred(graph, triggers.finish(tasks), base.deferred.clone());
+    Ok(Next { triggers, barriers, deferred })
+}
+
+/// Parts what runs next from what waits until nothing else is left (`defer`). `waiting` already
+/// did; it runs now if there is nothing else.
+pub(super) fn undeferred(
+    graph: &Graph,
+    triggers: Vec<Trigger>,
+    mut waiting: Vec<Trigger>,
+) -> (Vec<Trigger>, Vec<Trigger>) {
+    let defers = |trigger: &Trigger| graph.node(&trigger.node).is_some_and(|node| node.defer);
+    let (late, now): (Vec<Trigger>, Vec<Trigger>) = triggers.into_iter().partition(defers);
+    for trigger in late {
+        let again = |other: &Trigger| other.node == trigger.node && other.input.is_none();
+        if trigger.input.is_some() || !waiting.iter().any(again) {
+            waiting.push(trigger);
+        }
+    }
+    sort(&mut waiting);
+    if now.is_empty() { (waiting, Vec::new()) } else { (now, waiting) }
+}
+
+/// By node; sends after the plain one, in the order in which they were made.
+fn sort(triggers: &mut [Trigger]) {
+    triggers.sort_by(|one, other| {
+        (&one.node, one.input.is_some()).cmp(&(&other.node, other.input.is_some()))
+    });
 }
 
 /// Follows an edge if its source, or for a barrier the last of its sources, has run.
@@ -120,20 +174,19 @@ impl Triggers {
     }
 
     /// All triggers with the sends of the tasks, by node; sends after the plain one, in task order.
-    fn finish(self, tasks: &[&TaskFinished]) -> Vec<Trigger> {
+    fn finish(self, tasks: &[Ran<'_>]) -> Vec<Trigger> {
         let plain = self.0.into_iter();
         let mut all: Vec<Trigger> =
-            plain.map(|(node, from)| Trigger { node, from: Some(from), input: None }).collect();
+            plain.map(|(node, from)| Trigger::plain(node, Some(from))).collect();
         for task in tasks {
             all.extend(task.sends.iter().map(|send| Trigger {
                 node: send.node.clone(),
                 from: Some(task.node.clone()),
                 input: Some(Arc::new(send.input.clone())),
+                timeout_ms: send.timeout_ms,
             }));
         }
-        all.sort_by(|one, other| {
-            (&one.node, one.input.is_some()).cmp(&(&other.node, other.input.is_some()))
-        });
+        sort(&mut all);
         all
     }
 }

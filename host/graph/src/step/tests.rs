@@ -1,11 +1,14 @@
 //! Small graphs, run to their end.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value, json};
 
-use super::{StepError, accept_input, check_writes, plugin_reductions};
-use crate::event::Send;
+use super::{Position, StepError, accept_input, check_writes, plugin_reductions};
+use crate::checkpoint::Source;
+use crate::event::{ChildEnd, EventKind, Send};
 use crate::graph::Graph;
-use crate::id::Namespace;
+use crate::id::{CheckpointId, Namespace};
 use crate::plan::{Planned, Task, plan};
 use crate::testing::{Did, at, finished, graph, node, ready, run, start, superstep, thread};
 
@@ -124,7 +127,9 @@ fn sends_run_a_node_once_each_with_inputs_of_their_own() {
     );
     let act = |task: &Task| match task.node.as_str() {
         "split" => Did {
-            sends: (1..=12).map(|n| Send { node: node("work"), input: json!(n) }).collect(),
+            sends: (1..=12)
+                .map(|n| Send { node: node("work"), input: json!(n), timeout_ms: None })
+                .collect(),
             ..Did::default()
         },
         "work" => Did::write("log", task.input.as_i64().unwrap() * 10),
@@ -252,6 +257,111 @@ fn a_plugin_reduces_before_the_step_is_applied() {
 }
 
 #[test]
+fn a_deferred_node_runs_once_nothing_else_is_left() {
+    let late = small(
+        r#"entry = ["a", "z"]
+        nodes = { a = {}, b = {}, c = {}, z = { defer = true }, y = { defer = true }, end = {} }
+        edges = [
+            { from = "a", to = ["b", "z"] }, { from = "b", to = ["c", "y"] },
+            { from = "c", to = "z" }, { from = ["y", "z"], to = "end" },
+        ]"#,
+    );
+    check(&late, &json!({}), &[&["a"], &["b"], &["c"], &["y", "z"], &["end"]]);
+}
+
+#[test]
+fn sends_to_a_deferred_node_wait_together() {
+    let mapped = small(
+        r#"entry = "a"
+        nodes = { a = { goto = "late" }, b = {}, late = { defer = true } }
+        edges = [{ from = "a", to = ["b", "late"] }, { from = "b", to = "late" }]"#,
+    );
+    let send = |n: i64| Send { node: node("late"), input: json!(n), timeout_ms: Some(7) };
+    let act = |task: &Task| match (task.node.as_str(), task.timeout_ms) {
+        ("a", _) => Did { sends: vec![send(1)], ..Did::default() },
+        ("b", _) => Did { sends: vec![send(2)], ..Did::default() },
+        (_, timeout) => Did::write("log", json!([[task.input.is_number(), task.input, timeout]])),
+    };
+    let (steps, last) = run(&mapped, &json!({}), &act).unwrap();
+    assert_eq!(steps, [vec!["a"], vec!["b"], vec!["late"; 3]]);
+    let log = &last.state()["log"];
+    assert_eq!(log, &json!([[false, {}, null], [true, 1, 7], [true, 2, 7]]));
+}
+
+#[test]
+fn lists_say_how_much_of_them_stayed() {
+    let talk = graph(
+        r#"[graphs.g]
+        entry = "a"
+        channels.log = { reducer = "append", default = ["zero"] }
+        channels.messages.reducer = "messages"
+        channels.kind = {}
+        nodes.a = {}
+        edges = [{ from = "a", to = "a" }]"#,
+    );
+    let message = |id: &str, text: &str| json!({ "id": id, "role": "user", "content": text });
+    let input = json!({ "log": ["one"], "messages": [message("a", "1"), message("b", "2")] });
+    let mut lineage = start(&talk, &input).unwrap();
+    assert!(lineage.checkpoint.tails.is_empty(), "there is nothing before a first input");
+    let mut step = |writes: Vec<(&str, Value)>| {
+        let writes = writes.into_iter().map(|(name, value)| (name.to_owned(), value));
+        let did = Did { writes: writes.collect(), ..Did::default() };
+        let before = lineage.checkpoint.meta.id;
+        superstep(&talk, &mut lineage, &|_| did.clone()).unwrap();
+        let tails = lineage.checkpoint.tails.iter();
+        assert!(tails.clone().all(|(_, tail)| tail.base <= before));
+        tails.map(|(name, tail)| (name.to_string(), tail.base.0, tail.keep)).collect::<Vec<_>>()
+    };
+    let tail = |name: &str, base, keep| (name.to_owned(), base, keep);
+    assert_eq!(step(vec![("log", json!("two")), ("kind", json!([1]))]), [tail("log", 1, 2)]);
+    assert_eq!(step(vec![("messages", message("c", "3"))]), [tail("messages", 1, 2)]);
+    assert_eq!(step(vec![("log", json!(["x"]))]), [tail("log", 2, 3)]);
+    let changed = vec![("messages", json!([message("d", "4"), message("b", "new")]))];
+    assert_eq!(step(changed), [tail("messages", 3, 1)]);
+    let removed = vec![("messages", json!({ "role": "remove", "id": "b" }))];
+    assert_eq!(step(removed), [tail("messages", 5, 1)]);
+    assert_eq!(step(vec![("messages", json!({ "role": "remove", "id": "__remove_all__" }))]), []);
+}
+
+#[test]
+fn an_overwritten_list_grew_out_of_nothing() {
+    let listed = small("entry = 'a'\nnodes.a = {}");
+    let mut lineage = start(&listed, &json!({ "log": [1, 2] })).unwrap();
+    let task = ready(&listed, &lineage).remove(0);
+    let mut event = finished(&task, lineage.checkpoint.meta.id, Did::write("log", json!([1, 2])));
+    if let EventKind::TaskFinished(finished) = &mut event.kind {
+        finished.writes[0].overwrite = true;
+    }
+    lineage.apply(&event);
+    assert!(super::advance(&listed, &lineage, &[].into(), at(2)).unwrap().tails.is_empty());
+}
+
+#[test]
+fn a_nested_graph_that_keeps_its_state_is_noted_where_it_ended() {
+    let outer = small(
+        "entry = ['a', 'b']\nnodes = { a = {}, b = {}, c = {} }\nedges = [{ from = 'a', to = 'c' }]",
+    );
+    let mut lineage = start(&outer, &json!({})).unwrap();
+    for (task, keeps) in ready(&outer, &lineage).iter().zip([true, false]) {
+        let mut event = finished(task, lineage.checkpoint.meta.id, Did::default());
+        if let EventKind::TaskFinished(finished) = &mut event.kind {
+            let namespace = Namespace::root().of_node(&task.node);
+            let checkpoint = Some(CheckpointId(7));
+            finished.child = Some(ChildEnd { namespace, checkpoint, keeps });
+        }
+        lineage.apply(&event);
+    }
+    let parents: BTreeMap<_, _> = [(Namespace::root(), CheckpointId(1))].into();
+    let position = Position { parents: parents.clone(), ..at(8) };
+    let next = super::advance(&outer, &lineage, &[].into(), position).unwrap();
+    let kept = [(Namespace::root().of_node(&node("a")), CheckpointId(7))].into();
+    assert_eq!((&next.meta.children, &next.meta.parents), (&kept, &parents));
+    assert_eq!(next.meta.writers, [node("a"), node("b")]);
+    let forked = super::fork(&next, at(9));
+    assert_eq!((forked.meta.children, forked.meta.source), (kept, Source::Fork));
+}
+
+#[test]
 fn the_recursion_limit_ends_an_endless_loop() {
     let endless = small(
         r#"entry = "a"
@@ -260,7 +370,6 @@ fn the_recursion_limit_ends_an_endless_loop() {
         edges = [{ from = "a", to = "a" }]"#,
     );
     let lineage = start(&endless, &json!({})).unwrap();
-    assert!(matches!(plan(&endless, &thread(), &lineage, 2), Planned::Tasks { .. }));
-    let planned = plan(&endless, &thread(), &lineage, 3);
-    assert_eq!(planned, Planned::RecursionLimit { limit: 3 });
+    assert!(matches!(plan(&endless, &thread(), &lineage, 1), Planned::Tasks { .. }));
+    assert_eq!(plan(&endless, &thread(), &lineage, 0), Planned::OutOfSteps);
 }

@@ -11,7 +11,7 @@ use crate::event::{
     RunStarted, RunStatus, Streamed, TaskFailed, TaskFault, TaskFinished, TaskStarted, Write,
 };
 use crate::failure::Failure;
-use crate::id::{ChannelName, CheckpointId, Digest, GraphName, TaskId};
+use crate::id::{ChannelName, CheckpointId, Digest, GraphName, Namespace, TaskId};
 use crate::testing::{asked, event, node};
 
 /// A task by its number: even ones are of the node `agent`, odd ones of `tools`.
@@ -22,12 +22,12 @@ fn task(number: usize) -> (TaskId, &'static str) {
 
 pub(crate) fn run_started(reason: RunReason) -> Event {
     let (graph, digest) = (GraphName::new("g").unwrap(), Digest::of(b""));
-    event(EventKind::RunStarted(RunStarted { graph, digest, reason }))
+    event(EventKind::RunStarted(RunStarted { graph, digest, reason, context: Value::Null }))
 }
 
 pub(crate) fn run_ended(status: RunStatus) -> Event {
     let failure = (status == RunStatus::Failed).then(|| Failure::new("denied", "not allowed"));
-    event(EventKind::RunEnded(RunEnded { status, failure }))
+    event(EventKind::RunEnded(RunEnded { status, failure, drained: false }))
 }
 
 pub(crate) fn task_started(number: usize) -> Event {
@@ -46,6 +46,9 @@ pub(crate) fn task_finished(number: usize, messages: Value) -> Event {
         writes: vec![Write { channel, value: messages, overwrite: false }],
         goto: None,
         sends: Vec::new(),
+        for_parent: false,
+        child: None,
+        cached: false,
         duration_us: 0,
     }))
 }
@@ -59,6 +62,7 @@ pub(crate) fn task_failed(number: usize) -> Event {
         fault: TaskFault::Failure,
         failure: Failure::new("unavailable", "gone"),
         retry_in_ms: None,
+        handler: None,
     }))
 }
 
@@ -213,7 +217,12 @@ pub(crate) fn emitted(number: usize, name: &str, data: Value) -> Event {
 pub(crate) fn log() -> impl Strategy<Value = Vec<Event>> {
     let ends =
         vec![RunStatus::Completed, RunStatus::Interrupted, RunStatus::Failed, RunStatus::Cancelled];
-    (vec(work(), 0..60), select(ends)).prop_map(|(mut log, end)| {
+    let place = select(vec!["", "", "agent:task-0", "tools", "agent:task-0|tools:task-1.0"]);
+    let work = (work(), place).prop_map(|(mut event, place)| {
+        event.namespace = Namespace::new(place);
+        event
+    });
+    (vec(work, 0..60), select(ends)).prop_map(|(mut log, end)| {
         log.insert(0, run_started(RunReason::Input));
         log.push(run_ended(end));
         log

@@ -7,8 +7,8 @@ use super::sample::{
     task_failed, task_finished, task_started, text, tool_call, tool_called,
 };
 use super::{Answer, Reason, Said, Transcript, Voice};
-use crate::event::{Delta, Event, RunReason, RunStatus};
-use crate::id::NodeName;
+use crate::event::{ChildEnd, Delta, Event, EventKind, RunReason, RunStatus};
+use crate::id::{Namespace, NodeName, TaskId};
 
 fn say(events: &[Event]) -> Vec<Said> {
     let mut transcript = Transcript::default();
@@ -185,4 +185,65 @@ fn an_answer_that_was_not_streamed_is_said_whole() {
     assert!(said.contains(&thought));
     assert_eq!(said.last(), Some(&Said::TurnEnded));
     assert_eq!(say(&[completed(0, 0, Value::Null)]).len(), 1, "a call that never began");
+}
+
+/// The graph that task 0 runs, and an event in it.
+fn inside(mut event: Event) -> Event {
+    let (node, task) = (NodeName::new("agent").unwrap(), TaskId::new("task-0").unwrap());
+    event.namespace = Namespace::root().of_task(&node, &task);
+    event
+}
+
+#[test]
+fn what_a_nested_graph_says_is_said_once() {
+    let answer = json!({ "role": "tool", "tool_call_id": "old", "name": "find", "content": "x" });
+    let mut outer = task_finished(0, json!([answer, { "role": "assistant", "content": "Hello" }]));
+    let namespace = inside(outer.clone()).namespace;
+    if let EventKind::TaskFinished(finished) = &mut outer.kind {
+        finished.child = Some(ChildEnd { namespace, checkpoint: None, keeps: false });
+    }
+    let log = [
+        run_started(RunReason::Resume),
+        task_started(0),
+        inside(task_started(1)),
+        inside(call_started(1, 0, false)),
+        inside(streamed(1, 0, vec![text("Hello")])),
+        inside(completed(1, 0, json!([{ "text": "Hello" }]))),
+        inside(task_finished(1, json!({ "role": "assistant", "content": "Hello" }))),
+        inside(run_ended(RunStatus::Completed)),
+        outer,
+        run_ended(RunStatus::Completed),
+    ];
+    let said = say(&log);
+    assert_eq!(texts(&said), "Hello");
+    assert!(!said.iter().any(|said| matches!(said, Said::CallBegan { .. })), "history is no news");
+    let ends = said.iter().filter(|said| matches!(said, Said::Ended { .. })).count();
+    assert_eq!((ends, matches!(said.last(), Some(Said::Ended { .. }))), (1, true));
+    // A node is named by its own name, or by that of the node whose graph it is in.
+    for (named, wanted) in [("tools", "Hello"), ("agent", "Hello"), ("other", "")] {
+        let mut transcript = Transcript::new([NodeName::new(named).unwrap()]);
+        let said: Vec<Said> = log.iter().flat_map(|event| transcript.apply(event)).collect();
+        assert_eq!(texts(&said), wanted, "{named}");
+    }
+}
+
+#[test]
+fn a_task_that_fails_ends_what_is_at_work_in_its_graph() {
+    let said = say(&[
+        task_started(0),
+        inside(task_started(1)),
+        inside(call_started(1, 0, false)),
+        inside(streamed(1, 0, vec![text("Hel")])),
+        task_failed(0),
+    ]);
+    let end = &said[said.len() - 4..];
+    assert!(matches!(end[0], Said::TextEnded(..)));
+    let ended: Vec<&str> = end
+        .iter()
+        .filter_map(|said| match said {
+            Said::TaskEnded(task) => Some(task.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ended, ["task-1", "task-0"]);
 }

@@ -1,0 +1,116 @@
+//! Checks nodes and puts them together with what the graph says of all of them.
+
+use std::collections::BTreeMap;
+
+use crate::check::build::{Site, names};
+use crate::check::facts::{Facts, NodeFacts};
+use crate::check::nested::{self, Outlines};
+use crate::check::problem::Problems;
+use crate::check::{policies, schemas};
+use crate::definition::NodeDef;
+use crate::graph::{Body, Node, Retry, Timeout};
+use crate::id::{END, NodeName};
+
+/// The nodes of a graph. What is said of them is noted in the site.
+pub(super) fn nodes(
+    site: &mut Site<'_>,
+    facts: &dyn Facts,
+    outlines: &Outlines<'_>,
+    problems: &mut Problems<'_>,
+) -> BTreeMap<NodeName, Node> {
+    policies::check_defaults(site, problems);
+    let mut nodes = BTreeMap::new();
+    for (name, def) in &site.def.nodes {
+        let path = format!("{}.nodes.{name}", site.path);
+        check(site, &path, name, def, problems);
+        let made = match &def.graph {
+            Some(_) => nested_body(site, &path, def, outlines, problems),
+            None => plugin_body(&path, name, def, facts, problems),
+        };
+        let Some((body, said)) = made else { continue };
+        nodes.insert(name.clone(), node(site, name, def, body, &said));
+        site.facts.insert(name.clone(), said);
+    }
+    nodes
+}
+
+fn node(site: &Site<'_>, name: &NodeName, def: &NodeDef, body: Body, said: &NodeFacts) -> Node {
+    let defaults = &site.def.defaults;
+    let retry = if def.retry.is_empty() { &defaults.retry } else { &def.retry };
+    let timeout = def.timeout.as_ref().or(defaults.timeout.as_ref());
+    let cache = def.cache.as_ref().or(defaults.cache.as_ref());
+    Node {
+        name: name.clone(),
+        body,
+        retries: retry.iter().map(Retry::from).collect(),
+        timeout: timeout.map(Timeout::from).unwrap_or_default(),
+        cache: cache.and_then(policies::cache),
+        on_error: policies::on_error(site.def, name).cloned(),
+        defer: def.defer,
+        reads: schemas::reads(&said.input_schema),
+        config: def.with.clone().unwrap_or_default(),
+        doc: if def.doc.is_empty() { said.doc.clone() } else { def.doc.clone() },
+    }
+}
+
+fn check(site: &Site<'_>, path: &str, name: &NodeName, def: &NodeDef, problems: &mut Problems<'_>) {
+    if name.as_str() == END {
+        problems.add(path, format!("a node cannot be named `{END}`, the end of every path"));
+    }
+    for target in def.goto.iter().filter(|target| target.as_str() != END) {
+        site.need_node(&format!("{path}.goto"), target, problems);
+    }
+    policies::check(site, path, name, def, problems);
+}
+
+/// A function of a plugin; `None` if it is not there.
+fn plugin_body(
+    path: &str,
+    name: &NodeName,
+    def: &NodeDef,
+    facts: &dyn Facts,
+    problems: &mut Problems<'_>,
+) -> Option<(Body, NodeFacts)> {
+    if def.state.is_some() {
+        let message = "only a node that is a graph has a `state`";
+        problems.add_with_hint(format!("{path}.state"), message, "add `graph = \"...\"`");
+    }
+    let Some(plugin) = def.plugin.clone().or_else(|| facts.default_plugin()) else {
+        let message = "it is not clear which plugin has this node";
+        problems.add_with_hint(path, message, "add `plugin = \"...\"`");
+        return None;
+    };
+    let export = def.node.clone().unwrap_or_else(|| name.to_string());
+    if !facts.has_plugin(&plugin) {
+        problems.add(path, format!("there is no plugin `{plugin}`"));
+        return None;
+    }
+    let Some(said) = facts.node(&plugin, &export) else {
+        problems.add(path, format!("plugin `{plugin}` has no node `{export}`"));
+        return None;
+    };
+    schemas::check_config(path, def.with.as_ref(), said.config_schema.as_ref(), problems);
+    Some((Body::Plugin { plugin, export }, said))
+}
+
+/// A graph of the document; `None` if it is not there.
+fn nested_body(
+    site: &Site<'_>,
+    path: &str,
+    def: &NodeDef,
+    outlines: &Outlines<'_>,
+    problems: &mut Problems<'_>,
+) -> Option<(Body, NodeFacts)> {
+    let graph = def.graph.as_ref()?;
+    if !site.graphs.contains(graph) {
+        problems.add_with_hint(
+            format!("{path}.graph"),
+            format!("there is no graph `{graph}`"),
+            format!("graphs of this document: {}", names(site.graphs.iter())),
+        );
+        return None;
+    }
+    let said = nested::node(site, path, def, graph, outlines, problems)?;
+    let body = Body::Graph { graph: graph.clone(), state: def.state.unwrap_or_default() };
+    Some((body, said))
+}

@@ -1,0 +1,124 @@
+//! Checks what a graph says of how its nodes run: retries, times, caches, handlers.
+
+use crate::check::build::Site;
+use crate::check::problem::Problems;
+use crate::definition::{CacheDef, GraphDef, NodeDef, RetryDef, Span, TimeoutDef};
+use crate::expr::formula::Formula;
+use crate::graph::Cache;
+use crate::id::NodeName;
+
+/// What the key of a cache can see.
+const KEY_VARIABLES: [&str; 2] = ["input", "context"];
+
+/// The node that handles the failures of another. That of the graph does not handle its own.
+pub(super) fn on_error<'d>(def: &'d GraphDef, node: &NodeName) -> Option<&'d NodeName> {
+    let own = def.nodes.get(node)?.on_error.as_ref();
+    own.or_else(|| def.defaults.on_error.as_ref().filter(|handler| *handler != node))
+}
+
+/// The compiled cache; `None` if it does not compile, which is reported.
+pub(super) fn cache(def: &CacheDef) -> Option<Cache> {
+    let key = def.key.as_ref().map(|text| Formula::parse(text, &KEY_VARIABLES));
+    Some(Cache { key: key.transpose().ok()?, ttl_ms: def.ttl.map(Span::as_ms) })
+}
+
+/// Checks what holds for all nodes.
+pub(super) fn check_defaults(site: &Site<'_>, problems: &mut Problems<'_>) {
+    let (path, defaults) = (format!("{}.defaults", site.path), &site.def.defaults);
+    check_retries(&path, &defaults.retry, problems);
+    check_timeout(&path, defaults.timeout.as_ref(), problems);
+    check_cache(&path, defaults.cache.as_ref(), problems);
+    if let Some(handler) = &defaults.on_error {
+        site.need_node(&format!("{path}.on_error"), handler, problems);
+    }
+}
+
+/// Checks what a node says of itself.
+pub(super) fn check(
+    site: &Site<'_>,
+    path: &str,
+    name: &NodeName,
+    def: &NodeDef,
+    problems: &mut Problems<'_>,
+) {
+    check_retries(path, &def.retry, problems);
+    check_timeout(path, def.timeout.as_ref(), problems);
+    check_cache(path, def.cache.as_ref(), problems);
+    let Some(handler) = &def.on_error else { return };
+    let path = format!("{path}.on_error");
+    site.need_node(&path, handler, problems);
+    if handler == name {
+        problems.add(path, "a node cannot handle its own failure");
+    } else if comes_back(site.def, name) {
+        let message = format!("the failure of `{name}` comes back to it");
+        problems.add_with_hint(path, message, "let the last handler have no `on_error`");
+    }
+}
+
+/// Whether the chain of handlers that begins with a node leads back to it.
+fn comes_back(def: &GraphDef, node: &NodeName) -> bool {
+    let mut at = node;
+    // A chain that is longer than this goes round without the node.
+    for _ in 0..def.nodes.len() {
+        match on_error(def, at) {
+            None => return false,
+            Some(next) if next == node => return true,
+            Some(next) => at = next,
+        }
+    }
+    false
+}
+
+fn check_retries(path: &str, retries: &[RetryDef], problems: &mut Problems<'_>) {
+    for (index, retry) in retries.iter().enumerate() {
+        let alone = retries.len() == 1;
+        let path = if alone { format!("{path}.retry") } else { format!("{path}.retry[{index}]") };
+        check_retry(&path, retry, problems);
+    }
+}
+
+fn check_retry(path: &str, retry: &RetryDef, problems: &mut Problems<'_>) {
+    if retry.attempts == Some(0) {
+        problems.add_with_hint(path, "`attempts` must be at least 1", "1 means no retry");
+    }
+    if retry.factor.is_some_and(|factor| !factor.is_finite() || factor < 1.0) {
+        problems.add(path, "`factor` must be a number of at least 1");
+    }
+    if retry.on.as_ref().is_some_and(std::collections::BTreeSet::is_empty) {
+        problems.add_with_hint(path, "`on` names no failure code", "leave it out to retry on all");
+    }
+}
+
+fn check_timeout(path: &str, timeout: Option<&TimeoutDef>, problems: &mut Problems<'_>) {
+    let path = format!("{path}.timeout");
+    let both = match timeout {
+        None => return,
+        Some(TimeoutDef::Run(run)) => {
+            need_time(&path, Some(*run), problems);
+            return;
+        }
+        Some(TimeoutDef::Both(both)) => both,
+    };
+    need_time(&format!("{path}.run"), both.run, problems);
+    need_time(&format!("{path}.idle"), both.idle, problems);
+    if let (Some(run), Some(idle)) = (both.run, both.idle)
+        && idle.as_ms() > run.as_ms()
+    {
+        problems.add(format!("{path}.idle"), "cannot be longer than `run`, the time in all");
+    }
+}
+
+fn check_cache(path: &str, cache: Option<&CacheDef>, problems: &mut Problems<'_>) {
+    let Some(cache) = cache else { return };
+    need_time(&format!("{path}.cache.ttl"), cache.ttl, problems);
+    let Some(key) = &cache.key else { return };
+    if let Err(error) = Formula::parse(key, &KEY_VARIABLES) {
+        problems.add(format!("{path}.cache.key"), error);
+    }
+}
+
+fn need_time(path: &str, time: Option<Span>, problems: &mut Problems<'_>) {
+    if time.is_some_and(|time| time.as_ms() == 0) {
+        problems.add(path, "must be longer than zero");
+    }
+}

@@ -1,0 +1,265 @@
+//! Moving a thread to another version of its graph.
+//!
+//! A thread is pinned to the code it began with. To move it, its state must fit the channels of the
+//! new graph, and what is to run next must exist there. [`migrate`] says what changes, what stands
+//! in the way, and makes the checkpoint from which the thread goes on.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger, Values};
+use crate::graph::Graph;
+use crate::id::{ChannelName, CheckpointId, NodeName};
+use crate::step::Position;
+
+/// What the move may do to the state.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MigrateOptions {
+    /// Whether values of channels that the new graph does not have may be dropped.
+    pub drop: bool,
+    /// New values, in place of what the thread holds.
+    pub set: BTreeMap<ChannelName, Value>,
+}
+
+/// One thing that the move changes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Change {
+    /// The new graph has a channel more; it begins with its default, if it has one.
+    ChannelAdded {
+        /// The channel.
+        channel: ChannelName,
+    },
+    /// The value of a channel that the new graph does not have is dropped.
+    ChannelDropped {
+        /// The channel.
+        channel: ChannelName,
+    },
+    /// A value is replaced as the options say.
+    ValueSet {
+        /// The channel.
+        channel: ChannelName,
+    },
+    /// A node that is to run starts anew: what it did since the last checkpoint is not taken along.
+    TaskRestarted {
+        /// The node.
+        node: NodeName,
+    },
+}
+
+/// One thing that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+pub enum Obstacle {
+    /// A channel with a value is not in the new graph.
+    ChannelGone {
+        /// The channel.
+        channel: ChannelName,
+    },
+    /// A value does not fit its channel in the new graph.
+    ValueInvalid {
+        /// The channel.
+        channel: ChannelName,
+        /// What does not fit.
+        message: String,
+    },
+    /// A node that is to run next is not in the new graph.
+    NodeGone {
+        /// The node.
+        node: NodeName,
+    },
+    /// A barrier that some nodes have reached is not in the new graph.
+    BarrierGone {
+        /// Its key, such as `a+b->c`.
+        barrier: String,
+    },
+}
+
+impl std::fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::ChannelGone { channel } => write!(
+                f,
+                "channel `{channel}` has a value and is not in the new graph: allow to drop it"
+            ),
+            Self::ValueInvalid { channel, message } => write!(
+                f,
+                "the value of channel `{channel}` does not fit: {message}; set another one"
+            ),
+            Self::NodeGone { node } => write!(
+                f,
+                "node `{node}` is to run next and is not in the new graph: finish the run first, \
+                 or edit the thread"
+            ),
+            Self::BarrierGone { barrier } => write!(
+                f,
+                "barrier `{barrier}` waits for a node and is not in the new graph: finish the run \
+                 first"
+            ),
+        }
+    }
+}
+
+/// What a move does.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Migration {
+    /// What changes.
+    pub changes: Vec<Change>,
+    /// What stands in the way; the checkpoint is not to be used unless this is empty.
+    pub obstacles: Vec<Obstacle>,
+    /// Where the thread goes on.
+    pub checkpoint: Checkpoint,
+}
+
+/// Moves a checkpoint to another version of its graph.
+///
+/// What runs next stays, as tasks that begin anew. `begun` names the nodes of tasks that have begun
+/// since the checkpoint.
+pub fn migrate(
+    new: &Graph,
+    base: &Checkpoint,
+    begun: &[NodeName],
+    options: &MigrateOptions,
+    at: Position,
+) -> Migration {
+    let mut migration = Draft { changes: Vec::new(), obstacles: Vec::new() };
+    let values = migration.values(new, base, options);
+    let versions = versions(base, &values, at.id);
+    for trigger in base.meta.next.iter().chain(&base.meta.deferred) {
+        migration.node(new, trigger);
+    }
+    for barrier in base.meta.barriers.keys() {
+        if new.edges().iter().all(|edge| edge.key != *barrier) {
+            migration.obstacles.push(Obstacle::BarrierGone { barrier: barrier.clone() });
+        }
+    }
+    let restarted = begun.iter().map(|node| Change::TaskRestarted { node: node.clone() });
+    migration.changes.extend(restarted);
+    let meta = CheckpointMeta {
+        id: at.id,
+        parent: Some(base.meta.id),
+        source: Source::Update,
+        run: at.run,
+        at_ms: at.at_ms,
+        version: Some(at.version),
+        versions,
+        ..base.meta.clone()
+    };
+    let Draft { changes, obstacles } = migration;
+    let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
+    Migration { changes, obstacles, checkpoint }
+}
+
+struct Draft {
+    changes: Vec<Change>,
+    obstacles: Vec<Obstacle>,
+}
+
+impl Draft {
+    /// The state for the new graph.
+    fn values(&mut self, new: &Graph, base: &Checkpoint, options: &MigrateOptions) -> Values {
+        let mut values = Values::new();
+        for (name, value) in &base.values {
+            match new.channels().contains_key(name) {
+                true => {
+                    values.insert(name.clone(), value.clone());
+                }
+                false if options.drop => {
+                    self.changes.push(Change::ChannelDropped { channel: name.clone() });
+                }
+                false => self.obstacles.push(Obstacle::ChannelGone { channel: name.clone() }),
+            }
+        }
+        for (name, channel) in new.channels() {
+            if let Some(value) = options.set.get(name) {
+                values.insert(name.clone(), Arc::new(value.clone()));
+                self.changes.push(Change::ValueSet { channel: name.clone() });
+            } else if let (false, Some(default)) = (values.contains_key(name), &channel.default) {
+                values.insert(name.clone(), Arc::new(default.clone()));
+                self.changes.push(Change::ChannelAdded { channel: name.clone() });
+            }
+            if let Some(Err(message)) = values.get(name).map(|value| channel.validate(value)) {
+                self.obstacles.push(Obstacle::ValueInvalid { channel: name.clone(), message });
+            }
+        }
+        let unknown = options.set.keys().filter(|name| !new.channels().contains_key(*name));
+        self.obstacles.extend(unknown.map(|name| Obstacle::ValueInvalid {
+            channel: name.clone(),
+            message: "the new graph has no such channel".to_owned(),
+        }));
+        values
+    }
+
+    fn node(&mut self, new: &Graph, trigger: &Trigger) {
+        let gone = Obstacle::NodeGone { node: trigger.node.clone() };
+        if new.node(&trigger.node).is_none() && !self.obstacles.contains(&gone) {
+            self.obstacles.push(gone);
+        }
+    }
+}
+
+/// A value that stays keeps its version, so nothing of it is stored again.
+fn versions(
+    base: &Checkpoint,
+    values: &Values,
+    id: CheckpointId,
+) -> BTreeMap<ChannelName, CheckpointId> {
+    let version = |name: &ChannelName, value: &Arc<Value>| {
+        let same = base.values.get(name).is_some_and(|old| Arc::ptr_eq(old, value));
+        base.meta.versions.get(name).copied().filter(|_| same).unwrap_or(id)
+    };
+    values.iter().map(|(name, value)| (name.clone(), version(name, value))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::{at, graph, start};
+
+    const OLD: &str = r#"[graphs.g]
+        entry = "a"
+        channels = { kept = {}, gone = {} }
+        nodes.a = {}
+    "#;
+
+    fn moved(new: &str, options: &MigrateOptions) -> Migration {
+        let lineage = start(&graph(OLD), &json!({ "kept": 1, "gone": 2 })).unwrap();
+        migrate(&graph(new), &lineage.checkpoint, &[], options, at(2))
+    }
+
+    #[test]
+    fn what_fits_stays_with_its_version_and_what_is_new_gets_its_default() {
+        let new = r#"[graphs.g]
+            entry = "a"
+            channels = { kept = {}, added = { default = [] } }
+            nodes = { a = {} }
+        "#;
+        let migration = moved(new, &MigrateOptions { drop: true, ..MigrateOptions::default() });
+        assert_eq!(migration.obstacles, []);
+        assert_eq!(migration.checkpoint.state(), json!({ "kept": 1, "added": [] }));
+        let versions: Vec<(&str, u64)> =
+            migration.checkpoint.meta.versions.iter().map(|(n, v)| (n.as_str(), v.0)).collect();
+        assert_eq!(versions, [("added", 2), ("kept", 1)]);
+        assert_eq!(migration.changes.len(), 2);
+    }
+
+    #[test]
+    fn everything_that_stands_in_the_way_is_told_at_once() {
+        let new = r#"[graphs.g]
+            entry = "b"
+            channels = { kept = { schema = { type = "string" } } }
+            nodes.b = {}
+        "#;
+        let set = BTreeMap::from([("typo".parse().unwrap(), json!(1))]);
+        let migration = moved(new, &MigrateOptions { set, drop: false });
+        let told: Vec<String> = migration.obstacles.iter().map(ToString::to_string).collect();
+        assert_eq!(told.len(), 4, "{told:?}");
+        assert!(told.iter().any(|line| line.contains("node `a` is to run next")), "{told:?}");
+    }
+}

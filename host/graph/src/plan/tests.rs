@@ -1,0 +1,155 @@
+//! Handlers of failures, and what tasks want of the graph above.
+
+use serde_json::json;
+
+use super::{Planned, Task, plan};
+use crate::event::{EventKind, Reopened};
+use crate::graph::Graph;
+use crate::id::TaskId;
+use crate::lineage::Lineage;
+use crate::step::{advance, parent_outcome};
+use crate::testing::{Did, asked, at, event, failed, finished, graph, node, ready, start, thread};
+
+const HANDLED: &str = r#"
+    [graphs.g]
+    entry = ["a", "b", "c"]
+    channels.log.reducer = "append"
+    nodes.a = { on_error = "h" }
+    nodes.b = { on_error = "h" }
+    nodes.c = {}
+    nodes.h = { on_error = "k" }
+    nodes.k = {}
+    nodes.next = {}
+    nodes.saved = {}
+    edges = [{ from = ["a"], to = "next" }, { from = "h", to = "saved" }]
+"#;
+
+fn begin() -> (Graph, Lineage, Vec<Task>) {
+    let graph = graph(HANDLED);
+    let lineage = start(&graph, &json!({})).unwrap();
+    let tasks = ready(&graph, &lineage);
+    (graph, lineage, tasks)
+}
+
+fn finish(lineage: &mut Lineage, task: &Task) {
+    let base = lineage.checkpoint.meta.id;
+    lineage.apply(&finished(task, base, Did::write("log", task.node.to_string())));
+}
+
+fn all(graph: &Graph, lineage: &Lineage) -> Vec<TaskId> {
+    match plan(graph, &thread(), lineage, 1) {
+        Planned::Tasks { all, .. } => all,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_handler_takes_the_place_of_what_failed() {
+    let (graph, mut lineage, tasks) = begin();
+    let [a, b, c] = tasks.try_into().unwrap();
+    assert!(a.handler.is_some() && a.handler != b.handler && c.handler.is_none());
+    finish(&mut lineage, &b);
+    finish(&mut lineage, &c);
+    lineage.apply(&failed(&a));
+    let handler = ready(&graph, &lineage).remove(0);
+    assert_eq!((Some(&handler.id), handler.node.as_str()), (a.handler.as_ref(), "h"));
+    assert_eq!((&handler.from, &handler.input), (&Some(node("a")), &json!({})));
+    assert_eq!(handler.handles.as_ref().unwrap().task, a.id);
+    assert_eq!(all(&graph, &lineage), [handler.id.clone(), b.id.clone(), c.id.clone()]);
+    finish(&mut lineage, &handler);
+    assert!(ready(&graph, &lineage).is_empty());
+    let next = advance(&graph, &lineage, &[].into(), at(2)).unwrap();
+    let led: Vec<&str> = next.meta.next.iter().map(|trigger| trigger.node.as_str()).collect();
+    assert_eq!(led, ["saved"], "the edges of what failed are not followed");
+    assert_eq!(next.state()["log"], json!(["b", "c", "h"]));
+}
+
+#[test]
+fn each_failure_has_a_handler_of_its_own() {
+    let (graph, mut lineage, tasks) = begin();
+    lineage.apply(&failed(&tasks[1]));
+    lineage.apply(&failed(&tasks[0]));
+    let handlers: Vec<Task> = ready(&graph, &lineage).into_iter().take(2).collect();
+    let nodes: Vec<&str> = handlers.iter().map(|task| task.node.as_str()).collect();
+    assert_eq!(nodes, ["h", "h"]);
+    assert!(handlers[0].id != handlers[1].id && handlers[0].index != handlers[1].index);
+    // A handler may fail as well, and has a handler then.
+    lineage.apply(&failed(&handlers[0]));
+    let second = ready(&graph, &lineage).remove(0);
+    assert_eq!((second.node.as_str(), second.from.unwrap()), ("k", node("h")));
+    assert_eq!((Some(second.id), second.handler), (handlers[0].handler.clone(), None));
+}
+
+#[test]
+fn without_a_handler_a_task_that_failed_runs_again() {
+    let (graph, mut lineage, tasks) = begin();
+    lineage.apply(&failed(&tasks[2]));
+    assert_eq!(ready(&graph, &lineage), tasks);
+}
+
+#[test]
+fn a_second_executor_does_not_take_a_handled_failure_back() {
+    let (graph, mut lineage, tasks) = begin();
+    lineage.apply(&failed(&tasks[0]));
+    let before = lineage.clone();
+    let EventKind::TaskFailed(mut again) = failed(&tasks[0]).kind else { panic!() };
+    again.handler = None;
+    lineage.apply(&event(EventKind::TaskFailed(again)));
+    finish(&mut lineage, &tasks[0]);
+    assert_eq!((&lineage, ready(&graph, &lineage).len()), (&before, 3));
+}
+
+#[test]
+fn reopening_a_question_takes_back_its_handlers() {
+    let (graph, mut lineage, tasks) = begin();
+    let base = lineage.checkpoint.meta.id;
+    let question = asked(&tasks[0].id, "a", 0);
+    lineage.apply(&event(EventKind::Asked(question.clone())));
+    lineage.apply(&failed(&tasks[1]));
+    let made_good = ready(&graph, &lineage).remove(0);
+    finish(&mut lineage, &made_good);
+    let before = lineage.clone();
+    // The answer leads to a failure, whose handler asks again and fails as well.
+    lineage.apply(&event(EventKind::Answered(crate::event::Answered {
+        interrupt: question.interrupt.clone(),
+        task: tasks[0].id.clone(),
+        answer: json!("yes"),
+    })));
+    lineage.apply(&failed(&tasks[0]));
+    let handler = ready(&graph, &lineage).remove(0);
+    lineage.apply(&event(EventKind::Asked(asked(&handler.id, "h", 0))));
+    assert_eq!(lineage.open_questions().len(), 1, "what was handled waits for nobody");
+    lineage.apply(&failed(&handler));
+    lineage.apply(&event(EventKind::Reopened(Reopened {
+        to: base,
+        interrupts: vec![question.interrupt],
+        tasks: Vec::new(),
+        failure: None,
+    })));
+    assert_eq!(lineage, before, "what a handler made good stays so");
+}
+
+#[test]
+fn tasks_may_end_their_graph_for_the_one_above() {
+    let (graph, mut lineage, tasks) = begin();
+    let base = lineage.checkpoint.meta.id;
+    finish(&mut lineage, &tasks[1]);
+    assert_eq!(parent_outcome(&lineage), None);
+    for (task, goto) in [(&tasks[2], Some(vec!["x", "y"])), (&tasks[0], Some(vec!["y"]))] {
+        let goto = goto.map(|names| names.into_iter().map(node).collect());
+        let did = Did { goto, ..Did::write("log", task.node.to_string()) };
+        let mut event = finished(task, base, did);
+        if let EventKind::TaskFinished(finished) = &mut event.kind {
+            finished.for_parent = true;
+        }
+        assert!(matches!(plan(&graph, &thread(), &lineage, 1), Planned::Tasks { .. }));
+        lineage.apply(&event);
+    }
+    assert_eq!(plan(&graph, &thread(), &lineage, 1), Planned::ToParent);
+    let outcome = parent_outcome(&lineage).unwrap();
+    let values: Vec<_> = outcome.writes.iter().map(|write| &write.value).collect();
+    assert_eq!(values, ["a", "c"], "in task order");
+    assert_eq!(outcome.goto, Some(vec![node("y"), node("x")]));
+    let own = advance(&graph, &lineage, &[].into(), at(2)).unwrap();
+    assert_eq!((own.state()["log"].clone(), own.meta.next.len()), (json!(["b"]), 0));
+}

@@ -1,0 +1,198 @@
+//! Edits by a client: writes as if a node had finished with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use crate::checkpoint::{Checkpoint, CheckpointMeta, Source};
+use crate::error::StepError;
+use crate::event::Write;
+use crate::graph::Graph;
+use crate::id::{ChannelName, Namespace, NodeName};
+use crate::step::apply::{State, by_channel};
+use crate::step::route::{self, Ran};
+use crate::step::{Position, check_writes, follow, input};
+
+/// One edit: what is written, and as whom.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Edit {
+    /// As whom.
+    pub as_node: EditAs,
+    /// What is written, in order.
+    pub writes: Vec<Write>,
+}
+
+/// As whom an edit writes, which decides what runs next.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EditAs {
+    /// As if a task of that node had finished: its edges and branches lead on.
+    Node(NodeName),
+    /// As an input: the entry runs next. Stands alone.
+    Input,
+    /// Nothing runs next, and nothing is written. Stands alone.
+    End,
+    /// Nothing changes: the same state with the same to run. Stands alone, and writes nothing.
+    Copy,
+    /// As the only node that made the checkpoint, or as an input if none did.
+    Infer,
+}
+
+/// A new checkpoint that is one with some edits. Several edits are one superstep: their writes
+/// meet in the order given, as if all of their nodes had finished in it. What was to run on `base`
+/// is given up in favor of where the edits lead; nodes that wait for the end (`defer`) go on to
+/// wait.
+///
+/// `reduced` holds the results of [`super::edit_reductions`].
+///
+/// # Errors
+///
+/// [`StepError::AmbiguousEdit`] if it cannot be inferred as whom an edit writes,
+/// [`StepError::InvalidEdit`] for no edits, for several of which one has to stand alone, for a node
+/// that the graph does not have and for writes where none can be. Else as [`super::advance`] and
+/// [`super::accept_input`].
+pub fn edit(
+    graph: &Graph,
+    base: &Checkpoint,
+    edits: &[Edit],
+    reduced: &BTreeMap<ChannelName, Value>,
+    at: Position,
+) -> Result<Checkpoint, StepError> {
+    if edits.is_empty() {
+        return Err(invalid("there is nothing to apply: name at least one edit"));
+    }
+    let authors = edits.iter().map(|edit| author(graph, base, edit));
+    let authors: Vec<Author<'_>> = authors.collect::<Result<_, _>>()?;
+    let alone = authors.iter().any(|author| !matches!(author, Author::Node(_)));
+    if alone && edits.len() > 1 {
+        return Err(invalid("an edit as an input, as the end or as a copy stands alone"));
+    }
+    let writes = &edits[0].writes;
+    match &authors[0] {
+        Author::Node(_) => as_nodes(graph, base, edits, &authors, reduced, at),
+        Author::Input => {
+            let namespace = &base.meta.namespace;
+            let source = Source::Update;
+            input::accept(graph, Some(base), namespace, source, writes, reduced, at)
+        }
+        Author::End if writes.is_empty() => {
+            let ended = copy(base, at);
+            let meta = CheckpointMeta {
+                next: Vec::new(),
+                deferred: Vec::new(),
+                barriers: BTreeMap::new(),
+                ..ended.meta
+            };
+            Ok(Checkpoint { meta, ..ended })
+        }
+        Author::Copy if writes.is_empty() => Ok(copy(base, at)),
+        Author::End | Author::Copy => {
+            Err(invalid("an edit as the end or as a copy writes nothing: name a node"))
+        }
+    }
+}
+
+/// The checkpoint of a thread to which nothing has happened, as something to edit: it holds the
+/// defaults of the channels, and nothing runs next.
+pub fn blank(graph: &Graph, namespace: &Namespace, at: Position) -> Checkpoint {
+    let state = State::defaults(graph, at.id);
+    state.into_checkpoint(follow(None, namespace, Source::Update, at))
+}
+
+/// As whom an edit really writes.
+enum Author<'e> {
+    Node(&'e NodeName),
+    Input,
+    End,
+    Copy,
+}
+
+fn author<'e>(
+    graph: &Graph,
+    base: &'e Checkpoint,
+    edit: &'e Edit,
+) -> Result<Author<'e>, StepError> {
+    Ok(match &edit.as_node {
+        EditAs::Node(node) if graph.node(node).is_some() => Author::Node(node),
+        EditAs::Node(node) => {
+            let known: Vec<String> = graph.nodes().keys().map(|name| format!("`{name}`")).collect();
+            let message = format!(
+                "graph `{}` has no node `{node}`, its nodes are {}",
+                graph.name,
+                known.join(", ")
+            );
+            return Err(StepError::InvalidEdit { message });
+        }
+        EditAs::Input => Author::Input,
+        EditAs::End => Author::End,
+        EditAs::Copy => Author::Copy,
+        EditAs::Infer => infer(graph, base)?,
+    })
+}
+
+/// The only node that made a checkpoint. One that no node made is of an input or stands before it;
+/// but one that a superstep made, of which an older host did not write down the nodes, is of
+/// any node.
+fn infer<'e>(graph: &Graph, base: &'e Checkpoint) -> Result<Author<'e>, StepError> {
+    let writers: BTreeSet<&NodeName> = base.meta.writers.iter().collect();
+    let mut sorted = writers.iter();
+    match (sorted.next(), sorted.next()) {
+        (Some(only), None) if graph.node(only).is_some() => Ok(Author::Node(only)),
+        (None, None) if base.meta.source != Source::Loop => Ok(Author::Input),
+        (None, None) => {
+            Err(StepError::AmbiguousEdit { candidates: graph.nodes().keys().cloned().collect() })
+        }
+        _ => Err(StepError::AmbiguousEdit { candidates: writers.into_iter().cloned().collect() }),
+    }
+}
+
+fn as_nodes(
+    graph: &Graph,
+    base: &Checkpoint,
+    edits: &[Edit],
+    authors: &[Author<'_>],
+    reduced: &BTreeMap<ChannelName, Value>,
+    at: Position,
+) -> Result<Checkpoint, StepError> {
+    let nodes = authors.iter().filter_map(|author| match author {
+        Author::Node(node) => Some(*node),
+        _ => None,
+    });
+    let nodes: Vec<&NodeName> = nodes.collect();
+    for (node, edit) in nodes.iter().zip(edits) {
+        check_writes(graph, node, &edit.writes, None, &[])?;
+    }
+    let written = nodes.iter().zip(edits);
+    let written = written.flat_map(|(node, edit)| edit.writes.iter().map(|w| (Some(*node), w)));
+    let mut state = State::of(base, at.id);
+    state.apply(graph, &by_channel(written), reduced)?;
+    let ran: Vec<Ran<'_>> = nodes.iter().map(|node| Ran::plain(node)).collect();
+    let next = route::next(graph, &base.meta, &ran, &state.values)?;
+    let meta = CheckpointMeta {
+        next: next.triggers,
+        barriers: next.barriers,
+        deferred: next.deferred,
+        writers: nodes.into_iter().cloned().collect(),
+        ..follow(Some(base), &base.meta.namespace, Source::Update, at)
+    };
+    Ok(state.into_checkpoint(meta))
+}
+
+/// The same state with the same to run under a new number.
+fn copy(base: &Checkpoint, at: Position) -> Checkpoint {
+    let meta = CheckpointMeta {
+        next: base.meta.next.clone(),
+        deferred: base.meta.deferred.clone(),
+        barriers: base.meta.barriers.clone(),
+        writers: base.meta.writers.clone(),
+        versions: base.meta.versions.clone(),
+        ..follow(Some(base), &base.meta.namespace, Source::Update, at)
+    };
+    Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
+}
+
+fn invalid(message: &str) -> StepError {
+    StepError::InvalidEdit { message: message.to_owned() }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,193 @@
+//! Edits, and where they lead.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Edit, EditAs, blank, edit};
+use crate::checkpoint::{Checkpoint, Source};
+use crate::error::StepError;
+use crate::graph::Graph;
+use crate::id::{CheckpointId, Namespace};
+use crate::step::edit_reductions;
+use crate::testing::{Did, at, graph, node, start, superstep, writes};
+
+const PAIR: &str = r#"
+    [graphs.g]
+    entry = "split"
+    channels.log.reducer = "append"
+    channels.kind = {}
+    nodes = { split = {}, a = {}, b = {}, join = {}, last = { defer = true } }
+    edges = [
+        { from = "split", to = ["a", "b", "last"] },
+        { from = ["a", "b"], to = "join" },
+    ]
+    [[graphs.g.branches]]
+    name = "after"
+    from = "join"
+    cases = [{ when = "state.kind == 'again'", to = "split" }, { to = "END" }]
+"#;
+
+fn as_node(name: &str, channel: &str, value: Value) -> Edit {
+    let as_node = EditAs::Node(node(name));
+    Edit { as_node, writes: writes(&[(channel.to_owned(), value)]) }
+}
+
+fn other(as_node: EditAs, channel: &str, value: Value) -> Edit {
+    Edit { as_node, writes: writes(&[(channel.to_owned(), value)]) }
+}
+
+fn bare(as_node: EditAs) -> Edit {
+    Edit { as_node, writes: Vec::new() }
+}
+
+fn apply(graph: &Graph, base: &Checkpoint, edits: &[Edit]) -> Result<Checkpoint, StepError> {
+    let made = edit(graph, base, edits, &BTreeMap::new(), at(9))?;
+    assert_eq!((made.meta.source, made.meta.parent), (Source::Update, Some(base.meta.id)));
+    assert_eq!(made.meta.step, base.meta.step + 1);
+    assert!(made.values.keys().eq(made.meta.versions.keys()));
+    Ok(made)
+}
+
+fn next(checkpoint: &Checkpoint) -> Vec<&str> {
+    checkpoint.meta.next.iter().map(|trigger| trigger.node.as_str()).collect()
+}
+
+fn waiting(checkpoint: &Checkpoint) -> Vec<&str> {
+    checkpoint.meta.deferred.iter().map(|trigger| trigger.node.as_str()).collect()
+}
+
+/// The checkpoint after some supersteps.
+fn after(graph: &Graph, steps: usize) -> Checkpoint {
+    let mut lineage = start(graph, &json!({})).unwrap();
+    for _ in 0..steps {
+        superstep(graph, &mut lineage, &|task| Did::write("log", task.node.to_string())).unwrap();
+    }
+    lineage.checkpoint
+}
+
+#[test]
+fn an_edit_as_a_node_leads_where_its_edges_lead() {
+    let graph = graph(PAIR);
+    let base = after(&graph, 1);
+    assert_eq!((next(&base), waiting(&base)), (vec!["a", "b"], vec!["last"]));
+    let half = apply(&graph, &base, &[as_node("a", "log", json!("mine"))]).unwrap();
+    assert_eq!(half.state()["log"], json!(["split", "mine"]));
+    assert_eq!(next(&half), ["last"], "nothing else is left but what waits for the end");
+    assert_eq!(half.meta.barriers["a+b->join"], [node("a")].into());
+    assert_eq!(half.meta.writers, [node("a")]);
+    let whole = apply(&graph, &half, &[as_node("b", "log", json!("too"))]).unwrap();
+    assert_eq!(next(&whole), ["join"], "the barrier goes on from the edit before");
+    let again = apply(&graph, &whole, &[as_node("join", "kind", json!("again"))]).unwrap();
+    assert_eq!(next(&again), ["split"], "branches see the edited state");
+}
+
+#[test]
+fn edits_of_one_call_are_one_superstep() {
+    let graph = graph(PAIR);
+    let base = after(&graph, 1);
+    let edits = [as_node("b", "log", json!(1)), as_node("a", "log", json!(2))];
+    let made = apply(&graph, &base, &edits).unwrap();
+    assert_eq!(next(&made), ["join"]);
+    assert_eq!(made.state()["log"], json!(["split", 1, 2]), "in the order given");
+    let twice = [as_node("a", "kind", json!(1)), as_node("b", "kind", json!(2))];
+    let error = apply(&graph, &base, &twice).unwrap_err();
+    assert!(matches!(error, StepError::ConcurrentWrites { .. }), "{error}");
+}
+
+#[test]
+fn the_only_writer_is_inferred() {
+    let graph = graph(PAIR);
+    let infer = |base: &Checkpoint| apply(&graph, base, &[other(EditAs::Infer, "log", json!(1))]);
+    let fresh = infer(&after(&graph, 0)).unwrap();
+    assert_eq!((next(&fresh), fresh.meta.writers.len()), (vec!["split"], 0), "as an input");
+    let first = infer(&after(&graph, 1)).unwrap();
+    assert_eq!((next(&first), &first.meta.writers), (vec!["a", "b"], &vec![node("split")]));
+    let blank = blank(&graph, &Namespace::root(), at(3));
+    assert_eq!(next(&infer(&blank).unwrap()), ["split"]);
+}
+
+#[test]
+fn ambiguous_edits_name_the_candidates() {
+    let graph = graph(PAIR);
+    let infer = [other(EditAs::Infer, "log", json!(1))];
+    let error = apply(&graph, &after(&graph, 2), &infer).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "it is not clear as which node the edit writes: name one of `a`, `b`"
+    );
+    assert_eq!(error.to_failure().details.unwrap()["candidates"], json!(["a", "b"]));
+    // An older host did not write down who made a checkpoint.
+    let mut old = after(&graph, 1);
+    old.meta.writers.clear();
+    let error = apply(&graph, &old, &infer).unwrap_err();
+    let StepError::AmbiguousEdit { candidates } = error else { panic!("{error}") };
+    assert_eq!(candidates.len(), graph.nodes().len());
+}
+
+#[test]
+fn an_edit_as_the_end_clears_what_was_to_run() {
+    let graph = graph(PAIR);
+    let base = after(&graph, 1);
+    let ended = apply(&graph, &base, &[bare(EditAs::End)]).unwrap();
+    assert_eq!((next(&ended).len(), waiting(&ended).len()), (0, 0));
+    assert_eq!((ended.state(), &ended.meta.writers), (base.state(), &base.meta.writers));
+}
+
+#[test]
+fn an_edit_as_a_copy_changes_nothing() {
+    let graph = graph(PAIR);
+    let base = after(&graph, 1);
+    let copy = apply(&graph, &base, &[bare(EditAs::Copy)]).unwrap();
+    assert_eq!((next(&copy), waiting(&copy)), (next(&base), waiting(&base)));
+    assert_eq!((&copy.values, &copy.meta.versions), (&base.values, &base.meta.versions));
+    assert_eq!((copy.meta.id, copy.meta.changed().count()), (CheckpointId(9), 0));
+}
+
+#[test]
+fn an_edit_as_an_input_passes_the_reducers() {
+    let graph = graph(PAIR);
+    let base = after(&graph, 2);
+    let made = apply(&graph, &base, &[other(EditAs::Input, "log", json!("new"))]).unwrap();
+    assert_eq!(made.state()["log"], json!(["split", "a", "b", "new"]));
+    assert_eq!(next(&made), ["split"]);
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let graph = graph(PAIR);
+    let base = after(&graph, 1);
+    for (edits, part) in [
+        (vec![], "there is nothing to apply"),
+        (vec![as_node("x", "log", json!(1))], "graph `g` has no node `x`, its nodes are `a`"),
+        (vec![as_node("a", "x", json!(1))], "node `a` wrote channel `x`"),
+        (vec![other(EditAs::Input, "x", json!(1))], "graph `g` has no channel `x`"),
+        (vec![other(EditAs::End, "log", json!(1))], "writes nothing"),
+        (vec![other(EditAs::Copy, "log", json!(1))], "writes nothing"),
+        (vec![as_node("a", "log", json!(1)), bare(EditAs::Copy)], "stands alone"),
+    ] {
+        let error = apply(&graph, &base, &edits).unwrap_err().to_string();
+        assert!(error.contains(part), "{error}");
+    }
+}
+
+#[test]
+fn plugins_reduce_edits_too() {
+    let graph = graph(
+        r#"[graphs.g]
+        entry = "a"
+        channels.vote = { reducer = { plugin = "p", reducer = "majority" }, default = 0 }
+        nodes.a = {}"#,
+    );
+    let base = after_nothing(&graph);
+    let edits = [as_node("a", "vote", json!(1)), as_node("a", "vote", json!(2))];
+    let wanted = edit_reductions(&graph, &base, &edits);
+    assert_eq!(wanted.len(), 1);
+    assert_eq!((&wanted[0].current, wanted[0].updates.len()), (&Some(json!(0)), 2));
+    let reduced = [(wanted[0].channel.clone(), json!(2))].into();
+    assert_eq!(edit(&graph, &base, &edits, &reduced, at(9)).unwrap().state()["vote"], json!(2));
+}
+
+fn after_nothing(graph: &Graph) -> Checkpoint {
+    start(graph, &json!({})).unwrap().checkpoint
+}

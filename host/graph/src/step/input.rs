@@ -1,0 +1,100 @@
+//! The input of a run becomes a checkpoint.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger};
+use crate::error::StepError;
+use crate::event::Write;
+use crate::graph::Graph;
+use crate::id::{ChannelName, Namespace};
+use crate::step::apply::{State, by_channel};
+use crate::step::route;
+use crate::step::{Position, follow};
+
+/// Applies the input of a run, an object of channel values, and triggers the entry.
+///
+/// Channel defaults are set on the first input of a thread. Input passes the reducers, so it adds
+/// to what a thread already holds. What was still to run on `base` is given up.
+///
+/// `reduced` holds the results of [`super::input_reductions`].
+///
+/// # Errors
+///
+/// [`StepError::InvalidInput`] if the input is no object or names an unknown channel,
+/// [`StepError::InvalidValue`] and [`StepError::Reduce`] if a value does not fit.
+pub fn accept_input(
+    graph: &Graph,
+    base: Option<&Checkpoint>,
+    namespace: &Namespace,
+    input: &Value,
+    reduced: &BTreeMap<ChannelName, Value>,
+    at: Position,
+) -> Result<Checkpoint, StepError> {
+    let writes = writes(graph, input)?;
+    accept(graph, base, namespace, Source::Input, &writes, reduced, at)
+}
+
+/// Applies the writes of an input, or of an edit as one.
+pub(super) fn accept(
+    graph: &Graph,
+    base: Option<&Checkpoint>,
+    namespace: &Namespace,
+    source: Source,
+    writes: &[Write],
+    reduced: &BTreeMap<ChannelName, Value>,
+    at: Position,
+) -> Result<Checkpoint, StepError> {
+    for write in writes {
+        let Some(channel) = graph.channels().get(&write.channel) else {
+            return Err(unknown(graph, write.channel.as_str()));
+        };
+        channel.check_write(write).map_err(|message| channel.invalid(message))?;
+    }
+    let mut state = match base {
+        Some(base) => State::of(base, at.id),
+        None => State::defaults(graph, at.id),
+    };
+    state.apply(graph, &by_channel(writes.iter().map(|write| (None, write))), reduced)?;
+    let entry = graph.entry().iter().map(|node| Trigger::plain(node.clone(), None));
+    let (next, deferred) = route::undeferred(graph, entry.collect(), Vec::new());
+    let meta = CheckpointMeta { next, deferred, ..follow(base, namespace, source, at) };
+    Ok(state.into_checkpoint(meta))
+}
+
+/// The writes of an input.
+pub(super) fn writes(graph: &Graph, input: &Value) -> Result<Vec<Write>, StepError> {
+    let Value::Object(fields) = input else {
+        let message = format!(
+            "it must be an object of channel values, for the channels {} of graph `{}`",
+            known(graph),
+            graph.name
+        );
+        return Err(StepError::InvalidInput { message });
+    };
+    fields
+        .iter()
+        .map(|(name, value)| match graph.channels().get(name.as_str()) {
+            None => Err(unknown(graph, name)),
+            Some(channel) => {
+                let channel = channel.name.clone();
+                Ok(Write { channel, value: value.clone(), overwrite: false })
+            }
+        })
+        .collect()
+}
+
+fn unknown(graph: &Graph, channel: &str) -> StepError {
+    let message = format!(
+        "graph `{}` has no channel `{channel}`, its channels are {}",
+        graph.name,
+        known(graph)
+    );
+    StepError::InvalidInput { message }
+}
+
+fn known(graph: &Graph) -> String {
+    let names: Vec<String> = graph.channels().keys().map(|name| format!("`{name}`")).collect();
+    if names.is_empty() { "none".to_owned() } else { names.join(", ") }
+}

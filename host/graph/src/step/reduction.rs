@@ -1,0 +1,96 @@
+//! Work for reducers of plugins, to be done before writes are applied: this crate calls nobody.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::channel::{Channel, Reducer};
+use crate::checkpoint::Checkpoint;
+use crate::event::Write;
+use crate::graph::Graph;
+use crate::id::{ChannelName, NodeName, PluginName};
+use crate::lineage::Lineage;
+use crate::step::apply::{Writes, by_channel};
+use crate::step::edit::Edit;
+use crate::step::{input, tasks_in_order, writes_of};
+
+/// Work for a reducer of a plugin, to be done before the superstep or input is applied.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PluginReduction {
+    /// The channel whose new value is wanted.
+    pub channel: ChannelName,
+    /// The plugin.
+    pub plugin: PluginName,
+    /// Its reducer.
+    pub reducer: String,
+    /// The value so far, or what a write replaced it with.
+    pub current: Option<Value>,
+    /// The writes, in task order.
+    pub updates: Vec<Value>,
+}
+
+/// What plugins must combine before [`crate::step::advance`] can be called.
+pub fn plugin_reductions(graph: &Graph, lineage: &Lineage) -> Vec<PluginReduction> {
+    let tasks = tasks_in_order(lineage);
+    reductions(graph, Some(&lineage.checkpoint), writes_of(&tasks))
+}
+
+/// What plugins must combine before [`crate::step::accept_input`] can be called.
+pub fn input_reductions(
+    graph: &Graph,
+    base: Option<&Checkpoint>,
+    input: &Value,
+) -> Vec<PluginReduction> {
+    // An input that cannot be applied is refused when it is.
+    let writes = input::writes(graph, input).unwrap_or_default();
+    reductions(graph, base, writes.iter().map(|write| (None, write)))
+}
+
+/// What plugins must combine before [`crate::step::edit`] can be called.
+pub fn edit_reductions(graph: &Graph, base: &Checkpoint, edits: &[Edit]) -> Vec<PluginReduction> {
+    let writes = edits.iter().flat_map(|edit| &edit.writes);
+    reductions(graph, Some(base), writes.map(|write| (None, write)))
+}
+
+fn reductions<'w>(
+    graph: &Graph,
+    base: Option<&Checkpoint>,
+    writes: impl IntoIterator<Item = (Option<&'w NodeName>, &'w Write)>,
+) -> Vec<PluginReduction> {
+    let writes = by_channel(writes);
+    writes
+        .iter()
+        .filter_map(|(name, writes)| {
+            let channel = graph.channels().get(*name)?;
+            let current = match base {
+                Some(base) => base.values.get(*name).map(Arc::as_ref),
+                None => channel.default.as_ref(),
+            };
+            reduction(channel, current, writes)
+        })
+        .collect()
+}
+
+fn reduction(
+    channel: &Channel,
+    current: Option<&Value>,
+    writes: &Writes<'_>,
+) -> Option<PluginReduction> {
+    let Reducer::Plugin { plugin, reducer } = &channel.reducer else { return None };
+    let mut current = current;
+    let mut updates = Vec::new();
+    for (_, write) in writes {
+        if write.overwrite {
+            current = Some(&write.value);
+        } else {
+            updates.push(write.value.clone());
+        }
+    }
+    (!updates.is_empty()).then(|| PluginReduction {
+        channel: channel.name.clone(),
+        plugin: plugin.clone(),
+        reducer: reducer.clone(),
+        current: current.cloned(),
+        updates,
+    })
+}
