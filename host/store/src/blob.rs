@@ -8,12 +8,13 @@ use std::ops::Range;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::blob::BlobRef;
 
-fn not_found(blob: BlobRef) -> Failure {
+/// The refusal of a blob that is not there.
+pub(crate) fn not_found(blob: BlobRef) -> Failure {
     Failure::new(code::NOT_FOUND, format!("there is no `{blob}`"))
 }
 
 /// The bytes that a read of `length` from `offset` means, within a blob of `size`.
-fn range(
+pub(crate) fn range(
     blob: BlobRef,
     size: u64,
     offset: u64,

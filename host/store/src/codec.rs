@@ -45,7 +45,8 @@ impl Packer {
         self.json(record).map(|json| json.len() as u64)
     }
 
-    fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
+    /// A record as JSON, or why it cannot be stored.
+    pub(crate) fn json<T: Serialize + ?Sized>(&mut self, record: &T) -> Result<Vec<u8>, String> {
         let json = serde_json::to_vec(record).map_err(|error| error.to_string())?;
         if json.len() > RECORD_LIMIT_BYTES {
             let limit = RECORD_LIMIT_BYTES >> 20;
@@ -62,11 +63,12 @@ impl Packer {
 
 /// Reads a packed record; `what` names it in errors.
 pub(crate) fn unpack<T: DeserializeOwned>(what: &str, packed: &[u8]) -> Result<T, StoreError> {
-    let json = decompress(what, packed)?;
+    let json = plain(what, packed)?;
     serde_json::from_slice(&json).map_err(|error| corrupt(what, error))
 }
 
-fn compress(json: &[u8]) -> Vec<u8> {
+/// JSON as it is stored: shorter where that pays.
+pub(crate) fn compress(json: &[u8]) -> Vec<u8> {
     if json.len() >= COMPRESS_FROM_BYTES {
         let packed = lz4_flex::block::compress_prepend_size(json);
         // An eighth saved is worth the time to decompress.
@@ -84,7 +86,8 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
-fn decompress<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
+/// The JSON of a packed record; `what` names it in errors.
+pub(crate) fn plain<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
     match packed.split_first() {
         Some((&PLAIN, json)) => Ok(Cow::Borrowed(json)),
         Some((&LZ4, compressed)) => {

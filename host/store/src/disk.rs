@@ -4,14 +4,23 @@
 
 mod chain;
 mod delete;
+mod draft;
 mod frame;
 mod head;
 mod history;
 mod intake;
+mod link;
+mod migrate;
 mod open;
+mod prepare;
+mod retain;
+mod rewrite;
 mod snapshot;
+mod source;
 mod stage;
 mod table;
+mod value;
+mod verify;
 mod writer;
 
 use std::collections::HashSet;
@@ -19,24 +28,35 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use redb::Database;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::spawn_blocking;
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, CheckpointQuery, CheckpointTuple, RunRecord, Store, StoreError, ThreadHead, ThreadQuery,
-    ThreadRecord, Ticket,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
+    RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
 use crate::error::backend;
+use crate::lease::{Leases, elapsed};
 use crate::sweep::Mentions;
 use crate::watches::Watches;
+use open::Opened;
+use retain::Original;
 use snapshot::Snapshot;
+use source::Source;
+use verify::verify;
 use writer::{Command, QUEUE_LIMIT, Writer};
+
+/// How long reads may keep the file from shrinking: a copy of a large thread ends within it.
+const COMPACT_PATIENCE: Duration = Duration::from_mins(1);
+
+/// Pause between two attempts to shrink it, in which everything goes on.
+const COMPACT_PAUSE: Duration = Duration::from_millis(100);
 
 /// A store in a file. Clones share it; when the last one is dropped, everything that waits is
 /// written and the file is closed.
@@ -47,7 +67,7 @@ use writer::{Command, QUEUE_LIMIT, Writer};
 pub struct RedbStore(Arc<Inner>);
 
 struct Inner {
-    database: Arc<Database>,
+    source: Arc<Source>,
     watches: Arc<Watches>,
     /// `None` only while it is dropped.
     commands: Option<mpsc::Sender<Command>>,
@@ -61,6 +81,15 @@ impl fmt::Debug for RedbStore {
 }
 
 impl RedbStore {
+    /// Checks that the file could be opened, without changing it; one that is not there could.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedbStore::open`].
+    pub fn check(path: impl AsRef<Path>) -> Result<(), StoreError> {
+        open::check(path.as_ref())
+    }
+
     /// Opens the file, or creates it; its folder must exist.
     ///
     /// # Errors
@@ -69,13 +98,14 @@ impl RedbStore {
     /// damaged or not a store, [`StoreError::Backend`] if it cannot be opened, for example since
     /// another process has it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
-        let (database, intake) = open::open(path.as_ref())?;
-        let database = Arc::new(database);
+        let Opened { database, intake, opening } = open::open(path.as_ref())?;
+        let source = Arc::new(Source::new(path.as_ref().to_owned(), database));
         let watches = Arc::new(Watches::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
         let writer = Writer {
-            database: database.clone(),
+            source: source.clone(),
             intake,
+            leases: Leases::new(opening, elapsed()),
             watches: watches.clone(),
             commands: queue,
         };
@@ -84,7 +114,7 @@ impl RedbStore {
             .spawn(move || writer.run())
             .map_err(|error| backend("start its writer thread", error))?;
         let (commands, writer) = (Some(commands), Some(writer));
-        Ok(Self(Arc::new(Inner { database, watches, commands, writer })))
+        Ok(Self(Arc::new(Inner { source, watches, commands, writer })))
     }
 
     async fn send(&self, command: Command) -> Result<(), StoreError> {
@@ -92,8 +122,31 @@ impl RedbStore {
         commands.send(command).await.map_err(|_| StoreError::Closed)
     }
 
-    fn snapshot(&self) -> Result<Snapshot, StoreError> {
-        Snapshot::take(&self.0.database)
+    /// Has the writer do something, after all that was handed over before.
+    async fn write<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (answer, done) = oneshot::channel();
+        let work = move |writer: &mut Writer| {
+            // Whoever asked may be gone.
+            let _ = answer.send(work(writer));
+        };
+        self.send(Command::Work(Box::new(work))).await?;
+        done.await.unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Reads a little at once; on a thread that may block only while the file shrinks.
+    async fn glance<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
+    {
+        match self.0.source.snapshot_now() {
+            Some(snapshot) => read(&snapshot?),
+            None => self.read(read).await,
+        }
     }
 
     /// Reads on a thread that may block.
@@ -102,8 +155,8 @@ impl RedbStore {
         T: Send + 'static,
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
-        let database = self.0.database.clone();
-        spawn_blocking(move || read(&Snapshot::take(&database)?))
+        let source = self.0.source.clone();
+        spawn_blocking(move || read(&source.snapshot()?))
             .await
             .map_err(|error| backend("read", error))?
     }
@@ -130,9 +183,33 @@ impl Store for RedbStore {
         }
     }
 
+    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+        let holder = holder.clone();
+        self.write(move |writer| {
+            writer.leases.beat(&holder);
+            Ok(())
+        })
+        .await
+    }
+
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+        let (thread, holder) = (thread.clone(), holder.clone());
+        self.write(move |writer| writer.leases.lease(&thread, &holder)).await
+    }
+
+    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+        let thread = thread.clone();
+        self.write(move |writer| {
+            writer.leases.release(&thread, epoch);
+            Ok(())
+        })
+        .await
+    }
+
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         self.0.watches.subscribe(thread, || {
-            let head = self.snapshot().and_then(|snapshot| snapshot.head(thread));
+            // Waits while the file shrinks, which is better than a number that is too small.
+            let head = self.0.source.snapshot().and_then(|snapshot| snapshot.head(thread));
             head.map_or_else(
                 |error| {
                     tracing::error!(%error, %thread, "newest event of a thread cannot be read");
@@ -144,7 +221,8 @@ impl Store for RedbStore {
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
-        self.snapshot()?.thread(thread)
+        let thread = thread.clone();
+        self.glance(move |snapshot| snapshot.thread(&thread)).await
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
@@ -153,7 +231,8 @@ impl Store for RedbStore {
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.snapshot()?.run(run)
+        let run = run.clone();
+        self.glance(move |snapshot| snapshot.run(&run)).await
     }
 
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
@@ -191,17 +270,77 @@ impl Store for RedbStore {
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let (answer, done) = oneshot::channel();
-        self.send(Command::Delete { thread: thread.clone(), answer }).await?;
-        done.await.unwrap_or(Err(StoreError::Closed))
+        let thread = thread.clone();
+        self.write(move |writer| writer.delete(&thread)).await
+    }
+
+    async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
+        let runs = runs.to_vec();
+        self.write(move |writer| writer.delete_runs(&runs)).await
+    }
+
+    async fn copy_thread(
+        &self,
+        from: &ThreadId,
+        to: &ThreadId,
+        run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<(), StoreError> {
+        let (source, thread) = (self.0.source.clone(), from.clone());
+        let original = spawn_blocking(move || Original::read(source.snapshot()?, &thread))
+            .await
+            .map_err(|error| backend("copy a thread", error))?;
+        let Some(original) = original? else { return Ok(()) };
+        let names = original.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
+        let (from, to) = (from.clone(), to.clone());
+        self.write(move |writer| writer.copy(original, &from, &to, names)).await
+    }
+
+    async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
+        let thread = thread.clone();
+        self.write(move |writer| {
+            writer.leases.free(&thread)?;
+            match strategy {
+                PruneStrategy::Delete => writer.delete(&thread),
+                PruneStrategy::KeepLatest => writer.keep_latest(&thread),
+            }
+        })
+        .await
+    }
+
+    async fn batches(
+        &self,
+        thread: &ThreadId,
+        from: Option<u64>,
+        bytes: usize,
+    ) -> Result<BatchPage, StoreError> {
+        let thread = thread.clone();
+        self.read(move |snapshot| history::batches(snapshot, &thread, from, bytes)).await
+    }
+
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+        let thread = thread.clone();
+        self.read(move |snapshot| verify(snapshot, &thread)).await
+    }
+
+    async fn compact(&self) -> Result<Compacted, StoreError> {
+        let started = Instant::now();
+        while started.elapsed() < COMPACT_PATIENCE {
+            if let Some(compacted) = self.write(|writer| writer.source.compact()).await? {
+                return Ok(compacted);
+            }
+            tokio::time::sleep(COMPACT_PAUSE).await;
+        }
+        Err(Source::is_being_read())
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
-        self.snapshot()?.mentions(thread, blob.0)
+        let thread = thread.clone();
+        self.glance(move |snapshot| snapshot.mentions(&thread, blob.0)).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
-        self.snapshot()?.stored_bytes(thread)
+        let thread = thread.clone();
+        self.glance(move |snapshot| snapshot.stored_bytes(&thread)).await
     }
 }
 

@@ -3,9 +3,11 @@
 //!
 //! A batch is taken at once, so its ticket is answered when [`Store::append`] returns.
 
+mod frame;
+mod rewrite;
 mod thread;
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
@@ -14,32 +16,37 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, CheckpointQuery, CheckpointTuple, RunRecord, Store, StoreError, ThreadHead, ThreadQuery,
-    ThreadRecord, Ticket,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
+    RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
+use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
+use crate::plan::{self, Plan};
 use crate::query::{Summary, page};
 use crate::rules;
 use crate::sweep::Mentions;
 use crate::watches::Watches;
+use rewrite::Target;
 use thread::Thread;
 
 /// A store in memory. Clones share their content.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     watches: Arc<Watches>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct State {
     threads: HashMap<ThreadId, Thread>,
     runs: HashMap<RunId, RunRecord>,
+    leases: Leases,
 }
 
 impl State {
     fn append(&mut self, id: &ThreadId, batch: Batch) -> Result<u64, StoreError> {
+        self.leases.admit(id, batch.epoch)?;
         let known = self.threads.get(id);
         rules::admit(id, known.map(Thread::standing), &batch)?;
         if let Some(run) = &batch.run
@@ -49,6 +56,7 @@ impl State {
             return Err(rules::foreign_run(id, run.id.as_str(), owner));
         }
         let checked = thread::check(id, known, &batch)?;
+        self.leases.taken(id, batch.epoch);
         if let Some(run) = &batch.run {
             self.runs.insert(run.id.clone(), run.clone());
         }
@@ -65,10 +73,118 @@ impl State {
     }
 }
 
+/// Runs, pruning and copies.
+impl State {
+    fn runs(&self, thread: &Thread) -> Vec<RunRecord> {
+        thread.runs.iter().filter_map(|run| self.runs.get(run)).cloned().collect()
+    }
+
+    fn delete(&mut self, id: &ThreadId) {
+        if let Some(thread) = self.threads.remove(id) {
+            for run in &thread.runs {
+                self.runs.remove(run);
+            }
+        }
+    }
+
+    /// Keeps what a plan says.
+    fn keep(&mut self, id: &ThreadId, plan: &Plan) -> Result<(), StoreError> {
+        let Some(thread) = self.threads.get(id) else { return Ok(()) };
+        if plan.is_idle(&thread.outlines()) {
+            return Ok(());
+        }
+        if plan.loses_all() {
+            self.delete(id);
+            return Ok(());
+        }
+        let runs = plan.runs(self.runs(thread));
+        let record = plan.record(thread.head.record.clone(), &runs);
+        let names = HashMap::new();
+        let target = Target { record, runs: &runs, names: &names, goes_on: true };
+        let rewritten = thread.rewritten(plan, target)?;
+        for run in thread.runs.iter().filter(|run| !rewritten.runs.contains(run)) {
+            self.runs.remove(run);
+        }
+        self.threads.insert(id.clone(), rewritten);
+        Ok(())
+    }
+
+    fn prune(&mut self, id: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
+        self.leases.free(id)?;
+        let Some(thread) = self.threads.get(id) else { return Ok(()) };
+        match strategy {
+            PruneStrategy::Delete => {
+                self.delete(id);
+                Ok(())
+            }
+            PruneStrategy::KeepLatest => {
+                let runs = self.runs(thread);
+                let plan = Plan::latest(&thread.outlines(), thread.head.current, &runs);
+                self.keep(id, &plan)
+            }
+        }
+    }
+
+    /// Answers with the threads that it touched.
+    fn delete_runs(&mut self, runs: &[RunId]) -> Result<Vec<ThreadId>, StoreError> {
+        let mut threads: BTreeMap<ThreadId, BTreeSet<RunId>> = BTreeMap::new();
+        for record in runs.iter().filter_map(|run| self.runs.get(run)) {
+            threads.entry(record.thread.clone()).or_default().insert(record.id.clone());
+        }
+        threads.keys().try_for_each(|thread| self.leases.free(thread))?;
+        let ids = threads.keys().cloned().collect();
+        for (id, runs) in threads {
+            let Some(thread) = self.threads.get(&id) else { continue };
+            let plan = Plan::without(&thread.outlines(), thread.head.current, runs);
+            self.keep(&id, &plan)?;
+        }
+        Ok(ids)
+    }
+
+    /// Answers with the newest event of the copy.
+    fn copy(
+        &mut self,
+        from: &ThreadId,
+        to: &ThreadId,
+        run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<Option<u64>, StoreError> {
+        let Some(thread) = self.threads.get(from) else { return Ok(None) };
+        self.leases.free(from)?;
+        if self.threads.contains_key(to) {
+            return Err(rules::thread_is_there(to));
+        }
+        rules::refuse_running(&thread.head.record)?;
+        let points = thread.outlines().into_iter().filter_map(|outline| outline.checkpoint);
+        let mentioned = points.map(|point| point.run);
+        let events = thread.events(0, usize::MAX).into_iter().map(|event| event.run);
+        let all = mentioned.chain(events).chain(thread.runs.iter().cloned());
+        let names: HashMap<RunId, RunId> = all.map(|run| (run.clone(), run_id(&run))).collect();
+        let (record, runs) = plan::copied(&thread.head.record, self.runs(thread), to, &names);
+        if let Some(run) = runs.iter().find(|run| self.runs.contains_key(&run.id)) {
+            return Err(rules::run_is_there(to, &run.id));
+        }
+        let plan = Plan::all(&thread.outlines(), thread.head.current);
+        let target = Target { record, runs: &runs, names: &names, goes_on: false };
+        let copy = thread.rewritten(&plan, target)?;
+        let last_seq = copy.head.last_seq;
+        self.threads.insert(to.clone(), copy);
+        self.runs.extend(runs.into_iter().map(|run| (run.id.clone(), run)));
+        Ok(Some(last_seq))
+    }
+}
+
+impl Default for MemoryStore {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        Self::default()
+        let leases = Leases::new(0, elapsed());
+        let state = State { threads: HashMap::new(), runs: HashMap::new(), leases };
+        Self { state: Arc::new(Mutex::new(state)), watches: Arc::default() }
     }
 
     fn read<T>(&self, id: &ThreadId, read: impl FnOnce(&Thread) -> T) -> Option<T> {
@@ -84,6 +200,20 @@ impl Store for MemoryStore {
             self.watches.advance(thread, last_seq);
         }
         Ticket::ready(result.map(|_| ()))
+    }
+
+    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+        lock(&self.state).leases.beat(holder);
+        Ok(())
+    }
+
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+        lock(&self.state).leases.lease(thread, holder)
+    }
+
+    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+        lock(&self.state).leases.release(thread, epoch);
+        Ok(())
     }
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
@@ -111,8 +241,7 @@ impl Store for MemoryStore {
 
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
         let state = lock(&self.state);
-        let Some(thread) = state.threads.get(thread) else { return Ok(Vec::new()) };
-        Ok(thread.runs.iter().filter_map(|run| state.runs.get(run)).cloned().collect())
+        Ok(state.threads.get(thread).map(|thread| state.runs(thread)).unwrap_or_default())
     }
 
     async fn checkpoint(
@@ -142,15 +271,58 @@ impl Store for MemoryStore {
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        let mut state = lock(&self.state);
-        if let Some(thread) = state.threads.remove(thread) {
-            for run in &thread.runs {
-                state.runs.remove(run);
-            }
-        }
-        drop(state);
+        lock(&self.state).delete(thread);
         self.watches.remove(thread);
         Ok(())
+    }
+
+    async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
+        let touched = lock(&self.state).delete_runs(runs)?;
+        for thread in touched {
+            if self.read(&thread, |_| ()).is_none() {
+                self.watches.remove(&thread);
+            }
+        }
+        Ok(())
+    }
+
+    async fn copy_thread(
+        &self,
+        from: &ThreadId,
+        to: &ThreadId,
+        run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<(), StoreError> {
+        let copied = lock(&self.state).copy(from, to, run_id)?;
+        if let Some(last_seq) = copied {
+            self.watches.advance(to, last_seq);
+        }
+        Ok(())
+    }
+
+    async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
+        lock(&self.state).prune(thread, strategy)?;
+        if strategy == PruneStrategy::Delete {
+            self.watches.remove(thread);
+        }
+        Ok(())
+    }
+
+    async fn batches(
+        &self,
+        thread: &ThreadId,
+        from: Option<u64>,
+        bytes: usize,
+    ) -> Result<BatchPage, StoreError> {
+        Ok(self.read(thread, |thread| thread.batches(from, bytes)).unwrap_or_default())
+    }
+
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+        self.read(thread, Thread::verify).transpose()
+    }
+
+    /// There is nothing on disk.
+    async fn compact(&self) -> Result<Compacted, StoreError> {
+        Ok(Compacted::default())
     }
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {

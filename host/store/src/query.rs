@@ -4,7 +4,9 @@ use serde::Deserialize;
 use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, Source};
 use wattle_graph::id::{AppName, ThreadId};
-use wattle_run::ports::store::{CheckpointQuery, ThreadQuery, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{
+    CheckpointQuery, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
+};
 
 /// What of a thread's record a query looks at, so that a scan need not build the rest.
 #[derive(Debug, Deserialize)]
@@ -15,6 +17,10 @@ pub(crate) struct Summary {
     updated_ms: i64,
     expires_ms: Option<i64>,
     tenant: Option<String>,
+    #[serde(default)]
+    ttl: Option<ThreadTtl>,
+    #[serde(default)]
+    pruned_ms: Option<i64>,
 }
 
 impl From<&ThreadRecord> for Summary {
@@ -26,7 +32,19 @@ impl From<&ThreadRecord> for Summary {
             updated_ms: record.updated_ms,
             expires_ms: record.expires_ms,
             tenant: record.tenant.clone(),
+            ttl: record.ttl,
+            pruned_ms: record.pruned_ms,
         }
+    }
+}
+
+impl Summary {
+    /// See [`ThreadRecord::ttl_ends_ms`].
+    fn ttl_ends_ms(&self) -> Option<i64> {
+        let is_done = self.pruned_ms.is_some_and(|pruned| pruned >= self.updated_ms);
+        self.ttl
+            .filter(|_| !is_done)
+            .map(|ttl| self.updated_ms.saturating_add_unsigned(ttl.after_ms))
     }
 }
 
@@ -44,6 +62,7 @@ fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
         && query.status.is_none_or(|status| status == thread.status)
         && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))
         && query.expires_by_ms.is_none_or(|by| thread.expires_ms.is_some_and(|at| at <= by))
+        && query.ttl_over_ms.is_none_or(|by| thread.ttl_ends_ms().is_some_and(|at| at <= by))
 }
 
 /// Whether a checkpoint matches a query, its limit aside.

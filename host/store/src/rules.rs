@@ -1,8 +1,8 @@
 //! Which batches a thread takes. The same for every store.
 
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::id::{CheckpointId, ThreadId};
-use wattle_run::ports::store::{Batch, StoreError};
+use wattle_graph::id::{CheckpointId, RunId, ThreadId};
+use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
 
 use crate::error::invalid;
 
@@ -37,7 +37,9 @@ pub(crate) fn admit(
     if batch.run.as_ref().is_some_and(|run| run.thread != *thread) {
         return Err(invalid(thread, "its run is of another thread"));
     }
-    known(thread, "base", batch.base, last_checkpoint)?;
+    let made = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id);
+    // What happened may stand with the checkpoint that it is written with, as in a fork.
+    known(thread, "base", batch.base, made.or(last_checkpoint))?;
     known(thread, "current", batch.current, last_checkpoint)?;
     match &batch.checkpoint {
         Some(_) if batch.current.is_some() => {
@@ -56,6 +58,31 @@ pub(crate) fn foreign_run(thread: &ThreadId, run: &str, owner: &ThreadId) -> Sto
 /// The refusal of a checkpoint that is mentioned and was never written.
 pub(crate) fn no_checkpoint(thread: &ThreadId, id: CheckpointId) -> StoreError {
     invalid(thread, format!("there is no checkpoint {id}"))
+}
+
+/// The refusal to stand at a checkpoint of a nested graph.
+pub(crate) fn not_root(thread: &ThreadId, id: CheckpointId) -> StoreError {
+    invalid(thread, format!("checkpoint {id} is of a nested graph; a thread stands at the root's"))
+}
+
+/// The refusal to copy a thread onto another.
+pub(crate) fn thread_is_there(thread: &ThreadId) -> StoreError {
+    invalid(thread, "a thread with this id is there already; copy to another id")
+}
+
+/// Refuses to copy a thread on which a run is at work: it would be at work on the copy for ever.
+pub(crate) fn refuse_running(record: &ThreadRecord) -> Result<(), StoreError> {
+    match record.status {
+        ThreadStatus::Running => {
+            Err(invalid(&record.id, "a run is at work on it; copy it when that is over"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The refusal to give a run of a copy an id that another run has.
+pub(crate) fn run_is_there(thread: &ThreadId, run: &RunId) -> StoreError {
+    invalid(thread, format!("a run `{run}` is there already; runs of a copy need ids of their own"))
 }
 
 fn follows(thread: &ThreadId, newest: u64, batch: &Batch) -> Result<(), StoreError> {

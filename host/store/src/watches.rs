@@ -47,6 +47,24 @@ impl Watches {
         }
     }
 
+    /// Announces the newest sequence number of a thread, and keeps it for watches that begin.
+    pub(crate) fn remember(&self, thread: &ThreadId, seq: u64) {
+        drop(self.subscribe(thread, || seq));
+        self.advance(thread, seq);
+    }
+
+    /// Threads that somebody watches, with the newest sequence numbers that are known.
+    pub(crate) fn watched(&self) -> Vec<(ThreadId, u64)> {
+        let senders = lock(&self.0);
+        let watched = senders.iter().filter(|(_, sender)| sender.receiver_count() > 0);
+        watched.map(|(thread, sender)| (thread.clone(), *sender.borrow())).collect()
+    }
+
+    /// Forgets what nobody watches: it may have changed unnoticed.
+    pub(crate) fn forget_idle(&self) {
+        lock(&self.0).retain(|_, sender| sender.receiver_count() > 0);
+    }
+
     /// Ends all watches of a thread that is gone.
     pub(crate) fn remove(&self, thread: &ThreadId) {
         lock(&self.0).remove(thread);

@@ -8,6 +8,7 @@
 //! * [`standin`]: model providers and market data over HTTP, with faults, gates and a journal
 //! * [`picture`]: small valid PNG files that carry a text and any wanted size
 //! * [`clock`]: a clock that moves only when told
+//! * [`layer`]: a store over another store that does a few things differently
 //! * [`forgetful`]: a store whose logs can become unreadable
 //! * [`process`]: child programs that die with the test
 //! * [`postgres`]: a throw-away PostgreSQL server
@@ -15,6 +16,7 @@
 pub mod clock;
 pub mod error;
 pub mod forgetful;
+pub mod layer;
 pub mod picture;
 pub mod postgres;
 pub mod process;

@@ -184,6 +184,8 @@ pub struct NodeCall {
     pub input: Value,
     /// The node's configuration in the graph; `null` if there is none.
     pub config: Value,
+    /// What failed, for a node that handles it: `{ node, task, code, message, details }`.
+    pub error: Option<Value>,
 }
 
 /// What a node decided.
@@ -195,6 +197,8 @@ pub struct NodeOutcome {
     pub goto: Vec<String>,
     /// Further tasks.
     pub sends: Vec<SendTask>,
+    /// Whether all of it is for the graph above the node's own, which ends with this superstep.
+    pub for_parent: bool,
 }
 
 /// Why a guest call ended without an outcome.

@@ -4,6 +4,9 @@
 //! a thread is written by [`Store::append`], one batch after the other; a batch is all there or
 //! not at all.
 
+mod options;
+mod written;
+
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
@@ -12,13 +15,16 @@ use std::task::{Context, Poll};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunId, ThreadId};
 
 use crate::ports::blob::BlobRef;
+
+pub use self::options::{Durability, RunOptions};
+pub use self::written::{BatchPage, StoredBatch, StoredValue, Verified};
 
 /// What a thread does right now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -63,9 +69,53 @@ pub struct ThreadRecord {
     /// Free facts of the client.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
+    /// The thread that this one was copied from, or that one's origin: ids of tasks and questions
+    /// derive from it, so that what is pending in the copy still has its ids.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<ThreadId>,
+    /// How long it is kept; for ever without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<ThreadTtl>,
+    /// When it was pruned last since its time to live was over, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pruned_ms: Option<i64>,
+}
+
+/// How long a thread is kept after its last change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ThreadTtl {
+    /// Milliseconds since its last update.
+    pub after_ms: u64,
+    /// What happens then.
+    pub strategy: PruneStrategy,
+}
+
+/// What is taken away from a thread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PruneStrategy {
+    /// Everything but the newest checkpoint of each namespace, with what happened since.
+    KeepLatest,
+    /// The whole thread.
+    #[default]
+    Delete,
 }
 
 impl ThreadRecord {
+    /// The thread that ids of tasks derive from.
+    pub fn origin(&self) -> &ThreadId {
+        self.origin.as_ref().unwrap_or(&self.id)
+    }
+
+    /// When its time to live is over, milliseconds since 1970; `None` if it has none, or was pruned
+    /// for that and nothing happened since.
+    pub fn ttl_ends_ms(&self) -> Option<i64> {
+        let is_done = self.pruned_ms.is_some_and(|pruned| pruned >= self.updated_ms);
+        self.ttl
+            .filter(|_| !is_done)
+            .map(|ttl| self.updated_ms.saturating_add_unsigned(ttl.after_ms))
+    }
+
     /// Whether an app may work with the thread on behalf of a tenant: one that belongs to no
     /// tenant is everybody's.
     pub fn is_of(&self, app: &AppName, tenant: Option<&str>) -> bool {
@@ -94,6 +144,13 @@ pub struct RunRecord {
     /// Where the thread goes back to if the run fails; `None` if it stays where it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reopen: Option<CheckpointId>,
+    /// How it was to run: it holds also after a restart of the host.
+    #[serde(default, skip_serializing_if = "RunOptions::is_default")]
+    pub options: RunOptions,
+    /// The superstep that it began with, from which its supersteps are counted; `None` if an older
+    /// host began it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_step: Option<u32>,
 }
 
 /// A thread as the store knows it.
@@ -105,23 +162,50 @@ pub struct ThreadHead {
     pub last_seq: u64,
     /// Highest checkpoint number given out; ids are never reused.
     pub last_checkpoint: Option<CheckpointId>,
-    /// The checkpoint the thread stands at.
+    /// The checkpoint the thread stands at; always one of the root namespace.
     pub current: Option<CheckpointId>,
+    /// Sequence number before the oldest event that is still there: 0 unless the thread was pruned.
+    pub pruned_seq: u64,
+    /// Seal of everything up to the newest event; `None` for threads of stores without seals.
+    pub seal: Option<Digest>,
+    /// Seal that the oldest batch follows: `None` unless something was taken away from the thread.
+    pub pruned_seal: Option<Digest>,
 }
+
+/// Who writes to threads: one engine in one process.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Holder(pub String);
+
+/// How long a holder may be silent before others may take its leases: several times the pause
+/// between two [`Store::beat`]s, so that a slow disk or network loses nothing, and short enough
+/// that the runs of a host that died go on soon.
+pub const LEASE_MS: u64 = 15_000;
+
+/// The right to write to a thread, given out by [`Store::lease`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Epoch(pub u64);
 
 /// One atomic write to a thread.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
+    /// The lease under which it is written. Without one it is taken only if nobody holds a lease
+    /// of the thread.
+    pub epoch: Option<Epoch>,
     /// New facts of the thread. The first batch of a thread must have them.
     pub record: Option<ThreadRecord>,
     /// New facts of a run.
     pub run: Option<RunRecord>,
-    /// The checkpoint the thread stood at when `events` happened; `None` before the first.
+    /// The checkpoint the thread stood at when `events` happened: an earlier one, or that of this
+    /// batch for what is to stand with it from its beginning; `None` before the first.
     pub base: Option<CheckpointId>,
     /// Events with sequence numbers that go on from the thread's newest without a gap.
     pub events: Vec<Event>,
-    /// A new checkpoint, which becomes the current one. Only channels whose version is its own id
-    /// are written; the others stand where they were written last.
+    /// A new checkpoint, which becomes the current one if it is of the root namespace. Only channels
+    /// whose version is its own id are written, and of those with a
+    /// [`Tail`](wattle_graph::checkpoint::Tail) only what is new; the others stand where they were
+    /// written last.
     pub checkpoint: Option<Checkpoint>,
     /// Goes back to an earlier checkpoint as the current one.
     pub current: Option<CheckpointId>,
@@ -181,6 +265,8 @@ pub struct ThreadQuery {
     pub tenant: Option<String>,
     /// Only those that expire at or before this time.
     pub expires_by_ms: Option<i64>,
+    /// Only those whose time to live is over at this time.
+    pub ttl_over_ms: Option<i64>,
     /// At most so many; all without it.
     pub limit: Option<usize>,
     /// Skip so many.
@@ -200,6 +286,15 @@ pub struct CheckpointQuery {
     pub limit: Option<usize>,
 }
 
+/// How large a store is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Compacted {
+    /// Bytes on disk before.
+    pub before_bytes: u64,
+    /// Bytes on disk now.
+    pub after_bytes: u64,
+}
+
 /// What a store can answer in place of what was asked for.
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -213,6 +308,32 @@ pub enum StoreError {
         newest: u64,
         /// First event of the batch.
         found: u64,
+    },
+    /// Somebody else holds the lease of the thread.
+    #[error("thread `{thread}` is at work on host `{holder}`")]
+    Leased {
+        /// The thread.
+        thread: ThreadId,
+        /// Who has it.
+        holder: String,
+    },
+    /// The lease under which a batch was written is over: somebody else has the thread now.
+    #[error("thread `{thread}` was taken over by another host: lease {epoch} is over")]
+    Fenced {
+        /// The thread.
+        thread: ThreadId,
+        /// The lease of the batch; 0 if it had none.
+        epoch: u64,
+    },
+    /// What is stored of a thread does not fit its seal: it was changed.
+    #[error("thread `{thread}` was changed behind the host's back at event {seq}: {message}")]
+    Broken {
+        /// The thread.
+        thread: ThreadId,
+        /// First event that the broken seal covers.
+        seq: u64,
+        /// What does not fit.
+        message: String,
     },
     /// The batch itself makes no sense.
     #[error("batch for thread `{thread}` is not valid: {message}")]
@@ -260,11 +381,43 @@ pub enum StoreError {
 #[async_trait]
 pub trait Store: Send + Sync {
     /// Takes a batch for a thread and returns at once; the ticket answers when it is durable.
-    /// Batches become durable in the order of these calls, all threads together, and reads see a
-    /// batch only from then on. The engine calls it a few times per superstep, with one writer
-    /// per thread. A batch whose events do not go on from the newest one is a `Conflict`.
-    /// May wait for room in a bounded queue, hence async.
+    /// Batches of a thread become durable in the order of these calls, and reads see a batch only
+    /// from then on; only a store with a single writer keeps the order over all threads, so nothing
+    /// may depend on that. The engine calls it a few times per superstep, with one writer per
+    /// thread. A batch whose events do not go on from the newest one is a `Conflict`. May wait for
+    /// room in a bounded queue, hence async.
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket;
+
+    /// Says that a holder lives. Called every few seconds; its leases are void [`LEASE_MS`] after
+    /// the last time. A store that only one process opens may forget all of them when it is closed.
+    async fn beat(&self, holder: &Holder) -> Result<(), StoreError>;
+
+    /// Takes the right to write to a thread, there or not, for a holder that beats. Leases of the
+    /// holder itself and of holders that are silent end by it. Epochs grow and are never given out
+    /// twice by a store.
+    ///
+    /// [`StoreError::Leased`] if another holder that lives has it.
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError>;
+
+    /// Gives a lease back; not an error if it is over.
+    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError>;
+
+    /// Whether other processes may work on its threads at the same time.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Tells all hosts that share the store that a run is to be cancelled: the one that has it
+    /// hears of it by [`Store::cancels`]. It may be lost, so it is said again until the run ends.
+    async fn ask_cancel(&self, run: &RunId) -> Result<(), StoreError> {
+        let _ = run;
+        Ok(())
+    }
+
+    /// Runs that are to be cancelled, as other hosts say; `None` if there are no others.
+    fn cancels(&self) -> Option<broadcast::Receiver<RunId>> {
+        None
+    }
 
     /// The newest durable sequence number of a thread, to wait for more. Cheap to call often;
     /// the channel may be shared.
@@ -308,6 +461,45 @@ pub trait Store: Send + Sync {
     /// Deletes a thread with its runs, checkpoints and events. A missing one is not an error.
     /// Blobs that only it mentioned become free to be swept.
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError>;
+
+    /// Deletes the checkpoints that some runs made, with what happened on them and the records of
+    /// these runs. What remains keeps its values. A thread that stands at such a checkpoint goes
+    /// back to the newest that is left; one without any is deleted. Unknown runs are ignored.
+    async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError>;
+
+    /// Copies a thread under another id: checkpoints, events, runs (under ids made by `run_id`),
+    /// pending answers. The copy's record has `origin`. A missing source is not an error and makes
+    /// nothing; a target that is there is [`StoreError::InvalidBatch`].
+    async fn copy_thread(
+        &self,
+        from: &ThreadId,
+        to: &ThreadId,
+        run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<(), StoreError>;
+
+    /// Takes away what a strategy does not keep. A missing thread is not an error.
+    ///
+    /// This, [`Store::delete_runs`] and [`Store::copy_thread`] write the past anew, so they are
+    /// [`StoreError::Leased`] while anybody has a lease of the thread.
+    async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError>;
+
+    /// Batches as they were written, oldest first: as many as fit into about `bytes`, one at least
+    /// if there is one. The first page is had without `from`, each other from where the page before
+    /// says.
+    async fn batches(
+        &self,
+        thread: &ThreadId,
+        from: Option<u64>,
+        bytes: usize,
+    ) -> Result<BatchPage, StoreError>;
+
+    /// Checks the seals of a thread.
+    ///
+    /// [`StoreError::Broken`] where the first does not fit; `None` for a missing thread.
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError>;
+
+    /// Gives space that deleted things took back to the file system, as far as the store can.
+    async fn compact(&self) -> Result<Compacted, StoreError>;
 
     /// Whether anything that was ever written to a thread mentions a blob. Asked for every blob
     /// that a tenant reads, so it must not read the log.

@@ -62,6 +62,12 @@ impl FileBlobs {
         Ok(Self(Arc::new(Folder { root, next_name, sweeping })))
     }
 
+    /// The blobs of a folder that another process may have open. Only for reading.
+    pub fn reading(dir: impl AsRef<Path>) -> Self {
+        let (next_name, sweeping) = (AtomicU64::new(0), RwLock::new(()));
+        Self(Arc::new(Folder { root: dir.as_ref().to_owned(), next_name, sweeping }))
+    }
+
     async fn block<T, F>(&self, work: F) -> Result<T, Failure>
     where
         T: Send + 'static,

@@ -7,10 +7,11 @@
 use std::collections::BTreeMap;
 
 use serde::de::DeserializeOwned;
-use wattle_graph::id::{ChannelName, CheckpointId};
+use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
 use crate::codec::unpack;
+use crate::disk::link::{LINK_BYTES, Link};
 use crate::error::corrupt;
 
 /// Where the channels of a checkpoint stand: version to the frame of that checkpoint.
@@ -27,8 +28,17 @@ const CHUNK_LIMIT_BYTES: usize = 64 * 1024 - PAGE_OVERHEAD_BYTES;
 
 const HEADER_BYTES: usize = 61;
 const PLACE_BYTES: usize = 16;
+const SEAL_BYTES: usize = 32;
 const HAS_BASE: u8 = 1;
 const HAS_CHECKPOINT: u8 = 2;
+const HAS_SEAL: u8 = 4;
+const CARRIES: u8 = 8;
+
+const VALUE: &str = "channel value";
+
+/// Set in the length of a channel's name if only the end of its list follows; names are far
+/// shorter.
+const IS_TAIL: u32 = 1 << 31;
 
 /// What a walk along the chain needs to know of a frame.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -47,6 +57,10 @@ pub(crate) struct Header {
     pub(crate) last_seq: u64,
     /// Nested graph of its checkpoint.
     pub(crate) namespace: String,
+    /// Seal of the thread up to it; `None` if it was written before there were seals.
+    pub(crate) seal: Option<Digest>,
+    /// Whether it also has values of checkpoints that were taken away.
+    pub(crate) carries: bool,
     /// How many entries its list of places has; [`write`] sets this and the following.
     pub(crate) places: u32,
     /// Packed bytes of its events.
@@ -74,6 +88,8 @@ impl Header {
             after_seq: rest.u64()?,
             last_seq: rest.u64()?,
             namespace: String::new(),
+            seal: None,
+            carries: flags & CARRIES != 0,
             places: rest.u32()?,
             events_bytes: rest.u32()?,
             meta_bytes: rest.u32()?,
@@ -81,11 +97,32 @@ impl Header {
         let length = rest.u32()? as usize;
         let namespace = std::str::from_utf8(rest.bytes(length)?);
         header.namespace.push_str(namespace.map_err(|error| corrupt("frame header", error))?);
+        if flags & HAS_SEAL != 0 {
+            header.seal = Some(Digest::from_bytes(rest.array()?));
+        }
         Ok(header)
     }
 
-    fn write(&self, flags: u8, bytes: &mut Vec<u8>) {
-        bytes.push(flags);
+    /// Whether its values of a version may be those of a channel.
+    pub(crate) fn holds(&self, version: CheckpointId) -> bool {
+        self.checkpoint == Some(version)
+            || self.carries && self.checkpoint.is_some_and(|id| id > version)
+    }
+
+    fn bytes(&self) -> usize {
+        HEADER_BYTES + self.namespace.len() + if self.seal.is_some() { SEAL_BYTES } else { 0 }
+    }
+
+    fn flags(&self) -> u8 {
+        let flag = |is_set: bool, flag: u8| if is_set { flag } else { 0 };
+        flag(self.base.is_some(), HAS_BASE)
+            | flag(self.checkpoint.is_some(), HAS_CHECKPOINT)
+            | flag(self.seal.is_some(), HAS_SEAL)
+            | flag(self.carries, CARRIES)
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        bytes.push(self.flags());
         bytes.extend(self.chunks.to_le_bytes());
         let id = |id: Option<CheckpointId>| id.map_or(0, |id| id.0);
         for number in
@@ -98,6 +135,7 @@ impl Header {
             bytes.extend(number.to_le_bytes());
         }
         bytes.extend(self.namespace.as_bytes());
+        bytes.extend(self.seal.iter().flat_map(Digest::as_bytes));
     }
 }
 
@@ -110,15 +148,43 @@ pub(crate) struct Body {
     pub(crate) meta: Vec<u8>,
     /// Where its unchanged channels stand.
     pub(crate) places: Places,
-    /// Its changed channels.
-    pub(crate) values: Vec<(ChannelName, Vec<u8>)>,
+    /// Its channels, in the order of their names.
+    pub(crate) parts: Vec<Part>,
+}
+
+/// What a new frame holds of a channel.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// The channel.
+    pub(crate) channel: ChannelName,
+    /// Where the beginning of the list stands, if only its end is here.
+    pub(crate) link: Option<Link>,
+    /// The value or the items, packed.
+    pub(crate) packed: Vec<u8>,
+}
+
+impl Part {
+    fn bytes(&self) -> usize {
+        let link = if self.link.is_some() { LINK_BYTES } else { 0 };
+        8 + self.channel.as_str().len() + link + self.packed.len()
+    }
+
+    fn write(&self, bytes: &mut Vec<u8>) {
+        let tail = if self.link.is_some() { IS_TAIL } else { 0 };
+        bytes.extend((self.channel.as_str().len() as u32 | tail).to_le_bytes());
+        bytes.extend((self.packed.len() as u32).to_le_bytes());
+        bytes.extend(self.channel.as_str().as_bytes());
+        if let Some(link) = &self.link {
+            link.write(bytes);
+        }
+        bytes.extend(&self.packed);
+    }
 }
 
 impl Body {
     fn bytes(&self) -> usize {
-        let value = |(name, value): &(ChannelName, Vec<u8>)| name.as_str().len() + value.len() + 8;
-        let values: usize = self.values.iter().map(value).sum();
-        self.places.len() * PLACE_BYTES + self.events.len() + self.meta.len() + values
+        let parts: usize = self.parts.iter().map(Part::bytes).sum();
+        self.places.len() * PLACE_BYTES + self.events.len() + self.meta.len() + parts
     }
 }
 
@@ -127,25 +193,19 @@ pub(crate) fn write(mut header: Header, body: &Body) -> Vec<Vec<u8>> {
     header.places = body.places.len() as u32;
     header.events_bytes = body.events.len() as u32;
     header.meta_bytes = body.meta.len() as u32;
-    let total = HEADER_BYTES + header.namespace.len() + body.bytes();
+    let total = header.bytes() + body.bytes();
     let sizes = chunk_sizes(total);
     header.chunks = sizes.len() as u32;
-    let mut flags = 0;
-    flags |= if header.base.is_some() { HAS_BASE } else { 0 };
-    flags |= if header.checkpoint.is_some() { HAS_CHECKPOINT } else { 0 };
     let mut bytes = Vec::with_capacity(total);
-    header.write(flags, &mut bytes);
+    header.write(&mut bytes);
     for (version, frame) in &body.places {
         bytes.extend(version.0.to_le_bytes());
         bytes.extend(frame.to_le_bytes());
     }
     bytes.extend(&body.events);
     bytes.extend(&body.meta);
-    for (name, value) in &body.values {
-        bytes.extend((name.as_str().len() as u32).to_le_bytes());
-        bytes.extend((value.len() as u32).to_le_bytes());
-        bytes.extend(name.as_str().as_bytes());
-        bytes.extend(value);
+    for part in &body.parts {
+        part.write(&mut bytes);
     }
     cut(bytes, &sizes)
 }
@@ -193,24 +253,47 @@ impl Frame {
         Self { header, bytes }
     }
 
+    /// What can be told without decoding.
+    pub(crate) fn header(&self) -> &Header {
+        &self.header
+    }
+
+    /// How many bytes it takes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
     /// Its events.
     pub(crate) fn events<T: DeserializeOwned>(&self) -> Result<Vec<T>, StoreError> {
+        match self.packed_events()? {
+            Some(packed) => unpack("events", packed),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Its events as they are stored; `None` without any.
+    pub(crate) fn packed_events(&self) -> Result<Option<&[u8]>, StoreError> {
         if !self.header.has_events() {
-            return Ok(Vec::new());
+            return Ok(None);
         }
         let mut rest = self.body("events")?;
         rest.bytes(self.places_bytes())?;
-        unpack("events", rest.bytes(self.header.events_bytes as usize)?)
+        rest.bytes(self.header.events_bytes as usize).map(Some)
     }
 
     /// The facts of its checkpoint.
     pub(crate) fn meta<T: DeserializeOwned>(&self) -> Result<T, StoreError> {
-        let mut rest = self.body("checkpoint")?;
-        rest.bytes(self.places_bytes() + self.header.events_bytes as usize)?;
-        unpack("checkpoint", rest.bytes(self.header.meta_bytes as usize)?)
+        unpack("checkpoint", self.packed_meta()?)
     }
 
-    /// Where the unchanged channels of its checkpoint stand.
+    /// The facts of its checkpoint as they are stored.
+    pub(crate) fn packed_meta(&self) -> Result<&[u8], StoreError> {
+        let mut rest = self.body("checkpoint")?;
+        rest.bytes(self.places_bytes() + self.header.events_bytes as usize)?;
+        rest.bytes(self.header.meta_bytes as usize)
+    }
+
+    /// Where channels of its checkpoint stand that it did not change.
     pub(crate) fn places(&self) -> Result<Places, StoreError> {
         let mut rest = self.body("checkpoint")?;
         let mut places = Places::new();
@@ -221,24 +304,34 @@ impl Frame {
         Ok(places)
     }
 
-    /// The value of a channel that its checkpoint changed; `None` if it has none.
-    pub(crate) fn value<T: DeserializeOwned>(
-        &self,
-        channel: &ChannelName,
-    ) -> Result<Option<T>, StoreError> {
-        let mut rest = self.body("channel value")?;
-        let before = self.header.events_bytes as usize + self.header.meta_bytes as usize;
-        rest.bytes(self.places_bytes() + before)?;
-        while !rest.rest.is_empty() {
-            let name_bytes = rest.u32()? as usize;
-            let value_bytes = rest.u32()? as usize;
-            let name = rest.bytes(name_bytes)?;
-            let value = rest.bytes(value_bytes)?;
-            if name == channel.as_str().as_bytes() {
-                return unpack("channel value", value).map(Some);
+    /// What it holds of a channel; `None` if that is nothing.
+    pub(crate) fn part(&self, channel: &ChannelName) -> Result<Option<Stored<'_>>, StoreError> {
+        for part in self.parts()? {
+            let part = part?;
+            if part.channel == channel.as_str().as_bytes() {
+                return Ok(Some(part));
             }
         }
         Ok(None)
+    }
+
+    /// What it holds of all channels.
+    pub(crate) fn parts(
+        &self,
+    ) -> Result<impl Iterator<Item = Result<Stored<'_>, StoreError>>, StoreError> {
+        let mut rest = self.body(VALUE)?;
+        let before = self.header.events_bytes as usize + self.header.meta_bytes as usize;
+        rest.bytes(self.places_bytes() + before)?;
+        Ok(std::iter::from_fn(move || {
+            if rest.rest.is_empty() {
+                return None;
+            }
+            let part = Stored::read(&mut rest);
+            if part.is_err() {
+                rest.rest = &[];
+            }
+            Some(part)
+        }))
     }
 
     fn places_bytes(&self) -> usize {
@@ -247,12 +340,40 @@ impl Frame {
 
     fn body(&self, what: &'static str) -> Result<Reader<'_>, StoreError> {
         let mut rest = Reader { what, rest: &self.bytes };
-        rest.bytes(HEADER_BYTES + self.header.namespace.len())?;
+        rest.bytes(self.header.bytes())?;
         Ok(rest)
     }
 }
 
-struct Reader<'a> {
+/// What a frame holds of a channel.
+#[derive(Debug)]
+pub(crate) struct Stored<'a> {
+    /// Name of the channel.
+    pub(crate) channel: &'a [u8],
+    /// Where the beginning of the list stands, if only its end is here.
+    pub(crate) link: Option<Link>,
+    /// The value or the items, packed.
+    pub(crate) packed: &'a [u8],
+}
+
+impl<'a> Stored<'a> {
+    fn read(rest: &mut Reader<'a>) -> Result<Self, StoreError> {
+        let name_bytes = rest.u32()?;
+        let value_bytes = rest.u32()? as usize;
+        let channel = rest.bytes((name_bytes & !IS_TAIL) as usize)?;
+        let link = (name_bytes & IS_TAIL != 0).then(|| Link::read(rest)).transpose()?;
+        Ok(Self { channel, link, packed: rest.bytes(value_bytes)? })
+    }
+
+    /// The channel's name.
+    pub(crate) fn name(&self) -> Result<ChannelName, StoreError> {
+        let name = std::str::from_utf8(self.channel).map_err(|error| corrupt(VALUE, error))?;
+        ChannelName::new(name).map_err(|error| corrupt(VALUE, error))
+    }
+}
+
+/// Reads little-endian numbers and bytes, one after the other.
+pub(crate) struct Reader<'a> {
     what: &'static str,
     rest: &'a [u8],
 }
@@ -273,93 +394,14 @@ impl<'a> Reader<'a> {
         Ok(array)
     }
 
-    fn u32(&mut self) -> Result<u32, StoreError> {
+    pub(crate) fn u32(&mut self) -> Result<u32, StoreError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u64(&mut self) -> Result<u64, StoreError> {
+    pub(crate) fn u64(&mut self) -> Result<u64, StoreError> {
         self.array().map(u64::from_le_bytes)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::{Value, json};
-
-    use super::*;
-    use crate::codec::Packer;
-
-    fn sample(value: &Value) -> (Header, Body) {
-        let mut packer = Packer::default();
-        let header = Header {
-            previous: 7,
-            base: Some(CheckpointId(0)),
-            checkpoint: Some(CheckpointId(3)),
-            after_seq: 4,
-            last_seq: 6,
-            namespace: "child".into(),
-            ..Header::default()
-        };
-        let body = Body {
-            events: packer.pack(&[1, 2]).unwrap(),
-            meta: packer.pack("meta").unwrap(),
-            places: Places::from([(CheckpointId(2), 5)]),
-            values: vec![
-                (ChannelName::new("a").unwrap(), packer.pack("small").unwrap()),
-                (ChannelName::new("b").unwrap(), packer.pack(value).unwrap()),
-            ],
-        };
-        (header, body)
-    }
-
-    fn check(value: &Value) {
-        let (header, body) = sample(value);
-        let chunks = write(header, &body);
-        let read = Header::read(&chunks[0]).unwrap();
-        assert_eq!(read.chunks as usize, chunks.len());
-        assert_eq!((read.previous, read.base), (7, Some(CheckpointId(0))));
-        assert_eq!(read.namespace, "child");
-        let frame = Frame::new(read, chunks.concat());
-        assert_eq!(frame.events::<u32>().unwrap(), [1, 2]);
-        assert_eq!(frame.meta::<String>().unwrap(), "meta");
-        assert_eq!(frame.places().unwrap(), body.places);
-        let channel = |name| frame.value::<Value>(&ChannelName::new(name).unwrap()).unwrap();
-        assert_eq!(channel("b").as_ref(), Some(value));
-        assert_eq!(channel("c"), None);
-    }
-
-    #[test]
-    fn frames_come_back() {
-        check(&json!(1));
-        let noise: String =
-            (0..200_000_u32).map(|n| n.wrapping_mul(2_654_435_761).to_string()).collect();
-        check(&json!(noise));
-    }
-
-    #[test]
-    fn chunks_fill_powers_of_two_of_pages() {
-        assert_eq!(chunk_sizes(100), [100]);
-        assert_eq!(chunk_sizes(10_000), [8128, 1872]);
-        for total in [4032, 4033, 8127, 8128, 8129, 65_472, 1_000_000] {
-            let sizes = chunk_sizes(total);
-            assert_eq!(sizes.iter().sum::<usize>(), total);
-            let pages: usize = sizes.iter().map(|size| (size + 64).next_power_of_two()).sum();
-            assert!(pages <= total + 4096 + 64 * sizes.len(), "{total} takes {pages}");
-        }
-    }
-
-    #[test]
-    fn cut_frames_are_typed_errors() {
-        let (header, body) = sample(&json!("x"));
-        let bytes = write(header, &body).concat();
-        for length in 0..bytes.len() {
-            let whole = Header::read(&bytes[..length]).and_then(|header| {
-                let frame = Frame::new(header, bytes[..length].to_vec());
-                frame.events::<u32>()?;
-                frame.meta::<String>()?;
-                frame.value::<Value>(&ChannelName::new("b").unwrap())
-            });
-            assert!(matches!(whole, Err(StoreError::Corrupt { .. }) | Ok(None)), "{length}");
-        }
-    }
-}
+mod tests;

@@ -1,7 +1,7 @@
 //! Where a thread stands: the small record that every batch rewrites.
 
 use serde::{Deserialize, Serialize};
-use wattle_graph::id::CheckpointId;
+use wattle_graph::id::{CheckpointId, Digest};
 
 use crate::rules::Standing;
 
@@ -25,6 +25,18 @@ pub(crate) struct Head {
     pub(crate) bytes: u64,
     /// How many runs it has.
     pub(crate) runs: u64,
+    /// Sequence number before its oldest event that is still there.
+    #[serde(default)]
+    pub(crate) pruned_seq: u64,
+    /// Seal of its newest frame that has one.
+    #[serde(default)]
+    pub(crate) seal: Option<Digest>,
+    /// Seal that its oldest frame follows: the newest when frames were taken away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) seal_before: Option<Digest>,
+    /// Whether checkpoints have values of others that were taken away.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) carries: bool,
 }
 
 impl Head {

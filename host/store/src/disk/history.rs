@@ -1,18 +1,21 @@
 //! Reads of a thread's past: events and checkpoints, along its chain of frames.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::Event;
-use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
-use wattle_run::ports::store::{CheckpointQuery, CheckpointTuple, StoreError};
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_run::ports::store::{
+    BatchPage, CheckpointQuery, CheckpointTuple, StoreError, StoredBatch, StoredValue,
+};
 
-use crate::disk::chain::{load, load_at, walk};
+use crate::codec::unpack;
+use crate::disk::chain::{load, walk};
 use crate::disk::frame::{Frame, Header};
+use crate::disk::head::Head;
+use crate::disk::link::Link;
 use crate::disk::snapshot::Snapshot;
-use crate::error::corrupt;
+use crate::disk::value::Loader;
 use crate::query::checkpoint_matches;
 
 /// Events after a sequence number, oldest first.
@@ -22,11 +25,28 @@ pub(crate) fn events(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Event>, StoreError> {
-    let head = match snapshot.head(thread)? {
-        Some(head) if after < head.last_seq && limit > 0 => head,
-        _ => return Ok(Vec::new()),
-    };
-    let until = after.saturating_add(limit as u64).min(head.last_seq);
+    let Some(head) = snapshot.head(thread)? else { return Ok(Vec::new()) };
+    let mut events = Vec::new();
+    let mut after = after.max(head.pruned_seq);
+    // Mostly one look; further ones where events were taken away.
+    let mut width = limit as u64;
+    while events.len() < limit && after < head.last_seq {
+        let until = after.saturating_add(width).min(head.last_seq);
+        events.extend(between(snapshot, &head, after, until)?);
+        after = until;
+        width = width.saturating_mul(2);
+    }
+    events.truncate(limit);
+    Ok(events)
+}
+
+/// Events after a sequence number, up to another.
+fn between(
+    snapshot: &Snapshot,
+    head: &Head,
+    after: u64,
+    until: u64,
+) -> Result<Vec<Event>, StoreError> {
     let newest = snapshot.mark(head.number, until)?.unwrap_or(head.frame);
     let mut frames = Vec::new();
     for step in walk(snapshot, newest) {
@@ -44,6 +64,58 @@ pub(crate) fn events(
     }
     events.retain(|event| event.seq > after && event.seq <= until);
     Ok(events)
+}
+
+/// Batches from a frame on, oldest first, up to about so many bytes.
+pub(crate) fn batches(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+    from: Option<u64>,
+    bytes: usize,
+) -> Result<BatchPage, StoreError> {
+    let mut page = BatchPage::default();
+    let Some(head) = snapshot.head(thread)? else { return Ok(page) };
+    let mut frames = Vec::new();
+    for step in walk(snapshot, head.frame) {
+        let (number, header) = step?;
+        if from.is_some_and(|from| number < from) {
+            break;
+        }
+        frames.push((number, header));
+    }
+    let mut taken = 0;
+    for (number, header) in frames.into_iter().rev() {
+        if taken >= bytes && !page.batches.is_empty() {
+            page.next = Some(number);
+            break;
+        }
+        let frame = load(snapshot, number, header)?;
+        taken += frame.bytes();
+        page.batches.push(batch(&frame)?);
+    }
+    Ok(page)
+}
+
+fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {
+    let header = frame.header();
+    let mut values = BTreeMap::new();
+    for part in frame.parts()? {
+        let part = part?;
+        let value = match part.link {
+            None => StoredValue::Whole(unpack("channel value", part.packed)?),
+            Some(Link { base, keep, .. }) => {
+                StoredValue::Tail { base, keep, items: unpack("channel value", part.packed)? }
+            }
+        };
+        values.insert(part.name()?, value);
+    }
+    Ok(StoredBatch {
+        base: header.base,
+        events: frame.events()?,
+        checkpoint: header.checkpoint.map(|_| frame.meta()).transpose()?,
+        values,
+        seal: header.seal,
+    })
 }
 
 /// A checkpoint by its id, or the newest of the namespace.
@@ -103,7 +175,7 @@ where
 {
     let mut tuples = Vec::new();
     let Some(head) = snapshot.head(thread)? else { return Ok(tuples) };
-    let mut loader = Loader { snapshot, values: HashMap::new() };
+    let mut loader = Loader::new(snapshot);
     // A checkpoint's events are newer than itself, so they were all seen when it is met.
     let mut pending: HashMap<CheckpointId, Vec<(u64, Header)>> = HashMap::new();
     for step in walk(snapshot, head.frame) {
@@ -120,7 +192,7 @@ where
             let frame = load(snapshot, number, header)?;
             let meta: CheckpointMeta = frame.meta()?;
             if (selection.meta)(&meta) {
-                tuples.push(loader.tuple(number, &frame, meta, events)?);
+                tuples.push(tuple(&mut loader, snapshot, (number, &frame), meta, events)?);
             }
         }
         if selection.oldest.is_some_and(|oldest| id <= oldest) {
@@ -130,79 +202,18 @@ where
     Ok(tuples)
 }
 
-/// Loads channel values, those that several checkpoints share only once.
-struct Loader<'a> {
-    snapshot: &'a Snapshot,
-    values: HashMap<(u64, ChannelName), Option<Arc<Value>>>,
-}
-
-impl Loader<'_> {
-    fn tuple(
-        &mut self,
-        number: u64,
-        frame: &Frame,
-        meta: CheckpointMeta,
-        pending: Vec<(u64, Header)>,
-    ) -> Result<CheckpointTuple, StoreError> {
-        let mut events = Vec::new();
-        for (number, header) in pending.into_iter().rev() {
-            events.extend(load(self.snapshot, number, header)?.events::<Event>()?);
-        }
-        let values = self.channels(number, frame, &meta)?;
-        Ok(CheckpointTuple { checkpoint: Checkpoint { meta, values }, events })
+fn tuple(
+    loader: &mut Loader<'_, Snapshot>,
+    snapshot: &Snapshot,
+    (number, frame): (u64, &Frame),
+    meta: CheckpointMeta,
+    pending: Vec<(u64, Header)>,
+) -> Result<CheckpointTuple, StoreError> {
+    let mut events = Vec::new();
+    for (number, header) in pending.into_iter().rev() {
+        events.extend(load(snapshot, number, header)?.events::<Event>()?);
     }
-
-    fn channels(
-        &mut self,
-        number: u64,
-        frame: &Frame,
-        meta: &CheckpointMeta,
-    ) -> Result<Values, StoreError> {
-        let places = frame.places()?;
-        let mut by_version: BTreeMap<CheckpointId, Vec<&ChannelName>> = BTreeMap::new();
-        for (channel, version) in &meta.versions {
-            by_version.entry(*version).or_default().push(channel);
-        }
-        let mut values = Values::new();
-        for (version, channels) in by_version {
-            let place = if version == meta.id { Some(&number) } else { places.get(&version) };
-            let place = *place.ok_or_else(|| {
-                corrupt("checkpoint", format!("nothing says where version {version} stands"))
-            })?;
-            let own = (place == number).then_some(frame);
-            self.load(place, own, &channels)?;
-            for channel in channels {
-                if let Some(Some(value)) = self.values.get(&(place, channel.clone())) {
-                    values.insert(channel.clone(), value.clone());
-                }
-            }
-        }
-        Ok(values)
-    }
-
-    fn load(
-        &mut self,
-        place: u64,
-        own: Option<&Frame>,
-        channels: &[&ChannelName],
-    ) -> Result<(), StoreError> {
-        let known = |channel: &&ChannelName| {
-            self.values.contains_key(&(place, ChannelName::clone(channel)))
-        };
-        if channels.iter().all(known) {
-            return Ok(());
-        }
-        let loaded;
-        let frame = if let Some(own) = own {
-            own
-        } else {
-            loaded = load_at(self.snapshot, place)?;
-            &loaded
-        };
-        for channel in channels {
-            let value = frame.value(channel)?.map(Arc::new);
-            self.values.insert((place, ChannelName::clone(channel)), value);
-        }
-        Ok(())
-    }
+    let values = loader.channels(number, frame, &meta)?;
+    let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
+    Ok(CheckpointTuple { checkpoint, events })
 }

@@ -1,17 +1,19 @@
 //! Opens the file: checks its format, and makes the tables of a new one.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use redb::{
-    Builder, Database, DatabaseError, Error, ReadableDatabase, ReadableTable, StorageError,
-    TableError,
+    Builder, Database, DatabaseError, Error, ReadOnlyDatabase, ReadableDatabase, ReadableTable,
+    StorageError, TableError,
 };
 use wattle_run::ports::store::StoreError;
 
 use crate::disk::intake::Intake;
+use crate::disk::migrate::{FIRST_FORMAT, migrate};
 use crate::disk::table::{
-    FACT_FORMAT, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS,
-    THREAD_RUNS,
+    FACT_FORMAT, FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, RECORDS,
+    RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, corrupt, while_trying};
 
@@ -21,29 +23,73 @@ const CACHE_BYTES: usize = 128 * 1024 * 1024;
 
 const OPEN: &str = "open its file";
 
+/// An open file.
+pub(crate) struct Opened {
+    pub(crate) database: Arc<Database>,
+    pub(crate) intake: Intake,
+    /// How often it was opened so far, this time included.
+    pub(crate) opening: u64,
+}
+
 /// Opens or creates the file, and finds out where its log goes on.
-pub(crate) fn open(path: &Path) -> Result<(Database, Intake), StoreError> {
+pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
     let mut builder = Builder::new();
     builder.set_cache_size(CACHE_BYTES);
     let database = builder.create(path).map_err(|error| refusal(path, error))?;
-    match format_of(path, &database)? {
+    let database = Arc::new(database);
+    match format_of(path, &*database)? {
         Some(FORMAT) => {}
-        Some(found) if found > FORMAT => {
-            return Err(StoreError::NewerFormat {
-                path: path.display().to_string(),
-                found: u32::try_from(found).unwrap_or(u32::MAX),
-                known: FORMAT as u32,
-            });
-        }
-        Some(found) => return Err(foreign(path, format!("it says it has format {found}"))),
+        Some(FIRST_FORMAT) => migrate(&database)?,
+        Some(found) => return Err(unknown(path, found)),
         None => create(&database).map_err(while_trying("create its tables"))?,
     }
+    let opening = count(&database).map_err(while_trying(OPEN))?;
     let intake = resume(&database)?;
-    Ok((database, intake))
+    Ok(Opened { database, intake, opening })
+}
+
+/// Checks that a file could be opened, without changing it. One that is not there will be made, and
+/// one that was not closed will be repaired, when it is opened.
+pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    let database = match ReadOnlyDatabase::open(path) {
+        Ok(database) => database,
+        Err(DatabaseError::RepairAborted) => return Ok(()),
+        Err(error) => return Err(refusal(path, error)),
+    };
+    match format_of(path, &database)? {
+        None | Some(FORMAT | FIRST_FORMAT) => Ok(()),
+        Some(found) => Err(unknown(path, found)),
+    }
+}
+
+/// Refuses a format that this Wattle neither has nor can bring up.
+fn unknown(path: &Path, found: u64) -> StoreError {
+    if found < FORMAT {
+        return foreign(path, format!("it says it has format {found}"));
+    }
+    StoreError::NewerFormat {
+        path: path.display().to_string(),
+        found: u32::try_from(found).unwrap_or(u32::MAX),
+        known: FORMAT as u32,
+    }
+}
+
+/// Counts this opening; answers with its number.
+fn count(database: &Database) -> Result<u64, Error> {
+    let transaction = database.begin_write()?;
+    let mut facts = transaction.open_table(FACTS)?;
+    let opening = facts.get(FACT_OPENINGS)?.map_or(0, |openings| openings.value()) + 1;
+    facts.insert(FACT_OPENINGS, opening)?;
+    drop(facts);
+    transaction.commit()?;
+    Ok(opening)
 }
 
 /// The format number in the file; `None` if the file is new.
-fn format_of(path: &Path, database: &Database) -> Result<Option<u64>, StoreError> {
+fn format_of(path: &Path, database: &impl ReadableDatabase) -> Result<Option<u64>, StoreError> {
     let transaction = database.begin_read().map_err(while_trying(OPEN))?;
     match transaction.open_table(FACTS) {
         Ok(facts) => {

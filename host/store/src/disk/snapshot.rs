@@ -1,6 +1,7 @@
 //! The file as it was at one commit, to read from.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable};
 use wattle_graph::id::{Digest, RunId, ThreadId};
@@ -19,6 +20,8 @@ const READ: &str = "read";
 pub(crate) struct Snapshot {
     transaction: ReadTransaction,
     log: ReadOnlyTable<u64, &'static [u8]>,
+    /// Last, so that it is let go when the read is over.
+    _database: Arc<Database>,
 }
 
 impl Log for Snapshot {
@@ -34,10 +37,10 @@ impl Log for Snapshot {
 
 impl Snapshot {
     /// The newest state.
-    pub(crate) fn take(database: &Database) -> Result<Self, StoreError> {
+    pub(crate) fn take(database: Arc<Database>) -> Result<Self, StoreError> {
         let transaction = database.begin_read().map_err(while_trying(READ))?;
         let log = transaction.open_table(LOG).map_err(while_trying(READ))?;
-        Ok(Self { transaction, log })
+        Ok(Self { transaction, log, _database: database })
     }
 
     /// Where a thread stands.
@@ -56,6 +59,9 @@ impl Snapshot {
             last_seq: head.last_seq,
             last_checkpoint: head.last_checkpoint,
             current: head.current,
+            pruned_seq: head.pruned_seq,
+            seal: head.seal,
+            pruned_seal: head.seal_before,
         }))
     }
 
@@ -66,7 +72,8 @@ impl Snapshot {
         Ok(head.bytes + record_bytes)
     }
 
-    fn record(&self, thread: &ThreadId) -> Result<(ThreadRecord, u64), StoreError> {
+    /// Facts about a thread, and the bytes that they take.
+    pub(crate) fn record(&self, thread: &ThreadId) -> Result<(ThreadRecord, u64), StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let packed = records.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
         let packed = packed.ok_or_else(|| corrupt("thread record", "it is missing"))?;

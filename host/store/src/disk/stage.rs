@@ -12,10 +12,11 @@ use wattle_run::ports::store::StoreError;
 
 use crate::codec::Packer;
 use crate::disk::chain::Log;
+use crate::disk::frame::{self, Body, Header};
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
-    FACT_THREADS, FACTS, HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS,
+    FACT_THREADS, FACTS, HEADS, LOG, MARK_EVERY, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, while_trying};
 
@@ -45,6 +46,30 @@ pub(crate) struct StagedRun {
 }
 
 impl Stage {
+    /// Stages a frame as its thread's newest.
+    pub(crate) fn add_frame(
+        &mut self,
+        head: &mut Head,
+        next_entry: &mut u64,
+        mut header: Header,
+        body: &Body,
+    ) {
+        header.previous = head.frame;
+        head.frame = *next_entry;
+        head.frames += 1;
+        head.last_seq = header.last_seq;
+        head.seal = header.seal;
+        for chunk in frame::write(header, body) {
+            head.bytes += chunk.len() as u64;
+            self.log_bytes += chunk.len();
+            self.log.insert(*next_entry, chunk);
+            *next_entry += 1;
+        }
+        if head.frames.is_multiple_of(MARK_EVERY) {
+            self.marks.insert((head.number, head.last_seq), head.frame);
+        }
+    }
+
     /// Writes everything into a transaction.
     pub(crate) fn write(&self, transaction: &WriteTransaction) -> Result<(), StoreError> {
         let mut packer = Packer::default();

@@ -3,13 +3,16 @@
 use redb::TableDefinition;
 
 /// The number of the format that this code writes, and the newest it reads.
-pub(crate) const FORMAT: u64 = 1;
+pub(crate) const FORMAT: u64 = 2;
 
 /// Key in [`FACTS`]: format number of the file.
 pub(crate) const FACT_FORMAT: &str = "format";
 
 /// Key in [`FACTS`]: highest number given to a thread.
 pub(crate) const FACT_THREADS: &str = "threads";
+
+/// Key in [`FACTS`]: how often the file was opened.
+pub(crate) const FACT_OPENINGS: &str = "openings";
 
 /// Facts about the file.
 pub(crate) const FACTS: TableDefinition<'_, &str, u64> = TableDefinition::new("wattle");

@@ -1,7 +1,8 @@
 //! The one thread that writes: takes what waits in the queue and commits it together.
 //!
 //! While one commit is on its way to the disk, the next batches gather in the queue, so the more
-//! runs there are, the more share a flush (group commit).
+//! runs there are, the more share a flush (group commit). Whatever else touches the file, and the
+//! leases, takes its turn in the same queue: it sees everything that was handed over before it.
 
 use std::sync::Arc;
 
@@ -10,10 +11,11 @@ use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{Batch, StoreError};
 
-use crate::disk::delete::delete_thread;
 use crate::disk::intake::{Group, Intake};
 use crate::disk::open;
+use crate::disk::source::Source;
 use crate::error::while_trying;
+use crate::lease::Leases;
 use crate::watches::Watches;
 
 /// Batches that may wait; a caller with one more waits itself. Also the most that share a commit:
@@ -32,14 +34,18 @@ type Answer = oneshot::Sender<Result<(), StoreError>>;
 pub(crate) enum Command {
     /// See [`Store::append`](wattle_run::ports::Store::append).
     Append { thread: ThreadId, batch: Box<Batch>, answer: Answer },
-    /// See [`Store::delete_thread`](wattle_run::ports::Store::delete_thread).
-    Delete { thread: ThreadId, answer: Answer },
+    /// Anything else.
+    Work(Work),
 }
+
+/// Something that the writer does between two commits.
+pub(crate) type Work = Box<dyn FnOnce(&mut Writer) + Send>;
 
 /// What the writer owns.
 pub(crate) struct Writer {
-    pub(crate) database: Arc<Database>,
+    pub(crate) source: Arc<Source>,
     pub(crate) intake: Intake,
+    pub(crate) leases: Leases,
     pub(crate) watches: Arc<Watches>,
     pub(crate) commands: mpsc::Receiver<Command>,
 }
@@ -60,7 +66,7 @@ impl Writer {
                 Command::Append { thread, batch, answer } => {
                     next = self.commit_group(thread, &batch, answer);
                 }
-                Command::Delete { thread, answer } => self.delete(&thread, answer),
+                Command::Work(work) => work(&mut self),
             }
             next = next.or_else(|| self.commands.blocking_recv());
         }
@@ -69,15 +75,15 @@ impl Writer {
     /// Commits a batch with all that wait behind it, up to a command of another kind, which it
     /// hands back.
     fn commit_group(&mut self, thread: ThreadId, batch: &Batch, answer: Answer) -> Option<Command> {
-        let database = self.database.clone();
-        let mut group = Group::new(&database);
-        let result = self.intake.take(&mut group, &thread, batch);
+        let database = self.source.database();
+        let mut group = Group::new(database.clone());
+        let result = self.take(&mut group, &thread, batch);
         let mut taken = vec![Taken { thread, answer, result }];
         let mut other = None;
         while taken.len() < QUEUE_LIMIT && group.stage.log_bytes < GROUP_LIMIT_BYTES {
             match self.commands.try_recv() {
                 Ok(Command::Append { thread, batch, answer }) => {
-                    let result = self.intake.take(&mut group, &thread, &batch);
+                    let result = self.take(&mut group, &thread, &batch);
                     taken.push(Taken { thread, answer, result });
                 }
                 Ok(command) => {
@@ -94,6 +100,18 @@ impl Writer {
         }
         self.answer(taken, &committed);
         other
+    }
+
+    fn take(
+        &mut self,
+        group: &mut Group,
+        thread: &ThreadId,
+        batch: &Batch,
+    ) -> Result<u64, StoreError> {
+        self.leases.admit(thread, batch.epoch)?;
+        let seq = self.intake.take(group, thread, batch)?;
+        self.leases.taken(thread, batch.epoch);
+        Ok(seq)
     }
 
     fn answer(&self, taken: Vec<Taken>, committed: &Result<(), StoreError>) {
@@ -115,16 +133,9 @@ impl Writer {
         }
     }
 
-    fn delete(&mut self, thread: &ThreadId, answer: Answer) {
-        let result = delete_thread(&self.database, thread);
-        self.intake.forget(thread);
-        self.watches.remove(thread);
-        let _ = answer.send(result);
-    }
-
     /// What was staged is not in the file, so everything known about it is void.
-    fn start_over(&mut self) {
-        match open::resume(&self.database) {
+    pub(crate) fn start_over(&mut self) {
+        match open::resume(&self.source.database()) {
             Ok(intake) => self.intake = intake,
             Err(error) => {
                 tracing::error!(%error, "checkpoint store cannot be read; restart wattle");
@@ -134,7 +145,7 @@ impl Writer {
     }
 }
 
-fn commit(database: &Database, group: &Group<'_>) -> Result<(), StoreError> {
+fn commit(database: &Database, group: &Group) -> Result<(), StoreError> {
     if group.stage.heads.is_empty() {
         return Ok(());
     }

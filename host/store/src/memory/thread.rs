@@ -1,17 +1,21 @@
 //! One thread in memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
-use serde::Serialize;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
+use serde_json::Value;
+use wattle_graph::checkpoint::{Checkpoint, Tail};
 use wattle_graph::event::Event;
-use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{
-    Batch, CheckpointQuery, CheckpointTuple, StoreError, ThreadHead, ThreadRecord,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, StoreError, ThreadHead, ThreadRecord,
+    Verified,
 };
 
 use crate::codec::Packer;
-use crate::error::invalid;
+use crate::error::{corrupt, invalid};
+use crate::memory::frame::{Frame, Part, Stored};
+use crate::plan::Outline;
 use crate::query::checkpoint_matches;
 use crate::rules::{self, Standing};
 
@@ -23,26 +27,19 @@ pub(super) struct Thread {
     pub(super) runs: Vec<RunId>,
     /// Blobs that its batches mention.
     pub(super) mentions: BTreeSet<Digest>,
-    /// The event of sequence number `n` at `n - 1`.
-    events: Vec<Event>,
-    /// Positions in `events` by the base of their batch.
+    pub(super) frames: Vec<Frame>,
+    /// Positions of the frames with checkpoints.
+    checkpoints: BTreeMap<CheckpointId, usize>,
+    /// Positions of frames by the base of their events.
     pending: BTreeMap<CheckpointId, Vec<usize>>,
-    checkpoints: BTreeMap<CheckpointId, Stored>,
-    batch_bytes: u64,
-}
-
-#[derive(Debug)]
-struct Stored {
-    meta: CheckpointMeta,
-    /// Values of the channels that it changed.
-    changed: Values,
+    values: HashMap<(ChannelName, CheckpointId), Arc<Value>>,
 }
 
 /// What was found out about a batch before anything of it is applied.
 #[derive(Debug)]
 pub(super) struct Checked {
     mentions: BTreeSet<Digest>,
-    bytes: u64,
+    frame: Option<Frame>,
 }
 
 /// Checks what needs the thread's history, and that the batch can be stored at all.
@@ -51,54 +48,83 @@ pub(super) fn check(
     thread: Option<&Thread>,
     batch: &Batch,
 ) -> Result<Checked, StoreError> {
-    let there = |checkpoint: CheckpointId| {
-        thread.is_some_and(|thread| thread.checkpoints.contains_key(&checkpoint))
-    };
-    if let Some(current) = batch.current.filter(|current| !there(*current)) {
-        return Err(rules::no_checkpoint(id, current));
+    if let Some(current) = batch.current {
+        let point = thread.and_then(|thread| thread.stored(current));
+        let point = point.ok_or_else(|| rules::no_checkpoint(id, current))?;
+        if point.meta.namespace != Namespace::root() {
+            return Err(rules::not_root(id, current));
+        }
     }
-    let mut measure = Measure { packer: Packer::default(), thread: id };
-    let mut bytes = measure.bytes(&batch.events)?;
-    measure.bytes(&batch.record)?;
-    measure.bytes(&batch.run)?;
-    if let Some(checkpoint) = &batch.checkpoint {
-        let meta = &checkpoint.meta;
-        let older =
-            meta.versions.values().find(|version| **version != meta.id && !there(**version));
-        if let Some(version) = older {
+    let checkpoint = match &batch.checkpoint {
+        Some(checkpoint) => Some(stored(id, thread, checkpoint)?),
+        None => None,
+    };
+    let refusal = |message: String| invalid(id, message);
+    let mut packer = Packer::default();
+    packer.measure(&batch.record).map_err(refusal)?;
+    packer.measure(&batch.run).map_err(refusal)?;
+    let mut frame = None;
+    if !batch.events.is_empty() || checkpoint.is_some() {
+        let (seal, last_seq) = thread.map_or((None, 0), |t| (t.head.seal, t.head.last_seq));
+        let events = batch.events.clone();
+        let new = Frame::new(&mut packer, seal, last_seq, batch.base, events, checkpoint);
+        frame = Some(new.map_err(refusal)?);
+    }
+    Ok(Checked { mentions: packer.mentions, frame })
+}
+
+/// What is to be written of a checkpoint.
+fn stored(
+    id: &ThreadId,
+    thread: Option<&Thread>,
+    checkpoint: &Checkpoint,
+) -> Result<Stored, StoreError> {
+    let Checkpoint { meta, values, tails } = checkpoint;
+    for (channel, version) in &meta.versions {
+        let is_there = || thread.is_some_and(|thread| thread.has(channel, *version));
+        if *version != meta.id && !is_there() {
             return Err(rules::no_checkpoint(id, *version));
         }
-        bytes += measure.bytes(meta)?;
-        for channel in meta.changed() {
-            if let Some(value) = checkpoint.values.get(channel) {
-                bytes += measure.bytes(value)?;
-            }
+    }
+    let mut parts = BTreeMap::new();
+    for channel in meta.changed() {
+        if let Some(value) = values.get(channel) {
+            let tail = tails.get(channel).filter(|tail| {
+                let base = thread.and_then(|thread| thread.value(channel, tail.base));
+                begins(base.map(Arc::as_ref), value, tail)
+            });
+            let (value, tail) = (value.clone(), tail.copied());
+            parts.insert(channel.clone(), Part { value, tail });
         }
     }
-    Ok(Checked { mentions: measure.packer.mentions, bytes })
+    Ok(Stored { meta: meta.clone(), parts })
 }
 
-struct Measure<'a> {
-    packer: Packer,
-    thread: &'a ThreadId,
-}
-
-impl Measure<'_> {
-    fn bytes<T: Serialize>(&mut self, record: &T) -> Result<u64, StoreError> {
-        self.packer.measure(record).map_err(|message| invalid(self.thread, message))
-    }
+/// Whether a list can begin as an earlier version did.
+fn begins(base: Option<&Value>, value: &Value, tail: &Tail) -> bool {
+    let items = |value: &Value| value.as_array().map_or(0, Vec::len);
+    let keep = tail.keep as usize;
+    keep > 0 && base.is_some_and(|base| items(base) >= keep) && items(value) >= keep
 }
 
 impl Thread {
     pub(super) fn new(record: ThreadRecord) -> Self {
         Self {
-            head: ThreadHead { record, last_seq: 0, last_checkpoint: None, current: None },
+            head: ThreadHead {
+                record,
+                last_seq: 0,
+                last_checkpoint: None,
+                current: None,
+                pruned_seq: 0,
+                seal: None,
+                pruned_seal: None,
+            },
             runs: Vec::new(),
             mentions: BTreeSet::new(),
-            events: Vec::new(),
-            pending: BTreeMap::new(),
+            frames: Vec::new(),
             checkpoints: BTreeMap::new(),
-            batch_bytes: 0,
+            pending: BTreeMap::new(),
+            values: HashMap::new(),
         }
     }
 
@@ -109,7 +135,6 @@ impl Thread {
     /// Applies a batch that passed all checks; answers with the newest sequence number.
     pub(super) fn apply(&mut self, batch: Batch, checked: Checked) -> u64 {
         self.mentions.extend(checked.mentions);
-        self.batch_bytes += checked.bytes;
         if let Some(record) = batch.record {
             self.head.record = record;
         }
@@ -118,18 +143,14 @@ impl Thread {
         {
             self.runs.push(run.id);
         }
-        if let Some(base) = batch.base {
-            let positions = self.events.len()..self.events.len() + batch.events.len();
-            self.pending.entry(base).or_default().extend(positions);
-        }
-        self.events.extend(batch.events);
-        self.head.last_seq = self.events.len() as u64;
-        if let Some(Checkpoint { meta, mut values }) = batch.checkpoint {
-            let id = meta.id;
-            values.retain(|name, _| meta.versions.get(name) == Some(&id));
-            self.checkpoints.insert(id, Stored { meta, changed: values });
-            self.head.last_checkpoint = Some(id);
-            self.head.current = Some(id);
+        if let Some(frame) = checked.frame {
+            if let Some(Stored { meta, .. }) = &frame.checkpoint {
+                self.head.last_checkpoint = Some(meta.id);
+                if meta.namespace == Namespace::root() {
+                    self.head.current = Some(meta.id);
+                }
+            }
+            self.push(frame);
         }
         if batch.current.is_some() {
             self.head.current = batch.current;
@@ -137,9 +158,38 @@ impl Thread {
         self.head.last_seq
     }
 
+    /// Adds a frame as the newest.
+    pub(super) fn push(&mut self, frame: Frame) {
+        let position = self.frames.len();
+        self.head.last_seq = frame.last_seq;
+        self.head.seal = Some(frame.seal);
+        if let Some(base) = frame.base.filter(|_| !frame.events.is_empty()) {
+            self.pending.entry(base).or_default().push(position);
+        }
+        if let Some(Stored { meta, parts }) = &frame.checkpoint {
+            self.checkpoints.insert(meta.id, position);
+            for (channel, part) in parts {
+                if let Some(version) = meta.versions.get(channel) {
+                    self.values.insert((channel.clone(), *version), part.value.clone());
+                }
+            }
+        }
+        self.frames.push(frame);
+    }
+
+    /// The value of a channel's version.
+    pub(super) fn value(
+        &self,
+        channel: &ChannelName,
+        version: CheckpointId,
+    ) -> Option<&Arc<Value>> {
+        self.values.get(&(channel.clone(), version))
+    }
+
     pub(super) fn events(&self, after: u64, limit: usize) -> Vec<Event> {
-        let after = usize::try_from(after).unwrap_or(usize::MAX);
-        self.events.iter().skip(after).take(limit).cloned().collect()
+        let first = self.frames.partition_point(|frame| frame.last_seq <= after);
+        let events = self.frames.iter().skip(first).flat_map(|frame| &frame.events);
+        events.filter(|event| event.seq > after).take(limit).cloned().collect()
     }
 
     pub(super) fn checkpoint(
@@ -147,42 +197,88 @@ impl Thread {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Option<CheckpointTuple> {
+        let is_of = |stored: &&Stored| stored.meta.namespace == *namespace;
         let stored = match id {
-            Some(id) => {
-                self.checkpoints.get(&id).filter(|found| found.meta.namespace == *namespace)
-            }
-            None => {
-                self.checkpoints.values().rev().find(|stored| stored.meta.namespace == *namespace)
-            }
+            Some(id) => self.stored(id).filter(is_of),
+            None => self.newest_first().find(is_of),
         };
         stored.map(|stored| self.tuple(stored))
     }
 
     pub(super) fn checkpoints(&self, query: &CheckpointQuery) -> Vec<CheckpointTuple> {
-        let matching = self
-            .checkpoints
-            .values()
-            .rev()
-            .filter(|stored| checkpoint_matches(query, &stored.meta));
+        let matching = self.newest_first().filter(|stored| checkpoint_matches(query, &stored.meta));
         let limit = query.limit.unwrap_or(usize::MAX);
         matching.take(limit).map(|stored| self.tuple(stored)).collect()
     }
 
+    pub(super) fn batches(&self, from: Option<u64>, bytes: usize) -> BatchPage {
+        let first = from.and_then(|from| usize::try_from(from).ok()).unwrap_or(0);
+        let mut page = BatchPage::default();
+        let mut taken = 0;
+        for (position, frame) in self.frames.iter().enumerate().skip(first) {
+            if taken >= bytes as u64 && !page.batches.is_empty() {
+                page.next = Some(position as u64);
+                break;
+            }
+            taken += frame.bytes;
+            page.batches.push(frame.batch());
+        }
+        page
+    }
+
+    pub(super) fn verify(&self) -> Result<Verified, StoreError> {
+        let mut seal = self.head.pruned_seal;
+        for frame in &self.frames {
+            let found = frame.sealed(&mut Packer::default(), seal);
+            let (found, _) = found.map_err(|message| corrupt("batch", message))?;
+            if found != frame.seal {
+                return Err(StoreError::Broken {
+                    thread: self.head.record.id.clone(),
+                    seq: frame.after_seq + 1,
+                    message: "it does not fit its seal".to_owned(),
+                });
+            }
+            seal = Some(found);
+        }
+        let last_seq = self.head.last_seq;
+        let sealed_after = self.frames.first().map_or(last_seq, |frame| frame.after_seq);
+        Ok(Verified { sealed_after, last_seq, seal })
+    }
+
     pub(super) fn stored_bytes(&self) -> u64 {
         let record = serde_json::to_vec(&self.head.record).map_or(0, |json| json.len());
-        self.batch_bytes + record as u64
+        self.frames.iter().map(|frame| frame.bytes).sum::<u64>() + record as u64
+    }
+
+    /// What plans see of it.
+    pub(super) fn outlines(&self) -> Vec<Outline> {
+        self.frames.iter().map(Frame::outline).collect()
+    }
+
+    /// Whether a version of a channel is known, with or without a value.
+    fn has(&self, channel: &ChannelName, version: CheckpointId) -> bool {
+        self.checkpoints.contains_key(&version) || self.value(channel, version).is_some()
+    }
+
+    fn stored(&self, id: CheckpointId) -> Option<&Stored> {
+        self.frames.get(*self.checkpoints.get(&id)?)?.checkpoint.as_ref()
+    }
+
+    fn newest_first(&self) -> impl Iterator<Item = &Stored> {
+        self.checkpoints.keys().rev().filter_map(|id| self.stored(*id))
     }
 
     fn tuple(&self, stored: &Stored) -> CheckpointTuple {
-        let value = |(name, version)| {
-            let value = self.checkpoints.get(version)?.changed.get(name)?;
-            Some((Clone::clone(name), value.clone()))
+        let meta = &stored.meta;
+        let value = |(name, version): (&ChannelName, &CheckpointId)| {
+            Some((name.clone(), self.value(name, *version)?.clone()))
         };
-        let values = stored.meta.versions.iter().filter_map(value).collect();
-        let pending = self.pending.get(&stored.meta.id).into_iter().flatten();
+        let values = meta.versions.iter().filter_map(value).collect();
+        let pending = self.pending.get(&meta.id).into_iter().flatten();
+        let frames = pending.filter_map(|position| self.frames.get(*position));
         CheckpointTuple {
-            checkpoint: Checkpoint { meta: stored.meta.clone(), values },
-            events: pending.filter_map(|at| self.events.get(*at)).cloned().collect(),
+            checkpoint: Checkpoint { meta: meta.clone(), values, tails: BTreeMap::new() },
+            events: frames.flat_map(|frame| &frame.events).cloned().collect(),
         }
     }
 }

@@ -13,7 +13,8 @@ use wattle_run::ports::store::{Batch, Store};
 use wattle_store::sweep::{GRACE, Mentions, Sweepable, sweep_blobs};
 use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
 
-use crate::sample::{append, batch, checkpoint, create, event, record};
+use crate::postgres::Server;
+use crate::sample::{append, batch, checkpoint, create, event, noise, record};
 
 /// In events, values and records, for as long as the thread is there.
 pub(crate) async fn a_thread_knows_what_it_mentions(store: &dyn Store) {
@@ -115,6 +116,22 @@ async fn blobs_in_memory_come_back() {
 async fn blobs_in_files_come_back() {
     let dir = TempDir::new().unwrap();
     blobs_come_back(&FileBlobs::open(dir.path().join("blobs")).unwrap()).await;
+}
+
+#[tokio::test]
+async fn blobs_on_postgresql_come_back_and_are_swept() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store("blobs").await;
+    let blobs = store.blobs();
+    blobs_come_back(&blobs).await;
+    let large = Bytes::from(noise(1 << 18).into_bytes());
+    let blob = blobs.put(large.clone(), "text/plain").await.unwrap();
+    assert_eq!(blobs.get(blob, 0, None).await.unwrap(), large);
+    let across = (1 << 20) - 3..(1 << 20) + 5;
+    let read = blobs.get(blob, across.start as u64, Some(across.len() as u64)).await.unwrap();
+    assert_eq!(read, large.slice(across));
+    let store = server.store("swept").await;
+    unmentioned_blobs_are_swept(&store, &store.blobs()).await;
 }
 
 #[tokio::test]

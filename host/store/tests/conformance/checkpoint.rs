@@ -4,14 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::json;
-use wattle_graph::checkpoint::{Source, Trigger};
-use wattle_graph::event::{EventKind, TaskFinished, Write};
-use wattle_graph::id::{Namespace, NodeName, TaskId};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::id::{Namespace, NodeName};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::Batch;
+use wattle_run::ports::store::{Batch, StoreError};
 
 use crate::sample::{
-    append, batch, channel, checkpoint, create, event, events, id, noise, read, run_id, seqs,
+    append, batch, channel, checkpoint, create, event, events, from, id, noise, read, run_id, seqs,
     thread_id,
 };
 
@@ -34,11 +33,7 @@ pub(crate) async fn a_checkpoint_comes_back_whole(store: &dyn Store) {
     second.meta.run = run_id("another");
     second.meta.at_ms = -7;
     second.meta.step = 12;
-    second.meta.next = vec![Trigger {
-        node: NodeName::new("next").unwrap(),
-        from: Some(NodeName::new("before").unwrap()),
-        input: Some(Arc::new(json!([1.5]))),
-    }];
+    second.meta.next = from(json!([{ "node": "next", "from": "before", "input": [1.5] }]));
     let sources = BTreeSet::from([NodeName::new("x").unwrap(), NodeName::new("y").unwrap()]);
     second.meta.barriers = BTreeMap::from([("join".into(), sources)]);
     second.meta.metadata = BTreeMap::from([("parents".into(), json!({ "": 0 }))]);
@@ -177,19 +172,17 @@ pub(crate) async fn pending_events_keep_their_order_over_batches(store: &dyn Sto
     append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
     let finished = |seq, task: &str| {
         let mut event = event(seq, json!(null));
-        event.kind = EventKind::TaskFinished(TaskFinished {
-            task: TaskId::new(task).unwrap(),
-            node: NodeName::new("node").unwrap(),
-            index: 0,
-            base: id(1),
-            writes: vec![
-                Write { channel: channel("a"), value: json!(task), overwrite: false },
-                Write { channel: channel("a"), value: json!(null), overwrite: true },
+        event.kind = from(json!({
+            "type": "task_finished",
+            "task": task,
+            "node": "node",
+            "base": 1,
+            "writes": [
+                { "channel": "a", "value": task },
+                { "channel": "a", "value": null, "overwrite": true },
             ],
-            goto: None,
-            sends: Vec::new(),
-            duration_us: 5,
-        });
+            "duration_us": 5,
+        }));
         event
     };
     let all = [finished(1, "z"), finished(2, "a"), finished(3, "z")];
@@ -259,4 +252,26 @@ pub(crate) async fn a_fork_takes_values_of_an_older_checkpoint(store: &dyn Store
         .unwrap();
     let state = read(store, &thread, None).await.unwrap().checkpoint.state();
     assert_eq!(state, json!({ "a": "a2", "b": "b1" }));
+}
+
+pub(crate) async fn nested_graphs_do_not_move_the_thread(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let current = async || store.thread(&thread).await.unwrap().unwrap().current;
+    let nested = |number| {
+        let mut next = checkpoint(number, None, &[("x", json!(number))], &[]);
+        next.meta.namespace = Namespace::new("child");
+        batch(next)
+    };
+    append(store, &thread, nested(1)).await.unwrap();
+    assert_eq!(current().await, None);
+    append(store, &thread, batch(checkpoint(2, None, &[], &[]))).await.unwrap();
+    append(store, &thread, nested(3)).await.unwrap();
+    assert_eq!(current().await, Some(id(2)));
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_checkpoint, Some(id(3)));
+    for refused in [1, 3, 4] {
+        let back = Batch { current: Some(id(refused)), ..Batch::default() };
+        let error = append(store, &thread, back).await.unwrap_err();
+        assert!(matches!(error, StoreError::InvalidBatch { .. }), "{refused}: {error}");
+    }
+    assert_eq!(current().await, Some(id(2)));
 }

@@ -4,15 +4,16 @@
 use std::fs;
 use std::path::Path;
 
-use redb::{Database, TableDefinition};
+use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::json;
 use tempfile::TempDir;
+use wattle_graph::id::Namespace;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, StoreError, ThreadQuery};
+use wattle_run::ports::store::{Batch, Holder, PruneStrategy, StoreError, ThreadQuery};
 use wattle_store::RedbStore;
 
 use crate::sample::{
-    append, batch, checkpoint, create, events, id, read, run, run_id, seqs, thread_id,
+    append, batch, checkpoint, create, event, events, id, read, run, run_id, seqs, tail, thread_id,
 };
 
 #[tokio::test]
@@ -82,8 +83,8 @@ fn a_newer_format_is_refused() {
     let path = dir.path().join("wattle.redb");
     drop(RedbStore::open(&path).unwrap());
     set_format(&path, 7);
-    assert!(matches!(refusal(&path), StoreError::NewerFormat { found: 7, known: 1, .. }));
-    set_format(&path, 1);
+    assert!(matches!(refusal(&path), StoreError::NewerFormat { found: 7, known: 2, .. }));
+    set_format(&path, 2);
     RedbStore::open(&path).unwrap();
 }
 
@@ -151,6 +152,160 @@ async fn space_of_deleted_threads_is_used_again() {
         sizes.push(fs::metadata(&path).unwrap().len());
     }
     assert!(sizes[5] <= sizes[1] * 2, "the file grows: {sizes:?}");
+}
+
+#[tokio::test]
+async fn epochs_are_not_given_out_again_after_a_reopen() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let (thread, holder) = (thread_id("t"), Holder("host".into()));
+    let mut epochs = Vec::new();
+    for _ in 0..4 {
+        let store = RedbStore::open(&path).unwrap();
+        for _ in 0..3 {
+            epochs.push(store.lease(&thread, &holder).await.unwrap());
+        }
+    }
+    assert!(epochs.is_sorted_by(|a, b| a < b), "{epochs:?}");
+}
+
+#[tokio::test]
+async fn a_compacted_file_is_smaller_and_whole() {
+    let dir = TempDir::new().unwrap();
+    let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
+    let kept = create(&store, "kept").await;
+    let gone = create(&store, "gone").await;
+    for number in 1..=60 {
+        for thread in [&kept, &gone] {
+            let values = [("a", json!(noise(number)))];
+            append(&store, thread, batch(checkpoint(number, None, &values, &[]))).await.unwrap();
+        }
+    }
+    store.delete_thread(&gone).await.unwrap();
+    store.prune(&kept, PruneStrategy::KeepLatest).await.unwrap();
+    let newest = read(&store, &kept, None).await;
+    // Reads and batches that come meanwhile wait.
+    let busy = tokio::spawn({
+        let (store, kept) = (store.clone(), kept.clone());
+        async move {
+            for seq in 1..=50 {
+                append(&store, &kept, events(seq, seq)).await.unwrap();
+                assert_eq!(store.thread(&kept).await.unwrap().unwrap().last_seq, seq);
+            }
+        }
+    });
+    let sizes = store.compact().await.unwrap();
+    busy.await.unwrap();
+    assert!(sizes.after_bytes * 4 < sizes.before_bytes, "{sizes:?}");
+    assert_eq!(read(&store, &kept, None).await, newest);
+    assert_eq!(store.thread(&kept).await.unwrap().unwrap().last_seq, 50);
+}
+
+#[tokio::test]
+async fn what_was_changed_behind_the_back_is_found() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let store = RedbStore::open(&path).unwrap();
+    let thread = create(&store, "t").await;
+    append(&store, &thread, events(1, 2)).await.unwrap();
+    append(&store, &thread, Batch { events: vec![event(3, json!("paid 100"))], ..batch_of(1) })
+        .await
+        .unwrap();
+    append(&store, &thread, batch_of(2)).await.unwrap();
+    append(&store, &thread, events(4, 5)).await.unwrap();
+    store.verify(&thread).await.unwrap().unwrap();
+    drop(store);
+    for (old, new, seq) in [
+        (&b"paid 100"[..], &b"paid 900"[..], 3),
+        (b"\"at_ms\":1", b"\"at_ms\":7", 1),
+        (b"value 2", b"value 3", 4),
+    ] {
+        change(&path, old, new);
+        let store = RedbStore::open(&path).unwrap();
+        let error = store.verify(&thread).await.unwrap_err();
+        assert!(matches!(error, StoreError::Broken { seq: at, .. } if at == seq), "{error}");
+        drop(store);
+        change(&path, new, old);
+    }
+    let store = RedbStore::open(&path).unwrap();
+    store.verify(&thread).await.unwrap().unwrap();
+}
+
+/// A checkpoint whose value stands in the file as text.
+fn batch_of(number: u64) -> Batch {
+    let parent = (number > 1).then(|| number - 1);
+    batch(checkpoint(number, parent, &[("a", json!(format!("value {number}")))], &[]))
+}
+
+/// Changes the first entry of the log that has some bytes.
+fn change(path: &Path, old: &[u8], new: &[u8]) {
+    let database = Database::create(path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut log = transaction.open_table(LOG).unwrap();
+        let found = log.iter().unwrap().find_map(|entry| {
+            let (number, bytes) = entry.unwrap();
+            let at = bytes.value().windows(old.len()).position(|window| window == old)?;
+            Some((number.value(), at, bytes.value().to_vec()))
+        });
+        let (number, at, mut bytes) = found.unwrap();
+        bytes[at..at + new.len()].copy_from_slice(new);
+        log.insert(number, bytes.as_slice()).unwrap();
+    }
+    transaction.commit().unwrap();
+}
+
+#[tokio::test]
+async fn damaged_frames_are_typed_errors() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let store = RedbStore::open(&path).unwrap();
+    let thread = create(&store, "t").await;
+    append(&store, &thread, batch(checkpoint(1, None, &[("list", json!([1, 2]))], &[])))
+        .await
+        .unwrap();
+    let mut next = checkpoint(2, Some(1), &[("list", json!([1, 2, 3]))], &[]);
+    next.tails.extend([tail("list", 1, 2)]);
+    append(&store, &thread, Batch { base: Some(id(1)), checkpoint: Some(next), ..events(1, 1) })
+        .await
+        .unwrap();
+    drop(store);
+    let whole = fs::read(&path).unwrap();
+    for at in (0..entry_bytes(&path, 2)).step_by(3) {
+        damage(&path, 2, at);
+        let store = RedbStore::open(&path).unwrap();
+        let verified = store.verify(&thread).await;
+        assert!(!matches!(verified, Ok(Some(_))), "a change at {at} is not seen");
+        // Whatever they answer, they answer.
+        let root = Namespace::root();
+        let _ = store.checkpoint(&thread, &root, None).await;
+        let _ = store.checkpoint(&thread, &root, Some(id(2))).await;
+        let _ = store.batches(&thread, None, usize::MAX).await;
+        let _ = append(&store, &thread, events(2, 2)).await;
+        let _ = store.prune(&thread, PruneStrategy::KeepLatest).await;
+        drop(store);
+        fs::write(&path, &whole).unwrap();
+    }
+}
+
+const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");
+
+fn entry_bytes(path: &Path, number: u64) -> usize {
+    let database = Database::create(path).unwrap();
+    let log = database.begin_read().unwrap().open_table(LOG).unwrap();
+    log.get(number).unwrap().unwrap().value().len()
+}
+
+fn damage(path: &Path, number: u64, at: usize) {
+    let database = Database::create(path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    {
+        let mut log = transaction.open_table(LOG).unwrap();
+        let mut bytes = log.get(number).unwrap().unwrap().value().to_vec();
+        bytes[at] ^= 0x55;
+        log.insert(number, bytes.as_slice()).unwrap();
+    }
+    transaction.commit().unwrap();
 }
 
 fn noise(seed: u64) -> String {

@@ -1,5 +1,6 @@
 //! Random histories: the file store answers as the store in memory does, reopened or not.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::collection::vec;
@@ -8,27 +9,33 @@ use proptest::test_runner::TestCaseError;
 use proptest::{prop_assert, prop_assert_eq};
 use serde_json::json;
 use tempfile::TempDir;
-use wattle_graph::id::{Namespace, ThreadId};
+use wattle_graph::id::{Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, CheckpointQuery, StoreError, ThreadHead, ThreadQuery};
+use wattle_run::ports::store::{
+    Batch, CheckpointQuery, PruneStrategy, StoreError, ThreadHead, ThreadQuery,
+};
 use wattle_store::{MemoryStore, RedbStore};
 
-use crate::sample::{checkpoint, events, id, record, run, run_id, thread_id};
+use crate::sample::{checkpoint, events, id, record, run, run_id, tail, thread_id};
 
 const THREADS: [&str; 3] = ["a", "b", "\0"];
 const NAMESPACES: [&str; 2] = ["", "child"];
 const RUNS: [&str; 3] = ["r", "s", "t"];
 
+/// What happens to the threads of a history.
 #[derive(Clone, Debug)]
-enum Step {
+pub(crate) enum Step {
     Append { thread: usize, plan: Plan },
     Delete { thread: usize },
+    Prune { thread: usize },
+    DeleteRun { run: usize },
+    Copy { from: usize, to: usize },
     Reopen,
 }
 
 /// A batch relative to where its thread stands, mostly one that fits.
 #[derive(Clone, Debug)]
-struct Plan {
+pub(crate) struct Plan {
     record: bool,
     run: Option<usize>,
     events: u64,
@@ -44,12 +51,18 @@ struct NewCheckpoint {
     from: u64,
     namespace: usize,
     changed: [bool; 3],
+    keep: usize,
 }
 
 fn plan() -> impl Strategy<Value = Plan> {
-    let new_checkpoint = (1..3_u64, 0..4_u64, 0..NAMESPACES.len(), any::<[bool; 3]>()).prop_map(
-        |(gap, from, namespace, changed)| NewCheckpoint { gap, from, namespace, changed },
-    );
+    let new_checkpoint = (1..3_u64, 0..4_u64, 0..NAMESPACES.len(), any::<[bool; 3]>(), 0..9_usize)
+        .prop_map(|(gap, from, namespace, changed, keep)| NewCheckpoint {
+            gap,
+            from,
+            namespace,
+            changed,
+            keep,
+        });
     (
         any::<bool>(),
         proptest::option::weighted(0.2, 0..RUNS.len()),
@@ -70,10 +83,13 @@ fn plan() -> impl Strategy<Value = Plan> {
         })
 }
 
-fn step() -> impl Strategy<Value = Step> {
+pub(crate) fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => (0..THREADS.len(), plan()).prop_map(|(thread, plan)| Step::Append { thread, plan }),
         1 => (0..THREADS.len()).prop_map(|thread| Step::Delete { thread }),
+        1 => (0..THREADS.len()).prop_map(|thread| Step::Prune { thread }),
+        2 => (0..RUNS.len()).prop_map(|run| Step::DeleteRun { run }),
+        1 => (0..THREADS.len(), 0..THREADS.len()).prop_map(|(from, to)| Step::Copy { from, to }),
         1 => Just(Step::Reopen),
     ]
 }
@@ -92,6 +108,7 @@ impl Plan {
             batch.record = Some(record);
         }
         batch.run = self.run.map(|name| run(thread, RUNS[name]));
+        batch.events.iter_mut().for_each(|event| event.run = owner(count));
         batch.base = self.base.and_then(older);
         batch.current = self.back.and_then(older);
         if let Some(new) = &self.checkpoint {
@@ -113,11 +130,22 @@ impl NewCheckpoint {
         let newest = head.and_then(|head| head.last_checkpoint).map_or(0, |id| id.0);
         let query = CheckpointQuery::default();
         let earlier = store.checkpoints(thread, &query).await.unwrap();
-        let parent = earlier.get(self.from as usize).map(|tuple| &tuple.checkpoint.meta);
+        let from = earlier.get(self.from as usize).map(|tuple| &tuple.checkpoint);
+        let parent = from.map(|checkpoint| &checkpoint.meta);
         let mut changed = Vec::new();
         let mut older = Vec::new();
-        for (name, is_changed) in ["x", "y", "z"].into_iter().zip(self.changed) {
-            if is_changed {
+        let mut tails = BTreeMap::new();
+        for (name, is_changed) in ["x", "y", "list"].into_iter().zip(self.changed) {
+            if is_changed && name == "list" {
+                let base = from.and_then(|from| from.values.get(name)?.as_array());
+                let mut list = base.cloned().unwrap_or_default();
+                list.truncate(self.keep);
+                if let Some(version) = parent.and_then(|parent| parent.versions.get(name)) {
+                    tails.extend([tail(name, version.0, list.len() as u32)]);
+                }
+                list.push(json!(count));
+                changed.push((name, json!(list)));
+            } else if is_changed {
                 changed.push((name, json!({ "count": count, "of": name })));
             } else if let Some(version) = parent.and_then(|parent| parent.versions.get(name)) {
                 older.push((name, version.0));
@@ -126,8 +154,15 @@ impl NewCheckpoint {
         let parent = parent.map(|parent| parent.id.0);
         let mut new = checkpoint(newest + self.gap, parent, &changed, &older);
         new.meta.namespace = Namespace::new(NAMESPACES[self.namespace]);
+        new.meta.run = owner(count);
+        new.tails = tails;
         new
     }
+}
+
+/// The run that does the `count`-th step.
+fn owner(count: i64) -> RunId {
+    run_id(RUNS[(count / 4).unsigned_abs() as usize % RUNS.len()])
 }
 
 /// Results as text: errors must agree in kind and facts.
@@ -139,30 +174,89 @@ async fn play(steps: Vec<Step>, path: &Path) -> Result<(), TestCaseError> {
     let memory = MemoryStore::new();
     let mut file = RedbStore::open(path).unwrap();
     for (step, count) in steps.into_iter().zip(1..) {
-        match step {
+        if matches!(step, Step::Reopen) {
+            drop(file);
+            file = RedbStore::open(path).unwrap();
+        }
+        step.take(count, &memory, &file).await?;
+    }
+    agree(&memory, &file).await?;
+    same_bytes(&memory, &file).await
+}
+
+/// Random histories on a store that is not reopened.
+pub(crate) async fn play_on(steps: Vec<Step>, store: &dyn Store) -> Result<(), TestCaseError> {
+    let memory = MemoryStore::new();
+    for (step, count) in steps.into_iter().zip(1..) {
+        step.take(count, &memory, store).await?;
+    }
+    agree(&memory, store).await
+}
+
+impl Step {
+    /// Takes a step on two stores: they must answer alike.
+    async fn take(
+        self,
+        count: i64,
+        memory: &MemoryStore,
+        other: &dyn Store,
+    ) -> Result<(), TestCaseError> {
+        match self {
             Step::Append { thread, plan } => {
                 let thread = thread_id(THREADS[thread]);
-                let batch = plan.batch(&thread, count, &memory).await;
+                let batch = plan.batch(&thread, count, memory).await;
                 let tickets = (
                     memory.append(&thread, batch.clone()).await,
-                    file.append(&thread, batch).await,
+                    other.append(&thread, batch).await,
                 );
                 prop_assert_eq!(text(tickets.0.await), text(tickets.1.await));
             }
             Step::Delete { thread } => {
                 memory.delete_thread(&thread_id(THREADS[thread])).await.unwrap();
-                file.delete_thread(&thread_id(THREADS[thread])).await.unwrap();
+                other.delete_thread(&thread_id(THREADS[thread])).await.unwrap();
             }
-            Step::Reopen => {
-                drop(file);
-                file = RedbStore::open(path).unwrap();
+            Step::Prune { thread } => {
+                let (thread, latest) = (thread_id(THREADS[thread]), PruneStrategy::KeepLatest);
+                let pruned = memory.prune(&thread, latest).await;
+                prop_assert_eq!(text(pruned), text(other.prune(&thread, latest).await));
             }
+            Step::DeleteRun { run } => {
+                let runs = [run_id(RUNS[run])];
+                let deleted = memory.delete_runs(&runs).await;
+                prop_assert_eq!(text(deleted), text(other.delete_runs(&runs).await));
+            }
+            Step::Copy { from, to } => {
+                let (from, to) = (thread_id(THREADS[from]), thread_id(THREADS[to]));
+                let name = |run: &RunId| run_id(&format!("{run} of {count}"));
+                let copied = memory.copy_thread(&from, &to, &name).await;
+                prop_assert_eq!(text(copied), text(other.copy_thread(&from, &to, &name).await));
+            }
+            Step::Reopen => {}
         }
+        Ok(())
     }
-    agree(&memory, &file).await
 }
 
-async fn agree(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
+/// What stores write after something was taken away may differ, and so may their seals.
+fn unsealed(head: Option<ThreadHead>) -> Option<ThreadHead> {
+    head.map(|head| ThreadHead { seal: None, pruned_seal: None, ..head })
+}
+
+/// Seals are equal only if both wrote the same.
+async fn same_bytes(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCaseError> {
+    for name in THREADS {
+        let thread = thread_id(name);
+        let verified = file.verify(&thread).await.unwrap();
+        prop_assert_eq!(verified, memory.verify(&thread).await.unwrap());
+        let batches = memory.batches(&thread, None, usize::MAX).await.unwrap();
+        prop_assert_eq!(file.batches(&thread, None, usize::MAX).await.unwrap(), batches);
+        let seals = (memory.thread(&thread).await.unwrap(), file.thread(&thread).await.unwrap());
+        prop_assert_eq!(seals.0.map(|head| head.seal), seals.1.map(|head| head.seal));
+    }
+    Ok(())
+}
+
+async fn agree(memory: &MemoryStore, file: &dyn Store) -> Result<(), TestCaseError> {
     let all = ThreadQuery::default();
     prop_assert_eq!(memory.threads(&all).await.unwrap(), file.threads(&all).await.unwrap());
     for name in RUNS {
@@ -172,6 +266,7 @@ async fn agree(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCaseErr
     for name in THREADS {
         let thread = thread_id(name);
         let heads = (memory.thread(&thread).await.unwrap(), file.thread(&thread).await.unwrap());
+        let heads = (unsealed(heads.0), unsealed(heads.1));
         prop_assert_eq!(&heads.0, &heads.1);
         prop_assert_eq!(memory.runs(&thread).await.unwrap(), file.runs(&thread).await.unwrap());
         for after in 0..heads.0.as_ref().map_or(1, |head| head.last_seq + 1) {
@@ -180,6 +275,7 @@ async fn agree(memory: &MemoryStore, file: &RedbStore) -> Result<(), TestCaseErr
                 prop_assert_eq!(file.events(&thread, after, limit).await.unwrap(), expected);
             }
         }
+        prop_assert!(file.verify(&thread).await.is_ok());
         let query = CheckpointQuery::default();
         let expected = memory.checkpoints(&thread, &query).await.unwrap();
         prop_assert_eq!(&file.checkpoints(&thread, &query).await.unwrap(), &expected);

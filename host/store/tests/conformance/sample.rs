@@ -3,17 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source};
-use wattle_graph::event::{Custom, Event, EventKind, RunStatus};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Tail};
+use wattle_graph::event::{Custom, Event, EventKind};
 use wattle_graph::id::{
-    AppName, ChannelName, CheckpointId, Digest, GraphName, Namespace, NodeName, RunId, TaskId,
-    ThreadId,
+    ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId, TaskId, ThreadId,
 };
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{
-    Batch, CheckpointTuple, RunRecord, StoreError, ThreadRecord, ThreadStatus,
-};
+use wattle_run::ports::store::{Batch, CheckpointTuple, RunRecord, StoreError, ThreadRecord};
 
 pub(crate) fn thread_id(text: &str) -> ThreadId {
     ThreadId::new(text).unwrap()
@@ -31,34 +29,32 @@ pub(crate) fn id(number: u64) -> CheckpointId {
     CheckpointId(number)
 }
 
+/// From JSON, so that facts which a test has nothing to say about are left out.
+pub(crate) fn from<T: DeserializeOwned>(facts: Value) -> T {
+    serde_json::from_value(facts).unwrap()
+}
+
 pub(crate) fn record(thread: &ThreadId) -> ThreadRecord {
-    ThreadRecord {
-        id: thread.clone(),
-        app: AppName::new("demo").unwrap(),
-        graph: GraphName::new("main").unwrap(),
-        version: Digest::of(b"version"),
-        status: ThreadStatus::Idle,
-        run: None,
-        created_ms: 1,
-        updated_ms: 1,
-        expires_ms: None,
-        tenant: None,
-        context: json!({ "user": "ada" }),
-        metadata: BTreeMap::new(),
-    }
+    from(json!({
+        "id": thread,
+        "app": "demo",
+        "graph": "main",
+        "version": Digest::of(b"version"),
+        "status": "idle",
+        "created_ms": 1,
+        "updated_ms": 1,
+        "context": { "user": "ada" },
+    }))
 }
 
 pub(crate) fn run(thread: &ThreadId, run: &str) -> RunRecord {
-    RunRecord {
-        first_seq: 1,
-        id: run_id(run),
-        thread: thread.clone(),
-        status: RunStatus::Running,
-        failure: None,
-        started_ms: 1,
-        ended_ms: None,
-        reopen: None,
-    }
+    from(json!({
+        "id": run,
+        "thread": thread,
+        "first_seq": 1,
+        "status": "running",
+        "started_ms": 1,
+    }))
 }
 
 pub(crate) fn event(seq: u64, data: Value) -> Event {
@@ -90,20 +86,22 @@ pub(crate) fn checkpoint(
         versions.insert(channel(name), id(number));
         values.insert(channel(name), Arc::new(value.clone()));
     }
-    let meta = CheckpointMeta {
-        id: id(number),
-        parent: parent.map(id),
-        namespace: Namespace::root(),
-        step: number as u32,
-        source: if parent.is_some() { Source::Loop } else { Source::Input },
-        run: run_id("run"),
-        at_ms: 1,
-        next: Vec::new(),
-        barriers: BTreeMap::new(),
-        versions,
-        metadata: BTreeMap::new(),
-    };
-    Checkpoint { meta, values }
+    let meta: CheckpointMeta = from(json!({
+        "id": number,
+        "parent": parent,
+        "step": number,
+        "source": if parent.is_some() { "loop" } else { "input" },
+        "run": "run",
+        "at_ms": 1,
+        "next": [],
+        "versions": versions,
+    }));
+    Checkpoint { meta, values, tails: BTreeMap::new() }
+}
+
+/// A list that begins as its version `base` did, for so many items.
+pub(crate) fn tail(name: &str, base: u64, keep: u32) -> (ChannelName, Tail) {
+    (channel(name), Tail { base: id(base), keep })
 }
 
 /// A batch of a checkpoint alone.

@@ -1,0 +1,96 @@
+//! A frame in the making: its records become JSON, are sealed, and packed.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+use wattle_graph::checkpoint::{CheckpointMeta, Tail};
+use wattle_graph::event::Event;
+use wattle_graph::id::{ChannelName, CheckpointId, Digest};
+use wattle_graph::seal::Sealer;
+
+use crate::codec::{Packer, compress};
+use crate::disk::frame::{Body, Part};
+use crate::disk::link::{Extent, Link};
+
+/// A frame in the making. Its parts are added in the order of a seal: events, facts of the
+/// checkpoint, channels by name. Errors say why a part cannot be stored.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    packer: Packer,
+    sealer: Sealer,
+    body: Body,
+}
+
+/// A frame without its header.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    pub(crate) body: Body,
+    pub(crate) seal: Digest,
+    /// Blobs that it mentions.
+    pub(crate) mentions: BTreeSet<Digest>,
+}
+
+impl Draft {
+    /// A frame that follows the one with a seal.
+    pub(crate) fn new(previous: Option<Digest>, base: Option<CheckpointId>) -> Self {
+        let sealer = Sealer::new(previous, base);
+        Self { packer: Packer::default(), sealer, body: Body::default() }
+    }
+
+    /// Adds the events, none as well.
+    pub(crate) fn events(&mut self, events: &[Event]) -> Result<(), String> {
+        if events.is_empty() {
+            self.sealer.part(&[]);
+            return Ok(());
+        }
+        let json = self.packer.json(events)?;
+        self.sealer.part(&json);
+        self.body.events = compress(&json);
+        Ok(())
+    }
+
+    /// Adds the facts of its checkpoint.
+    pub(crate) fn meta(&mut self, meta: &CheckpointMeta) -> Result<(), String> {
+        let json = self.packer.json(meta)?;
+        self.sealer.part(&json);
+        self.body.meta = compress(&json);
+        Ok(())
+    }
+
+    /// Adds a channel with all of its value.
+    pub(crate) fn whole(&mut self, channel: &ChannelName, value: &Value) -> Result<Extent, String> {
+        let json = self.packer.json(value)?;
+        self.sealer.value(channel.as_str(), None, &json);
+        let packed = compress(&json);
+        let extent = Extent::whole(value.as_array().map_or(0, Vec::len), packed.len());
+        self.body.parts.push(Part { channel: channel.clone(), link: None, packed });
+        Ok(extent)
+    }
+
+    /// Adds a channel with the end of its list. The link comes with the extent of its base.
+    pub(crate) fn tail(
+        &mut self,
+        channel: &ChannelName,
+        mut link: Link,
+        items: &[Value],
+    ) -> Result<Extent, String> {
+        let json = self.packer.json(items)?;
+        let tail = Tail { base: link.base, keep: link.keep };
+        self.sealer.value(channel.as_str(), Some(tail), &json);
+        let packed = compress(&json);
+        link.extent = link.extent.grown(link.keep as usize + items.len(), packed.len());
+        self.body.parts.push(Part { channel: channel.clone(), link: Some(link), packed });
+        Ok(link.extent)
+    }
+
+    /// Packs a record that stands outside of the frame; its mentions count.
+    pub(crate) fn beside<T: serde::Serialize>(&mut self, record: &T) -> Result<Vec<u8>, String> {
+        self.packer.pack(record)
+    }
+
+    /// Seals it.
+    pub(crate) fn finish(self) -> Finished {
+        let Self { packer, sealer, body } = self;
+        Finished { body, seal: sealer.finish(), mentions: packer.mentions }
+    }
+}

@@ -1,0 +1,267 @@
+//! Writes what stays of a thread anew, frame by frame, for pruning, deleted runs and copies.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
+use wattle_graph::checkpoint::CheckpointMeta;
+use wattle_graph::event::Event;
+use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
+use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
+
+use crate::codec::{Packer, unpack};
+use crate::disk::chain::{load, walk};
+use crate::disk::draft::{Draft, Finished};
+use crate::disk::frame::{Frame, Header, Places};
+use crate::disk::head::Head;
+use crate::disk::link::{Extent, Link};
+use crate::disk::snapshot::Snapshot;
+use crate::disk::stage::{Stage, StagedRun};
+use crate::disk::value::{Loader, place_of};
+use crate::error::backend;
+use crate::plan::{Home, Homes, Outline, Plan, Point, by_version, made_by};
+
+const REWRITE: &str = "write a thread anew";
+
+/// The frames of a thread, oldest first, and what plans see of them.
+pub(crate) struct Past {
+    frames: Vec<(u64, Header)>,
+    pub(crate) outlines: Vec<Outline>,
+}
+
+impl Past {
+    /// Reads it.
+    pub(crate) fn read(snapshot: &Snapshot, head: &Head) -> Result<Self, StoreError> {
+        let mut frames = walk(snapshot, head.frame).collect::<Result<Vec<_>, _>>()?;
+        frames.reverse();
+        let mut outlines = Vec::with_capacity(frames.len());
+        for (number, header) in &frames {
+            let frame = load(snapshot, *number, header.clone())?;
+            let made = made_by(&frame.events::<Event>()?);
+            let checkpoint = match header.checkpoint {
+                Some(_) => Some(Point::from(&frame.meta::<CheckpointMeta>()?)),
+                None => None,
+            };
+            let Header { base, after_seq, last_seq, .. } = *header;
+            outlines.push(Outline { base, after_seq, last_seq, made, checkpoint });
+        }
+        Ok(Self { frames, outlines })
+    }
+
+    /// The first event that stays.
+    fn first_seq(&self, snapshot: &Snapshot, plan: &Plan) -> Result<Option<u64>, StoreError> {
+        for (number, header) in &self.frames {
+            let events = load(snapshot, *number, header.clone())?.events()?;
+            if let Some(first) = plan.events(header.base, events).first() {
+                return Ok(Some(first.seq));
+            }
+        }
+        Ok(None)
+    }
+
+    /// All runs that it mentions.
+    pub(crate) fn runs(&self, snapshot: &Snapshot) -> Result<BTreeSet<RunId>, StoreError> {
+        let points = self.outlines.iter().filter_map(|outline| outline.checkpoint.as_ref());
+        let mut runs: BTreeSet<RunId> = points.map(|point| point.run.clone()).collect();
+        for (number, header) in &self.frames {
+            let events = load(snapshot, *number, header.clone())?.events::<Event>()?;
+            runs.extend(events.into_iter().map(|event| event.run));
+        }
+        Ok(runs)
+    }
+}
+
+/// Under what a thread is written anew.
+pub(crate) struct Target {
+    pub(crate) thread: ThreadId,
+    pub(crate) record: ThreadRecord,
+    /// Its runs, oldest first.
+    pub(crate) runs: Vec<RunRecord>,
+    /// Its number, how far it had come, and the seal that it goes on from.
+    pub(crate) head: Head,
+    /// New names of runs; those that are not in it keep theirs.
+    pub(crate) names: HashMap<RunId, RunId>,
+}
+
+/// Stages what stays of a thread; answers with the next free entry of the log.
+pub(crate) fn rewrite(
+    snapshot: &Snapshot,
+    past: &Past,
+    plan: &Plan,
+    target: Target,
+    next_entry: u64,
+) -> Result<(Stage, u64), StoreError> {
+    let Target { thread, record, runs, mut head, names } = target;
+    let last_seq = head.last_seq;
+    head.pruned_seq = past.first_seq(snapshot, plan)?.map_or(last_seq, |first| first - 1);
+    (head.frame, head.frames, head.bytes) = (0, 0, 0);
+    (head.current, head.runs) = (plan.current, runs.len() as u64);
+    (head.seal_before, head.carries) = (head.seal, false);
+    head.last_seq = head.pruned_seq;
+    let mut rewriter = Rewriter {
+        snapshot,
+        plan,
+        names,
+        head,
+        next_entry,
+        homes: Homes::default(),
+        extents: HashMap::new(),
+        stage: Stage::default(),
+        mentions: BTreeSet::new(),
+    };
+    for (number, header) in &past.frames {
+        rewriter.frame(*number, &load(snapshot, *number, header.clone())?)?;
+    }
+    rewriter.head.last_seq = last_seq;
+    rewriter.finish(&thread, &record, &runs)
+}
+
+struct Rewriter<'a> {
+    snapshot: &'a Snapshot,
+    plan: &'a Plan,
+    names: HashMap<RunId, RunId>,
+    head: Head,
+    next_entry: u64,
+    homes: Homes<u64>,
+    /// What the lists take that were written.
+    extents: HashMap<(ChannelName, CheckpointId), Extent>,
+    stage: Stage,
+    mentions: BTreeSet<Digest>,
+}
+
+/// How a frame holds a channel.
+enum Share {
+    Whole(Arc<Value>),
+    Tail(Link, Vec<Value>),
+}
+
+impl Rewriter<'_> {
+    fn frame(&mut self, number: u64, frame: &Frame) -> Result<(), StoreError> {
+        let old = frame.header();
+        let mut events = self.plan.events(old.base, frame.events()?);
+        for event in &mut events {
+            self.rename(&mut event.run);
+        }
+        let kept = old.checkpoint.filter(|id| self.plan.keeps(*id));
+        if events.is_empty() && kept.is_none() {
+            return Ok(());
+        }
+        let mut header = Header {
+            base: old.base,
+            checkpoint: kept,
+            after_seq: events.first().map_or(self.head.last_seq, |event| event.seq - 1),
+            last_seq: events.last().map_or(self.head.last_seq, |event| event.seq),
+            ..Header::default()
+        };
+        let mut draft = Draft::new(self.head.seal, old.base);
+        draft.events(&events).map_err(refusal)?;
+        let mut places = Places::new();
+        if kept.is_some() {
+            let mut meta: CheckpointMeta = frame.meta()?;
+            self.rename(&mut meta.run);
+            draft.meta(&meta).map_err(refusal)?;
+            meta.namespace.as_str().clone_into(&mut header.namespace);
+            places = self.channels(&mut draft, (number, frame), &meta)?;
+            header.carries = places.values().any(|place| *place == self.next_entry);
+            self.head.carries |= header.carries;
+            self.homes.written(meta.id, self.next_entry);
+        }
+        let Finished { mut body, seal, mentions } = draft.finish();
+        body.places = places;
+        header.seal = Some(seal);
+        self.mentions.extend(mentions);
+        self.stage.add_frame(&mut self.head, &mut self.next_entry, header, &body);
+        Ok(())
+    }
+
+    /// Adds the channels that a checkpoint holds from now on; answers with the places of others.
+    fn channels(
+        &mut self,
+        draft: &mut Draft,
+        (number, frame): (u64, &Frame),
+        meta: &CheckpointMeta,
+    ) -> Result<Places, StoreError> {
+        let mut shares = BTreeMap::new();
+        let mut places = Places::new();
+        let mut loader = Loader::new(self.snapshot);
+        let old_places = frame.places()?;
+        for (version, channels) in by_version(meta) {
+            if version != meta.id
+                && let Home::There(place) = self.homes.find(version, &channels)
+            {
+                places.insert(version, place);
+                continue;
+            }
+            let place = place_of(meta, number, &old_places, version)?;
+            for channel in channels {
+                let share = match self.tail(frame, channel).filter(|_| version == meta.id) {
+                    Some(share) => Some(share),
+                    None => loader.value(place, version, channel)?.map(Share::Whole),
+                };
+                shares.extend(share.map(|share| (channel, share)));
+            }
+            if version != meta.id {
+                places.insert(version, self.next_entry);
+            }
+        }
+        for (channel, share) in shares {
+            self.add(draft, channel, meta.versions[channel], share)?;
+        }
+        Ok(places)
+    }
+
+    /// The end of a list whose beginning stayed.
+    fn tail(&self, frame: &Frame, channel: &ChannelName) -> Option<Share> {
+        let part = frame.part(channel).ok()??;
+        let mut link = part.link?;
+        link.place = self.homes.get(channel, link.base)?;
+        link.extent = *self.extents.get(&(channel.clone(), link.base))?;
+        Some(Share::Tail(link, unpack("channel value", part.packed).ok()?))
+    }
+
+    fn add(
+        &mut self,
+        draft: &mut Draft,
+        channel: &ChannelName,
+        version: CheckpointId,
+        share: Share,
+    ) -> Result<(), StoreError> {
+        let extent = match share {
+            Share::Whole(value) => draft.whole(channel, &value),
+            Share::Tail(link, items) => draft.tail(channel, link, &items),
+        };
+        self.homes.insert(channel, version, self.next_entry);
+        self.extents.insert((channel.clone(), version), extent.map_err(refusal)?);
+        Ok(())
+    }
+
+    fn finish(
+        mut self,
+        thread: &ThreadId,
+        record: &ThreadRecord,
+        runs: &[RunRecord],
+    ) -> Result<(Stage, u64), StoreError> {
+        let mut packer = Packer::default();
+        let number = self.head.number;
+        self.stage.records.insert(thread.clone(), packer.pack(record).map_err(refusal)?);
+        for (position, run) in (0..).zip(runs) {
+            let packed = packer.pack(run).map_err(refusal)?;
+            self.stage.thread_runs.insert((number, position), run.id.clone());
+            self.stage.runs.insert(run.id.clone(), StagedRun { thread: thread.clone(), packed });
+        }
+        self.mentions.append(&mut packer.mentions);
+        self.stage.mentions = self.mentions.into_iter().map(|blob| (number, blob)).collect();
+        self.stage.heads.insert(thread.clone(), self.head);
+        Ok((self.stage, self.next_entry))
+    }
+
+    fn rename(&self, run: &mut RunId) {
+        if let Some(name) = self.names.get(run) {
+            run.clone_from(name);
+        }
+    }
+}
+
+fn refusal(message: String) -> StoreError {
+    backend(REWRITE, message)
+}

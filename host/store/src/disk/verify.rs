@@ -1,0 +1,165 @@
+//! Checks the seals of a thread: all of what is stored of it, from its oldest frame on.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+use wattle_graph::checkpoint::{CheckpointMeta, Tail};
+use wattle_graph::event::Event;
+use wattle_graph::id::{ChannelName, CheckpointId, Digest, ThreadId};
+use wattle_graph::seal::Sealer;
+use wattle_run::ports::store::{StoreError, Verified};
+
+use crate::codec::{plain, unpack};
+use crate::disk::chain::{load, walk};
+use crate::disk::frame::{Frame, Header};
+use crate::disk::head::Head;
+use crate::disk::link::Extent;
+use crate::disk::snapshot::Snapshot;
+use crate::error::corrupt;
+
+/// Checks a thread; `None` for a missing one.
+pub(crate) fn verify(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+) -> Result<Option<Verified>, StoreError> {
+    let Some(head) = snapshot.head(thread)? else { return Ok(None) };
+    let mut frames: Vec<(u64, Header)> = Vec::new();
+    for step in walk(snapshot, head.frame) {
+        let after = frames.last().map_or(head.last_seq, |(_, newer)| newer.after_seq);
+        frames.push(step.map_err(|error| broken(thread, after, error))?);
+    }
+    frames.reverse();
+    let headers: HashMap<u64, &Header> =
+        frames.iter().map(|(number, header)| (*number, header)).collect();
+    let mut extents = HashMap::new();
+    let mut seal = head.seal_before;
+    let mut sealed_after = None;
+    for (number, header) in &frames {
+        if header.seal.is_none() && sealed_after.is_none() {
+            continue;
+        }
+        sealed_after.get_or_insert(header.after_seq);
+        let frame = load(snapshot, *number, header.clone());
+        let found = frame.and_then(|frame| {
+            agrees(&headers, *number, &frame)?;
+            measures(&mut extents, *number, &frame)?;
+            sealed(seal, &frame)
+        });
+        seal = Some(found.map_err(|error| broken(thread, header.after_seq + 1, error))?);
+        if seal != header.seal {
+            let error = corrupt("batch", "it does not fit its seal");
+            return Err(broken(thread, header.after_seq + 1, error));
+        }
+    }
+    ends(thread, &head, frames.last().map(|(_, header)| header), seal)?;
+    let sealed_after = sealed_after.unwrap_or(head.last_seq);
+    Ok(Some(Verified { sealed_after, last_seq: head.last_seq, seal }))
+}
+
+/// The seal of a frame that follows another's.
+fn sealed(previous: Option<Digest>, frame: &Frame) -> Result<Digest, StoreError> {
+    let mut sealer = Sealer::new(previous, frame.header().base);
+    match frame.packed_events()? {
+        Some(packed) => sealer.part(&plain("events", packed)?),
+        None => sealer.part(&[]),
+    }
+    if frame.header().checkpoint.is_some() {
+        sealer.part(&plain("checkpoint", frame.packed_meta()?)?);
+        for part in frame.parts()? {
+            let part = part?;
+            let tail = part.link.map(|link| Tail { base: link.base, keep: link.keep });
+            sealer.value(part.name()?.as_str(), tail, &plain("channel value", part.packed)?);
+        }
+    }
+    Ok(sealer.finish())
+}
+
+/// Checks what seals do not cover: that a frame's header says the same as its records, and that
+/// its places lead to frames of the thread that hold the versions.
+fn agrees(headers: &HashMap<u64, &Header>, number: u64, frame: &Frame) -> Result<(), StoreError> {
+    let header = frame.header();
+    let events: Vec<Event> = frame.events()?;
+    let ends = (events.first(), events.last());
+    if let (Some(first), Some(last)) = ends
+        && (first.seq <= header.after_seq || last.seq != header.last_seq)
+    {
+        return Err(disagrees("its events have other numbers"));
+    }
+    let Some(id) = header.checkpoint else { return Ok(()) };
+    let meta: CheckpointMeta = frame.meta()?;
+    if meta.id != id || meta.namespace.as_str() != header.namespace {
+        return Err(disagrees("it has another checkpoint"));
+    }
+    let holds = |version: CheckpointId, place: u64| {
+        place <= number && headers.get(&place).is_some_and(|header| header.holds(version))
+    };
+    for (version, place) in frame.places()? {
+        if !holds(version, place) {
+            return Err(disagrees("a place leads astray"));
+        }
+    }
+    for part in frame.parts()? {
+        if part?.link.is_some_and(|link| !holds(link.base, link.place)) {
+            return Err(disagrees("the beginning of a list is not where it says"));
+        }
+    }
+    Ok(())
+}
+
+/// Checks what the links of a frame say about the size of their lists.
+fn measures(
+    extents: &mut HashMap<(u64, ChannelName), Extent>,
+    number: u64,
+    frame: &Frame,
+) -> Result<(), StoreError> {
+    for part in frame.parts()? {
+        let part = part?;
+        let channel = part.name()?;
+        let value: Value = unpack("channel value", part.packed)?;
+        let items = value.as_array().map_or(0, Vec::len);
+        let extent = match part.link {
+            None => Extent::whole(items, part.packed.len()),
+            Some(link) => {
+                let items = link.keep as usize + items;
+                let base = extents.get(&(link.place, channel.clone()));
+                let extent = base.map(|base| base.grown(items, part.packed.len()));
+                // The beginning may stand in a frame from before there were seals.
+                if extent.is_some_and(|extent| extent != link.extent) {
+                    return Err(disagrees("a list has another size than it says"));
+                }
+                link.extent
+            }
+        };
+        extents.insert((number, channel), extent);
+    }
+    Ok(())
+}
+
+/// Checks that the head goes with the newest frame.
+fn ends(
+    thread: &ThreadId,
+    head: &Head,
+    newest: Option<&Header>,
+    seal: Option<Digest>,
+) -> Result<(), StoreError> {
+    let last_seq = newest.map_or(head.pruned_seq, |newest| newest.last_seq);
+    if head.last_seq < last_seq || head.seal != seal {
+        let error = disagrees("the thread's head is of another log");
+        return Err(broken(thread, last_seq, error));
+    }
+    Ok(())
+}
+
+fn disagrees(message: &'static str) -> StoreError {
+    corrupt("batch", message)
+}
+
+/// What cannot be read is broken; a file that fails is not.
+fn broken(thread: &ThreadId, seq: u64, error: StoreError) -> StoreError {
+    match error {
+        StoreError::Corrupt { .. } => {
+            StoreError::Broken { thread: thread.clone(), seq, message: error.to_string() }
+        }
+        error => error,
+    }
+}

@@ -1,0 +1,223 @@
+//! Who may write to a thread, for stores that only one process opens: kept in memory, since the
+//! leases of a process end with it.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{Epoch, Holder, LEASE_MS, StoreError};
+
+/// See [`LEASE_MS`].
+const LEASE: Duration = Duration::from_millis(LEASE_MS);
+
+/// Bits of an epoch that count the leases of one opening; above them stands the opening's number,
+/// so that no epoch is given out twice.
+const COUNTER_BITS: u32 = 32;
+
+/// Time since some moment; never goes back.
+pub(crate) type Elapsed = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// The time since now.
+pub(crate) fn elapsed() -> Elapsed {
+    let start = Instant::now();
+    Arc::new(move || start.elapsed())
+}
+
+/// All leases of a store.
+pub(crate) struct Leases {
+    elapsed: Elapsed,
+    /// The newest epoch that was given out.
+    newest: u64,
+    held: HashMap<ThreadId, Lease>,
+    /// When each holder was heard of last.
+    beats: HashMap<Holder, Duration>,
+}
+
+struct Lease {
+    epoch: Epoch,
+    holder: Holder,
+}
+
+impl fmt::Debug for Leases {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Leases").field("newest", &self.newest).finish_non_exhaustive()
+    }
+}
+
+impl Leases {
+    /// None yet, in the `opening`-th opening of a store.
+    pub(crate) fn new(opening: u64, elapsed: Elapsed) -> Self {
+        Self {
+            elapsed,
+            newest: opening << COUNTER_BITS,
+            held: HashMap::new(),
+            beats: HashMap::new(),
+        }
+    }
+
+    /// Notes that a holder lives, and forgets those that are silent and hold nothing.
+    pub(crate) fn beat(&mut self, holder: &Holder) {
+        let now = (self.elapsed)();
+        self.beats.insert(holder.clone(), now);
+        let held = &self.held;
+        self.beats.retain(|holder, beat| {
+            lives(*beat, now) || held.values().any(|lease| lease.holder == *holder)
+        });
+    }
+
+    /// Gives the lease of a thread to a holder.
+    pub(crate) fn lease(
+        &mut self,
+        thread: &ThreadId,
+        holder: &Holder,
+    ) -> Result<Epoch, StoreError> {
+        if let Some(other) = self.holder(thread)
+            && other != holder
+        {
+            return Err(leased(thread, other));
+        }
+        self.beat(holder);
+        self.newest += 1;
+        let epoch = Epoch(self.newest);
+        self.held.insert(thread.clone(), Lease { epoch, holder: holder.clone() });
+        Ok(epoch)
+    }
+
+    /// Takes a lease back, if it is not over.
+    pub(crate) fn release(&mut self, thread: &ThreadId, epoch: Epoch) {
+        if self.held.get(thread).is_some_and(|lease| lease.epoch == epoch) {
+            self.held.remove(thread);
+        }
+    }
+
+    /// Whether a batch may be written under a lease, or under none.
+    pub(crate) fn admit(&self, thread: &ThreadId, epoch: Option<Epoch>) -> Result<(), StoreError> {
+        let fits = match epoch {
+            // Whoever was silent may go on as long as nobody took over.
+            Some(epoch) => self.held.get(thread).is_some_and(|lease| lease.epoch == epoch),
+            None => self.holder(thread).is_none(),
+        };
+        if fits { Ok(()) } else { Err(fenced(thread, epoch)) }
+    }
+
+    /// Notes that a batch is written under a lease, or under none: that is taking over, too.
+    pub(crate) fn taken(&mut self, thread: &ThreadId, epoch: Option<Epoch>) {
+        if epoch.is_none() {
+            self.held.remove(thread);
+        }
+    }
+
+    /// Refuses what takes things away from a thread while somebody works on it.
+    pub(crate) fn free(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.holder(thread).map_or(Ok(()), |holder| Err(leased(thread, holder)))
+    }
+
+    /// Who holds a thread, if he lives.
+    fn holder(&self, thread: &ThreadId) -> Option<&Holder> {
+        let holder = &self.held.get(thread)?.holder;
+        let beat = self.beats.get(holder)?;
+        lives(*beat, (self.elapsed)()).then_some(holder)
+    }
+}
+
+fn lives(beat: Duration, now: Duration) -> bool {
+    now.saturating_sub(beat) < LEASE
+}
+
+/// The refusal of a lease that another holder has.
+pub(crate) fn leased(thread: &ThreadId, holder: &Holder) -> StoreError {
+    StoreError::Leased { thread: thread.clone(), holder: holder.0.clone() }
+}
+
+/// The refusal of a batch whose lease is over.
+pub(crate) fn fenced(thread: &ThreadId, epoch: Option<Epoch>) -> StoreError {
+    StoreError::Fenced { thread: thread.clone(), epoch: epoch.map_or(0, |epoch| epoch.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use super::*;
+    use crate::lock::lock;
+
+    /// Leases under a clock that is set by hand.
+    fn leases() -> (Leases, Arc<Mutex<Duration>>) {
+        let now = Arc::new(Mutex::new(Duration::ZERO));
+        let clock = now.clone();
+        (Leases::new(1, Arc::new(move || *lock(&clock))), now)
+    }
+
+    fn holder(name: &str) -> Holder {
+        Holder(name.into())
+    }
+
+    fn thread() -> ThreadId {
+        ThreadId::new("t").unwrap()
+    }
+
+    #[test]
+    fn one_that_lives_keeps_others_out() {
+        let (mut leases, now) = leases();
+        let epoch = leases.lease(&thread(), &holder("a")).unwrap();
+        for _ in 0..10 {
+            *lock(&now) += LEASE / 2;
+            leases.beat(&holder("a"));
+        }
+        let error = leases.lease(&thread(), &holder("b")).unwrap_err();
+        assert!(matches!(error, StoreError::Leased { holder, .. } if holder == "a"));
+        leases.admit(&thread(), Some(epoch)).unwrap();
+        assert!(matches!(leases.admit(&thread(), None), Err(StoreError::Fenced { epoch: 0, .. })));
+        assert!(matches!(leases.free(&thread()), Err(StoreError::Leased { .. })));
+    }
+
+    #[test]
+    fn one_that_is_silent_may_go_on_until_another_takes_over() {
+        let (mut leases, now) = leases();
+        let old = leases.lease(&thread(), &holder("a")).unwrap();
+        *lock(&now) += LEASE;
+        leases.admit(&thread(), Some(old)).unwrap();
+        leases.free(&thread()).unwrap();
+        let new = leases.lease(&thread(), &holder("b")).unwrap();
+        assert!(new > old);
+        leases.admit(&thread(), Some(new)).unwrap();
+        let error = leases.admit(&thread(), Some(old)).unwrap_err();
+        assert!(matches!(error, StoreError::Fenced { epoch, .. } if epoch == old.0));
+        leases.release(&thread(), old);
+        leases.admit(&thread(), Some(new)).unwrap();
+        leases.release(&thread(), new);
+        leases.admit(&thread(), None).unwrap();
+        assert!(leases.admit(&thread(), Some(new)).is_err());
+    }
+
+    #[test]
+    fn only_a_batch_that_is_written_without_a_lease_takes_over() {
+        let (mut leases, now) = leases();
+        let epoch = leases.lease(&thread(), &holder("a")).unwrap();
+        *lock(&now) += LEASE;
+        leases.admit(&thread(), None).unwrap();
+        leases.admit(&thread(), Some(epoch)).unwrap();
+        leases.taken(&thread(), Some(epoch));
+        leases.admit(&thread(), Some(epoch)).unwrap();
+        leases.taken(&thread(), None);
+        assert!(leases.admit(&thread(), Some(epoch)).is_err());
+    }
+
+    #[test]
+    fn a_holder_ends_its_own_lease_by_taking_another() {
+        let (mut leases, _) = leases();
+        let old = leases.lease(&thread(), &holder("a")).unwrap();
+        let new = leases.lease(&thread(), &holder("a")).unwrap();
+        assert!(leases.admit(&thread(), Some(old)).is_err());
+        leases.admit(&thread(), Some(new)).unwrap();
+    }
+
+    #[test]
+    fn openings_share_no_epoch() {
+        let last = Leases::new(1, elapsed()).newest + u64::from(u32::MAX);
+        let next = Leases::new(2, elapsed()).lease(&thread(), &holder("a")).unwrap();
+        assert!(next.0 > last);
+    }
+}

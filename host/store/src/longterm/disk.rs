@@ -1,0 +1,205 @@
+//! The memory in a file of its own: a redb database with one writer thread.
+//!
+//! # The file
+//!
+//! | table | key | value |
+//! |---|---|---|
+//! | `memory` | `format` | 1 |
+//! | `documents` | path, key | created, updated, expires, refresh, document as JSON |
+//! | `expiries` | expires, path, key | |
+//!
+//! A path is a scope and a namespace, as `path` says; keys are UTF-8; times are milliseconds since
+//! 1970 and `refresh` is milliseconds. A document that expires stands in `expiries` once, under
+//! the time that it has in `documents`. Every answered write is on the disk.
+
+mod open;
+mod table;
+mod writer;
+
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use async_trait::async_trait;
+use redb::{Database, ReadableDatabase};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use wattle_graph::failure::Failure;
+use wattle_run::ports::Memory;
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+
+use crate::longterm::disk::table::Documents;
+use crate::longterm::disk::writer::{Change, Command, QUEUE_LIMIT, REMOVED_AT_ONCE, Writer};
+use crate::longterm::path;
+use crate::longterm::record::{Place, Record};
+use crate::longterm::shelf;
+
+/// Documents in a file. Clones share it; when the last one is dropped, everything that waits is
+/// written and the file is closed.
+#[derive(Clone)]
+pub struct RedbMemory(Arc<Inner>);
+
+struct Inner {
+    database: Arc<Database>,
+    /// `None` only while it is dropped.
+    commands: Option<mpsc::Sender<Command>>,
+    writer: Option<JoinHandle<()>>,
+}
+
+impl fmt::Debug for RedbMemory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RedbMemory").finish_non_exhaustive()
+    }
+}
+
+impl RedbMemory {
+    /// Opens the file, or creates it; its folder must exist.
+    ///
+    /// # Errors
+    ///
+    /// `internal` if it cannot be opened, is damaged or no memory, or was written by a newer
+    /// Wattle; the message says which and what to do.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
+        let database = Arc::new(open::open(path.as_ref())?);
+        let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
+        let writer = Writer { database: database.clone(), commands: queue };
+        let writer = std::thread::Builder::new()
+            .name("wattle-memory".into())
+            .spawn(move || writer.run())
+            .map_err(|error| cannot("start its writer thread")(error))?;
+        Ok(Self(Arc::new(Inner { database, commands: Some(commands), writer: Some(writer) })))
+    }
+
+    /// Hands a change to the writer and waits until it is durable.
+    async fn write(&self, change: Change) -> Result<usize, Failure> {
+        let (answer, done) = oneshot::channel();
+        let commands = self.0.commands.as_ref().ok_or_else(closed)?;
+        commands.send(Command { change, answer }).await.map_err(|_| closed())?;
+        done.await.unwrap_or_else(|_| Err(closed()))
+    }
+
+    /// Repeats a change that removes a part of something at a time until all is gone.
+    async fn remove(&self, change: impl Fn() -> Change) -> Result<usize, Failure> {
+        let mut removed = 0;
+        loop {
+            let part = self.write(change()).await?;
+            removed += part;
+            if part < REMOVED_AT_ONCE {
+                return Ok(removed);
+            }
+        }
+    }
+
+    /// Notes that documents were read, before anybody else could find them expired.
+    async fn touch(&self, places: Vec<Place>, now_ms: i64) -> Result<(), Failure> {
+        if !places.is_empty() {
+            self.write(Change::Touch { places, now_ms }).await?;
+        }
+        Ok(())
+    }
+
+    /// Reads on a thread that may block.
+    async fn read<T, R>(&self, read: R) -> Result<T, Failure>
+    where
+        T: Send + 'static,
+        R: FnOnce(&Documents) -> Result<T, Failure> + Send + 'static,
+    {
+        let database = self.0.database.clone();
+        let work = move || {
+            let transaction = database.begin_read().map_err(cannot(READ))?;
+            read(&Documents::open(&transaction)?)
+        };
+        spawn_blocking(work).await.map_err(cannot(READ))?
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        // The writer ends when the queue is closed and empty.
+        self.commands = None;
+        if self.writer.take().is_some_and(|writer| writer.join().is_err()) {
+            tracing::error!("writer of the long-term memory panicked");
+        }
+    }
+}
+
+#[async_trait]
+impl Memory for RedbMemory {
+    async fn get(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        let place = (path::encode(scope, namespace), key.to_owned());
+        let wanted = place.clone();
+        let record = self.read(move |documents| documents.get(&wanted)).await?;
+        let Some(record) = record.filter(|record: &Record| record.is_alive(now_ms)) else {
+            return Ok(None);
+        };
+        if record.refreshed(now_ms).is_some() {
+            self.touch(vec![place.clone()], now_ms).await?;
+        }
+        record.item(&place.0, key).map(Some)
+    }
+
+    async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
+        let path = path::encode(scope, &item.namespace);
+        self.write(Change::Put { path, item, now_ms }).await.map(drop)
+    }
+
+    async fn delete(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+    ) -> Result<(), Failure> {
+        let place = (path::encode(scope, namespace), key.to_owned());
+        self.write(Change::Delete { place }).await.map(drop)
+    }
+
+    async fn search(
+        &self,
+        scope: &MemoryScope,
+        search: &Search,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let (scope, search) = (scope.clone(), search.clone());
+        let found =
+            self.read(move |documents| shelf::search(documents, &scope, &search, now_ms)).await?;
+        self.touch(found.refreshed, now_ms).await?;
+        Ok(found.items)
+    }
+
+    async fn namespaces(
+        &self,
+        scope: &MemoryScope,
+        list: &ListNamespaces,
+        now_ms: i64,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        let (scope, list) = (scope.clone(), list.clone());
+        self.read(move |documents| shelf::namespaces(documents, &scope, &list, now_ms)).await
+    }
+
+    async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
+        let paths = path::under(&path::encode(scope, prefix));
+        self.remove(|| Change::Clear { paths: paths.clone() }).await
+    }
+
+    async fn sweep(&self, now_ms: i64) -> Result<usize, Failure> {
+        self.remove(|| Change::Sweep { now_ms }).await
+    }
+}
+
+const READ: &str = "read its file";
+
+/// Names the operation that a failure spoiled; for `map_err`.
+fn cannot<E: fmt::Display>(operation: &'static str) -> impl FnOnce(E) -> Failure {
+    move |error| Failure::internal(format!("long-term memory cannot {operation}: {error}"))
+}
+
+fn closed() -> Failure {
+    Failure::internal("long-term memory is closed")
+}

@@ -1,0 +1,204 @@
+//! The one thread that writes: takes what waits in the queue and commits it together, so that the
+//! more agents remember at once, the more share a flush.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use redb::{Database, Durability, Error, ReadableTable, Table, WriteTransaction};
+use tokio::sync::{mpsc, oneshot};
+use wattle_graph::failure::Failure;
+use wattle_run::ports::memory::PutItem;
+
+use crate::longterm::disk::cannot;
+use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Row, get, row};
+use crate::longterm::record::{Place, Record};
+
+/// Changes that may wait; a caller with one more waits itself. Also the most that share a commit:
+/// documents are small, so this stays below what one write may take.
+pub(crate) const QUEUE_LIMIT: usize = 64;
+
+/// Documents that one change removes at most: bounds how long others wait for it.
+pub(crate) const REMOVED_AT_ONCE: usize = 1_000;
+
+/// A change, and who waits for it.
+pub(crate) struct Command {
+    /// What to do.
+    pub change: Change,
+    /// Told how many documents it removed, once it is durable.
+    pub answer: oneshot::Sender<Result<usize, Failure>>,
+}
+
+/// What can be done to the documents.
+pub(crate) enum Change {
+    /// Write one.
+    Put {
+        /// Where; the key is in the item.
+        path: Vec<u8>,
+        /// What.
+        item: PutItem,
+        /// When.
+        now_ms: i64,
+    },
+    /// Delete one.
+    Delete {
+        /// Where.
+        place: Place,
+    },
+    /// Some were read.
+    Touch {
+        /// Where.
+        places: Vec<Place>,
+        /// When.
+        now_ms: i64,
+    },
+    /// Delete those in a range, up to [`REMOVED_AT_ONCE`].
+    Clear {
+        /// Which.
+        paths: Range<Vec<u8>>,
+    },
+    /// Delete those that have expired, up to [`REMOVED_AT_ONCE`].
+    Sweep {
+        /// When.
+        now_ms: i64,
+    },
+}
+
+/// The one thread that writes.
+pub(crate) struct Writer {
+    /// The file.
+    pub database: Arc<Database>,
+    /// What waits.
+    pub commands: mpsc::Receiver<Command>,
+}
+
+impl Writer {
+    /// Serves until the last sender is gone and the queue is empty.
+    pub(crate) fn run(mut self) {
+        while let Some(first) = self.commands.blocking_recv() {
+            let mut group = vec![first];
+            while group.len() < QUEUE_LIMIT
+                && let Ok(command) = self.commands.try_recv()
+            {
+                group.push(command);
+            }
+            let done = commit(&self.database, &group).map_err(cannot("write its file"));
+            if let Err(failure) = &done {
+                tracing::error!(%failure, changes = group.len(), "nothing was remembered");
+            }
+            for (place, command) in group.into_iter().enumerate() {
+                let result = done.as_ref().map(|removed| removed[place]).map_err(Clone::clone);
+                // Whoever asked may have gone away.
+                let _ = command.answer.send(result);
+            }
+        }
+    }
+}
+
+/// Makes all changes in one transaction; answers how many documents each removed.
+fn commit(database: &Database, group: &[Command]) -> Result<Vec<usize>, Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    let removed = {
+        let mut tables = Tables::open(&transaction)?;
+        group.iter().map(|command| tables.apply(&command.change)).collect::<Result<_, _>>()?
+    };
+    transaction.commit()?;
+    Ok(removed)
+}
+
+struct Tables<'t> {
+    documents: Table<'t, (&'static [u8], &'static str), Row<'static>>,
+    expiries: Table<'t, (i64, &'static [u8], &'static str), ()>,
+}
+
+impl<'t> Tables<'t> {
+    fn open(transaction: &'t WriteTransaction) -> Result<Self, Error> {
+        let documents = transaction.open_table(DOCUMENTS)?;
+        let expiries = transaction.open_table(EXPIRIES)?;
+        Ok(Self { documents, expiries })
+    }
+
+    fn apply(&mut self, change: &Change) -> Result<usize, Error> {
+        match change {
+            Change::Put { path, item, now_ms } => {
+                let place = (path.clone(), item.key.clone());
+                let old = get(&self.documents, &place)?;
+                let new = Record::after(old.as_ref(), item, *now_ms);
+                self.replace(&place, old.as_ref(), Some(&new))
+            }
+            Change::Delete { place } => self.remove(std::slice::from_ref(place)),
+            Change::Touch { places, now_ms } => self.touch(places, *now_ms),
+            Change::Clear { paths } => {
+                let places = self.places_in(paths)?;
+                self.remove(&places)
+            }
+            Change::Sweep { now_ms } => {
+                let places = self.expired(*now_ms)?;
+                self.remove(&places)
+            }
+        }
+    }
+
+    /// Puts one document in place of another, in both tables.
+    fn replace(
+        &mut self,
+        place: &Place,
+        old: Option<&Record>,
+        new: Option<&Record>,
+    ) -> Result<usize, Error> {
+        let (path, key) = (place.0.as_slice(), place.1.as_str());
+        if let Some(expires_ms) = old.and_then(|old| old.expires_ms) {
+            self.expiries.remove((expires_ms, path, key))?;
+        }
+        let Some(new) = new else {
+            return Ok(usize::from(self.documents.remove((path, key))?.is_some()));
+        };
+        self.documents.insert((path, key), row(new))?;
+        if let Some(expires_ms) = new.expires_ms {
+            self.expiries.insert((expires_ms, path, key), ())?;
+        }
+        Ok(0)
+    }
+
+    fn remove(&mut self, places: &[Place]) -> Result<usize, Error> {
+        let mut removed = 0;
+        for place in places {
+            let old = get(&self.documents, place)?;
+            removed += self.replace(place, old.as_ref(), None)?;
+        }
+        Ok(removed)
+    }
+
+    fn touch(&mut self, places: &[Place], now_ms: i64) -> Result<usize, Error> {
+        for place in places {
+            let Some(old) = get(&self.documents, place)? else { continue };
+            if let Some(expires_ms) = old.refreshed(now_ms) {
+                let new = Record { expires_ms: Some(expires_ms), ..old.clone() };
+                self.replace(place, Some(&old), Some(&new))?;
+            }
+        }
+        Ok(0)
+    }
+
+    fn places_in(&self, paths: &Range<Vec<u8>>) -> Result<Vec<Place>, Error> {
+        let range = (paths.start.as_slice(), "")..(paths.end.as_slice(), "");
+        let mut places = Vec::new();
+        for entry in self.documents.range(range)?.take(REMOVED_AT_ONCE) {
+            let (place, _) = entry?;
+            let (path, key) = place.value();
+            places.push((path.to_vec(), key.to_owned()));
+        }
+        Ok(places)
+    }
+
+    fn expired(&self, now_ms: i64) -> Result<Vec<Place>, Error> {
+        let until = (now_ms.saturating_add(1), [].as_slice(), "");
+        let mut places = Vec::new();
+        for entry in self.expiries.range(..until)?.take(REMOVED_AT_ONCE) {
+            let (expiry, _) = entry?;
+            let (_, path, key) = expiry.value();
+            places.push((path.to_vec(), key.to_owned()));
+        }
+        Ok(places)
+    }
+}

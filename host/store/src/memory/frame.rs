@@ -1,0 +1,128 @@
+//! What one batch added to a thread in memory.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wattle_graph::checkpoint::{CheckpointMeta, Tail};
+use wattle_graph::event::Event;
+use wattle_graph::id::{ChannelName, CheckpointId, Digest};
+use wattle_graph::seal::Sealer;
+use wattle_run::ports::store::{StoredBatch, StoredValue};
+
+use crate::codec::Packer;
+use crate::plan::{Outline, Point, made_by};
+
+/// A batch with events or a checkpoint.
+#[derive(Debug)]
+pub(super) struct Frame {
+    pub(super) base: Option<CheckpointId>,
+    pub(super) events: Vec<Event>,
+    pub(super) checkpoint: Option<Stored>,
+    /// The thread's newest event before it.
+    pub(super) after_seq: u64,
+    /// The thread's newest event with it.
+    pub(super) last_seq: u64,
+    pub(super) seal: Digest,
+    /// Bytes of its JSON.
+    pub(super) bytes: u64,
+}
+
+/// A checkpoint with what was written of its channels.
+#[derive(Debug)]
+pub(super) struct Stored {
+    pub(super) meta: CheckpointMeta,
+    pub(super) parts: BTreeMap<ChannelName, Part>,
+}
+
+/// What was written of a channel.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub(super) value: Arc<Value>,
+    /// Which part of it was written before.
+    pub(super) tail: Option<Tail>,
+}
+
+impl Part {
+    fn items(&self) -> Option<(Tail, &[Value])> {
+        let tail = self.tail?;
+        Some((tail, self.value.as_array()?.get(tail.keep as usize..)?))
+    }
+}
+
+impl Frame {
+    /// A frame that follows one with a seal and an event. Blobs that it mentions go to `packer`;
+    /// the error says why it cannot be stored.
+    pub(super) fn new(
+        packer: &mut Packer,
+        previous: Option<Digest>,
+        after_seq: u64,
+        base: Option<CheckpointId>,
+        events: Vec<Event>,
+        checkpoint: Option<Stored>,
+    ) -> Result<Self, String> {
+        let mut frame = Self {
+            base,
+            after_seq: events.first().map_or(after_seq, |event| event.seq - 1),
+            last_seq: events.last().map_or(after_seq, |event| event.seq),
+            events,
+            checkpoint,
+            seal: Digest::from_bytes([0; 32]),
+            bytes: 0,
+        };
+        (frame.seal, frame.bytes) = frame.sealed(packer, previous)?;
+        Ok(frame)
+    }
+
+    /// Its seal and the bytes of its JSON.
+    pub(super) fn sealed(
+        &self,
+        packer: &mut Packer,
+        previous: Option<Digest>,
+    ) -> Result<(Digest, u64), String> {
+        let mut sealer = Sealer::new(previous, self.base);
+        let events = if self.events.is_empty() { Vec::new() } else { packer.json(&self.events)? };
+        sealer.part(&events);
+        let mut bytes = events.len();
+        if let Some(Stored { meta, parts }) = &self.checkpoint {
+            let meta = packer.json(meta)?;
+            sealer.part(&meta);
+            bytes += meta.len();
+            for (channel, part) in parts {
+                let (tail, json) = match part.items() {
+                    Some((tail, items)) => (Some(tail), packer.json(items)?),
+                    None => (None, packer.json(&part.value)?),
+                };
+                sealer.value(channel.as_str(), tail, &json);
+                bytes += json.len();
+            }
+        }
+        Ok((sealer.finish(), bytes as u64))
+    }
+
+    /// What plans see of it.
+    pub(super) fn outline(&self) -> Outline {
+        let checkpoint = self.checkpoint.as_ref().map(|stored| Point::from(&stored.meta));
+        let Self { base, after_seq, last_seq, .. } = *self;
+        let made = made_by(&self.events);
+        Outline { base, after_seq, last_seq, made, checkpoint }
+    }
+
+    /// What exports see of it.
+    pub(super) fn batch(&self) -> StoredBatch {
+        let parts = self.checkpoint.iter().flat_map(|stored| &stored.parts);
+        let value = |part: &Part| match part.items() {
+            Some((Tail { base, keep }, items)) => {
+                StoredValue::Tail { base, keep, items: items.to_vec() }
+            }
+            None => StoredValue::Whole((*part.value).clone()),
+        };
+        StoredBatch {
+            base: self.base,
+            events: self.events.clone(),
+            checkpoint: self.checkpoint.as_ref().map(|stored| stored.meta.clone()),
+            values: parts.map(|(channel, part)| (channel.clone(), value(part))).collect(),
+            seal: Some(self.seal),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! A thread in memory with less in it, or under another id.
+
+use std::collections::{BTreeMap, HashMap};
+
+use wattle_graph::id::{ChannelName, RunId};
+use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
+
+use crate::codec::Packer;
+use crate::error::invalid;
+use crate::memory::frame::{Frame, Part, Stored};
+use crate::memory::thread::Thread;
+use crate::plan::{Home, Homes, Plan, by_version};
+
+/// Under what a thread is made anew.
+pub(super) struct Target<'a> {
+    pub(super) record: ThreadRecord,
+    /// Its runs, oldest first.
+    pub(super) runs: &'a [RunRecord],
+    /// New names of runs; those that are not in it keep theirs.
+    pub(super) names: &'a HashMap<RunId, RunId>,
+    /// Whether its seals go on from the old ones.
+    pub(super) goes_on: bool,
+}
+
+impl Thread {
+    /// What stays of the thread, as another one.
+    pub(super) fn rewritten(&self, plan: &Plan, target: Target<'_>) -> Result<Self, StoreError> {
+        let Target { record, runs, names, goes_on } = target;
+        let id = record.id.clone();
+        let refusal = |message: String| invalid(&id, message);
+        let mut packer = Packer::default();
+        packer.measure(&record).map_err(refusal)?;
+        for run in runs {
+            packer.measure(run).map_err(refusal)?;
+        }
+        let mut thread = Self::new(record);
+        thread.runs = runs.iter().map(|run| run.id.clone()).collect();
+        thread.head.pruned_seal = self.head.seal.filter(|_| goes_on);
+        thread.head.seal = thread.head.pruned_seal;
+        let stays = |frame: &Frame| plan.events(frame.base, frame.events.clone());
+        let first = self.frames.iter().find_map(|frame| stays(frame).first().map(|e| e.seq));
+        thread.head.pruned_seq = first.map_or(self.head.last_seq, |first| first - 1);
+        thread.head.last_seq = thread.head.pruned_seq;
+        let mut homes = Homes::default();
+        for old in &self.frames {
+            let mut events = stays(old);
+            for event in &mut events {
+                rename(names, &mut event.run);
+            }
+            let kept = old.checkpoint.as_ref().filter(|stored| plan.keeps(stored.meta.id));
+            if events.is_empty() && kept.is_none() {
+                continue;
+            }
+            let checkpoint = kept.map(|stored| {
+                let parts = self.parts(&mut homes, stored, thread.frames.len());
+                let mut meta = stored.meta.clone();
+                rename(names, &mut meta.run);
+                Stored { meta, parts }
+            });
+            let (seal, last_seq) = (thread.head.seal, thread.head.last_seq);
+            let frame = Frame::new(&mut packer, seal, last_seq, old.base, events, checkpoint);
+            thread.push(frame.map_err(refusal)?);
+        }
+        thread.mentions = packer.mentions;
+        thread.head.last_seq = self.head.last_seq;
+        thread.head.last_checkpoint = self.head.last_checkpoint;
+        thread.head.current = plan.current;
+        Ok(thread)
+    }
+
+    /// What a checkpoint holds of its channels from now on.
+    fn parts(
+        &self,
+        homes: &mut Homes<usize>,
+        stored: &Stored,
+        position: usize,
+    ) -> BTreeMap<ChannelName, Part> {
+        let meta = &stored.meta;
+        let mut parts = BTreeMap::new();
+        for (version, channels) in by_version(meta) {
+            let is_own = version == meta.id;
+            if !is_own && matches!(homes.find(version, &channels), Home::There(_)) {
+                continue;
+            }
+            for channel in channels {
+                if let Some(value) = self.value(channel, version) {
+                    let own = stored.parts.get(channel).filter(|_| is_own);
+                    let tail = own.and_then(|part| part.tail);
+                    let tail = tail.filter(|tail| homes.get(channel, tail.base).is_some());
+                    parts.insert(channel.clone(), Part { value: value.clone(), tail });
+                }
+            }
+        }
+        for channel in parts.keys() {
+            homes.insert(channel, meta.versions[channel], position);
+        }
+        homes.written(meta.id, position);
+        parts
+    }
+}
+
+fn rename(names: &HashMap<RunId, RunId>, run: &mut RunId) {
+    if let Some(name) = names.get(run) {
+        run.clone_from(name);
+    }
+}

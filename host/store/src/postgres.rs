@@ -1,0 +1,274 @@
+//! The store in a PostgreSQL database, which many hosts may share.
+//!
+#![doc = include_str!("../POSTGRES.md")]
+
+mod blobs;
+mod delete;
+mod export;
+mod facts;
+mod head;
+mod history;
+mod lease;
+mod link;
+mod memory;
+mod news;
+mod outcome;
+mod raw;
+mod rewrite;
+mod rows;
+mod schema;
+mod seal;
+mod stage;
+mod upkeep;
+mod value;
+mod writer;
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::{broadcast, oneshot, watch};
+use wattle_graph::event::Event;
+use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::store::{
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
+    RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+};
+
+use crate::sweep::Mentions;
+pub use blobs::PostgresBlobs;
+use delete::Leases;
+use link::Link;
+pub use link::{DEFAULT_SCHEMA, PostgresConfig};
+pub use memory::PostgresMemory;
+use news::{Listening, News};
+use rewrite::Cut;
+use writer::{Desks, Job, WRITERS};
+
+/// A store in a PostgreSQL database. Clones share it.
+///
+/// It works in tasks of the tokio runtime that it was opened in. When the last clone is dropped,
+/// these write what waits and end.
+#[derive(Clone)]
+pub struct PostgresStore(Arc<Inner>);
+
+struct Inner {
+    link: Link,
+    desks: Desks,
+    news: News,
+    /// Ends with the store.
+    _listening: Listening,
+}
+
+impl fmt::Debug for PostgresStore {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresStore").field("schema", &self.0.link.schema).finish_non_exhaustive()
+    }
+}
+
+impl PostgresStore {
+    /// Opens the store, and makes its tables if they are not there.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::NewerFormat`] if a newer Wattle made the tables, [`StoreError::Backend`] if
+    /// the address is wrong, the server cannot be reached or does not let us in.
+    pub async fn open(config: &PostgresConfig) -> Result<Self, StoreError> {
+        let link = Link::new(config, WRITERS as u32)?;
+        schema::migrate(&link).await?;
+        lease::forget_silent(&link).await?;
+        let (news, listening) = News::open(&link);
+        let desks = Desks::open(&link, &news);
+        Ok(Self(Arc::new(Inner { link, desks, news, _listening: listening })))
+    }
+
+    /// Whether the store could be opened, and its tables are there already. Changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`PostgresStore::open`].
+    pub async fn check(config: &PostgresConfig) -> Result<bool, StoreError> {
+        schema::are_there(&Link::new(config, WRITERS as u32)?).await
+    }
+
+    /// Blobs in the same database.
+    pub fn blobs(&self) -> PostgresBlobs {
+        PostgresBlobs::new(self.0.link.clone())
+    }
+
+    /// The long-term memory in the same database.
+    pub fn memory(&self) -> PostgresMemory {
+        PostgresMemory::new(self.0.link.clone())
+    }
+
+    async fn delete(&self, thread: &ThreadId, leases: Leases) -> Result<(), StoreError> {
+        self.settle(thread).await?;
+        if delete::thread(&self.0.link, thread, leases).await? {
+            self.0.news.gone(thread);
+        }
+        Ok(())
+    }
+
+    /// Waits until everything that was appended to a thread is written or refused.
+    async fn settle(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        let (answer, done) = oneshot::channel();
+        self.0.desks.send(Job { thread: thread.clone(), batch: None, answer }).await?;
+        done.await.unwrap_or(Err(StoreError::Closed))
+    }
+}
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        let (answer, ticket) = oneshot::channel();
+        let job = Job { thread: thread.clone(), batch: Some(Box::new(batch)), answer };
+        match self.0.desks.send(job).await {
+            Ok(()) => Ticket::waiting(ticket),
+            Err(error) => Ticket::ready(Err(error)),
+        }
+    }
+
+    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+        lease::beat(&self.0.link, holder).await
+    }
+
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+        lease::take(&self.0.link, thread, holder).await
+    }
+
+    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+        // What was appended under the lease must not come after it.
+        self.settle(thread).await?;
+        lease::release(&self.0.link, thread, epoch).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn ask_cancel(&self, run: &RunId) -> Result<(), StoreError> {
+        self.0.news.ask_cancel(run);
+        Ok(())
+    }
+
+    fn cancels(&self) -> Option<broadcast::Receiver<RunId>> {
+        Some(self.0.news.cancels())
+    }
+
+    fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
+        self.0.news.watch(&self.0.link, thread)
+    }
+
+    async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
+        history::thread(&self.0.link, thread).await
+    }
+
+    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+        history::threads(&self.0.link, query).await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        history::run(&self.0.link, run).await
+    }
+
+    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+        history::runs(&self.0.link, thread).await
+    }
+
+    async fn checkpoint(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: Option<CheckpointId>,
+    ) -> Result<Option<CheckpointTuple>, StoreError> {
+        history::checkpoint(&self.0.link, thread, namespace, id).await
+    }
+
+    async fn checkpoints(
+        &self,
+        thread: &ThreadId,
+        query: &CheckpointQuery,
+    ) -> Result<Vec<CheckpointTuple>, StoreError> {
+        history::checkpoints(&self.0.link, thread, query).await
+    }
+
+    async fn events(
+        &self,
+        thread: &ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        history::events(&self.0.link, thread, after, limit).await
+    }
+
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.delete(thread, Leases::Ignore).await
+    }
+
+    async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
+        let threads = rewrite::threads_of(&self.0.link, runs).await?;
+        lease::free(&self.0.link, &threads).await?;
+        for thread in threads {
+            self.settle(&thread).await?;
+            if rewrite::cut(&self.0.link, &thread, &Cut::Runs(runs)).await? {
+                self.0.news.gone(&thread);
+            }
+        }
+        Ok(())
+    }
+
+    async fn copy_thread(
+        &self,
+        from: &ThreadId,
+        to: &ThreadId,
+        run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<(), StoreError> {
+        self.settle(from).await?;
+        self.settle(to).await?;
+        if let Some(last_seq) = rewrite::copy(&self.0.link, from, to, run_id).await? {
+            self.0.news.written(to, last_seq);
+        }
+        Ok(())
+    }
+
+    async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
+        if strategy == PruneStrategy::Delete {
+            return self.delete(thread, Leases::Heed).await;
+        }
+        self.settle(thread).await?;
+        rewrite::cut(&self.0.link, thread, &Cut::Past).await.map(drop)
+    }
+
+    async fn batches(
+        &self,
+        thread: &ThreadId,
+        from: Option<u64>,
+        bytes: usize,
+    ) -> Result<BatchPage, StoreError> {
+        export::batches(&self.0.link, thread, from, bytes).await
+    }
+
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+        seal::verify(&self.0.link, thread).await
+    }
+
+    async fn compact(&self) -> Result<Compacted, StoreError> {
+        upkeep::compact(&self.0.link).await
+    }
+
+    async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
+        upkeep::mentions(&self.0.link, thread, blob).await
+    }
+
+    async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
+        upkeep::stored_bytes(&self.0.link, thread).await
+    }
+}
+
+#[async_trait]
+impl Mentions for PostgresStore {
+    async fn unmentioned(&self, blobs: &[BlobRef]) -> Result<Vec<BlobRef>, StoreError> {
+        upkeep::unmentioned(&self.0.link, blobs).await
+    }
+}

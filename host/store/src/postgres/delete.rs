@@ -1,0 +1,99 @@
+//! Deleting a thread with everything of it but its lease.
+
+use std::collections::BTreeSet;
+
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{Holder, StoreError};
+
+use crate::lease::leased;
+use crate::postgres::head;
+use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::outcome::commit;
+use crate::postgres::stage::Head;
+
+const OPERATION: &str = "delete a thread";
+
+const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1";
+
+const CLEAR: &str = "
+    WITH batch AS (DELETE FROM batches WHERE thread = $1),
+        value AS (DELETE FROM channel_values WHERE thread = $1),
+        run AS (DELETE FROM runs WHERE thread = $1)
+    DELETE FROM mentions WHERE thread = $1";
+
+const REMOVE: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL";
+
+/// Whoever holds the lease keeps it. The number is a new one: a writer may remember the old.
+const EMPTY: &str = "
+    UPDATE threads SET number = nextval('thread_numbers'), record = NULL, app = NULL,
+        status = NULL, tenant = NULL, updated_ms = NULL, expires_ms = NULL, ttl_ends_ms = NULL,
+        last_seq = 0, last_checkpoint = NULL, current = NULL, pruned_seq = 0, seal = NULL,
+        pruned_seal = NULL, last_place = 0, bytes = 0
+    WHERE id = $1";
+
+/// Whether a lease of somebody who lives keeps a thread from being deleted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Leases {
+    Heed,
+    Ignore,
+}
+
+/// Deletes a thread; answers with whether it was there.
+pub(super) async fn thread(
+    link: &Link,
+    thread: &ThreadId,
+    leases: Leases,
+) -> Result<bool, StoreError> {
+    let mut attempt = Attempt::default();
+    loop {
+        match attempt_at(link, thread, leases).await {
+            Ok(was_there) => return Ok(was_there),
+            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
+            Err(Fault::Store(error)) => return Err(error),
+        }
+    }
+}
+
+async fn attempt_at(link: &Link, thread: &ThreadId, leases: Leases) -> Result<bool, Fault> {
+    let mut transaction = link.transaction(OPERATION).await?;
+    let heads = head::lock(&mut transaction, &BTreeSet::from([thread]), &BTreeSet::new()).await?;
+    let Some(head) = heads.into_values().next().filter(|head| head.is_there) else {
+        return Ok(false);
+    };
+    if leases == Leases::Heed {
+        refuse_held(&mut transaction, thread, &head).await?;
+    }
+    clear(&mut transaction, head.number).await?;
+    remove(&mut transaction, thread).await?;
+    commit(link, transaction).await?;
+    Ok(true)
+}
+
+/// Refuses to take something away from a locked thread while somebody works on it.
+pub(super) async fn refuse_held(
+    transaction: &mut Begun,
+    thread: &ThreadId,
+    head: &Head,
+) -> Result<(), Fault> {
+    if !head.lease.is_some_and(|lease| lease.lives) {
+        return Ok(());
+    }
+    let holder = sqlx::query_scalar(HOLDER).bind(thread.as_str().as_bytes());
+    let holder: Vec<u8> = holder.fetch_one(&mut **transaction).await?;
+    Err(leased(thread, &Holder(String::from_utf8_lossy(&holder).into_owned())).into())
+}
+
+/// Deletes what stands under a thread's number.
+pub(super) async fn clear(transaction: &mut Begun, number: i64) -> Result<(), sqlx::Error> {
+    sqlx::query(CLEAR).bind(number).execute(&mut **transaction).await.map(drop)
+}
+
+/// Removes a thread's row, or all but the lease of it.
+pub(super) async fn remove(transaction: &mut Begun, thread: &ThreadId) -> Result<(), sqlx::Error> {
+    let id = thread.as_str().as_bytes();
+    let removed = sqlx::query(REMOVE).bind(id).execute(&mut **transaction).await?;
+    if removed.rows_affected() == 0 {
+        sqlx::query(EMPTY).bind(id).execute(&mut **transaction).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Batches for exports.
+
+use std::collections::BTreeMap;
+
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{BatchPage, StoreError, StoredBatch, StoredValue};
+
+use crate::error::corrupt;
+use crate::postgres::history;
+use crate::postgres::link::Link;
+use crate::postgres::raw::{self, Raw};
+
+const OPERATION: &str = "read batches";
+
+/// See [`Store::batches`](wattle_run::ports::Store::batches).
+pub(super) async fn batches(
+    link: &Link,
+    thread: &ThreadId,
+    from: Option<u64>,
+    bytes: usize,
+) -> Result<BatchPage, StoreError> {
+    let mut snapshot = link.snapshot(OPERATION).await?;
+    let mut found = BatchPage::default();
+    let Some(number) = history::number(&mut snapshot, thread).await? else {
+        return Ok(found);
+    };
+    let mut from = from.map_or(0, u64::cast_signed);
+    let mut size = 0;
+    loop {
+        let page = raw::page(&mut snapshot, number, from).await?;
+        let Some(last) = page.last() else { return Ok(found) };
+        from = last.place + 1;
+        for raw in page {
+            if size >= bytes && !found.batches.is_empty() {
+                found.next = Some(raw.place.cast_unsigned());
+                return Ok(found);
+            }
+            size += raw.bytes();
+            found.batches.push(stored(raw)?);
+        }
+    }
+}
+
+fn stored(raw: Raw) -> Result<StoredBatch, StoreError> {
+    let body = raw.body;
+    let mut values = BTreeMap::new();
+    for value in body.values {
+        let stored = match value.tail {
+            None => StoredValue::Whole(parse("value", &value.json)?),
+            Some(tail) => StoredValue::Tail {
+                base: tail.base,
+                keep: tail.keep,
+                items: parse("value", &value.json)?,
+            },
+        };
+        values.insert(value.channel, stored);
+    }
+    Ok(StoredBatch {
+        base: raw.base,
+        events: body.events.map(|json| parse("events", &json)).transpose()?.unwrap_or_default(),
+        checkpoint: body.meta.map(|json| parse("checkpoint", &json)).transpose()?,
+        values,
+        seal: raw.seal,
+    })
+}
+
+impl Raw {
+    /// Bytes of its JSON.
+    fn bytes(&self) -> usize {
+        let body = &self.body;
+        let parts = [body.events.as_ref(), body.meta.as_ref()];
+        let values = body.values.iter().map(|value| value.json.len());
+        parts.into_iter().flatten().map(Vec::len).chain(values).sum()
+    }
+}
+
+fn parse<T: serde::de::DeserializeOwned>(what: &str, json: &[u8]) -> Result<T, StoreError> {
+    serde_json::from_slice(json).map_err(|error| corrupt(what, error))
+}

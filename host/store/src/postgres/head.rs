@@ -1,0 +1,128 @@
+//! Rows of threads: locked to write, or read.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use wattle_graph::id::{CheckpointId, Digest, ThreadId};
+use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
+
+use crate::codec::unpack;
+use crate::error::corrupt;
+use crate::postgres::lease::LEASE;
+use crate::postgres::link::Begun;
+use crate::postgres::stage::{Head, HeadLease};
+
+/// In the order of their ids, so that two transactions never wait for each other.
+const LOCK: &str = "
+    SELECT id, number, record IS NOT NULL AS there, epoch, last_seq, last_checkpoint, current,
+        seal, last_place, bytes, EXISTS (
+            SELECT 1 FROM holders WHERE holders.holder = threads.holder
+            AND beat > clock_timestamp() - $2 * interval '1 millisecond') AS lives
+    FROM threads WHERE id = ANY($1) ORDER BY id FOR UPDATE OF threads";
+
+const MAKE: &str = "
+    INSERT INTO threads (id, number) SELECT id, nextval('thread_numbers') FROM unnest($1) AS id
+    ON CONFLICT DO NOTHING";
+
+/// Locks threads; those of `begun` that are not there get a row.
+pub(super) async fn lock(
+    transaction: &mut Begun,
+    threads: &BTreeSet<&ThreadId>,
+    begun: &BTreeSet<&ThreadId>,
+) -> Result<BTreeMap<ThreadId, Head>, sqlx::Error> {
+    let mut heads = lock_there(transaction, threads.iter().copied()).await?;
+    let missing: Vec<&ThreadId> =
+        begun.iter().copied().filter(|thread| !heads.contains_key(*thread)).collect();
+    if !missing.is_empty() {
+        let ids: Vec<&[u8]> = missing.iter().map(|thread| thread.as_str().as_bytes()).collect();
+        sqlx::query(MAKE).bind(ids).execute(&mut **transaction).await?;
+        heads.extend(lock_there(transaction, missing.into_iter()).await?);
+    }
+    Ok(heads)
+}
+
+async fn lock_there(
+    transaction: &mut Begun,
+    threads: impl Iterator<Item = &ThreadId> + Clone,
+) -> Result<BTreeMap<ThreadId, Head>, sqlx::Error> {
+    let ids: Vec<&[u8]> = threads.clone().map(|thread| thread.as_str().as_bytes()).collect();
+    let locked = sqlx::query(LOCK).bind(ids).bind(LEASE).fetch_all(&mut **transaction).await?;
+    let mut rows = BTreeMap::new();
+    for row in &locked {
+        rows.insert(row.try_get::<&[u8], _>("id")?, head(row)?);
+    }
+    let heads = threads.filter_map(|thread| {
+        rows.remove(thread.as_str().as_bytes()).map(|head| (thread.clone(), head))
+    });
+    Ok(heads.collect())
+}
+
+fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
+    let epoch: Option<i64> = row.try_get("epoch")?;
+    let lives = row.try_get("lives")?;
+    Ok(Head {
+        number: row.try_get("number")?,
+        is_there: row.try_get("there")?,
+        lease: epoch.map(|epoch| HeadLease { epoch: epoch.cast_unsigned(), lives }),
+        last_seq: number(row, "last_seq")?,
+        last_checkpoint: checkpoint_id(row, "last_checkpoint")?,
+        current: checkpoint_id(row, "current")?,
+        seal: digest(row, "seal")?,
+        last_place: row.try_get("last_place")?,
+        bytes: row.try_get("bytes")?,
+    })
+}
+
+/// Columns that [`thread_head`] reads.
+pub(super) const HEAD: &str = "
+    SELECT record, last_seq, last_checkpoint, current, pruned_seq, seal, pruned_seal
+    FROM threads
+    WHERE id = $1 AND record IS NOT NULL";
+
+/// A thread as the port has it.
+pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
+    let read = || {
+        Ok((
+            number(row, "last_seq")?,
+            checkpoint_id(row, "last_checkpoint")?,
+            checkpoint_id(row, "current")?,
+            number(row, "pruned_seq")?,
+            (digest(row, "seal")?, digest(row, "pruned_seal")?),
+        ))
+    };
+    let read = read().map_err(|error: sqlx::Error| corrupt("thread", error));
+    let (last_seq, last_checkpoint, current, pruned_seq, (seal, pruned_seal)) = read?;
+    let record = record(row)?;
+    Ok(ThreadHead { record, last_seq, last_checkpoint, current, pruned_seq, seal, pruned_seal })
+}
+
+/// The packed record of a row.
+pub(super) fn record(row: &PgRow) -> Result<ThreadRecord, StoreError> {
+    let packed: &[u8] = row.try_get("record").map_err(|error| corrupt("thread", error))?;
+    unpack("thread", packed)
+}
+
+/// A number that is never negative.
+pub(super) fn number(row: &PgRow, column: &str) -> Result<u64, sqlx::Error> {
+    row.try_get::<i64, _>(column).map(i64::cast_unsigned)
+}
+
+/// The number of a checkpoint, if there is one.
+pub(super) fn checkpoint_id(
+    row: &PgRow,
+    column: &str,
+) -> Result<Option<CheckpointId>, sqlx::Error> {
+    let id: Option<i64> = row.try_get(column)?;
+    Ok(id.map(|id| CheckpointId(id.cast_unsigned())))
+}
+
+/// A digest, if there is one.
+pub(super) fn digest(row: &PgRow, column: &str) -> Result<Option<Digest>, sqlx::Error> {
+    let bytes: Option<&[u8]> = row.try_get(column)?;
+    let digest = bytes.map(|bytes| {
+        let bytes = <[u8; 32]>::try_from(bytes);
+        bytes.map(Digest::from_bytes).map_err(|error| sqlx::Error::Decode(error.into()))
+    });
+    digest.transpose()
+}

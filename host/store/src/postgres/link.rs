@@ -1,0 +1,372 @@
+//! The way to the server: pools, retries, and what its failures mean.
+
+use std::fmt;
+use std::str::FromStr as _;
+use std::time::Duration;
+
+use sqlx::pool::PoolConnectionMetadata;
+use sqlx::postgres::{PgArguments, PgConnectOptions, PgPoolOptions, PgRow, Postgres};
+use sqlx::query::Query;
+use sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool,
+    SqlSafeStr as _, Transaction,
+};
+use wattle_run::ports::store::StoreError;
+
+use crate::error::backend;
+
+/// Connections for reads and for what is not appended.
+const READ_CONNECTIONS: u32 = 8;
+
+/// One to listen, one to tell.
+const SIGNAL_CONNECTIONS: u32 = 2;
+
+/// Time to wait for a connection, and for a server that starts.
+const CONNECT: Duration = Duration::from_secs(5);
+
+/// A connection that was idle for longer is asked whether it still works before it is used.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// Attempts at what can be made again without harm, when the connection fails.
+const ATTEMPTS: u32 = 5;
+
+/// Pause before the second attempt; it doubles each time, so a server may take three seconds to
+/// come back.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Longest statement. Far more than any of ours needs, and an end for one that hangs.
+const STATEMENT_SECONDS: u32 = 60;
+
+/// How long a statement waits for a lock before it is made again, with what has changed meanwhile
+/// in sight: far below the time of a lease, since what a statement knows of the holders is as old
+/// as its beginning.
+const LOCK_SECONDS: u32 = 2;
+
+/// What the server calls a lock that did not become free in time.
+pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// How long the server waits for the next statement of a transaction. A host that stands still
+/// while it holds locks must lose them sooner than its leases.
+const IDLE_SECONDS: u32 = 10;
+
+/// Longest name of a schema, as PostgreSQL has it.
+const SCHEMA_LIMIT_BYTES: usize = 63;
+
+/// The schema without a setting.
+pub const DEFAULT_SCHEMA: &str = "wattle";
+
+/// Where a [`PostgresStore`](crate::PostgresStore) is.
+#[derive(Clone)]
+pub struct PostgresConfig {
+    url: String,
+    password: Option<String>,
+    schema: String,
+}
+
+impl PostgresConfig {
+    /// A store by URL: `postgres://user@host/database`, with `sslmode` and the like as parameters.
+    pub fn new(url: impl Into<String>) -> Self {
+        Self { url: url.into(), password: None, schema: DEFAULT_SCHEMA.into() }
+    }
+
+    /// The password, in place of one in the URL.
+    pub fn with_password(mut self, password: impl Into<String>) -> Self {
+        self.password = Some(password.into());
+        self
+    }
+
+    /// The schema of its tables; `wattle` without it. Several stores can share a database.
+    pub fn with_schema(mut self, schema: impl Into<String>) -> Self {
+        self.schema = schema.into();
+        self
+    }
+
+    /// Host and database for messages, without user and password.
+    pub fn place(&self) -> String {
+        let options = PgConnectOptions::from_str(&self.url).ok();
+        options.map_or_else(|| "PostgreSQL".to_owned(), |options| place(&options))
+    }
+
+    fn options(&self) -> Result<PgConnectOptions, String> {
+        if !self.url.starts_with("postgres://") && !self.url.starts_with("postgresql://") {
+            return Err("its address must begin with `postgres://`".to_owned());
+        }
+        check_schema(&self.schema)?;
+        // The text of this error can quote the address.
+        let options = PgConnectOptions::from_str(&self.url)
+            .map_err(|_| "its address is not one of PostgreSQL".to_owned())?;
+        let options = options.application_name("wattle").disable_statement_logging();
+        Ok(match &self.password {
+            Some(password) => options.password(password),
+            None => options,
+        })
+    }
+}
+
+/// Shows nothing of the address: it may hold a password.
+impl fmt::Debug for PostgresConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresConfig").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+fn place(options: &PgConnectOptions) -> String {
+    let host = options.get_host();
+    match options.get_database() {
+        Some(database) => format!("{host}/{database}"),
+        None => host.to_owned(),
+    }
+}
+
+fn check_schema(schema: &str) -> Result<(), String> {
+    let starts_well = schema.starts_with(|c: char| c.is_ascii_lowercase() || c == '_');
+    let all_good =
+        schema.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_');
+    if starts_well && all_good && !schema.starts_with("pg_") && schema.len() <= SCHEMA_LIMIT_BYTES {
+        return Ok(());
+    }
+    Err(format!(
+        "`{schema}` is not a name for its schema: use up to {SCHEMA_LIMIT_BYTES} of `a` to `z`, \
+         digits and `_`, beginning with a letter and not with `pg_`"
+    ))
+}
+
+/// A transaction, or one that was begun for reading.
+pub(super) type Begun = Transaction<'static, Postgres>;
+
+/// Connections to one schema of one database.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// For reads and rare writes.
+    pub(super) pool: PgPool,
+    /// For appends, so that reads never keep them waiting.
+    pub(super) writers: PgPool,
+    /// For news of threads, which may get lost when the server crashes.
+    pub(super) signals: PgPool,
+    /// Host and database, for messages.
+    pub(super) place: String,
+    /// The schema of the tables.
+    pub(super) schema: String,
+}
+
+impl Link {
+    /// Connects when first used.
+    pub(super) fn new(config: &PostgresConfig, writers: u32) -> Result<Self, StoreError> {
+        let options = config.options().map_err(|reason| backend("open its database", reason))?;
+        let place = place(&options);
+        let durable = set_up(&config.schema);
+        let hasty = format!("{durable}; SET synchronous_commit TO off");
+        Ok(Self {
+            pool: pool(&options, &durable, READ_CONNECTIONS),
+            writers: pool(&options, &durable, writers),
+            signals: pool(&options, &hasty, SIGNAL_CONNECTIONS),
+            place,
+            schema: config.schema.clone(),
+        })
+    }
+
+    /// All rows of a statement that may run more than once.
+    pub(super) async fn rows<'q>(
+        &self,
+        operation: &'static str,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, StoreError> {
+        let mut attempt = Attempt::default();
+        loop {
+            match query().fetch_all(&self.pool).await {
+                Ok(rows) => return Ok(rows),
+                Err(error) => attempt.again(operation, error).await?,
+            }
+        }
+    }
+
+    /// The first row of a statement that may run more than once.
+    pub(super) async fn row<'q>(
+        &self,
+        operation: &'static str,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Option<PgRow>, StoreError> {
+        Ok(self.rows(operation, query).await?.into_iter().next())
+    }
+
+    /// A snapshot of everything to read from.
+    pub(super) async fn snapshot(&self, operation: &'static str) -> Result<Begun, StoreError> {
+        begin(&self.pool, operation, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+    }
+
+    /// A transaction for what is not appended.
+    pub(super) async fn transaction(&self, operation: &'static str) -> Result<Begun, StoreError> {
+        begin(&self.pool, operation, "BEGIN").await
+    }
+
+    /// A transaction for appends.
+    pub(super) async fn group(&self) -> Result<Begun, StoreError> {
+        begin(&self.writers, "append", "BEGIN").await
+    }
+}
+
+fn pool(options: &PgConnectOptions, set_up: &str, connections: u32) -> PgPool {
+    let set_up = set_up.to_owned();
+    PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(CONNECT)
+        .test_before_acquire(false)
+        .after_connect(move |connection, _| {
+            let set_up = set_up.clone();
+            Box::pin(async move {
+                connection.execute(sqlx::raw_sql(AssertSqlSafe(set_up).into_sql_str())).await?;
+                Ok(())
+            })
+        })
+        .before_acquire(|connection, facts| Box::pin(is_alive(connection, facts)))
+        .connect_lazy_with(options.clone())
+}
+
+/// What holds for every connection. What was answered as durable must be so, whatever the default
+/// of the database is.
+fn set_up(schema: &str) -> String {
+    format!(
+        "SET search_path TO \"{schema}\";
+         SET client_min_messages TO warning;
+         SET statement_timeout TO '{STATEMENT_SECONDS}s';
+         SET lock_timeout TO '{LOCK_SECONDS}s';
+         SET idle_in_transaction_session_timeout TO '{IDLE_SECONDS}s';
+         SELECT set_config('synchronous_commit', 'on', false)
+         WHERE current_setting('synchronous_commit') = 'off'"
+    )
+}
+
+async fn is_alive(
+    connection: &mut PgConnection,
+    facts: PoolConnectionMetadata,
+) -> Result<bool, sqlx::Error> {
+    if facts.idle_for > FRESH {
+        connection.ping().await?;
+    }
+    Ok(true)
+}
+
+async fn begin(
+    pool: &PgPool,
+    operation: &'static str,
+    statement: &'static str,
+) -> Result<Begun, StoreError> {
+    let mut attempt = Attempt::default();
+    loop {
+        match pool.begin_with(statement).await {
+            Ok(transaction) => return Ok(transaction),
+            Err(error) => attempt.again(operation, error).await?,
+        }
+    }
+}
+
+/// Counts attempts at something that can be made again.
+#[derive(Debug, Default)]
+pub(super) struct Attempt(u32);
+
+impl Attempt {
+    /// Waits for the next attempt, or gives up.
+    pub(super) async fn again(
+        &mut self,
+        operation: &'static str,
+        error: sqlx::Error,
+    ) -> Result<(), StoreError> {
+        if !is_passing(&error) || !self.pause().await {
+            return Err(failed(operation, &error));
+        }
+        tracing::debug!(operation, %error, "checkpoint store tries again");
+        Ok(())
+    }
+
+    /// Waits for the next attempt; `false` if there is none.
+    pub(super) async fn pause(&mut self) -> bool {
+        self.0 += 1;
+        if self.0 >= ATTEMPTS {
+            return false;
+        }
+        tokio::time::sleep(PAUSE * 2_u32.pow(self.0 - 1)).await;
+        true
+    }
+}
+
+/// Why an attempt at a transaction failed.
+pub(super) enum Fault {
+    /// The server, perhaps for a while.
+    Server(sqlx::Error),
+    /// Something that another attempt does not change.
+    Store(StoreError),
+}
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        Self::Server(error)
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Whether the same may work a little later: the connection or the server went away, or two
+/// transactions stood in each other's way.
+pub(super) fn is_passing(error: &sqlx::Error) -> bool {
+    match error {
+        sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => true,
+        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
+            // Connection exceptions, the server's shutdown and start, idle for too long in a
+            // transaction, deadlock, serialization failure, a lock that was not free in time.
+            let codes = ["57P01", "57P02", "57P03", "25P03", "40P01", "40001", LOCK_NOT_AVAILABLE];
+            code.starts_with("08") || codes.contains(&&*code)
+        }),
+        // What the library says when the other side closes in the middle of an answer.
+        sqlx::Error::Protocol(message) => message.contains("closed"),
+        _ => false,
+    }
+}
+
+/// A failure of the server, in the port's words.
+pub(super) fn failed(operation: &'static str, error: &sqlx::Error) -> StoreError {
+    match error {
+        sqlx::Error::PoolClosed => StoreError::Closed,
+        sqlx::Error::PoolTimedOut => {
+            backend(operation, "no connection to its database became free; is the server up?")
+        }
+        sqlx::Error::Database(error) => backend(operation, error.message()),
+        error => backend(operation, error),
+    }
+}
+
+/// Names the operation that a failure spoiled; for `map_err`.
+pub(super) fn while_trying(operation: &'static str) -> impl Fn(sqlx::Error) -> StoreError {
+    move |error| failed(operation, &error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_checked_without_showing_them() {
+        for url in ["mysql://u:topsecret@h/d", "postgres://u:topsecret@h:port/d"] {
+            let config = PostgresConfig::new(url).with_password("topsecret");
+            let error = Link::new(&config, 1).unwrap_err().to_string();
+            assert!(!error.contains("topsecret"), "{error}");
+            assert!(!format!("{config:?}").contains("topsecret"));
+        }
+        let config = PostgresConfig::new("postgres://ada@db.example/threads");
+        assert_eq!(config.place(), "db.example/threads");
+    }
+
+    #[test]
+    fn schemas_are_plain_names() {
+        for good in ["wattle", "_w2", "w"] {
+            check_schema(good).unwrap();
+        }
+        let long = "a".repeat(SCHEMA_LIMIT_BYTES + 1);
+        for bad in ["", "a b", "a\"; DROP", "pg_x", "Wattle", "2x", &long] {
+            check_schema(bad).unwrap_err();
+        }
+    }
+}

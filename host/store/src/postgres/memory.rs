@@ -1,0 +1,274 @@
+//! Long-term memory in the database, for hosts that share threads.
+//!
+//! Which documents fit a search is decided here as for the other memories: the database only hands
+//! over what stands under a prefix, so that no text of a search ever becomes part of a statement.
+
+use std::ops::Range;
+
+use async_trait::async_trait;
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use wattle_graph::failure::Failure;
+use wattle_run::ports::Memory;
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_run::ports::store::StoreError;
+
+use crate::longterm::find::Finder;
+use crate::longterm::list::{Lister, Step};
+use crate::longterm::path;
+use crate::longterm::record::{Place, Record};
+use crate::postgres::link::{Link, while_trying};
+
+/// Documents that are read at once: even large ones stay far below what a search may look at.
+const PAGE: i64 = 100;
+
+/// Namespaces that are read at once.
+const NAMESPACE_PAGE: i64 = 1_000;
+
+/// Documents that one statement removes at most: bounds how long others wait for it.
+const REMOVED_AT_ONCE: i64 = 1_000;
+
+/// Longest time after a read: what is added to a time must not run over.
+const LONGEST_REFRESH_MS: u64 = 1 << 62;
+
+const GET: &str = "
+    SELECT path, key, created_ms, updated_ms, expires_ms, refresh_ms, document FROM memory
+    WHERE path = $1 AND key = $2 AND (expires_ms IS NULL OR expires_ms > $3)";
+
+const PUT: &str = "
+    INSERT INTO memory AS old
+        (path, key, created_ms, updated_ms, expires_ms, refresh_ms, document)
+    VALUES ($1, $2, $3, $3, $4, $5, $6)
+    ON CONFLICT (path, key) DO UPDATE SET
+        created_ms = CASE WHEN old.expires_ms <= $3 THEN $3 ELSE old.created_ms END,
+        updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6";
+
+const DELETE: &str = "DELETE FROM memory WHERE path = $1 AND key = $2";
+
+const PAGE_OF_DOCUMENTS: &str = "
+    SELECT path, key, created_ms, updated_ms, expires_ms, refresh_ms, document FROM memory
+    WHERE path >= $1 AND path < $2 AND (path, key) > ($1, $3)
+        AND (expires_ms IS NULL OR expires_ms > $4)
+    ORDER BY path, key LIMIT $5";
+
+const PAGE_OF_NAMESPACES: &str = "
+    SELECT DISTINCT path FROM memory
+    WHERE path >= $1 AND path < $2 AND (expires_ms IS NULL OR expires_ms > $3)
+    ORDER BY path LIMIT $4";
+
+const TOUCH: &str = "
+    UPDATE memory SET expires_ms = greatest(expires_ms, $3 + refresh_ms)
+    WHERE (path, key) IN (SELECT * FROM unnest($1::bytea[], $2::bytea[]))
+        AND expires_ms > $3 AND refresh_ms IS NOT NULL";
+
+const CLEAR: &str = "
+    WITH gone AS (
+        DELETE FROM memory WHERE (path, key) IN (
+            SELECT path, key FROM memory WHERE path >= $1 AND path < $2 LIMIT $3)
+        RETURNING 1)
+    SELECT count(*) FROM gone";
+
+/// The time is asked for twice: a document may be put anew between the two looks.
+const SWEEP: &str = "
+    WITH gone AS (
+        DELETE FROM memory WHERE expires_ms <= $1 AND (path, key) IN (
+            SELECT path, key FROM memory WHERE expires_ms <= $1 LIMIT $2)
+        RETURNING 1)
+    SELECT count(*) FROM gone";
+
+/// Documents in the database of a [`PostgresStore`](crate::PostgresStore). Clones share it.
+#[derive(Clone, Debug)]
+pub struct PostgresMemory(Link);
+
+impl PostgresMemory {
+    pub(super) fn new(link: Link) -> Self {
+        Self(link)
+    }
+
+    /// Notes that documents were read, before anybody else could find them expired.
+    async fn touch(&self, places: &[Place], now_ms: i64) -> Result<(), Failure> {
+        if places.is_empty() {
+            return Ok(());
+        }
+        let paths: Vec<&[u8]> = places.iter().map(|(path, _)| path.as_slice()).collect();
+        let keys: Vec<&[u8]> = places.iter().map(|(_, key)| key.as_bytes()).collect();
+        let touch = || sqlx::query(TOUCH).bind(&paths).bind(&keys).bind(now_ms);
+        self.0.rows("keep documents", touch).await.map(drop).map_err(failure)
+    }
+
+    /// Looks through all documents in a range of paths.
+    async fn look_through(
+        &self,
+        finder: &mut Finder<'_>,
+        mut paths: Range<Vec<u8>>,
+        now_ms: i64,
+    ) -> Result<(), Failure> {
+        let mut key = Vec::new();
+        loop {
+            let page = || {
+                let page = sqlx::query(PAGE_OF_DOCUMENTS).bind(&paths.start).bind(&paths.end);
+                page.bind(&key).bind(now_ms).bind(PAGE)
+            };
+            let rows = self.0.rows("search documents", page).await.map_err(failure)?;
+            let is_last = rows.len() < PAGE as usize;
+            let mut end = None;
+            for row in &rows {
+                let (place, record) = document(row)?;
+                end = Some(place.clone());
+                finder.offer(place, record)?;
+            }
+            match end {
+                Some((path, last)) if !is_last => {
+                    (paths.start, key) = (path, last.into_bytes());
+                }
+                _ => return Ok(()),
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Memory for PostgresMemory {
+    async fn get(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        let path = path::encode(scope, namespace);
+        let get = || sqlx::query(GET).bind(&path).bind(key.as_bytes()).bind(now_ms);
+        let Some(row) = self.0.row("read a document", get).await.map_err(failure)? else {
+            return Ok(None);
+        };
+        let (place, record) = document(&row)?;
+        if record.refreshed(now_ms).is_some() {
+            self.touch(std::slice::from_ref(&place), now_ms).await?;
+        }
+        record.item(&place.0, key).map(Some)
+    }
+
+    async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
+        let path = path::encode(scope, &item.namespace);
+        let record = Record::after(None, &item, now_ms);
+        let refresh_ms = record.refresh_ms.map(|it| it.min(LONGEST_REFRESH_MS).cast_signed());
+        let put = || {
+            let put = sqlx::query(PUT).bind(&path).bind(item.key.as_bytes()).bind(now_ms);
+            put.bind(record.expires_ms).bind(refresh_ms).bind(&record.document)
+        };
+        self.0.rows("write a document", put).await.map(drop).map_err(failure)
+    }
+
+    async fn delete(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+    ) -> Result<(), Failure> {
+        let path = path::encode(scope, namespace);
+        let delete = || sqlx::query(DELETE).bind(&path).bind(key.as_bytes());
+        self.0.rows("delete a document", delete).await.map(drop).map_err(failure)
+    }
+
+    async fn search(
+        &self,
+        scope: &MemoryScope,
+        search: &Search,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let mut finder = Finder::new(search, now_ms);
+        let paths = path::under(&path::encode(scope, &search.prefix));
+        self.look_through(&mut finder, paths, now_ms).await?;
+        let answer = finder.finish()?;
+        self.touch(&answer.refreshed, now_ms).await?;
+        Ok(answer.items)
+    }
+
+    async fn namespaces(
+        &self,
+        scope: &MemoryScope,
+        list: &ListNamespaces,
+        now_ms: i64,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        let mut lister = Lister::new(scope, list);
+        let mut paths = path::under(&path::encode(scope, path::literal(&list.prefix)));
+        loop {
+            let page = || {
+                let page = sqlx::query(PAGE_OF_NAMESPACES).bind(&paths.start).bind(&paths.end);
+                page.bind(now_ms).bind(NAMESPACE_PAGE)
+            };
+            let rows = self.0.rows("list namespaces", page).await.map_err(failure)?;
+            let is_last = rows.len() < NAMESPACE_PAGE as usize;
+            for row in &rows {
+                let path: &[u8] = row.try_get("path").map_err(unreadable)?;
+                if path < paths.start.as_slice() {
+                    continue;
+                }
+                match lister.offer(path, true)? {
+                    Step::Next => paths.start = path::past(path),
+                    Step::Skip(next) => paths.start = next,
+                    Step::Done => return Ok(lister.finish()),
+                }
+            }
+            if is_last {
+                return Ok(lister.finish());
+            }
+        }
+    }
+
+    async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
+        let paths = path::under(&path::encode(scope, prefix));
+        let clear = || sqlx::query(CLEAR).bind(&paths.start).bind(&paths.end).bind(REMOVED_AT_ONCE);
+        let mut removed = 0;
+        loop {
+            let row = self.0.row("delete documents", clear).await.map_err(failure)?;
+            let part = count(row)?;
+            removed += part;
+            if part < REMOVED_AT_ONCE {
+                return Ok(usize::try_from(removed).unwrap_or(usize::MAX));
+            }
+        }
+    }
+
+    async fn sweep(&self, now_ms: i64) -> Result<usize, Failure> {
+        let sweep = || sqlx::query(SWEEP).bind(now_ms).bind(REMOVED_AT_ONCE);
+        let mut removed = 0;
+        loop {
+            let part = count(self.0.row("sweep documents", sweep).await.map_err(failure)?)?;
+            removed += part;
+            if part < REMOVED_AT_ONCE {
+                return Ok(usize::try_from(removed).unwrap_or(usize::MAX));
+            }
+        }
+    }
+}
+
+fn document(row: &PgRow) -> Result<(Place, Record), Failure> {
+    let read = || -> Result<(Vec<u8>, Vec<u8>, Record), sqlx::Error> {
+        let refresh_ms: Option<i64> = row.try_get("refresh_ms")?;
+        let record = Record {
+            created_ms: row.try_get("created_ms")?,
+            updated_ms: row.try_get("updated_ms")?,
+            expires_ms: row.try_get("expires_ms")?,
+            refresh_ms: refresh_ms.map(i64::cast_unsigned),
+            document: row.try_get("document")?,
+        };
+        Ok((row.try_get("path")?, row.try_get("key")?, record))
+    };
+    let (path, key, record) = read().map_err(unreadable)?;
+    let key = String::from_utf8(key)
+        .map_err(|_| Failure::internal("a key of the long-term memory cannot be read"))?;
+    Ok(((path, key), record))
+}
+
+fn count(row: Option<PgRow>) -> Result<i64, Failure> {
+    row.map_or(Ok(0), |row| row.try_get(0)).map_err(unreadable)
+}
+
+fn failure(error: StoreError) -> Failure {
+    Failure::internal(error.to_string())
+}
+
+fn unreadable(error: sqlx::Error) -> Failure {
+    failure(while_trying("read a document")(error))
+}

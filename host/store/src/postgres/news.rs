@@ -1,0 +1,234 @@
+//! News of threads and runs, from this host to the others and back.
+//!
+//! They are told in a transaction of their own: one that carries news waits for all others that
+//! do, so that commits of batches would no longer share a flush. What gets lost so, when a host
+//! ends right after a commit, is found by looking at all watched threads now and then.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use sqlx::Row as _;
+use sqlx::postgres::PgListener;
+use tokio::sync::{broadcast, mpsc, watch};
+use tokio::task::JoinHandle;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::StoreError;
+
+use crate::postgres::link::Link;
+use crate::watches::Watches;
+
+/// News that wait. If there are more, the next look finds them.
+const QUEUE_LIMIT: usize = 4096;
+
+/// Runs to be cancelled that wait to be heard of here. Above it the oldest are lost, and whoever
+/// wants them cancelled says so again.
+const CANCELS_LIMIT: usize = 1024;
+
+/// Time between two looks at all watched threads.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// Pause before listening is tried again.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Threads in one look.
+const PAGE: usize = 1000;
+
+const TELL: &str = "SELECT pg_notify($1, news) FROM unnest($2::text[]) AS news";
+
+const NEWEST: &str = "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND record IS NOT NULL";
+
+/// What is told. As JSON, which has no zero bytes, and which the longest id leaves far below the
+/// 8000 bytes that PostgreSQL allows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+enum Item {
+    /// A thread and its newest event; none if it is gone.
+    Thread(ThreadId, Option<u64>),
+    /// A run is to be cancelled, by the host that has it.
+    Cancel { cancel: RunId },
+}
+
+/// Tells what happened to threads, and which runs are to be cancelled.
+#[derive(Clone, Debug)]
+pub(super) struct News {
+    watches: Arc<Watches>,
+    cancels: broadcast::Sender<RunId>,
+    queue: mpsc::Sender<Item>,
+}
+
+impl News {
+    /// Starts to listen and to tell. The second part ends the listening when it is dropped.
+    pub(super) fn open(link: &Link) -> (Self, Listening) {
+        let watches = Arc::new(Watches::default());
+        let cancels = broadcast::Sender::new(CANCELS_LIMIT);
+        let (queue, items) = mpsc::channel(QUEUE_LIMIT);
+        tokio::spawn(tell(link.clone(), items));
+        let listening = [
+            tokio::spawn(listen(link.clone(), watches.clone(), cancels.clone())),
+            tokio::spawn(look_often(link.clone(), watches.clone())),
+        ];
+        (Self { watches, cancels, queue }, Listening(listening))
+    }
+
+    /// A thread has a newer event.
+    pub(super) fn written(&self, thread: &ThreadId, last_seq: u64) {
+        self.watches.remember(thread, last_seq);
+        // Full, or closed at the end of the host: others find it by looking.
+        let _ = self.queue.try_send(Item::Thread(thread.clone(), Some(last_seq)));
+    }
+
+    /// A thread is gone.
+    pub(super) fn gone(&self, thread: &ThreadId) {
+        self.watches.remove(thread);
+        let _ = self.queue.try_send(Item::Thread(thread.clone(), None));
+    }
+
+    /// A run is to be cancelled, by whichever host has it, this one included.
+    pub(super) fn ask_cancel(&self, run: &RunId) {
+        // If there is no room, whoever asks does it again.
+        let _ = self.queue.try_send(Item::Cancel { cancel: run.clone() });
+    }
+
+    /// Runs that are to be cancelled, as any host says from now on.
+    pub(super) fn cancels(&self) -> broadcast::Receiver<RunId> {
+        self.cancels.subscribe()
+    }
+
+    /// Watches a thread. What is not known here is read meanwhile.
+    pub(super) fn watch(&self, link: &Link, thread: &ThreadId) -> watch::Receiver<u64> {
+        let receiver = self.watches.subscribe(thread, || 0);
+        let (link, watches, thread) = (link.clone(), self.watches.clone(), thread.clone());
+        tokio::spawn(async move {
+            if let Err(error) = look(&link, &watches, &[(thread, 0)]).await {
+                tracing::debug!(%error, "newest event of a thread cannot be read");
+            }
+        });
+        receiver
+    }
+}
+
+/// Tasks that listen.
+#[derive(Debug)]
+pub(super) struct Listening([JoinHandle<()>; 2]);
+
+impl Drop for Listening {
+    fn drop(&mut self) {
+        for task in &self.0 {
+            task.abort();
+        }
+    }
+}
+
+async fn tell(link: Link, mut items: mpsc::Receiver<Item>) {
+    let mut news = Vec::new();
+    while items.recv_many(&mut news, QUEUE_LIMIT).await > 0 {
+        let texts = texts(news.drain(..));
+        let told = sqlx::query(TELL).bind(&link.schema).bind(texts).execute(&link.signals).await;
+        if let Err(error) = told {
+            tracing::debug!(%error, "other hosts were not told of news");
+        }
+    }
+}
+
+/// What is told of many items: the last of each thread, and each run once.
+fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
+    let (mut threads, mut cancels) = (BTreeMap::new(), BTreeSet::new());
+    for item in news {
+        match item {
+            Item::Thread(thread, newest) => drop(threads.insert(thread, newest)),
+            Item::Cancel { cancel } => drop(cancels.insert(cancel)),
+        }
+    }
+    let threads = threads.into_iter().map(|(thread, newest)| Item::Thread(thread, newest));
+    let cancels = cancels.into_iter().map(|cancel| Item::Cancel { cancel });
+    threads.chain(cancels).filter_map(|item| serde_json::to_string(&item).ok()).collect()
+}
+
+async fn listen(link: Link, watches: Arc<Watches>, cancels: broadcast::Sender<RunId>) {
+    loop {
+        if let Err(error) = listen_once(&link, &watches, &cancels).await {
+            tracing::debug!(%error, "listening for news of other hosts ends");
+        }
+        tokio::time::sleep(PAUSE).await;
+    }
+}
+
+async fn listen_once(
+    link: &Link,
+    watches: &Watches,
+    cancels: &broadcast::Sender<RunId>,
+) -> Result<(), sqlx::Error> {
+    let mut listener = PgListener::connect_with(&link.signals).await?;
+    listener.eager_reconnect(false);
+    listener.listen(&link.schema).await?;
+    // What was told before is found by looking.
+    watches.forget_idle();
+    if let Err(error) = look(link, watches, &watches.watched()).await {
+        tracing::debug!(%error, "watched threads cannot be read");
+    }
+    while let Some(news) = listener.try_recv().await? {
+        match serde_json::from_str(news.payload()) {
+            Ok(Item::Thread(thread, Some(last_seq))) => watches.advance(&thread, last_seq),
+            Ok(Item::Thread(thread, None)) => watches.remove(&thread),
+            // An error means that nobody here has runs.
+            Ok(Item::Cancel { cancel }) => drop(cancels.send(cancel)),
+            Err(error) => tracing::debug!(%error, "news of another host make no sense"),
+        }
+    }
+    Ok(())
+}
+
+async fn look_often(link: Link, watches: Arc<Watches>) {
+    loop {
+        tokio::time::sleep(LOOK).await;
+        if let Err(error) = look(&link, &watches, &watches.watched()).await {
+            tracing::debug!(%error, "watched threads cannot be read");
+        }
+    }
+}
+
+/// Looks how far threads are. One that had more events is gone, even if another has its id now.
+async fn look(
+    link: &Link,
+    watches: &Watches,
+    watched: &[(ThreadId, u64)],
+) -> Result<(), StoreError> {
+    for page in watched.chunks(PAGE) {
+        let ids: Vec<&[u8]> = page.iter().map(|(thread, _)| thread.as_str().as_bytes()).collect();
+        let newest = || sqlx::query(NEWEST).bind(&ids);
+        let rows = link.rows("read the newest events", newest).await?;
+        let mut found = BTreeMap::new();
+        for row in &rows {
+            if let (Ok(id), Ok(seq)) = (row.try_get::<&[u8], _>(0), row.try_get::<i64, _>(1)) {
+                found.insert(id, seq.cast_unsigned());
+            }
+        }
+        for (thread, seen) in page {
+            match found.get(thread.as_str().as_bytes()) {
+                Some(last_seq) if last_seq >= seen => watches.advance(thread, *last_seq),
+                None if *seen == 0 => {}
+                _ => watches.remove(thread),
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn news_are_told_once_and_read_as_before() {
+        let thread = |newest| Item::Thread(ThreadId::new("t").unwrap(), newest);
+        let cancel = || Item::Cancel { cancel: RunId::new("r").unwrap() };
+        let texts = texts([thread(Some(1)), cancel(), thread(Some(2)), cancel()].into_iter());
+        assert_eq!(texts, [r#"["t",2]"#, r#"{"cancel":"r"}"#]);
+        for item in [thread(Some(7)), thread(None), cancel()] {
+            let text = serde_json::to_string(&item).unwrap();
+            assert_eq!(serde_json::from_str::<Item>(&text).unwrap(), item, "{text}");
+        }
+    }
+}

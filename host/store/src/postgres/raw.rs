@@ -1,0 +1,129 @@
+//! Batches as they were written, in order: for exports, for checking seals, for writing anew.
+
+use std::collections::BTreeMap;
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use wattle_graph::checkpoint::Tail;
+use wattle_graph::id::{ChannelName, CheckpointId, Digest};
+use wattle_run::ports::store::StoreError;
+
+use crate::codec::plain;
+use crate::error::corrupt;
+use crate::postgres::facts::text;
+use crate::postgres::head::{checkpoint_id, digest, number};
+use crate::postgres::link::{Begun, while_trying};
+use crate::postgres::rows::ListFacts;
+use crate::postgres::stage::{Body, BodyValue};
+
+/// Batches that are read at once.
+const PAGE: i64 = 64;
+
+const BATCHES: &str = "
+    SELECT place, after_seq, last_seq, base, checkpoint, namespace, events, meta, seal
+    FROM batches WHERE thread = $1 AND place >= $2 ORDER BY place LIMIT $3";
+
+const VALUES: &str = "
+    SELECT place, channel, version, value, base, keep, root, items, tails, tail_bytes, whole_bytes
+    FROM channel_values WHERE thread = $1 AND place BETWEEN $2 AND $3 ORDER BY place, channel";
+
+const OPERATION: &str = "read batches";
+
+/// One batch.
+pub(super) struct Raw {
+    pub(super) place: i64,
+    pub(super) after_seq: u64,
+    pub(super) last_seq: u64,
+    pub(super) base: Option<CheckpointId>,
+    /// Number and namespace of its checkpoint.
+    pub(super) checkpoint: Option<(CheckpointId, Vec<u8>)>,
+    pub(super) body: Body,
+    pub(super) seal: Option<Digest>,
+}
+
+/// A page of batches from a place on; empty at the end.
+pub(super) async fn page(
+    transaction: &mut Begun,
+    number: i64,
+    from: i64,
+) -> Result<Vec<Raw>, StoreError> {
+    let rows = sqlx::query(BATCHES)
+        .bind(number)
+        .bind(from)
+        .bind(PAGE)
+        .fetch_all(&mut **transaction)
+        .await
+        .map_err(while_trying(OPERATION))?;
+    let mut raws = rows.iter().map(raw).collect::<Result<Vec<_>, _>>()?;
+    let Some((first, last)) = raws.first().zip(raws.last()).map(|(a, b)| (a.place, b.place)) else {
+        return Ok(raws);
+    };
+    let rows = sqlx::query(VALUES)
+        .bind(number)
+        .bind(first)
+        .bind(last)
+        .fetch_all(&mut **transaction)
+        .await
+        .map_err(while_trying(OPERATION))?;
+    let mut values: BTreeMap<i64, Vec<BodyValue>> = BTreeMap::new();
+    for row in &rows {
+        let place = row.try_get("place").map_err(|error| corrupt("value", error))?;
+        values.entry(place).or_default().push(value(row)?);
+    }
+    for raw in &mut raws {
+        raw.body.values = values.remove(&raw.place).unwrap_or_default();
+    }
+    Ok(raws)
+}
+
+fn raw(row: &PgRow) -> Result<Raw, StoreError> {
+    let json = |column: &'static str| {
+        let packed: Option<&[u8]> = row.try_get(column).map_err(|error| corrupt(column, error))?;
+        packed.map(|packed| plain(column, packed).map(std::borrow::Cow::into_owned)).transpose()
+    };
+    let (events, meta) = (json("events")?, json("meta")?);
+    let read = || {
+        let namespace: Option<Vec<u8>> = row.try_get("namespace")?;
+        Ok(Raw {
+            place: row.try_get("place")?,
+            after_seq: number(row, "after_seq")?,
+            last_seq: number(row, "last_seq")?,
+            base: checkpoint_id(row, "base")?,
+            checkpoint: checkpoint_id(row, "checkpoint")?.zip(namespace),
+            body: Body { events, meta, values: Vec::new() },
+            seal: digest(row, "seal")?,
+        })
+    };
+    read().map_err(|error: sqlx::Error| corrupt("batch", error))
+}
+
+fn value(row: &PgRow) -> Result<BodyValue, StoreError> {
+    let packed: &[u8] = row.try_get("value").map_err(|error| corrupt("value", error))?;
+    let json = plain("value", packed)?.into_owned();
+    let read = || {
+        let channel = ChannelName::new(text(row.try_get("channel")?)?);
+        let keep: Option<i64> = row.try_get("keep")?;
+        let keep = keep.map(u32::try_from).transpose();
+        let keep = keep.map_err(|error| sqlx::Error::Decode(error.into()))?;
+        Ok(BodyValue {
+            channel: channel.map_err(|error| sqlx::Error::Decode(error.into()))?,
+            version: CheckpointId(number(row, "version")?),
+            tail: checkpoint_id(row, "base")?.zip(keep).map(|(base, keep)| Tail { base, keep }),
+            json,
+            packed: packed.to_vec(),
+            list: list(row)?,
+        })
+    };
+    read().map_err(|error: sqlx::Error| corrupt("value", error))
+}
+
+/// How a value is stored, from the columns that say so.
+pub(super) fn list(row: &PgRow) -> Result<ListFacts, sqlx::Error> {
+    Ok(ListFacts {
+        root: CheckpointId(number(row, "root")?),
+        items: row.try_get::<Option<i64>, _>("items")?.map(i64::cast_unsigned),
+        tails: number(row, "tails")?,
+        tail_bytes: number(row, "tail_bytes")?,
+        whole_bytes: number(row, "whole_bytes")?,
+    })
+}

@@ -1,0 +1,399 @@
+//! Writing a thread anew: without some of its checkpoints, or under another id.
+//!
+//! What stays is written under a new number of the thread, in order and with new seals, and what
+//! stood under the old number is deleted, all in one transaction. A value that a checkpoint which
+//! stays refers to and whose batch goes is written with the oldest of these checkpoints, whole.
+
+mod copy;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlx::Row as _;
+use wattle_graph::checkpoint::CheckpointMeta;
+use wattle_graph::event::Event;
+use wattle_graph::id::{CheckpointId, Digest, RunId, ThreadId};
+use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
+
+use crate::codec::{Packer, unpack};
+use crate::error::{backend, corrupt};
+use crate::mention::look;
+use crate::plan::{Outline, Plan, made_by};
+use crate::postgres::delete;
+use crate::postgres::head;
+use crate::postgres::history::bytes;
+use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::outcome::commit;
+use crate::postgres::raw::{self, Raw};
+use crate::postgres::rows::{ListFacts, Rows, RunRow};
+use crate::postgres::stage::{Body, BodyValue, Frame, Head, put_batch, record_row};
+use crate::postgres::value::{self, Version};
+pub(super) use copy::copy;
+
+const OPERATION: &str = "write a thread anew";
+
+const FACTS: &str = "
+    SELECT record, nextval('thread_numbers') AS next FROM threads WHERE id = $1";
+
+const RUNS: &str = "SELECT record FROM runs WHERE thread = $1 ORDER BY place";
+
+const THREADS_OF: &str = "
+    SELECT threads.id FROM threads WHERE record IS NOT NULL
+    AND number IN (SELECT thread FROM runs WHERE runs.id = ANY($1)) ORDER BY threads.id";
+
+const MOVE: &str = "
+    UPDATE threads SET number = $2, pruned_seq = $3, pruned_seal = $4 WHERE id = $1";
+
+/// A thread with everything of it.
+pub(super) struct Whole {
+    pub(super) head: Head,
+    pub(super) record: ThreadRecord,
+    pub(super) runs: Vec<RunRecord>,
+    pub(super) log: Vec<Entry>,
+    /// A number to write it under.
+    pub(super) next: i64,
+}
+
+/// A batch with its checkpoint's facts.
+pub(super) struct Entry {
+    pub(super) raw: Raw,
+    pub(super) meta: Option<CheckpointMeta>,
+}
+
+/// Threads that have some of these runs.
+pub(super) async fn threads_of(link: &Link, runs: &[RunId]) -> Result<Vec<ThreadId>, StoreError> {
+    let ids: Vec<&[u8]> = runs.iter().map(|run| run.as_str().as_bytes()).collect();
+    let rows = link.rows("find threads of runs", || sqlx::query(THREADS_OF).bind(&ids)).await?;
+    let thread = |row| {
+        let id = String::from_utf8_lossy(bytes(row, "id")?);
+        ThreadId::new(id).map_err(|error| corrupt("thread", error))
+    };
+    rows.iter().map(thread).collect()
+}
+
+/// What is taken away.
+pub(super) enum Cut<'a> {
+    /// What some runs did.
+    Runs(&'a [RunId]),
+    /// All but the newest.
+    Past,
+}
+
+/// Takes something away from a thread; answers with whether the thread itself is gone.
+pub(super) async fn cut(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, StoreError> {
+    let mut attempt = Attempt::default();
+    loop {
+        match cut_once(link, thread, cut).await {
+            Ok(is_gone) => return Ok(is_gone),
+            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
+            Err(Fault::Store(error)) => return Err(error),
+        }
+    }
+}
+
+async fn cut_once(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, Fault> {
+    let mut transaction = link.transaction(OPERATION).await?;
+    let Some(whole) = read(&mut transaction, thread).await? else { return Ok(false) };
+    let outlines: Vec<Outline> = whole.log.iter().map(Entry::outline).collect::<Result<_, _>>()?;
+    let current = whole.head.current;
+    let plan = match cut {
+        Cut::Runs(runs) => {
+            let own = whole.runs.iter().map(|run| &run.id).filter(|run| runs.contains(run));
+            Plan::without(&outlines, current, own.cloned().collect())
+        }
+        Cut::Past => Plan::latest(&outlines, current, &whole.runs),
+    };
+    if plan.is_idle(&outlines) {
+        return Ok(false);
+    }
+    if plan.loses_all() {
+        delete::clear(&mut transaction, whole.head.number).await?;
+        delete::remove(&mut transaction, thread).await?;
+        commit(link, transaction).await?;
+        return Ok(true);
+    }
+    let mut anew = Anew::new(&whole, whole.head.seal);
+    anew.begin(first_seq(&whole.log, &plan)?);
+    anew.load_values(&mut transaction, &whole, &plan).await?;
+    let runs = plan.runs(whole.runs.clone());
+    let record = plan.record(whole.record.clone(), &runs);
+    anew.head.current = plan.current;
+    for entry in whole.log {
+        anew.add(entry, &plan)?;
+    }
+    anew.finish(&mut transaction, thread, &record, &runs, Some(whole.head.number)).await?;
+    commit(link, transaction).await?;
+    Ok(false)
+}
+
+/// The oldest event that stays.
+fn first_seq(log: &[Entry], plan: &Plan) -> Result<Option<u64>, StoreError> {
+    for entry in log {
+        if let Some(event) = plan.events(entry.raw.base, entry.events()?).first() {
+            return Ok(Some(event.seq));
+        }
+    }
+    Ok(None)
+}
+
+impl Entry {
+    /// Its events.
+    pub(super) fn events(&self) -> Result<Vec<Event>, StoreError> {
+        let events = self.raw.body.events.as_deref().map(serde_json::from_slice);
+        Ok(events.transpose().map_err(|error| corrupt("events", error))?.unwrap_or_default())
+    }
+
+    fn outline(&self) -> Result<Outline, StoreError> {
+        Ok(Outline {
+            base: self.raw.base,
+            after_seq: self.raw.after_seq,
+            last_seq: self.raw.last_seq,
+            made: made_by(&self.events()?),
+            checkpoint: self.meta.as_ref().map(Into::into),
+        })
+    }
+}
+
+/// Locks a thread that nobody works on, and reads all of it.
+pub(super) async fn read(
+    transaction: &mut Begun,
+    thread: &ThreadId,
+) -> Result<Option<Whole>, Fault> {
+    let locked = head::lock(transaction, &BTreeSet::from([thread]), &BTreeSet::new()).await?;
+    let Some(head) = locked.into_values().next().filter(|head| head.is_there) else {
+        return Ok(None);
+    };
+    delete::refuse_held(transaction, thread, &head).await?;
+    read_all(transaction, thread, head).await.map(Some)
+}
+
+/// Reads all of a thread that is locked.
+async fn read_all(transaction: &mut Begun, thread: &ThreadId, head: Head) -> Result<Whole, Fault> {
+    let facts = sqlx::query(FACTS).bind(thread.as_str().as_bytes());
+    let facts = facts.fetch_one(&mut **transaction).await?;
+    let runs = sqlx::query(RUNS).bind(head.number).fetch_all(&mut **transaction).await?;
+    let run = |row| unpack("run", bytes(row, "record")?);
+    Ok(Whole {
+        record: head::record(&facts)?,
+        runs: runs.iter().map(run).collect::<Result<_, _>>()?,
+        log: read_log(transaction, head.number).await?,
+        next: facts.try_get("next")?,
+        head,
+    })
+}
+
+async fn read_log(transaction: &mut Begun, number: i64) -> Result<Vec<Entry>, Fault> {
+    let mut log = Vec::new();
+    let mut next = 0;
+    loop {
+        let page = raw::page(transaction, number, next).await?;
+        let Some(last) = page.last() else { return Ok(log) };
+        next = last.place + 1;
+        for raw in page {
+            let meta = raw.body.meta.as_deref().map(serde_json::from_slice).transpose();
+            let meta = meta.map_err(|error| corrupt("checkpoint", error))?;
+            log.push(Entry { raw, meta });
+        }
+    }
+}
+
+/// A thread that is written anew.
+pub(super) struct Anew {
+    pub(super) head: Head,
+    rows: Rows,
+    packer: Packer,
+    /// The seal that it goes on from.
+    seal_before: Option<Digest>,
+    /// The event before the oldest one.
+    pruned_seq: u64,
+    /// The newest event of the thread, there or not.
+    last_seq: u64,
+    /// Values that checkpoints which stay refer to and whose batches go, by channel and version.
+    homeless: value::Loaded,
+    /// How the values that are written are stored.
+    written: BTreeMap<Version, ListFacts>,
+}
+
+impl Anew {
+    /// With nothing in it yet.
+    pub(super) fn new(whole: &Whole, seal_before: Option<Digest>) -> Self {
+        let head = Head {
+            number: whole.next,
+            is_there: true,
+            last_checkpoint: whole.head.last_checkpoint,
+            current: whole.head.current,
+            seal: seal_before,
+            ..Head::default()
+        };
+        Self {
+            head,
+            rows: Rows::default(),
+            packer: Packer::default(),
+            seal_before,
+            pruned_seq: 0,
+            last_seq: whole.head.last_seq,
+            homeless: value::Loaded::new(),
+            written: BTreeMap::new(),
+        }
+    }
+
+    /// Says which event is the first; none if there will not be any.
+    pub(super) fn begin(&mut self, first: Option<u64>) {
+        self.pruned_seq = first.map_or(self.last_seq, |first| first - 1);
+        self.head.last_seq = self.pruned_seq;
+    }
+
+    /// Where the next batch stands.
+    pub(super) fn frame(
+        &self,
+        base: Option<CheckpointId>,
+        events: &[Event],
+        checkpoint: Option<(CheckpointId, Vec<u8>)>,
+    ) -> Frame {
+        let newest = self.head.last_seq;
+        let after_seq = events.first().map_or(newest, |event| event.seq - 1);
+        let last_seq = events.last().map_or(newest, |event| event.seq);
+        Frame { base, after_seq, last_seq, checkpoint }
+    }
+
+    /// Reads the values that would be lost, and those that go on from a lost one.
+    async fn load_values(
+        &mut self,
+        transaction: &mut Begun,
+        whole: &Whole,
+        plan: &Plan,
+    ) -> Result<(), StoreError> {
+        let stays = |entry: &&Entry| entry.meta.as_ref().is_some_and(|meta| plan.keeps(meta.id));
+        let mut wanted = BTreeSet::new();
+        let mut held = BTreeSet::new();
+        for entry in whole.log.iter().filter(stays) {
+            for value in &entry.raw.body.values {
+                held.insert((value.channel.clone(), value.version));
+                if let Some(tail) = value.tail
+                    && !held.contains(&(value.channel.clone(), tail.base))
+                {
+                    wanted.insert((value.channel.clone(), value.version));
+                }
+            }
+            let versions = entry.meta.iter().flat_map(|meta| &meta.versions);
+            let versions = versions.map(|(channel, version)| (channel.clone(), *version));
+            wanted.extend(versions.filter(|version| !held.contains(version)));
+        }
+        self.homeless = value::load(transaction, whole.head.number, &wanted).await?;
+        Ok(())
+    }
+
+    /// Adds what stays of a batch.
+    fn add(&mut self, entry: Entry, plan: &Plan) -> Result<(), StoreError> {
+        let all = entry.events()?;
+        let had = all.len();
+        let events = plan.events(entry.raw.base, all);
+        let Entry { raw, meta } = entry;
+        let checkpoint = raw.checkpoint.filter(|(id, _)| plan.keeps(*id));
+        let frame = self.frame(raw.base, &events, checkpoint);
+        let mut body = Body::default();
+        if events.len() == had {
+            body.events = raw.body.events;
+        } else if !events.is_empty() {
+            body.events = Some(self.json(&events)?);
+        }
+        if let Some(meta) = meta.filter(|meta| plan.keeps(meta.id)) {
+            body.meta = raw.body.meta;
+            body.values = self.values(raw.body.values, &meta)?;
+        }
+        self.put(frame, body);
+        Ok(())
+    }
+
+    /// Adds a batch, if there is anything in it.
+    pub(super) fn put(&mut self, frame: Frame, body: Body) {
+        if body.events.is_none() && body.meta.is_none() {
+            return;
+        }
+        for value in &body.values {
+            self.written.insert((value.channel.clone(), value.version), value.list);
+        }
+        let json = body.events.iter().chain(&body.meta);
+        for json in json.chain(body.values.iter().map(|value| &value.json)) {
+            let blobs = look(json).blobs;
+            self.rows.mentions.extend(blobs.into_iter().map(|blob| (self.head.number, blob.0)));
+        }
+        put_batch(&mut self.rows, &mut self.head, frame, body);
+    }
+
+    /// The values of a batch that stays, with those that nobody else holds.
+    fn values(
+        &mut self,
+        own: Vec<BodyValue>,
+        meta: &CheckpointMeta,
+    ) -> Result<Vec<BodyValue>, StoreError> {
+        let mut values = BTreeMap::new();
+        for mut value in own {
+            let version = (value.channel.clone(), value.version);
+            let base = value.tail.map(|tail| (value.channel.clone(), tail.base));
+            match base.and_then(|base| self.written.get(&base).copied()) {
+                Some(base) => value = value.after(base),
+                None if value.tail.is_some() => value = self.whole(&version)?,
+                None => {}
+            }
+            values.insert(value.channel.clone(), value);
+        }
+        for (channel, version) in &meta.versions {
+            let version = (channel.clone(), *version);
+            let is_there = values.contains_key(channel) || self.written.contains_key(&version);
+            if !is_there && self.homeless.contains_key(&version) {
+                values.insert(channel.clone(), self.whole(&version)?);
+            }
+        }
+        Ok(values.into_values().collect())
+    }
+
+    fn whole(&mut self, version: &Version) -> Result<BodyValue, StoreError> {
+        let (channel, number) = version;
+        let value = self.homeless.get(version);
+        let value = value.ok_or_else(|| {
+            corrupt(format!("value of channel `{channel}`"), format!("{number} is missing"))
+        })?;
+        BodyValue::whole(channel, *number, value, &mut self.packer)
+            .map_err(|message| backend(OPERATION, message))
+    }
+
+    /// A record as JSON.
+    pub(super) fn json<T: serde::Serialize>(&mut self, record: &T) -> Result<Vec<u8>, StoreError> {
+        self.packer.json(record).map_err(|message| backend(OPERATION, message))
+    }
+
+    /// Writes it in place of what stands under a number.
+    pub(super) async fn finish(
+        mut self,
+        transaction: &mut Begun,
+        thread: &ThreadId,
+        record: &ThreadRecord,
+        runs: &[RunRecord],
+        old: Option<i64>,
+    ) -> Result<u64, Fault> {
+        let mut packer = Packer::default();
+        let refusal = |message| backend(OPERATION, message);
+        let row = record_row(record, &mut packer).map_err(refusal)?;
+        for run in runs {
+            let packed = packer.pack(run).map_err(refusal)?;
+            let (id, thread) = (run.id.clone(), self.head.number);
+            self.rows.runs.push(RunRow { id, thread, packed });
+        }
+        let number = self.head.number;
+        self.head.last_seq = self.last_seq;
+        self.rows.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
+        self.rows.put_head(thread, &self.head, false, Some(row));
+        if let Some(old) = old {
+            delete::clear(transaction, old).await?;
+        }
+        sqlx::query(MOVE)
+            .bind(thread.as_str().as_bytes())
+            .bind(number)
+            .bind(self.pruned_seq.cast_signed())
+            .bind(self.seal_before.as_ref().map(|seal| seal.as_bytes().as_slice()))
+            .execute(&mut **transaction)
+            .await?;
+        self.rows.write().execute(&mut **transaction).await?;
+        Ok(self.head.last_seq)
+    }
+}

@@ -1,0 +1,123 @@
+//! Copying a thread under another id.
+
+use std::collections::{BTreeSet, HashMap};
+
+use wattle_graph::event::Event;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::{RunRecord, StoreError};
+
+use crate::codec::unpack;
+use crate::plan::copied;
+use crate::postgres::delete::refuse_held;
+use crate::postgres::head;
+use crate::postgres::history::bytes;
+use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::outcome::commit;
+use crate::postgres::rewrite::{Anew, Entry, OPERATION, Whole, read_all};
+use crate::postgres::stage::{Body, Frame};
+use crate::rules;
+
+const KNOWN: &str = "SELECT record FROM runs WHERE id = ANY($1) LIMIT 1";
+
+/// Makes the copy's id of a run.
+type Rename<'a> = &'a (dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync);
+
+/// Copies a thread; answers with its newest event, or `None` if there is no such thread.
+pub(in crate::postgres) async fn copy(
+    link: &Link,
+    from: &ThreadId,
+    to: &ThreadId,
+    run_id: Rename<'_>,
+) -> Result<Option<u64>, StoreError> {
+    let mut attempt = Attempt::default();
+    loop {
+        match copy_once(link, from, to, run_id).await {
+            Ok(last_seq) => return Ok(last_seq),
+            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
+            Err(Fault::Store(error)) => return Err(error),
+        }
+    }
+}
+
+async fn copy_once(
+    link: &Link,
+    from: &ThreadId,
+    to: &ThreadId,
+    run_id: Rename<'_>,
+) -> Result<Option<u64>, Fault> {
+    let mut transaction = link.transaction(OPERATION).await?;
+    let ids = BTreeSet::from([from, to]);
+    let mut heads = head::lock(&mut transaction, &ids, &BTreeSet::from([to])).await?;
+    let (source, target) = (heads.remove(from), heads.remove(to));
+    let Some(source) = source.filter(|head| head.is_there) else { return Ok(None) };
+    refuse_held(&mut transaction, from, &source).await?;
+    if from == to || target.is_none_or(|head| head.is_there) {
+        return Err(rules::thread_is_there(to).into());
+    }
+    let whole = read_all(&mut transaction, from, source).await?;
+    rules::refuse_running(&whole.record)?;
+    let log = parsed(&whole)?;
+    let names: HashMap<RunId, RunId> =
+        runs(&whole, &log).map(|run| (run.clone(), run_id(run))).collect();
+    let (record, runs) = copied(&whole.record, whole.runs.clone(), to, &names);
+    refuse_known(&mut transaction, to, &runs).await?;
+    let mut anew = Anew::new(&whole, None);
+    anew.begin(log.iter().flatten().next().map(|event| event.seq));
+    for (entry, events) in whole.log.into_iter().zip(log) {
+        let (frame, body) = renamed(&mut anew, entry, events, &names)?;
+        anew.put(frame, body);
+    }
+    let last_seq = anew.finish(&mut transaction, to, &record, &runs, None).await?;
+    commit(link, transaction).await?;
+    Ok(Some(last_seq))
+}
+
+/// The events of each batch.
+fn parsed(whole: &Whole) -> Result<Vec<Vec<Event>>, StoreError> {
+    whole.log.iter().map(Entry::events).collect()
+}
+
+/// All runs that a thread mentions, some more than once.
+fn runs<'a>(whole: &'a Whole, log: &'a [Vec<Event>]) -> impl Iterator<Item = &'a RunId> {
+    let records = whole.runs.iter().map(|run| &run.id);
+    let metas = whole.log.iter().filter_map(|entry| entry.meta.as_ref()).map(|meta| &meta.run);
+    records.chain(metas).chain(log.iter().flatten().map(|event| &event.run))
+}
+
+async fn refuse_known(
+    transaction: &mut Begun,
+    to: &ThreadId,
+    runs: &[RunRecord],
+) -> Result<(), Fault> {
+    let ids: Vec<&[u8]> = runs.iter().map(|run| run.id.as_str().as_bytes()).collect();
+    let known = sqlx::query(KNOWN).bind(ids).fetch_optional(&mut **transaction).await?;
+    let Some(known) = known else { return Ok(()) };
+    let run: RunRecord = unpack("run", bytes(&known, "record")?)?;
+    Err(rules::run_is_there(to, &run.id).into())
+}
+
+/// A batch with the copy's runs.
+fn renamed(
+    anew: &mut Anew,
+    entry: Entry,
+    mut events: Vec<Event>,
+    names: &HashMap<RunId, RunId>,
+) -> Result<(Frame, Body), StoreError> {
+    let Entry { raw, meta } = entry;
+    let name = |run: &mut RunId| {
+        if let Some(name) = names.get(run) {
+            run.clone_from(name);
+        }
+    };
+    for event in &mut events {
+        name(&mut event.run);
+    }
+    let meta = meta.map(|mut meta| {
+        name(&mut meta.run);
+        meta
+    });
+    let frame = anew.frame(raw.base, &events, raw.checkpoint);
+    let events = (!events.is_empty()).then(|| anew.json(&events)).transpose()?;
+    let meta = meta.map(|meta| anew.json(&meta)).transpose()?;
+    Ok((frame, Body { events, meta, values: raw.body.values }))
+}

@@ -1,0 +1,247 @@
+//! What one group of batches writes, column by column: one statement for all of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use sqlx::postgres::{PgArguments, Postgres};
+use sqlx::query::Query;
+use wattle_graph::id::{CheckpointId, Digest, RunId};
+
+/// Inserts everything and answers with the transaction's id, by which its end can be found out.
+const WRITE: &str = "
+    WITH batch AS (
+        INSERT INTO batches (thread, place, after_seq, last_seq, base, checkpoint, namespace,
+            events, meta, seal)
+        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
+            $6::bigint[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[])),
+    value AS (
+        INSERT INTO channel_values (thread, channel, version, place, value, base, keep, root,
+            items, tails, tail_bytes, whole_bytes)
+        SELECT * FROM unnest($11::bigint[], $12::bytea[], $13::bigint[], $14::bigint[],
+            $15::bytea[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
+            $20::bigint[], $21::bigint[], $22::bigint[])),
+    run AS (
+        INSERT INTO runs (id, thread, record)
+        SELECT * FROM unnest($23::bytea[], $24::bigint[], $25::bytea[])
+        ON CONFLICT (id) DO UPDATE SET record = excluded.record,
+            -- None for a run that another thread took meanwhile, which the table refuses.
+            thread = CASE WHEN runs.thread = excluded.thread THEN runs.thread END),
+    mention AS (
+        INSERT INTO mentions (thread, blob) SELECT * FROM unnest($26::bigint[], $27::bytea[])
+        ON CONFLICT DO NOTHING)
+    UPDATE threads SET
+        last_seq = new.last_seq, last_checkpoint = new.last_checkpoint, current = new.current,
+        seal = new.seal, last_place = new.last_place, bytes = new.bytes,
+        holder = CASE WHEN new.frees THEN NULL ELSE threads.holder END,
+        epoch = CASE WHEN new.frees THEN NULL ELSE threads.epoch END,
+        record = coalesce(new.record, threads.record),
+        app = CASE WHEN new.record IS NULL THEN threads.app ELSE new.app END,
+        status = CASE WHEN new.record IS NULL THEN threads.status ELSE new.status END,
+        tenant = CASE WHEN new.record IS NULL THEN threads.tenant ELSE new.tenant END,
+        updated_ms = CASE WHEN new.record IS NULL THEN threads.updated_ms
+            ELSE new.updated_ms END,
+        expires_ms = CASE WHEN new.record IS NULL THEN threads.expires_ms
+            ELSE new.expires_ms END,
+        ttl_ends_ms = CASE WHEN new.record IS NULL THEN threads.ttl_ends_ms
+            ELSE new.ttl_ends_ms END
+    FROM unnest($28::bytea[], $29::bigint[], $30::bigint[], $31::bigint[], $32::bytea[],
+        $33::bigint[], $34::bigint[], $35::boolean[], $36::bytea[], $37::text[], $38::text[],
+        $39::bytea[], $40::bigint[], $41::bigint[], $42::bigint[])
+        AS new (id, last_seq, last_checkpoint, current, seal, last_place, bytes, frees, record,
+            app, status, tenant, updated_ms, expires_ms, ttl_ends_ms)
+    WHERE threads.id = new.id
+    RETURNING pg_current_xact_id()::text";
+
+/// Everything that a group writes.
+#[derive(Debug, Default)]
+pub(super) struct Rows {
+    /// By the thread's id.
+    pub(super) heads: BTreeMap<Vec<u8>, HeadRow>,
+    pub(super) batches: Vec<BatchRow>,
+    pub(super) values: Vec<ValueRow>,
+    /// Oldest first; each once.
+    pub(super) runs: Vec<RunRow>,
+    pub(super) mentions: BTreeSet<(i64, Digest)>,
+}
+
+/// How a thread stands after the group.
+#[derive(Debug, Default)]
+pub(super) struct HeadRow {
+    pub(super) last_seq: i64,
+    pub(super) last_checkpoint: Option<i64>,
+    pub(super) current: Option<i64>,
+    pub(super) seal: Option<Digest>,
+    pub(super) last_place: i64,
+    pub(super) bytes: i64,
+    /// Ends the lease of a holder that is silent.
+    pub(super) frees: bool,
+    /// Its facts, if there are new ones.
+    pub(super) record: Option<RecordRow>,
+}
+
+/// New facts of a thread, and those of them that are asked for.
+#[derive(Debug)]
+pub(super) struct RecordRow {
+    pub(super) packed: Vec<u8>,
+    pub(super) app: String,
+    pub(super) status: &'static str,
+    pub(super) tenant: Option<Vec<u8>>,
+    pub(super) updated_ms: i64,
+    pub(super) expires_ms: Option<i64>,
+    pub(super) ttl_ends_ms: Option<i64>,
+}
+
+/// One batch.
+#[derive(Debug)]
+pub(super) struct BatchRow {
+    pub(super) thread: i64,
+    pub(super) place: i64,
+    pub(super) after_seq: i64,
+    pub(super) last_seq: i64,
+    pub(super) base: Option<i64>,
+    /// Number and namespace of its checkpoint.
+    pub(super) checkpoint: Option<(i64, Vec<u8>)>,
+    pub(super) events: Option<Vec<u8>>,
+    pub(super) meta: Option<Vec<u8>>,
+    pub(super) seal: Digest,
+}
+
+/// One value, or the end of one.
+#[derive(Debug)]
+pub(super) struct ValueRow {
+    pub(super) thread: i64,
+    pub(super) channel: Vec<u8>,
+    pub(super) version: i64,
+    pub(super) place: i64,
+    pub(super) packed: Vec<u8>,
+    /// The version that it goes on from, and how many items of that it keeps.
+    pub(super) tail: Option<(i64, i64)>,
+    pub(super) list: ListFacts,
+}
+
+/// How the value of a channel is stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ListFacts {
+    /// The version that is whole.
+    pub(super) root: CheckpointId,
+    /// Items of the list; `None` if the value is none.
+    pub(super) items: Option<u64>,
+    /// Ends since the whole one.
+    pub(super) tails: u64,
+    /// Their bytes of JSON.
+    pub(super) tail_bytes: u64,
+    /// Bytes of JSON of the whole one.
+    pub(super) whole_bytes: u64,
+}
+
+/// One run.
+#[derive(Debug)]
+pub(super) struct RunRow {
+    pub(super) id: RunId,
+    pub(super) thread: i64,
+    pub(super) packed: Vec<u8>,
+}
+
+fn column<'a, R: 'a, T>(
+    rows: impl IntoIterator<Item = &'a R>,
+    cell: impl Fn(&'a R) -> T,
+) -> Vec<T> {
+    rows.into_iter().map(cell).collect()
+}
+
+fn digest(digest: &Digest) -> &[u8] {
+    digest.as_bytes().as_slice()
+}
+
+impl Rows {
+    /// Adds facts of a run, in place of those that the group has of it.
+    pub(super) fn put_run(&mut self, row: RunRow) {
+        match self.runs.iter_mut().find(|known| known.id == row.id) {
+            Some(known) => known.packed = row.packed,
+            None => self.runs.push(row),
+        }
+    }
+
+    /// Bytes of all batches and values but the first so many.
+    pub(super) fn bytes_after(&self, batches: usize, values: usize) -> usize {
+        let size = |bytes: &Option<Vec<u8>>| bytes.as_ref().map_or(0, Vec::len);
+        let batches = self.batches.iter().skip(batches);
+        let batches: usize = batches.map(|row| size(&row.events) + size(&row.meta)).sum();
+        let values = self.values.iter().skip(values);
+        batches + values.map(|row| row.packed.len()).sum::<usize>()
+    }
+
+    /// The statement that writes everything.
+    pub(super) fn write(&self) -> Query<'static, Postgres, PgArguments> {
+        let query = self.bind_batches(sqlx::query(WRITE));
+        let query = self.bind_values(query);
+        let query = query
+            .bind(column(&self.runs, |run| run.id.as_str().as_bytes()))
+            .bind(column(&self.runs, |run| run.thread))
+            .bind(column(&self.runs, |run| run.packed.as_slice()))
+            .bind(column(&self.mentions, |mention| mention.0))
+            .bind(column(&self.mentions, |mention| digest(&mention.1)));
+        self.bind_heads(query)
+    }
+
+    fn bind_batches(
+        &self,
+        query: Query<'static, Postgres, PgArguments>,
+    ) -> Query<'static, Postgres, PgArguments> {
+        let rows = &self.batches;
+        query
+            .bind(column(rows, |row| row.thread))
+            .bind(column(rows, |row| row.place))
+            .bind(column(rows, |row| row.after_seq))
+            .bind(column(rows, |row| row.last_seq))
+            .bind(column(rows, |row| row.base))
+            .bind(column(rows, |row| row.checkpoint.as_ref().map(|checkpoint| checkpoint.0)))
+            .bind(column(rows, |row| row.checkpoint.as_ref().map(|it| it.1.as_slice())))
+            .bind(column(rows, |row| row.events.as_deref()))
+            .bind(column(rows, |row| row.meta.as_deref()))
+            .bind(column(rows, |row| digest(&row.seal)))
+    }
+
+    fn bind_values(
+        &self,
+        query: Query<'static, Postgres, PgArguments>,
+    ) -> Query<'static, Postgres, PgArguments> {
+        let rows = &self.values;
+        query
+            .bind(column(rows, |row| row.thread))
+            .bind(column(rows, |row| row.channel.as_slice()))
+            .bind(column(rows, |row| row.version))
+            .bind(column(rows, |row| row.place))
+            .bind(column(rows, |row| row.packed.as_slice()))
+            .bind(column(rows, |row| row.tail.map(|tail| tail.0)))
+            .bind(column(rows, |row| row.tail.map(|tail| tail.1)))
+            .bind(column(rows, |row| row.list.root.0.cast_signed()))
+            .bind(column(rows, |row| row.list.items.map(u64::cast_signed)))
+            .bind(column(rows, |row| row.list.tails.cast_signed()))
+            .bind(column(rows, |row| row.list.tail_bytes.cast_signed()))
+            .bind(column(rows, |row| row.list.whole_bytes.cast_signed()))
+    }
+
+    fn bind_heads(
+        &self,
+        query: Query<'static, Postgres, PgArguments>,
+    ) -> Query<'static, Postgres, PgArguments> {
+        let rows = self.heads.values();
+        let records = || self.heads.values().map(|head| head.record.as_ref());
+        query
+            .bind(self.heads.keys().map(Vec::as_slice).collect::<Vec<_>>())
+            .bind(column(rows.clone(), |row| row.last_seq))
+            .bind(column(rows.clone(), |row| row.last_checkpoint))
+            .bind(column(rows.clone(), |row| row.current))
+            .bind(column(rows.clone(), |row| row.seal.as_ref().map(digest)))
+            .bind(column(rows.clone(), |row| row.last_place))
+            .bind(column(rows.clone(), |row| row.bytes))
+            .bind(column(rows, |row| row.frees))
+            .bind(records().map(|it| it.map(|it| it.packed.as_slice())).collect::<Vec<_>>())
+            .bind(records().map(|it| it.map(|it| it.app.as_str())).collect::<Vec<_>>())
+            .bind(records().map(|it| it.map(|it| it.status)).collect::<Vec<_>>())
+            .bind(records().map(|it| it.and_then(|it| it.tenant.as_deref())).collect::<Vec<_>>())
+            .bind(records().map(|it| it.map(|it| it.updated_ms)).collect::<Vec<_>>())
+            .bind(records().map(|it| it.and_then(|it| it.expires_ms)).collect::<Vec<_>>())
+            .bind(records().map(|it| it.and_then(|it| it.ttl_ends_ms)).collect::<Vec<_>>())
+    }
+}

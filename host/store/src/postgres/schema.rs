@@ -1,0 +1,103 @@
+//! The tables, and how they come to be: numbered migrations, applied under a lock, so that many
+//! hosts may start at once.
+
+use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
+use wattle_run::ports::store::StoreError;
+
+use crate::error::backend;
+use crate::postgres::link::{Link, while_trying};
+
+/// Each brings the format of its place to the next; the first makes format 1.
+const MIGRATIONS: [&str; 2] =
+    [include_str!("migrations/0001_threads.sql"), include_str!("migrations/0002_memory.sql")];
+
+/// The newest format.
+const FORMAT: u32 = MIGRATIONS.len() as u32;
+
+/// Oldest server that tells how a transaction ended.
+const OLDEST_SERVER: i32 = 130_000;
+
+/// Only one host at a time makes tables. The number is the word "wattle" in ASCII, and one more:
+/// the databases of apps use the word itself.
+const LOCK: &str = "SELECT pg_advisory_xact_lock(131260449320038)";
+
+const OPERATION: &str = "prepare its tables";
+
+/// Brings the schema to the newest format.
+///
+/// # Errors
+///
+/// [`StoreError::NewerFormat`] if a newer Wattle made it, [`StoreError::Backend`] if the server
+/// fails or does not allow it.
+pub(super) async fn migrate(link: &Link) -> Result<(), StoreError> {
+    check_server(link).await?;
+    if format(link).await? == FORMAT {
+        return Ok(());
+    }
+    let mut transaction = link.transaction(OPERATION).await?;
+    let trying = while_trying(OPERATION);
+    // Whoever makes them now takes as long as it takes.
+    transaction.execute("SET LOCAL lock_timeout TO 0").await.map_err(&trying)?;
+    transaction.execute(LOCK).await.map_err(&trying)?;
+    // Another host may have made everything while this one waited for the lock.
+    let found = format(link).await?;
+    if found == 0 {
+        let schema = &link.schema;
+        let create = format!(
+            "CREATE SCHEMA IF NOT EXISTS \"{schema}\";
+             CREATE TABLE format (
+                 single boolean PRIMARY KEY DEFAULT true CHECK (single), number integer NOT NULL);
+             INSERT INTO format (number) VALUES (0)"
+        );
+        let create = AssertSqlSafe(create).into_sql_str();
+        sqlx::raw_sql(create).execute(&mut *transaction).await.map_err(&trying)?;
+    }
+    for migration in MIGRATIONS.iter().skip(found as usize) {
+        sqlx::raw_sql(*migration).execute(&mut *transaction).await.map_err(&trying)?;
+    }
+    let update = sqlx::query("UPDATE format SET number = $1").bind(FORMAT.cast_signed());
+    update.execute(&mut *transaction).await.map_err(&trying)?;
+    transaction.commit().await.map_err(trying)
+}
+
+/// Whether the tables are there, in a format that this Wattle can read or bring up. Changes
+/// nothing.
+///
+/// # Errors
+///
+/// As [`migrate`].
+pub(super) async fn are_there(link: &Link) -> Result<bool, StoreError> {
+    check_server(link).await?;
+    format(link).await.map(|format| format > 0)
+}
+
+async fn check_server(link: &Link) -> Result<(), StoreError> {
+    let version = || sqlx::query("SELECT current_setting('server_version_num')::int4");
+    let row = link.row("reach its database", version).await?;
+    let version = row.and_then(|row| row.try_get::<i32, _>(0).ok()).unwrap_or_default();
+    if version < OLDEST_SERVER {
+        let (found, oldest) = (version / 10_000, OLDEST_SERVER / 10_000);
+        let message =
+            format!("its server is PostgreSQL {found}; {oldest} is the oldest that works");
+        return Err(backend("use its database", message));
+    }
+    Ok(())
+}
+
+/// The format of the schema; 0 if it is not there.
+async fn format(link: &Link) -> Result<u32, StoreError> {
+    let table = format!("\"{}\".format", link.schema);
+    let there = || sqlx::query("SELECT to_regclass($1) IS NOT NULL").bind(&table);
+    let row = link.row(OPERATION, there).await?;
+    if !row.is_some_and(|row| row.try_get(0).unwrap_or(false)) {
+        return Ok(0);
+    }
+    let row = link.row(OPERATION, || sqlx::query("SELECT number FROM format")).await?;
+    let found = row.and_then(|row| row.try_get::<i32, _>(0).ok()).unwrap_or_default();
+    let found = u32::try_from(found).unwrap_or_default();
+    if found > FORMAT {
+        let path = format!("{} (schema `{}`)", link.place, link.schema);
+        return Err(StoreError::NewerFormat { path, found, known: FORMAT });
+    }
+    Ok(found)
+}

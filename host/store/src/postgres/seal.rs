@@ -1,0 +1,106 @@
+//! Seals of batches, and the walk that checks them.
+
+use serde::Deserialize;
+use sqlx::Row as _;
+use wattle_graph::checkpoint::CheckpointMeta;
+use wattle_graph::id::{CheckpointId, Digest, ThreadId};
+use wattle_graph::seal::Sealer;
+use wattle_run::ports::store::{StoreError, Verified};
+
+use crate::postgres::head::{digest, number};
+use crate::postgres::link::{Link, while_trying};
+use crate::postgres::raw::{self, Raw};
+use crate::postgres::stage::Body;
+
+const OPERATION: &str = "check seals";
+
+const HEAD: &str = "
+    SELECT number, last_seq, seal, pruned_seal FROM threads WHERE id = $1 AND record IS NOT NULL";
+
+impl Body {
+    /// The seal of a batch that follows `previous`.
+    pub(super) fn seal(&self, previous: Option<Digest>, base: Option<CheckpointId>) -> Digest {
+        let mut sealer = Sealer::new(previous, base);
+        sealer.part(self.events.as_deref().unwrap_or_default());
+        if let Some(meta) = &self.meta {
+            sealer.part(meta);
+            for value in &self.values {
+                sealer.value(value.channel.as_str(), value.tail, &value.json);
+            }
+        }
+        sealer.finish()
+    }
+}
+
+/// See [`Store::verify`](wattle_run::ports::Store::verify).
+pub(super) async fn verify(link: &Link, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+    let mut snapshot = link.snapshot(OPERATION).await?;
+    let head = sqlx::query(HEAD).bind(thread.as_str().as_bytes());
+    let head = head.fetch_optional(&mut *snapshot).await.map_err(while_trying(OPERATION))?;
+    let Some(head) = head else { return Ok(None) };
+    let read = || {
+        let seals = (digest(&head, "seal")?, digest(&head, "pruned_seal")?);
+        Ok((head.try_get::<i64, _>("number")?, number(&head, "last_seq")?, seals))
+    };
+    let (number, last_seq, (seal, pruned)) = read().map_err(while_trying(OPERATION))?;
+    let mut previous = pruned;
+    let mut next = (0, 0);
+    let mut sealed_after = None;
+    loop {
+        let page = match raw::page(&mut snapshot, number, next.0).await {
+            Ok(page) => page,
+            Err(StoreError::Corrupt { what, message }) => {
+                return Err(broken(thread, next.1, format!("{what} cannot be read: {message}")));
+            }
+            Err(error) => return Err(error),
+        };
+        let Some(last) = page.last() else { break };
+        next = (last.place + 1, last.last_seq);
+        for raw in &page {
+            sealed_after.get_or_insert(raw.after_seq);
+            check(raw, previous).map_err(|message| broken(thread, raw.after_seq, message))?;
+            previous = raw.seal;
+        }
+    }
+    if previous != seal || last_seq < next.1 {
+        let message = "its newest batches are missing".to_owned();
+        return Err(broken(thread, next.1, message));
+    }
+    let sealed_after = sealed_after.unwrap_or(last_seq);
+    Ok(Some(Verified { sealed_after, last_seq, seal }))
+}
+
+fn broken(thread: &ThreadId, after: u64, message: String) -> StoreError {
+    StoreError::Broken { thread: thread.clone(), seq: after + 1, message }
+}
+
+/// Checks the seal of a batch, and what stands beside it in columns of its own.
+fn check(raw: &Raw, previous: Option<Digest>) -> Result<(), String> {
+    if raw.seal != Some(raw.body.seal(previous, raw.base)) {
+        return Err("its seal is another".to_owned());
+    }
+    let events: Vec<Seq> = parse(raw.body.events.as_deref())?.unwrap_or_default();
+    if events.last().is_some_and(|event| event.seq != raw.last_seq) {
+        return Err("its events are not those of its numbers".to_owned());
+    }
+    let meta: Option<CheckpointMeta> = parse(raw.body.meta.as_deref())?;
+    let named = meta.as_ref().map(|meta| (meta.id, meta.namespace.as_str().as_bytes()));
+    if named != raw.checkpoint.as_ref().map(|(id, namespace)| (*id, namespace.as_slice())) {
+        return Err("its checkpoint is under another name".to_owned());
+    }
+    let version = |channel| meta.as_ref().and_then(|meta| meta.versions.get(channel));
+    match raw.body.values.iter().find(|value| version(&value.channel) != Some(&value.version)) {
+        Some(value) => Err(format!("channel `{}` stands under another version", value.channel)),
+        None => Ok(()),
+    }
+}
+
+/// The number of an event.
+#[derive(Deserialize)]
+struct Seq {
+    seq: u64,
+}
+
+fn parse<T: for<'de> Deserialize<'de>>(json: Option<&[u8]>) -> Result<Option<T>, String> {
+    json.map(serde_json::from_slice).transpose().map_err(|error| error.to_string())
+}

@@ -1,0 +1,411 @@
+//! From batches to rows: checks each against its thread as it stands with those before it, and
+//! stages it, whole or not at all. Nothing here waits for the server.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+use wattle_graph::checkpoint::{Checkpoint, Tail};
+use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
+use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
+
+use crate::codec::{Packer, compress};
+use crate::error::invalid;
+use crate::lease::fenced;
+use crate::postgres::rows::{BatchRow, HeadRow, ListFacts, RecordRow, Rows, RunRow, ValueRow};
+use crate::rules::{self, Standing};
+use crate::tail::is_whole_due;
+
+/// A thread's row, locked.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Head {
+    pub(super) number: i64,
+    /// Whether the thread is there, and not only its lease.
+    pub(super) is_there: bool,
+    pub(super) lease: Option<HeadLease>,
+    pub(super) last_seq: u64,
+    pub(super) last_checkpoint: Option<CheckpointId>,
+    pub(super) current: Option<CheckpointId>,
+    pub(super) seal: Option<Digest>,
+    pub(super) last_place: i64,
+    pub(super) bytes: i64,
+}
+
+/// The lease in a thread's row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HeadLease {
+    pub(super) epoch: u64,
+    /// Whether its holder was heard of lately.
+    pub(super) lives: bool,
+}
+
+/// What was found out about a thread's past. It stays true as long as the thread has the same
+/// number: what is written under a number never changes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Past {
+    /// Versions that channels may have: checkpoints that are there, or were.
+    pub(super) versions: BTreeSet<CheckpointId>,
+    /// Checkpoints that are there; whether each is of the root.
+    pub(super) checkpoints: BTreeMap<CheckpointId, bool>,
+    pub(super) lists: HashMap<(ChannelName, CheckpointId), ListFacts>,
+    pub(super) runs: BTreeSet<RunId>,
+}
+
+/// Facts of one thread that are remembered from one group to the next.
+const FACT_LIMIT: usize = 1024;
+
+impl Past {
+    /// Whether it is time to forget it: what is needed of it is read anew.
+    pub(super) fn is_large(&self) -> bool {
+        self.versions.len().max(self.lists.len()).max(self.runs.len()) > FACT_LIMIT
+    }
+}
+
+/// A thread in the making.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Desk {
+    pub(super) head: Head,
+    pub(super) past: Past,
+}
+
+/// One group in the making.
+#[derive(Debug, Default)]
+pub(super) struct Stage {
+    /// All threads of the group.
+    pub(super) desks: HashMap<ThreadId, Desk>,
+    /// Who has the runs that the group mentions, as far as somebody else has them.
+    pub(super) foreign_runs: HashMap<RunId, ThreadId>,
+    pub(super) rows: Rows,
+}
+
+/// A batch with its parts packed.
+struct Prepared {
+    record: Option<RecordRow>,
+    run: Option<Vec<u8>>,
+    body: Body,
+    mentions: BTreeSet<Digest>,
+}
+
+/// What of a batch goes into the log.
+#[derive(Default)]
+pub(super) struct Body {
+    pub(super) events: Option<Vec<u8>>,
+    pub(super) meta: Option<Vec<u8>>,
+    pub(super) values: Vec<BodyValue>,
+}
+
+/// What a batch writes of a channel.
+pub(super) struct BodyValue {
+    pub(super) channel: ChannelName,
+    pub(super) version: CheckpointId,
+    pub(super) tail: Option<Tail>,
+    pub(super) json: Vec<u8>,
+    pub(super) packed: Vec<u8>,
+    pub(super) list: ListFacts,
+}
+
+impl Stage {
+    /// Stages a batch; answers with the thread's newest sequence number. After an error nothing
+    /// of the batch is staged.
+    pub(super) fn take(&mut self, thread: &ThreadId, batch: &Batch) -> Result<u64, StoreError> {
+        let missing = Desk::default();
+        let desk = self.desks.get(thread).unwrap_or(&missing);
+        let frees = admit_lease(thread, &desk.head, batch)?;
+        rules::admit(thread, desk.head.standing(), batch)?;
+        fits_columns(thread, batch)?;
+        self.check_run(thread, batch)?;
+        check_past(thread, desk, batch)?;
+        let prepared = prepare(&desk.past, batch).map_err(|message| invalid(thread, message))?;
+        // From here on nothing fails.
+        let desk = self.desks.entry(thread.clone()).or_default();
+        let number = desk.head.number;
+        self.rows.mentions.extend(prepared.mentions.iter().map(|digest| (number, *digest)));
+        if let (Some(run), Some(packed)) = (&batch.run, prepared.run) {
+            desk.past.runs.insert(run.id.clone());
+            self.rows.put_run(RunRow { id: run.id.clone(), thread: number, packed });
+        }
+        desk.head.is_there = true;
+        if frees {
+            desk.head.lease = None;
+        }
+        add_batch(&mut self.rows, desk, batch, prepared.body);
+        desk.head.current = batch.current.or(desk.head.current);
+        self.rows.put_head(thread, &desk.head, frees, prepared.record);
+        Ok(desk.head.last_seq)
+    }
+
+    fn check_run(&self, thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
+        let Some(run) = &batch.run else { return Ok(()) };
+        let staged = || {
+            let mut desks = self.desks.iter().filter(|(other, _)| *other != thread);
+            desks.find(|(_, desk)| desk.past.runs.contains(&run.id)).map(|(owner, _)| owner)
+        };
+        match self.foreign_runs.get(&run.id).or_else(staged) {
+            Some(owner) if owner != thread => {
+                Err(rules::foreign_run(thread, run.id.as_str(), owner))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Head {
+    fn standing(&self) -> Option<Standing> {
+        let (last_seq, last_checkpoint) = (self.last_seq, self.last_checkpoint);
+        self.is_there.then_some(Standing { last_seq, last_checkpoint })
+    }
+}
+
+impl Rows {
+    /// Notes how a thread stands.
+    pub(super) fn put_head(
+        &mut self,
+        thread: &ThreadId,
+        head: &Head,
+        frees: bool,
+        record: Option<RecordRow>,
+    ) {
+        let row = self.heads.entry(thread.as_str().as_bytes().to_vec()).or_default();
+        row.frees |= frees;
+        *row = HeadRow {
+            last_seq: head.last_seq.cast_signed(),
+            last_checkpoint: head.last_checkpoint.map(|id| id.0.cast_signed()),
+            current: head.current.map(|id| id.0.cast_signed()),
+            seal: head.seal,
+            last_place: head.last_place,
+            bytes: head.bytes,
+            frees: row.frees,
+            record: record.or_else(|| row.record.take()),
+        };
+    }
+}
+
+/// Whether the batch may be written under its lease; `true` if that ends a silent holder's.
+fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, StoreError> {
+    match (batch.epoch, head.lease) {
+        // Whoever was silent may go on as long as nobody took over.
+        (Some(epoch), Some(lease)) if epoch.0 == lease.epoch => Ok(false),
+        (None, Some(lease)) if !lease.lives => Ok(true),
+        (None, None) => Ok(false),
+        (epoch, _) => Err(fenced(thread, epoch)),
+    }
+}
+
+/// PostgreSQL has no unsigned numbers.
+fn fits_columns(thread: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
+    let event = batch.events.last().map(|event| event.seq);
+    let checkpoint = batch.checkpoint.as_ref().map(|checkpoint| checkpoint.meta.id.0);
+    match event.into_iter().chain(checkpoint).find(|number| i64::try_from(*number).is_err()) {
+        Some(number) => Err(invalid(thread, format!("{number} is more than this store can count"))),
+        None => Ok(()),
+    }
+}
+
+fn check_past(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), StoreError> {
+    let Desk { head, past } = desk;
+    if let Some(current) = batch.current.filter(|current| head.current != Some(*current)) {
+        match past.checkpoints.get(&current) {
+            Some(true) => {}
+            Some(false) => return Err(rules::not_root(thread, current)),
+            None => return Err(rules::no_checkpoint(thread, current)),
+        }
+    }
+    let Some(Checkpoint { meta, .. }) = &batch.checkpoint else { return Ok(()) };
+    let is_there = |version: &CheckpointId| *version == meta.id || past.versions.contains(version);
+    match meta.versions.values().find(|version| !is_there(version)) {
+        Some(version) => Err(rules::no_checkpoint(thread, *version)),
+        None => Ok(()),
+    }
+}
+
+/// Everything about a batch that may fail.
+fn prepare(past: &Past, batch: &Batch) -> Result<Prepared, String> {
+    let mut packer = Packer::default();
+    let body = body(past, batch, &mut packer)?;
+    let record = batch.record.as_ref().map(|record| record_row(record, &mut packer)).transpose()?;
+    let run = batch.run.as_ref().map(|run| packer.pack(run)).transpose()?;
+    Ok(Prepared { record, run, body, mentions: packer.mentions })
+}
+
+/// New facts of a thread as a row.
+pub(super) fn record_row(record: &ThreadRecord, packer: &mut Packer) -> Result<RecordRow, String> {
+    Ok(RecordRow {
+        packed: packer.pack(record)?,
+        app: record.app.to_string(),
+        status: status_word(record.status),
+        tenant: record.tenant.as_ref().map(|tenant| tenant.as_bytes().to_vec()),
+        updated_ms: record.updated_ms,
+        expires_ms: record.expires_ms,
+        ttl_ends_ms: record.ttl_ends_ms(),
+    })
+}
+
+/// A status as it stands in its column.
+pub(super) fn status_word(status: ThreadStatus) -> &'static str {
+    match status {
+        ThreadStatus::Idle => "idle",
+        ThreadStatus::Running => "running",
+        ThreadStatus::Interrupted => "interrupted",
+        ThreadStatus::Error => "error",
+    }
+}
+
+fn body(past: &Past, batch: &Batch, packer: &mut Packer) -> Result<Body, String> {
+    let mut body = Body::default();
+    if !batch.events.is_empty() {
+        body.events = Some(packer.json(&batch.events)?);
+    }
+    let Some(checkpoint) = &batch.checkpoint else { return Ok(body) };
+    body.meta = Some(packer.json(&checkpoint.meta)?);
+    for channel in checkpoint.meta.changed() {
+        let Some(value) = checkpoint.values.get(channel) else { continue };
+        let version = checkpoint.meta.id;
+        let end = checkpoint.tails.get(channel).and_then(|tail| {
+            let base = past.lists.get(&(channel.clone(), tail.base))?;
+            end_of(*tail, *base, value)
+        });
+        body.values.push(match end {
+            Some(end) => BodyValue::end(channel, version, &end, packer)?,
+            None => BodyValue::whole(channel, version, value, packer)?,
+        });
+    }
+    Ok(body)
+}
+
+/// The end of a list.
+struct End<'a> {
+    tail: Tail,
+    base: ListFacts,
+    items: &'a [Value],
+}
+
+/// The end of a list, if storing that alone is possible and worth it.
+fn end_of(tail: Tail, base: ListFacts, value: &Value) -> Option<End<'_>> {
+    let items = value.as_array()?.get(tail.keep as usize..)?;
+    let keeps = tail.keep > 0 && u64::from(tail.keep) <= base.items?;
+    let is_due = is_whole_due(base.tails, base.tail_bytes, base.whole_bytes);
+    (keeps && !is_due).then_some(End { tail, base, items })
+}
+
+impl BodyValue {
+    /// All of a value.
+    pub(super) fn whole(
+        channel: &ChannelName,
+        version: CheckpointId,
+        value: &Value,
+        packer: &mut Packer,
+    ) -> Result<Self, String> {
+        let json = packer.json(value)?;
+        let packed = compress(&json);
+        let list = ListFacts {
+            root: version,
+            items: value.as_array().map(|items| items.len() as u64),
+            tails: 0,
+            tail_bytes: 0,
+            whole_bytes: packed.len() as u64,
+        };
+        Ok(Self { channel: channel.clone(), version, tail: None, json, packed, list })
+    }
+
+    /// The same end, after a base that is stored otherwise.
+    pub(super) fn after(mut self, base: ListFacts) -> Self {
+        let tail_bytes = base.tail_bytes + self.packed.len() as u64;
+        self.list = ListFacts { items: self.list.items, tails: base.tails + 1, tail_bytes, ..base };
+        self
+    }
+
+    fn end(
+        channel: &ChannelName,
+        version: CheckpointId,
+        end: &End<'_>,
+        packer: &mut Packer,
+    ) -> Result<Self, String> {
+        let json = packer.json(end.items)?;
+        let packed = compress(&json);
+        let list = ListFacts {
+            items: Some(u64::from(end.tail.keep) + end.items.len() as u64),
+            tails: end.base.tails + 1,
+            tail_bytes: end.base.tail_bytes + packed.len() as u64,
+            ..end.base
+        };
+        let tail = Some(end.tail);
+        Ok(Self { channel: channel.clone(), version, tail, json, packed, list })
+    }
+}
+
+/// A batch with neither events nor a checkpoint changes facts only and has no row.
+fn add_batch(rows: &mut Rows, desk: &mut Desk, batch: &Batch, body: Body) {
+    let meta = batch.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
+    if batch.events.is_empty() && meta.is_none() {
+        return;
+    }
+    let frame = Frame {
+        base: batch.base,
+        after_seq: desk.head.last_seq,
+        last_seq: batch.events.last().map_or(desk.head.last_seq, |event| event.seq),
+        checkpoint: meta.map(|meta| (meta.id, meta.namespace.as_str().as_bytes().to_vec())),
+    };
+    for value in &body.values {
+        desk.past.lists.insert((value.channel.clone(), value.version), value.list);
+    }
+    put_batch(rows, &mut desk.head, frame, body);
+    if let Some(meta) = meta {
+        desk.head.last_checkpoint = Some(meta.id);
+        let is_root = meta.namespace.as_str().is_empty();
+        if is_root {
+            desk.head.current = Some(meta.id);
+        }
+        desk.past.checkpoints.insert(meta.id, is_root);
+        desk.past.versions.insert(meta.id);
+        for (channel, tail) in batch.checkpoint.iter().flat_map(|checkpoint| &checkpoint.tails) {
+            desk.past.lists.remove(&(channel.clone(), tail.base));
+        }
+    }
+}
+
+/// Where a batch stands in its thread.
+pub(super) struct Frame {
+    pub(super) base: Option<CheckpointId>,
+    pub(super) after_seq: u64,
+    pub(super) last_seq: u64,
+    pub(super) checkpoint: Option<(CheckpointId, Vec<u8>)>,
+}
+
+/// Adds the rows of a batch behind the thread's newest, sealed.
+pub(super) fn put_batch(rows: &mut Rows, head: &mut Head, frame: Frame, body: Body) {
+    let seal = body.seal(head.seal, frame.base);
+    head.last_place += 1;
+    let (thread, place) = (head.number, head.last_place);
+    let mut bytes = 0;
+    let mut pack = |json: Vec<u8>| {
+        let packed = compress(&json);
+        bytes += packed.len();
+        packed
+    };
+    let (events, meta) = (body.events.map(&mut pack), body.meta.map(&mut pack));
+    for value in body.values {
+        bytes += value.packed.len();
+        rows.values.push(ValueRow {
+            thread,
+            channel: value.channel.as_str().as_bytes().to_vec(),
+            version: value.version.0.cast_signed(),
+            place,
+            packed: value.packed,
+            tail: value.tail.map(|tail| (tail.base.0.cast_signed(), i64::from(tail.keep))),
+            list: value.list,
+        });
+    }
+    rows.batches.push(BatchRow {
+        thread,
+        place,
+        after_seq: frame.after_seq.cast_signed(),
+        last_seq: frame.last_seq.cast_signed(),
+        base: frame.base.map(|base| base.0.cast_signed()),
+        checkpoint: frame.checkpoint.map(|(id, namespace)| (id.0.cast_signed(), namespace)),
+        events,
+        meta,
+        seal,
+    });
+    head.last_seq = frame.last_seq;
+    head.seal = Some(seal);
+    head.bytes = head.bytes.saturating_add_unsigned(bytes as u64);
+}

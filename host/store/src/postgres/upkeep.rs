@@ -1,0 +1,105 @@
+//! Sizes, mentions of blobs, and giving space back.
+
+use std::collections::HashSet;
+
+use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
+use wattle_graph::id::{Digest, ThreadId};
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::store::{Compacted, StoreError};
+
+use crate::error::backend;
+use crate::postgres::link::{Link, while_trying};
+
+const SIZE: &str = "
+    SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
+    WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind = 'r'";
+
+const TABLES: [&str; 8] =
+    ["threads", "batches", "channel_values", "runs", "mentions", "blobs", "blob_chunks", "memory"];
+
+const MENTIONS: &str = "
+    SELECT EXISTS (SELECT 1 FROM mentions WHERE blob = $2
+        AND thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL))";
+
+const STORED: &str = "
+    SELECT bytes + octet_length(record) FROM threads WHERE id = $1 AND record IS NOT NULL";
+
+const UNMENTIONED: &str = "
+    SELECT blob FROM unnest($1::bytea[]) AS blob
+    WHERE NOT EXISTS (SELECT 1 FROM mentions WHERE mentions.blob = blob.blob)";
+
+/// Blobs that are looked up at once.
+const PAGE: usize = 10_000;
+
+/// See [`Store::compact`](wattle_run::ports::Store::compact). The server itself does this now and
+/// then; it makes room for new rows, and gives back what is free at the end of a table.
+pub(super) async fn compact(link: &Link) -> Result<Compacted, StoreError> {
+    let before_bytes = size(link).await?;
+    let trying = while_trying("give space back");
+    let mut connection = link.pool.acquire().await.map_err(&trying)?;
+    // It takes as long as it takes. The connection is not used for anything else afterwards.
+    connection.close_on_drop();
+    connection.execute("SET statement_timeout TO 0").await.map_err(&trying)?;
+    connection.execute("SET lock_timeout TO 0").await.map_err(&trying)?;
+    for table in TABLES {
+        let vacuum = AssertSqlSafe(format!("VACUUM (ANALYZE) {table}")).into_sql_str();
+        connection.execute(vacuum).await.map_err(&trying)?;
+    }
+    Ok(Compacted { before_bytes, after_bytes: size(link).await? })
+}
+
+async fn size(link: &Link) -> Result<u64, StoreError> {
+    let size = || sqlx::query(SIZE).bind(&link.schema);
+    scalar::<i64>(link, "read its size", size).await.map(|size| size.unwrap_or(0).cast_unsigned())
+}
+
+/// See [`Store::mentions`](wattle_run::ports::Store::mentions).
+pub(super) async fn mentions(
+    link: &Link,
+    thread: &ThreadId,
+    blob: BlobRef,
+) -> Result<bool, StoreError> {
+    let mentions = || {
+        let id = thread.as_str().as_bytes();
+        sqlx::query(MENTIONS).bind(id).bind(blob.0.as_bytes().as_slice())
+    };
+    scalar(link, "read mentions of blobs", mentions).await.map(|found| found.unwrap_or(false))
+}
+
+/// See [`Store::stored_bytes`](wattle_run::ports::Store::stored_bytes).
+pub(super) async fn stored_bytes(link: &Link, thread: &ThreadId) -> Result<u64, StoreError> {
+    let stored = || sqlx::query(STORED).bind(thread.as_str().as_bytes());
+    let stored = scalar::<i64>(link, "read the size of a thread", stored).await?;
+    Ok(stored.unwrap_or(0).cast_unsigned())
+}
+
+/// See [`Mentions`](crate::sweep::Mentions).
+pub(super) async fn unmentioned(
+    link: &Link,
+    blobs: &[BlobRef],
+) -> Result<Vec<BlobRef>, StoreError> {
+    const OPERATION: &str = "read mentions of blobs";
+    let mut free: HashSet<Digest> = HashSet::new();
+    for page in blobs.chunks(PAGE) {
+        let digests: Vec<&[u8]> = page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
+        let unmentioned = || sqlx::query(UNMENTIONED).bind(&digests);
+        for row in link.rows(OPERATION, unmentioned).await? {
+            let bytes: &[u8] = row.try_get(0).map_err(while_trying(OPERATION))?;
+            let bytes = bytes.try_into().map_err(|error| backend(OPERATION, error))?;
+            free.insert(Digest::from_bytes(bytes));
+        }
+    }
+    Ok(blobs.iter().filter(|blob| free.contains(&blob.0)).copied().collect())
+}
+
+async fn scalar<'q, T>(
+    link: &Link,
+    operation: &'static str,
+    query: impl Fn() -> sqlx::query::Query<'q, sqlx::Postgres, sqlx::postgres::PgArguments>,
+) -> Result<Option<T>, StoreError>
+where
+    T: for<'r> sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+{
+    let row = link.row(operation, query).await?;
+    row.map(|row| row.try_get(0).map_err(while_trying(operation))).transpose()
+}

@@ -1,0 +1,230 @@
+//! Values of channels: whole ones, and lists put together from a whole one and the ends after it.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use serde_json::Value;
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use tokio::task::spawn_blocking;
+use wattle_graph::checkpoint::Tail;
+use wattle_graph::id::{ChannelName, CheckpointId};
+use wattle_run::ports::store::StoreError;
+
+use crate::codec::unpack;
+use crate::error::{backend, corrupt};
+use crate::postgres::facts::text;
+use crate::postgres::head::{checkpoint_id, number};
+use crate::postgres::link::{Begun, while_trying};
+
+const ROOTS: &str = "
+    SELECT channel, version, root FROM unnest($2::bytea[], $3::bigint[]) AS wanted (channel, version)
+    JOIN channel_values USING (channel, version) WHERE thread = $1";
+
+/// All ends of a chain lie between its whole value and the wanted one.
+const CHAINS: &str = "
+    SELECT value.channel, value.version, value.value, value.base, value.keep, value.items
+    FROM unnest($2::bytea[], $3::bigint[], $4::bigint[]) AS chain (channel, first, last)
+    JOIN channel_values AS value ON value.thread = $1 AND value.channel = chain.channel
+        AND value.version BETWEEN chain.first AND chain.last";
+
+const OPERATION: &str = "read values";
+
+/// A channel and a version of it.
+pub(super) type Version = (ChannelName, CheckpointId);
+
+/// Values by channel and version.
+pub(super) type Loaded = HashMap<Version, Arc<Value>>;
+
+/// Reads values of a thread. A version without a value is left out.
+pub(super) async fn load(
+    transaction: &mut Begun,
+    thread: i64,
+    wanted: &BTreeSet<Version>,
+) -> Result<Loaded, StoreError> {
+    if wanted.is_empty() {
+        return Ok(Loaded::new());
+    }
+    let roots = sqlx::query(ROOTS)
+        .bind(thread)
+        .bind(wanted.iter().map(|(channel, _)| channel.as_str().as_bytes()).collect::<Vec<_>>())
+        .bind(wanted.iter().map(|(_, version)| version.0.cast_signed()).collect::<Vec<_>>())
+        .fetch_all(&mut **transaction)
+        .await
+        .map_err(while_trying(OPERATION))?;
+    let mut chains: BTreeMap<ChannelName, Vec<(u64, u64)>> = BTreeMap::new();
+    for row in &roots {
+        let (channel, version) = version(row)?;
+        let root = number(row, "root").map_err(|error| corrupt("value", error))?;
+        chains.entry(channel).or_default().push((root, version.0));
+    }
+    let chains: Vec<(&ChannelName, (u64, u64))> = chains
+        .iter_mut()
+        .flat_map(|(channel, ranges)| merged(ranges).into_iter().map(move |it| (&*channel, it)))
+        .collect();
+    let rows = sqlx::query(CHAINS)
+        .bind(thread)
+        .bind(chains.iter().map(|(channel, _)| channel.as_str().as_bytes()).collect::<Vec<_>>())
+        .bind(chains.iter().map(|(_, range)| range.0.cast_signed()).collect::<Vec<_>>())
+        .bind(chains.iter().map(|(_, range)| range.1.cast_signed()).collect::<Vec<_>>())
+        .fetch_all(&mut **transaction)
+        .await
+        .map_err(while_trying(OPERATION))?;
+    // Large values take a while to read.
+    let wanted = wanted.clone();
+    let loaded = spawn_blocking(move || {
+        let mut links = HashMap::with_capacity(rows.len());
+        for row in &rows {
+            links.insert(version(row)?, link(row)?);
+        }
+        put_together(&links, &wanted)
+    });
+    loaded.await.map_err(|error| backend(OPERATION, error))?
+}
+
+/// Ranges without those that lie in others.
+fn merged(ranges: &mut [(u64, u64)]) -> Vec<(u64, u64)> {
+    ranges.sort_unstable();
+    let mut merged: Vec<(u64, u64)> = Vec::new();
+    for (first, last) in ranges.iter().copied() {
+        match merged.last_mut() {
+            Some(before) if first <= before.1 => before.1 = before.1.max(last),
+            _ => merged.push((first, last)),
+        }
+    }
+    merged
+}
+
+/// One stored value, or the end of one.
+struct Link<'a> {
+    packed: &'a [u8],
+    tail: Option<Tail>,
+    /// How long the list is with it.
+    items: Option<u64>,
+}
+
+fn version(row: &PgRow) -> Result<Version, StoreError> {
+    let read = || {
+        let channel = ChannelName::new(text(row.try_get("channel")?)?)
+            .map_err(|error| sqlx::Error::Decode(error.into()))?;
+        Ok((channel, CheckpointId(number(row, "version")?)))
+    };
+    read().map_err(|error: sqlx::Error| corrupt("value", error))
+}
+
+fn link(row: &PgRow) -> Result<Link<'_>, StoreError> {
+    let read = || {
+        let base = checkpoint_id(row, "base")?;
+        let keep: Option<i64> = row.try_get("keep")?;
+        let keep = keep.map(u32::try_from).transpose();
+        let keep = keep.map_err(|error| sqlx::Error::Decode(error.into()))?;
+        Ok(Link {
+            packed: row.try_get("value")?,
+            tail: base.zip(keep).map(|(base, keep)| Tail { base, keep }),
+            items: row.try_get::<Option<i64>, _>("items")?.map(i64::cast_unsigned),
+        })
+    };
+    read().map_err(|error: sqlx::Error| corrupt("value", error))
+}
+
+/// Builds what is wanted, older versions first, since newer ones go on from them.
+fn put_together(
+    links: &HashMap<Version, Link<'_>>,
+    wanted: &BTreeSet<Version>,
+) -> Result<Loaded, StoreError> {
+    let mut loaded = Loaded::new();
+    for version in wanted {
+        if links.contains_key(version) {
+            let value = build(links, &loaded, version)?;
+            loaded.insert(version.clone(), Arc::new(value));
+        }
+    }
+    Ok(loaded)
+}
+
+fn build(
+    links: &HashMap<Version, Link<'_>>,
+    loaded: &Loaded,
+    version: &Version,
+) -> Result<Value, StoreError> {
+    let what = || format!("value of channel `{}`", version.0);
+    let mut ends = Vec::new();
+    let mut at = version.clone();
+    let mut value = loop {
+        if let Some(value) = loaded.get(&at) {
+            break Value::clone(value);
+        }
+        let link = links
+            .get(&at)
+            .ok_or_else(|| corrupt(what(), format!("its version {} is missing", at.1)))?;
+        let Some(tail) = link.tail else { break unpack(&what(), link.packed)? };
+        if tail.base >= at.1 {
+            return Err(corrupt(what(), format!("version {} goes on from a later one", at.1)));
+        }
+        ends.push((tail, link));
+        at.1 = tail.base;
+    };
+    for (tail, link) in ends.into_iter().rev() {
+        let rest: Vec<Value> = unpack(&what(), link.packed)?;
+        let items = value.as_array_mut().filter(|items| items.len() >= tail.keep as usize);
+        let items = items.ok_or_else(|| corrupt(what(), "it goes on from what is not there"))?;
+        items.truncate(tail.keep as usize);
+        items.extend(rest);
+        if link.items != Some(items.len() as u64) {
+            return Err(corrupt(
+                what(),
+                format!("it has {} items, not those written", items.len()),
+            ));
+        }
+    }
+    Ok(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn at(version: u64) -> Version {
+        (ChannelName::new("list").unwrap(), CheckpointId(version))
+    }
+
+    fn packed(value: &Value) -> Vec<u8> {
+        crate::codec::Packer::default().pack(value).unwrap()
+    }
+
+    #[test]
+    fn ranges_are_read_once() {
+        assert_eq!(merged(&mut [(5, 9), (1, 3), (1, 2), (9, 12)]), [(1, 3), (5, 12)]);
+    }
+
+    #[test]
+    fn chains_are_followed_and_checked() {
+        let (whole, end, other) =
+            (packed(&json!([1, 2, 3])), packed(&json!([4])), packed(&json!([5, 6])));
+        let tail = |base, keep| Some(Tail { base: CheckpointId(base), keep });
+        let link = |packed, tail, items| Link { packed, tail, items: Some(items) };
+        let mut links = HashMap::from([
+            (at(1), link(whole.as_slice(), None, 3)),
+            (at(2), link(end.as_slice(), tail(1, 3), 4)),
+            (at(3), link(other.as_slice(), tail(2, 1), 3)),
+        ]);
+        let read = |links: &HashMap<Version, Link<'_>>, version| {
+            put_together(links, &BTreeSet::from([at(version)]))
+                .map(|loaded| loaded[&at(version)].clone())
+        };
+        assert_eq!(*read(&links, 3).unwrap(), json!([1, 5, 6]));
+        assert_eq!(*read(&links, 2).unwrap(), json!([1, 2, 3, 4]));
+        for broken in [
+            link(end.as_slice(), tail(1, 4), 5),
+            link(end.as_slice(), tail(1, 3), 9),
+            link(end.as_slice(), tail(2, 3), 4),
+            link(end.as_slice(), tail(0, 3), 4),
+            link(&end[..2], tail(1, 3), 4),
+        ] {
+            links.insert(at(2), broken);
+            assert!(matches!(read(&links, 2), Err(StoreError::Corrupt { .. })));
+        }
+    }
+}

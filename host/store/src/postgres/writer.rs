@@ -1,0 +1,364 @@
+//! Writer tasks: each takes what waits in its queue and commits it in one transaction.
+//!
+//! A thread always goes to the same task, so its batches become durable in order; several tasks
+//! let commits overlap, since most of their time goes by on the way to the server and its disk.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use sqlx::Row as _;
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_blocking;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{Batch, StoreError};
+
+use crate::error::backend;
+use crate::postgres::facts::{self, Wanted};
+use crate::postgres::head;
+use crate::postgres::link::{Attempt, Begun, LOCK_NOT_AVAILABLE, Link, failed, is_passing};
+use crate::postgres::news::News;
+use crate::postgres::outcome::has_committed;
+use crate::postgres::stage::{Desk, Past, Stage};
+
+/// Writer tasks, and connections for them. More overlap more round trips; each group gets smaller.
+pub(super) const WRITERS: usize = 4;
+
+/// Batches that wait before [`append`](wattle_run::ports::Store::append) does.
+const QUEUE_LIMIT: usize = 1024;
+
+/// Batches in one transaction: enough to make the commit cheap for each, few enough that the first
+/// does not wait long for the last.
+const GROUP_LIMIT: usize = 256;
+
+/// A transaction is closed when its rows have so many bytes, so that a few large values do not hold
+/// back the small ones behind them.
+const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
+
+/// Attempts at a thread that somebody else has locked, each as long as a statement waits for a
+/// lock: twenty seconds, in which a large thread is copied.
+const HELD_ATTEMPTS: u32 = 10;
+
+/// Threads whose past a writer remembers; above it all are read anew.
+const PAST_LIMIT: usize = 4096;
+
+const OPERATION: &str = "append";
+
+/// The refusal of a ticket, or the thread's newest event.
+type Answer = Result<u64, StoreError>;
+
+/// Whom to tell.
+type Ticket = oneshot::Sender<Result<(), StoreError>>;
+
+/// A batch and whom to tell. Without one, the answer says that everything before it is done.
+#[derive(Debug)]
+pub(super) struct Job {
+    pub(super) thread: ThreadId,
+    pub(super) batch: Option<Box<Batch>>,
+    pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
+}
+
+/// Where batches are handed in.
+#[derive(Debug)]
+pub(super) struct Desks(Vec<mpsc::Sender<Job>>);
+
+impl Desks {
+    /// Starts the writer tasks. They end when this is dropped and everything is written.
+    pub(super) fn open(link: &Link, news: &News) -> Self {
+        let start = |_| {
+            let (jobs, queue) = mpsc::channel(QUEUE_LIMIT);
+            let (link, news) = (link.clone(), news.clone());
+            tokio::spawn(Writer { link, news, pasts: HashMap::new() }.run(queue));
+            jobs
+        };
+        Self((0..WRITERS).map(start).collect())
+    }
+
+    /// Hands a batch in; waits if many do.
+    pub(super) async fn send(&self, job: Job) -> Result<(), StoreError> {
+        let digest = blake3::hash(job.thread.as_str().as_bytes());
+        let writer = usize::from(digest.as_bytes()[0]) % self.0.len();
+        self.0[writer].send(job).await.map_err(|_| StoreError::Closed)
+    }
+}
+
+/// One writer task.
+struct Writer {
+    link: Link,
+    news: News,
+    /// What is known of threads from writing them, with the number under which it holds.
+    pasts: HashMap<ThreadId, (i64, i64, Past)>,
+}
+
+/// A group of batches on its way through a transaction.
+type Batches = Arc<Vec<(ThreadId, Batch)>>;
+
+/// How an attempt at a group ended.
+enum Fault {
+    /// Nothing was written, and the same may work later.
+    Passing(sqlx::Error),
+    /// Nothing was written, since somebody else has locked a thread for long.
+    Held(sqlx::Error),
+    /// Nothing was written; some batch may be the reason.
+    Refused(StoreError),
+    /// The server is away, or nobody knows whether it was written.
+    Away(StoreError),
+}
+
+impl From<sqlx::Error> for Fault {
+    fn from(error: sqlx::Error) -> Self {
+        // A duplicate key: another host made the same row first, and is seen the next time.
+        let database = error.as_database_error();
+        let is_duplicate = database.is_some_and(sqlx::error::DatabaseError::is_unique_violation);
+        if database
+            .and_then(sqlx::error::DatabaseError::code)
+            .is_some_and(|code| code == LOCK_NOT_AVAILABLE)
+        {
+            return Self::Held(error);
+        }
+        let is_taken =
+            database.is_some_and(|error| error.kind() == sqlx::error::ErrorKind::NotNullViolation);
+        if is_duplicate || is_taken || is_passing(&error) {
+            return Self::Passing(error);
+        }
+        Self::Refused(failed(OPERATION, &error))
+    }
+}
+
+impl From<StoreError> for Fault {
+    fn from(error: StoreError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl From<Fault> for StoreError {
+    fn from(fault: Fault) -> Self {
+        match fault {
+            Fault::Passing(error) | Fault::Held(error) => failed(OPERATION, &error),
+            Fault::Refused(error) | Fault::Away(error) => error,
+        }
+    }
+}
+
+impl Writer {
+    async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
+        let mut jobs = Vec::with_capacity(GROUP_LIMIT);
+        while queue.recv_many(&mut jobs, GROUP_LIMIT).await > 0 {
+            let (mut batches, mut tickets, mut settled) = (Vec::new(), Vec::new(), Vec::new());
+            for Job { thread, batch, answer } in jobs.drain(..) {
+                if let Some(batch) = batch {
+                    batches.push((thread, *batch));
+                    tickets.push(answer);
+                } else {
+                    settled.push(answer);
+                }
+            }
+            let batches = Arc::new(batches);
+            let answers = self.write(&batches).await;
+            let (mut written, mut held) = (Vec::new(), Vec::new());
+            for ((one, ticket), answer) in batches.iter().zip(tickets).zip(answers) {
+                match answer {
+                    Some(answer) => written.push((&one.0, ticket, answer)),
+                    None => held.push((one, ticket)),
+                }
+            }
+            self.tell(written);
+            self.write_held(held).await;
+            for answer in settled {
+                let _ = answer.send(Ok(()));
+            }
+        }
+    }
+
+    fn tell(&self, written: Vec<(&ThreadId, Ticket, Answer)>) {
+        let mut newest = BTreeMap::new();
+        for (thread, _, answer) in &written {
+            if let Ok(last_seq) = answer {
+                newest.insert(*thread, *last_seq);
+            }
+        }
+        for (thread, last_seq) in newest {
+            self.news.written(thread, last_seq);
+        }
+        // Whoever dropped a ticket does not want to know.
+        for (_, ticket, answer) in written {
+            let _ = ticket.send(answer.map(drop));
+        }
+    }
+
+    /// Writes a group; answers with one result for each of its batches, or with none for those of
+    /// threads that somebody else has locked.
+    async fn write(&mut self, batches: &Batches) -> Vec<Option<Answer>> {
+        let (mut answers, mut held) = (Vec::with_capacity(batches.len()), BTreeSet::new());
+        while answers.len() < batches.len() {
+            let rest = match answers.len() {
+                0 => batches.clone(),
+                done => Arc::new(batches[done..].to_vec()),
+            };
+            answers.extend(self.write_some(&rest, &mut held).await);
+        }
+        answers
+    }
+
+    /// Writes the first batches of a group, as many as one transaction takes.
+    async fn write_some(
+        &mut self,
+        batches: &Batches,
+        held: &mut BTreeSet<ThreadId>,
+    ) -> Vec<Option<Answer>> {
+        // What follows a batch that waits has to wait, too.
+        if !held.is_empty() {
+            return self.write_apart(batches, held).await;
+        }
+        match self.write_together(batches).await {
+            Ok(answers) => answers.into_iter().map(Some).collect(),
+            // One that the server refuses or that somebody has locked must not spoil the others.
+            Err(Fault::Held(_)) => self.write_apart(batches, held).await,
+            Err(Fault::Refused(_)) if batches.len() > 1 => self.write_apart(batches, held).await,
+            Err(fault) => vec![Some(Err(fault.into())); batches.len()],
+        }
+    }
+
+    /// Writes each batch in a transaction of its own, but none of a locked thread.
+    async fn write_apart(
+        &mut self,
+        batches: &Batches,
+        held: &mut BTreeSet<ThreadId>,
+    ) -> Vec<Option<Answer>> {
+        let mut answers = Vec::with_capacity(batches.len());
+        for one in batches.iter() {
+            if held.contains(&one.0) {
+                answers.push(None);
+                continue;
+            }
+            answers.push(match self.write_one(one).await {
+                Err(Fault::Held(_)) => {
+                    held.insert(one.0.clone());
+                    None
+                }
+                written => Some(written.unwrap_or_else(|fault| Err(fault.into()))),
+            });
+        }
+        answers
+    }
+
+    /// Writes the batches of locked threads, when all others of their group have their answers.
+    async fn write_held(&mut self, held: Vec<(&(ThreadId, Batch), Ticket)>) {
+        let mut given_up: BTreeMap<&ThreadId, StoreError> = BTreeMap::new();
+        for (one, ticket) in held {
+            let answer = match given_up.get(&one.0) {
+                Some(error) => Err(error.clone()),
+                None => match self.write_patiently(one).await {
+                    Ok(answer) => answer,
+                    Err(error) => {
+                        given_up.insert(&one.0, error.clone());
+                        Err(error)
+                    }
+                },
+            };
+            self.tell(vec![(&one.0, ticket, answer)]);
+        }
+    }
+
+    /// Writes a batch when its thread is free; an error if it does not become so.
+    async fn write_patiently(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, StoreError> {
+        for _ in 0..HELD_ATTEMPTS {
+            match self.write_one(one).await {
+                Err(Fault::Held(_)) => {}
+                written => return Ok(written.unwrap_or_else(|fault| Err(fault.into()))),
+            }
+        }
+        Err(backend(OPERATION, format!("thread `{}` is locked by something else", one.0)))
+    }
+
+    async fn write_one(&mut self, one: &(ThreadId, Batch)) -> Result<Answer, Fault> {
+        let answers = self.write_together(&Arc::new(vec![one.clone()])).await?;
+        Ok(answers.into_iter().next().unwrap_or(Err(StoreError::Closed)))
+    }
+
+    /// Writes the first batches of a group in one transaction, as many as it takes.
+    async fn write_together(&mut self, batches: &Batches) -> Result<Vec<Answer>, Fault> {
+        let mut attempt = Attempt::default();
+        loop {
+            match self.attempt(batches).await {
+                Ok((stage, answers)) => {
+                    self.remember(stage);
+                    return Ok(answers);
+                }
+                Err(fault) => {
+                    if !matches!(fault, Fault::Passing(_)) || !attempt.pause().await {
+                        return Err(fault);
+                    }
+                }
+            }
+        }
+    }
+
+    async fn attempt(&mut self, batches: &Batches) -> Result<(Stage, Vec<Answer>), Fault> {
+        let mut transaction = self.link.group().await.map_err(Fault::Away)?;
+        let stage = self.read(&mut transaction, batches).await?;
+        let staged = batches.clone();
+        let staged = spawn_blocking(move || stage_all(stage, &staged)).await;
+        let (stage, answers) = staged.map_err(|error| backend(OPERATION, error))?;
+        if stage.rows.heads.is_empty() {
+            return Ok((stage, answers));
+        }
+        let written = stage.rows.write().fetch_one(&mut *transaction).await?;
+        let id: String = written.try_get(0)?;
+        if let Err(error) = transaction.commit().await {
+            // The answer was lost, not necessarily the commit.
+            match has_committed(&self.link, &id).await {
+                Ok(true) => {}
+                Ok(false) => return Err(Fault::Passing(error)),
+                Err(unknown) => return Err(Fault::Away(unknown)),
+            }
+        }
+        Ok((stage, answers))
+    }
+
+    /// Locks the threads of a group, and reads what must be known of them.
+    async fn read(&mut self, transaction: &mut Begun, batches: &Batches) -> Result<Stage, Fault> {
+        let threads: BTreeSet<&ThreadId> = batches.iter().map(|(thread, _)| thread).collect();
+        let begun: BTreeSet<&ThreadId> = batches
+            .iter()
+            .filter(|(_, batch)| batch.record.is_some())
+            .map(|(thread, _)| thread)
+            .collect();
+        let heads = head::lock(transaction, &threads, &begun).await?;
+        let mut stage = Stage::default();
+        for (thread, head) in heads {
+            let known = self.pasts.remove(&thread);
+            let past = known.filter(|known| (known.0, known.1) == (head.number, head.last_place));
+            let past = past.map(|known| known.2).unwrap_or_default();
+            stage.desks.insert(thread, Desk { head, past });
+        }
+        let wanted = Wanted::of(&stage.desks, batches);
+        facts::read(transaction, &mut stage, wanted).await?;
+        Ok(stage)
+    }
+
+    fn remember(&mut self, stage: Stage) {
+        if self.pasts.len() >= PAST_LIMIT {
+            self.pasts.clear();
+        }
+        for (thread, Desk { head, past }) in stage.desks {
+            if past.is_large() {
+                continue;
+            }
+            self.pasts.insert(thread, (head.number, head.last_place, past));
+        }
+    }
+}
+
+/// Stages batches until there are enough for one transaction.
+fn stage_all(mut stage: Stage, batches: &Batches) -> (Stage, Vec<Answer>) {
+    let (mut answers, mut bytes) = (Vec::with_capacity(batches.len()), 0);
+    for (thread, batch) in batches.iter() {
+        let before = (stage.rows.batches.len(), stage.rows.values.len());
+        answers.push(stage.take(thread, batch));
+        bytes += stage.rows.bytes_after(before.0, before.1);
+        if bytes >= GROUP_LIMIT_BYTES {
+            break;
+        }
+    }
+    (stage, answers)
+}

@@ -1,0 +1,94 @@
+//! Leases: one writer at a time, and no fork whoever tries.
+
+use serde_json::json;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, Holder, PruneStrategy, StoreError};
+
+use crate::sample::{
+    append, batch, checkpoint, create, events, read, run, run_id, seqs, thread_id,
+};
+
+fn holder(name: &str) -> Holder {
+    Holder(name.to_owned())
+}
+
+pub(crate) async fn a_lease_keeps_others_out(store: &dyn Store) {
+    let thread = thread_id("not there yet");
+    store.beat(&holder("a")).await.unwrap();
+    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
+    store.beat(&holder("b")).await.unwrap();
+    let error = store.lease(&thread, &holder("b")).await.unwrap_err();
+    assert!(
+        matches!(&error, StoreError::Leased { thread: of, holder } if *of == thread && holder == "a"),
+        "{error}"
+    );
+    store.lease(&thread_id("another"), &holder("b")).await.unwrap();
+    store.release(&thread, epoch).await.unwrap();
+    store.release(&thread, epoch).await.unwrap();
+    assert!(store.lease(&thread, &holder("b")).await.unwrap() > epoch);
+}
+
+pub(crate) async fn two_writers_make_no_fork(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let old = store.lease(&thread, &holder("a")).await.unwrap();
+    append(store, &thread, Batch { epoch: Some(old), ..events(1, 1) }).await.unwrap();
+    // The host starts anew under its old name and takes its thread back.
+    let new = store.lease(&thread, &holder("a")).await.unwrap();
+    assert!(new > old, "{old:?} came before {new:?}");
+    let late = Batch { epoch: Some(old), ..events(2, 2) };
+    let error = append(store, &thread, late).await.unwrap_err();
+    assert!(matches!(error, StoreError::Fenced { epoch, .. } if epoch == old.0), "{error}");
+    let late = batch(checkpoint(1, None, &[("a", json!("old"))], &[]));
+    let late = Batch { epoch: Some(old), ..late };
+    assert!(matches!(append(store, &thread, late).await, Err(StoreError::Fenced { .. })));
+    append(store, &thread, Batch { epoch: Some(new), ..events(2, 3) }).await.unwrap();
+    assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
+    assert_eq!(read(store, &thread, None).await, None);
+}
+
+pub(crate) async fn whoever_has_no_lease_is_fenced(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
+    let error = append(store, &thread, events(1, 1)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Fenced { epoch: 0, .. }), "{error}");
+    store.release(&thread, epoch).await.unwrap();
+    let over = Batch { epoch: Some(epoch), ..events(1, 1) };
+    assert!(matches!(append(store, &thread, over).await, Err(StoreError::Fenced { .. })));
+    append(store, &thread, events(1, 1)).await.unwrap();
+}
+
+pub(crate) async fn batches_handed_over_before_a_release_are_written(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
+    let mut tickets = Vec::new();
+    for seq in 1..=20 {
+        let batch = Batch { epoch: Some(epoch), ..events(seq, seq) };
+        tickets.push(store.append(&thread, batch).await);
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    store.release(&thread, epoch).await.unwrap();
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().last_seq, 20);
+}
+
+pub(crate) async fn nothing_is_taken_away_from_a_thread_at_work(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let first = Batch { run: Some(run(&thread, "run")), ..events(1, 2) };
+    append(store, &thread, first).await.unwrap();
+    append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
+    let epoch = store.lease(&thread, &holder("a")).await.unwrap();
+    let head = store.thread(&thread).await.unwrap();
+    let refusals = [
+        store.prune(&thread, PruneStrategy::KeepLatest).await,
+        store.prune(&thread, PruneStrategy::Delete).await,
+        store.delete_runs(&[run_id("run")]).await,
+    ];
+    for refusal in refusals {
+        assert!(matches!(refusal, Err(StoreError::Leased { .. })), "{refusal:?}");
+    }
+    assert_eq!(store.thread(&thread).await.unwrap(), head);
+    store.release(&thread, epoch).await.unwrap();
+    store.delete_runs(&[run_id("run")]).await.unwrap();
+    assert_eq!(store.thread(&thread).await.unwrap(), None);
+}

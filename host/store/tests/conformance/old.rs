@@ -1,0 +1,89 @@
+//! Files of older formats: they are read, and written on.
+//!
+//! `old/format-1.redb.lz4` was made by the last version that wrote format 1, and packed to be small.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use wattle_graph::id::{Digest, Namespace};
+use wattle_run::ports::Store;
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::store::{Batch, PruneStrategy, Verified};
+use wattle_store::RedbStore;
+
+use crate::sample::{append, batch, checkpoint, events, id, read, run, seqs, thread_id};
+
+fn unpacked(dir: &Path) -> PathBuf {
+    let packed = include_bytes!("old/format-1.redb.lz4");
+    let path = dir.join("wattle.redb");
+    fs::write(&path, lz4_flex::block::decompress_size_prepended(packed).unwrap()).unwrap();
+    path
+}
+
+fn first_list() -> Value {
+    json!([1, 2.5, u64::MAX])
+}
+
+#[tokio::test]
+async fn a_file_of_format_1_is_read() {
+    let dir = TempDir::new().unwrap();
+    let store = RedbStore::open(unpacked(dir.path())).unwrap();
+    let thread = thread_id("old");
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!((head.last_seq, head.last_checkpoint, head.current), (5, Some(id(3)), Some(id(2))));
+    assert_eq!((head.pruned_seq, head.seal), (0, None));
+    let picture = BlobRef(Digest::of(b"picture"));
+    let tuple = read(&store, &thread, Some(1)).await.unwrap();
+    let state = json!({ "a": "a1", "list": first_list(), "picture": picture.to_string() });
+    assert_eq!(tuple.checkpoint.state(), state);
+    assert_eq!(seqs(&tuple.events), [3, 4]);
+    let child = store.checkpoint(&thread, &Namespace::new("child:1"), None).await.unwrap().unwrap();
+    assert_eq!(child.checkpoint.state(), json!({ "inner": { "deep": [null, true] } }));
+    assert!(store.mentions(&thread, picture).await.unwrap());
+    assert_eq!(store.runs(&thread).await.unwrap(), [run(&thread, "run")]);
+    let back = thread_id("back");
+    assert_eq!(store.thread(&back).await.unwrap().unwrap().current, Some(id(1)));
+    assert_eq!(seqs(&store.events(&back, 66, 9).await.unwrap()), [67, 68, 69, 70]);
+    let unsealed = Verified { sealed_after: 5, last_seq: 5, seal: None };
+    assert_eq!(store.verify(&thread).await.unwrap(), Some(unsealed));
+}
+
+#[test]
+fn a_look_at_a_file_changes_nothing() {
+    let dir = TempDir::new().unwrap();
+    let path = unpacked(dir.path());
+    let before = fs::read(&path).unwrap();
+    RedbStore::check(&path).unwrap();
+    assert!(fs::read(&path).unwrap() == before);
+    let missing = dir.path().join("missing.redb");
+    RedbStore::check(&missing).unwrap();
+    assert!(!missing.exists());
+}
+
+#[tokio::test]
+async fn a_file_of_format_1_is_written_on() {
+    let dir = TempDir::new().unwrap();
+    let path = unpacked(dir.path());
+    let store = RedbStore::open(&path).unwrap();
+    let thread = thread_id("old");
+    let longer = json!([1, 2.5, u64::MAX, "four", "five"]);
+    let mut next = checkpoint(4, Some(2), &[("list", longer.clone())], &[("a", 1)]);
+    next.tails = BTreeMap::from([crate::sample::tail("list", 2, 4)]);
+    append(&store, &thread, Batch { base: Some(id(2)), ..batch(next) }).await.unwrap();
+    append(&store, &thread, Batch { base: Some(id(4)), ..events(6, 7) }).await.unwrap();
+    drop(store);
+    let store = RedbStore::open(&path).unwrap();
+    let tuple = read(&store, &thread, None).await.unwrap();
+    assert_eq!(tuple.checkpoint.state(), json!({ "a": "a1", "list": longer }));
+    let verified = store.verify(&thread).await.unwrap().unwrap();
+    assert_eq!((verified.sealed_after, verified.last_seq), (5, 7));
+    assert!(verified.seal.is_some());
+    store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
+    let pruned = read(&store, &thread, None).await.unwrap();
+    assert_eq!(pruned, tuple);
+    let verified = store.verify(&thread).await.unwrap().unwrap();
+    assert_eq!((verified.sealed_after, verified.last_seq), (5, 7));
+}

@@ -1,0 +1,382 @@
+//! What many hosts on one PostgreSQL database must show.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use proptest::collection::vec;
+use proptest::prelude::ProptestConfig;
+use proptest::test_runner::TestRunner;
+use serde_json::json;
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use wattle_graph::id::ThreadId;
+use wattle_kit::error::Error;
+use wattle_kit::postgres::Postgres;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, Holder, StoreError};
+use wattle_store::{PostgresConfig, PostgresStore};
+
+use crate::model::{play_on, step};
+use crate::proxy::{Fate, Proxy};
+use crate::sample::{
+    append, batch, checkpoint, create, events, id, read, record, run_id, seqs, tail, thread_id,
+};
+
+/// A server of its own for a test; every schema of it is a store.
+pub(crate) struct Server {
+    pub(crate) postgres: Postgres,
+}
+
+impl Server {
+    /// `None` if the machine has no PostgreSQL.
+    #[expect(clippy::print_stderr, reason = "says why a test showed nothing")]
+    pub(crate) fn start() -> Option<Self> {
+        match Postgres::start() {
+            Ok(postgres) => Some(Self { postgres }),
+            Err(Error::Unavailable(reason)) => {
+                eprintln!("skipped: {reason}");
+                None
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    pub(crate) fn config(&self, schema: &str) -> PostgresConfig {
+        PostgresConfig::new(self.postgres.url()).with_schema(schema)
+    }
+
+    /// A host on the store of a schema.
+    pub(crate) async fn store(&self, schema: &str) -> PostgresStore {
+        PostgresStore::open(&self.config(schema)).await.unwrap()
+    }
+
+    /// Runs a statement as somebody who has the password.
+    pub(crate) async fn meddle(&self, schema: &str, statement: &'static str) {
+        let mut connection = PgConnection::connect(&self.postgres.url()).await.unwrap();
+        let path = sqlx::AssertSqlSafe(format!("SET search_path TO {schema}"));
+        connection.execute(path).await.unwrap();
+        connection.execute(statement).await.unwrap();
+    }
+}
+
+fn holder(name: &str) -> Holder {
+    Holder(name.into())
+}
+
+/// Two hosts on one store.
+async fn pair(server: &Server, schema: &str) -> (PostgresStore, PostgresStore) {
+    (server.store(schema).await, server.store(schema).await)
+}
+
+#[tokio::test]
+async fn hosts_share_threads_and_never_fork_them() {
+    let Some(server) = Server::start() else { return };
+    two_hosts_do_not_fork_a_thread(&server).await;
+    one_takes_over_when_the_other_is_silent(&server).await;
+    a_lease_waits_for_a_write_that_is_under_way(&server).await;
+    a_watch_sees_what_another_host_writes(&server).await;
+    a_cancel_is_heard_by_every_host(&server).await;
+    what_another_host_wrote_is_gone_on_from(&server).await;
+    many_hosts_may_start_at_once(&server).await;
+    a_newer_format_is_refused(&server).await;
+    a_change_behind_the_back_is_found(&server).await;
+    a_batch_that_the_server_refuses_spoils_no_other(&server).await;
+}
+
+async fn two_hosts_do_not_fork_a_thread(server: &Server) {
+    let (a, b) = pair(server, "forks").await;
+    let thread = create(&a, "t").await;
+    let tickets = [a.append(&thread, events(1, 1)).await, b.append(&thread, events(1, 2)).await];
+    let mut won = 0;
+    for ticket in tickets {
+        match ticket.await {
+            Ok(()) => won += 1,
+            Err(error) => assert!(matches!(error, StoreError::Conflict { .. }), "{error}"),
+        }
+    }
+    assert_eq!(won, 1);
+    let seen = seqs(&a.events(&thread, 0, 9).await.unwrap());
+    assert_eq!(seen, seqs(&b.events(&thread, 0, 9).await.unwrap()));
+}
+
+async fn one_takes_over_when_the_other_is_silent(server: &Server) {
+    let (a, b) = pair(server, "silence").await;
+    let thread = create(&a, "t").await;
+    let old = a.lease(&thread, &holder("a")).await.unwrap();
+    let under = |epoch, first, last| Batch { epoch: Some(epoch), ..events(first, last) };
+    append(&a, &thread, under(old, 1, 1)).await.unwrap();
+    let error = b.lease(&thread, &holder("b")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Leased { holder, .. } if holder == "a"));
+    let error = append(&b, &thread, events(2, 2)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Fenced { epoch: 0, .. }));
+    server.meddle("silence", "UPDATE holders SET beat = beat - interval '16 s'").await;
+    let new = b.lease(&thread, &holder("b")).await.unwrap();
+    assert!(new > old);
+    let error = append(&a, &thread, under(old, 2, 2)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Fenced { epoch, .. } if epoch == old.0));
+    append(&b, &thread, under(new, 2, 2)).await.unwrap();
+    a.beat(&holder("a")).await.unwrap();
+    a.release(&thread, old).await.unwrap();
+    append(&b, &thread, under(new, 3, 3)).await.unwrap();
+    b.release(&thread, new).await.unwrap();
+    append(&a, &thread, events(4, 4)).await.unwrap();
+}
+
+/// Whoever gets a lease sees everything that was written under the one before.
+async fn a_lease_waits_for_a_write_that_is_under_way(server: &Server) {
+    let (a, b) = pair(server, "handover").await;
+    let thread = create(&a, "t").await;
+    let old = a.lease(&thread, &holder("a")).await.unwrap();
+    let mut tickets = Vec::new();
+    for seq in 1..=50 {
+        let batch = Batch { epoch: Some(old), ..events(seq, seq) };
+        tickets.push(a.append(&thread, batch).await);
+    }
+    server.meddle("handover", "UPDATE holders SET beat = beat - interval '16 s'").await;
+    b.lease(&thread, &holder("b")).await.unwrap();
+    let seen = b.thread(&thread).await.unwrap().unwrap().last_seq;
+    for (ticket, seq) in tickets.into_iter().zip(1..) {
+        let fits = match ticket.await {
+            Ok(()) => seq <= seen,
+            Err(StoreError::Fenced { .. }) => seq > seen,
+            Err(error) => panic!("{error}"),
+        };
+        assert!(fits, "event {seq}, while the new holder saw {seen}");
+    }
+    assert_eq!(b.thread(&thread).await.unwrap().unwrap().last_seq, seen);
+}
+
+async fn a_watch_sees_what_another_host_writes(server: &Server) {
+    let (a, b) = pair(server, "news").await;
+    let thread = create(&a, "t\0").await;
+    let mut watch = b.watch(&thread);
+    append(&a, &thread, events(1, 3)).await.unwrap();
+    watch.wait_for(|seq| *seq == 3).await.unwrap();
+    assert_eq!(seqs(&b.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
+    let mut late = b.watch(&thread);
+    late.wait_for(|seq| *seq == 3).await.unwrap();
+    // The listening connections are cut; what happens meanwhile is found all the same.
+    server
+        .meddle(
+            "news",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+             WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()",
+        )
+        .await;
+    append(&a, &thread, events(4, 4)).await.unwrap();
+    watch.wait_for(|seq| *seq == 4).await.unwrap();
+    a.delete_thread(&thread).await.unwrap();
+    while watch.changed().await.is_ok() {}
+}
+
+async fn a_cancel_is_heard_by_every_host(server: &Server) {
+    let (a, b) = pair(server, "cancels").await;
+    let strangers = server.store("strangers").await;
+    assert!(a.is_shared());
+    let mut heard = [a.cancels().unwrap(), b.cancels().unwrap()];
+    let mut elsewhere = strangers.cancels().unwrap();
+    // What is asked for while nobody listens is lost, so a host asks again.
+    let ask = async {
+        loop {
+            a.ask_cancel(&run_id("r\0")).await.unwrap();
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    };
+    let all_hear = async {
+        for receiver in &mut heard {
+            assert_eq!(receiver.recv().await.unwrap(), run_id("r\0"));
+        }
+    };
+    let in_time = tokio::time::timeout(Duration::from_secs(30), all_hear);
+    tokio::select! {
+        () = ask => {}
+        answer = in_time => answer.unwrap(),
+    }
+    assert!(elsewhere.try_recv().is_err(), "another store has other runs");
+}
+
+async fn what_another_host_wrote_is_gone_on_from(server: &Server) {
+    let (a, b) = pair(server, "turns").await;
+    let thread = create(&a, "t").await;
+    let hosts = [&a, &b];
+    let mut items = Vec::new();
+    for n in 1..=20_u64 {
+        items.push(json!({ "item": n }));
+        let mut next = checkpoint(
+            n,
+            (n > 1).then(|| n - 1),
+            &[("list", json!(items))],
+            if n > 1 { &[("first", 1)] } else { &[] },
+        );
+        if n == 1 {
+            next = checkpoint(1, None, &[("list", json!(items)), ("first", json!("a"))], &[]);
+        } else {
+            next.tails.extend([tail("list", n - 1, n as u32 - 1)]);
+        }
+        append(hosts[(n / 3) as usize % 2], &thread, batch(next)).await.unwrap();
+    }
+    for host in hosts {
+        for n in [1, 7, 20] {
+            let state = read(host, &thread, Some(n)).await.unwrap().checkpoint.state();
+            assert_eq!(state, json!({ "first": "a", "list": items[..n as usize] }));
+        }
+        assert!(host.verify(&thread).await.unwrap().unwrap().seal.is_some());
+    }
+}
+
+async fn many_hosts_may_start_at_once(server: &Server) {
+    let starts = (0..8).map(|_| server.store("crowd"));
+    let hosts = futures::future::join_all(starts).await;
+    create(&hosts[0], "t").await;
+    assert!(hosts[7].thread(&thread_id("t")).await.unwrap().is_some());
+}
+
+async fn a_newer_format_is_refused(server: &Server) {
+    server.store("newer").await;
+    server.meddle("newer", "UPDATE format SET number = 77").await;
+    let error = PostgresStore::open(&server.config("newer")).await.unwrap_err();
+    assert!(matches!(error, StoreError::NewerFormat { found: 77, .. }), "{error}");
+    assert!(error.to_string().contains("schema `newer`"), "{error}");
+}
+
+async fn a_change_behind_the_back_is_found(server: &Server) {
+    const CHANGES: [&str; 7] = [
+        "UPDATE batches SET events = (SELECT events FROM batches WHERE place = 3) WHERE place = 2",
+        "UPDATE batches SET base = NULL WHERE place = 2",
+        "UPDATE batches SET namespace = 'x' WHERE place = 1",
+        "UPDATE channel_values SET value = '\\x0031' WHERE place = 1",
+        "UPDATE channel_values SET version = 7 WHERE place = 1",
+        "DELETE FROM batches WHERE place = 2",
+        "DELETE FROM batches WHERE place = 3",
+    ];
+    static NUMBER: AtomicUsize = AtomicUsize::new(0);
+    for change in CHANGES {
+        let schema = format!("change_{}", NUMBER.fetch_add(1, Ordering::Relaxed));
+        let store = server.store(&schema).await;
+        let thread = create(&store, "t").await;
+        append(&store, &thread, batch(checkpoint(1, None, &[("x", json!("a"))], &[])))
+            .await
+            .unwrap();
+        for seq in [1, 2] {
+            let batch = Batch { base: Some(id(1)), ..events(seq, seq) };
+            append(&store, &thread, batch).await.unwrap();
+        }
+        store.verify(&thread).await.unwrap();
+        server.meddle(&schema, change).await;
+        let error = store.verify(&thread).await.unwrap_err();
+        assert!(matches!(error, StoreError::Broken { .. }), "{change}: {error}");
+    }
+}
+
+/// A row that the server does not take: the others of the group are written.
+async fn a_batch_that_the_server_refuses_spoils_no_other(server: &Server) {
+    let store = server.store("refused").await;
+    server
+        .meddle("refused", "ALTER TABLE threads ADD CHECK (updated_ms IS DISTINCT FROM 13)")
+        .await;
+    let threads: Vec<ThreadId> = (0..40).map(|n| thread_id(&format!("t{n}"))).collect();
+    let mut tickets = Vec::new();
+    for (n, thread) in (0..).zip(&threads) {
+        let mut record = record(thread);
+        record.updated_ms = n;
+        let batch = Batch { record: Some(record), ..events(1, 1) };
+        tickets.push(store.append(thread, batch).await);
+    }
+    for (n, ticket) in tickets.into_iter().enumerate() {
+        let answer = ticket.await;
+        assert_eq!(answer.is_ok(), n != 13, "{n}: {answer:?}");
+    }
+    assert!(store.thread(&threads[13]).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_server_that_restarts_loses_and_repeats_nothing() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store("restart").await;
+    let thread = create(&store, "t").await;
+    append(&store, &thread, events(1, 1)).await.unwrap();
+    server.postgres.crash().unwrap();
+    let (writing, reading) = (store.clone(), store.clone());
+    let (to_write, to_read) = (thread.clone(), thread.clone());
+    let written = tokio::spawn(async move { append(&writing, &to_write, events(2, 2)).await });
+    let read = tokio::spawn(async move { reading.events(&to_read, 0, 9).await });
+    let restart = tokio::task::spawn_blocking(move || {
+        server.postgres.restart().unwrap();
+        server
+    });
+    let _server = restart.await.unwrap();
+    written.await.unwrap().unwrap();
+    read.await.unwrap().unwrap();
+    assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2]);
+    let mut watch = store.watch(&thread);
+    append(&store, &thread, events(3, 3)).await.unwrap();
+    let news = watch.wait_for(|seq| *seq == 3);
+    tokio::time::timeout(Duration::from_secs(30), news).await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_commit_whose_answer_is_lost_counts_once() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::start(server.postgres.port()).await;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
+    let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
+    let thread = create(&store, "t").await;
+    for (seq, fate) in [(1, Fate::Unheard), (2, Fate::Lost), (3, Fate::Unheard)] {
+        proxy.next(fate);
+        append(&store, &thread, events(seq, seq)).await.unwrap();
+    }
+    assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
+    store.verify(&thread).await.unwrap();
+}
+
+/// See the module `model`.
+#[test]
+fn random_histories_are_those_of_the_store_in_memory() {
+    let Some(server) = Server::start() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let config = ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() };
+    let number = AtomicUsize::new(0);
+    let played = TestRunner::new(config).run(&vec(step(), 1..50), |steps| {
+        let schema = format!("model_{}", number.fetch_add(1, Ordering::Relaxed));
+        runtime.block_on(async { play_on(steps, &server.store(&schema).await).await })
+    });
+    played.unwrap();
+}
+
+/// Appends for a while; answers with batches per second.
+async fn speed(store: &PostgresStore, threads: usize) -> f64 {
+    const BATCHES: u64 = 2000;
+    let each = BATCHES / threads as u64;
+    let start = Instant::now();
+    let writers = (0..threads).map(|n| async move {
+        let thread = create(store, &format!("{threads}-{n}")).await;
+        for seq in 1..=each {
+            let mut batch = batch(checkpoint(seq, None, &[("x", json!(seq))], &[]));
+            batch.events = events(seq, seq).events;
+            append(store, &thread, batch).await.unwrap();
+        }
+    });
+    futures::future::join_all(writers).await;
+    BATCHES as f64 / start.elapsed().as_secs_f64()
+}
+
+/// Prints; for whoever wants to know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "a measurement, not a check"]
+async fn batches_per_second() {
+    let Some(server) = Server::start() else { return };
+    let store = server.store("speed").await;
+    for threads in [1, 8, 64] {
+        println!("{threads} threads: {:.0} batches/s", speed(&store, threads).await);
+    }
+    let thread = create(&store, "list").await;
+    let mut items = Vec::new();
+    for n in 1..=1000 {
+        items.push(json!({ "item": n, "text": "x".repeat(200) }));
+        let mut next = checkpoint(n, (n > 1).then(|| n - 1), &[("list", json!(items))], &[]);
+        next.tails.extend((n > 1).then(|| tail("list", n - 1, n as u32 - 1)));
+        append(&store, &thread, batch(next)).await.unwrap();
+    }
+    let start = Instant::now();
+    read(&store, &thread, None).await.unwrap();
+    println!("a list of 1000 ends: {:?}", start.elapsed());
+}

@@ -1,0 +1,176 @@
+//! Seals, and batches as they were written.
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Tail;
+use wattle_graph::id::{Digest, ThreadId};
+use wattle_graph::seal::Sealer;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{
+    Batch, BatchPage, PruneStrategy, StoredBatch, StoredValue, Verified,
+};
+
+use crate::retain::three_runs;
+use crate::sample::{append, batch, checkpoint, create, event, events, id, run_id, thread_id};
+
+fn json_of<T: serde::Serialize + ?Sized>(record: &T) -> Vec<u8> {
+    serde_json::to_vec(record).unwrap()
+}
+
+/// The seal of a batch, made from what an export has of it.
+fn seal_of(previous: Option<Digest>, batch: &StoredBatch) -> Digest {
+    let mut sealer = Sealer::new(previous, batch.base);
+    sealer.part(&if batch.events.is_empty() { Vec::new() } else { json_of(&batch.events) });
+    if let Some(meta) = &batch.checkpoint {
+        sealer.part(&json_of(meta));
+        for (channel, value) in &batch.values {
+            let (tail, json) = match value {
+                StoredValue::Whole(value) => (None, json_of(value)),
+                StoredValue::Tail { base, keep, items } => {
+                    (Some(Tail { base: *base, keep: *keep }), json_of(items))
+                }
+            };
+            sealer.value(channel.as_str(), tail, &json);
+        }
+    }
+    sealer.finish()
+}
+
+async fn exported(store: &dyn Store, thread: &ThreadId, bytes: usize) -> Vec<StoredBatch> {
+    let mut all: Vec<StoredBatch> = Vec::new();
+    let mut from = None;
+    loop {
+        let page = store.batches(thread, from, bytes).await.unwrap();
+        all.extend(page.batches);
+        match page.next {
+            Some(next) => from = Some(next),
+            None => return all,
+        }
+    }
+}
+
+pub(crate) async fn seals_can_be_made_again_from_an_export(store: &dyn Store) {
+    let thread = three_runs(store, "t").await;
+    let values = [
+        ("float", json!([0.1 + 0.2, 1e300, -0.0, 5e-324])),
+        ("integer", json!([u64::MAX, i64::MIN])),
+        ("object", json!({ "z": 1, "a": { "y": null, "b": "\0 \u{1f33e} \" \\ /" } })),
+        ("text", json!("x".repeat(3000))),
+    ];
+    let data = json!({ "second": 2.5, "first": [u64::MAX] });
+    let next = Batch {
+        base: Some(id(3)),
+        events: vec![event(7, data)],
+        ..batch(checkpoint(4, Some(3), &values, &[("list", 3)]))
+    };
+    append(store, &thread, next).await.unwrap();
+    let batches = exported(store, &thread, usize::MAX).await;
+    assert_eq!(batches.len(), 7);
+    let mut seal = None;
+    for batch in &batches {
+        // What an export is written and read as.
+        let read: StoredBatch = serde_json::from_slice(&json_of(batch)).unwrap();
+        assert_eq!(&read, batch);
+        seal = Some(seal_of(seal, &read));
+        assert_eq!(batch.seal, seal);
+    }
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!(head.seal, seal);
+    let verified = Verified { sealed_after: 0, last_seq: 7, seal };
+    assert_eq!(store.verify(&thread).await.unwrap(), Some(verified));
+}
+
+pub(crate) async fn a_list_is_exported_as_its_end(store: &dyn Store) {
+    let thread = three_runs(store, "t").await;
+    let batches = exported(store, &thread, usize::MAX).await;
+    let lists: Vec<&StoredValue> = batches
+        .iter()
+        .flat_map(|batch| &batch.values)
+        .filter(|(channel, _)| channel.as_str() == "list")
+        .map(|(_, value)| value)
+        .collect();
+    let tail = |base, keep, items: Value| StoredValue::Tail {
+        base: id(base),
+        keep,
+        items: items.as_array().unwrap().clone(),
+    };
+    let expected = [
+        &StoredValue::Whole(json!(["one"])),
+        &tail(1, 1, json!(["two"])),
+        &tail(2, 2, json!(["three"])),
+    ];
+    assert_eq!(lists, expected);
+}
+
+pub(crate) async fn exports_come_in_pages(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    append(store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
+    for seq in 1..=20 {
+        append(store, &thread, events(seq, seq)).await.unwrap();
+        if seq % 4 == 0 {
+            // Batches without events come as well, and only once.
+            let next = batch(checkpoint(seq, None, &[("a", json!(seq))], &[]));
+            append(store, &thread, next).await.unwrap();
+        }
+    }
+    let whole = exported(store, &thread, usize::MAX).await;
+    assert_eq!(whole.len(), 26);
+    for bytes in [0, 1, 700] {
+        assert_eq!(exported(store, &thread, bytes).await, whole, "{bytes} at once");
+    }
+    assert_eq!(store.batches(&thread, None, 0).await.unwrap().batches.len(), 1);
+    let missing = store.batches(&thread_id("missing"), None, 9).await.unwrap();
+    assert_eq!(missing, BatchPage::default());
+}
+
+/// Checks that the batches of a thread are all there, however they are had: their seals lead from
+/// where something was taken away to the thread's own.
+async fn is_whole(store: &dyn Store, thread: &ThreadId) -> Vec<StoredBatch> {
+    let head = store.thread(thread).await.unwrap().unwrap();
+    assert!(head.pruned_seal.is_some());
+    let batches = exported(store, thread, usize::MAX).await;
+    let mut seal = head.pruned_seal;
+    for batch in &batches {
+        seal = Some(seal_of(seal, batch));
+        assert_eq!(batch.seal, seal);
+    }
+    assert_eq!(head.seal, seal);
+    assert_eq!(exported(store, thread, 0).await, batches);
+    batches
+}
+
+pub(crate) async fn what_is_left_of_a_thread_is_exported_whole(store: &dyn Store) {
+    let thread = three_runs(store, "pruned").await;
+    store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
+    let batches = is_whole(store, &thread).await;
+    let made = |batch: &StoredBatch| batch.checkpoint.as_ref().map(|meta| meta.id.0);
+    assert_eq!(made(&batches[0]), Some(3), "the checkpoint that the thread stands at");
+    assert!(batches[0].events.is_empty());
+    for run in ["one", "three"] {
+        let thread = three_runs(store, run).await;
+        store.delete_runs(&[run_id(&format!("{run} {run}"))]).await.unwrap();
+        let made: Vec<u64> = is_whole(store, &thread).await.iter().filter_map(made).collect();
+        assert_eq!(made, if run == "one" { [2, 3] } else { [1, 2] });
+    }
+}
+
+pub(crate) async fn every_batch_changes_the_seal(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let seal = async || store.thread(&thread).await.unwrap().unwrap().seal;
+    assert_eq!(seal().await, None);
+    let mut seals = Vec::new();
+    append(store, &thread, events(1, 1)).await.unwrap();
+    seals.push(seal().await.unwrap());
+    append(store, &thread, batch(checkpoint(1, None, &[], &[]))).await.unwrap();
+    seals.push(seal().await.unwrap());
+    append(store, &thread, Batch { base: Some(id(1)), ..events(2, 2) }).await.unwrap();
+    seals.push(seal().await.unwrap());
+    // Facts beside the log are not sealed.
+    append(store, &thread, Batch { current: Some(id(1)), ..Batch::default() }).await.unwrap();
+    assert_eq!(seal().await, seals.last().copied());
+    seals.dedup();
+    assert_eq!(seals.len(), 3);
+    assert_eq!(store.verify(&thread_id("missing")).await.unwrap(), None);
+    let empty = create(store, "empty").await;
+    let nothing = Verified { sealed_after: 0, last_seq: 0, seal: None };
+    assert_eq!(store.verify(&empty).await.unwrap(), Some(nothing));
+}

@@ -1,0 +1,128 @@
+//! What a PostgreSQL store does when answers are lost, rows are locked and hosts are gone.
+
+use bytes::Bytes;
+use serde_json::json;
+use sqlx::{Connection as _, Executor as _, PgConnection};
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::{Batch, Holder, PruneStrategy};
+use wattle_run::ports::{BlobStore as _, Store as _};
+use wattle_store::{PostgresBlobs, PostgresConfig, PostgresStore};
+
+use crate::postgres::Server;
+use crate::proxy::{Fate, Proxy};
+use crate::sample::{
+    append, batch, checkpoint, create, event, events, record, run_id, seqs, thread_id,
+};
+
+#[tokio::test]
+async fn a_rewrite_whose_answer_is_lost_is_made_once() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::start(server.postgres.port()).await;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
+    let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
+    let from = create(&store, "from").await;
+    for number in [1, 2] {
+        let next = checkpoint(number, None, &[("x", json!(number))], &[]);
+        append(&store, &from, Batch { events: events(number, number).events, ..batch(next) })
+            .await
+            .unwrap();
+    }
+    for (place, fate) in [Fate::Unheard, Fate::Lost].into_iter().enumerate() {
+        let to = thread_id(&format!("to-{place}"));
+        let rename = move |run: &RunId| run_id(&format!("{run}-{place}"));
+        proxy.next(fate);
+        store.copy_thread(&from, &to, &rename).await.unwrap();
+        assert_eq!(seqs(&store.events(&to, 0, 9).await.unwrap()), [1, 2]);
+        proxy.next(fate);
+        store.prune(&to, PruneStrategy::KeepLatest).await.unwrap();
+        store.verify(&to).await.unwrap().unwrap();
+        proxy.next(fate);
+        store.delete_thread(&to).await.unwrap();
+        assert!(store.thread(&to).await.unwrap().is_none());
+    }
+}
+
+#[tokio::test]
+async fn what_others_lock_or_leave_behind_is_in_nobodys_way() {
+    let Some(server) = Server::start() else { return };
+    a_locked_thread_holds_up_no_other(&server).await;
+    large_batches_are_written_a_few_at_a_time(&server).await;
+    leases_of_the_dead_are_forgotten(&server).await;
+    a_look_from_outside_makes_nothing(&server).await;
+}
+
+async fn a_locked_thread_holds_up_no_other(server: &Server) {
+    let store = server.store("locked").await;
+    let mut threads = Vec::new();
+    for number in 0..24 {
+        threads.push(create(&store, &format!("t{number}")).await);
+    }
+    let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
+    other.execute("BEGIN").await.unwrap();
+    other.execute("SELECT id FROM locked.threads WHERE id = 't7' FOR UPDATE").await.unwrap();
+    let mut tickets = Vec::new();
+    for thread in &threads {
+        tickets.push(store.append(thread, events(1, 1)).await);
+    }
+    let held = tickets.remove(7);
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    other.execute("ROLLBACK").await.unwrap();
+    held.await.unwrap();
+    assert_eq!(seqs(&store.events(&threads[7], 0, 9).await.unwrap()), [1]);
+}
+
+async fn large_batches_are_written_a_few_at_a_time(server: &Server) {
+    const LARGE: usize = 3 << 20;
+    let store = server.store("large").await;
+    let threads: Vec<ThreadId> = (0..16).map(|n| thread_id(&format!("t{n}"))).collect();
+    let mut tickets = Vec::new();
+    for thread in &threads {
+        let large = vec![event(1, json!("x".repeat(LARGE)))];
+        let batch = Batch { record: Some(record(thread)), events: large, ..Batch::default() };
+        tickets.push(store.append(thread, batch).await);
+        tickets.push(store.append(thread, events(2, 2)).await);
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    for thread in &threads {
+        assert_eq!(store.thread(thread).await.unwrap().unwrap().last_seq, 2);
+    }
+}
+
+async fn leases_of_the_dead_are_forgotten(server: &Server) {
+    let store = server.store("dead").await;
+    create(&store, "begun").await;
+    for (thread, holder) in [("a", "dead"), ("begun", "dead")] {
+        store.lease(&thread_id(thread), &Holder(holder.into())).await.unwrap();
+    }
+    server.meddle("dead", "UPDATE holders SET beat = beat - interval '16 s'").await;
+    let live = store.lease(&thread_id("b"), &Holder("live".into())).await.unwrap();
+    let again = server.store("dead").await;
+    server
+        .meddle(
+            "dead",
+            "DO $$ BEGIN ASSERT (SELECT array_agg(convert_from(id, 'UTF8') ORDER BY id) \
+             FROM threads) = '{b,begun}'; END $$",
+        )
+        .await;
+    let thread = thread_id("b");
+    let begun = Batch { epoch: Some(live), record: Some(record(&thread)), ..events(1, 1) };
+    append(&again, &thread, begun).await.unwrap();
+}
+
+async fn a_look_from_outside_makes_nothing(server: &Server) {
+    let config = server.config("looked_at");
+    for _ in 0..2 {
+        assert!(!PostgresStore::check(&config).await.unwrap());
+        let error = PostgresBlobs::connect(&config).await.unwrap_err().to_string();
+        assert!(error.contains("schema `looked_at`"), "{error}");
+    }
+    let store = PostgresStore::open(&config).await.unwrap();
+    let blob = store.blobs().put(Bytes::from_static(b"kept"), "text/plain").await.unwrap();
+    assert!(PostgresStore::check(&config).await.unwrap());
+    let outside = PostgresBlobs::connect(&config).await.unwrap();
+    assert_eq!(outside.get(blob, 0, None).await.unwrap(), Bytes::from_static(b"kept"));
+}

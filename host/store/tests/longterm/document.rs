@@ -1,0 +1,155 @@
+//! Single documents: where they are, what comes back, whose they are.
+
+use futures::future::join_all;
+use serde_json::json;
+use wattle_run::ports::Memory;
+use wattle_run::ports::memory::{Item, MemoryScope};
+
+use crate::sample::{NOW_MS, empty, get, item, keys, list, nobody, parts, put, tenant, under};
+
+pub(crate) async fn a_document_comes_back(memory: &dyn Memory) {
+    assert_eq!(get(memory, &["users", "42"], "language").await, None);
+    put(memory, &["users", "42"], "language", json!({ "code": "de" })).await;
+    let wanted = Item {
+        namespace: parts(&["users", "42"]),
+        key: "language".into(),
+        value: json!({ "code": "de" }),
+        created_ms: NOW_MS,
+        updated_ms: NOW_MS,
+        score: None,
+    };
+    assert_eq!(get(memory, &["users", "42"], "language").await, Some(wanted));
+}
+
+pub(crate) async fn documents_of_every_kind_come_back(memory: &dyn Memory) {
+    for (place, value) in [
+        json!({ "z": 1, "a": { "deep": [1, 2.5, -0.0, 1e300, u64::MAX, i64::MIN] } }),
+        json!("text with \0 and \u{1f980} and \" and \\u0000"),
+        json!([]),
+        json!(null),
+        json!(false),
+        json!({ "": { "\0": "" } }),
+        json!("x".repeat(200_000)),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let key = place.to_string();
+        put(memory, &["kinds"], &key, value.clone()).await;
+        let found = get(memory, &["kinds"], &key).await.unwrap().value;
+        assert_eq!(found.to_string(), value.to_string());
+    }
+}
+
+pub(crate) async fn any_text_is_a_place(memory: &dyn Memory) {
+    let texts =
+        ["a", "A", "\0", "\0\0", "a\0b", "\u{e9}", "e\u{301}", "\u{10ffff}", "%", "a/b", "' --"];
+    for namespace in texts {
+        for key in texts {
+            put(memory, &[namespace], key, json!([namespace, key])).await;
+        }
+    }
+    for namespace in texts {
+        for key in texts {
+            let found = get(memory, &[namespace], key).await.unwrap();
+            assert_eq!((found.namespace, found.key.as_str()), (parts(&[namespace]), key));
+            assert_eq!(found.value, json!([namespace, key]));
+        }
+        assert_eq!(keys(memory, &under(&[namespace])).await.len(), texts.len());
+    }
+    let long = ["n".repeat(512), "m".repeat(512), "\u{10ffff}".repeat(128)];
+    put(memory, &[&long[0], &long[1]], &long[2], empty()).await;
+    assert!(get(memory, &[&long[0], &long[1]], &long[2]).await.is_some());
+}
+
+pub(crate) async fn places_do_not_mix(memory: &dyn Memory) {
+    put(memory, &["a", "b"], "c", json!(1)).await;
+    put(memory, &["a"], "b", json!(2)).await;
+    put(memory, &["ab"], "c", json!(3)).await;
+    assert_eq!(get(memory, &["a"], "bc").await, None);
+    assert_eq!(get(memory, &["a", "b", "c"], "c").await, None);
+    for (namespace, key, value) in
+        [(&["a", "b"][..], "c", json!(1)), (&["a"], "b", json!(2)), (&["ab"], "c", json!(3))]
+    {
+        assert_eq!(get(memory, namespace, key).await.unwrap().value, value);
+    }
+}
+
+pub(crate) async fn a_second_put_keeps_the_time_of_the_first(memory: &dyn Memory) {
+    put(memory, &["a"], "k", json!(1)).await;
+    memory.put(&nobody(), item(&["a"], "k", json!(2)), NOW_MS + 5).await.unwrap();
+    let found = get(memory, &["a"], "k").await.unwrap();
+    assert_eq!((found.value, found.created_ms, found.updated_ms), (json!(2), NOW_MS, NOW_MS + 5));
+}
+
+pub(crate) async fn deleting_is_no_error_twice(memory: &dyn Memory) {
+    put(memory, &["a"], "k", json!(1)).await;
+    put(memory, &["a"], "other", json!(1)).await;
+    for _ in 0..2 {
+        memory.delete(&nobody(), &parts(&["a"]), "k").await.unwrap();
+        assert_eq!(keys(memory, &under(&[])).await, ["other"]);
+    }
+}
+
+pub(crate) async fn tenants_never_see_one_another(memory: &dyn Memory) {
+    let scopes = [nobody(), tenant("acme"), tenant("acm"), tenant("acme2")];
+    for (place, scope) in scopes.iter().enumerate() {
+        let key = place.to_string();
+        memory.put(scope, item(&["a"], &key, json!(place)), NOW_MS).await.unwrap();
+        memory.put(scope, item(&["a"], "same", json!(place)), NOW_MS).await.unwrap();
+    }
+    for (place, scope) in scopes.iter().enumerate() {
+        let same = memory.get(scope, &parts(&["a"]), "same", NOW_MS).await.unwrap().unwrap();
+        assert_eq!(same.value, json!(place));
+        let found = memory.search(scope, &under(&[]), NOW_MS).await.unwrap();
+        let found: Vec<_> = found.into_iter().map(|item| item.key).collect();
+        assert_eq!(found, [place.to_string(), "same".into()]);
+    }
+    memory.delete(&tenant("acme"), &parts(&["a"]), "same").await.unwrap();
+    assert_eq!(memory.clear(&tenant("acm"), &[]).await.unwrap(), 2);
+    let left = memory.search(&tenant("acme"), &under(&[]), NOW_MS).await.unwrap();
+    assert_eq!(left.len(), 1);
+    assert_eq!(keys(memory, &under(&[])).await.len(), 2);
+    // A tenant's name is no part that nobody's namespaces could begin with.
+    assert_eq!(keys(memory, &under(&["acme"])).await, Vec::<String>::new());
+}
+
+/// An agent that names the very place of something the host keeps neither sees nor changes it.
+pub(crate) async fn what_the_host_keeps_is_apart(memory: &dyn Memory) {
+    for agents in [nobody(), tenant("acme")] {
+        let host = MemoryScope::Host(agents.tenant().cloned());
+        memory.put(&host, item(&["wattle", "cache"], "k", json!("kept")), NOW_MS).await.unwrap();
+        let place = parts(&["wattle", "cache"]);
+        assert_eq!(memory.get(&agents, &place, "k", NOW_MS).await, Ok(None));
+        assert_eq!(memory.search(&agents, &under(&[]), NOW_MS).await, Ok(Vec::new()));
+        let listed = memory.namespaces(&agents, &list(&[], &[]), NOW_MS).await;
+        assert_eq!(listed, Ok(Vec::new()));
+        memory
+            .put(&agents, item(&["wattle", "cache"], "k", json!("forged")), NOW_MS)
+            .await
+            .unwrap();
+        let kept = memory.get(&host, &place, "k", NOW_MS).await.unwrap().unwrap();
+        assert_eq!(kept.value, json!("kept"));
+        assert_eq!(memory.clear(&agents, &[]).await, Ok(1));
+        memory.delete(&agents, &place, "k").await.unwrap();
+        assert_eq!(memory.clear(&host, &place).await, Ok(1));
+    }
+}
+
+pub(crate) async fn clearing_takes_what_begins_so(memory: &dyn Memory) {
+    for namespace in [&["a"][..], &["a", "b"], &["a", "b", "c"], &["ab"], &["a\0"]] {
+        put(memory, namespace, "k", empty()).await;
+    }
+    assert_eq!(memory.clear(&nobody(), &parts(&["a", "b"])).await.unwrap(), 2);
+    assert_eq!(memory.clear(&nobody(), &parts(&["a", "b"])).await.unwrap(), 0);
+    assert_eq!(keys(memory, &under(&["a"])).await.len(), 1);
+    assert_eq!(memory.clear(&nobody(), &[]).await.unwrap(), 3);
+}
+
+pub(crate) async fn many_at_once_are_all_kept(memory: &dyn Memory) {
+    let keys: Vec<String> = (0..200).map(|n| format!("{n:03}")).collect();
+    join_all(keys.iter().map(|key| put(memory, &["many"], key, json!(key)))).await;
+    let found = memory.search(&nobody(), &under(&["many"]), NOW_MS).await.unwrap();
+    assert_eq!(found.iter().map(|item| item.key.clone()).collect::<Vec<_>>(), keys);
+    assert!(found.iter().all(|item| item.value == json!(item.key)));
+}

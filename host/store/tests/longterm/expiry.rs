@@ -1,0 +1,81 @@
+//! Documents that are kept for a while only.
+
+use futures::future::join_all;
+use serde_json::json;
+use wattle_run::ports::Memory;
+use wattle_run::ports::memory::PutItem;
+
+use crate::sample::{NOW_MS, empty, item, list, nobody, parts, put, under};
+
+fn kept(key: &str, ttl_ms: u64) -> PutItem {
+    PutItem { ttl_ms: Some(ttl_ms), ..item(&["a"], key, json!({ "n": 1 })) }
+}
+
+/// How much of namespace `a` is there at a time: by key, by search, by namespace.
+async fn seen(memory: &dyn Memory, key: &str, now_ms: i64) -> (bool, usize, usize) {
+    let found = memory.get(&nobody(), &parts(&["a"]), key, now_ms).await.unwrap();
+    let items = memory.search(&nobody(), &under(&["a"]), now_ms).await.unwrap();
+    let namespaces = memory.namespaces(&nobody(), &list(&["a"], &[]), now_ms).await.unwrap();
+    (found.is_some(), items.len(), namespaces.len())
+}
+
+pub(crate) async fn what_has_expired_is_gone_at_once(memory: &dyn Memory) {
+    memory.put(&nobody(), kept("k", 100), NOW_MS).await.unwrap();
+    assert_eq!(seen(memory, "k", NOW_MS + 99).await, (true, 1, 1));
+    assert_eq!(seen(memory, "k", NOW_MS + 100).await, (false, 0, 0));
+    memory.put(&nobody(), kept("never", u64::MAX), NOW_MS).await.unwrap();
+    assert_eq!(seen(memory, "never", i64::MAX - 1).await, (true, 1, 1));
+    memory.put(&nobody(), kept("nothing", 0), NOW_MS).await.unwrap();
+    assert_eq!(seen(memory, "nothing", NOW_MS).await, (false, 2, 1));
+}
+
+pub(crate) async fn a_put_begins_anew(memory: &dyn Memory) {
+    memory.put(&nobody(), kept("k", 100), NOW_MS).await.unwrap();
+    memory.put(&nobody(), kept("k", 100), NOW_MS + 50).await.unwrap();
+    assert_eq!(seen(memory, "k", NOW_MS + 149).await, (true, 1, 1));
+    memory.put(&nobody(), item(&["a"], "k", empty()), NOW_MS + 60).await.unwrap();
+    assert_eq!(memory.sweep(NOW_MS + 1_000).await.unwrap(), 0);
+    assert_eq!(seen(memory, "k", NOW_MS + 1_000).await, (true, 1, 1));
+    memory.put(&nobody(), kept("late", 100), NOW_MS).await.unwrap();
+    memory.put(&nobody(), kept("late", 100), NOW_MS + 100).await.unwrap();
+    let late = memory.get(&nobody(), &parts(&["a"]), "late", NOW_MS + 100).await.unwrap().unwrap();
+    assert_eq!(late.created_ms, NOW_MS + 100);
+}
+
+pub(crate) async fn a_sweep_takes_what_has_expired(memory: &dyn Memory) {
+    put(memory, &["a"], "stays", empty()).await;
+    memory.put(&nobody(), kept("soon", 100), NOW_MS).await.unwrap();
+    memory.put(&nobody(), kept("later", 200), NOW_MS).await.unwrap();
+    memory.put(&nobody(), kept("deleted", 100), NOW_MS).await.unwrap();
+    memory.delete(&nobody(), &parts(&["a"]), "deleted").await.unwrap();
+    assert_eq!(memory.sweep(NOW_MS + 99).await.unwrap(), 0);
+    assert_eq!(memory.sweep(NOW_MS + 100).await.unwrap(), 1);
+    assert_eq!(memory.sweep(NOW_MS + 100).await.unwrap(), 0);
+    assert_eq!(seen(memory, "later", NOW_MS + 100).await, (true, 2, 1));
+    // Only what is really gone does not count any more.
+    assert_eq!(memory.clear(&nobody(), &[]).await.unwrap(), 2);
+}
+
+pub(crate) async fn more_than_one_batch_is_swept(memory: &dyn Memory) {
+    let nobody = nobody();
+    let puts = (0..1_100).map(|n| memory.put(&nobody, kept(&n.to_string(), 1), NOW_MS));
+    assert!(join_all(puts).await.iter().all(Result::is_ok));
+    assert_eq!(memory.sweep(NOW_MS + 1).await.unwrap(), 1_100);
+}
+
+pub(crate) async fn a_read_begins_the_time_anew_if_wanted(memory: &dyn Memory) {
+    let refreshed = |key: &str| PutItem { refresh_on_read: true, ..kept(key, 1_600) };
+    memory.put(&nobody(), refreshed("k"), NOW_MS).await.unwrap();
+    memory.put(&nobody(), kept("plain", 1_600), NOW_MS).await.unwrap();
+    for step in 1..=4 {
+        // Found by a search, then by its key: each time it lives on for a while.
+        let now_ms = NOW_MS + step * 1_000;
+        let search = under(&["a"]);
+        let found = memory.search(&nobody(), &search, now_ms).await.unwrap();
+        assert_eq!(found.len(), if step == 1 { 2 } else { 1 });
+        let found = memory.get(&nobody(), &parts(&["a"]), "k", now_ms + 500).await.unwrap();
+        assert_eq!(found.unwrap().updated_ms, NOW_MS);
+    }
+    assert_eq!(memory.sweep(NOW_MS + 5_000).await.unwrap(), 1);
+    assert_eq!(memory.sweep(NOW_MS + 4_500 + 1_600).await.unwrap(), 1);
+}

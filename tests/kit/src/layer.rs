@@ -1,0 +1,183 @@
+//! A store over another store that does a few things differently.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::{broadcast, watch};
+use wattle_graph::event::Event;
+use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+use wattle_run::ports::Store;
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::store::{
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
+    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+};
+
+/// What a layer may do differently; what it leaves out is the work of the store below.
+#[async_trait]
+pub trait Layer: Send + Sync {
+    /// The layer on top of a store.
+    fn over(below: Arc<dyn Store>) -> Self
+    where
+        Self: Sized;
+
+    /// The store below.
+    fn below(&self) -> &dyn Store;
+
+    /// See [`Store::append`].
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        self.below().append(thread, batch).await
+    }
+
+    /// See [`Store::events`].
+    async fn events(
+        &self,
+        thread: &ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.below().events(thread, after, limit).await
+    }
+}
+
+/// A layer as a store.
+pub struct Layered<L>(L);
+
+impl<L: Layer> Layered<L> {
+    /// The layer on top of a store.
+    pub fn over(below: Arc<dyn Store>) -> Self {
+        Self(L::over(below))
+    }
+}
+
+impl<L> Deref for Layered<L> {
+    type Target = L;
+
+    fn deref(&self) -> &L {
+        &self.0
+    }
+}
+
+#[async_trait]
+impl<L: Layer> Store for Layered<L> {
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        self.0.append(thread, batch).await
+    }
+
+    fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
+        self.below().watch(thread)
+    }
+
+    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+        self.below().beat(holder).await
+    }
+
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+        self.below().lease(thread, holder).await
+    }
+
+    async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
+        self.below().release(thread, epoch).await
+    }
+
+    fn is_shared(&self) -> bool {
+        self.below().is_shared()
+    }
+
+    async fn ask_cancel(&self, run: &RunId) -> Result<(), StoreError> {
+        self.below().ask_cancel(run).await
+    }
+
+    fn cancels(&self) -> Option<broadcast::Receiver<RunId>> {
+        self.below().cancels()
+    }
+
+    async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
+        self.below().thread(thread).await
+    }
+
+    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
+        self.below().threads(query).await
+    }
+
+    async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
+        self.below().run(run).await
+    }
+
+    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+        self.below().runs(thread).await
+    }
+
+    async fn checkpoint(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        id: Option<CheckpointId>,
+    ) -> Result<Option<CheckpointTuple>, StoreError> {
+        self.below().checkpoint(thread, namespace, id).await
+    }
+
+    async fn checkpoints(
+        &self,
+        thread: &ThreadId,
+        query: &CheckpointQuery,
+    ) -> Result<Vec<CheckpointTuple>, StoreError> {
+        self.below().checkpoints(thread, query).await
+    }
+
+    async fn events(
+        &self,
+        thread: &ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, StoreError> {
+        self.0.events(thread, after, limit).await
+    }
+
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        self.below().delete_thread(thread).await
+    }
+
+    async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
+        self.below().delete_runs(runs).await
+    }
+
+    async fn copy_thread(
+        &self,
+        from: &ThreadId,
+        to: &ThreadId,
+        run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<(), StoreError> {
+        self.below().copy_thread(from, to, run_id).await
+    }
+
+    async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
+        self.below().prune(thread, strategy).await
+    }
+
+    async fn batches(
+        &self,
+        thread: &ThreadId,
+        from: Option<u64>,
+        bytes: usize,
+    ) -> Result<BatchPage, StoreError> {
+        self.below().batches(thread, from, bytes).await
+    }
+
+    async fn verify(&self, thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+        self.below().verify(thread).await
+    }
+
+    async fn compact(&self) -> Result<Compacted, StoreError> {
+        self.below().compact().await
+    }
+
+    async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
+        self.below().mentions(thread, blob).await
+    }
+
+    async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
+        self.below().stored_bytes(thread).await
+    }
+}
