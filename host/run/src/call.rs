@@ -11,9 +11,12 @@ pub mod http;
 pub mod image;
 pub mod interrupt;
 pub mod llm;
+pub mod memory;
+pub(crate) mod replace;
 pub mod runs;
 pub mod sql;
 pub mod tools;
+pub mod travel;
 
 use std::future::Future;
 

@@ -4,6 +4,15 @@
 //! before anything is read, so two requests at once never work on one thread.
 
 mod begin;
+mod drain;
+mod edit;
+mod export;
+mod fork;
+mod history;
+mod lease;
+pub mod migrate;
+mod retention;
+pub mod settle;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +32,7 @@ use crate::cancel::Cancel;
 use crate::catalog::Catalog;
 use crate::gate::{Gate, Setting};
 use crate::ports::sandbox::{Ended, WebRequest, WebResponse};
-use crate::ports::store::{ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus};
+use crate::ports::store::{Epoch, Holder, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl};
 use crate::ports::{Caller, Ports};
 use crate::view::{self, store_failure};
 use crate::web::AppRuns;
@@ -34,6 +43,11 @@ pub struct EngineConfig {
     /// Where runs and guests execute: a runtime apart from the one that serves HTTP, so that a
     /// busy guest delays nobody. Without it, the current one.
     pub runtime: Option<Handle>,
+    /// How long threads are kept that do not say so themselves; for ever without it.
+    pub thread_ttl: Option<ThreadTtl>,
+    /// Under which name it holds threads; a fresh one without it. An engine that takes the name of
+    /// another takes its threads at once.
+    pub holder: Option<Holder>,
 }
 
 /// A cheap handle to the engine.
@@ -45,6 +59,10 @@ struct Inner {
     catalog: Arc<Catalog>,
     runtime: Handle,
     active: Mutex<HashMap<ThreadId, Active>>,
+    leases: lease::Leases,
+    thread_ttl: Option<ThreadTtl>,
+    /// Set when the engine begins to shut down: runs stand still between two supersteps.
+    halting: Cancel,
     /// Set when the engine shuts down: runs are cut where they stand.
     closing: Cancel,
 }
@@ -54,22 +72,22 @@ struct Inner {
 struct Active {
     run: RunId,
     cancel: Cancel,
+    drain: Cancel,
     done: watch::Receiver<Option<Arc<EndedRun>>>,
 }
 
-/// Holds a thread's slot; gives it back when dropped.
+/// Holds a thread's slot and its lease; gives them back when dropped.
 struct Slot {
     engine: Engine,
     thread: ThreadId,
     run: RunId,
+    /// The lease.
+    epoch: Epoch,
+    /// Whether the lease is to be given back.
+    leased: bool,
     cancel: Cancel,
+    drain: Cancel,
     done: watch::Sender<Option<Arc<EndedRun>>>,
-}
-
-impl Drop for Slot {
-    fn drop(&mut self) {
-        self.engine.active().remove(&self.thread);
-    }
 }
 
 impl Engine {
@@ -80,8 +98,11 @@ impl Engine {
     /// Outside a tokio runtime, if the configuration names none.
     pub fn new(ports: Ports, catalog: Arc<Catalog>, config: EngineConfig) -> Self {
         let runtime = config.runtime.unwrap_or_else(Handle::current);
-        let (active, closing) = (Mutex::default(), Cancel::default());
-        Self(Arc::new(Inner { ports, catalog, runtime, active, closing }))
+        let (active, halting, closing) = (Mutex::default(), Cancel::default(), Cancel::default());
+        let leases = lease::Leases::new(config.holder);
+        let thread_ttl = config.thread_ttl;
+        let inner = Inner { ports, catalog, runtime, active, leases, thread_ttl, halting, closing };
+        Self(Arc::new(inner))
     }
 
     /// The adapters.
@@ -104,6 +125,11 @@ impl Engine {
         self.0.active.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Whether other hosts may work on the same threads.
+    pub fn is_shared(&self) -> bool {
+        self.0.ports.store.is_shared()
+    }
+
     /// Whether a thread has a run at work in this process.
     pub fn is_active(&self, thread: &ThreadId) -> bool {
         self.active().contains_key(thread)
@@ -111,8 +137,8 @@ impl Engine {
 
     fn take_slot(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
         let (done, receiver) = watch::channel(None);
-        let cancel = Cancel::default();
-        if self.0.closing.is_cancelled() {
+        let (cancel, drain) = (Cancel::default(), Cancel::default());
+        if self.0.halting.is_cancelled() {
             return Err(Failure::new(code::UNAVAILABLE, "the host is shutting down").retryable());
         }
         let mut active = self.active();
@@ -126,9 +152,25 @@ impl Engine {
             )
             .with_details(json!({ "run_id": other.run })));
         }
-        let entry = Active { run: run.clone(), cancel: cancel.clone(), done: receiver };
-        active.insert(thread.clone(), entry);
-        Ok(Slot { engine: self.clone(), thread: thread.clone(), run, cancel, done })
+        active.insert(
+            thread.clone(),
+            Active {
+                run: run.clone(),
+                cancel: cancel.clone(),
+                drain: drain.clone(),
+                done: receiver,
+            },
+        );
+        Ok(Slot {
+            engine: self.clone(),
+            thread: thread.clone(),
+            run,
+            epoch: Epoch(0),
+            leased: false,
+            cancel,
+            drain,
+            done,
+        })
     }
 
     /// A thread that is there and has not expired. An expired one is deleted on the way.
@@ -151,32 +193,6 @@ impl Engine {
     async fn delete_expired(&self, thread: &ThreadId) -> Result<(), Failure> {
         tracing::info!(%thread, "thread expired");
         self.0.ports.store.delete_thread(thread).await.map_err(store_failure)
-    }
-
-    /// Deletes threads whose questions nobody answered in time. Answers how many.
-    pub async fn sweep(&self) -> usize {
-        let query = ThreadQuery {
-            status: Some(ThreadStatus::Interrupted),
-            expires_by_ms: Some(self.0.ports.clock.now_ms()),
-            ..ThreadQuery::default()
-        };
-        let expired = match self.0.ports.store.threads(&query).await {
-            Ok(expired) => expired,
-            Err(error) => {
-                tracing::error!(%error, "cannot look for expired threads");
-                return 0;
-            }
-        };
-        let mut deleted = 0;
-        for record in expired {
-            let Ok(_slot) = self.take_slot(&record.id, new_run_id()) else { continue };
-            match self.live_thread(&record.id).await {
-                Ok(None) => deleted += 1,
-                Ok(Some(_)) => {}
-                Err(failure) => tracing::error!(thread = %record.id, %failure, "cannot expire"),
-            }
-        }
-        deleted
     }
 
     /// Lets an app answer an HTTP request.
@@ -226,11 +242,12 @@ impl Engine {
         }
     }
 
-    /// Gives runs a moment to end, then cuts those that go on; [`Engine::recover`] goes on with
-    /// them after the next start, as after a crash.
+    /// Lets runs stand still between two supersteps, then cuts those that do not in time;
+    /// [`Engine::recover`] goes on with all of them after the next start, as after a crash.
     pub async fn shutdown(&self) {
         /// Long enough for a step that is about to end, short enough for a restart.
         const GRACE: Duration = Duration::from_secs(2);
+        self.0.halting.cancel();
         let runs: Vec<_> = self.active().values().map(|active| active.done.clone()).collect();
         let ends = || {
             futures::future::join_all(runs.iter().cloned().map(|mut done| async move {
@@ -243,6 +260,8 @@ impl Engine {
             ends().await;
         }
         self.0.closing.cancel();
+        // Others may go on at once where the store answers; elsewhere the leases end by themselves.
+        let _ = tokio::time::timeout(GRACE, self.0.leases.returned()).await;
     }
 
     async fn ended_run(&self, run: &RunRef) -> Result<EndedRun, Failure> {
@@ -292,6 +311,9 @@ impl Runs for Engine {
         {
             return Ok(ended.clone());
         }
+        if self.0.ports.store.is_shared() {
+            self.ends_elsewhere(run, false).await?;
+        }
         self.ended_run(run).await
     }
 
@@ -299,8 +321,13 @@ impl Runs for Engine {
         let active = self.active().get(&run.thread).filter(|a| a.run == run.run).cloned();
         if let Some(mut active) = active {
             active.cancel.cancel();
-            let _ = active.done.wait_for(Option::is_some).await;
-            return Ok(());
+            // An error means that it goes on elsewhere, or after the next start.
+            if active.done.wait_for(Option::is_some).await.is_ok() {
+                return Ok(());
+            }
+        }
+        if self.0.ports.store.is_shared() {
+            return self.ends_elsewhere(run, true).await;
         }
         let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
         record.map(drop).ok_or_else(|| no_run(run))
@@ -317,7 +344,7 @@ impl Runs for Engine {
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
-        let _slot = self.take_slot(thread, new_run_id())?;
+        let _slot = self.claim(thread, new_run_id()).await?;
         self.0.ports.store.delete_thread(thread).await.map_err(store_failure)
     }
 

@@ -3,9 +3,11 @@
 //! There is one gate for each guest call. A gate with a task behind it answers from the journal
 //! what the task was answered before; a gate of a web handler has no journal.
 
+pub(crate) mod doubt;
 mod journal;
 mod model;
 mod pieces;
+mod runs;
 mod site;
 pub mod stream;
 mod task;
@@ -38,8 +40,9 @@ use crate::limit::{self, Limits};
 use crate::ports::blob::BlobRef;
 use crate::ports::{Caller, Ports};
 
+pub(crate) use self::runs::Started;
 pub use journal::Journal;
-pub(crate) use journal::{PastCalls, Scopes};
+pub(crate) use journal::{PastCalls, Scopes, is_in_doubt};
 pub use site::Site;
 pub use task::TaskSide;
 
@@ -418,7 +421,15 @@ impl Gate {
     ///
     /// `unsupported` inside a node.
     pub fn runs(&self) -> Result<&dyn Runs, Failure> {
-        self.runs.as_deref().ok_or_else(|| self.unsupported("runs inside a node"))
+        self.runs.as_deref().ok_or_else(|| {
+            Failure::new(
+                code::UNSUPPORTED,
+                "a node works on its own thread alone, so that what it does can be repeated after \
+                 a crash; it can start a graph of its app and wait for it, a web handler can do \
+                 the rest",
+            )
+            .with_details(json!({ "feature": "runs inside a node" }))
+        })
     }
 
     /// A part of the contract that is not there yet.

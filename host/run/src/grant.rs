@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use wattle_graph::id::PluginName;
 
 use crate::limit::Limits;
+use crate::ports::memory::ANY_PART;
 
 /// Everything that a plugin may use. What is not here is `denied`.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -21,10 +22,28 @@ pub struct Grants {
     pub sql: BTreeMap<String, SqlRule>,
     /// Tools of other plugins and of servers.
     pub tools: Vec<ToolGrant>,
+    /// Parts of the long-term memory.
+    pub memory: Vec<MemoryRule>,
     /// Model routes that its web handler may set for a tenant.
     pub tenant_routes: BTreeSet<String>,
+    /// What becomes of its calls that were under way when the host stopped.
+    pub in_doubt: InDoubt,
     /// Limits.
     pub limits: Limits,
+}
+
+/// What becomes of a call that is not safe to repeat and was under way when the host stopped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum InDoubt {
+    /// Its caller gets the failure `in-doubt` and may deal with it.
+    #[default]
+    Fail,
+    /// The thread waits until a person has said whether it is made again, what it answered, or
+    /// that it failed.
+    Ask,
+    /// It is made again.
+    Retry,
 }
 
 /// A host that a plugin may reach.
@@ -141,6 +160,41 @@ impl From<ToolGrant> for String {
     }
 }
 
+/// What may be done with a part of the long-term memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MemoryAccess {
+    /// Reading, searching, listing.
+    Read,
+    /// Writing and deleting, too.
+    ReadWrite,
+}
+
+/// A part of the long-term memory that a plugin may use: every namespace that begins as said, of
+/// the tenant that it works for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct MemoryRule {
+    /// The parts that a namespace begins with; `*` stands for any one part, none for all.
+    pub namespace: Vec<String>,
+    /// Reading, unless writing is said to be allowed too.
+    #[serde(default = "read")]
+    pub access: MemoryAccess,
+}
+
+fn read() -> MemoryAccess {
+    MemoryAccess::Read
+}
+
+impl MemoryRule {
+    /// Whether all that begins as `prefix` is meant. A `*` in it is only met by a `*` of the rule,
+    /// since lists take it for any part.
+    pub fn covers(&self, prefix: &[String]) -> bool {
+        let meets = |(own, part): (&String, &String)| own == ANY_PART || own == part;
+        prefix.len() >= self.namespace.len() && self.namespace.iter().zip(prefix).all(meets)
+    }
+}
+
 /// What may be done with a database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -244,5 +298,21 @@ mod tests {
         }
         let one: ToolGrant = "date/parse".parse().unwrap();
         assert!(one.covers("parse") && !one.covers("other"));
+    }
+
+    #[test]
+    fn a_rule_of_memory_covers_what_begins_as_it_says() {
+        let parts = |parts: &[&str]| parts.iter().map(|&it| it.to_owned()).collect::<Vec<_>>();
+        let covers = |rule: &[&str], prefix: &[&str]| {
+            let rule = MemoryRule { namespace: parts(rule), access: MemoryAccess::Read };
+            rule.covers(&parts(prefix))
+        };
+        assert!(covers(&["users"], &["users"]) && covers(&["users"], &["users", "42"]));
+        assert!(covers(&[], &[]) && covers(&[], &["a"]) && covers(&["*", "x"], &["a", "x", "b"]));
+        assert!(covers(&["*"], &["*"]));
+        for prefix in [&[][..], &["user"], &["users2"], &["*"], &["*", "users"]] {
+            assert!(!covers(&["users"], prefix), "{prefix:?}");
+        }
+        assert!(!covers(&["*", "x"], &["a"]));
     }
 }

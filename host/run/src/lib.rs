@@ -8,9 +8,12 @@
 //! * [`grant`]: what the operator allows a plugin; [`limit`]: every limit, in one place.
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
+//! * [`export`]: one thread as one file.
 //! * `tools`: tools of plugins and servers under one roof.
 //! * `driver`: the superstep loop of one run; `task`: attempts of one node.
 //! * [`log`]: the writer of one thread's event log; `view`: threads as clients see them.
+//! * [`offline`]: a thread executed once more from its journal.
+//! * `replay`: supersteps that were taken and not stored, after a crash.
 //! * `salvage`: answers that cancelled runs paid for and that the next run may still use.
 //! * `web`: what the engine is to the web handler of one app.
 
@@ -20,12 +23,15 @@ pub mod cancel;
 pub mod catalog;
 mod driver;
 pub mod engine;
+pub mod export;
 pub mod gate;
 pub mod grant;
 mod json;
 pub mod limit;
 pub mod log;
+pub mod offline;
 pub mod ports;
+mod replay;
 mod salvage;
 mod task;
 mod tools;

@@ -83,8 +83,44 @@ pub const RANDOM_BYTES: u32 = 4_096;
 /// while each level holds a guest instance.
 pub const TOOL_DEPTH: u32 = 4;
 
+/// Graphs inside of graphs inside of graphs: far deeper than anybody can follow, and the path of
+/// names to the deepest one still fits into what the stores keep of it.
+pub const GRAPH_DEPTH: usize = 8;
+
 /// Violations of an arguments schema that are told: a model corrects a few at a time.
 pub const TOOL_VIOLATIONS: usize = 8;
+
+/// Parts of a memory namespace: deeper trees are data, not names.
+pub const MEMORY_PARTS: usize = 16;
+
+/// Bytes of all parts of a memory namespace: with the key and a tenant's name it stays below the
+/// longest entry of a database index.
+pub const MEMORY_NAMESPACE_BYTES: usize = 1_024;
+
+/// Bytes of a memory key.
+pub const MEMORY_KEY_BYTES: usize = 512;
+
+/// Bytes of a memory document: it is read whole for every search that meets it, so large things
+/// belong into blobs.
+pub const MEMORY_DOCUMENT_BYTES: usize = 256 << 10;
+
+/// Documents or namespaces of one answer of the memory.
+pub const MEMORY_RESULTS: usize = 1_000;
+
+/// Bytes of the documents of one answer of the memory: the guest gets them whole.
+pub const MEMORY_ANSWER_BYTES: usize = 8 << 20;
+
+/// Documents that one search of the memory looks at: it reads each of them.
+pub const MEMORY_SCANNED: usize = 20_000;
+
+/// Bytes of the documents that one search of the memory looks at.
+pub const MEMORY_SCANNED_BYTES: usize = 64 << 20;
+
+/// Conditions of one filter of the memory.
+pub const MEMORY_CONDITIONS: usize = 32;
+
+/// Bytes of the words of one search of the memory.
+pub const MEMORY_QUERY_BYTES: usize = 4 << 10;
 
 /// Limits of one guest call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -154,6 +190,9 @@ impl Default for NetLimits {
         }
     }
 }
+
+/// Supersteps of one edit: they are all in memory before the first is written.
+pub const EDIT_SUPERSTEPS: usize = 100;
 
 /// Limits of one SQL statement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -2,18 +2,24 @@
 //!
 //! Events get their sequence numbers when they happen and are handed to the store in that order.
 //! Nothing waits for the disk but [`ThreadLog::barrier`]: it is called before anything leaves the
-//! host, so nobody ever sees what a crash could undo.
+//! host, so nobody ever sees what a crash could undo, unless a run was started so (durability
+//! `async`).
+
+mod held;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Event, EventKind};
+use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
+use crate::log::held::Held;
 use crate::ports::Clock;
-use crate::ports::store::{Batch, RunRecord, Store, StoreError, ThreadRecord, Ticket};
+use crate::ports::store::{
+    Batch, Durability, Epoch, RunRecord, Store, StoreError, ThreadHead, ThreadRecord, Ticket,
+};
 
 /// What goes with the events of a batch.
 #[derive(Default)]
@@ -28,19 +34,30 @@ pub struct Commit {
     pub current: Option<CheckpointId>,
 }
 
-/// The writer of one thread's log. Shared by all tasks of a run; there is one per thread.
+/// The log of one thread, as the graph in one namespace writes it. Shared by all tasks of the
+/// graph; there is one writer per thread.
 pub struct ThreadLog {
+    writer: Arc<Writer>,
+    namespace: Namespace,
+    durability: Durability,
+}
+
+struct Writer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     thread: ThreadId,
+    /// The lease under which everything is written.
+    epoch: Epoch,
     buffer: Mutex<Buffer>,
     /// Held while batches are handed over, so that they arrive in order.
     order: tokio::sync::Mutex<Order>,
 }
 
 /// What was handed over last.
-#[derive(Default)]
 struct Order {
+    /// Number of the next checkpoint, of whichever graph of the thread. It is given out together
+    /// with the place in this order, so that numbers reach the store in order.
+    next_checkpoint: CheckpointId,
     last: Option<Shared<Ticket>>,
     /// A batch that waits for room in the store. It is kept here, not by who handed it over: that
     /// may be a task that a cancel drops, and its events must not be missing in the log.
@@ -59,33 +76,51 @@ impl Order {
 struct Buffer {
     run: RunId,
     next_seq: u64,
+    /// The checkpoint of the root graph that the thread stands at.
     base: Option<CheckpointId>,
     events: Vec<Event>,
+    held: Held,
 }
 
 impl ThreadLog {
-    /// A writer that goes on after `last_seq`, with the thread at checkpoint `base`.
+    /// The log of a thread, under a lease, that goes on where the thread stands. It writes for the
+    /// thread's own graph.
     pub fn new(
         store: Arc<dyn Store>,
         clock: Arc<dyn Clock>,
-        thread: ThreadId,
+        head: &ThreadHead,
+        epoch: Epoch,
         run: RunId,
-        last_seq: u64,
-        base: Option<CheckpointId>,
     ) -> Self {
-        let buffer = Buffer { run, next_seq: last_seq + 1, base, events: Vec::new() };
-        Self {
-            store,
-            clock,
-            thread,
-            buffer: Mutex::new(buffer),
-            order: tokio::sync::Mutex::default(),
-        }
+        let (next_seq, base) = (head.last_seq + 1, head.current);
+        let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
+        let buffer =
+            Mutex::new(Buffer { run, next_seq, base, events: Vec::new(), held: Held::at(base) });
+        let order = tokio::sync::Mutex::new(Order { next_checkpoint, last: None, waiting: None });
+        let thread = head.record.id.clone();
+        let writer = Arc::new(Writer { store, clock, thread, epoch, buffer, order });
+        Self { writer, namespace: Namespace::root(), durability: Durability::default() }
+    }
+
+    /// The same for a run in which something else waits for the disk than usual.
+    pub fn with_durability(mut self, durability: Durability) -> Self {
+        self.durability = durability;
+        self
+    }
+
+    /// The same log as a nested graph writes it.
+    pub fn within(&self, namespace: Namespace) -> Self {
+        Self { writer: self.writer.clone(), namespace, durability: self.durability }
+    }
+
+    /// The graph that writes.
+    pub fn namespace(&self) -> &Namespace {
+        &self.namespace
     }
 
     /// The thread.
     pub fn thread(&self) -> &ThreadId {
-        &self.thread
+        &self.writer.thread
     }
 
     /// Sequence number of the newest event.
@@ -95,20 +130,21 @@ impl ThreadLog {
 
     /// No code that can panic runs under this lock.
     fn buffer(&self) -> MutexGuard<'_, Buffer> {
-        self.buffer.lock().unwrap_or_else(PoisonError::into_inner)
+        self.writer.buffer.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Notes that something happened. It reaches the store with the next flush.
     pub fn push(&self, kind: EventKind) -> Event {
-        let at_ms = self.clock.now_ms();
+        let run = self.buffer().run.clone();
+        self.push_of(run, kind)
+    }
+
+    /// The same of another run than the one that writes.
+    pub fn push_of(&self, run: RunId, kind: EventKind) -> Event {
+        let at_ms = self.writer.clock.now_ms();
         let mut buffer = self.buffer();
-        let event = Event {
-            seq: buffer.next_seq,
-            at_ms,
-            run: buffer.run.clone(),
-            namespace: Namespace::root(),
-            kind,
-        };
+        let event =
+            Event { seq: buffer.next_seq, at_ms, run, namespace: self.namespace.clone(), kind };
         buffer.next_seq += 1;
         buffer.events.push(event.clone());
         event
@@ -121,27 +157,118 @@ impl ThreadLog {
 
     /// Hands what has happened to the store, together with new facts and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
-        let mut order = self.order.lock().await;
+        let mut order = self.writer.order.lock().await;
         order.settle().await;
+        self.hand_over(&mut order, commit).await;
+    }
+
+    /// Makes a checkpoint under the next number and hands it to the store with what has happened.
+    ///
+    /// # Errors
+    ///
+    /// That of `make`. The number is given to the next checkpoint then.
+    pub async fn checkpoint<E: Send>(
+        &self,
+        make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
+    ) -> Result<Checkpoint, E> {
+        let mut order = self.writer.order.lock().await;
+        order.settle().await;
+        self.store_held_in(&mut order).await;
+        let checkpoint = make(order.next_checkpoint)?;
+        self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        let commit = Commit { checkpoint: Some(checkpoint.clone()), ..Commit::default() };
+        self.hand_over(&mut order, commit).await;
+        Ok(checkpoint)
+    }
+
+    /// Makes a checkpoint of a run that stores only its last one: under the next number, or under
+    /// the one that it had before a crash. It is stored by [`Self::store_held`], or once a nested
+    /// graph makes one, since numbers reach the store in order.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::checkpoint`].
+    pub async fn hold<E: Send>(
+        &self,
+        known: Option<CheckpointId>,
+        make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
+    ) -> Result<Checkpoint, E> {
+        let mut order = self.writer.order.lock().await;
+        order.settle().await;
+        let checkpoint = make(known.unwrap_or(order.next_checkpoint))?;
+        let meta = &checkpoint.meta;
+        order.next_checkpoint = order.next_checkpoint.max(CheckpointId(meta.id.0 + 1));
+        if known.is_none() {
+            self.push(EventKind::Checkpointed(Checkpointed::from(meta)));
+        }
+        self.buffer().held.hold(checkpoint.clone());
+        self.hand_over(&mut order, Commit::default()).await;
+        Ok(checkpoint)
+    }
+
+    /// Numbers of checkpoints go on behind this one, which was given out and is not stored.
+    pub async fn skip_numbers(&self, newest: Option<CheckpointId>) {
+        let Some(newest) = newest else { return };
+        let mut order = self.writer.order.lock().await;
+        order.next_checkpoint = order.next_checkpoint.max(CheckpointId(newest.0 + 1));
+    }
+
+    /// Hands the newest checkpoint to the store, with what has happened, if it was kept back.
+    pub async fn store_held(&self) {
+        let mut order = self.writer.order.lock().await;
+        order.settle().await;
+        self.store_held_in(&mut order).await;
+    }
+
+    async fn store_held_in(&self, order: &mut Order) {
+        let checkpoint = self.buffer().held.take();
+        if checkpoint.is_some() {
+            self.hand_over(order, Commit { checkpoint, ..Commit::default() }).await;
+        }
+    }
+
+    async fn hand_over(&self, order: &mut Order, commit: Commit) {
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
             let base = buffer.base;
-            if let Some(at) = commit.checkpoint.as_ref().map(|c| c.meta.id).or(commit.current) {
+            let made = commit.checkpoint.as_ref().map(|checkpoint| &checkpoint.meta);
+            let at = made.filter(|meta| meta.namespace.is_root()).map(|meta| meta.id);
+            if let Some(at) = at {
+                buffer.held.note(at);
+            }
+            if let Some(at) = at.or(commit.current) {
                 buffer.base = Some(at);
             }
             let Commit { record, run, checkpoint, current } = commit;
-            Batch { record, run, base, events, checkpoint, current }
+            let epoch = Some(self.writer.epoch);
+            Batch { epoch, record, run, base, events, checkpoint, current }
         };
+        if let Some(made) = &batch.checkpoint {
+            order.next_checkpoint = order.next_checkpoint.max(CheckpointId(made.meta.id.0 + 1));
+        }
         let nothing = batch.events.is_empty()
             && batch.record.is_none()
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
-            let (store, thread) = (self.store.clone(), self.thread.clone());
-            order.waiting = Some(Box::pin(hand_over(store, thread, batch)));
+            let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
+            order.waiting = Some(Box::pin(append(store, thread, batch)));
             order.settle().await;
         }
+    }
+
+    /// Waits, before something leaves the host, until what led to it is durable.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::barrier`].
+    pub async fn before_effect(&self) -> Result<(), StoreError> {
+        if self.durability == Durability::Async {
+            self.flush().await;
+            return Ok(());
+        }
+        self.barrier().await
     }
 
     /// Hands what has happened to the store and waits until it is durable.
@@ -152,7 +279,7 @@ impl ThreadLog {
     /// the sequence is broken.
     pub async fn barrier(&self) -> Result<(), StoreError> {
         self.flush().await;
-        let last = self.order.lock().await.last.clone();
+        let last = self.writer.order.lock().await.last.clone();
         match last {
             Some(ticket) => ticket.await,
             None => Ok(()),
@@ -161,6 +288,6 @@ impl ThreadLog {
 }
 
 /// Hands a batch to the store; the answer is a ticket for its durability, not awaited here.
-async fn hand_over(store: Arc<dyn Store>, thread: ThreadId, batch: Batch) -> Ticket {
+async fn append(store: Arc<dyn Store>, thread: ThreadId, batch: Batch) -> Ticket {
     store.append(&thread, batch).await
 }

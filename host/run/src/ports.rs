@@ -6,6 +6,7 @@
 pub mod blob;
 pub mod clock;
 pub mod link;
+pub mod memory;
 pub mod model;
 pub mod net;
 pub mod observer;
@@ -21,6 +22,7 @@ use wattle_graph::id::{AppName, PluginName};
 pub use blob::BlobStore;
 pub use clock::Clock;
 pub use link::BlobLinks;
+pub use memory::Memory;
 pub use model::Model;
 pub use net::Net;
 pub use observer::Observer;
@@ -38,6 +40,8 @@ pub struct Ports {
     pub blobs: Arc<dyn BlobStore>,
     /// Paths under which blobs are served.
     pub links: BlobLinks,
+    /// What agents remember over all threads.
+    pub memory: Arc<dyn Memory>,
     /// Language models.
     pub model: Arc<dyn Model>,
     /// Outbound HTTP.

@@ -150,6 +150,8 @@ impl Search {
                     cut.finished = true;
                 }
             }
+            // What a nested graph does counts once the superstep of the root graph does.
+            EventKind::Checkpointed(_) if !event.namespace.is_root() => {}
             // A superstep whose tasks have all finished becomes state.
             EventKind::Checkpointed(made) if made.source == Source::Loop => {
                 let finished = self.open.extract_if(.., |_, cut| cut.finished);

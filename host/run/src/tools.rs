@@ -9,10 +9,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::json;
+use wattle_graph::event::Decision;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
 
+use crate::call::HostCall as _;
 use crate::call::tools::{ToolOutput, ToolRequest};
+use crate::gate::doubt::Doubt;
 use crate::gate::unwind::{Stop, Unwind};
 use crate::gate::{Gate, Setting, Site};
 use crate::grant::{ToolGrant, ToolSource};
@@ -322,14 +325,11 @@ fn within_output(output: ToolOutput, tool: &str, allowed: u64) -> Result<ToolOut
 /// A tool that ends badly is a failure to its caller, unless the whole task must end.
 fn stop(site: &Site<'_>, ended: Ended) -> Stop {
     let failure = match ended {
-        Ended::Unwound(unwind @ (Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Log(_))) => {
-            return unwind.into();
-        }
-        Ended::Unwound(unwind @ Unwind::Divergence(_)) => return unwind.into(),
         Ended::Unwound(Unwind::Limit(failure)) | Ended::Trap(failure) | Ended::Limit(failure) => {
             site.log("error", &failure.message);
             failure
         }
+        Ended::Unwound(unwind) => return unwind.into(),
         Ended::Failure(failure) | Ended::Host(failure) => failure,
     };
     failure.into()
@@ -343,17 +343,25 @@ async fn call_server(
 ) -> Result<ToolOutput, Stop> {
     let hints = tool.info.hints;
     let is_safe = hints.read_only || hints.idempotent;
-    if !is_safe && site.entry.as_ref().is_some_and(|entry| entry.is_open) {
-        return Err(Failure::new(
-            code::IN_DOUBT,
-            format!(
-                "the host stopped while the tool `{}` was at work, so it may have had its effect; \
-                 it does not say that a second call is safe, so it is not called again",
-                request.tool
-            ),
-        )
-        .with_details(json!({ "function": "tools.call", "tool": request.tool }))
-        .into());
+    if let Some(entry) = site.entry.as_ref().filter(|_| !is_safe)
+        && let Some(begun) = entry.begun
+    {
+        let doubt = Doubt {
+            number: entry.number,
+            function: ToolRequest::FUNCTION,
+            summary: request.summary(),
+            request: json!(request.shown().as_ref().unwrap_or(request)),
+        };
+        match entry.task.decide(site.grants.in_doubt, &doubt, begun).await? {
+            Decision::Retry => {}
+            Decision::Fail => return Err(doubt.failure().into()),
+            Decision::Answer { answer } => {
+                return serde_json::from_value(answer).map_err(|error| {
+                    let text = format!("the answer that was given is none of a tool: {error}");
+                    Failure::new(code::INVALID, text).into()
+                });
+            }
+        }
     }
     let allowed = deadline(request, site.grants.limits.node_timeout_ms);
     let call_id = call_id(site, request);

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{AppName, GraphName, NodeName, RunId, ThreadId};
+use wattle_graph::id::{AppName, GraphName, Namespace, NodeName, RunId, ThreadId};
 
-use crate::ports::store::ThreadStatus;
+use crate::ports::store::{RunOptions, ThreadStatus, ThreadTtl};
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -31,6 +31,12 @@ pub struct StartRun {
     /// Whose it is.
     #[serde(default)]
     pub tenant: Option<String>,
+    /// How it runs, in place of what the graph says.
+    #[serde(default)]
+    pub options: RunOptions,
+    /// How long the thread is kept; as it is set already without it.
+    #[serde(default)]
+    pub ttl: Option<ThreadTtl>,
 }
 
 /// What becomes of a thread whose resumed run fails.
@@ -62,6 +68,9 @@ pub struct ResumeRun {
     /// Only a thread of this tenant.
     #[serde(default)]
     pub tenant: Option<String>,
+    /// How it runs, in place of what the graph says.
+    #[serde(default)]
+    pub options: RunOptions,
 }
 
 /// A started run.
@@ -78,6 +87,9 @@ pub struct RunRef {
 pub struct OpenQuestion {
     /// Its id.
     pub id: String,
+    /// The nested graph whose node asks; empty for the thread's own.
+    #[serde(default, skip_serializing_if = "Namespace::is_root")]
+    pub namespace: Namespace,
     /// The node that asks.
     pub node: NodeName,
     /// What the person needs to see.
@@ -125,6 +137,11 @@ pub struct EndedRun {
     pub outcome: RunOutcome,
     /// The state as a JSON object.
     pub state: Value,
+}
+
+impl EndedRun {
+    /// Function of the host call that a node gets it from.
+    pub const FUNCTION: &'static str = "runs.wait";
 }
 
 /// A thread with its state.

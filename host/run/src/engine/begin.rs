@@ -5,22 +5,25 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
+use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, TaskId, ThreadId};
-use wattle_graph::interrupt::{AnswerError, match_answers};
+use wattle_graph::interrupt::{AnswerError, Question, match_answers};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::step::{Position, accept_input, input_reductions};
 
 use super::{Engine, Slot, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
-use crate::driver::{Driver, PastTask, reduce};
+use crate::driver::{Driver, Past, PastTask, reduce};
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
-use crate::ports::store::{RunRecord, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus};
+use crate::ports::store::{
+    RunOptions, RunRecord, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
+};
+use crate::replay;
 use crate::salvage::{self, Salvage};
-use crate::task::RunContext;
+use crate::task::{RunContext, options};
 use crate::view::{self, store_failure};
 
 impl Engine {
@@ -32,7 +35,7 @@ impl Engine {
             None => new_thread_id(),
         };
         let run_id = new_run_id();
-        let slot = self.take_slot(&thread, run_id.clone())?;
+        let slot = self.claim(&thread, run_id.clone()).await?;
         let head = self.live_thread(&thread).await?;
         let (app, pack) = match &head {
             Some(head) => {
@@ -44,11 +47,13 @@ impl Engine {
                 (app, pack)
             }
         };
+        options::check(&request.options, &pack.graph)?;
         let head = head.unwrap_or_else(|| self.new_thread(&thread, &app, &pack, &request));
         let checkpoint = self.input_checkpoint(&app, &pack, &head, &request, &run_id).await?;
-        let run = self.new_run(run_id, &head, None);
-        let past = BTreeMap::new();
-        let salvage = self.salvage(&head, &run.id, &past).await;
+        let first_step = Some(checkpoint.meta.step);
+        let options = request.options;
+        let run = RunRecord { options, first_step, ..self.new_run(run_id, &head, None) };
+        let salvage = self.salvage(&head, &run.id, &BTreeMap::new()).await;
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
         record.run = Some(run.id.clone());
@@ -58,8 +63,9 @@ impl Engine {
             record.context = request.context;
         }
         record.metadata.extend(request.metadata);
-        let log = self.log(&head, &run.id);
-        log.push(self.run_started(&pack, RunReason::Input));
+        record.ttl = request.ttl.or(record.ttl);
+        let log = self.log_of(&run, &head, &slot);
+        log.push(self.run_started(&pack, &record, RunReason::Input));
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         log.commit(Commit {
             record: Some(record.clone()),
@@ -69,16 +75,14 @@ impl Engine {
         })
         .await;
         log.barrier().await.map_err(store_failure)?;
-        let next_checkpoint = CheckpointId(checkpoint.meta.id.0 + 1);
         let context = self.context(app, pack, &record, &run, log, &slot, &checkpoint);
         let context = RunContext { salvage, ..context };
         let lineage = Lineage::new(checkpoint);
-        let pass_static = false;
-        let driver = Driver { context, record, run, lineage, next_checkpoint, past, pass_static };
+        let driver = Driver::new(context, record, run, lineage, false, Vec::new());
         Ok(self.spawn(slot, driver))
     }
 
-    fn app(&self, request: &StartRun) -> Result<Arc<App>, Failure> {
+    pub(super) fn app(&self, request: &StartRun) -> Result<Arc<App>, Failure> {
         self.0.catalog.app(&request.app).ok_or_else(|| {
             let known: Vec<String> =
                 self.0.catalog.apps().iter().map(|app| format!("`{}`", app.name)).collect();
@@ -89,7 +93,7 @@ impl Engine {
         })
     }
 
-    fn new_thread(
+    pub(super) fn new_thread(
         &self,
         thread: &ThreadId,
         app: &App,
@@ -110,8 +114,19 @@ impl Engine {
             tenant: request.tenant.clone(),
             context: request.context.clone(),
             metadata: Default::default(),
+            origin: None,
+            ttl: request.ttl.or(self.0.thread_ttl),
+            pruned_ms: None,
         };
-        ThreadHead { record, last_seq: 0, last_checkpoint: None, current: None }
+        ThreadHead {
+            record,
+            last_seq: 0,
+            last_checkpoint: None,
+            current: None,
+            pruned_seq: 0,
+            seal: None,
+            pruned_seal: None,
+        }
     }
 
     async fn input_checkpoint(
@@ -123,14 +138,17 @@ impl Engine {
         run: &RunId,
     ) -> Result<Checkpoint, Failure> {
         let store = self.0.ports.store.as_ref();
-        let base = view::current(store, head).await.map_err(store_failure)?;
-        let base = base.map(|tuple| tuple.checkpoint);
+        let tuple = view::current(store, head).await.map_err(store_failure)?;
+        let id = replay::free_number(head, tuple.as_ref());
+        let base = tuple.map(|tuple| tuple.checkpoint);
         let reductions = input_reductions(&pack.graph, base.as_ref(), &request.input);
         let reduced = reduce(app, reductions).await?;
         let at = Position {
-            id: CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1)),
+            id,
             run: run.clone(),
             at_ms: self.0.ports.clock.now_ms(),
+            version: pack.version,
+            parents: BTreeMap::new(),
         };
         let root = Namespace::root();
         accept_input(&pack.graph, base.as_ref(), &root, &request.input, &reduced, at)
@@ -140,31 +158,34 @@ impl Engine {
     pub(super) async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, Failure> {
         let thread = &request.thread;
         let run_id = new_run_id();
-        let slot = self.take_slot(thread, run_id.clone())?;
+        let slot = self.claim(thread, run_id.clone()).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let store = self.0.ports.store.as_ref();
         let tuple = view::current(store, &head).await.map_err(store_failure)?;
-        let lineage = view::lineage(tuple.ok_or_else(|| no_thread(thread))?);
+        let (lineage, nest) = view::open(tuple.ok_or_else(|| no_thread(thread))?);
+        let open = view::questions(&lineage, &nest);
         for answer in request.answers.values() {
             check_depth("an answer", answer)?;
         }
         let (answers, reason) = if request.answers.is_empty() {
-            check_can_continue(&head, &lineage)?;
+            check_can_continue(&head, &lineage, &open)?;
             let failed = head.record.status == ThreadStatus::Error;
             (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
         } else {
-            let answers = match_answers(&lineage, &request.answers)
+            let asked: Vec<&Question> = open.iter().map(|(_, question)| question).collect();
+            let answers = match_answers(&asked, &request.answers)
                 .map_err(|error| answer_failure(&error, thread))?;
-            (answers.into_iter().map(EventKind::Answered).collect(), RunReason::Resume)
+            (in_their_graphs(&open, answers), RunReason::Resume)
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
-        let run = self.new_run(run_id, &head, reopen);
+        let run = RunRecord { options: request.options, ..self.new_run(run_id, &head, reopen) };
         self.go_on(slot, head, run, reason, answers, true).await
     }
 
-    /// Goes on with the runs that a crash or a shutdown cut. Answers how many.
+    /// Goes on with the runs that a crash or a shutdown cut, on this host or on one that shares the
+    /// store and is silent. Answers how many.
     pub async fn recover(&self) -> usize {
         let query = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
         let cut = match self.0.ports.store.threads(&query).await {
@@ -177,69 +198,96 @@ impl Engine {
         let mut recovered = 0;
         for record in cut {
             let thread = record.id.clone();
+            if self.is_active(&thread) {
+                continue;
+            }
             match self.recover_thread(record).await {
-                Ok(()) => recovered += 1,
+                Ok(true) => recovered += 1,
+                Ok(false) => {}
+                Err(failure) if failure.code == code::BUSY => {
+                    tracing::debug!(%thread, "a run is at work elsewhere");
+                }
                 Err(failure) => tracing::error!(%thread, %failure, "cannot recover a run"),
             }
         }
         recovered
     }
 
-    async fn recover_thread(&self, record: ThreadRecord) -> Result<(), Failure> {
+    /// `false` if the run has ended meanwhile, on the host that was at work on it.
+    async fn recover_thread(&self, record: ThreadRecord) -> Result<bool, Failure> {
         let run = record.run.clone().unwrap_or_else(new_run_id);
-        let slot = self.take_slot(&record.id, run.clone())?;
+        let slot = self.claim(&record.id, run.clone()).await?;
         let store = &self.0.ports.store;
-        let Some(head) = self.live_thread(&record.id).await? else { return Ok(()) };
+        let Some(head) = self.live_thread(&record.id).await? else { return Ok(false) };
+        if head.record.status != ThreadStatus::Running || head.record.run != record.run {
+            return Ok(false);
+        }
         let known = store.run(&run).await.map_err(store_failure)?;
+        if known.as_ref().is_some_and(|run| run.status != RunStatus::Running) {
+            return Ok(false);
+        }
         let run = known.unwrap_or_else(|| self.new_run(run, &head, None));
-        self.go_on(slot, head, run, RunReason::Recovery, Vec::new(), false).await.map(drop)
+        self.go_on(slot, head, run, RunReason::Recovery, Vec::new(), false).await?;
+        Ok(true)
     }
 
     /// Goes on from where a thread stands: with answers, past a static interrupt, after a crash.
-    async fn go_on(
+    pub(super) async fn go_on(
         &self,
         slot: Slot,
         head: ThreadHead,
-        run: RunRecord,
+        mut run: RunRecord,
         reason: RunReason,
-        answers: Vec<EventKind>,
+        answers: Vec<(Namespace, EventKind)>,
         pass_static: bool,
     ) -> Result<RunRef, Failure> {
         let (app, pack) = self.pinned(&head.record)?;
+        options::check(&run.options, &pack.graph)?;
         let store = self.0.ports.store.as_ref();
-        let Some(tuple) = view::current(store, &head).await.map_err(store_failure)? else {
+        let Some(mut tuple) = view::current(store, &head).await.map_err(store_failure)? else {
             return Err(Failure::internal(format!(
                 "thread `{}` has no checkpoint",
                 head.record.id
             )));
         };
+        // Where a run was stopped at a breakpoint, the next goes past it; elsewhere it stops there.
+        let pass_static = view::last_end(&tuple)
+            .map_or(pass_static, |ended| ended.status == RunStatus::Interrupted && !ended.drained);
+        run.first_step.get_or_insert(tuple.checkpoint.meta.step);
         let past = view::past_tasks(&tuple);
         let salvage = self.salvage(&head, &run.id, &past).await;
-        let mut lineage = view::lineage(tuple);
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
         record.run = Some(run.id.clone());
         record.updated_ms = self.0.ports.clock.now_ms();
         record.expires_ms = None;
-        let log = self.log(&head, &run.id);
-        log.push(self.run_started(&pack, reason));
-        for answer in answers {
-            let event = log.push(answer);
-            lineage.apply(&event);
+        let log = self.log_of(&run, &head, &slot);
+        log.skip_numbers(replay::newest(&tuple)).await;
+        // A fork says so before what it takes over.
+        if reason != RunReason::Fork {
+            log.push(self.run_started(&pack, &record, reason));
         }
+        for (graph, answer) in answers {
+            tuple.events.push(log.within(graph).push(answer));
+        }
+        let replay = replay::since(&tuple);
+        let (lineage, nest) = view::open(tuple);
         let commit =
             Commit { record: Some(record.clone()), run: Some(run.clone()), ..Commit::default() };
         log.commit(commit).await;
         log.barrier().await.map_err(store_failure)?;
-        let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
         let context = self.context(app, pack, &record, &run, log, &slot, &lineage.checkpoint);
-        let context = RunContext { salvage, ..context };
-        let driver = Driver { context, record, run, lineage, next_checkpoint, past, pass_static };
+        let past = Arc::new(Past::new(past, nest, pass_static));
+        let context = RunContext { salvage, past, ..context };
+        let driver = Driver::new(context, record, run, lineage, pass_static, replay);
         Ok(self.spawn(slot, driver))
     }
 
     /// The code that a thread is pinned to.
-    fn pinned(&self, record: &ThreadRecord) -> Result<(Arc<App>, Arc<GraphPack>), Failure> {
+    pub(super) fn pinned(
+        &self,
+        record: &ThreadRecord,
+    ) -> Result<(Arc<App>, Arc<GraphPack>), Failure> {
         self.0.catalog.version(&record.app, &record.graph, record.version).ok_or_else(|| {
             Failure::new(
                 code::UNAVAILABLE,
@@ -256,7 +304,12 @@ impl Engine {
         })
     }
 
-    fn new_run(&self, id: RunId, head: &ThreadHead, reopen: Option<CheckpointId>) -> RunRecord {
+    pub(super) fn new_run(
+        &self,
+        id: RunId,
+        head: &ThreadHead,
+        reopen: Option<CheckpointId>,
+    ) -> RunRecord {
         RunRecord {
             id,
             thread: head.record.id.clone(),
@@ -266,26 +319,37 @@ impl Engine {
             started_ms: self.0.ports.clock.now_ms(),
             ended_ms: None,
             reopen,
+            options: RunOptions::default(),
+            first_step: None,
         }
     }
 
-    fn log(&self, head: &ThreadHead, run: &RunId) -> Arc<ThreadLog> {
-        Arc::new(ThreadLog::new(
-            self.0.ports.store.clone(),
-            self.0.ports.clock.clone(),
-            head.record.id.clone(),
-            run.clone(),
-            head.last_seq,
-            head.current,
-        ))
+    pub(super) fn log(&self, head: &ThreadHead, slot: &Slot) -> Arc<ThreadLog> {
+        Arc::new(self.writer(head, slot))
+    }
+
+    /// The same for a run, as durable as that is to be.
+    fn log_of(&self, run: &RunRecord, head: &ThreadHead, slot: &Slot) -> Arc<ThreadLog> {
+        Arc::new(self.writer(head, slot).with_durability(run.options.durability))
+    }
+
+    fn writer(&self, head: &ThreadHead, slot: &Slot) -> ThreadLog {
+        let (store, clock) = (self.0.ports.store.clone(), self.0.ports.clock.clone());
+        ThreadLog::new(store, clock, head, slot.epoch, slot.run.clone())
     }
 
     #[expect(clippy::unused_self, reason = "reads beside its siblings")]
-    fn run_started(&self, pack: &GraphPack, reason: RunReason) -> EventKind {
+    pub(super) fn run_started(
+        &self,
+        pack: &GraphPack,
+        record: &ThreadRecord,
+        reason: RunReason,
+    ) -> EventKind {
         EventKind::RunStarted(RunStarted {
             graph: pack.graph.name.clone(),
             digest: pack.version,
             reason,
+            context: record.context.clone(),
         })
     }
 
@@ -303,14 +367,22 @@ impl Engine {
         RunContext {
             app,
             pack,
+            above: None,
             log,
             record: Arc::new(record.clone()),
             run: run.id.clone(),
+            options: Arc::new(run.options.clone()),
             ports: self.0.ports.clone(),
             cancel: slot.cancel.clone(),
+            drain: slot.drain.clone(),
+            halt: self.0.halting.clone(),
             remaining_steps: 0,
             base: checkpoint.meta.id,
+            children: Arc::default(),
+            parents: Arc::default(),
             salvage: Arc::default(),
+            past: Arc::default(),
+            alive: None,
         }
     }
 
@@ -334,17 +406,20 @@ impl Engine {
         }
     }
 
-    fn spawn(&self, slot: Slot, driver: Driver) -> RunRef {
+    fn spawn(&self, mut slot: Slot, driver: Driver) -> RunRef {
         let run = RunRef { thread: slot.thread.clone(), run: slot.run.clone() };
         let closing = self.0.closing.clone();
-        self.0.ports.observer.run_started(&driver.record.app, &driver.record.graph);
+        self.0.ports.observer.run_started(&driver.record().app, &driver.record().graph);
         self.0.runtime.spawn(async move {
             let ended = tokio::select! {
                 biased;
-                () = closing.cancelled() => return,
+                () = closing.cancelled() => None,
                 ended = Box::pin(driver.drive()) => ended,
             };
+            // What the host cut or halted goes on after its next start.
+            let Some(ended) = ended else { return };
             let done = slot.done.clone();
+            slot.release().await;
             // The slot is free before anybody hears of the end, so they can start the next run.
             drop(slot);
             done.send_replace(Some(Arc::new(ended)));
@@ -363,7 +438,7 @@ fn new_thread_id() -> ThreadId {
     fresh(ThreadId::new)
 }
 
-fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphPack>, Failure> {
+pub(super) fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphPack>, Failure> {
     let names = || app.graphs.keys().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
     let found = match name {
         Some(name) => app.graphs.get(name),
@@ -385,7 +460,7 @@ fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphPack>, Failu
 }
 
 /// A thread of another app or tenant is as good as none.
-fn check_owner(
+pub(super) fn check_owner(
     head: &ThreadHead,
     app: Option<&AppName>,
     tenant: Option<&String>,
@@ -398,10 +473,28 @@ fn check_owner(
     Ok(())
 }
 
+/// Answers as events of the graphs that asked.
+fn in_their_graphs(
+    open: &[(Namespace, Question)],
+    answers: Vec<Answered>,
+) -> Vec<(Namespace, EventKind)> {
+    let graph_of = |answered: &Answered| {
+        open.iter().find(|(_, question)| question.asked.interrupt == answered.interrupt)
+    };
+    let placed = answers.into_iter().filter_map(|answered| {
+        let graph = graph_of(&answered)?.0.clone();
+        Some((graph, EventKind::Answered(answered)))
+    });
+    placed.collect()
+}
+
 /// Without answers, a thread goes on only if something can run.
-fn check_can_continue(head: &ThreadHead, lineage: &Lineage) -> Result<(), Failure> {
-    let open = lineage.open_questions();
-    if let Some(question) = open.first() {
+fn check_can_continue(
+    head: &ThreadHead,
+    lineage: &Lineage,
+    open: &[(Namespace, Question)],
+) -> Result<(), Failure> {
+    if let Some((_, question)) = open.first() {
         return Err(Failure::new(
             code::INVALID,
             format!(

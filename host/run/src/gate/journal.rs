@@ -4,15 +4,16 @@
 //! Journals live as long as the task, over all its attempts. A re-executed node gets the answers it
 //! got before; a request that differs is a divergence. What is here is in the event log as well.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use wattle_graph::event::Called;
+use wattle_graph::event::{Called, Decision};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
+use crate::call::runs::EndedRun;
 use crate::gate::stream;
 use crate::gate::unwind::Unwind;
 use crate::limit;
@@ -29,11 +30,16 @@ pub struct Journal(Mutex<Inner>);
 #[derive(Default)]
 struct Inner {
     entries: BTreeMap<u32, Called>,
-    /// Calls that were begun and have no answer in the log.
-    open: BTreeSet<u32>,
+    /// Calls that were begun and have no answer in the log, with the sequence number of the last
+    /// time.
+    open: BTreeMap<u32, u64>,
+    /// What was decided of calls in doubt.
+    settled: BTreeMap<u32, Decision>,
     next_call: u32,
     bytes: u64,
     repeated: bool,
+    /// Whether a call that is not here is a divergence, since nothing may be done anew.
+    sealed: bool,
     /// What the whole task has used, tools included.
     used: Arc<Used>,
     /// What the log holds of calls inside of this journal's calls.
@@ -71,23 +77,64 @@ pub(crate) type Scopes = BTreeMap<Vec<u32>, PastCalls>;
 pub(crate) struct PastCalls {
     /// Answered calls, with their sequence numbers in the log.
     pub answered: BTreeMap<u32, (u64, Called)>,
-    /// Calls whose beginning was logged, with the sequence numbers of that.
-    pub open: BTreeMap<u32, u64>,
+    /// Calls whose beginning was logged, with the sequence numbers of each time.
+    pub open: BTreeMap<u32, Vec<u64>>,
+    /// What was decided of calls in doubt, with the sequence numbers of that.
+    pub settled: BTreeMap<u32, (u64, Decision)>,
+    /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
+    /// wants them to be made again.
+    doubtful: Vec<u32>,
 }
 
 impl PastCalls {
+    /// Takes note that a call was begun. What was decided of it before says nothing of this time.
+    pub(crate) fn begin(&mut self, call: u32, seq: u64) {
+        self.open.entry(call).or_default().push(seq);
+        self.settled.remove(&call);
+    }
+
+    /// Takes note of what was decided of a call, also of one that counts as failed by now.
+    pub(crate) fn settle(&mut self, call: u32, seq: u64, decision: Decision) {
+        self.answered.retain(|number, (_, called)| *number != call || !is_in_doubt(called));
+        self.settled.insert(call, (seq, decision));
+    }
+
+    /// Takes note that the task is executed again in the same run.
+    pub(crate) fn begin_attempt(&mut self) {
+        self.doubtful.clear();
+    }
+
     /// Forgets what must be made again after a failed attempt; `for_good` says that only a person
     /// can want another one.
     pub(crate) fn give_up_attempt(&mut self, for_good: bool) {
+        let last = self.answered.values().next_back().map_or(0, |(_, called)| called.batch);
+        let doubtful =
+            self.answered.range(last..).filter(|(_, (_, it))| for_good && is_in_doubt(it));
+        self.doubtful = doubtful.map(|(call, _)| *call).collect();
         self.open.clear();
-        let again: fn(&Called) -> bool = if for_good { is_failed } else { is_surely_failed };
-        forget_failed(&mut self.answered, |(_, called)| called, again);
+        forget_failed(&mut self.answered, |(_, called)| called, is_surely_failed);
+    }
+
+    /// Takes note that the run has ended, so that nothing goes on but by a person.
+    pub(crate) fn end_run(&mut self) {
+        for call in self.doubtful.drain(..) {
+            self.answered.remove(&call);
+        }
+    }
+
+    /// When a call was begun last.
+    pub(crate) fn begun(&self, call: u32) -> Option<u64> {
+        self.open.get(&call)?.last().copied()
     }
 
     /// Forgets what happened from a place in the log on.
     pub(crate) fn forget_since(&mut self, seq: u64) {
         self.answered.retain(|_, (made, _)| *made < seq);
-        self.open.retain(|_, begun| *begun < seq);
+        self.open.retain(|_, begun| {
+            begun.retain(|begun| *begun < seq);
+            !begun.is_empty()
+        });
+        self.settled.retain(|_, (decided, _)| *decided < seq);
     }
 }
 
@@ -95,8 +142,10 @@ impl PastCalls {
 pub(crate) enum Known {
     /// It was answered.
     Answered(Result<Value, Failure>),
-    /// It was begun; nobody knows how it ended.
-    Open,
+    /// It was begun, for the last time at this place in the log; nobody knows how it ended.
+    Open(u64),
+    /// Nobody knew how it ended, and somebody decided.
+    Settled(Decision),
     /// It is new.
     New,
 }
@@ -105,11 +154,21 @@ impl Journal {
     /// A journal with the calls that the log holds for a task. `repeated` says whether the task
     /// was begun before.
     pub(crate) fn new(mut past: Scopes, repeated: bool) -> Self {
-        let PastCalls { answered, open } = past.remove([].as_slice()).unwrap_or_default();
+        let PastCalls { answered, open, settled, .. } =
+            past.remove([].as_slice()).unwrap_or_default();
         let entries: BTreeMap<u32, Called> =
             answered.into_iter().map(|(call, (_, called))| (call, called)).collect();
-        let open = open.into_keys().filter(|call| !entries.contains_key(call)).collect();
-        Self(Mutex::new(Inner { entries, open, repeated, past, ..Inner::default() }))
+        let open = open.into_iter().filter(|(call, _)| !entries.contains_key(call));
+        let open = open.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
+        let settled = settled.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
+        Self(Mutex::new(Inner { entries, open, settled, repeated, past, ..Inner::default() }))
+    }
+
+    /// The journal of a task that has ended, to execute it once more and do nothing anew.
+    pub(crate) fn sealed(past: Scopes) -> Self {
+        let journal = Self::new(past, true);
+        journal.lock().sealed = true;
+        journal
     }
 
     /// The journal of the tool that call `call` calls.
@@ -123,7 +182,10 @@ impl Journal {
         inner.past = rest;
         let own = own.into_iter().map(|(path, calls)| (path[1..].to_vec(), calls)).collect();
         let journal = Self::new(own, inner.repeated);
-        journal.lock().used = inner.used.clone();
+        {
+            let mut own = journal.lock();
+            (own.used, own.sealed) = (inner.used.clone(), inner.sealed);
+        }
         let journal = Arc::new(journal);
         inner.inner.insert(call, journal.clone());
         journal
@@ -239,7 +301,14 @@ impl Journal {
     ) -> Result<Known, Unwind> {
         let inner = self.lock();
         let Some(entry) = inner.entries.get(&call) else {
-            return Ok(if inner.open.contains(&call) { Known::Open } else { Known::New });
+            if inner.sealed {
+                let now = json!({ "function": function, "request": request() });
+                return Err(divergence(call, json!({ "function": "no call" }), now));
+            }
+            if let Some(decision) = inner.settled.get(&call) {
+                return Ok(Known::Settled(decision.clone()));
+            }
+            return Ok(inner.open.get(&call).map_or(Known::New, |begun| Known::Open(*begun)));
         };
         if entry.function == function && entry.digest == digest {
             return Ok(Known::Answered(entry.result.clone()));
@@ -255,6 +324,7 @@ impl Journal {
     pub fn keep(&self, called: Called) {
         let mut inner = self.lock();
         inner.open.remove(&called.call);
+        inner.settled.remove(&called.call);
         if called.result.is_ok() {
             // It is not made again, so nobody asks what was called inside of it.
             inner.inner.remove(&called.call);
@@ -307,12 +377,19 @@ fn is_harmless(called: &Called) -> bool {
 
 /// Whether a call may be made again without a person who wants it.
 fn is_surely_failed(called: &Called) -> bool {
-    is_failed(called) && !matches!(&called.result, Err(failure) if failure.code == code::IN_DOUBT)
+    is_failed(called) && !is_in_doubt(called)
+}
+
+/// Whether a call failed of which nobody knows whether it had its effect.
+pub(crate) fn is_in_doubt(called: &Called) -> bool {
+    matches!(&called.result, Err(failure) if failure.code == code::IN_DOUBT)
 }
 
 fn is_failed(called: &Called) -> bool {
     match &called.result {
         Err(_) => true,
+        // A graph that the task started and that failed goes on where it failed.
+        Ok(answer) if called.function == EndedRun::FUNCTION => answer["status"] == "failed",
         Ok(answer) => {
             called.function == super::transaction::FUNCTION
                 && answer[TRANSACTION_END] == ROLLED_BACK

@@ -99,6 +99,7 @@ pub(crate) async fn answer_in_pieces<T>(
 
 impl TaskSide {
     pub(super) async fn streamed(&self, call: u32, deltas: Vec<Delta>) {
+        self.alive.called();
         self.log.push(EventKind::Streamed(Streamed {
             task: self.task.clone(),
             node: self.node.clone(),

@@ -30,8 +30,8 @@ pub struct Site<'a> {
 pub(crate) struct Entry<'a> {
     pub task: &'a Arc<TaskSide>,
     pub number: u32,
-    /// Whether it was begun before, and nobody knows how it ended.
-    pub is_open: bool,
+    /// Where the log says that it was begun before, if nobody knows how it ended.
+    pub begun: Option<u64>,
 }
 
 impl<'a> Site<'a> {

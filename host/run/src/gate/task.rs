@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Map, Value, json};
-use wattle_graph::event::{Asked, CallStarted, Called, Custom, EventKind, Log, Progress, Tokens};
+use wattle_graph::event::{
+    Asked, CallStarted, Called, Custom, Decision, EventKind, Log, Progress, Tokens,
+};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Digest, InterruptId, NodeName, TaskId};
 use wattle_graph::interrupt::Question;
@@ -13,16 +15,18 @@ use wattle_graph::interrupt::Question;
 use crate::call::emit::Emission;
 use crate::call::interrupt::Ask;
 use crate::call::{HostCall, Repeat};
-use crate::gate::Gate;
+use crate::gate::doubt::Doubt;
 use crate::gate::journal::{Journal, Known, divergence};
 use crate::gate::site::Entry;
 use crate::gate::unwind::Unwind;
+use crate::gate::{Gate, Started};
 use crate::json::{check_depth, weight};
 use crate::limit::{self, Limits};
 use crate::log::ThreadLog;
 use crate::ports::Clock;
 use crate::ports::store::StoreError;
 use crate::salvage::{Salvage, Salvaged};
+use crate::task::idle::Alive;
 
 /// The side of a gate that belongs to a task.
 pub struct TaskSide {
@@ -44,6 +48,10 @@ pub struct TaskSide {
     pub clock: Arc<dyn Clock>,
     /// Answers that cancelled runs paid for.
     pub(crate) salvage: Arc<Salvage>,
+    /// Where it shows that it is alive.
+    pub(crate) alive: Arc<Alive>,
+    /// Graphs that it started.
+    pub(crate) started: Arc<Started>,
 }
 
 /// One answered call, before it is written down.
@@ -83,6 +91,8 @@ impl TaskSide {
             interrupt_ttl_ms: self.interrupt_ttl_ms,
             clock: self.clock.clone(),
             salvage: self.salvage.clone(),
+            alive: self.alive.clone(),
+            started: self.started.clone(),
         })
     }
 
@@ -94,6 +104,7 @@ impl TaskSide {
     }
 
     pub(crate) fn take_numbers(&self, count: u32, limits: &Limits) -> Result<u32, Unwind> {
+        self.alive.called();
         self.journal.take_numbers(count, limits.host_calls)
     }
 
@@ -113,16 +124,40 @@ impl TaskSide {
         self.count_bytes(text.len() as u64, gate.limits())?;
         let digest = Digest::of(&text);
         let known = self.journal.look_up(number, C::FUNCTION, digest, || shown(call, &text))?;
-        let is_open = matches!(known, Known::Open);
-        match known {
+        let mut begun = match known {
+            Known::Open(begun) => Some(begun),
+            _ => None,
+        };
+        let place = Place { call: number, batch, digest };
+        let decision = match known {
             Known::Answered(Err(failure)) => return Ok(Err(failure)),
             Known::Answered(Ok(answer)) => {
                 return serde_json::from_value(answer)
                     .map(Ok)
                     .map_err(|error| fault(C::FUNCTION, &error));
             }
-            Known::Open if call.repeat() == Repeat::InDoubt => return Ok(Err(in_doubt(call))),
-            Known::Open | Known::New => {}
+            Known::Settled(decision) => Some(decision),
+            Known::Open(begun) if call.repeat() == Repeat::InDoubt => {
+                let policy = gate.setting.grants.in_doubt;
+                Some(self.decide(policy, &doubt(number, call, &text), begun).await?)
+            }
+            Known::Open(_) | Known::New => None,
+        };
+        match decision {
+            // Kept, so that no policy makes it again by another attempt.
+            Some(Decision::Fail) => {
+                let failure = doubt(number, call, &text).failure();
+                self.settled(place, call, &text, Err(failure.clone())).await;
+                return Ok(Err(failure));
+            }
+            Some(Decision::Answer { answer }) => {
+                let read = read_settled(call, &answer);
+                let result = read.as_ref().map(|_| answer).map_err(Clone::clone);
+                self.settled(place, call, &text, result).await;
+                return Ok(read);
+            }
+            Some(Decision::Retry) => begun = None,
+            None => {}
         }
         if C::SLOW {
             self.log.push(EventKind::CallStarted(CallStarted {
@@ -134,13 +169,12 @@ impl TaskSide {
                 document: call.is_document(),
             }));
         }
-        let place = Place { call: number, batch, digest };
         if let Some(answer) = self.salvaged(gate, &place, call, &text).await {
             return Ok(Ok(answer));
         }
-        self.log.barrier().await.map_err(log_lost)?;
+        self.log.before_effect().await.map_err(log_lost)?;
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
-        let entry = Entry { task: self, number, is_open };
+        let entry = Entry { task: self, number, begun };
         let mut answer = gate.perform(call, Some(entry)).await?;
         let tokens = answer.as_ref().ok().and_then(C::tokens);
         let mut result = match &answer {
@@ -174,6 +208,30 @@ impl TaskSide {
         });
         self.log.flush().await;
         Ok(answer)
+    }
+
+    /// Writes down what became of a call in doubt, as if it had been answered so.
+    async fn settled<C: HostCall>(
+        &self,
+        place: Place,
+        call: &C,
+        text: &[u8],
+        result: Result<Value, Failure>,
+    ) {
+        self.write_down(Answered {
+            call: place.call,
+            batch: place.batch,
+            function: C::FUNCTION,
+            digest: place.digest,
+            request: shown(call, text),
+            result,
+            started_ms: self.clock.now_ms(),
+            started: Instant::now(),
+            summary: call.summary(),
+            tokens: None,
+            reused: None,
+        });
+        self.log.flush().await;
     }
 
     /// The answer that a cancelled run paid for, if there is one. The log shows it as if the model
@@ -212,6 +270,7 @@ impl TaskSide {
 
     /// Puts an answered call into journal and log.
     pub(crate) fn write_down(&self, answered: Answered) {
+        self.alive.called();
         let called = Called {
             task: self.task.clone(),
             node: self.node.clone(),
@@ -268,9 +327,6 @@ impl TaskSide {
     pub(crate) async fn ask(&self, question: Ask, limits: &Limits) -> Result<Value, Unwind> {
         let call = self.take_numbers(1, limits)?;
         let interrupt = InterruptId::derive(&self.task, &self.scope, call);
-        let digest = Digest::of(&serde_json::to_vec(&question).unwrap_or_default());
-        // A journaled call under this number means that the node did not ask here before.
-        self.journal.look_up(call, Ask::FUNCTION, digest, || json!(question))?;
         if let Some(known) = self.questions.get(&interrupt) {
             let same = known.asked.payload == question.payload
                 && known.asked.response_schema == question.response_schema;
@@ -285,6 +341,9 @@ impl TaskSide {
             }
             return known.answer.clone().ok_or(Unwind::Suspended(interrupt));
         }
+        let digest = Digest::of(&serde_json::to_vec(&question).unwrap_or_default());
+        // A journaled call under this number means that the node did not ask here before.
+        self.journal.look_up(call, Ask::FUNCTION, digest, || json!(question))?;
         let expires_ms =
             self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
         self.log.push(EventKind::Asked(Asked {
@@ -304,6 +363,7 @@ impl TaskSide {
     /// Appends an event of the guest's own. A re-executed node does not repeat those it emitted
     /// before: they take numbers like calls, so the journal knows them.
     pub(crate) async fn emit(&self, emission: Emission, limits: &Limits) -> Result<(), Unwind> {
+        self.alive.emitted();
         self.journal.count_emission()?;
         let request = match &emission {
             Emission::Custom { name, data } => json!([name, data]),
@@ -345,6 +405,7 @@ impl TaskSide {
 
     /// Appends a message for the operator. Repeated by a re-execution, since it changes nothing.
     pub(crate) fn log(&self, level: &str, message: String, fields: Value) {
+        self.alive.called();
         self.log.push(EventKind::Log(Log {
             task: self.task.clone(),
             node: self.node.clone(),
@@ -353,6 +414,18 @@ impl TaskSide {
             fields,
         }));
     }
+}
+
+/// The answer that somebody gave for a call in doubt.
+fn read_settled<C: HostCall>(call: &C, answer: &Value) -> Result<C::Answer, Failure> {
+    serde_json::from_value(answer.clone()).map_err(|error| {
+        let text = format!(
+            "the answer that was given for `{} {}` in doubt is none of that call: {error}",
+            C::FUNCTION,
+            call.summary()
+        );
+        Failure::new(code::INVALID, text)
+    })
 }
 
 /// A call as the journal shows it; `text` is all of it.
@@ -397,15 +470,6 @@ fn fault(function: &str, error: &serde_json::Error) -> Unwind {
     Unwind::Log(Failure::internal(format!("cannot journal {function}: {error}")))
 }
 
-fn in_doubt<C: HostCall>(call: &C) -> Failure {
-    Failure::new(
-        code::IN_DOUBT,
-        format!(
-            "the host stopped while `{} {}` was under way, so it may have had its effect; it is \
-             not made again without an idempotency key",
-            C::FUNCTION,
-            call.summary()
-        ),
-    )
-    .with_details(json!({ "function": C::FUNCTION }))
+fn doubt<'a, C: HostCall>(number: u32, call: &C, text: &[u8]) -> Doubt<'a> {
+    Doubt { number, function: C::FUNCTION, summary: call.summary(), request: shown(call, text) }
 }

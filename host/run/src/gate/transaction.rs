@@ -83,7 +83,7 @@ pub(crate) async fn begin(
         match known {
             Known::Answered(Ok(kept)) => return replay(setting, database, kept),
             Known::Answered(Err(failure)) => return Err(failure.into()),
-            Known::Open | Known::New => {}
+            Known::Open(_) | Known::New | Known::Settled(_) => {}
         }
     }
     sql::writable(&setting.grants, &setting.caller, database)?;
@@ -199,7 +199,7 @@ impl Transaction {
         let Some(entry) = self.entry.take() else {
             return Ok(live.commit(None).await?);
         };
-        entry.task.log.barrier().await.map_err(log_lost)?;
+        entry.task.log.before_effect().await.map_err(log_lost)?;
         let marker = Marker { key: entry.key(), answers: kept.clone() };
         if let Err(failure) = live.commit(Some(&marker)).await {
             let happened = self.ports.sql.committed(&self.database, &marker.key).await;

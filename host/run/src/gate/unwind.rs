@@ -14,6 +14,8 @@ pub enum Unwind {
     Limit(Failure),
     /// Its run was cancelled.
     Cancelled,
+    /// Its run was asked to stand still, and the graph that the guest's task is does.
+    Drained,
     /// The log could not be written, so nothing more may happen.
     Log(Failure),
 }

@@ -1,0 +1,173 @@
+//! Requests and views of time travel: history, edits, forks.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::Write;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{
+    AppName, ChannelName, CheckpointId, Digest, GraphName, Namespace, NodeName, RunId, TaskId,
+    ThreadId,
+};
+use wattle_graph::step::Edit;
+
+use crate::call::runs::OpenQuestion;
+use crate::ports::store::RunOptions;
+
+/// Which points of a thread to list; newest first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct HistoryQuery {
+    /// Of this nested graph; of the thread's own without it.
+    pub namespace: Namespace,
+    /// Only older than this checkpoint.
+    pub before: Option<CheckpointId>,
+    /// All of these must be equal: `source`, `step`, `run`, or keys of the metadata. Keys are data:
+    /// one that nothing has matches nothing.
+    pub filter: BTreeMap<String, Value>,
+    /// At most so many; all without it.
+    pub limit: Option<usize>,
+}
+
+/// A thread, or a graph nested in it, at one of its checkpoints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct StateView {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The nested graph; the thread's own if empty.
+    pub namespace: Namespace,
+    /// The checkpoint.
+    pub checkpoint: CheckpointId,
+    /// The checkpoint before.
+    pub parent: Option<CheckpointId>,
+    /// Checkpoints of the graphs that this one is nested in.
+    pub parents: BTreeMap<Namespace, CheckpointId>,
+    /// How it came to be.
+    pub source: Source,
+    /// Superstep that runs next from here.
+    pub step: u32,
+    /// The run that made it.
+    pub run: RunId,
+    /// Digest of the code that made it.
+    pub version: Option<Digest>,
+    /// When, milliseconds since 1970.
+    pub at_ms: i64,
+    /// Channel values.
+    pub values: Value,
+    /// Channels that it wrote.
+    pub changed: Vec<ChannelName>,
+    /// Nodes whose tasks or edits made it.
+    pub writers: Vec<NodeName>,
+    /// Nodes that run next.
+    pub next: Vec<NodeName>,
+    /// The tasks that run next, with what came of them so far.
+    pub tasks: Vec<TaskView>,
+    /// Open questions.
+    pub interrupts: Vec<OpenQuestion>,
+    /// Free facts.
+    pub metadata: BTreeMap<String, Value>,
+}
+
+/// A task that starts from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct TaskView {
+    /// Its id.
+    pub id: TaskId,
+    /// Its node.
+    pub node: NodeName,
+    /// Which of the node's tasks, from 0.
+    pub index: u32,
+    /// What it wrote, if it has finished.
+    pub writes: Option<Vec<Write>>,
+    /// Its last failure, if it has not.
+    pub failure: Option<Failure>,
+    /// Questions that it waits for.
+    pub interrupts: Vec<OpenQuestion>,
+    /// Where the states of the graph are that runs as this task.
+    pub namespace: Option<Namespace>,
+}
+
+/// Changes to the state of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EditThread {
+    /// The thread; made if it is not there and `app` is given.
+    pub thread: ThreadId,
+    /// Only a thread of this app.
+    pub app: Option<AppName>,
+    /// The graph of a new thread; without it, the only one of the app.
+    pub graph: Option<GraphName>,
+    /// Only a thread of this tenant.
+    pub tenant: Option<String>,
+    /// The checkpoint to change; where the thread stands without it. An earlier one forks.
+    pub checkpoint: Option<CheckpointId>,
+    /// The edits: each list is one superstep. All of them are made, or none.
+    pub supersteps: Vec<Vec<Edit>>,
+    /// Facts for the checkpoints that they make.
+    pub metadata: BTreeMap<String, Value>,
+}
+
+/// Goes on from the past of a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ForkThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// From which point of it.
+    pub from: ForkFrom,
+    /// Where to go on.
+    pub into: ForkInto,
+    /// Only a thread of this app.
+    pub app: Option<AppName>,
+    /// Only a thread of this tenant.
+    pub tenant: Option<String>,
+    /// How the run runs, in place of what the graph says.
+    pub options: RunOptions,
+}
+
+/// Where a fork begins.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ForkFrom {
+    /// At a checkpoint; its tasks run anew and its questions are asked again.
+    Checkpoint {
+        /// The checkpoint.
+        checkpoint: CheckpointId,
+        /// An input on top of its state, in place of what was to run there.
+        input: Option<Value>,
+    },
+    /// At a host call, with another answer. What was done before it counts as done.
+    Call {
+        /// The call.
+        call: CallRef,
+        /// The answer that it gets.
+        result: Result<Value, Failure>,
+    },
+}
+
+/// A host call in the log of a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallRef {
+    /// By the sequence number of its journal entry.
+    Entry(u64),
+    /// By its place; the newest entry of it.
+    Place {
+        /// The task.
+        task: TaskId,
+        /// Which calls of the task it is inside of.
+        scope: Vec<u32>,
+        /// Its number.
+        call: u32,
+    },
+}
+
+/// Where a fork goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ForkInto {
+    /// In the thread itself, which stands at the fork from then on. Its past stays readable.
+    #[default]
+    Same,
+    /// In a copy of the thread, which itself is not touched.
+    New {
+        /// The id of the copy; a fresh one without it.
+        thread: Option<ThreadId>,
+    },
+}

@@ -1,0 +1,37 @@
+//! Plugins combine what only they can.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::ChannelName;
+use wattle_graph::step::PluginReduction;
+
+use crate::app::App;
+use crate::ports::sandbox::Ended;
+
+/// Lets plugins combine what only they can.
+pub(crate) async fn reduce(
+    app: &App,
+    reductions: Vec<PluginReduction>,
+) -> Result<BTreeMap<ChannelName, Value>, Failure> {
+    let mut reduced = BTreeMap::new();
+    for PluginReduction { channel, plugin, reducer, current, updates } in reductions {
+        let Some(code) = app.plugins.get(&plugin) else {
+            return Err(Failure::internal(format!("plugin `{plugin}` is not loaded")));
+        };
+        let limits = &app.grants_of(&plugin).limits;
+        let value = code.reduce(&reducer, current, updates, limits).await.map_err(|ended| {
+            let failure = match ended {
+                Ended::Failure(f) | Ended::Trap(f) | Ended::Limit(f) | Ended::Host(f) => f,
+                Ended::Unwound(_) => Failure::internal("a reducer may not use any import"),
+            };
+            Failure {
+                message: format!("reducer `{reducer}` of channel `{channel}`: {}", failure.message),
+                ..failure
+            }
+        })?;
+        reduced.insert(channel, value);
+    }
+    Ok(reduced)
+}

@@ -1,0 +1,73 @@
+//! Undoing a run that failed: back to the questions it had answered.
+
+use std::collections::BTreeSet;
+
+use wattle_graph::event::{Event, EventKind, Reopened};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{InterruptId, Namespace, RunId, TaskId};
+
+use super::Driver;
+use crate::log::Commit;
+use crate::ports::store::ThreadStatus;
+use crate::view;
+
+impl Driver {
+    /// If the run was to be undone on failure: back to the questions it had answered.
+    pub(super) async fn reopen(&mut self, commit: &mut Commit, failure: &Failure) -> ThreadStatus {
+        let Some(to) = self.run.reopen else { return ThreadStatus::Error };
+        let (ports, log) = (self.context().ports.clone(), self.context().log.clone());
+        if log.barrier().await.is_err() {
+            return ThreadStatus::Error;
+        }
+        let Ok(Some(tuple)) = view::root(ports.store.as_ref(), &self.record.id, to).await else {
+            return ThreadStatus::Error;
+        };
+        let answered = answered_in(&self.run.id, &tuple.events);
+        let reopened = Reopened {
+            to,
+            tasks: running(&tuple.events, &answered),
+            interrupts: answered.into_iter().map(|(_, interrupt)| interrupt).collect(),
+            failure: Some(failure.clone()),
+        };
+        // The event belongs to the checkpoint it leads to, so the base changes first.
+        let record = Some(self.record.clone());
+        log.commit(Commit { current: Some(to), record, ..Commit::default() }).await;
+        let event = log.push(EventKind::Reopened(reopened));
+        let mut lineage = view::lineage(tuple);
+        lineage.apply(&event);
+        self.walk.stand.lineage = lineage;
+        commit.current = Some(to);
+        ThreadStatus::Interrupted
+    }
+}
+
+/// Questions that a run had answered, each with the graph that asked.
+fn answered_in(run: &RunId, events: &[Event]) -> Vec<(Namespace, InterruptId)> {
+    let own = events.iter().filter(|event| event.run == *run);
+    own.filter_map(|event| match &event.kind {
+        EventKind::Answered(answered) => {
+            Some((event.namespace.clone(), answered.interrupt.clone()))
+        }
+        _ => None,
+    })
+    .collect()
+}
+
+/// Tasks that the graphs run as which had asked, and those that these are nested in.
+fn running(events: &[Event], answered: &[(Namespace, InterruptId)]) -> Vec<TaskId> {
+    let graphs: BTreeSet<Namespace> = answered
+        .iter()
+        .flat_map(|(asked, _)| std::iter::successors(Some(asked.clone()), Namespace::parent))
+        .filter(|graph| !graph.is_root())
+        .collect();
+    let mut tasks: BTreeSet<TaskId> = graphs.iter().filter_map(Namespace::task).collect();
+    // A graph with a state of its own does not name its task.
+    tasks.extend(events.iter().filter_map(|event| match &event.kind {
+        EventKind::TaskFinished(done) => {
+            let child = done.child.as_ref()?;
+            graphs.contains(&child.namespace).then(|| done.task.clone())
+        }
+        _ => None,
+    }));
+    tasks.into_iter().collect()
+}

@@ -1,0 +1,391 @@
+//! The superstep loop of one graph: of a run's own, or of one that is nested in it.
+//!
+//! Plan, run the tasks in parallel, apply all writes at once, checkpoint, again.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Event, TaskFailed};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, TaskId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::{Planned, Task, plan};
+use wattle_graph::step::{ParentOutcome, Position, advance, parent_outcome, plugin_reductions};
+
+use super::reduce;
+use crate::gate::Journal;
+use crate::ports::store::Durability;
+use crate::replay;
+use crate::task::{History, RunContext, TaskEnd, run_task};
+
+/// How a walk ended, or why it stands still.
+pub(crate) enum End {
+    /// Nothing is left to run.
+    Completed,
+    /// Tasks want something of the graph above.
+    ToParent(ParentOutcome),
+    /// A question has no answer, or a static interrupt was reached.
+    Interrupted,
+    /// It was asked to stand still.
+    Drained,
+    /// A task failed for good, or the graph could not go on.
+    Failed(Failure),
+    /// The run was cancelled.
+    Cancelled,
+    /// Nothing more can be written about this thread.
+    LogLost(Failure),
+}
+
+/// Where a walk stands.
+pub(crate) struct Stand {
+    /// The state.
+    pub(super) lineage: Lineage,
+    /// Supersteps taken.
+    pub(super) steps: u32,
+    /// Tasks of the superstep that wait for an answer.
+    suspended: BTreeSet<TaskId>,
+    /// Journals of the superstep's tasks, for those that are tried again.
+    journals: BTreeMap<TaskId, Arc<Journal>>,
+    /// What the log holds of supersteps whose checkpoints are not stored: all of them of a graph
+    /// that makes none, those before a crash of a run that stores only its last one.
+    replay: Vec<Event>,
+    /// Whether a task of the superstep ran, rather than having finished before.
+    has_run: bool,
+}
+
+impl Stand {
+    /// A walk that begins, or goes on where a lineage stands.
+    pub(super) fn new(lineage: Lineage) -> Self {
+        Self {
+            lineage,
+            steps: 0,
+            suspended: BTreeSet::new(),
+            journals: BTreeMap::new(),
+            replay: Vec::new(),
+            has_run: false,
+        }
+    }
+
+    /// The same for a graph that makes no checkpoints, with all that happened in it.
+    pub(super) fn replaying(mut lineage: Lineage, events: Vec<Event>) -> Self {
+        for event in &events {
+            lineage.apply(event);
+        }
+        Self { replay: events, ..Self::new(lineage) }
+    }
+
+    /// Counts supersteps from the checkpoint that the walk began with.
+    pub(super) fn count_from(&mut self, first: &Checkpoint) {
+        self.steps = self.lineage.checkpoint.meta.step.saturating_sub(first.meta.step);
+    }
+
+    /// The number of the next checkpoint, if it was made before a crash.
+    fn made_before(&self) -> Option<CheckpointId> {
+        replay::made_after(self.lineage.checkpoint.meta.id, &self.replay)
+    }
+
+    fn advance_to(&mut self, checkpoint: Checkpoint) {
+        if self.has_run {
+            self.replay = Vec::new();
+        }
+        self.lineage.advance_to(checkpoint);
+        self.replay.iter().for_each(|event| self.lineage.apply(event));
+        self.suspended.clear();
+        self.journals.clear();
+        self.has_run = false;
+        self.steps += 1;
+    }
+}
+
+/// A walk through one graph.
+pub(crate) struct Walk {
+    /// What its tasks need.
+    pub(super) context: RunContext,
+    /// Where it stands.
+    pub(super) stand: Stand,
+    /// Supersteps it may take.
+    limit: u32,
+    /// Whether the superstep passes static interrupts.
+    pass_static: bool,
+    /// Whether its checkpoints are stored.
+    is_kept: bool,
+}
+
+impl Walk {
+    /// A walk of a run through its own graph.
+    pub(crate) fn new(
+        context: RunContext,
+        lineage: Lineage,
+        steps: u32,
+        pass_static: bool,
+        replay: Vec<Event>,
+    ) -> Self {
+        let limit = context.recursion_limit();
+        let stand = Stand { steps, replay, ..Stand::new(lineage) };
+        Self { context, stand, limit, pass_static, is_kept: true }
+    }
+
+    /// A walk through a nested graph.
+    pub(super) fn nested(
+        context: RunContext,
+        stand: Stand,
+        pass_static: bool,
+        is_kept: bool,
+    ) -> Self {
+        let limit = context.recursion_limit();
+        Self { context, stand, limit, pass_static, is_kept }
+    }
+
+    /// The state.
+    pub(crate) fn lineage(&self) -> &Lineage {
+        &self.stand.lineage
+    }
+
+    fn is_root(&self) -> bool {
+        self.context.log.namespace().is_root()
+    }
+
+    /// Walks to the end, an interrupt, a failure or cancellation.
+    pub(crate) async fn go(&mut self) -> End {
+        loop {
+            let (tasks, waits) = match self.plan() {
+                Planned::Tasks { run, waiting, .. } => {
+                    let all = run.len();
+                    let suspended = &self.stand.suspended;
+                    let run: Vec<Task> =
+                        run.into_iter().filter(|task| !suspended.contains(&task.id)).collect();
+                    let waits = !waiting.is_empty() || run.len() < all;
+                    (run, waits)
+                }
+                _ if self.is_cancelled() => return End::Cancelled,
+                Planned::Done => return End::Completed,
+                Planned::ToParent => {
+                    let outcome = parent_outcome(&self.stand.lineage);
+                    return End::ToParent(outcome.unwrap_or_default());
+                }
+                Planned::OutOfSteps => return End::Failed(recursion(self.limit)),
+            };
+            if tasks.is_empty() {
+                if waits {
+                    return self.stand_still();
+                }
+                // A superstep whose tasks have all finished is kept, even if a cancel came.
+                match self.apply().await {
+                    Err(end) => return end,
+                    Ok(true) => return self.stand_still(),
+                    Ok(false) => continue,
+                }
+            }
+            if self.is_cancelled() {
+                return End::Cancelled;
+            }
+            if !self.stand.has_run && self.context.is_to_stand_still() {
+                return End::Drained;
+            }
+            if !self.pass_static && self.stops_before(&tasks) {
+                return End::Interrupted;
+            }
+            self.pass_static = false;
+            if let Some(end) = self.run_tasks(tasks).await {
+                return end;
+            }
+        }
+    }
+
+    fn plan(&self) -> Planned {
+        let left = self.limit.saturating_sub(self.stand.steps);
+        let origin = self.context.record.origin();
+        plan(&self.context.pack.graph, origin, &self.stand.lineage, left)
+    }
+
+    fn is_cancelled(&self) -> bool {
+        self.context.cancel.is_cancelled()
+    }
+
+    /// A run that was cancelled meanwhile waits for nobody.
+    fn stand_still(&self) -> End {
+        if self.is_cancelled() { End::Cancelled } else { End::Interrupted }
+    }
+
+    fn stops_before(&self, tasks: &[Task]) -> bool {
+        tasks.iter().any(|task| {
+            task.handles.is_none()
+                && self.context.stops_before(&task.node)
+                && !self.context.past.has_begun(&task.id)
+                && !self.stand.journals.contains_key(&task.id)
+        })
+    }
+
+    /// Runs tasks of a superstep to their ends. `None` if nothing speaks against going on.
+    async fn run_tasks(&mut self, tasks: Vec<Task>) -> Option<End> {
+        let meta = &self.stand.lineage.checkpoint.meta;
+        self.context.remaining_steps = self.limit.saturating_sub(self.stand.steps + 1);
+        self.context.base = meta.id;
+        if *self.context.children != meta.children {
+            self.context.children = Arc::new(meta.children.clone());
+        }
+        self.stand.has_run = true;
+        let mut failed: Option<TaskFailed> = None;
+        let (mut suspended, mut cancelled, mut drained) = (false, false, false);
+        let mut ends = self.begin_tasks(tasks);
+        while let Some((task, end)) = ends.next().await {
+            match end {
+                TaskEnd::Finished(finished) => {
+                    self.stand.lineage.failed.remove(&task);
+                    self.stand.lineage.finished.insert(task, *finished);
+                }
+                TaskEnd::Suspended => suspended |= self.stand.suspended.insert(task),
+                TaskEnd::Cancelled => cancelled = true,
+                TaskEnd::Drained => drained = true,
+                TaskEnd::LogLost(failure) => return Some(End::LogLost(failure)),
+                TaskEnd::Failed(why) => {
+                    self.stand.lineage.failed.insert(task, why.clone());
+                    if why.handler.is_none() {
+                        failed = failed.or(Some(why));
+                    }
+                }
+            }
+            if !ends.is_empty() {
+                self.context.log.flush().await;
+            }
+        }
+        let is_cut = failed.is_some() || suspended;
+        if cancelled || (is_cut && self.is_cancelled()) {
+            return Some(End::Cancelled);
+        }
+        match failed {
+            Some(failed) => Some(End::Failed(failed.failure)),
+            // A question goes first: its answer leads on as well.
+            None if drained && !suspended => Some(End::Drained),
+            None if drained => Some(End::Interrupted),
+            None => None,
+        }
+    }
+
+    /// A single task runs right here; several run on all cores.
+    fn begin_tasks(
+        &mut self,
+        tasks: Vec<Task>,
+    ) -> FuturesUnordered<BoxFuture<'static, (TaskId, TaskEnd)>> {
+        let alone = tasks.len() == 1;
+        let slots = Arc::new(tokio::sync::Semaphore::new(self.context.concurrency()));
+        tasks
+            .into_iter()
+            .map(|task| -> BoxFuture<'static, (TaskId, TaskEnd)> {
+                let (id, history) = (task.id.clone(), self.history(&task));
+                let work = Box::pin(run_task(self.context.clone(), task, history));
+                if alone {
+                    return Box::pin(async move { (id, work.await) });
+                }
+                let slots = slots.clone();
+                let spawned = AbortOnDrop(tokio::spawn(async move {
+                    let _slot = slots.acquire().await;
+                    work.await
+                }));
+                Box::pin(async move { (id, spawned.end().await) })
+            })
+            .collect()
+    }
+
+    fn history(&mut self, task: &Task) -> History {
+        let past = self.context.past.take_task(&task.id);
+        let journal = if let Some(known) = self.stand.journals.get(&task.id) {
+            known.begin_attempt();
+            known.clone()
+        } else {
+            Arc::new(Journal::new(past.scopes, past.begun))
+        };
+        if !self.is_root() {
+            self.stand.journals.insert(task.id.clone(), journal.clone());
+        }
+        let questions: BTreeMap<_, _> = self
+            .stand
+            .lineage
+            .questions
+            .iter()
+            .filter(|(_, question)| question.asked.task == task.id)
+            .map(|(id, question)| (id.clone(), question.clone()))
+            .collect();
+        History { journal, questions: Arc::new(questions), failed_attempts: past.failed_attempts }
+    }
+
+    /// Applies all writes of the superstep. Answers whether a static interrupt stops the run.
+    async fn apply(&mut self) -> Result<bool, End> {
+        let context = &self.context;
+        let (graph, lineage) = (&context.pack.graph, &self.stand.lineage);
+        let reductions = reduce(&context.app, plugin_reductions(graph, lineage));
+        let reduced = tokio::select! {
+            biased;
+            reduced = reductions => reduced.map_err(End::Failed)?,
+            () = context.cancel.cancelled() => return Err(End::Cancelled),
+        };
+        let make = |id| advance(graph, lineage, &reduced, position(context, id));
+        let at = &lineage.checkpoint.meta;
+        let known = self.stand.made_before();
+        let made = if !self.is_kept {
+            make(CheckpointId(u64::from(at.step) + 1))
+        } else if self.is_root() && context.options.durability == Durability::Exit {
+            context.log.hold(known, make).await
+        } else {
+            context.log.checkpoint(make).await
+        };
+        let checkpoint = made.map_err(|error| End::Failed(error.to_failure()))?;
+        // What is not stored comes by what it has passed again.
+        let is_new = if self.is_kept { known.is_none() } else { self.stand.has_run };
+        let stops = is_new
+            && !checkpoint.meta.next.is_empty()
+            && lineage.finished.values().any(|task| context.stops_after(&task.node));
+        if known.is_none() {
+            context.past.leave(context.log.namespace());
+        }
+        if context.options.durability == Durability::Sync {
+            let durable = context.log.barrier().await;
+            durable.map_err(|error| End::LogLost(Failure::internal(error.to_string())))?;
+        }
+        self.stand.advance_to(checkpoint);
+        Ok(stops)
+    }
+}
+
+/// Where a graph's next checkpoint comes to stand.
+pub(super) fn position(context: &RunContext, id: CheckpointId) -> Position {
+    Position {
+        id,
+        run: context.run.clone(),
+        at_ms: context.ports.clock.now_ms(),
+        version: context.pack.version,
+        parents: context.parents.as_ref().clone(),
+    }
+}
+
+fn recursion(limit: u32) -> Failure {
+    Failure::new(
+        code::LIMIT,
+        format!(
+            "the run took {limit} supersteps without reaching an end; raise `recursion_limit` of \
+             the graph if that is right"
+        ),
+    )
+    .with_details(serde_json::json!({ "limit": "recursion", "allowed": limit }))
+}
+
+/// A spawned task that ends with its owner.
+struct AbortOnDrop(tokio::task::JoinHandle<TaskEnd>);
+
+impl AbortOnDrop {
+    async fn end(mut self) -> TaskEnd {
+        (&mut self.0).await.unwrap_or_else(|error| {
+            TaskEnd::LogLost(Failure::internal(format!("a task of the host ended: {error}")))
+        })
+    }
+}
+
+impl Drop for AbortOnDrop {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -1,0 +1,182 @@
+//! Edits: a client writes to the state of a thread that stands still.
+//!
+//! The events of an edit have a run id of their own that no run record has: an edit is no run, and
+//! what is said of the newest run stays as it is.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Checkpointed, EventKind, Forked};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_graph::step::{Position, blank, edit, edit_reductions};
+
+use super::begin::{check_owner, graph_of};
+use super::{Engine, Slot, new_run_id, no_thread};
+use crate::app::{App, GraphPack};
+use crate::call::runs::StartRun;
+use crate::call::travel::{EditThread, StateView};
+use crate::driver::reduce;
+use crate::json::check_depth;
+use crate::limit;
+use crate::log::Commit;
+use crate::ports::store::{RunOptions, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::replay;
+use crate::view::{self, store_failure};
+
+/// What is edited.
+struct Ground {
+    head: ThreadHead,
+    app: Arc<App>,
+    /// The code that made the checkpoint.
+    pack: Arc<GraphPack>,
+    /// Nothing, for a new thread.
+    base: Option<Checkpoint>,
+}
+
+impl Engine {
+    /// Edits a thread: as if nodes had finished with some writes, superstep by superstep. All of
+    /// it is checked before anything is written. Answers with the state that it leads to.
+    ///
+    /// What was pending is given up: questions, failures, tasks that had finished. Afterwards the
+    /// thread stands still in front of what the edits lead to, or is idle if that is nothing.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` for a thread or checkpoint that is not there; `busy` while a run is at work;
+    /// `invalid` for what cannot be applied, with the candidates if it is not clear as which node.
+    pub async fn edit(&self, request: EditThread) -> Result<StateView, Failure> {
+        check_request(&request)?;
+        let mut slot = self.claim(&request.thread, new_run_id()).await?;
+        let edited = self.edit_thread(&slot, &request).await;
+        slot.release().await;
+        edited?;
+        self.state(&request.thread, &Namespace::root(), None).await
+    }
+
+    async fn edit_thread(&self, slot: &Slot, request: &EditThread) -> Result<(), Failure> {
+        let Ground { head, app, pack, base } = self.editable(request).await?;
+        self.refuse_cut(&head).await?;
+        let first = self.free_number(&head).await?;
+        let mut made = Vec::with_capacity(request.supersteps.len() + 1);
+        let at = |made: &[Checkpoint]| {
+            let last = made.last().map(|checkpoint| checkpoint.meta.id);
+            Position {
+                id: last.map_or(first, |id| CheckpointId(id.0 + 1)),
+                run: slot.run.clone(),
+                at_ms: self.now_ms(),
+                version: pack.version,
+                parents: BTreeMap::new(),
+            }
+        };
+        let forked = base.as_ref().map(|base| base.meta.id);
+        let forked = forked.filter(|id| head.current != Some(*id));
+        let mut before = base.unwrap_or_else(|| {
+            let blank = blank(&pack.graph, &Namespace::root(), at(&made));
+            made.push(blank.clone());
+            blank
+        });
+        for edits in &request.supersteps {
+            let reduced = reduce(&app, edit_reductions(&pack.graph, &before, edits)).await?;
+            before = edit(&pack.graph, &before, edits, &reduced, at(&made))
+                .map_err(|error| error.to_failure())?;
+            before.meta.metadata.clone_from(&request.metadata);
+            made.push(before.clone());
+        }
+        let forked = forked.map(|from| Forked { from, call: None });
+        self.write_edits(slot, &head, forked, made).await
+    }
+
+    /// What is to be edited: a new thread if there is none yet.
+    async fn editable(&self, request: &EditThread) -> Result<Ground, Failure> {
+        let thread = &request.thread;
+        let Some(mut head) = self.live_thread(thread).await? else {
+            return self.new_ground(request);
+        };
+        check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        let base = match request.checkpoint.or(head.current) {
+            Some(id) => Some(self.root_tuple(thread, id).await?.checkpoint),
+            None => None,
+        };
+        let version = base.as_ref().and_then(|base| base.meta.version);
+        head.record.version = version.unwrap_or(head.record.version);
+        let (app, pack) = self.pinned(&head.record)?;
+        Ok(Ground { head, app, pack, base })
+    }
+
+    fn new_ground(&self, request: &EditThread) -> Result<Ground, Failure> {
+        let (Some(app), None) = (&request.app, request.checkpoint) else {
+            return Err(no_thread(&request.thread));
+        };
+        let start = StartRun {
+            app: app.clone(),
+            graph: request.graph.clone(),
+            input: Value::Null,
+            thread: Some(request.thread.clone()),
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            tenant: request.tenant.clone(),
+            options: RunOptions::default(),
+            ttl: None,
+        };
+        let app = self.app(&start)?;
+        let pack = graph_of(&app, start.graph.as_ref())?;
+        let head = self.new_thread(&request.thread, &app, &pack, &start);
+        Ok(Ground { head, app, pack, base: None })
+    }
+
+    /// The number of a thread's next checkpoint.
+    pub(super) async fn free_number(&self, head: &ThreadHead) -> Result<CheckpointId, Failure> {
+        let current = view::current(self.0.ports.store.as_ref(), head).await;
+        Ok(replay::free_number(head, current.map_err(store_failure)?.as_ref()))
+    }
+
+    /// Each superstep is one batch; they are handed over in one go.
+    async fn write_edits(
+        &self,
+        slot: &Slot,
+        head: &ThreadHead,
+        forked: Option<Forked>,
+        made: Vec<Checkpoint>,
+    ) -> Result<(), Failure> {
+        let log = self.log(head, slot);
+        if let Some(forked) = forked {
+            log.push(EventKind::Forked(forked));
+        }
+        for checkpoint in made {
+            log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+            let is_over = checkpoint.meta.next.is_empty();
+            let record = ThreadRecord {
+                status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
+                updated_ms: self.now_ms(),
+                expires_ms: None,
+                ..head.record.clone()
+            };
+            let (record, checkpoint) = (Some(record), Some(checkpoint));
+            log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
+        }
+        log.barrier().await.map_err(store_failure)
+    }
+}
+
+fn check_request(request: &EditThread) -> Result<(), Failure> {
+    if request.supersteps.is_empty() {
+        let text = "there is nothing to apply: name at least one edit";
+        return Err(Failure::new(code::INVALID, text));
+    }
+    if request.supersteps.len() > limit::EDIT_SUPERSTEPS {
+        let text = format!(
+            "{} supersteps of edits are more than the limit of {}; make several requests",
+            request.supersteps.len(),
+            limit::EDIT_SUPERSTEPS
+        );
+        return Err(Failure::new(code::LIMIT, text));
+    }
+    request.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
+    let writes = request.supersteps.iter().flatten().flat_map(|edit| &edit.writes);
+    writes.into_iter().try_for_each(|write| {
+        check_depth(&format!("the write to channel `{}`", write.channel), &write.value)
+    })
+}

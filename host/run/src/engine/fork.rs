@@ -1,0 +1,303 @@
+//! Runs that go on from the past: from an earlier checkpoint, or from a host call whose answer was
+//! another.
+//!
+//! A fork is a new checkpoint, so its tasks have ids of their own and nothing of what happened
+//! after the old one is known to them. It is written in one batch with the beginning of its run
+//! and all that it takes over; after a crash it is there and goes on, or it never was.
+
+mod reuse;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Called, Checkpointed, EventKind, Forked, ForkedCall, RunReason};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_graph::step::{self, Position, accept_input, input_reductions};
+
+use self::reuse::{Replaced, taken_over};
+use super::begin::check_owner;
+use super::{Engine, Slot, new_run_id, no_thread};
+use crate::app::{App, GraphPack};
+use crate::call::replace::check_replacement;
+use crate::call::runs::RunRef;
+use crate::call::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
+use crate::driver::reduce;
+use crate::json::check_depth;
+use crate::log::Commit;
+use crate::ports::store::{
+    CheckpointQuery, CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
+};
+use crate::task::options;
+use crate::view::store_failure;
+
+/// Checkpoints that are read at a time on the way back to a call: most forks are of recent ones.
+const PAGE_CHECKPOINTS: usize = 16;
+
+/// A fork that is ready to be written.
+struct Fork {
+    from: CheckpointId,
+    checkpoint: Checkpoint,
+    call: Option<ForkedCall>,
+    /// What counts as done on it.
+    taken_over: Vec<EventKind>,
+    /// Whether it goes on with what was to run, past static interrupts.
+    goes_on: bool,
+}
+
+/// What the thread is, as the checkpoint that is forked knew it.
+struct Ground {
+    head: ThreadHead,
+    app: Arc<App>,
+    pack: Arc<GraphPack>,
+    tuple: CheckpointTuple,
+}
+
+impl Engine {
+    /// Starts a run that goes on from the past of a thread, in it or in a copy of it. Returns once
+    /// it is durable that it was started.
+    ///
+    /// A thread that was migrated since goes back to the code that made the checkpoint.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` for what is not there or was pruned; `busy` while a run is at work; `conflict`
+    /// if nothing is left to run there; `invalid` and `unsupported` for an answer that cannot take
+    /// the place of the one that the call got.
+    pub async fn fork(&self, request: ForkThread) -> Result<RunRef, Failure> {
+        match &request.from {
+            ForkFrom::Checkpoint { input, .. } => {
+                input.as_ref().map_or(Ok(()), |input| check_depth("the input", input))?;
+            }
+            ForkFrom::Call { result, .. } => {
+                result.as_ref().map_or(Ok(()), |answer| check_depth("the answer", answer))?;
+            }
+        }
+        let head = self.live_thread(&request.thread).await?;
+        let head = head.ok_or_else(|| no_thread(&request.thread))?;
+        check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        match &request.into {
+            ForkInto::Same => Box::pin(self.fork_thread(&request.thread, &request)).await,
+            ForkInto::New { thread } => {
+                let copy = self.copy_thread(&request.thread, thread.clone()).await?;
+                let forked = Box::pin(self.fork_thread(&copy, &request)).await;
+                if forked.is_err() {
+                    self.0.ports.store.delete_thread(&copy).await.map_err(store_failure)?;
+                }
+                forked
+            }
+        }
+    }
+
+    async fn fork_thread(
+        &self,
+        thread: &ThreadId,
+        request: &ForkThread,
+    ) -> Result<RunRef, Failure> {
+        let slot = self.claim(thread, new_run_id()).await?;
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        self.refuse_cut(&head).await?;
+        let fork = match &request.from {
+            ForkFrom::Checkpoint { checkpoint, input } => {
+                let tuple = self.root_tuple(thread, *checkpoint).await?;
+                let ground = self.ground(head.clone(), tuple)?;
+                self.at_checkpoint(&ground, &slot, input.as_ref()).await?
+            }
+            ForkFrom::Call { call, result } => {
+                self.at_call(&head, &slot, call, result.clone()).await?
+            }
+        };
+        let options = request.options.clone();
+        let run = RunRecord { options, ..self.new_run(slot.run.clone(), &head, None) };
+        let (goes_on, head) = (fork.goes_on, self.write_fork(&slot, head, &run, fork).await?);
+        self.go_on(slot, head, run, RunReason::Fork, Vec::new(), goes_on).await
+    }
+
+    /// A checkpoint with the code that made it.
+    fn ground(&self, head: ThreadHead, tuple: CheckpointTuple) -> Result<Ground, Failure> {
+        let version = tuple.checkpoint.meta.version.unwrap_or(head.record.version);
+        let record = ThreadRecord { version, ..head.record.clone() };
+        let (app, pack) = self.pinned(&record)?;
+        Ok(Ground { head, app, pack, tuple })
+    }
+
+    async fn at_checkpoint(
+        &self,
+        ground: &Ground,
+        slot: &Slot,
+        input: Option<&Value>,
+    ) -> Result<Fork, Failure> {
+        let base = &ground.tuple.checkpoint;
+        let at = self.position_after(ground, slot).await?;
+        let checkpoint = match input {
+            Some(input) => {
+                let reductions = input_reductions(&ground.pack.graph, Some(base), input);
+                let reduced = reduce(&ground.app, reductions).await?;
+                let root = Namespace::root();
+                accept_input(&ground.pack.graph, Some(base), &root, input, &reduced, at)
+                    .map_err(|error| error.to_failure())?
+            }
+            None if base.meta.next.is_empty() => {
+                return Err(Failure::new(
+                    code::CONFLICT,
+                    format!(
+                        "nothing is left to run at checkpoint {} of thread `{}`; give an input, or \
+                         fork from an earlier one",
+                        base.meta.id, ground.head.record.id
+                    ),
+                ));
+            }
+            None => step::fork(base, at),
+        };
+        let (from, goes_on) = (base.meta.id, input.is_none());
+        Ok(Fork { from, checkpoint, call: None, taken_over: Vec::new(), goes_on })
+    }
+
+    async fn at_call(
+        &self,
+        head: &ThreadHead,
+        slot: &Slot,
+        call: &CallRef,
+        result: Result<Value, Failure>,
+    ) -> Result<Fork, Failure> {
+        let (tuple, seq, called) = self.find_call(head, call).await?;
+        check_replacement(&called, &result)?;
+        let ground = self.ground(head.clone(), tuple)?;
+        let base = &ground.tuple.checkpoint;
+        let checkpoint = step::fork(base, self.position_after(&ground, slot).await?);
+        let Called { task, scope, call, .. } = &called;
+        let forked = ForkedCall { task: task.clone(), scope: scope.clone(), call: *call, seq };
+        let replaced = Replaced { seq, called, result, at_ms: self.now_ms() };
+        let origin = head.record.origin();
+        let graph = &ground.pack.graph;
+        let taken_over = taken_over(graph, origin, &ground.tuple, &checkpoint, &replaced)?;
+        let (from, call) = (base.meta.id, Some(forked));
+        Ok(Fork { from, checkpoint, call, taken_over, goes_on: true })
+    }
+
+    async fn position_after(&self, ground: &Ground, slot: &Slot) -> Result<Position, Failure> {
+        Ok(Position {
+            id: self.free_number(&ground.head).await?,
+            run: slot.run.clone(),
+            at_ms: self.now_ms(),
+            version: ground.pack.version,
+            parents: BTreeMap::new(),
+        })
+    }
+
+    /// The newest entry that a reference means, with the checkpoint whose tasks made the call.
+    async fn find_call(
+        &self,
+        head: &ThreadHead,
+        call: &CallRef,
+    ) -> Result<(CheckpointTuple, u64, Called), Failure> {
+        let mut query = CheckpointQuery {
+            namespace: Some(Namespace::root()),
+            limit: Some(PAGE_CHECKPOINTS),
+            ..CheckpointQuery::default()
+        };
+        loop {
+            let store = &self.0.ports.store;
+            let page = store.checkpoints(&head.record.id, &query).await.map_err(store_failure)?;
+            query.before = page.last().map(|tuple| tuple.checkpoint.meta.id);
+            let is_last = page.len() < PAGE_CHECKPOINTS;
+            for tuple in page {
+                if let Some((seq, called)) = call_among(&tuple, call)? {
+                    return Ok((tuple, seq, called));
+                }
+            }
+            if is_last {
+                return Err(no_call(head, call));
+            }
+        }
+    }
+
+    /// Writes the fork with the beginning of its run; answers with the thread as it stands then.
+    async fn write_fork(
+        &self,
+        slot: &Slot,
+        head: ThreadHead,
+        run: &RunRecord,
+        fork: Fork,
+    ) -> Result<ThreadHead, Failure> {
+        let Fork { from, checkpoint, call, taken_over, .. } = fork;
+        let record = ThreadRecord {
+            version: checkpoint.meta.version.unwrap_or(head.record.version),
+            status: ThreadStatus::Running,
+            run: Some(run.id.clone()),
+            updated_ms: run.started_ms,
+            expires_ms: None,
+            ..head.record.clone()
+        };
+        let (_, pack) = self.pinned(&record)?;
+        options::check(&run.options, &pack.graph)?;
+        // What happens on the fork stands with it, not with where the thread stood before.
+        let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
+        let log = self.log(&head, slot);
+        log.push(self.run_started(&pack, &record, RunReason::Fork));
+        log.push(EventKind::Forked(Forked { from, call }));
+        log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        for kind in taken_over {
+            log.push(kind);
+        }
+        log.commit(Commit {
+            record: Some(record),
+            run: Some(run.clone()),
+            checkpoint: Some(checkpoint),
+            current: None,
+        })
+        .await;
+        log.barrier().await.map_err(store_failure)?;
+        let thread = &head.record.id;
+        let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
+        head.ok_or_else(|| no_thread(thread))
+    }
+}
+
+/// The entry that a reference means, if it is among what happened since a checkpoint.
+fn call_among(tuple: &CheckpointTuple, call: &CallRef) -> Result<Option<(u64, Called)>, Failure> {
+    let found = tuple.events.iter().rev().find(|event| match (call, &event.kind) {
+        (CallRef::Entry(seq), _) => event.seq == *seq,
+        (CallRef::Place { task, scope, call }, EventKind::Called(called)) => {
+            called.task == *task && called.scope == *scope && called.call == *call
+        }
+        _ => false,
+    });
+    let Some(event) = found else { return Ok(None) };
+    let EventKind::Called(called) = &event.kind else {
+        return Err(Failure::new(
+            code::INVALID,
+            format!("event {} is no answer of a host call; name one of type `called`", event.seq),
+        ));
+    };
+    if event.namespace != Namespace::root() {
+        return Err(Failure::new(
+            code::UNSUPPORTED,
+            format!(
+                "event {} is of the nested graph `{}`; only calls of the thread's own graph can be \
+                 given another answer, so fork from checkpoint {} and edit there",
+                event.seq,
+                event.namespace.as_str(),
+                tuple.checkpoint.meta.id
+            ),
+        ));
+    }
+    Ok(Some((event.seq, (**called).clone())))
+}
+
+fn no_call(head: &ThreadHead, call: &CallRef) -> Failure {
+    let thread = &head.record.id;
+    let text = match call {
+        CallRef::Entry(seq) if *seq <= head.pruned_seq => {
+            format!("what happened on thread `{thread}` up to event {} was pruned", head.pruned_seq)
+        }
+        CallRef::Entry(seq) => format!("thread `{thread}` has no event {seq} after a checkpoint"),
+        CallRef::Place { task, scope, call } => format!(
+            "thread `{thread}` knows of no call {call} of task `{task}` at {scope:?}; its trace \
+             lists the calls that it knows"
+        ),
+    };
+    Failure::new(code::NOT_FOUND, text)
+}

@@ -1,0 +1,253 @@
+//! The points of a thread's past, as they can be read, edited and forked.
+
+use std::sync::Arc;
+
+use wattle_graph::definition::SubgraphState;
+use wattle_graph::event::Event;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::graph::{Body, Graph};
+use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::{Planned, plan};
+
+use super::{Engine, no_thread};
+use crate::app::{App, GraphPack};
+use crate::call::runs::OpenQuestion;
+use crate::call::travel::{HistoryQuery, StateView, TaskView};
+use crate::ports::store::{CheckpointQuery, CheckpointTuple, ThreadHead, ThreadRecord};
+use crate::replay;
+use crate::view::{self, store_failure};
+
+/// The code that tells which tasks start from a checkpoint, if it is loaded.
+type Code = Option<(Arc<App>, Arc<GraphPack>)>;
+
+impl Engine {
+    /// A thread, or a graph nested in it, at a checkpoint; where it stands without one.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if there is no such thread or checkpoint.
+    pub async fn state(
+        &self,
+        thread: &ThreadId,
+        namespace: &Namespace,
+        checkpoint: Option<CheckpointId>,
+    ) -> Result<StateView, Failure> {
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let is_root = namespace.is_root();
+        let id = checkpoint.or(if is_root { head.current } else { None });
+        let found = match id {
+            None if is_root => None,
+            id => {
+                self.0.ports.store.checkpoint(thread, namespace, id).await.map_err(store_failure)?
+            }
+        };
+        let tuple = found.ok_or_else(|| no_checkpoint(thread, namespace, id))?;
+        let code = self.code_of(&head.record);
+        self.state_view(&head, &code, tuple).await
+    }
+
+    /// Points of a thread, newest first.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if there is no such thread.
+    pub async fn history(
+        &self,
+        thread: &ThreadId,
+        query: HistoryQuery,
+    ) -> Result<Vec<StateView>, Failure> {
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let query = CheckpointQuery {
+            namespace: Some(query.namespace),
+            before: query.before,
+            filter: query.filter,
+            limit: query.limit,
+        };
+        let store = self.0.ports.store.as_ref();
+        let tuples = store.checkpoints(thread, &query).await.map_err(store_failure)?;
+        let code = self.code_of(&head.record);
+        let mut views = Vec::with_capacity(tuples.len());
+        for tuple in tuples {
+            views.push(self.state_view(&head, &code, tuple).await?);
+        }
+        Ok(views)
+    }
+
+    /// A checkpoint of the thread's own graph.
+    pub(super) async fn root_tuple(
+        &self,
+        thread: &ThreadId,
+        id: CheckpointId,
+    ) -> Result<CheckpointTuple, Failure> {
+        let root = Namespace::root();
+        let found = self.0.ports.store.checkpoint(thread, &root, Some(id)).await;
+        found.map_err(store_failure)?.ok_or_else(|| no_checkpoint(thread, &root, Some(id)))
+    }
+
+    /// A thread can be read also if its code is gone.
+    fn code_of(&self, record: &ThreadRecord) -> Code {
+        self.0.catalog.version(&record.app, &record.graph, record.version)
+    }
+
+    async fn state_view(
+        &self,
+        head: &ThreadHead,
+        code: &Code,
+        tuple: CheckpointTuple,
+    ) -> Result<StateView, Failure> {
+        let record = &head.record;
+        let stands_here = head.current == Some(tuple.checkpoint.meta.id);
+        let expires_ms = record.expires_ms.filter(|_| stands_here);
+        let events = self.events_since(&record.id, &tuple, stands_here).await?;
+        let (lineage, nest) = view::open(CheckpointTuple { events, ..tuple });
+        let meta = &lineage.checkpoint.meta;
+        let interrupts = if meta.namespace.is_root() {
+            view::all_questions(&lineage, &nest, expires_ms)
+        } else {
+            view::open_questions(&lineage, expires_ms)
+        };
+        let graph = code.as_ref().and_then(|(app, pack)| graph_at(app, pack, &meta.namespace));
+        let tasks = tasks(graph, record.origin(), &lineage, &interrupts);
+        Ok(StateView {
+            thread: record.id.clone(),
+            namespace: meta.namespace.clone(),
+            checkpoint: meta.id,
+            parent: meta.parent,
+            parents: meta.parents.clone(),
+            source: meta.source,
+            step: meta.step,
+            run: meta.run.clone(),
+            version: meta.version,
+            at_ms: meta.at_ms,
+            values: lineage.checkpoint.state(),
+            changed: meta.changed().cloned().collect(),
+            writers: meta.writers.clone(),
+            next: meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
+            tasks,
+            interrupts,
+            metadata: meta.metadata.clone(),
+        })
+    }
+
+    /// What happened since a checkpoint: all of it stands with the checkpoint of the thread's own
+    /// graph, also what happened in graphs nested in it.
+    async fn events_since(
+        &self,
+        thread: &ThreadId,
+        tuple: &CheckpointTuple,
+        stands_here: bool,
+    ) -> Result<Vec<Event>, Failure> {
+        let store = self.0.ports.store.as_ref();
+        let root = Namespace::root();
+        let meta = &tuple.checkpoint.meta;
+        let whole = match meta.parents.get(&root).filter(|_| !meta.namespace.is_root()) {
+            Some(above) => store.checkpoint(thread, &root, Some(*above)).await,
+            None if stands_here => replay::complete(store, tuple.clone(), thread).await.map(Some),
+            None => return Ok(tuple.events.clone()),
+        };
+        Ok(whole.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default())
+    }
+}
+
+fn no_checkpoint(thread: &ThreadId, namespace: &Namespace, id: Option<CheckpointId>) -> Failure {
+    let place = match namespace.as_str() {
+        "" => " of its own graph".to_owned(),
+        name => format!(" of the nested graph `{name}`"),
+    };
+    let what = id.map_or_else(|| "no checkpoint".to_owned(), |id| format!("no checkpoint {id}"));
+    Failure::new(
+        code::NOT_FOUND,
+        format!("thread `{thread}` has {what}{place}, or it was pruned; see its history"),
+    )
+}
+
+/// The tasks that start from a checkpoint. Without the graph, those of which the log tells.
+fn tasks(
+    graph: Option<&Graph>,
+    origin: &ThreadId,
+    lineage: &Lineage,
+    open: &[OpenQuestion],
+) -> Vec<TaskView> {
+    let planned: Vec<(TaskId, NodeName, u32)> = match graph {
+        None => known_tasks(lineage),
+        // Nothing has happened on the copy, so every task of the superstep is yet to run.
+        Some(graph) => match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
+            Planned::Tasks { run, .. } => {
+                run.into_iter().map(|task| (task.id, task.node, task.index)).collect()
+            }
+            _ => Vec::new(),
+        },
+    };
+    planned
+        .into_iter()
+        .map(|(id, node, index)| task_view(graph, lineage, open, id, node, index))
+        .collect()
+}
+
+fn task_view(
+    graph: Option<&Graph>,
+    lineage: &Lineage,
+    open: &[OpenQuestion],
+    id: TaskId,
+    node: NodeName,
+    index: u32,
+) -> TaskView {
+    let finished = lineage.finished.get(&id);
+    let failure = lineage.failed.get(&id).map(|failed| failed.failure.clone());
+    let namespace = graph.and_then(|graph| child_of(graph, lineage, &node, &id));
+    let asked_here = |question: &&OpenQuestion| {
+        let own = lineage.questions.iter().find(|(interrupt, _)| interrupt.as_str() == question.id);
+        let own = own.is_some_and(|(_, known)| known.asked.task == id);
+        let nested = namespace.as_ref().is_some_and(|child| {
+            question.namespace == *child || question.namespace.is_below(child)
+        });
+        own || nested
+    };
+    TaskView {
+        writes: finished.map(|finished| finished.writes.clone()),
+        failure: failure.filter(|_| finished.is_none()),
+        interrupts: open.iter().filter(asked_here).cloned().collect(),
+        namespace: namespace.clone(),
+        id,
+        node,
+        index,
+    }
+}
+
+/// The graph of a namespace, if each level of it is a node that is a graph.
+fn graph_at<'c>(app: &'c App, pack: &'c GraphPack, namespace: &Namespace) -> Option<&'c Graph> {
+    let Some(around) = namespace.parent() else { return Some(&pack.graph) };
+    let node = NodeName::new(namespace.node()).ok()?;
+    match &graph_at(app, pack, &around)?.node(&node)?.body {
+        Body::Graph { graph, .. } => Some(&app.graphs.get(graph)?.graph),
+        Body::Plugin { .. } => None,
+    }
+}
+
+/// Where the states of the graph are that runs as a task.
+fn child_of(graph: &Graph, lineage: &Lineage, node: &NodeName, task: &TaskId) -> Option<Namespace> {
+    let Body::Graph { state, .. } = &graph.node(node)?.body else { return None };
+    let above = &lineage.checkpoint.meta.namespace;
+    match state {
+        SubgraphState::Inherit => Some(above.of_task(node, task)),
+        SubgraphState::Own => Some(above.of_node(node)),
+        SubgraphState::None => None,
+    }
+}
+
+fn known_tasks(lineage: &Lineage) -> Vec<(TaskId, NodeName, u32)> {
+    let finished = lineage.finished.values();
+    let mut known: Vec<(TaskId, NodeName, u32)> =
+        finished.map(|task| (task.task.clone(), task.node.clone(), task.index)).collect();
+    let failed = lineage.failed.values().map(|task| (task.task.clone(), task.node.clone(), 0));
+    let asked = lineage.questions.values().map(|question| &question.asked);
+    let asked = asked.map(|asked| (asked.task.clone(), asked.node.clone(), 0));
+    for task in failed.chain(asked) {
+        if !known.iter().any(|(id, ..)| *id == task.0) {
+            known.push(task);
+        }
+    }
+    known.sort_by(|one, other| (&one.1, one.2).cmp(&(&other.1, other.2)));
+    known
+}

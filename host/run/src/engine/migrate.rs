@@ -1,0 +1,164 @@
+//! Moving a thread to the code that is loaded now.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use wattle_graph::event::{Checkpointed, EventKind, Migrated, RunEnded, RunStatus};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, Digest, NodeName, ThreadId};
+use wattle_graph::migrate::{Change, MigrateOptions, Migration, Obstacle, migrate};
+use wattle_graph::step::Position;
+
+use super::begin::check_owner;
+use super::{Engine, Slot, new_run_id, no_thread};
+use crate::log::Commit;
+use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::replay;
+use crate::view::{self, store_failure};
+
+/// Which thread to move, and how.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MigrateThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Only of this app.
+    #[serde(default)]
+    pub app: Option<AppName>,
+    /// Only of this tenant.
+    #[serde(default)]
+    pub tenant: Option<String>,
+    /// What may be done to its state.
+    #[serde(default)]
+    pub options: MigrateOptions,
+    /// Only say what would change.
+    #[serde(default)]
+    pub dry_run: bool,
+}
+
+/// What moving a thread changed, or would change.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MigrationReport {
+    /// The code it was pinned to.
+    pub from: Digest,
+    /// The code that is loaded now.
+    pub to: Digest,
+    /// What changes.
+    pub changes: Vec<Change>,
+    /// What stands in the way.
+    pub obstacles: Vec<Obstacle>,
+    /// Whether it was done.
+    pub applied: bool,
+}
+
+impl Engine {
+    /// Moves a thread to the version of its graph that is loaded now. Nothing is changed if
+    /// something stands in the way, or on a dry run.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if the thread, its app or its graph is not there; `busy` while a run is at work.
+    pub async fn migrate(&self, request: &MigrateThread) -> Result<MigrationReport, Failure> {
+        let thread = &request.thread;
+        let slot = self.claim(thread, new_run_id()).await?;
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        let record = &head.record;
+        let pack = self.0.catalog.app(&record.app).and_then(|app| {
+            let pack = app.graphs.get(&record.graph)?;
+            Some(pack.clone())
+        });
+        let pack = pack.ok_or_else(|| {
+            let text = format!("graph `{}` of app `{}` is not loaded", record.graph, record.app);
+            Failure::new(code::NOT_FOUND, text)
+        })?;
+        let mut report = MigrationReport {
+            from: record.version,
+            to: pack.version,
+            changes: Vec::new(),
+            obstacles: Vec::new(),
+            applied: false,
+        };
+        if report.from == report.to {
+            return Ok(report);
+        }
+        let store = self.0.ports.store.as_ref();
+        let tuple = view::current(store, &head).await.map_err(store_failure)?;
+        let tuple = tuple.ok_or_else(|| no_thread(thread))?;
+        let at = Position {
+            id: replay::free_number(&head, Some(&tuple)),
+            run: slot.run.clone(),
+            at_ms: self.now_ms(),
+            version: pack.version,
+            parents: BTreeMap::new(),
+        };
+        let base = &tuple.checkpoint;
+        let migration = migrate(&pack.graph, base, &begun(&tuple), &request.options, at);
+        report.changes.clone_from(&migration.changes);
+        report.obstacles.clone_from(&migration.obstacles);
+        if report.obstacles.is_empty() && !request.dry_run {
+            self.move_to(&slot, head, migration).await?;
+            report.applied = true;
+        }
+        Ok(report)
+    }
+
+    async fn move_to(
+        &self,
+        slot: &Slot,
+        head: ThreadHead,
+        migration: Migration,
+    ) -> Result<(), Failure> {
+        let checkpoint = migration.checkpoint;
+        let mut record = head.record.clone();
+        let to = checkpoint.meta.version.unwrap_or(record.version);
+        let log = self.log(&head, slot);
+        let cut = self.cut_run(&record).await?.map(|cut| self.ended(cut));
+        if let Some(cut) = &cut {
+            log.push_of(cut.id.clone(), EventKind::RunEnded(cancelled()));
+        }
+        log.push(EventKind::Migrated(Migrated { from: record.version, to }));
+        log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        record.version = to;
+        record.updated_ms = self.now_ms();
+        record.status = if checkpoint.meta.next.is_empty() {
+            ThreadStatus::Idle
+        } else {
+            ThreadStatus::Interrupted
+        };
+        log.commit(Commit {
+            record: Some(record),
+            run: cut,
+            checkpoint: Some(checkpoint),
+            ..Commit::default()
+        })
+        .await;
+        log.barrier().await.map_err(store_failure)
+    }
+
+    /// The run of a thread that was cut, if one was: what it had begun is of the former code, so it
+    /// cannot go on.
+    async fn cut_run(&self, record: &ThreadRecord) -> Result<Option<RunRecord>, Failure> {
+        let Some(run) = &record.run else { return Ok(None) };
+        let run = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        Ok(run.filter(|run| run.status == RunStatus::Running))
+    }
+
+    fn ended(&self, cut: RunRecord) -> RunRecord {
+        RunRecord { status: RunStatus::Cancelled, ended_ms: Some(self.now_ms()), ..cut }
+    }
+}
+
+fn cancelled() -> RunEnded {
+    RunEnded { status: RunStatus::Cancelled, failure: None, drained: false }
+}
+
+/// Nodes of tasks that began since a checkpoint.
+fn begun(tuple: &CheckpointTuple) -> Vec<NodeName> {
+    let mut tasks = BTreeMap::new();
+    for event in &tuple.events {
+        if let EventKind::TaskStarted(started) = &event.kind {
+            tasks.insert(&started.task, &started.node);
+        }
+    }
+    tasks.into_values().cloned().collect()
+}

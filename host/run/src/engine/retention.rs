@@ -1,0 +1,190 @@
+//! What is kept of threads, and for how long.
+//!
+//! Writing the past anew is the store's own business, which it refuses while anybody has a lease. So
+//! the lease is taken to be sure that no run is at work, and given back before the store is asked;
+//! the slot keeps runs of this process away meanwhile.
+
+use serde_json::json;
+use wattle_graph::event::RunStatus;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{RunId, ThreadId};
+
+use super::{Engine, new_run_id, no_thread};
+use crate::ports::store::{
+    Batch, Compacted, PruneStrategy, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Verified,
+};
+use crate::view::store_failure;
+
+impl Engine {
+    /// Deletes threads whose questions nobody answered in time, and takes away what is past its
+    /// time to live. Answers how many threads changed.
+    pub async fn sweep(&self) -> usize {
+        self.sweep_questions().await + self.sweep_ttl().await
+    }
+
+    async fn sweep_questions(&self) -> usize {
+        let query = ThreadQuery {
+            status: Some(ThreadStatus::Interrupted),
+            expires_by_ms: Some(self.now_ms()),
+            ..ThreadQuery::default()
+        };
+        let mut deleted = 0;
+        for record in self.swept(&query).await {
+            let Ok(_slot) = self.claim(&record.id, new_run_id()).await else { continue };
+            match self.live_thread(&record.id).await {
+                Ok(None) => deleted += 1,
+                Ok(Some(_)) => {}
+                Err(failure) => tracing::error!(thread = %record.id, %failure, "cannot expire"),
+            }
+        }
+        deleted
+    }
+
+    async fn sweep_ttl(&self) -> usize {
+        let query = ThreadQuery { ttl_over_ms: Some(self.now_ms()), ..ThreadQuery::default() };
+        let mut changed = 0;
+        for record in self.swept(&query).await {
+            match self.end_of_ttl(&record.id).await {
+                Ok(true) => changed += 1,
+                Ok(false) => {}
+                Err(failure) if failure.code == code::BUSY => {}
+                Err(failure) => tracing::error!(thread = %record.id, %failure, "cannot prune"),
+            }
+        }
+        changed
+    }
+
+    async fn swept(&self, query: &ThreadQuery) -> Vec<ThreadRecord> {
+        self.0.ports.store.threads(query).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "cannot look for expired threads");
+            Vec::new()
+        })
+    }
+
+    /// Looks once more under the lease: the thread may have changed meanwhile.
+    async fn end_of_ttl(&self, thread: &ThreadId) -> Result<bool, Failure> {
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        let store = &self.0.ports.store;
+        let Some(ThreadHead { record, .. }) = store.thread(thread).await.map_err(store_failure)?
+        else {
+            return Ok(false);
+        };
+        let Some(ttl) = record.ttl else { return Ok(false) };
+        if record.ttl_ends_ms().is_none_or(|end| end > self.now_ms()) {
+            return Ok(false);
+        }
+        tracing::info!(%thread, strategy = ?ttl.strategy, "the time to live of a thread is over");
+        slot.release().await;
+        store.prune(thread, ttl.strategy).await.map_err(store_failure)?;
+        drop(slot);
+        if ttl.strategy == PruneStrategy::KeepLatest {
+            self.note_pruned(thread).await?;
+        }
+        Ok(true)
+    }
+
+    /// Notes that a thread was pruned, so that it is not looked at again before something happens. If
+    /// the host stops before, it is pruned once more, which changes nothing.
+    async fn note_pruned(&self, thread: &ThreadId) -> Result<(), Failure> {
+        let slot = self.claim(thread, new_run_id()).await?;
+        let store = &self.0.ports.store;
+        let Some(head) = store.thread(thread).await.map_err(store_failure)? else { return Ok(()) };
+        let record = ThreadRecord { pruned_ms: Some(self.now_ms()), ..head.record };
+        let batch = Batch { epoch: Some(slot.epoch), record: Some(record), ..Batch::default() };
+        store.append(thread, batch).await.await.map_err(store_failure)
+    }
+
+    /// Takes away of a thread what a strategy does not keep.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`, or `busy` while a run is at work on it.
+    pub async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), Failure> {
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        slot.release().await;
+        self.0.ports.store.prune(thread, strategy).await.map_err(store_failure)
+    }
+
+    /// Deletes runs of a thread with the checkpoints that they made. Other threads' are ignored.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`, or `busy` while a run is at work on the thread.
+    pub async fn delete_runs(&self, thread: &ThreadId, runs: &[RunId]) -> Result<(), Failure> {
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let store = &self.0.ports.store;
+        let own = store.runs(thread).await.map_err(store_failure)?;
+        let mut named = own.into_iter().filter(|run| runs.contains(&run.id)).peekable();
+        if named.peek().is_none() {
+            return Ok(());
+        }
+        let named: Vec<RunId> = named.map(|run| run.id).collect();
+        slot.release().await;
+        store.delete_runs(&named).await.map_err(store_failure)
+    }
+
+    /// Copies a thread with its past, under an id of its own. What waits in it waits in the copy
+    /// as well, under the same ids.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; `busy` while a run is at work on it; `conflict` if the copy's id is taken.
+    pub async fn copy_thread(
+        &self,
+        from: &ThreadId,
+        to: Option<ThreadId>,
+    ) -> Result<ThreadId, Failure> {
+        let to = to.unwrap_or_else(|| super::fresh(ThreadId::new));
+        let mut slot = self.claim(from, new_run_id()).await?;
+        let mut target = self.claim(&to, new_run_id()).await?;
+        let head = self.live_thread(from).await?.ok_or_else(|| no_thread(from))?;
+        let store = &self.0.ports.store;
+        if store.thread(&to).await.map_err(store_failure)?.is_some() {
+            let text = format!("there is a thread `{to}` already; choose another id for the copy");
+            return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "thread": to })));
+        }
+        self.refuse_cut(&head).await?;
+        slot.release().await;
+        target.release().await;
+        store.copy_thread(from, &to, &|_| new_run_id()).await.map_err(store_failure)?;
+        Ok(to)
+    }
+
+    /// A run that was cut goes on in its thread; a copy of it would go on as well.
+    pub(super) async fn refuse_cut(&self, head: &ThreadHead) -> Result<(), Failure> {
+        let Some(run) = &head.record.run else { return Ok(()) };
+        let run = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        match run {
+            Some(run) if run.status == RunStatus::Running => Err(Failure::new(
+                code::BUSY,
+                format!("run `{}` was cut and has not been recovered", run.id),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that nothing of a thread was changed behind the host's back.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; `broken` where the chain of seals does not fit what is stored.
+    pub async fn verify(&self, thread: &ThreadId) -> Result<Verified, Failure> {
+        let found = self.0.ports.store.verify(thread).await.map_err(store_failure)?;
+        found.ok_or_else(|| no_thread(thread))
+    }
+
+    /// Gives space that deleted things took back to the file system.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub async fn compact(&self) -> Result<Compacted, Failure> {
+        self.0.ports.store.compact().await.map_err(store_failure)
+    }
+
+    pub(super) fn now_ms(&self) -> i64 {
+        self.0.ports.clock.now_ms()
+    }
+}

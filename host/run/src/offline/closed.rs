@@ -1,0 +1,122 @@
+//! Ports that are never asked: what a replay would need them for, the journal answers.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
+
+use crate::call::http::{HttpRequest, HttpResponse};
+use crate::call::llm::{Completion, CompletionRequest};
+use crate::call::sql::Rows;
+use crate::call::sql::SqlValue;
+use crate::grant::{HttpRule, SqlRule};
+use crate::limit::{NetLimits, SqlLimits};
+use crate::ports::model::{Deltas, RouteInfo};
+use crate::ports::observer::NoObserver;
+use crate::ports::sql::SqlTransaction;
+use crate::ports::tool_server::NoToolServers;
+use crate::ports::{BlobLinks, BlobStore, Caller, Clock, Memory, Model, Net, Ports, Sql, Store};
+
+/// The world of a replay. `store` and `memory` are empty ones, of `blobs` is only read, and `links`
+/// must be those of the host that ran the thread if its guests wrote links down.
+pub fn closed(
+    store: Arc<dyn Store>,
+    memory: Arc<dyn Memory>,
+    blobs: Arc<dyn BlobStore>,
+    links: BlobLinks,
+    clock: Arc<dyn Clock>,
+) -> Ports {
+    Ports {
+        store,
+        blobs,
+        links,
+        memory,
+        model: Arc::new(Closed),
+        net: Arc::new(Closed),
+        sql: Arc::new(Closed),
+        tools: Arc::new(NoToolServers),
+        clock,
+        observer: Arc::new(NoObserver),
+    }
+}
+
+/// Refuses everything.
+struct Closed;
+
+fn refused(what: &str) -> Failure {
+    Failure::new(code::DENIED, format!("a replay asks no {what}: the journal has no answer"))
+}
+
+#[async_trait]
+impl Model for Closed {
+    fn has_route(&self, _: &Caller, _: &str) -> bool {
+        true
+    }
+
+    fn route(&self, _: &Caller, _: &str) -> Option<RouteInfo> {
+        None
+    }
+
+    async fn complete(
+        &self,
+        _: &Caller,
+        _: &CompletionRequest,
+        _: &dyn BlobStore,
+        _: &dyn Deltas,
+    ) -> Result<Completion, Failure> {
+        Err(refused("model"))
+    }
+
+    async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
+        Err(refused("model"))
+    }
+
+    async fn get_route(&self, _: &Caller, _: &str) -> Result<Option<Value>, Failure> {
+        Err(refused("model"))
+    }
+
+    async fn remove_route(&self, _: &Caller, _: &str) -> Result<(), Failure> {
+        Err(refused("model"))
+    }
+}
+
+#[async_trait]
+impl Net for Closed {
+    async fn send(
+        &self,
+        _: &Caller,
+        _: &[HttpRule],
+        _: &NetLimits,
+        _: &HttpRequest,
+        _: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        Err(refused("service"))
+    }
+}
+
+#[async_trait]
+impl Sql for Closed {
+    async fn dialect(&self, _: &str) -> Result<&'static str, Failure> {
+        Err(refused("database"))
+    }
+
+    async fn query(
+        &self,
+        _: &str,
+        _: &SqlRule,
+        _: &SqlLimits,
+        _: &str,
+        _: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        Err(refused("database"))
+    }
+
+    async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
+        Err(refused("database"))
+    }
+
+    async fn committed(&self, _: &str, _: &str) -> Result<Option<Value>, Failure> {
+        Err(refused("database"))
+    }
+}

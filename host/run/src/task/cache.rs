@@ -1,0 +1,170 @@
+//! What equal tasks did before, taken over in place of running them.
+//!
+//! An entry is a document that the host keeps in the long-term memory beside those of the tenant's
+//! agents, so it outlives the host, can be cleared by app, graph and node, and cannot be forged. A
+//! cache that cannot be read or written costs money, not a run.
+
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use wattle_graph::definition::SubgraphState;
+use wattle_graph::event::{EventKind, Log, Send, TaskFinished, TaskStarted, Write};
+use wattle_graph::expr::formula::Variables;
+use wattle_graph::failure::Failure;
+use wattle_graph::graph::{Body, Cache, Node};
+use wattle_graph::id::{AppName, Digest, GraphName, NodeName};
+use wattle_graph::plan::Task;
+use wattle_graph::step::check_writes;
+
+use crate::ports::memory::{MemoryScope, PutItem};
+use crate::task::RunContext;
+
+/// Part of what the host keeps that holds what nodes did.
+const ROOT: [&str; 2] = ["wattle", "cache"];
+
+/// Where the memory holds what nodes of an app did: of one graph, of one of its nodes, or of all.
+pub(crate) fn namespace(
+    app: &AppName,
+    graph: Option<&GraphName>,
+    node: Option<&NodeName>,
+) -> Vec<String> {
+    let graph = graph.map(ToString::to_string);
+    let node = node.filter(|_| graph.is_some()).map(ToString::to_string);
+    ROOT.map(str::to_owned).into_iter().chain([app.to_string()]).chain(graph).chain(node).collect()
+}
+
+/// The entry of one task.
+pub(super) struct Entry {
+    scope: MemoryScope,
+    namespace: Vec<String>,
+    key: String,
+    ttl_ms: Option<u64>,
+}
+
+/// What a task did.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    writes: Vec<Write>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    goto: Option<Vec<NodeName>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    sends: Vec<Send>,
+}
+
+impl Entry {
+    /// The entry of a task whose node has a cache. A graph with a state of its own has none, since
+    /// what it does depends on more than its input; nor has a task that handles a failure.
+    pub(super) fn of(context: &RunContext, task: &Task, node: &Node) -> Option<Self> {
+        let cache = node.cache.as_ref().filter(|_| task.handles.is_none())?;
+        if matches!(node.body, Body::Graph { state: SubgraphState::Own, .. }) {
+            return None;
+        }
+        match key(context, task, node, cache) {
+            Ok(key) => Some(Self {
+                scope: MemoryScope::Host(context.record.tenant.clone()),
+                namespace: namespace(
+                    &context.app.name,
+                    Some(&context.pack.graph.name),
+                    Some(&node.name),
+                ),
+                key,
+                ttl_ms: cache.ttl_ms,
+            }),
+            Err(message) => {
+                warn(context, task, &format!("the key of its cache cannot be told: {message}"));
+                None
+            }
+        }
+    }
+
+    /// Finishes the task with what an equal one did, if there was one.
+    pub(super) async fn take_over(
+        &self,
+        context: &RunContext,
+        task: &Task,
+    ) -> Option<TaskFinished> {
+        let started = Instant::now();
+        let (memory, now_ms) = (&context.ports.memory, context.ports.clock.now_ms());
+        let item = match memory.get(&self.scope, &self.namespace, &self.key, now_ms).await {
+            Ok(item) => item?,
+            Err(failure) => {
+                warn(context, task, &format!("its cache cannot be read: {failure}"));
+                return None;
+            }
+        };
+        let Kept { writes, goto, sends } = serde_json::from_value(item.value).ok()?;
+        // The graph may have changed since, while the node's code did not.
+        check_writes(&context.pack.graph, &task.node, &writes, goto.as_deref(), &sends).ok()?;
+        let finished = TaskFinished {
+            task: task.id.clone(),
+            node: task.node.clone(),
+            index: task.index,
+            base: context.base,
+            writes,
+            goto,
+            sends,
+            for_parent: false,
+            child: None,
+            cached: true,
+            duration_us: started.elapsed().as_micros() as u64,
+        };
+        context.log.push(EventKind::TaskStarted(TaskStarted {
+            task: task.id.clone(),
+            node: task.node.clone(),
+            step: task.step,
+            attempt: 1,
+        }));
+        context.log.push(EventKind::TaskFinished(finished.clone()));
+        Some(finished)
+    }
+
+    /// Keeps what the task did for the next equal one.
+    pub(super) async fn keep(self, context: &RunContext, task: &Task, finished: &TaskFinished) {
+        if finished.for_parent {
+            return;
+        }
+        let TaskFinished { writes, goto, sends, .. } = finished.clone();
+        if let Err(failure) = self.put(context, Kept { writes, goto, sends }).await {
+            warn(context, task, &format!("what it did is not cached: {failure}"));
+        }
+    }
+
+    async fn put(self, context: &RunContext, kept: Kept) -> Result<(), Failure> {
+        let Self { scope, namespace, key, ttl_ms } = self;
+        let item = PutItem { namespace, key, value: json!(kept), ttl_ms, refresh_on_read: false };
+        item.check()?;
+        context.ports.memory.put(&scope, item, context.ports.clock.now_ms()).await
+    }
+}
+
+/// What makes tasks equal: the code, its configuration, and what the author names or else all of
+/// the input.
+fn key(context: &RunContext, task: &Task, node: &Node, cache: &Cache) -> Result<String, String> {
+    let code = match &node.body {
+        Body::Plugin { plugin, export } => {
+            let digest = context.app.plugins.get(plugin).map(|plugin| plugin.info().digest);
+            json!([digest, export])
+        }
+        Body::Graph { graph, .. } => json!([context.pack.version, graph]),
+    };
+    let key = match &cache.key {
+        None => task.input.clone(),
+        Some(formula) => {
+            let run = &context.record.context;
+            formula.eval(&Variables::from([("input", &task.input), ("context", run)]))?
+        }
+    };
+    let parts: Value = json!([code, node.config, cache.key.is_some(), key]);
+    Ok(Digest::of(parts.to_string().as_bytes()).to_hex())
+}
+
+fn warn(context: &RunContext, task: &Task, message: &str) {
+    context.log.push(EventKind::Log(Log {
+        task: task.id.clone(),
+        node: task.node.clone(),
+        level: "warn".to_owned(),
+        message: message.to_owned(),
+        fields: Value::Null,
+    }));
+}

@@ -1,0 +1,87 @@
+//! How a run runs: what its graph says, or in its place what its own options say.
+
+use wattle_graph::definition::NodeSet;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::graph::Graph;
+use wattle_graph::id::NodeName;
+
+use crate::limit;
+use crate::ports::store::RunOptions;
+use crate::task::RunContext;
+
+impl RunContext {
+    /// Supersteps that the graph may take in this run.
+    pub(crate) fn recursion_limit(&self) -> u32 {
+        let own = self.options.recursion_limit.filter(|_| self.is_root());
+        own.unwrap_or(self.pack.graph.recursion_limit())
+    }
+
+    /// Tasks of a superstep that run at once.
+    pub(crate) fn concurrency(&self) -> usize {
+        let wanted = self.options.max_concurrency.or(self.pack.graph.max_concurrency());
+        let wanted = wanted.map_or(limit::STEP_CONCURRENCY, |wanted| wanted as usize);
+        wanted.clamp(1, limit::STEP_CONCURRENCY)
+    }
+
+    /// Whether the run stands still before the node runs.
+    pub(crate) fn stops_before(&self, node: &NodeName) -> bool {
+        match self.options.interrupt_before.as_ref().filter(|_| self.is_root()) {
+            Some(nodes) => nodes.contains(node),
+            None => self.pack.graph.interrupts_before(node),
+        }
+    }
+
+    /// Whether the run stands still after the node has run.
+    pub(crate) fn stops_after(&self, node: &NodeName) -> bool {
+        match self.options.interrupt_after.as_ref().filter(|_| self.is_root()) {
+            Some(nodes) => nodes.contains(node),
+            None => self.pack.graph.interrupts_after(node),
+        }
+    }
+
+    /// Whether the run is to stand still before its next superstep.
+    pub(crate) fn is_to_stand_still(&self) -> bool {
+        self.drain.is_cancelled() || self.halt.is_cancelled()
+    }
+
+    /// Options name nodes and steps of the graph that a run begins with, not of those in it.
+    fn is_root(&self) -> bool {
+        self.log.namespace().is_root()
+    }
+}
+
+/// Checks what a client says of how a run shall run.
+///
+/// # Errors
+///
+/// `invalid` for a limit of 0 and for a node that the graph does not have.
+pub(crate) fn check(options: &RunOptions, graph: &Graph) -> Result<(), Failure> {
+    let limits = [
+        ("recursion_limit", options.recursion_limit),
+        ("max_concurrency", options.max_concurrency),
+    ];
+    if let Some((name, _)) = limits.into_iter().find(|(_, limit)| *limit == Some(0)) {
+        return Err(invalid(format!("`{name}` of the run's options must be at least 1")));
+    }
+    let sets = [
+        ("interrupt_before", &options.interrupt_before),
+        ("interrupt_after", &options.interrupt_after),
+    ];
+    for (name, nodes) in sets {
+        let Some(NodeSet::Named(nodes)) = nodes else { continue };
+        if let Some(unknown) = nodes.iter().find(|node| graph.node(node).is_none()) {
+            let known: Vec<String> = graph.nodes().keys().map(|node| format!("`{node}`")).collect();
+            return Err(invalid(format!(
+                "`{name}` of the run's options names `{unknown}`, which graph `{}` does not have; \
+                 its nodes are {}",
+                graph.name,
+                known.join(", ")
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn invalid(message: String) -> Failure {
+    Failure::new(code::INVALID, message)
+}

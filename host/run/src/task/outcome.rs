@@ -1,0 +1,161 @@
+//! What an attempt came to: its outcome checked and written down, or its fault with a name.
+
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use wattle_graph::event::{ChildEnd, EventKind, TaskFault, TaskFinished};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::graph::{Body, Graph, Node};
+use wattle_graph::id::{END, NodeName};
+use wattle_graph::plan::Task;
+use wattle_graph::step::check_writes;
+
+use crate::gate::unwind::Unwind;
+use crate::json::check_depth;
+use crate::ports::sandbox::{Ended, NodeOutcome};
+use crate::task::RunContext;
+
+/// How one attempt ended well.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Done {
+    /// What the node decided.
+    pub outcome: NodeOutcome,
+    /// Where the graph ended that ran as this node.
+    pub child: Option<ChildEnd>,
+}
+
+impl From<NodeOutcome> for Done {
+    fn from(outcome: NodeOutcome) -> Self {
+        Self { outcome, child: None }
+    }
+}
+
+/// How one attempt ended badly.
+pub(super) struct Fault {
+    pub(super) kind: TaskFault,
+    pub(super) failure: Failure,
+}
+
+/// Checks what a node decided and writes it to the log.
+pub(super) fn finish(
+    context: &RunContext,
+    task: &Task,
+    done: Done,
+    started: Instant,
+) -> Result<TaskFinished, Fault> {
+    let Done { outcome, child } = done;
+    let goto = check(context, task, &outcome)
+        .map_err(|failure| Fault { kind: TaskFault::Failure, failure })?;
+    let finished = TaskFinished {
+        task: task.id.clone(),
+        node: task.node.clone(),
+        index: task.index,
+        base: context.base,
+        writes: outcome.writes,
+        goto,
+        sends: outcome.sends,
+        for_parent: outcome.for_parent,
+        child,
+        cached: false,
+        duration_us: started.elapsed().as_micros() as u64,
+    };
+    context.log.push(EventKind::TaskFinished(finished.clone()));
+    Ok(finished)
+}
+
+/// Checks an outcome against the graph it is for. Answers its `goto` as nodes.
+fn check(
+    context: &RunContext,
+    task: &Task,
+    outcome: &NodeOutcome,
+) -> Result<Option<Vec<NodeName>>, Failure> {
+    for write in &outcome.writes {
+        check_depth(&format!("the write to channel `{}`", write.channel), &write.value)?;
+    }
+    for send in &outcome.sends {
+        check_depth(&format!("the input sent to `{}`", send.node), &send.input)?;
+    }
+    let goto = goto_targets(&outcome.goto)?;
+    let graph = target(context, outcome)?;
+    check_writes(graph, &task.node, &outcome.writes, goto.as_deref(), &outcome.sends)
+        .map_err(|error| error.to_failure())?;
+    Ok(goto)
+}
+
+/// The graph that an outcome is for.
+fn target<'c>(context: &'c RunContext, outcome: &NodeOutcome) -> Result<&'c Graph, Failure> {
+    if !outcome.for_parent {
+        return Ok(&context.pack.graph);
+    }
+    let above = context.above.as_deref().map(|pack| &pack.graph);
+    above.ok_or_else(|| {
+        Failure::new(
+            code::INVALID,
+            format!(
+                "the outcome is for the graph above `{}`, which does not run inside of another \
+                 here",
+                context.pack.graph.name
+            ),
+        )
+    })
+}
+
+/// Targets of a `goto`; `END` among them means no target.
+fn goto_targets(goto: &[String]) -> Result<Option<Vec<NodeName>>, Failure> {
+    if goto.is_empty() {
+        return Ok(None);
+    }
+    goto.iter()
+        .filter(|target| *target != END)
+        .map(|target| {
+            NodeName::new(target).map_err(|error| {
+                Failure::new(code::INVALID, format!("`goto` names no node: {error}"))
+            })
+        })
+        .collect::<Result<_, _>>()
+        .map(Some)
+}
+
+/// In which way an attempt ended badly.
+pub(super) fn classify(ended: Ended) -> Fault {
+    let (kind, failure) = match ended {
+        Ended::Failure(failure) if failure.code == code::TIMEOUT => (TaskFault::Timeout, failure),
+        Ended::Failure(failure) => (TaskFault::Failure, failure),
+        Ended::Trap(failure) => (TaskFault::Trap, failure),
+        Ended::Limit(failure) | Ended::Unwound(Unwind::Limit(failure)) => {
+            (TaskFault::Limit, failure)
+        }
+        Ended::Unwound(Unwind::Divergence(failure)) => (TaskFault::Divergence, failure),
+        Ended::Host(failure) => (TaskFault::Host, failure),
+        Ended::Unwound(
+            Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained | Unwind::Log(_),
+        ) => (TaskFault::Host, Failure::internal("the task was ended from outside")),
+    };
+    Fault { kind, failure }
+}
+
+/// Names plugin and node: in front of the message for people, in the details for programs, where
+/// `reason` is the message alone.
+pub(super) fn named(mut failure: Failure, node: &Node) -> Failure {
+    let (place, prefix) = match &node.body {
+        Body::Plugin { plugin, export } => (
+            format!("node `{}` of plugin `{plugin}`: ", node.name),
+            format!("node `{export}` of plugin `{plugin}`: "),
+        ),
+        Body::Graph { graph, .. } => {
+            let place = format!("node `{}`, which is graph `{graph}`: ", node.name);
+            (place.clone(), place)
+        }
+    };
+    let reason = failure.message.strip_prefix(&prefix).unwrap_or(&failure.message).to_owned();
+    failure.message = format!("{place}{reason}");
+    let details = failure.details.get_or_insert_with(|| json!({}));
+    if let Value::Object(details) = details {
+        details.entry("node").or_insert_with(|| json!(node.name));
+        if let Some(plugin) = node.plugin() {
+            details.entry("plugin").or_insert_with(|| json!(plugin));
+        }
+        details.entry("reason").or_insert_with(|| json!(reason));
+    }
+    failure
+}

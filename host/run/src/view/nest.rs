@@ -1,0 +1,197 @@
+//! Nested graphs, as the log shows them since a checkpoint of the root graph.
+//!
+//! Everything that happens inside of a superstep of the root graph belongs to that graph's
+//! checkpoint, whatever checkpoints nested graphs make meanwhile. So where nested graphs stand, and
+//! what they ask, is found in the events of one checkpoint.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wattle_graph::event::{Event, EventKind, Reopened};
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
+use wattle_graph::interrupt::Question;
+
+/// The graphs nested in a thread's own.
+#[derive(Debug, Default)]
+pub(crate) struct Nest(BTreeMap<Namespace, Strand>);
+
+/// One nested graph.
+#[derive(Clone, Debug)]
+pub(crate) struct Strand {
+    /// Its newest checkpoint; `None` if it makes none.
+    pub at: Option<CheckpointId>,
+    /// What happened in it.
+    pub events: Vec<Event>,
+    /// Whether the graph around it still waits for it.
+    is_live: bool,
+}
+
+impl Nest {
+    /// Sorts out what happened since a checkpoint of the root graph.
+    pub(crate) fn new(events: &[Event]) -> Self {
+        let mut nest = Self::default();
+        let mut answers = Answers::default();
+        for event in events {
+            answers.see(event);
+            match &event.kind {
+                EventKind::Checkpointed(_) => {
+                    nest.leave_behind(|known| known.is_below(&event.namespace));
+                }
+                EventKind::TaskFinished(done) => nest.task_is_over(event, &done.task, &done.node),
+                EventKind::TaskFailed(failed) if failed.handler.is_some() => {
+                    nest.task_is_over(event, &failed.task, &failed.node);
+                }
+                EventKind::Reopened(reopened) => nest.undo(&answers.undone_by(reopened)),
+                _ => {}
+            }
+            if !event.namespace.is_root() {
+                nest.push(event);
+            }
+        }
+        nest
+    }
+
+    /// What is known of a nested graph.
+    pub(crate) fn strand(&self, namespace: &Namespace) -> Option<&Strand> {
+        self.0.get(namespace)
+    }
+
+    /// Questions without an answer, each with the graph that asks.
+    pub(crate) fn open_questions(&self) -> Vec<(Namespace, Question)> {
+        let live = self.0.iter().filter(|(_, strand)| strand.is_live);
+        let open = live.flat_map(|(namespace, strand)| {
+            strand.open_questions().into_iter().map(|question| (namespace.clone(), question))
+        });
+        open.collect()
+    }
+
+    fn push(&mut self, event: &Event) {
+        let strand = self.0.entry(event.namespace.clone()).or_insert_with(|| Strand {
+            at: None,
+            events: Vec::new(),
+            is_live: true,
+        });
+        if let EventKind::Checkpointed(made) = &event.kind {
+            strand.at = Some(made.checkpoint);
+            strand.is_live = true;
+        }
+        strand.events.push(event.clone());
+    }
+
+    /// Graphs that the one around them does not wait for any more.
+    fn leave_behind(&mut self, is_left: impl Fn(&Namespace) -> bool) {
+        for (_, strand) in self.0.iter_mut().filter(|(namespace, _)| is_left(namespace)) {
+            strand.is_live = false;
+        }
+    }
+
+    fn task_is_over(&mut self, event: &Event, task: &TaskId, node: &NodeName) {
+        let is_its = |namespace: &Namespace| {
+            namespace.parent().as_ref() == Some(&event.namespace)
+                && namespace.task().map_or(namespace.node() == node.as_str(), |it| it == *task)
+        };
+        self.leave_behind(|known| {
+            std::iter::successors(Some(known.clone()), Namespace::parent).any(|it| is_its(&it))
+        });
+    }
+
+    /// Takes back what a run did that is undone.
+    fn undo(&mut self, undone: &Undone) {
+        self.0.retain(|namespace, strand| {
+            if undone.covers(namespace) {
+                strand.events.retain(|event| event.seq < undone.since);
+                strand.at = strand.events.iter().rev().find_map(|event| match &event.kind {
+                    EventKind::Checkpointed(made) => Some(made.checkpoint),
+                    _ => None,
+                });
+                strand.is_live = true;
+            }
+            !strand.events.is_empty()
+        });
+    }
+}
+
+impl Strand {
+    /// Questions of the superstep that is under way, without those that were answered.
+    fn open_questions(&self) -> Vec<Question> {
+        let mut asked: BTreeMap<&InterruptId, Question> = BTreeMap::new();
+        for event in &self.events {
+            match &event.kind {
+                EventKind::Checkpointed(_) => asked.clear(),
+                EventKind::TaskFinished(done) => {
+                    asked.retain(|_, question| question.asked.task != done.task);
+                }
+                EventKind::Asked(it) => {
+                    asked.entry(&it.interrupt).or_insert_with(|| Question {
+                        asked: it.clone(),
+                        asked_ms: event.at_ms,
+                        asked_seq: event.seq,
+                        answer: None,
+                    });
+                }
+                EventKind::Answered(answered) => {
+                    if let Some(question) = asked.get_mut(&answered.interrupt) {
+                        question.answer.get_or_insert_with(|| answered.answer.clone());
+                    }
+                }
+                _ => {}
+            }
+        }
+        asked.into_values().filter(|question| question.answer.is_none()).collect()
+    }
+}
+
+/// The newest answer of each question: its graph, its task and its place in the log.
+#[derive(Default)]
+pub(crate) struct Answers(BTreeMap<InterruptId, (Namespace, TaskId, u64)>);
+
+impl Answers {
+    /// Takes note of the next event.
+    pub(crate) fn see(&mut self, event: &Event) {
+        if let EventKind::Answered(answered) = &event.kind {
+            let place = (event.namespace.clone(), answered.task.clone(), event.seq);
+            self.0.insert(answered.interrupt.clone(), place);
+        }
+    }
+
+    /// What is taken back together with some answers.
+    pub(crate) fn undone_by(&self, reopened: &Reopened) -> Undone {
+        let answers: Vec<_> =
+            reopened.interrupts.iter().filter_map(|interrupt| self.0.get(interrupt)).collect();
+        let around = |namespace: &Namespace| {
+            std::iter::successors(Some(namespace.clone()), Namespace::parent)
+        };
+        Undone {
+            since: answers.iter().map(|(.., seq)| *seq).min().unwrap_or(u64::MAX),
+            graphs: answers
+                .iter()
+                .flat_map(|(namespace, ..)| around(namespace))
+                .filter(|namespace| !namespace.is_root())
+                .collect(),
+            asking: answers.iter().map(|(_, task, _)| task.clone()).collect(),
+            running: reopened.tasks.iter().cloned().collect(),
+        }
+    }
+}
+
+/// What a run did that is taken back.
+pub(crate) struct Undone {
+    /// Sequence number of the first answer: what happened before it stays.
+    pub(crate) since: u64,
+    /// Tasks that had asked.
+    pub(super) asking: BTreeSet<TaskId>,
+    /// Tasks that the graphs of the former run as.
+    pub(super) running: BTreeSet<TaskId>,
+    /// Graphs that had asked, with those around them.
+    graphs: BTreeSet<Namespace>,
+}
+
+impl Undone {
+    /// Whether what happened in a nested graph is taken back: it had asked, or is inside of one or
+    /// of a task that had.
+    pub(crate) fn covers(&self, namespace: &Namespace) -> bool {
+        std::iter::successors(Some(namespace.clone()), Namespace::parent).any(|around| {
+            self.graphs.contains(&around)
+                || around.task().is_some_and(|task| self.asking.contains(&task))
+        })
+    }
+}
