@@ -71,11 +71,6 @@ impl Guest {
         Ok(self.outside(gate.call(call)).await?)
     }
 
-    /// The answer of a part of the contract that is not there yet.
-    pub(crate) fn unsupported<T>(&self, function: &'static str) -> Result<T, Halt> {
-        Err(self.gate(function)?.unsupported(function).into())
-    }
-
     /// The empty WASI context and the table of its resources.
     pub(crate) fn wasi(&mut self) -> (&mut WasiCtx, &mut ResourceTable) {
         let gate = &self.gate;

@@ -49,7 +49,7 @@ pub use wattle_plugin_macros::{handler, node, reducer, tool};
 pub use crate::blob::BlobRef;
 pub use crate::failure::{Failure, code};
 pub use crate::json::{Empty, Extra};
-pub use crate::node::{Context, Outcome};
+pub use crate::node::{Context, NodeError, Outcome};
 
 // The attributes name the SDK by its crate name, also in its own tests.
 #[cfg(test)]

@@ -1,5 +1,8 @@
 //! Long-term memory across threads: JSON documents under namespaces.
 //!
+//! A plugin sees the namespaces that its grant names, of the tenant for whom it works. Reads are
+//! journaled: a node that is executed again sees what it saw. Writes are safe to repeat.
+//!
 //! ```
 //! use serde_json::json;
 //! use wattle_plugin::{Failure, memory, testing::FakeHost};
@@ -54,12 +57,23 @@ pub fn get(namespace: &[&str], key: &str) -> Result<Option<Item>, Failure> {
     host::memory::get(&owned(namespace), key)
 }
 
-/// Writes one document.
+/// Writes one document, in place of the one that is there. It is kept until it is deleted.
 pub fn put(namespace: &[&str], key: &str, value: impl Into<Value>) -> Result<(), Failure> {
     host::memory::put(&owned(namespace), key, value.into(), None)
 }
 
-/// Writes one document that expires.
+/// Writes one document that is as good as deleted after `ttl_ms` milliseconds.
+///
+/// ```
+/// use wattle_plugin::{Failure, memory, testing::FakeHost};
+///
+/// FakeHost::new().now_ms(0).run(|| {
+///     memory::put_for(&["users", "42"], "cart", "tea", 60_000)?;
+///     assert!(memory::get(&["users", "42"], "cart")?.is_some());
+///     Ok::<_, Failure>(())
+/// })?;
+/// # Ok::<_, Failure>(())
+/// ```
 pub fn put_for(
     namespace: &[&str],
     key: &str,
@@ -74,7 +88,8 @@ pub fn delete(namespace: &[&str], key: &str) -> Result<(), Failure> {
     host::memory::delete(&owned(namespace), key)
 }
 
-/// Lists up to `limit` namespaces under a prefix, cut at a depth if one is given.
+/// Lists up to `limit` namespaces under a prefix, cut at a depth if one is given. A `*` in the
+/// prefix stands for any one part.
 ///
 /// ```
 /// use serde_json::json;
@@ -97,13 +112,31 @@ pub fn list_namespaces(
 }
 
 /// What to look for.
+///
+/// ```
+/// use serde_json::json;
+/// use wattle_plugin::{Failure, memory, testing::FakeHost};
+///
+/// FakeHost::new().run(|| {
+///     memory::put(&["facts"], "tea", json!({"text": "She likes green tea", "sure": 0.9}))?;
+///     memory::put(&["facts"], "dog", json!({"text": "She has a dog", "sure": 0.2}))?;
+///     let sure = memory::Search::under(&["facts"]).filter(json!({"sure": {"$gte": 0.5}})).run()?;
+///     assert_eq!(sure[0].key, "tea");
+///     let found = memory::Search::under(&["facts"]).query("green tea").run()?;
+///     assert_eq!((found[0].key.as_str(), found[0].score), ("tea", Some(1.0)));
+///     Ok::<_, Failure>(())
+/// })?;
+/// # Ok::<_, Failure>(())
+/// ```
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Search {
     /// Only documents under this path.
     pub prefix: Vec<String>,
-    /// JSON object of field to value, or `{"$gt": value}` and the like.
+    /// JSON object of field to value, or to operators such as `{"$gt": value}`: `$eq`, `$ne`,
+    /// `$gt`, `$gte`, `$lt`, `$lte`. All must hold; a missing field is like `null`.
     pub filter: Option<Value>,
-    /// Words, for a search by relevance.
+    /// Words to rank by: the share of them that a document holds. Documents with none are left
+    /// out. Without words the newest update comes first.
     pub query: Option<String>,
     /// Most documents to return.
     pub limit: u32,
@@ -119,7 +152,7 @@ impl Search {
         Self { prefix: owned(prefix), limit: DEFAULT_LIMIT, ..Self::default() }
     }
 
-    /// Only documents with these fields.
+    /// Only documents whose fields fit.
     pub fn filter(mut self, filter: Value) -> Self {
         self.filter = Some(filter);
         self

@@ -1,9 +1,11 @@
 //! Graph nodes: where a node runs and what it decides.
 
+use std::time::Duration;
+
 use schemars::JsonSchema;
-use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::failure::Failure;
 use crate::json::{self, Extra};
@@ -13,6 +15,12 @@ pub const END: &str = "END";
 
 /// Key of [`Context::extra`] under which the host hands over the node's configuration.
 const CONFIG: &str = "config";
+
+/// Key of [`Context::extra`] under which the host hands over what a handler handles.
+const ERROR: &str = "error";
+
+/// Key of [`Send::extra`] that says how long one attempt may take.
+const TIMEOUT_MS: &str = "timeout_ms";
 
 /// Where and for what a node runs.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -106,11 +114,66 @@ impl Context {
         }
     }
 
+    /// What failed, if this node runs in the place of one that did (`on_error` in the graph file).
+    ///
+    /// ```
+    /// use wattle_plugin::prelude::*;
+    ///
+    /// /// Says what went wrong.
+    /// #[node]
+    /// fn apologize(context: &Context, _input: Empty) -> Result<Value, Failure> {
+    ///     let reason = context.error().map(|error| error.message);
+    ///     Ok(json!({ "answer": reason.unwrap_or_else(|| "all is well".to_owned()) }))
+    /// }
+    ///
+    /// # fn main() -> Result<(), Failure> {
+    /// let error = NodeError { message: "no seats left".to_owned(), ..NodeError::default() };
+    /// let context = Context::default().with_error(error);
+    /// assert_eq!(apologize(&context, Empty {})?["answer"], "no seats left");
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn error(&self) -> Option<NodeError> {
+        let error = self.extra.get(ERROR).filter(|error| !error.is_null())?;
+        Some(
+            NodeError::deserialize(error).unwrap_or_else(|_| NodeError {
+                message: error.to_string(),
+                ..NodeError::default()
+            }),
+        )
+    }
+
+    /// Says what failed, as tests do.
+    pub fn with_error(mut self, error: NodeError) -> Self {
+        let NodeError { node, task, code, message, details } = error;
+        let error = json!({
+            "node": node, "task": task, "code": code, "message": message, "details": details,
+        });
+        self.extra.insert(ERROR.to_owned(), error);
+        self
+    }
+
     /// Gives the node a configuration, as tests do.
     pub fn with_config(mut self, config: impl Into<Value>) -> Self {
         self.extra.insert(CONFIG.to_owned(), config.into());
         self
     }
+}
+
+/// The failure of a node in whose place another runs.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct NodeError {
+    /// The node that failed.
+    pub node: String,
+    /// Its task.
+    pub task: String,
+    /// Code of the failure, see [`code`](crate::failure::code).
+    pub code: String,
+    /// Why, with the node named.
+    pub message: String,
+    /// Structured details; `null` if there are none.
+    pub details: Value,
 }
 
 /// Updates together with where to go next.
@@ -159,10 +222,25 @@ impl<U> Outcome<U> {
     }
 
     /// Runs a node next with an input of its own instead of the state; may be said several times.
-    pub fn send(mut self, node: impl Into<String>, input: impl Serialize) -> Self {
-        let node = node.into();
+    pub fn send(self, node: impl Into<String>, input: impl Serialize) -> Self {
+        self.push_send(node.into(), input, Extra::new())
+    }
+
+    /// The same, with a time of its own that one attempt may take.
+    pub fn send_within(
+        self,
+        node: impl Into<String>,
+        input: impl Serialize,
+        timeout: Duration,
+    ) -> Self {
+        let timeout_ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
+        let extra = [(TIMEOUT_MS.to_owned(), Value::from(timeout_ms))].into_iter().collect();
+        self.push_send(node.into(), input, extra)
+    }
+
+    fn push_send(mut self, node: String, input: impl Serialize, extra: Extra) -> Self {
         let input = json::to_value(&format!("the input sent to `{node}`"), input);
-        self.sends.push(input.map(|input| Send { node, input, extra: Extra::new() }));
+        self.sends.push(input.map(|input| Send { node, input, extra }));
         self
     }
 
@@ -170,6 +248,13 @@ impl<U> Outcome<U> {
     pub fn overwrite(mut self, channel: impl Into<String>) -> Self {
         self.overwrites.push(channel.into());
         self
+    }
+
+    /// Hands all of it to the graph above, which runs this node's graph as a node: the updates are
+    /// for its channels, `goto` and sends for its nodes. This graph ends with it. Invalid in a
+    /// graph that is not a node of another.
+    pub fn for_parent(self) -> Self {
+        self.with_extra("parent", true)
     }
 
     /// Adds a named value beside the fixed fields.
@@ -286,11 +371,13 @@ fn not_written(channel: &str) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use schemars::JsonSchema;
     use serde::Serialize;
     use serde_json::{Value, json};
 
-    use super::{NodeOutput, Outcome};
+    use super::{Context, NodeError, NodeOutput, Outcome};
 
     #[derive(Serialize, JsonSchema)]
     struct Updates {
@@ -319,6 +406,25 @@ mod tests {
         assert!(decision.updates[0].overwrite && !decision.updates[1].overwrite);
         assert_eq!(decision.goto, ["a", "b"]);
         assert_eq!(decision.sends[0].input, json!(1));
+    }
+
+    #[test]
+    fn an_outcome_may_be_for_the_graph_above() {
+        let decision = Outcome::new(updates()).goto("review").for_parent().decide().unwrap();
+        assert_eq!(decision.extra["parent"], true);
+    }
+
+    #[test]
+    fn a_send_may_say_how_long_it_may_take() {
+        let outcome = Outcome::nothing().send_within("c", 1, Duration::from_secs(2));
+        assert_eq!(outcome.decide().unwrap().sends[0].extra["timeout_ms"], 2000);
+    }
+
+    #[test]
+    fn a_handler_is_told_what_failed() {
+        assert_eq!(Context::default().error(), None);
+        let error = NodeError { node: "work".into(), code: "timeout".into(), ..Default::default() };
+        assert_eq!(Context::default().with_error(error.clone()).error(), Some(error));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Runs a node.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wattle_graph::event::Send as SendTask;
 use wattle_graph::id::NodeName;
@@ -33,7 +34,7 @@ pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome
         remaining_steps: request.remaining_steps,
         tenant: request.tenant,
         context: json::text(&request.context),
-        extra: config(&request.config),
+        extra: extra(&request.config, request.error.as_ref()),
     };
     let mut live = call.start().await?;
     let done = invoke(&mut live, export, context, input).await;
@@ -43,12 +44,13 @@ pub(crate) async fn run(call: Call<'_>, request: NodeCall) -> Result<NodeOutcome
     }
 }
 
-/// The node's configuration, beside the fixed fields of its context.
-fn config(config: &Value) -> Vec<(String, String)> {
-    match config {
-        Value::Null => Vec::new(),
-        config => vec![("config".to_owned(), json::text(config))],
-    }
+/// The node's configuration, and what failed if it handles that, beside the fixed fields of its
+/// context.
+fn extra(config: &Value, error: Option<&Value>) -> Vec<(String, String)> {
+    let config = Some(config).filter(|config| !config.is_null()).map(|config| ("config", config));
+    let error = error.map(|error| ("error", error));
+    let entry = |(key, value): (&str, &Value)| (key.to_owned(), json::text(value));
+    config.into_iter().chain(error).map(entry).collect()
 }
 
 async fn invoke(
@@ -68,13 +70,33 @@ fn into_outcome(
     place: Place<'_>,
 ) -> Result<NodeOutcome, Ended> {
     within_output(size(&outcome), limits, place)?;
+    let for_parent = flag(&outcome.extra, "parent", place)?;
     let writes = outcome.updates.into_iter().map(|update| write::from_guest(update, place));
     let sends = outcome.sends.into_iter().map(|send| into_send(send, place));
     Ok(NodeOutcome {
         writes: writes.collect::<Result<_, _>>()?,
         goto: outcome.goto,
         sends: sends.collect::<Result<_, _>>()?,
+        for_parent,
     })
+}
+
+/// A named value of the guest's beside the fixed fields.
+fn named<T: DeserializeOwned>(
+    extra: &[(String, String)],
+    key: &str,
+    place: Place<'_>,
+) -> Result<Option<T>, Ended> {
+    let Some(text) = json::extra(extra, key) else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| {
+        bad_answer(place, &format!("an extra `{key}` that cannot be read"), error)
+    };
+    let value = json::read(text).map_err(|error| wrong(&error))?;
+    serde_json::from_value(value).map_err(|error| wrong(&error))
+}
+
+fn flag(extra: &[(String, String)], key: &str, place: Place<'_>) -> Result<bool, Ended> {
+    Ok(named(extra, key, place)?.unwrap_or_default())
 }
 
 fn size(outcome: &node::Outcome) -> usize {
@@ -89,5 +111,6 @@ fn into_send(send: types::Send, place: Place<'_>) -> Result<SendTask, Ended> {
         .map_err(|error| bad_answer(place, &not_json("send to", &send.node), &error))?;
     let node = NodeName::new(&send.node)
         .map_err(|error| bad_answer(place, "a send to no node", &error))?;
-    Ok(SendTask { node, input })
+    let timeout_ms = named(&send.extra, "timeout_ms", place)?;
+    Ok(SendTask { node, input, timeout_ms })
 }

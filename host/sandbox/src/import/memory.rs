@@ -1,43 +1,84 @@
-//! `wattle:plugin/memory`: part of the contract that this host does not offer yet.
+//! `wattle:plugin/memory`: documents that outlive threads.
 
-use crate::bindings::wattle::plugin::memory;
+use wattle_graph::failure::Failure;
+use wattle_run::call::memory::{Delete, Get, Namespaces, Put, Search};
+use wattle_run::ports::memory;
+use wattle_run::ports::memory::{Item, ListNamespaces, PutItem, parse_filter};
+
+use crate::bindings::wattle::plugin::memory as wit;
 use crate::guest::Guest;
 use crate::halt::Halt;
+use crate::json;
 
-impl memory::Host for Guest {
+const PUT: &str = "memory.put";
+const SEARCH: &str = "memory.search";
+
+impl wit::Host for Guest {
     async fn get(
         &mut self,
-        _namespace: memory::Namespace,
-        _key: String,
-    ) -> Result<Option<memory::Item>, Halt> {
-        self.unsupported("memory.get")
+        namespace: wit::Namespace,
+        key: String,
+    ) -> Result<Option<wit::Item>, Halt> {
+        Ok(self.call(Get { namespace, key }).await?.map(from_item))
     }
 
     async fn put(
         &mut self,
-        _namespace: memory::Namespace,
-        _key: String,
-        _value: String,
-        _ttl_ms: Option<u64>,
+        namespace: wit::Namespace,
+        key: String,
+        value: String,
+        ttl_ms: Option<u64>,
     ) -> Result<(), Halt> {
-        self.unsupported("memory.put")
+        let value = json::parse(&value, PUT, "value")?;
+        let refresh_on_read = false;
+        self.call(Put(PutItem { namespace, key, value, ttl_ms, refresh_on_read })).await
     }
 
-    async fn delete(&mut self, _namespace: memory::Namespace, _key: String) -> Result<(), Halt> {
-        self.unsupported("memory.delete")
+    async fn delete(&mut self, namespace: wit::Namespace, key: String) -> Result<(), Halt> {
+        self.call(Delete { namespace, key }).await
     }
 
-    async fn search(&mut self, _request: memory::SearchRequest) -> Result<Vec<memory::Item>, Halt> {
-        self.unsupported("memory.search")
+    async fn search(&mut self, request: wit::SearchRequest) -> Result<Vec<wit::Item>, Halt> {
+        let found = self.call(Search(into_search(request)?)).await?;
+        Ok(found.into_iter().map(from_item).collect())
     }
 
     async fn list_namespaces(
         &mut self,
-        _prefix: memory::Namespace,
-        _max_depth: Option<u32>,
-        _limit: u32,
-        _offset: u32,
-    ) -> Result<Vec<memory::Namespace>, Halt> {
-        self.unsupported("memory.list-namespaces")
+        prefix: wit::Namespace,
+        max_depth: Option<u32>,
+        limit: u32,
+        offset: u32,
+    ) -> Result<Vec<wit::Namespace>, Halt> {
+        let list = ListNamespaces {
+            prefix,
+            suffix: Vec::new(),
+            max_depth: max_depth.map(|depth| depth as usize),
+            limit: limit as usize,
+            offset: offset as usize,
+        };
+        self.call(Namespaces(list)).await
+    }
+}
+
+fn into_search(request: wit::SearchRequest) -> Result<memory::Search, Failure> {
+    let filter = json::parse_option(request.filter.as_deref(), SEARCH, "filter")?;
+    Ok(memory::Search {
+        prefix: request.prefix,
+        filter: filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default(),
+        query: request.query,
+        limit: request.limit as usize,
+        offset: request.offset as usize,
+    })
+}
+
+fn from_item(item: Item) -> wit::Item {
+    wit::Item {
+        namespace: item.namespace,
+        key: item.key,
+        value: json::text(&item.value),
+        created_ms: item.created_ms,
+        updated_ms: item.updated_ms,
+        score: item.score,
     }
 }

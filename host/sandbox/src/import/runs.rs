@@ -1,5 +1,5 @@
 //! `wattle:plugin/runs`: threads and runs of the plugin's own app. The gate's `Runs` knows no
-//! others.
+//! others. A node starts graphs inside of its task.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use wattle_run::call::runs::{
     EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
 };
 use wattle_run::ports::Caller;
-use wattle_run::ports::store::ThreadStatus;
+use wattle_run::ports::store::{RunOptions, ThreadStatus};
 
 use crate::bindings::wattle::plugin::runs;
 use crate::guest::Guest;
@@ -22,7 +22,7 @@ impl runs::Host for Guest {
     async fn start(&mut self, request: runs::StartRequest) -> Result<runs::RunRef, Halt> {
         let gate = self.gate("runs.start")?;
         let request = into_start(request, gate.caller())?;
-        let run = self.outside(gate.runs()?.start(request)).await?;
+        let run = self.outside(gate.start_run(request)).await?;
         Ok(from_run_ref(&run))
     }
 
@@ -36,7 +36,7 @@ impl runs::Host for Guest {
     async fn wait(&mut self, run: runs::RunRef) -> Result<runs::EndedRun, Halt> {
         let gate = self.gate("runs.wait")?;
         let run = into_run_ref(&run)?;
-        let ended = self.outside(gate.runs()?.wait(&run)).await?;
+        let ended = self.outside(gate.wait_run(&run)).await?;
         Ok(from_ended(ended))
     }
 
@@ -98,6 +98,8 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
         context: context.unwrap_or_default(),
         metadata: into_metadata(metadata)?,
         tenant: caller.tenant.clone(),
+        options: RunOptions::default(),
+        ttl: None,
     })
 }
 
@@ -129,6 +131,7 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
         on_failure,
         app: Some(caller.app.clone()),
         tenant: caller.tenant.clone(),
+        options: RunOptions::default(),
     })
 }
 

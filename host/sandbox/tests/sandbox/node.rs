@@ -121,13 +121,13 @@ async fn bad_json_is_a_failure_for_the_guest() {
 }
 
 #[tokio::test]
-async fn what_is_not_there_yet_says_so() {
+async fn what_is_not_granted_says_so() {
     let imports = r#"(import "wattle:plugin/memory@0.1.0" "delete"
         (func $delete (param i32 i32 i32 i32 i32)))"#;
-    // The failure's code has the length of `unsupported`.
+    // The failure's code has the length of `denied`.
     let body = format!(
         "(call $delete (i32.const 0) (i32.const 0) (i32.const 64) (i32.const 1) (i32.const 1024)) {}",
-        expect("(i32.eq (i32.load (i32.const 1032)) (i32.const 11))")
+        expect("(i32.eq (i32.load (i32.const 1032)) (i32.const 6))")
     );
     assert_eq!(run(imports, &body).await, Ok(NodeOutcome::default()));
 }
@@ -139,6 +139,18 @@ async fn a_configuration_arrives_beside_the_fixed_fields() {
     let body = expect(&format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 7))"));
     let plugin = load(guest::node("", &body)).await.unwrap();
     let call = NodeCall { config: json!({ "a": 1 }), ..world::call() };
+    let gate = world::gate(Limits::default(), Cancel::default());
+    assert_eq!(plugin.run_node(call, gate).await, Ok(NodeOutcome::default()));
+}
+
+#[tokio::test]
+async fn what_failed_arrives_beside_the_fixed_fields_of_its_handler() {
+    // The context's extra fields: one, with a key of 5 bytes and a value of 15.
+    let extra = "(i32.load (i32.add (local.get 0) (i32.const 72)))";
+    let key = format!("(i32.eq (i32.load offset=4 {extra}) (i32.const 5))");
+    let value = format!("(i32.eq (i32.load offset=12 {extra}) (i32.const 15))");
+    let plugin = load(guest::node("", &expect(&format!("(i32.and {key} {value})")))).await.unwrap();
+    let call = NodeCall { error: Some(json!({ "code": "lost" })), ..world::call() };
     let gate = world::gate(Limits::default(), Cancel::default());
     assert_eq!(plugin.run_node(call, gate).await, Ok(NodeOutcome::default()));
 }

@@ -21,16 +21,19 @@ use wattle_run::gate::{Gate, Setting};
 use wattle_run::grant::{Grants, HttpRule, SqlRule};
 use wattle_run::limit::{Limits, NetLimits, SqlLimits};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
-    Batch, CheckpointQuery, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadQuery,
-    ThreadRecord, Ticket,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
+    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{BlobLinks, BlobStore, Caller, Clock, Model, Net, Ports, Sql, Store};
+use wattle_run::ports::{
+    BlobLinks, BlobStore, Caller, Clock, Memory, Model, Net, Ports, Sql, Store,
+};
 
 /// What the clock shows.
 pub(crate) const NOW_MS: i64 = 1_700_000_000_123;
@@ -72,6 +75,7 @@ pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: Cancel) -> Arc<Ga
         store: Arc::new(Nothing),
         blobs: Arc::new(Nothing),
         links: BlobLinks::new(b"test"),
+        memory: Arc::new(Nothing),
         model,
         net: Arc::new(Nothing),
         sql: Arc::new(Nothing),
@@ -100,6 +104,7 @@ pub(crate) fn call() -> NodeCall {
         context: Value::Null,
         input: json!({}),
         config: Value::Null,
+        error: None,
     }
 }
 
@@ -191,6 +196,58 @@ impl BlobStore for Nothing {
     }
 
     async fn stat(&self, _blob: BlobRef) -> Result<BlobInfo, Failure> {
+        Err(nothing())
+    }
+}
+
+#[async_trait]
+impl Memory for Nothing {
+    async fn get(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+        _now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        Err(nothing())
+    }
+
+    async fn put(&self, _scope: &MemoryScope, _item: PutItem, _now: i64) -> Result<(), Failure> {
+        Err(nothing())
+    }
+
+    async fn delete(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+    ) -> Result<(), Failure> {
+        Err(nothing())
+    }
+
+    async fn search(
+        &self,
+        _scope: &MemoryScope,
+        _search: &Search,
+        _now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        Err(nothing())
+    }
+
+    async fn namespaces(
+        &self,
+        _scope: &MemoryScope,
+        _list: &ListNamespaces,
+        _now_ms: i64,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        Err(nothing())
+    }
+
+    async fn clear(&self, _scope: &MemoryScope, _prefix: &[String]) -> Result<usize, Failure> {
+        Err(nothing())
+    }
+
+    async fn sweep(&self, _now_ms: i64) -> Result<usize, Failure> {
         Err(nothing())
     }
 }
@@ -312,6 +369,52 @@ impl Store for Nothing {
         _limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
         Ok(Vec::new())
+    }
+
+    async fn beat(&self, _holder: &Holder) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn lease(&self, _thread: &ThreadId, _holder: &Holder) -> Result<Epoch, StoreError> {
+        unreachable!("no task, no log")
+    }
+
+    async fn release(&self, _thread: &ThreadId, _epoch: Epoch) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn delete_runs(&self, _runs: &[RunId]) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn copy_thread(
+        &self,
+        _from: &ThreadId,
+        _to: &ThreadId,
+        _run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
+    ) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn prune(&self, _thread: &ThreadId, _keep: PruneStrategy) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    async fn batches(
+        &self,
+        _thread: &ThreadId,
+        _from: Option<u64>,
+        _bytes: usize,
+    ) -> Result<BatchPage, StoreError> {
+        Ok(BatchPage::default())
+    }
+
+    async fn verify(&self, _thread: &ThreadId) -> Result<Option<Verified>, StoreError> {
+        Ok(None)
+    }
+
+    async fn compact(&self) -> Result<Compacted, StoreError> {
+        Ok(Compacted::default())
     }
 
     async fn delete_thread(&self, _thread: &ThreadId) -> Result<(), StoreError> {

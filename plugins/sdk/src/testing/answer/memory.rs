@@ -1,10 +1,18 @@
-//! Memory. A search knows equal fields and words that a document contains.
+//! Memory. It answers as the host does, but for words: here they are runs of letters and digits.
+
+mod filter;
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
 
 use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::memory::{Item, Search};
 use crate::testing::state::{State, with};
+
+/// Stands for any one part of a namespace.
+const ANY_PART: &str = "*";
 
 pub(crate) fn get(namespace: &[String], key: &str) -> Result<Option<Item>, Failure> {
     with(|state| {
@@ -25,7 +33,8 @@ pub(crate) fn put(
 ) -> Result<(), Failure> {
     with(|state| {
         let place = (namespace.to_vec(), key.to_owned());
-        let created_ms = state.memory.get(&place).map_or(state.now_ms, |(item, _)| item.created_ms);
+        let old = state.memory.get(&place).filter(|entry| is_alive(state, entry));
+        let created_ms = old.map_or(state.now_ms, |(item, _)| item.created_ms);
         let item = Item {
             namespace: namespace.to_vec(),
             key: key.to_owned(),
@@ -47,18 +56,23 @@ pub(crate) fn delete(namespace: &[String], key: &str) -> Result<(), Failure> {
 
 pub(crate) fn search(search: Search) -> Result<Vec<Item>, Failure> {
     let Search { prefix, filter, query, limit, offset, extra: _ } = search;
-    let matches = |item: &Item| {
-        let equal = |(name, value): (&String, &Value)| item.value.get(name) == Some(value);
-        let fields = filter.as_ref().and_then(Value::as_object);
-        item.namespace.starts_with(&prefix)
-            && fields.is_none_or(|fields| fields.iter().all(equal))
-            && query.as_ref().is_none_or(|words| item.value.to_string().contains(words))
-    };
-    with(|state| {
+    let conditions = filter.as_ref().map(filter::read).transpose()?.unwrap_or_default();
+    let wanted = query.map(|query| words(&query));
+    let mut found: Vec<Item> = with(|state| {
         let alive = state.memory.values().filter(|entry| is_alive(state, entry));
-        let found = alive.map(|(item, _)| item).filter(|item| matches(item));
-        found.skip(offset as usize).take(limit as usize).cloned().collect()
-    })
+        alive.map(|(item, _)| item.clone()).collect()
+    })?;
+    found.retain(|item| item.namespace.starts_with(&prefix));
+    found.retain(|item| conditions.iter().all(|condition| condition.holds(&item.value)));
+    if let Some(wanted) = wanted {
+        for item in &mut found {
+            item.score = score(&wanted, item);
+        }
+        found.retain(|item| item.score.is_some());
+    }
+    found.sort_by_key(|item| Reverse(item.updated_ms));
+    found.sort_by(|one, other| other.score.unwrap_or(0.0).total_cmp(&one.score.unwrap_or(0.0)));
+    Ok(found.into_iter().skip(offset as usize).take(limit as usize).collect())
 }
 
 pub(crate) fn list_namespaces(
@@ -68,15 +82,61 @@ pub(crate) fn list_namespaces(
     offset: u32,
 ) -> Result<Vec<Vec<String>>, Failure> {
     let depth = max_depth.map_or(usize::MAX, |depth| depth as usize);
+    let begins = |namespace: &[String]| {
+        let fits = |(part, wanted): (&String, &String)| wanted == ANY_PART || wanted == part;
+        namespace.len() >= prefix.len() && namespace.iter().zip(prefix).all(fits)
+    };
     with(|state| {
-        let under = state.memory.keys().filter(|(namespace, _)| namespace.starts_with(prefix));
-        let mut found: Vec<Vec<String>> =
-            under.map(|(namespace, _)| namespace.iter().take(depth).cloned().collect()).collect();
-        found.dedup();
+        let alive = state.memory.values().filter(|entry| is_alive(state, entry));
+        let under = alive.map(|(item, _)| &item.namespace).filter(|namespace| begins(namespace));
+        let found: BTreeSet<Vec<String>> =
+            under.map(|namespace| namespace.iter().take(depth).cloned().collect()).collect();
         found.into_iter().skip(offset as usize).take(limit as usize).collect()
     })
 }
 
 fn is_alive(state: &State, (_, expires_ms): &(Item, Option<i64>)) -> bool {
     expires_ms.is_none_or(|expires_ms| expires_ms > state.now_ms)
+}
+
+/// Which share of the words a document holds, in its key, field names or values.
+fn score(wanted: &BTreeSet<String>, item: &Item) -> Option<f64> {
+    let held = words(&format!("{} {}", item.key, item.value));
+    let hits = wanted.intersection(&held).count();
+    (hits > 0).then(|| hits as f64 / wanted.len() as f64)
+}
+
+fn words(text: &str) -> BTreeSet<String> {
+    let lower = text.to_lowercase();
+    let words = lower.split(|letter: char| !letter.is_alphanumeric());
+    words.filter(|word| !word.is_empty()).map(ToOwned::to_owned).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use crate::failure::Failure;
+    use crate::memory::{self, Search};
+    use crate::testing::FakeHost;
+
+    #[test]
+    fn searches_filter_and_rank() -> Result<(), Failure> {
+        FakeHost::new().run(|| {
+            memory::put(&["a", "1"], "tea", json!({ "text": "green tea", "n": 1 }))?;
+            memory::put(&["a", "2"], "dog", json!({ "text": "a dog", "n": 2 }))?;
+            memory::put(&["b", "1"], "cat", json!({ "text": "a cat" }))?;
+            let keys = |search: Search| -> Result<Vec<String>, Failure> {
+                Ok(search.run()?.into_iter().map(|item| item.key).collect())
+            };
+            assert_eq!(keys(Search::under(&["a"]).query("Tea dog GREEN"))?, ["tea", "dog"]);
+            let filter = json!({ "n": { "$gt": 1, "$ne": 3 } });
+            assert_eq!(keys(Search::under(&[]).filter(filter))?, ["dog"]);
+            assert_eq!(keys(Search::under(&[]).filter(json!({ "n": null })))?, ["cat"]);
+            let refused = keys(Search::under(&[]).filter(json!({ "n": { "$in": [1] } })));
+            assert_eq!(refused.map_err(|failure| failure.code), Err("invalid".to_owned()));
+            assert_eq!(memory::list_namespaces(&["*", "1"], Some(1), 9, 0)?, [["a"], ["b"]]);
+            Ok(())
+        })
+    }
 }
