@@ -3,9 +3,12 @@
 //! They are types of their own, so that the engine may change its types without changing the API.
 
 pub mod app;
+pub mod memory;
+pub mod options;
 pub mod plugin;
 pub mod run;
 pub mod thread;
+pub mod travel;
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;

@@ -36,6 +36,7 @@ use axum::Router;
 use axum::middleware;
 use wattle_graph::id::AppName;
 
+pub use self::native::scope::Operator;
 pub use self::state::{ApiConfig, ApiState};
 
 /// The whole API behind its guards: native endpoints, `/apps/{app}/...` and mounted apps.
@@ -44,7 +45,8 @@ pub fn router(state: ApiState) -> Router {
     unguarded_router(state).layer(guards)
 }
 
-/// The same without checks of Host, Origin and keys, for callers in the same process.
+/// The same without checks of Host, Origin and keys, for callers in the same process. With
+/// [`Operator`] among its extensions a request is the operator's.
 pub fn unguarded_router(state: ApiState) -> Router {
     let (native, document) = native::router().split_for_parts();
     let document = Arc::new(document);

@@ -2,15 +2,19 @@
 
 pub mod apps;
 pub mod blobs;
+pub mod control;
 pub mod events;
 pub mod health;
+pub mod memory;
 pub mod metrics;
 pub mod plugins;
 pub mod problems;
 pub mod runs;
 pub mod scope;
+pub mod state;
 pub mod tenants;
 pub mod threads;
+pub mod upkeep;
 
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
@@ -32,7 +36,10 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(threads::list_threads))
         .routes(routes!(threads::get_thread, threads::delete_thread))
         .routes(routes!(threads::get_state))
-        .routes(routes!(threads::get_history))
+        .routes(routes!(state::get_history))
+        .routes(routes!(state::get_checkpoint))
+        .routes(routes!(state::edit_thread))
+        .routes(routes!(state::fork_thread))
         .routes(routes!(threads::get_trace))
         .routes(routes!(events::stream_events))
         .routes(routes!(runs::start_run))
@@ -41,9 +48,27 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::get_run))
         .routes(routes!(runs::wait_run))
         .routes(routes!(runs::cancel_run))
+        .routes(routes!(control::drain_run))
+        .routes(routes!(control::clear_cache))
+        .routes(routes!(upkeep::list_open_calls))
+        .routes(routes!(upkeep::settle_call))
+        .routes(routes!(upkeep::migrate_thread))
+        .routes(routes!(upkeep::copy_thread))
+        .routes(routes!(upkeep::prune_thread))
+        .routes(routes!(upkeep::delete_run))
+        .routes(routes!(upkeep::verify_thread))
+        .routes(routes!(upkeep::export_thread))
+        .routes(routes!(upkeep::compact_store))
         .routes(routes!(blobs::get_blob))
         .routes(routes!(blobs::get_thread_blob))
         .routes(routes!(blob_link::get_linked_blob))
+        .routes(routes!(
+            memory::get_memory_item,
+            memory::put_memory_item,
+            memory::delete_memory_item
+        ))
+        .routes(routes!(memory::search_memory))
+        .routes(routes!(memory::list_memory_namespaces, memory::clear_memory))
         .routes(routes!(
             tenants::set_tenant_route,
             tenants::get_tenant_route,

@@ -16,6 +16,7 @@ use utoipa::openapi::OpenApi;
         (name = "apps", description = "Loaded apps, their graphs and plugins"),
         (name = "threads", description = "Threads with state, history, events and trace"),
         (name = "runs", description = "Runs on threads"),
+        (name = "memory", description = "What agents remember over all threads"),
         (name = "tenants", description = "Model routes that tenants bring along"),
         (name = "host", description = "The host itself"),
     )

@@ -45,6 +45,7 @@ const TABLE: &[(&str, StatusCode, &str)] = &[
     (code::UNAVAILABLE, StatusCode::SERVICE_UNAVAILABLE, "something needed cannot be reached"),
     (code::TIMEOUT, StatusCode::GATEWAY_TIMEOUT, "it took too long"),
     (code::TRAP, StatusCode::INTERNAL_SERVER_ERROR, "a plugin crashed"),
+    (code::BROKEN, StatusCode::INTERNAL_SERVER_ERROR, "what is stored was changed"),
     (code::DIVERGENCE, StatusCode::INTERNAL_SERVER_ERROR, "a re-executed node did something else"),
     (code::INTERNAL, StatusCode::INTERNAL_SERVER_ERROR, "a fault of the host"),
     (api_code::UNAUTHORIZED, StatusCode::UNAUTHORIZED, "a key is needed"),

@@ -120,6 +120,19 @@ pub struct AttemptTrace {
     /// Messages for the operator, and progress.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<String>,
+    /// Graphs that ran inside of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[schema(no_recursion)]
+    pub graphs: Vec<GraphTrace>,
+}
+
+/// A graph that ran inside of a task.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+pub struct GraphTrace {
+    /// Its namespace, as its events and checkpoints have it.
+    pub namespace: String,
+    /// Its supersteps.
+    pub steps: Vec<StepTrace>,
 }
 
 /// One host call.

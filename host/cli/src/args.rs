@@ -1,11 +1,15 @@
 //! The command line.
 
+mod travel;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+
+pub use self::travel::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
 
 /// Runs agent graphs whose nodes and tools are WebAssembly components
 #[derive(Clone, Debug, Parser)]
@@ -49,7 +53,12 @@ pub enum Command {
     #[command(subcommand)]
     Plugin(PluginCommand),
     /// Show what happened on a thread: steps, nodes, host calls, times, sizes, tokens
-    Trace(ThreadArg),
+    Trace(TraceArgs),
+    /// Execute a thread once more from its journal, asking nothing outside, and show what differs
+    Replay(ReplayArgs),
+    /// Look after the store
+    #[command(subcommand)]
+    Store(StoreCommand),
     /// Check configuration, data folder, sandbox, models and databases
     Doctor,
 }
@@ -80,9 +89,45 @@ pub struct RunArgs {
     /// Context for every node: JSON, `@file`, or `-` for stdin
     #[arg(long, value_name = "JSON", allow_hyphen_values = true)]
     pub context: Option<String>,
+    /// How it runs
+    #[command(flatten)]
+    pub options: OptionArgs,
     /// Do not show progress
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// How a run runs, in place of what its graph says.
+#[derive(Clone, Debug, Default, ClapArgs)]
+pub struct OptionArgs {
+    /// What waits for the disk [default: commit]
+    #[arg(long, value_name = "MODE")]
+    pub durability: Option<DurabilityWord>,
+    /// Supersteps that it may take
+    #[arg(long, value_name = "STEPS")]
+    pub recursion_limit: Option<u32>,
+    /// Tasks of a superstep that run at once
+    #[arg(long, value_name = "TASKS")]
+    pub max_concurrency: Option<u32>,
+    /// Stand still before these nodes; `*` for all
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    pub interrupt_before: Vec<String>,
+    /// Stand still after these nodes; `*` for all
+    #[arg(long, value_name = "NODE,...", value_delimiter = ',')]
+    pub interrupt_after: Vec<String>,
+}
+
+/// What of a run waits for the disk.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DurabilityWord {
+    /// Whatever leaves the host waits for what led to it
+    Commit,
+    /// Every superstep waits for its checkpoint, too
+    Sync,
+    /// Nothing waits but the end of the run
+    Async,
+    /// As `commit`, and only the last checkpoint is kept
+    Exit,
 }
 
 /// A thread.
@@ -100,12 +145,143 @@ pub enum ThreadCommand {
     List(ThreadListArgs),
     /// Show a thread: status, state, open questions
     Show(ThreadArg),
+    /// Show a thread at one of its checkpoints: state, tasks that run next
+    State(ThreadStateArgs),
     /// List the checkpoints of a thread, newest first
     History(ThreadHistoryArgs),
+    /// Write to the state of a thread as a node would
+    Edit(ThreadEditArgs),
+    /// Go on from an earlier checkpoint, or from a host call with another answer
+    Fork(ThreadForkArgs),
     /// Answer questions of a thread and go on
     Resume(ThreadResumeArgs),
+    /// Let the run of a thread stand still before its next superstep
+    Drain(ThreadArg),
     /// Delete a thread with all that belongs to it
     Delete(ThreadArg),
+    /// List host calls that were begun and have no answer: in doubt if the host died meanwhile
+    Calls(ThreadArg),
+    /// Say what becomes of a host call in doubt
+    Settle(ThreadSettleArgs),
+    /// Move a thread to the version of its graph that is loaded now
+    Migrate(ThreadMigrateArgs),
+    /// Write a thread into one file that `replay` can read
+    Export(ThreadExportArgs),
+    /// Copy a thread with its past
+    Copy(ThreadCopyArgs),
+    /// Take the past of a thread away
+    Prune(ThreadPruneArgs),
+}
+
+/// Arguments of `trace`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct TraceArgs {
+    /// Id of the thread
+    #[arg(value_name = "THREAD")]
+    pub thread: String,
+    /// Check that nothing of it was changed behind the host's back, and print its seal
+    #[arg(long)]
+    pub verify: bool,
+}
+
+/// Arguments of `thread export`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ThreadExportArgs {
+    /// Id of the thread
+    #[arg(value_name = "THREAD")]
+    pub thread: String,
+    /// Where to write; stdout without it
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+}
+
+/// Arguments of `replay`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ReplayArgs {
+    /// Id of a thread, or a file that `thread export` wrote
+    #[arg(value_name = "THREAD|FILE")]
+    pub target: String,
+}
+
+/// Verbs for the store.
+#[derive(Clone, Debug, Subcommand)]
+pub enum StoreCommand {
+    /// Give the space of deleted things back to the file system
+    Compact,
+}
+
+/// Arguments of `thread settle`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ThreadSettleArgs {
+    /// Id of the thread
+    #[arg(value_name = "THREAD")]
+    pub thread: String,
+    /// The call as `thread calls` shows it
+    #[arg(value_name = "CALL")]
+    pub call: String,
+    /// What becomes of it
+    #[arg(value_name = "DECISION")]
+    pub decision: Option<DecisionWord>,
+    /// It had its effect, and this was its answer: JSON, `@file`, or `-` for stdin
+    #[arg(long, value_name = "JSON", allow_hyphen_values = true, conflicts_with = "decision")]
+    pub answer: Option<String>,
+}
+
+/// What becomes of a call.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum DecisionWord {
+    /// Make it again
+    Retry,
+    /// Let its caller see that it is in doubt
+    Fail,
+}
+
+/// Arguments of `thread migrate`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ThreadMigrateArgs {
+    /// Id of the thread
+    #[arg(value_name = "THREAD")]
+    pub thread: String,
+    /// Only say what would change
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Drop values of channels that the new graph does not have
+    #[arg(long)]
+    pub drop: bool,
+    /// Give a channel another value; JSON, `@file`, or `-` for stdin
+    #[arg(long, value_name = "CHANNEL=JSON", allow_hyphen_values = true)]
+    pub set: Vec<String>,
+}
+
+/// Arguments of `thread copy`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ThreadCopyArgs {
+    /// Id of the thread
+    #[arg(value_name = "THREAD")]
+    pub thread: String,
+    /// Id of the copy; a fresh one without it
+    #[arg(value_name = "COPY")]
+    pub to: Option<String>,
+}
+
+/// Arguments of `thread prune`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ThreadPruneArgs {
+    /// Id of the thread
+    #[arg(value_name = "THREAD")]
+    pub thread: String,
+    /// What to take away
+    #[arg(long, value_name = "STRATEGY", default_value = "keep-latest")]
+    pub strategy: StrategyWord,
+}
+
+/// What is taken away.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum StrategyWord {
+    /// Everything but the newest checkpoints
+    KeepLatest,
+    /// The whole thread
+    Delete,
 }
 
 /// Arguments of `thread list`.
@@ -135,17 +311,6 @@ pub enum StatusWord {
     Error,
 }
 
-/// Arguments of `thread history`.
-#[derive(Clone, Debug, ClapArgs)]
-pub struct ThreadHistoryArgs {
-    /// Id of the thread
-    #[arg(value_name = "THREAD")]
-    pub thread: String,
-    /// At most so many
-    #[arg(long, default_value_t = 50)]
-    pub limit: usize,
-}
-
 /// Arguments of `thread resume`.
 #[derive(Clone, Debug, ClapArgs)]
 pub struct ThreadResumeArgs {
@@ -158,6 +323,9 @@ pub struct ThreadResumeArgs {
     /// Open the questions again if the run fails
     #[arg(long)]
     pub reopen: bool,
+    /// How it runs
+    #[command(flatten)]
+    pub options: OptionArgs,
     /// Do not show progress
     #[arg(long, short)]
     pub quiet: bool,
@@ -170,6 +338,8 @@ pub enum GraphCommand {
     Show(GraphArg),
     /// Report everything that is wrong with a graph; needs no server
     Check(GraphArg),
+    /// Forget what nodes did that have a cache
+    ClearCache(GraphCacheArgs),
 }
 
 /// A graph.
@@ -177,6 +347,14 @@ pub enum GraphCommand {
 pub struct GraphArg {
     /// App folder, `graph.toml`, app, or `app/graph`
     #[arg(value_name = "GRAPH")]
+    pub target: String,
+}
+
+/// Nodes with a cache.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct GraphCacheArgs {
+    /// App, one of its graphs, or one of its nodes
+    #[arg(value_name = "APP[/GRAPH[/NODE]]")]
     pub target: String,
 }
 

@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tower::ServiceExt as _;
 use wattle_api::problem::ProblemDocument;
-use wattle_api::unguarded_router;
+use wattle_api::{Operator, unguarded_router};
 
 use crate::config::Config;
 use crate::error::Error;
@@ -109,6 +109,33 @@ impl Client {
         self.call(Method::POST, path, Some(body)).await
     }
 
+    /// Sends a document to an endpoint that answers nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get`].
+    pub async fn post_empty(&self, path: &str, body: &Value) -> Result<(), Error> {
+        self.send(Method::POST, path, Some(body.clone())).await.map(drop)
+    }
+
+    /// Reads an answer that is too long to be held as a whole.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get`].
+    pub async fn pieces(&self, path: &str) -> Result<Pieces, Error> {
+        self.send(Method::GET, path, None).await
+    }
+
+    /// Deletes things and reads what was deleted.
+    ///
+    /// # Errors
+    ///
+    /// As [`Client::get`].
+    pub async fn delete_for<T: DeserializeOwned>(&self, path: &str) -> Result<T, Error> {
+        self.call(Method::DELETE, path, None).await
+    }
+
     /// Deletes something.
     ///
     /// # Errors
@@ -176,7 +203,7 @@ impl Local {
         body: Option<Value>,
     ) -> Result<(StatusCode, Pieces), Error> {
         let internal = |message: String| Error::Server { address: "this process".into(), message };
-        let request = Request::builder().method(method).uri(path);
+        let request = Request::builder().method(method).uri(path).extension(Operator);
         let request = match body {
             Some(body) => request
                 .header(header::CONTENT_TYPE, "application/json")

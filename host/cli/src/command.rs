@@ -1,17 +1,21 @@
 //! The verbs of the command line, one a file.
 
+mod control;
 mod doctor;
 mod follow;
 mod graph;
 mod input;
 mod plugin;
+mod replay;
 mod run;
 mod serve;
 mod thread;
 mod trace;
+mod travel;
+mod upkeep;
 mod words;
 
-use crate::args::{Args, Command, GraphCommand, PluginCommand, ThreadCommand};
+use crate::args::{Args, Command, GraphCommand, PluginCommand, StoreCommand, ThreadCommand};
 use crate::client::{Client, Needs};
 use crate::config::{self, Config};
 use crate::error::Error;
@@ -54,13 +58,30 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Graph(GraphCommand::Check(graph)) => {
             graph::check(config, &graph.target, output).await
         }
+        Command::Graph(GraphCommand::ClearCache(cache)) => {
+            let client = Client::open(config, Needs::Apps).await?;
+            let result = control::clear_cache(&client, &cache.target, output).await;
+            client.close().await;
+            result
+        }
         Command::Plugin(PluginCommand::List) => plugin::list(config, output).await,
         Command::Plugin(PluginCommand::Inspect(plugin)) => {
             plugin::inspect(config, &plugin.target, output).await
         }
-        Command::Trace(thread) => {
+        Command::Trace(trace) => {
             let client = Client::open(config, Needs::Store).await?;
-            let result = trace::trace(&client, &thread.thread, output).await;
+            let result = if trace.verify {
+                upkeep::verify(&client, &trace.thread, output).await
+            } else {
+                trace::trace(&client, &trace.thread, output).await
+            };
+            client.close().await;
+            result
+        }
+        Command::Replay(args) => Box::pin(replay::rerun(config, &args, output)).await,
+        Command::Store(StoreCommand::Compact) => {
+            let client = Client::open(config, Needs::Store).await?;
+            let result = upkeep::compact(&client, output).await;
             client.close().await;
             result
         }
@@ -69,16 +90,29 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
 
 async fn threads(config: Config, command: ThreadCommand, output: Output) -> Result<Exit, Error> {
     let needs = match command {
-        ThreadCommand::Resume(_) => Needs::Apps,
+        ThreadCommand::Resume(_)
+        | ThreadCommand::Migrate(_)
+        | ThreadCommand::Edit(_)
+        | ThreadCommand::Fork(_) => Needs::Apps,
         _ => Needs::Store,
     };
     let client = Client::open(config, needs).await?;
     let result = match command {
         ThreadCommand::List(list) => thread::list(&client, &list, output).await,
         ThreadCommand::Show(it) => thread::show(&client, &it.thread, output).await,
-        ThreadCommand::History(history) => thread::history(&client, &history, output).await,
+        ThreadCommand::State(state) => travel::state(&client, &state, output).await,
+        ThreadCommand::History(history) => travel::history(&client, &history, output).await,
+        ThreadCommand::Edit(edit) => travel::edit(&client, &edit, output).await,
+        ThreadCommand::Fork(fork) => travel::fork(&client, fork, output).await,
         ThreadCommand::Resume(resume) => thread::resume(&client, resume, output).await,
+        ThreadCommand::Drain(it) => control::drain(&client, &it.thread, output).await,
         ThreadCommand::Delete(it) => thread::delete(&client, &it.thread, output).await,
+        ThreadCommand::Calls(it) => upkeep::calls(&client, &it.thread, output).await,
+        ThreadCommand::Settle(settle) => upkeep::settle(&client, &settle, output).await,
+        ThreadCommand::Migrate(migrate) => upkeep::migrate(&client, &migrate, output).await,
+        ThreadCommand::Export(export) => replay::export(&client, &export, output).await,
+        ThreadCommand::Copy(copy) => upkeep::copy(&client, &copy, output).await,
+        ThreadCommand::Prune(prune) => upkeep::prune(&client, &prune, output).await,
     };
     client.close().await;
     result

@@ -12,6 +12,7 @@ mod read;
 mod secrets;
 mod size;
 mod sql_grant;
+mod store;
 mod telemetry;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,8 +20,10 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use wattle_graph::definition::Span;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_model::ModelConfig;
+use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 
 pub use self::apps::{AppConfig, FilesConfig};
 pub use self::auth::{AuthConfig, TenantConfig};
@@ -31,6 +34,7 @@ pub use self::read::{ConfigProblem, SECTIONS, read};
 pub use self::secrets::{Secret, SecretSource, SqlConfig};
 pub use self::size::ByteSize;
 pub use self::sql_grant::{SqlGrant, narrower};
+pub use self::store::{StoreConfig, StoreDatabase, StoreKind};
 pub use self::telemetry::TelemetryTable;
 
 /// The name of the file that is read without `--config`.
@@ -54,6 +58,8 @@ pub struct Config {
     pub server: ServerConfig,
     /// `[store]`.
     pub store: StoreConfig,
+    /// `[retention]`.
+    pub retention: RetentionConfig,
     /// `[clock]`.
     pub clock: ClockConfig,
     /// `[model]`.
@@ -108,23 +114,21 @@ impl Default for ServerConfig {
     }
 }
 
-/// Which store keeps threads.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum StoreKind {
-    /// One file on disk.
-    #[default]
-    Redb,
-    /// Nothing survives a restart.
-    Memory,
-}
-
-/// `[store]`.
+/// `[retention]`: how long threads are kept that do not say so themselves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct StoreConfig {
-    /// Which store.
-    pub kind: StoreKind,
+pub struct RetentionConfig {
+    /// Time since the last change of a thread; for ever without it.
+    pub ttl: Option<Span>,
+    /// What happens then: `delete` without it, or `keep_latest`.
+    pub strategy: PruneStrategy,
+}
+
+impl RetentionConfig {
+    /// The same for the engine.
+    pub fn thread_ttl(self) -> Option<ThreadTtl> {
+        self.ttl.map(|ttl| ThreadTtl { after_ms: ttl.as_ms(), strategy: self.strategy })
+    }
 }
 
 /// `[clock]`.
@@ -147,6 +151,7 @@ impl Config {
             plugins: base.join("plugins"),
             server: ServerConfig::default(),
             store: StoreConfig::default(),
+            retention: RetentionConfig::default(),
             clock: ClockConfig::default(),
             model: ModelConfig::default(),
             sql: BTreeMap::new(),
@@ -163,6 +168,11 @@ impl Config {
     /// The file that keeps threads.
     pub fn store_file(&self) -> PathBuf {
         self.data.join("wattle.redb")
+    }
+
+    /// The file of the long-term memory.
+    pub fn memory_file(&self) -> PathBuf {
+        self.data.join("memory.redb")
     }
 
     /// The file that keeps the model routes that tenants set.

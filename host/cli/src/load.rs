@@ -24,7 +24,7 @@ use wattle_api::state::LoosePlugins;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
-use wattle_run::ports::store::{StoreError, ThreadQuery};
+use wattle_run::ports::store::{StoreError, ThreadQuery, ThreadRecord};
 use wattle_run::ports::{Clock, Sandbox, Store};
 use wattle_sql::Databases;
 
@@ -47,6 +47,8 @@ struct Inner {
     databases: Databases,
     clock: Arc<dyn Clock>,
     loose: LoosePlugins,
+    /// Whether only code is wanted: no migration is applied, and tools that are away are no problem.
+    code_only: bool,
     /// What was loaded last. Held while loading, so that two refreshes never mix.
     seen: Mutex<Seen>,
 }
@@ -111,8 +113,42 @@ impl Loader {
         loose: LoosePlugins,
     ) -> Self {
         let seen = Mutex::default();
-        let inner = Inner { config, catalog, sandbox, databases, clock, loose, seen };
+        let code_only = false;
+        let inner = Inner { config, catalog, sandbox, databases, clock, loose, code_only, seen };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// A loader for whoever only executes code once more: it changes nothing anywhere.
+    pub fn for_code(
+        config: Arc<Config>,
+        catalog: Arc<Catalog>,
+        sandbox: Arc<dyn Sandbox>,
+        databases: Databases,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let (loose, seen) = (LoosePlugins::default(), Mutex::default());
+        let code_only = true;
+        let inner = Inner { config, catalog, sandbox, databases, clock, loose, code_only, seen };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Loads the version that a thread is pinned to, if it was kept. Answers whether it was.
+    pub async fn load_version(&self, thread: &ThreadRecord) -> bool {
+        let inner = &self.inner;
+        for old in archive::kept(&inner.config, thread) {
+            match inner.load_old(&old).await {
+                Ok(app) => {
+                    inner.catalog.install(app);
+                    return true;
+                }
+                Err(messages) => {
+                    let folder = old.folder.display();
+                    let why = messages.join("\n");
+                    tracing::error!(%folder, "an old version cannot be loaded: {why}");
+                }
+            }
+        }
+        false
     }
 
     /// The configuration.
@@ -249,7 +285,8 @@ impl Inner {
     ) -> AppFolder<'a> {
         let (config, sandbox) = (&*self.config, self.sandbox.as_ref());
         let databases = &self.databases;
-        AppFolder { folder, manifest, files, is_old: false, config, sandbox, databases, loose }
+        let is_old = self.code_only;
+        AppFolder { folder, manifest, files, is_old, config, sandbox, databases, loose }
     }
 
     /// Loads an old version, for the threads that began on it.

@@ -36,6 +36,11 @@ impl Output {
         let _ = writeln!(std::io::stdout(), "{}", text.trim_end_matches('\n'));
     }
 
+    /// Prints data as it is.
+    pub fn raw(bytes: &[u8]) {
+        let _ = std::io::stdout().write_all(bytes);
+    }
+
     /// Prints a line for the person, not for programs.
     pub fn note(text: &str) {
         let _ = writeln!(std::io::stderr(), "{text}");

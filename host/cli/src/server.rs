@@ -13,6 +13,7 @@ use tokio::task::JoinSet;
 use wattle_api::{app_router, router};
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
+use wattle_run::ports::store::LEASE_MS;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -20,8 +21,11 @@ use crate::load::{Change, watch as files};
 use crate::server::place::Place;
 use crate::wire::{Host, Overrides, environment};
 
-/// Pause between looks for threads that have expired.
+/// Pause between looks for threads and documents that have expired.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
+
+/// Pause between looks for runs of hosts that died: as long as their leases last.
+const RECOVERY_PERIOD: Duration = Duration::from_millis(LEASE_MS);
 
 /// Pause between looks for blobs that no thread mentions: each reads every mention.
 const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
@@ -105,8 +109,18 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
         loop {
             tokio::time::sleep(SWEEP_PERIOD).await;
             engine.sweep().await;
+            sweep_memory(&engine).await;
         }
     });
+    if host.engine.is_shared() {
+        let engine = host.engine.clone();
+        until(tasks, stop, async move {
+            loop {
+                tokio::time::sleep(RECOVERY_PERIOD).await;
+                engine.recover().await;
+            }
+        });
+    }
     if let Some(sweeper) = host.sweeper.clone() {
         until(tasks, stop, async move {
             loop {
@@ -114,6 +128,17 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
                 sweeper.sweep().await;
             }
         });
+    }
+}
+
+/// Deletes documents of the long-term memory that have expired. A failure is logged; the next sweep
+/// does the rest.
+async fn sweep_memory(engine: &Engine) {
+    let ports = engine.ports();
+    match ports.memory.sweep(ports.clock.now_ms()).await {
+        Ok(0) => {}
+        Ok(documents) => tracing::info!(documents, "swept documents that have expired"),
+        Err(failure) => tracing::warn!(%failure, "cannot sweep the long-term memory"),
     }
 }
 

@@ -4,6 +4,7 @@
 
 pub mod clock;
 mod link;
+pub mod offline;
 mod ports;
 mod runtime;
 mod secrets;
@@ -109,7 +110,11 @@ impl Host {
             loose.clone(),
         );
         let begun_ms = opened.ports.clock.now_ms();
-        let engine_config = EngineConfig { runtime: Some(runtime.handle()) };
+        let engine_config = EngineConfig {
+            runtime: Some(runtime.handle()),
+            thread_ttl: config.retention.thread_ttl(),
+            holder: None,
+        };
         let engine = Engine::new(opened.ports, catalog, engine_config);
         Ok(Self {
             config,

@@ -14,7 +14,7 @@ use wattle_graph::event::{
     CallStarted, Called, Event, EventKind, RunStatus, TaskFailed, TaskFinished, TaskStarted,
 };
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{NodeName, TaskId};
+use wattle_graph::id::{Namespace, NodeName, TaskId};
 use wattle_run::ports::model::RouteInfo;
 
 pub(crate) use self::attribute::Attributes;
@@ -58,6 +58,10 @@ struct Projection<'a> {
 /// One task of the run, all its attempts together.
 struct Task {
     node: NodeName,
+    /// Its graph.
+    namespace: Namespace,
+    /// The task that its graph runs as; `None` in the thread's own.
+    around: Option<TaskId>,
     step: u32,
     attempts: u32,
     begun_ms: i64,
@@ -89,7 +93,7 @@ impl<'a> Projection<'a> {
             EventKind::RunStarted(_) => {
                 self.begun_ms.get_or_insert(at_ms);
             }
-            EventKind::TaskStarted(started) => self.task_started(at_ms, started),
+            EventKind::TaskStarted(started) => self.task_started(event, started),
             EventKind::TaskFinished(finished) => self.task_finished(at_ms, finished),
             EventKind::TaskFailed(failed) => self.task_failed(at_ms, failed),
             EventKind::CallStarted(started) => {
@@ -121,9 +125,12 @@ impl<'a> Projection<'a> {
         }
     }
 
-    fn task_started(&mut self, at_ms: i64, started: &TaskStarted) {
+    fn task_started(&mut self, event: &Event, started: &TaskStarted) {
+        let (at_ms, around) = (event.at_ms, self.around(&event.namespace));
         let task = self.tasks.entry(started.task.clone()).or_insert_with(|| Task {
             node: started.node.clone(),
+            namespace: event.namespace.clone(),
+            around,
             step: started.step,
             attempts: 0,
             begun_ms: at_ms,
@@ -136,6 +143,18 @@ impl<'a> Projection<'a> {
         });
         task.attempts += 1;
         task.ended_ms = None;
+    }
+
+    /// The task that runs the graph of a namespace.
+    fn around(&self, namespace: &Namespace) -> Option<TaskId> {
+        let above = namespace.parent()?;
+        // A graph with a state of its own is of the node, and of one task of it at a time.
+        namespace.task().or_else(|| {
+            let its = self.tasks.iter().filter(|(_, task)| {
+                task.namespace == above && task.node.as_str() == namespace.node()
+            });
+            its.max_by_key(|(_, task)| task.begun_ms).map(|(id, _)| id.clone())
+        })
     }
 
     fn task_finished(&mut self, at_ms: i64, finished: &TaskFinished) {
@@ -261,6 +280,9 @@ impl<'a> Projection<'a> {
         attributes.text("langfuse.observation.type", "chain");
         attributes.text("wattle.node", task.node.as_str());
         attributes.text("wattle.task", id.as_str());
+        if !task.namespace.is_root() {
+            attributes.text("wattle.namespace", task.namespace.as_str());
+        }
         attributes.number("wattle.step", task.step.into());
         attributes.number("wattle.attempts", task.attempts.into());
         attributes.text("wattle.outcome", task.outcome);
@@ -272,7 +294,10 @@ impl<'a> Projection<'a> {
         Span {
             trace_id: ids::of_trace(run),
             span_id: ids::of_task(run, id),
-            parent_span_id: ids::of_run(run),
+            parent_span_id: match &task.around {
+                Some(around) => ids::of_task(run, around),
+                None => ids::of_run(run),
+            },
             name: task.node.to_string(),
             kind: SpanKind::Internal.into(),
             start_time_unix_nano: nanos(task.begun_ms),

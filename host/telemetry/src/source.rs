@@ -63,7 +63,7 @@ pub async fn read(store: &dyn Store, note: RunNote, states: bool) -> Result<Reco
 
 /// The state after the input, or the answers that the run went on with.
 async fn input(store: &dyn Store, record: &Record) -> Result<Option<Value>, StoreError> {
-    let from_input = record.events.iter().find_map(|event| match &event.kind {
+    let from_input = of_root(record).find_map(|event| match &event.kind {
         EventKind::Checkpointed(made) if made.source == Source::Input => Some(made.checkpoint),
         _ => None,
     });
@@ -81,8 +81,13 @@ async fn input(store: &dyn Store, record: &Record) -> Result<Option<Value>, Stor
     Ok((!answers.is_empty()).then_some(Value::Object(answers)))
 }
 
+/// Events of the thread's own graph.
+fn of_root(record: &Record) -> impl DoubleEndedIterator<Item = &Event> {
+    record.events.iter().filter(|event| event.namespace.is_root())
+}
+
 async fn output(store: &dyn Store, record: &Record) -> Result<Option<Value>, StoreError> {
-    let last = record.events.iter().rev().find_map(|event| match &event.kind {
+    let last = of_root(record).rev().find_map(|event| match &event.kind {
         EventKind::Checkpointed(made) => Some(made.checkpoint),
         _ => None,
     });

@@ -135,7 +135,7 @@ pub(super) fn ended(ended: Ended) -> Problem {
         | Ended::Limit(failure)
         | Ended::Unwound(Unwind::Divergence(failure) | Unwind::Limit(failure)) => guest(failure),
         Ended::Host(failure) | Ended::Unwound(Unwind::Log(failure)) => failure.into(),
-        Ended::Unwound(Unwind::Cancelled) => {
+        Ended::Unwound(Unwind::Cancelled | Unwind::Drained) => {
             Problem::new(code::UNAVAILABLE, "the host stops; try again later")
         }
         Ended::Unwound(Unwind::Suspended(_)) => broken("its handler asked a question"),

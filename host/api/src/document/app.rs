@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wattle_graph::mermaid::mermaid;
+use wattle_graph::mermaid::xray;
 use wattle_run::app::{App, GraphPack};
 
 /// An app.
@@ -51,7 +51,7 @@ pub struct GraphDocument {
     pub version: String,
     /// What its author wrote.
     pub definition: Value,
-    /// The graph as a Mermaid flow chart.
+    /// The graph as a Mermaid flow chart, with the graphs inside of it.
     pub mermaid: String,
 }
 
@@ -99,7 +99,7 @@ impl GraphDocument {
             name: pack.graph.name.to_string(),
             version: pack.version.to_string(),
             definition: serde_json::to_value(pack.graph.definition()).unwrap_or_default(),
-            mermaid: mermaid(&pack.graph),
+            mermaid: xray(&pack.graph, &|name| app.graphs.get(name).map(|pack| &pack.graph)),
         }
     }
 }

@@ -65,6 +65,10 @@ pub struct GrantsDocument {
     /// Tools of other plugins and of servers, such as `date/*` and `mcp:graph/list`.
     #[serde(default)]
     pub tools: Vec<String>,
+    /// Parts of the long-term memory, each with the `namespace` that its names begin with and
+    /// `access`: `read` or `read-write`.
+    #[serde(default)]
+    pub memory: Vec<Value>,
     /// Model routes that its endpoints may set for a tenant.
     #[serde(default)]
     pub tenant_routes: Vec<String>,
@@ -80,6 +84,11 @@ impl From<&Grants> for GrantsDocument {
             http: grants.http.iter().map(json).collect(),
             sql: serde_json::to_value(&grants.sql).unwrap_or_default(),
             tools: grants.tools.iter().map(ToString::to_string).collect(),
+            memory: grants
+                .memory
+                .iter()
+                .map(|rule| serde_json::to_value(rule).unwrap_or_default())
+                .collect(),
             tenant_routes: grants.tenant_routes.iter().cloned().collect(),
             limits: serde_json::to_value(&grants.limits).unwrap_or_default(),
         }
@@ -120,7 +129,7 @@ impl PluginDocument {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wattle_run::grant::{SqlAccess, SqlRule};
+    use wattle_run::grant::{MemoryAccess, MemoryRule, SqlAccess, SqlRule};
 
     use super::*;
 
@@ -128,6 +137,10 @@ mod tests {
     fn all_grants_are_shown_with_their_details() {
         let mut grants = Grants {
             tools: vec!["date/*".parse().unwrap(), "mcp:graph/list".parse().unwrap()],
+            memory: vec![MemoryRule {
+                namespace: vec!["users".to_owned()],
+                access: MemoryAccess::ReadWrite,
+            }],
             tenant_routes: ["chat".to_owned()].into(),
             ..Grants::default()
         };
@@ -142,6 +155,8 @@ mod tests {
         grants.sql.insert("own".to_owned(), SqlAccess::ReadWrite.into());
         let shown = serde_json::to_value(GrantsDocument::from(&grants)).unwrap();
         assert_eq!(shown["tools"], json!(["date/*", "mcp:graph/list"]));
+        let memory = json!([{ "namespace": ["users"], "access": "read-write" }]);
+        assert_eq!(shown["memory"], memory);
         assert_eq!(shown["tenant_routes"], json!(["chat"]));
         let sales = json!({
             "access": "read-only", "tables": ["orders"], "schema": true, "timeout_ms": 5_000,

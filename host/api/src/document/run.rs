@@ -10,6 +10,8 @@ use wattle_graph::failure::Failure;
 use wattle_run::call::runs::{EndedRun, OnFailure, OpenQuestion, RunOutcome, RunRef};
 use wattle_run::ports::store::RunRecord;
 
+use crate::document::options::OptionsDocument;
+
 /// What to run.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
@@ -28,6 +30,9 @@ pub struct StartDocument {
     /// Free facts about the thread.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
+    /// How it runs, in place of what the graph says.
+    #[serde(default, skip_serializing_if = "OptionsDocument::is_default")]
+    pub options: OptionsDocument,
     /// Answer when the run has ended or stands still, not at once.
     #[serde(default)]
     pub wait: bool,
@@ -46,6 +51,9 @@ pub struct ResumeDocument {
     #[serde(default)]
     #[schema(value_type = String)]
     pub on_failure: OnFailure,
+    /// How it runs, in place of what the graph says.
+    #[serde(default, skip_serializing_if = "OptionsDocument::is_default")]
+    pub options: OptionsDocument,
     /// Answer when the run has ended or stands still, not at once.
     #[serde(default)]
     pub wait: bool,

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
-use wattle_graph::checkpoint::{Checkpoint, Source};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::Write;
 use wattle_run::call::runs::ThreadView;
+use wattle_run::call::travel::{StateView, TaskView};
 use wattle_run::ports::store::{ThreadRecord, ThreadStatus};
 
 use crate::document::run::{FailureDocument, QuestionDocument};
@@ -65,22 +67,64 @@ pub struct CheckpointDocument {
     /// The checkpoint before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent: Option<u64>,
+    /// The nested graph that it is of; absent for the thread's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
     /// Superstep that runs next from here.
     pub step: u32,
     /// `input`, `loop`, `update` or `fork`.
     #[schema(value_type = String)]
     pub source: Source,
-    /// The run that wrote it.
+    /// The run that wrote it; for an edit, an id that no run has.
     pub run: String,
+    /// Digest of the code that made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub version: Option<String>,
     /// Milliseconds since 1970.
     pub at_ms: i64,
     /// Nodes that run next.
     pub next: Vec<String>,
     /// Channels that it wrote.
     pub changed: Vec<String>,
+    /// Nodes whose tasks or edits made it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub writers: Vec<String>,
+    /// The tasks that run next, with what came of them so far.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tasks: Vec<TaskDocument>,
+    /// Open questions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<QuestionDocument>,
+    /// Free facts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub metadata: BTreeMap<String, Value>,
     /// The state as an object.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
+}
+
+/// A task that starts from a checkpoint.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct TaskDocument {
+    /// Its id.
+    pub id: String,
+    /// Its node.
+    pub node: String,
+    /// Which of the node's tasks, from 0.
+    pub index: u32,
+    /// What it wrote, each with `channel`, `value` and `overwrite`; absent unless it has finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Vec<Value>>)]
+    pub writes: Option<Vec<Write>>,
+    /// Its last failure, if it has not finished.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<FailureDocument>,
+    /// Ids of the questions that it waits for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub interrupts: Vec<String>,
+    /// The nested graph that runs as this task, whose history may be listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
 }
 
 impl From<ThreadRecord> for ThreadSummary {
@@ -123,19 +167,38 @@ impl From<ThreadView> for ThreadDocument {
 }
 
 impl CheckpointDocument {
-    /// The document of a checkpoint.
-    pub fn new(checkpoint: &Checkpoint, with_state: bool) -> Self {
-        let meta = &checkpoint.meta;
+    /// The document of a point of the past.
+    pub fn new(view: StateView, with_state: bool) -> Self {
         Self {
-            id: meta.id.0,
-            parent: meta.parent.map(|parent| parent.0),
-            step: meta.step,
-            source: meta.source,
-            run: meta.run.to_string(),
-            at_ms: meta.at_ms,
-            next: meta.next.iter().map(|trigger| trigger.node.to_string()).collect(),
-            changed: meta.changed().map(ToString::to_string).collect(),
-            state: with_state.then(|| checkpoint.state()),
+            id: view.checkpoint.0,
+            parent: view.parent.map(|parent| parent.0),
+            namespace: view.namespace.as_str().to_owned(),
+            step: view.step,
+            source: view.source,
+            run: view.run.into(),
+            version: view.version.map(Into::into),
+            at_ms: view.at_ms,
+            next: view.next.into_iter().map(Into::into).collect(),
+            changed: view.changed.into_iter().map(Into::into).collect(),
+            writers: view.writers.into_iter().map(Into::into).collect(),
+            tasks: view.tasks.into_iter().map(Into::into).collect(),
+            interrupts: view.interrupts.into_iter().map(Into::into).collect(),
+            metadata: view.metadata,
+            state: with_state.then_some(view.values),
+        }
+    }
+}
+
+impl From<TaskView> for TaskDocument {
+    fn from(view: TaskView) -> Self {
+        Self {
+            id: view.id.into(),
+            node: view.node.into(),
+            index: view.index,
+            writes: view.writes,
+            failure: view.failure.map(Into::into),
+            interrupts: view.interrupts.into_iter().map(|question| question.id).collect(),
+            namespace: view.namespace.map(|namespace| namespace.as_str().to_owned()),
         }
     }
 }

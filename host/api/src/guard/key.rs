@@ -23,6 +23,11 @@ pub(super) fn is_known(config: &ApiConfig, headers: &HeaderMap) -> bool {
     digests(headers).any(|key| config.keys.contains(&key) || config.tenant_keys.contains_key(&key))
 }
 
+/// Whether a request brings a key that stands for no tenant: that of the operator.
+pub(crate) fn is_operators(config: &ApiConfig, headers: &HeaderMap) -> bool {
+    digests(headers).any(|key| config.keys.contains(&key))
+}
+
 /// The tenant that a request's key stands for.
 pub(crate) fn tenant<'c>(config: &'c ApiConfig, headers: &HeaderMap) -> Option<&'c str> {
     if config.tenant_keys.is_empty() {

@@ -44,6 +44,8 @@ pub async fn start_run(
         context: request.context,
         metadata: request.metadata,
         tenant: scope.tenant,
+        options: request.options.into(),
+        ttl: None,
     };
     let run = state.engine.start(run).await?;
     answer(&state, run, request.wait).await
@@ -73,6 +75,7 @@ pub async fn resume_thread(
         on_failure: request.on_failure,
         app: None,
         tenant: scope.tenant,
+        options: request.options.into(),
     };
     let run = state.engine.resume(resume).await?;
     answer(&state, run, request.wait).await
@@ -143,7 +146,11 @@ pub async fn cancel_run(
 }
 
 /// A thread id that the caller chose must be free or the caller's own.
-async fn own_or_new(state: &ApiState, scope: &Scope, thread: &ThreadId) -> Result<(), Problem> {
+pub(crate) async fn own_or_new(
+    state: &ApiState,
+    scope: &Scope,
+    thread: &ThreadId,
+) -> Result<(), Problem> {
     if state.engine.ports().store.thread(thread).await?.is_none() {
         return Ok(());
     }
@@ -152,7 +159,8 @@ async fn own_or_new(state: &ApiState, scope: &Scope, thread: &ThreadId) -> Resul
     })
 }
 
-async fn answer(state: &ApiState, run: RunRef, wait: bool) -> Result<Response, Problem> {
+/// What is answered to a request that started a run.
+pub(crate) async fn answer(state: &ApiState, run: RunRef, wait: bool) -> Result<Response, Problem> {
     if wait {
         let ended = state.engine.wait(&run).await?;
         return Ok(Json(RunDocument::from(ended)).into_response());

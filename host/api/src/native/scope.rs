@@ -22,9 +22,55 @@ impl FromRequestParts<ApiState> for Scope {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
-        let tenant = tenant(&state.config, &parts.headers);
+        let tenant = match parts.extensions.get::<Operator>() {
+            // Nobody stands between the operator and this process who could name a tenant.
+            Some(Operator) => Ok(state.config.default_tenant.clone()),
+            None => tenant(&state.config, &parts.headers),
+        };
         tenant.map(|tenant| Self { tenant }).map_err(|problem| problem.at(parts.uri.path()))
     }
+}
+
+/// Put among the extensions of a request, says that it is the operator's own: for callers in the
+/// same process. No request that arrives by HTTP has it.
+#[derive(Clone, Copy, Debug)]
+pub struct Operator;
+
+/// On whose authority a request comes to what the operator may reach beyond tenants.
+#[derive(Clone, Debug)]
+pub struct Authority {
+    /// The tenant for whom it is if it does not say otherwise.
+    pub tenant: Option<String>,
+    /// Whether it is the operator's: it comes from the same process, or there are no tenants, or
+    /// its key is one of the operator's and it names no tenant.
+    pub is_operator: bool,
+}
+
+impl Authority {
+    fn of(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
+        let (config, headers) = (&state.config, &parts.headers);
+        let is_here = parts.extensions.get::<Operator>().is_some();
+        let has_key = || -> Result<bool, Problem> {
+            Ok(key::is_operators(config, headers) && names_none(config, headers)?)
+        };
+        if is_here || has_key()? {
+            return Ok(Self { tenant: config.default_tenant.clone(), is_operator: true });
+        }
+        let tenant = tenant(config, headers)?;
+        Ok(Self { is_operator: tenant.is_none(), tenant })
+    }
+}
+
+impl FromRequestParts<ApiState> for Authority {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        Self::of(state, parts).map_err(|problem| problem.at(parts.uri.path()))
+    }
+}
+
+fn names_none(config: &ApiConfig, headers: &HeaderMap) -> Result<bool, Problem> {
+    named_tenant(config, headers).map(|named| named.is_none())
 }
 
 /// Characters of a tenant's name.

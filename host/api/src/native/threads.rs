@@ -1,4 +1,4 @@
-//! Threads with state, history and trace.
+//! Threads with state and trace.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
-use wattle_graph::id::{AppName, CheckpointId, ThreadId};
+use wattle_graph::id::{AppName, ThreadId};
 use wattle_run::call::runs::{RunRef, Runs, ThreadView};
-use wattle_run::ports::store::{CheckpointQuery, ThreadQuery, ThreadStatus};
+use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
 use crate::document::Page;
-use crate::document::thread::{CheckpointDocument, ThreadDocument, ThreadSummary};
+use crate::document::thread::{ThreadDocument, ThreadSummary};
 use crate::native::scope::Scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
@@ -56,11 +56,12 @@ pub async fn list_threads(
         status: filter.status,
         tenant: scope.tenant,
         expires_by_ms: None,
+        ttl_over_ms: None,
         limit: Some(limit + 1),
         offset: filter.offset,
     };
     let mut threads = state.engine.ports().store.threads(&query).await?;
-    let next_offset = (threads.len() > limit).then_some(filter.offset + limit);
+    let next_offset = (threads.len() > limit).then(|| filter.offset.saturating_add(limit));
     threads.truncate(limit);
     Ok(Json(Page { items: threads.into_iter().map(Into::into).collect(), next_offset }))
 }
@@ -112,45 +113,6 @@ pub async fn get_state(
     Ok(Json(view(&state, &scope, &id).await?.state))
 }
 
-/// Which checkpoints to list.
-#[derive(Debug, Default, Deserialize, IntoParams)]
-#[serde(default, deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub struct HistoryFilter {
-    /// Only older than this checkpoint.
-    before: Option<u64>,
-    /// At most so many, 500 at the most.
-    limit: Option<usize>,
-    /// Whether to bring the state of each.
-    state: bool,
-}
-
-/// Lists the checkpoints of a thread, newest first.
-#[utoipa::path(get, path = "/api/v1/threads/{thread}/history", tag = "threads",
-    params(("thread" = String, Path, description = "id of the thread"), HistoryFilter),
-    responses(
-        (status = 200, body = Vec<CheckpointDocument>),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
-pub async fn get_history(
-    State(state): State<ApiState>,
-    scope: Scope,
-    Path(id): Path<String>,
-    filter: Result<Query<HistoryFilter>, axum::extract::rejection::QueryRejection>,
-) -> Result<Json<Vec<CheckpointDocument>>, Problem> {
-    let Query(filter) = filter.map_err(invalid_query)?;
-    let record = scope.thread(&state, &id).await?;
-    let query = CheckpointQuery {
-        before: filter.before.map(CheckpointId),
-        limit: Some(page_size(filter.limit)),
-        ..CheckpointQuery::default()
-    };
-    let tuples = state.engine.ports().store.checkpoints(&record.id, &query).await?;
-    let document = |tuple: &wattle_run::ports::store::CheckpointTuple| {
-        CheckpointDocument::new(&tuple.checkpoint, filter.state)
-    };
-    Ok(Json(tuples.iter().map(document).collect()))
-}
-
 /// What happened on a thread as a tree: runs, steps, tasks, attempts, host calls.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/trace", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
@@ -175,7 +137,8 @@ fn gone_if_none(view: Option<ThreadView>, id: &ThreadId) -> Result<ThreadView, P
     view.ok_or_else(|| Problem::new(code::EXPIRED, format!("thread `{id}` has expired")))
 }
 
-fn page_size(limit: Option<usize>) -> usize {
+/// How many items a page has, if so many are wanted.
+pub(crate) fn page_size(limit: Option<usize>) -> usize {
     limit.unwrap_or(DEFAULT_PAGE).clamp(1, LARGEST_PAGE)
 }
 

@@ -70,7 +70,11 @@ mod tests {
             at_ms: 1000,
             run: RunId::new("r").unwrap(),
             namespace: Namespace::root(),
-            kind: EventKind::RunEnded(RunEnded { status: RunStatus::Completed, failure: None }),
+            kind: EventKind::RunEnded(RunEnded {
+                status: RunStatus::Completed,
+                failure: None,
+                drained: false,
+            }),
         };
         let text = String::from_utf8(message(&event).to_vec()).unwrap();
         assert_eq!(

@@ -6,10 +6,10 @@ use serde::Serialize;
 use wattle_graph::event::{
     Called, Event, EventKind, RunReason, RunStarted, TaskFailed, TaskFinished, TaskStarted,
 };
-use wattle_graph::id::{RunId, TaskId};
+use wattle_graph::id::{Namespace, RunId, TaskId};
 
 use crate::trace::{
-    AnswerTrace, AttemptTrace, CallTrace, RunTrace, StepTrace, TaskTrace, Totals, Trace,
+    AnswerTrace, AttemptTrace, CallTrace, GraphTrace, RunTrace, StepTrace, TaskTrace, Totals, Trace,
 };
 
 /// Builds the tree of a thread from its events, oldest first.
@@ -41,9 +41,9 @@ impl Builder {
                     run.failure = ended.failure.as_ref().map(ToString::to_string);
                 }
             }
-            EventKind::TaskStarted(started) => self.task_started(&event.run, at_ms, started),
-            EventKind::TaskFinished(finished) => self.task_finished(&event.run, finished),
-            EventKind::TaskFailed(failed) => self.task_failed(&event.run, at_ms, failed),
+            EventKind::TaskStarted(started) => self.task_started(event, started),
+            EventKind::TaskFinished(finished) => self.task_finished(event, finished),
+            EventKind::TaskFailed(failed) => self.task_failed(event, failed),
             EventKind::CallStarted(started) => {
                 let call = CallTrace {
                     call: started.call,
@@ -52,13 +52,13 @@ impl Builder {
                     started_ms: at_ms,
                     ..CallTrace::default()
                 };
-                if let Some(attempt) = self.attempt(&event.run, &started.task) {
+                if let Some(attempt) = self.attempt(event, &started.task) {
                     put_call(&mut attempt.calls, &started.scope, call);
                 }
             }
-            EventKind::Called(called) => self.called(&event.run, called),
+            EventKind::Called(called) => self.called(event, called),
             EventKind::Asked(asked) => {
-                if let Some(attempt) = self.attempt(&event.run, &asked.task) {
+                if let Some(attempt) = self.attempt(event, &asked.task) {
                     attempt.outcome = "asked".into();
                     attempt.questions.push(asked.interrupt.to_string());
                 }
@@ -73,20 +73,20 @@ impl Builder {
             }
             EventKind::Checkpointed(made) => {
                 // The one of an input comes before the first step and belongs to none.
-                if let Some(step) = self.run(&event.run).and_then(|run| run.steps.last_mut()) {
+                if let Some(step) = self.steps(event).and_then(|steps| steps.last_mut()) {
                     step.changed = made.changed.iter().map(ToString::to_string).collect();
                 }
             }
             EventKind::Progress(progress) => {
-                self.message(&event.run, &progress.task, progress.message.clone());
+                self.message(event, &progress.task, progress.message.clone());
             }
             EventKind::Log(log) => {
                 let text = format!("{}: {}", log.level, log.message);
-                self.message(&event.run, &log.task, text);
+                self.message(event, &log.task, text);
             }
             EventKind::Custom(custom) => {
                 let text = format!("event `{}`", custom.name);
-                self.message(&event.run, &custom.task, text);
+                self.message(event, &custom.task, text);
             }
             _ => {}
         }
@@ -107,17 +107,17 @@ impl Builder {
         });
     }
 
-    fn task_started(&mut self, run: &RunId, at_ms: i64, started: &TaskStarted) {
+    fn task_started(&mut self, event: &Event, started: &TaskStarted) {
         let replayed = self.answered.get(&started.task).map_or(0, BTreeSet::len);
-        let Some(run) = self.run(run) else { return };
-        let step = match run.steps.iter().position(|step| step.step == started.step) {
+        let Some(steps) = self.steps(event) else { return };
+        let step = match steps.iter().position(|step| step.step == started.step) {
             Some(index) => index,
             None => {
-                run.steps.push(StepTrace { step: started.step, ..StepTrace::default() });
-                run.steps.len() - 1
+                steps.push(StepTrace { step: started.step, ..StepTrace::default() });
+                steps.len() - 1
             }
         };
-        let tasks = &mut run.steps[step].tasks;
+        let tasks = &mut steps[step].tasks;
         let task = match tasks.iter().position(|task| task.task == started.task.as_str()) {
             Some(index) => index,
             None => {
@@ -132,29 +132,29 @@ impl Builder {
         tasks[task].attempts.push(AttemptTrace {
             attempt: started.attempt,
             outcome: "running".into(),
-            started_ms: at_ms,
+            started_ms: event.at_ms,
             replayed,
             ..AttemptTrace::default()
         });
     }
 
-    fn task_finished(&mut self, run: &RunId, finished: &TaskFinished) {
-        let Some(attempt) = self.attempt(run, &finished.task) else { return };
+    fn task_finished(&mut self, event: &Event, finished: &TaskFinished) {
+        let Some(attempt) = self.attempt(event, &finished.task) else { return };
         attempt.outcome = "finished".into();
         attempt.duration_us = Some(finished.duration_us);
         attempt.written_bytes =
             Some(finished.writes.iter().map(|write| json_bytes(&write.value)).sum());
     }
 
-    fn task_failed(&mut self, run: &RunId, at_ms: i64, failed: &TaskFailed) {
-        let Some(attempt) = self.attempt(run, &failed.task) else { return };
+    fn task_failed(&mut self, event: &Event, failed: &TaskFailed) {
+        let Some(attempt) = self.attempt(event, &failed.task) else { return };
         attempt.outcome = "failed".into();
         attempt.failure = Some(failed.failure.to_string());
-        let took_ms = u64::try_from(at_ms - attempt.started_ms).unwrap_or(0);
+        let took_ms = u64::try_from(event.at_ms - attempt.started_ms).unwrap_or(0);
         attempt.duration_us = Some(took_ms * 1_000);
     }
 
-    fn called(&mut self, run: &RunId, called: &Called) {
+    fn called(&mut self, event: &Event, called: &Called) {
         self.totals.calls += 1;
         let asks_model = matches!(
             called.function.as_str(),
@@ -185,13 +185,13 @@ impl Builder {
             failure: called.result.as_ref().err().map(ToString::to_string),
             calls: Vec::new(),
         };
-        if let Some(attempt) = self.attempt(run, &called.task) {
+        if let Some(attempt) = self.attempt(event, &called.task) {
             put_call(&mut attempt.calls, &called.scope, call);
         }
     }
 
-    fn message(&mut self, run: &RunId, task: &TaskId, text: String) {
-        if let Some(attempt) = self.attempt(run, task) {
+    fn message(&mut self, event: &Event, task: &TaskId, text: String) {
+        if let Some(attempt) = self.attempt(event, task) {
             attempt.messages.push(text);
         }
     }
@@ -200,12 +200,48 @@ impl Builder {
         self.runs.iter_mut().rev().find(|run| run.run == id.as_str())
     }
 
-    /// The latest execution of a task.
-    fn attempt(&mut self, run: &RunId, task: &TaskId) -> Option<&mut AttemptTrace> {
-        let steps = self.run(run)?.steps.iter_mut().rev();
-        let mut tasks = steps.flat_map(|step| step.tasks.iter_mut());
-        tasks.find(|known| known.task == task.as_str())?.attempts.last_mut()
+    /// The supersteps of the graph in which something happened.
+    fn steps(&mut self, event: &Event) -> Option<&mut Vec<StepTrace>> {
+        let run = self.run(&event.run)?;
+        steps_in(&mut run.steps, &event.namespace)
     }
+
+    /// The latest execution of a task of the graph in which something happened.
+    fn attempt(&mut self, event: &Event, task: &TaskId) -> Option<&mut AttemptTrace> {
+        let task = task.as_str();
+        latest(self.steps(event)?, |known| known.task == task)
+    }
+}
+
+/// The supersteps of a graph, which stand below the task that runs it.
+fn steps_in<'s>(
+    root: &'s mut Vec<StepTrace>,
+    namespace: &Namespace,
+) -> Option<&'s mut Vec<StepTrace>> {
+    let Some(around) = namespace.parent() else { return Some(root) };
+    let steps = steps_in(root, &around)?;
+    let owner = namespace.task();
+    let attempt = latest(steps, |known| match &owner {
+        Some(task) => known.task == task.as_str(),
+        // A graph with a state of its own is of the node, and of one task of it at a time.
+        None => known.node == namespace.node(),
+    })?;
+    let place = attempt.graphs.iter().position(|graph| graph.namespace == namespace.as_str());
+    let place = place.unwrap_or_else(|| {
+        let namespace = namespace.as_str().to_owned();
+        attempt.graphs.push(GraphTrace { namespace, steps: Vec::new() });
+        attempt.graphs.len() - 1
+    });
+    Some(&mut attempt.graphs[place].steps)
+}
+
+/// The latest execution of the latest task that is meant.
+fn latest(
+    steps: &mut [StepTrace],
+    is_meant: impl Fn(&TaskTrace) -> bool,
+) -> Option<&mut AttemptTrace> {
+    let mut tasks = steps.iter_mut().rev().flat_map(|step| step.tasks.iter_mut().rev());
+    tasks.find(|known| is_meant(known))?.attempts.last_mut()
 }
 
 /// Keeps calls in their order below the call they are inside of, and one entry for a call's start
@@ -312,6 +348,36 @@ mod tests {
                 "type": "run_started", "graph": "g", "digest": "0".repeat(64), "reason": reason,
             }),
         )
+    }
+
+    #[test]
+    fn nested_graphs_stand_below_their_task() {
+        let within = |mut event: Event, namespace: &str, task: &str| {
+            event.namespace = Namespace::new(namespace);
+            match &mut event.kind {
+                EventKind::TaskStarted(started) => started.task = TaskId::new(task).unwrap(),
+                EventKind::Called(called) => called.task = TaskId::new(task).unwrap(),
+                _ => {}
+            }
+            event
+        };
+        let log = [
+            run_started(1, "r1", "input"),
+            started(2, "r1", 1),
+            within(started(3, "r1", 1), "extract:t1", "t2"),
+            within(started(4, "r1", 1), "extract:t1|extract", "t3"),
+            within(call(5, "r1", 0), "extract:t1|extract", "t3"),
+            within(started(6, "r1", 1), "extract:t1.0", "t4"),
+        ];
+        let trace = build("thread", &log);
+        let outer = &trace.runs[0].steps[0].tasks[0].attempts[0];
+        let names: Vec<&str> = outer.graphs.iter().map(|graph| graph.namespace.as_str()).collect();
+        assert_eq!(names, ["extract:t1", "extract:t1.0"]);
+        let middle = &outer.graphs[0].steps[0].tasks[0];
+        let inner = &middle.attempts[0].graphs[0].steps[0].tasks[0];
+        assert_eq!((middle.task.as_str(), inner.task.as_str()), ("t2", "t3"));
+        assert_eq!(inner.attempts[0].calls.len(), 1);
+        assert_eq!((trace.runs[0].steps.len(), trace.totals.calls), (1, 1));
     }
 
     #[test]

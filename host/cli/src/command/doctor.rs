@@ -12,7 +12,7 @@ use wattle_sandbox::SandboxConfig;
 use wattle_sql::{DatabaseConfig, Databases};
 
 use crate::client::server_of;
-use crate::config::{self, Config, Secret, StoreKind};
+use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -93,7 +93,7 @@ pub(super) async fn doctor(file: Option<&Path>, output: Output) -> Result<Exit, 
 async fn examine(config: &Config, env: &ReadEnv, report: &mut Report) {
     let usable = data_folder(config, report);
     if usable {
-        store(config, report).await;
+        store(config, env, report).await;
         sandbox(config, report).await;
     }
     pool(report);
@@ -122,7 +122,11 @@ fn data_folder(config: &Config, report: &mut Report) -> bool {
     report.0.last().is_some_and(|finding| finding.status == Status::Ok)
 }
 
-async fn store(config: &Config, report: &mut Report) {
+async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
+    if let Some(database) = &config.store.database {
+        database_store(database, env, report).await;
+        return;
+    }
     if config.store.kind == StoreKind::Memory {
         report.warn("store", "threads are kept in memory only", "set `store.kind = \"redb\"`");
         return;
@@ -131,13 +135,33 @@ async fn store(config: &Config, report: &mut Report) {
         report.ok("store", format!("the server at {} holds it", server.address()));
         return;
     }
-    match wattle_store::RedbStore::open(config.store_file()) {
-        Ok(_) => report.ok("store", format!("`{}` opens", config.store_file().display())),
+    match wattle_store::RedbStore::check(config.store_file()) {
+        Ok(()) => report.ok("store", format!("`{}` opens", config.store_file().display())),
         Err(error) => report.fail(
             "store",
             error.to_string(),
             "stop the other process that holds it, or restore it from a backup",
         ),
+    }
+}
+
+async fn database_store(database: &StoreDatabase, env: &ReadEnv, report: &mut Report) {
+    const HINT: &str = "check `[store]` in wattle.toml, and whether the server is up";
+    let (database, warning) = match database.connection(&**env) {
+        Ok(connection) => connection,
+        Err(reason) => return report.fail("store", reason, HINT),
+    };
+    if let Some(warning) = warning {
+        report.warn("store", warning, "set the variable, or remove `store.password_env`");
+    }
+    let place = database.place();
+    match wattle_store::PostgresStore::check(&database).await {
+        Ok(true) => report.ok("store", format!("the database at {place} opens")),
+        Ok(false) => report.ok(
+            "store",
+            format!("the database at {place} opens; its tables are made at the first start"),
+        ),
+        Err(error) => report.fail("store", error.to_string(), HINT),
     }
 }
 

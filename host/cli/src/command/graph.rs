@@ -6,7 +6,8 @@ use serde::Serialize;
 use wattle_api::document::app::{AppDocument, GraphDocument};
 use wattle_graph::check::{NoFacts, Problem, check_json, check_toml};
 use wattle_graph::graph::Graph;
-use wattle_graph::mermaid::mermaid;
+use wattle_graph::id::GraphName;
+use wattle_graph::mermaid::xray;
 
 use crate::client::{Client, Needs, segment};
 use crate::config::Config;
@@ -24,7 +25,8 @@ pub(super) async fn show(config: Config, target: &str, output: Output) -> Result
     let pictures = if path.exists() {
         let checked = read(&config, path).await?;
         let graphs = checked.result.map_err(|problems| failed(&problems))?;
-        graphs.iter().map(|graph| Picture::new(graph.name.as_str(), mermaid(graph))).collect()
+        let find = |name: &GraphName| graphs.iter().find(|graph| graph.name == *name);
+        graphs.iter().map(|graph| Picture::new(graph.name.as_str(), xray(graph, &find))).collect()
     } else {
         loaded(config, target).await?
     };

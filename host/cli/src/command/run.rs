@@ -4,7 +4,7 @@ use wattle_api::document::run::{RunDocument, StartDocument};
 
 use crate::args::RunArgs;
 use crate::client::{Client, segment};
-use crate::command::{follow, input};
+use crate::command::{control, follow, input};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
@@ -20,6 +20,7 @@ pub(super) async fn run(client: &Client, args: RunArgs, output: Output) -> Resul
         input: input::json(&args.input)?,
         thread_id: args.thread,
         context: context.unwrap_or_default(),
+        options: control::options(args.options)?,
         ..StartDocument::default()
     };
     let path = format!("/api/v1/apps/{}/runs", segment(app));

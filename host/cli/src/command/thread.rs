@@ -3,12 +3,12 @@
 use serde_json::Value;
 use wattle_api::document::Page;
 use wattle_api::document::run::{ResumeDocument, RunDocument};
-use wattle_api::document::thread::{CheckpointDocument, ThreadDocument, ThreadSummary};
+use wattle_api::document::thread::{ThreadDocument, ThreadSummary};
 use wattle_run::call::runs::OnFailure;
 
-use crate::args::{ThreadHistoryArgs, ThreadListArgs, ThreadResumeArgs};
+use crate::args::{ThreadListArgs, ThreadResumeArgs};
 use crate::client::{Client, segment};
-use crate::command::{follow, input, words};
+use crate::command::{control, follow, input, words};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::{Output, Table};
@@ -72,32 +72,6 @@ fn in_words(thread: &ThreadDocument) -> String {
     lines.join("\n")
 }
 
-pub(super) async fn history(
-    client: &Client,
-    args: &ThreadHistoryArgs,
-    output: Output,
-) -> Result<Exit, Error> {
-    let state = output.json;
-    let thread = segment(&args.thread);
-    let path = format!("/api/v1/threads/{thread}/history?limit={}&state={state}", args.limit);
-    let history: Vec<CheckpointDocument> = client.get(&path).await?;
-    output.data(&history, |history| {
-        let mut table = Table::new(&["id", "step", "source", "at", "changed", "next"]);
-        for checkpoint in history {
-            table.row([
-                checkpoint.id.to_string(),
-                checkpoint.step.to_string(),
-                words::word(&checkpoint.source),
-                words::instant(checkpoint.at_ms),
-                checkpoint.changed.join(" "),
-                checkpoint.next.join(" "),
-            ]);
-        }
-        table.render()
-    });
-    Ok(Exit::Ok)
-}
-
 pub(super) async fn resume(
     client: &Client,
     args: ThreadResumeArgs,
@@ -105,7 +79,8 @@ pub(super) async fn resume(
 ) -> Result<Exit, Error> {
     let answers: Result<_, _> = args.answers.iter().map(|answer| input::answer(answer)).collect();
     let on_failure = if args.reopen { OnFailure::Reopen } else { OnFailure::Keep };
-    let resume = ResumeDocument { answers: answers?, on_failure, wait: false };
+    let options = control::options(args.options)?;
+    let resume = ResumeDocument { answers: answers?, on_failure, options, wait: false };
     let after = follow::newest_event(client, &args.thread).await?;
     let path = format!("/api/v1/threads/{}/resume", segment(&args.thread));
     let run: RunDocument = client.post(&path, &resume).await?;

@@ -1,6 +1,6 @@
 //! `wattle trace`: what happened on a thread as a tree.
 
-use wattle_api::trace::{AttemptTrace, CallTrace, RunTrace, TaskTrace, Trace};
+use wattle_api::trace::{AttemptTrace, CallTrace, RunTrace, StepTrace, TaskTrace, Trace};
 
 use crate::client::{Client, segment};
 use crate::command::words;
@@ -60,14 +60,15 @@ fn run(run: &RunTrace) -> Branch {
     let answers = run.answers.iter().map(|answer| {
         Branch::leaf(format!("answer to {}: {}", answer.question, shortened(&answer.answer)))
     });
-    let steps = run.steps.iter().map(|step| {
-        let mut line = format!("step {}", step.step);
-        if !step.changed.is_empty() {
-            line.push_str(&format!(" -> {}", step.changed.join(", ")));
-        }
-        Branch { line, below: step.tasks.iter().map(task).collect() }
-    });
-    Branch { line, below: answers.chain(steps).collect() }
+    Branch { line, below: answers.chain(run.steps.iter().map(step)).collect() }
+}
+
+fn step(step: &StepTrace) -> Branch {
+    let mut line = format!("step {}", step.step);
+    if !step.changed.is_empty() {
+        line.push_str(&format!(" -> {}", step.changed.join(", ")));
+    }
+    Branch { line, below: step.tasks.iter().map(task).collect() }
 }
 
 /// A node with one execution is one line; with several, each has its own.
@@ -111,7 +112,11 @@ fn below(attempt: &AttemptTrace) -> Vec<Branch> {
     let messages = attempt.messages.iter().map(Branch::leaf);
     let questions =
         attempt.questions.iter().map(|question| Branch::leaf(format!("asked {question}")));
-    calls.chain(messages).chain(questions).collect()
+    let graphs = attempt.graphs.iter().map(|graph| Branch {
+        line: format!("graph {}", graph.namespace),
+        below: graph.steps.iter().map(step).collect(),
+    });
+    calls.chain(messages).chain(questions).chain(graphs).collect()
 }
 
 fn call(call: &CallTrace) -> Branch {
@@ -155,7 +160,7 @@ fn shortened(value: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wattle_api::trace::{StepTrace, Totals};
+    use wattle_api::trace::Totals;
 
     use super::*;
 

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 use wattle_graph::definition::Span;
 use wattle_graph::id::PluginName;
-use wattle_run::grant::{HttpRule, SqlRule, ToolGrant};
+use wattle_run::grant::{HttpRule, InDoubt, MemoryRule, SqlRule, ToolGrant};
 use wattle_run::limit::Limits;
 
 use crate::config::ByteSize;
@@ -23,8 +23,13 @@ pub struct Needs {
     pub sql: Vec<SqlGrant>,
     /// Tools of other plugins and of servers, such as `date/parse` or `mcp:graph/*`.
     pub tools: BTreeSet<ToolGrant>,
+    /// Parts of the long-term memory, such as `{ namespace = ["users"], access = "read-write" }`.
+    pub memory: BTreeSet<MemoryRule>,
     /// Model routes that a web handler may set for a tenant.
     pub tenant_routes: BTreeSet<String>,
+    /// What becomes of calls that were under way when the host stopped: `fail` without it, `ask` or
+    /// `retry`. The operator's word alone.
+    pub in_doubt: InDoubt,
     /// Limits; those of the host where nothing is said.
     pub limits: LimitTable,
     /// What an app asks for on behalf of plugins that are not its own; only in `app.toml`.

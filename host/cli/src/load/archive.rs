@@ -133,6 +133,13 @@ pub(super) fn needed(config: &Config, threads: &[ThreadRecord]) -> Vec<Old> {
     needed
 }
 
+/// The kept versions that one thread is pinned to. Nothing is deleted.
+pub(super) fn kept(config: &Config, thread: &ThreadRecord) -> Vec<Old> {
+    let is_its =
+        |old: &Old| old.index.app == thread.app && old.index.versions.contains(&thread.version);
+    all(config).into_iter().filter(is_its).collect()
+}
+
 fn all(config: &Config) -> Vec<Old> {
     let apps = subfolders(&config.data.join(FOLDER));
     apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()

@@ -1,5 +1,7 @@
 //! What a plugin gets: what it asks for, as far as the operator grants it.
 
+mod memory;
+
 use std::collections::BTreeSet;
 use std::fmt::Display;
 
@@ -30,7 +32,7 @@ pub fn asked(plugin: &PluginInfo, granted: Option<&Needs>) -> Result<Needs, Stri
     toml::from_str(manifest).map_err(|error| {
         format!(
             "plugin `{}` is granted nothing, since its manifest is not valid: {}\n  hint: build it \
-             with a manifest of `llm`, `http`, `sql`, `tools`, `tenant_routes` and `limits`",
+             with a manifest of `llm`, `http`, `sql`, `tools`, `memory`, `tenant_routes` and `limits`",
             plugin.name,
             error.message()
         )
@@ -74,6 +76,10 @@ pub fn decide(
     if !refused.is_empty() {
         missing(format!("tools = {}", quoted(refused)));
     }
+    let (memory, refused) = memory::both(&needs.memory, &granted.memory);
+    if !refused.is_empty() {
+        missing(format!("memory = [{}]", refused.join(", ")));
+    }
     let granted_databases = granted.databases();
     let mut sql = needs.databases();
     for (database, rule) in &sql {
@@ -99,7 +105,9 @@ pub fn decide(
         http: http(&needs.http, &granted.http),
         sql,
         tools,
+        memory,
         tenant_routes: needs.tenant_routes.intersection(&granted.tenant_routes).cloned().collect(),
+        in_doubt: granted.in_doubt,
         limits: granted.limits.limits(),
     };
     Decision { grants, notes }

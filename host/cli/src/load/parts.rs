@@ -145,7 +145,7 @@ fn named(graphs: &[Graph]) -> BTreeSet<&PluginName> {
         Reducer::Plugin { plugin, .. } => Some(plugin),
         _ => None,
     });
-    nodes.map(|node| &node.plugin).chain(reducers).collect()
+    nodes.filter_map(|node| node.plugin()).chain(reducers).collect()
 }
 
 /// Why a plugin does not offer a granted tool; `None` if it does.

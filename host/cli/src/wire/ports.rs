@@ -8,11 +8,14 @@ use wattle_mcp::McpServers;
 use wattle_model::{Routes, Tenants};
 use wattle_net::{NetConfig, OutboundNet, Secrets};
 use wattle_run::ports::observer::Observers;
-use wattle_run::ports::{BlobLinks, BlobStore, Clock, Model, Net, Ports, Sandbox, Store};
+use wattle_run::ports::{BlobLinks, BlobStore, Clock, Memory, Model, Net, Ports, Sandbox, Store};
 use wattle_sandbox::SandboxConfig;
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::sweep::{Mentions, Sweepable};
-use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, RedbStore};
+use wattle_store::{
+    FileBlobs, MemoryBlobs, MemoryStore, PostgresConfig, PostgresStore, RedbMemory, RedbStore,
+    VolatileMemory,
+};
 use wattle_telemetry::Telemetry;
 
 use crate::config::{Config, Secret, StoreKind};
@@ -75,7 +78,7 @@ pub(super) async fn open(
 ) -> Result<Opened, Error> {
     make_private_dir(&config.data)?;
     let mut warnings = Vec::new();
-    let own = open_stores(config)?;
+    let own = open_stores(config, env, &mut warnings).await?;
     let sweeper = (overrides.store.is_none() && overrides.blobs.is_none())
         .then(|| Sweeper { mentions: own.mentions, blobs: own.sweepable });
     let databases = open_databases(config, env, &mut warnings).await?;
@@ -102,6 +105,7 @@ pub(super) async fn open(
         store,
         blobs: overrides.blobs.unwrap_or(own.blobs),
         links: BlobLinks::new(&link_secret(config)?),
+        memory: own.memory,
         model,
         net,
         sql: Arc::new(databases.clone()),
@@ -115,17 +119,23 @@ pub(super) async fn open(
 struct Stores {
     store: Arc<dyn Store>,
     blobs: Arc<dyn BlobStore>,
+    memory: Arc<dyn Memory>,
     mentions: Arc<dyn Mentions>,
     sweepable: Arc<dyn Sweepable>,
 }
 
-fn open_stores(config: &Config) -> Result<Stores, Error> {
+async fn open_stores(
+    config: &Config,
+    env: &ReadEnv,
+    warnings: &mut Vec<String>,
+) -> Result<Stores, Error> {
     match config.store.kind {
         StoreKind::Memory => {
             let (store, blobs) = (Arc::new(MemoryStore::new()), Arc::new(MemoryBlobs::new()));
             Ok(Stores {
                 store: store.clone(),
                 blobs: blobs.clone(),
+                memory: Arc::new(VolatileMemory::new()),
                 mentions: store,
                 sweepable: blobs,
             })
@@ -136,11 +146,42 @@ fn open_stores(config: &Config) -> Result<Stores, Error> {
             Ok(Stores {
                 store: store.clone(),
                 blobs: blobs.clone(),
+                memory: open_memory(config)?,
+                mentions: store,
+                sweepable: blobs,
+            })
+        }
+        StoreKind::Postgres => {
+            let (database, warning) = postgres_config(config, env)?;
+            warnings.extend(warning);
+            let store = Arc::new(PostgresStore::open(&database).await.map_err(Error::Store)?);
+            let blobs = Arc::new(store.blobs());
+            Ok(Stores {
+                store: store.clone(),
+                blobs: blobs.clone(),
+                memory: Arc::new(store.memory()),
                 mentions: store,
                 sweepable: blobs,
             })
         }
     }
+}
+
+/// Where the database of the store is, and what is odd about its settings.
+pub(super) fn postgres_config(
+    config: &Config,
+    env: &ReadEnv,
+) -> Result<(PostgresConfig, Option<String>), Error> {
+    let setup = |message| Error::Setup { what: "the store", message };
+    let database = config.store.database.as_ref();
+    let database = database.ok_or_else(|| setup("it has no address".to_owned()))?;
+    database.connection(&**env).map_err(setup)
+}
+
+fn open_memory(config: &Config) -> Result<Arc<dyn Memory>, Error> {
+    let memory = RedbMemory::open(config.memory_file())
+        .map_err(|failure| Error::Setup { what: "the memory", message: failure.message })?;
+    Ok(Arc::new(memory))
 }
 
 async fn open_databases(

@@ -78,3 +78,17 @@ fn a_second_server_is_told_who_holds_the_store() {
     let text = String::from_utf8(second.stderr).unwrap();
     assert!(text.contains("is in use; stop the other wattle"), "{text}");
 }
+
+#[test]
+fn the_store_gives_space_back_whatever_tenants_there_are() {
+    for tenants in ["tenant_header = \"x-tenant\"", "default_tenant = \"default\""] {
+        let folder = tempfile::tempdir().unwrap();
+        let toml = format!("[server]\n{tenants}\n[auth]\nkeys_env = \"KEYS\"\n");
+        std::fs::write(folder.path().join("wattle.toml"), toml).unwrap();
+        for args in [&["store", "compact", "--json"][..], &["thread", "list", "--json"]] {
+            let answer = wattle(folder.path(), args).output().unwrap();
+            let said = String::from_utf8_lossy(&answer.stderr);
+            assert_eq!(answer.status.code(), Some(0), "{tenants} {args:?}: {said}");
+        }
+    }
+}

@@ -6,6 +6,7 @@
 mod api;
 mod binary;
 mod blobs;
+mod control;
 mod fixture;
 mod guards;
 mod help;
@@ -16,3 +17,4 @@ mod restart;
 mod routes;
 mod streams;
 mod tenants;
+mod travel;

@@ -21,6 +21,7 @@ use wattle_run::ports::sandbox::{
     Ended, HandOff, LoadError, NodeCall, NodeInfo, NodeOutcome, PluginInfo, Route, StreamFormat,
     ToolCall, WebBody, WebRequest, WebResponse,
 };
+use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::{Plugin, Sandbox};
 
 /// The name with which `greet` tells of itself.
@@ -192,6 +193,8 @@ fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
         context: Value::Null,
         metadata: Default::default(),
         tenant: None,
+        options: RunOptions::default(),
+        ttl: None,
     }
 }
 

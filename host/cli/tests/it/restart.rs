@@ -1,8 +1,9 @@
 //! What survives a restart.
 
 use serde_json::json;
-use wattle::config::StoreKind;
+use wattle::config::{Config, StoreKind};
 use wattle::server::Server;
+use wattle_kit::postgres::Postgres;
 
 use crate::fixture::{answer, config, options, write_app};
 
@@ -12,8 +13,26 @@ async fn a_question_survives_a_restart_and_two_answers_count_once() {
     write_app(&folder.path().join("plugins"), "greeter");
     let mut config = config(folder.path(), "");
     config.store.kind = StoreKind::Redb;
-    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    survives(config).await;
+}
 
+#[tokio::test]
+async fn a_question_survives_a_restart_on_postgresql() {
+    let server = match Postgres::start() {
+        Ok(server) => server,
+        // A machine without PostgreSQL still tests everything else.
+        Err(wattle_kit::error::Error::Unavailable(_)) => return,
+        Err(error) => panic!("{error}"),
+    };
+    let folder = tempfile::tempdir().unwrap();
+    write_app(&folder.path().join("plugins"), "greeter");
+    let mut config = config(folder.path(), &format!("[store]\nurl = \"{}\"\n", server.url()));
+    config.store.kind = StoreKind::Postgres;
+    survives(config).await;
+}
+
+async fn survives(config: Config) {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let server = Server::start(config.clone(), options()).await.unwrap();
     let start = json!({ "input": { "name": "Ada" }, "thread_id": "t", "wait": true });
     let runs = client.post(format!("{}/api/v1/apps/greeter/runs", server.url()));

@@ -104,3 +104,36 @@ async fn s1_59_a_tenant_sets_its_own_routes_and_never_sees_a_key_again() {
     assert_eq!(as_key(get("acme"), "k-acme").await.0, 404);
     assert_eq!(as_key(fixture.client.delete(path("acme")), "k-acme").await.0, 204);
 }
+
+#[tokio::test]
+async fn an_operators_key_reaches_what_is_beyond_tenants() {
+    let fixture = start().await;
+    let compact = |key: &str, tenant: Option<&str>| {
+        let request = fixture.client.post(fixture.url("/api/v1/store/compact"));
+        let request = request.header("x-api-key", key.to_owned());
+        tenant.into_iter().fold(request, |it, tenant| it.header("x-tenant", tenant.to_owned()))
+    };
+    assert_eq!(answer(compact("k-operator", None)).await.0, 200);
+    for (key, tenant) in [("k-operator", Some("acme")), ("k-acme", None), ("k-acme", Some("acme"))]
+    {
+        let (status, problem) = answer(compact(key, tenant)).await;
+        assert_eq!((status, &problem["code"]), (403, &json!("denied")), "{key} {tenant:?}");
+    }
+
+    let place = "namespace=users&key=language";
+    let document = json!({ "namespace": ["users"], "key": "language", "value": "de" });
+    let put = |key: &str, query: &str| {
+        let put = fixture.client.put(fixture.url(&format!("/api/v1/memory/items{query}")));
+        put.header("x-api-key", key.to_owned()).json(&document)
+    };
+    let get = |key: &str, query: &str| {
+        let path = format!("/api/v1/memory/items?{place}{query}");
+        fixture.client.get(fixture.url(&path)).header("x-api-key", key.to_owned())
+    };
+    assert_eq!(answer(put("k-operator", "?tenant=acme")).await.0, 204);
+    assert_eq!(answer(get("k-acme", "")).await.0, 200);
+    assert_eq!(answer(get("k-operator", "&tenant=acme")).await.0, 200);
+    assert_eq!(answer(get("k-operator", "")).await.0, 404);
+    assert_eq!(answer(get("k-globex", "&tenant=acme")).await.0, 403);
+    assert_eq!(answer(put("k-globex", "?tenant=acme")).await.0, 403);
+}

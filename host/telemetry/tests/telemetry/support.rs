@@ -71,6 +71,9 @@ fn record() -> ThreadRecord {
         tenant: Some("acme".into()),
         context: Value::Null,
         metadata: BTreeMap::new(),
+        origin: None,
+        ttl: None,
+        pruned_ms: None,
     }
 }
 

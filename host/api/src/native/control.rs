@@ -1,0 +1,95 @@
+//! Runs that shall stand still, and what nodes with a cache did.
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use wattle_graph::failure::code;
+use wattle_graph::id::{GraphName, IdError, NodeName};
+use wattle_run::call::runs::RunRef;
+
+use crate::document::run::RunDocument;
+use crate::native::apps;
+use crate::native::scope::Scope;
+use crate::native::threads::invalid_query;
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Asks a run to stand still before its next superstep. Resuming the thread without answers goes
+/// on. Not an error if the run has ended.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/runs/{run}/drain", tag = "runs",
+    params(
+        ("thread" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run")),
+    responses(
+        (status = 202, body = RunDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn drain_run(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path((thread, run)): Path<(String, String)>,
+) -> Result<(StatusCode, Json<RunDocument>), Problem> {
+    let record = scope.run(&state, &run).await?;
+    if record.thread.as_str() != thread {
+        let hint = format!("it belongs to another thread than `{thread}`");
+        return Err(Problem::not_found("run", &run, &hint));
+    }
+    let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
+    state.engine.drain(&run).await?;
+    Ok((StatusCode::ACCEPTED, Json(record.into())))
+}
+
+/// Whose work to forget.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct CacheFilter {
+    /// Only of this graph.
+    graph: Option<String>,
+    /// Only of this node of the graph.
+    node: Option<String>,
+}
+
+/// How much was forgotten.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct ClearedDocument {
+    /// Entries.
+    pub cleared: usize,
+}
+
+/// Forgets what the nodes of an app did that have a cache, for the tenant of the request.
+#[utoipa::path(delete, path = "/api/v1/apps/{app}/cache", tag = "apps",
+    params(("app" = String, Path, description = "name of the app"), CacheFilter),
+    responses(
+        (status = 200, body = ClearedDocument),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn clear_cache(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(app): Path<String>,
+    filter: Result<Query<CacheFilter>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<ClearedDocument>, Problem> {
+    let Query(filter) = filter.map_err(invalid_query)?;
+    let app = apps::find(&state, &app)?;
+    let graph = filter.graph.map(GraphName::new).transpose().map_err(invalid_id)?;
+    let node = filter.node.map(NodeName::new).transpose().map_err(invalid_id)?;
+    if node.is_some() && graph.is_none() {
+        return Err(Problem::new(code::INVALID, "`node` needs the `graph` that it is in"));
+    }
+    if let Some(graph) = graph.as_ref().filter(|graph| !app.graphs.contains_key(*graph)) {
+        let hint = format!("app `{}` has no graph of that name", app.name);
+        return Err(Problem::not_found("graph", graph.as_str(), &hint));
+    }
+    let tenant = scope.tenant.as_deref();
+    let cleared =
+        state.engine.clear_cache(tenant, &app.name, graph.as_ref(), node.as_ref()).await?;
+    Ok(Json(ClearedDocument { cleared }))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn invalid_id(error: IdError) -> Problem {
+    Problem::new(code::INVALID, error.to_string())
+}

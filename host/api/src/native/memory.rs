@@ -1,0 +1,287 @@
+//! The long-term memory, for operators and for tenants: everybody sees their own.
+
+use axum::Json;
+use axum::extract::{RawQuery, State};
+use axum::http::StatusCode;
+use wattle_graph::failure::code;
+use wattle_run::ports::memory::{
+    ListNamespaces, MemoryScope, PutItem, Search, check_place, parse_filter,
+};
+
+use crate::body::JsonBody;
+use crate::document::Page;
+use crate::document::memory::{
+    ClearedDocument, MemoryDocument, MemorySearchDocument, PutMemoryDocument,
+};
+use crate::native::scope::{Authority, check_tenant};
+use crate::native::threads::page_size;
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Reads a document of the memory.
+#[utoipa::path(get, path = "/api/v1/memory/items", tag = "memory",
+    params(
+        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
+        ("namespace" = Vec<String>, Query, description = "parts of its namespace, one at a time"),
+        ("key" = String, Query, description = "its key")),
+    responses(
+        (status = 200, body = MemoryDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_memory_item(
+    State(state): State<ApiState>,
+    authority: Authority,
+    RawQuery(query): RawQuery,
+) -> Result<Json<MemoryDocument>, Problem> {
+    let mut query = Parameters::new(query);
+    let whose = query.whose(authority)?;
+    let (namespace, key) = query.place()?;
+    let ports = state.engine.ports();
+    let found = ports.memory.get(&whose, &namespace, &key, ports.clock.now_ms()).await?;
+    found.map(|item| Json(item.into())).ok_or_else(|| {
+        let hint = "it was deleted, has expired or never was; look for others with \
+                    `POST /api/v1/memory/search`";
+        Problem::not_found("document", &key, hint)
+    })
+}
+
+/// Writes a document of the memory, in place of the one that is there.
+#[utoipa::path(put, path = "/api/v1/memory/items", tag = "memory",
+    params(("tenant" = Option<String>, Query, description = "whose memory, if the operator asks")),
+    request_body = PutMemoryDocument,
+    responses(
+        (status = 204),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn put_memory_item(
+    State(state): State<ApiState>,
+    authority: Authority,
+    RawQuery(query): RawQuery,
+    JsonBody(put): JsonBody<PutMemoryDocument>,
+) -> Result<StatusCode, Problem> {
+    let mut query = Parameters::new(query);
+    let whose = query.whose(authority)?;
+    query.refuse_others()?;
+    let item = PutItem::from(put);
+    item.check()?;
+    let ports = state.engine.ports();
+    ports.memory.put(&whose, item, ports.clock.now_ms()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a document of the memory. Not an error if it is missing.
+#[utoipa::path(delete, path = "/api/v1/memory/items", tag = "memory",
+    params(
+        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
+        ("namespace" = Vec<String>, Query, description = "parts of its namespace, one at a time"),
+        ("key" = String, Query, description = "its key")),
+    responses((status = 204)))]
+pub async fn delete_memory_item(
+    State(state): State<ApiState>,
+    authority: Authority,
+    RawQuery(query): RawQuery,
+) -> Result<StatusCode, Problem> {
+    let mut query = Parameters::new(query);
+    let whose = query.whose(authority)?;
+    let (namespace, key) = query.place()?;
+    state.engine.ports().memory.delete(&whose, &namespace, &key).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Finds documents of the memory: those that hold most of the words first, newest update first
+/// without words.
+#[utoipa::path(post, path = "/api/v1/memory/search", tag = "memory",
+    params(("tenant" = Option<String>, Query, description = "whose memory, if the operator asks")),
+    request_body = MemorySearchDocument,
+    responses(
+        (status = 200, body = Page<MemoryDocument>),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn search_memory(
+    State(state): State<ApiState>,
+    authority: Authority,
+    RawQuery(query): RawQuery,
+    JsonBody(wanted): JsonBody<MemorySearchDocument>,
+) -> Result<Json<Page<MemoryDocument>>, Problem> {
+    let mut parameters = Parameters::new(query);
+    let whose = parameters.whose(authority)?;
+    parameters.refuse_others()?;
+    let (offset, limit) = (wanted.offset, page_size(wanted.limit));
+    let filter = wanted.filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default();
+    let MemorySearchDocument { prefix, query, .. } = wanted;
+    let search = Search { prefix, filter, query, limit: limit + 1, offset };
+    search.check()?;
+    let ports = state.engine.ports();
+    let found = ports.memory.search(&whose, &search, ports.clock.now_ms()).await?;
+    Ok(Json(page(found.into_iter().map(Into::into).collect(), limit, offset)))
+}
+
+/// Lists namespaces of the memory that hold a document, in order.
+#[utoipa::path(get, path = "/api/v1/memory/namespaces", tag = "memory",
+    params(
+        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
+        ("prefix" = Option<Vec<String>>, Query,
+            description = "parts that they begin with, one at a time; `*` stands for any"),
+        ("suffix" = Option<Vec<String>>, Query,
+            description = "parts that they end with, one at a time; `*` stands for any"),
+        ("max_depth" = Option<usize>, Query, description = "cut to so many parts"),
+        ("limit" = Option<usize>, Query, description = "at most so many, 500 at the most"),
+        ("offset" = Option<usize>, Query, description = "skip so many")),
+    responses((status = 200, body = Page<Vec<String>>)))]
+pub async fn list_memory_namespaces(
+    State(state): State<ApiState>,
+    authority: Authority,
+    RawQuery(query): RawQuery,
+) -> Result<Json<Page<Vec<String>>>, Problem> {
+    let mut query = Parameters::new(query);
+    let whose = query.whose(authority)?;
+    let (limit, offset) = (page_size(query.number("limit")?), query.number("offset")?);
+    let offset = offset.unwrap_or_default();
+    let (prefix, suffix) = (query.all("prefix"), query.all("suffix"));
+    let max_depth = query.number("max_depth")?;
+    query.refuse_others()?;
+    let list = ListNamespaces { prefix, suffix, max_depth, limit: limit + 1, offset };
+    list.check()?;
+    let ports = state.engine.ports();
+    let found = ports.memory.namespaces(&whose, &list, ports.clock.now_ms()).await?;
+    Ok(Json(page(found, limit, offset)))
+}
+
+/// Deletes all documents in namespaces that begin as said, such as all that is known of one user.
+#[utoipa::path(delete, path = "/api/v1/memory/namespaces", tag = "memory",
+    params(
+        ("tenant" = Option<String>, Query, description = "whose memory, if the operator asks"),
+        ("prefix" = Vec<String>, Query, description = "parts that they begin with, one at a time")),
+    responses((status = 200, body = ClearedDocument)))]
+pub async fn clear_memory(
+    State(state): State<ApiState>,
+    authority: Authority,
+    RawQuery(query): RawQuery,
+) -> Result<Json<ClearedDocument>, Problem> {
+    let mut query = Parameters::new(query);
+    let whose = query.whose(authority)?;
+    let prefix = query.all("prefix");
+    query.refuse_others()?;
+    if prefix.is_empty() {
+        let detail = "the query needs at least one `prefix`: all of the memory is not deleted at \
+                      once";
+        return Err(Problem::new(code::INVALID, detail));
+    }
+    let deleted = state.engine.ports().memory.clear(&whose, &prefix).await?;
+    Ok(Json(ClearedDocument { deleted }))
+}
+
+/// The page out of one item more than it may have.
+fn page<T>(mut items: Vec<T>, limit: usize, offset: usize) -> Page<T> {
+    let next_offset = (items.len() > limit).then(|| offset.saturating_add(limit));
+    items.truncate(limit);
+    Page { items, next_offset }
+}
+
+/// A query in which a name may stand several times.
+struct Parameters(Vec<(String, String)>);
+
+impl Parameters {
+    fn new(query: Option<String>) -> Self {
+        let query = query.unwrap_or_default();
+        Self(url::form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+    }
+
+    /// The memory of the tenant of a request, or of the one that the operator names.
+    fn whose(&mut self, authority: Authority) -> Result<MemoryScope, Problem> {
+        let named = self.one("tenant")?;
+        named.as_deref().map(check_tenant).transpose()?;
+        match (&authority.tenant, &named) {
+            (Some(own), Some(named)) if own != named && !authority.is_operator => {
+                let detail = format!("the request does not come from the tenant `{named}`");
+                Err(Problem::new(code::DENIED, detail))
+            }
+            _ => Ok(MemoryScope::Agents(named.or(authority.tenant))),
+        }
+    }
+
+    /// Namespace and key of a document, and nothing else.
+    fn place(mut self) -> Result<(Vec<String>, String), Problem> {
+        let namespace = self.all("namespace");
+        let key = self.one("key")?.unwrap_or_default();
+        self.refuse_others()?;
+        check_place(&namespace, &key)?;
+        Ok((namespace, key))
+    }
+
+    fn all(&mut self, name: &str) -> Vec<String> {
+        let values = self.0.extract_if(.., |(own, _)| own == name);
+        values.map(|(_, value)| value).collect()
+    }
+
+    fn one(&mut self, name: &str) -> Result<Option<String>, Problem> {
+        let mut values = self.all(name);
+        let value = values.pop();
+        if values.is_empty() {
+            return Ok(value);
+        }
+        Err(invalid(&format!("`{name}` stands more than once")))
+    }
+
+    fn number(&mut self, name: &str) -> Result<Option<usize>, Problem> {
+        let value = self.one(name)?;
+        let number = value.map(|value| value.parse()).transpose();
+        number.map_err(|_| invalid(&format!("`{name}` is not a whole number")))
+    }
+
+    fn refuse_others(&self) -> Result<(), Problem> {
+        match self.0.first() {
+            None => Ok(()),
+            Some((name, _)) => Err(invalid(&format!("`{name}` is not known here"))),
+        }
+    }
+}
+
+fn invalid(detail: &str) -> Problem {
+    Problem::new(code::INVALID, format!("the query is not valid: {detail}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str) -> Result<(Vec<String>, String), String> {
+        let place = Parameters::new(Some(query.to_owned())).place();
+        place.map_err(|problem| problem.detail.clone())
+    }
+
+    #[test]
+    fn a_place_is_parts_and_a_key() {
+        let place = check("namespace=users&key=a%2Fb%00&namespace=4+2").unwrap();
+        assert_eq!(place, (vec!["users".into(), "4 2".into()], "a/b\0".into()));
+        for (query, wanted) in [
+            ("", "namespace"),
+            ("namespace=users", "key"),
+            ("namespace=users&key=a&key=b", "more than once"),
+            ("namespace=users&key=a&x=b", "`x` is not known"),
+            ("namespace=&key=a", "empty"),
+        ] {
+            let detail = check(query).unwrap_err();
+            assert!(detail.contains(wanted), "{query}: {detail}");
+        }
+    }
+
+    #[test]
+    fn a_tenant_names_nobody_else_and_the_operator_anybody() {
+        let whose = |own: Option<&str>, query: &str| {
+            let tenant = own.map(ToOwned::to_owned);
+            let authority = Authority { is_operator: tenant.is_none(), tenant };
+            let whose = Parameters::new(Some(query.to_owned())).whose(authority);
+            whose.map(|scope| scope.tenant().cloned()).map_err(|problem| problem.code.clone())
+        };
+        let acme = || Ok(Some("acme".to_owned()));
+        assert_eq!(whose(None, ""), Ok(None));
+        assert_eq!(whose(None, "tenant=acme"), acme());
+        assert_eq!(whose(Some("acme"), ""), acme());
+        assert_eq!(whose(Some("acme"), "tenant=acme"), acme());
+        assert_eq!(whose(Some("acme"), "tenant=other"), Err("denied".to_owned()));
+        assert_eq!(whose(None, "tenant=a/b"), Err("invalid".to_owned()));
+        let authority = Authority { tenant: Some("default".to_owned()), is_operator: true };
+        let whose = Parameters::new(Some("tenant=acme".to_owned())).whose(authority);
+        assert!(whose.is_ok_and(|it| it.tenant().map(String::as_str) == Some("acme")));
+    }
+}

@@ -1,0 +1,265 @@
+//! Time travel: points of a thread's past, edits and forks.
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::{Path, Query, State};
+use axum::response::Response;
+use serde::Deserialize;
+use serde_json::Value;
+use utoipa::IntoParams;
+use wattle_graph::event::Write;
+use wattle_graph::failure::code;
+use wattle_graph::id::{
+    AppName, ChannelName, CheckpointId, END, GraphName, IdError, Namespace, NodeName, TaskId,
+    ThreadId,
+};
+use wattle_graph::step::{Edit, EditAs};
+use wattle_run::call::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
+
+use crate::body::JsonBody;
+use crate::document::run::RunDocument;
+use crate::document::thread::CheckpointDocument;
+use crate::document::travel::{CallDocument, EditDocument, EditsDocument, ForkDocument};
+use crate::native::runs;
+use crate::native::scope::Scope;
+use crate::native::threads::{invalid_query, page_size};
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// The checkpoint that a thread stands at, in a path.
+const LATEST: &str = "latest";
+
+/// Writes as an input.
+const AS_INPUT: &str = "__input__";
+
+/// Changes nothing.
+const AS_COPY: &str = "__copy__";
+
+/// Which checkpoints to list.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct HistoryFilter {
+    /// Only older than this checkpoint.
+    before: Option<u64>,
+    /// At most so many, 500 at the most.
+    limit: Option<usize>,
+    /// Whether to bring the state of each.
+    state: bool,
+    /// Of this nested graph; of the thread's own without it.
+    namespace: String,
+    /// A JSON object whose facts must all be equal: `source`, `step`, `run`, or keys of the
+    /// metadata.
+    filter: Option<String>,
+}
+
+/// Lists the checkpoints of a thread, newest first.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/history", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread"), HistoryFilter),
+    responses(
+        (status = 200, body = Vec<CheckpointDocument>),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_history(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    filter: Result<Query<HistoryFilter>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<Vec<CheckpointDocument>>, Problem> {
+    let Query(filter) = filter.map_err(invalid_query)?;
+    let record = scope.thread(&state, &id).await?;
+    let query = HistoryQuery {
+        namespace: Namespace::new(filter.namespace),
+        before: filter.before.map(CheckpointId),
+        filter: filter.filter.as_deref().map_or(Ok(BTreeMap::new()), facts)?,
+        limit: Some(page_size(filter.limit)),
+    };
+    let views = state.engine.history(&record.id, query).await?.into_iter();
+    Ok(Json(views.map(|view| CheckpointDocument::new(view, filter.state)).collect()))
+}
+
+fn facts(text: &str) -> Result<BTreeMap<String, Value>, Problem> {
+    serde_json::from_str(text).map_err(|error| {
+        Problem::new(code::INVALID, format!("`filter` is not a JSON object of facts: {error}"))
+    })
+}
+
+/// Which graph of a thread.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct OfGraph {
+    /// A nested graph; the thread's own without it.
+    namespace: String,
+}
+
+/// A thread at one of its checkpoints: state, tasks that run next, open questions.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/checkpoints/{checkpoint}", tag = "threads",
+    params(
+        ("thread" = String, Path, description = "id of the thread"),
+        ("checkpoint" = String, Path, description = "its number, or `latest`"),
+        OfGraph),
+    responses(
+        (status = 200, body = CheckpointDocument),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn get_checkpoint(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path((id, checkpoint)): Path<(String, String)>,
+    of: Result<Query<OfGraph>, axum::extract::rejection::QueryRejection>,
+) -> Result<Json<CheckpointDocument>, Problem> {
+    let Query(of) = of.map_err(invalid_query)?;
+    let record = scope.thread(&state, &id).await?;
+    let checkpoint = match checkpoint.as_str() {
+        LATEST => None,
+        number => Some(number.parse().map(CheckpointId).map_err(|_| {
+            let text = format!("`{number}` is no checkpoint; name its number, or `{LATEST}`");
+            Problem::new(code::INVALID, text)
+        })?),
+    };
+    let namespace = Namespace::new(of.namespace);
+    let view = state.engine.state(&record.id, &namespace, checkpoint).await?;
+    Ok(Json(CheckpointDocument::new(view, true)))
+}
+
+/// Edits the state of a thread that stands still, as if nodes had finished with some writes. A
+/// thread that is not there is made if `app` is given.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/edits", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    request_body = EditsDocument,
+    responses(
+        (status = 200, body = CheckpointDocument),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn edit_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<EditsDocument>,
+) -> Result<Json<CheckpointDocument>, Problem> {
+    let thread = ThreadId::new(&id).map_err(invalid_id)?;
+    if request.app.is_some() {
+        runs::own_or_new(&state, &scope, &thread).await?;
+    } else {
+        scope.thread(&state, &id).await?;
+    }
+    let supersteps = request.supersteps.into_iter();
+    let supersteps = supersteps.map(|edits| edits.into_iter().map(edit).collect());
+    let edit = EditThread {
+        thread,
+        app: request.app.map(AppName::new).transpose().map_err(invalid_id)?,
+        graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
+        tenant: scope.tenant,
+        checkpoint: request.checkpoint.map(CheckpointId),
+        supersteps: supersteps.collect::<Result<_, Problem>>()?,
+        metadata: request.metadata,
+    };
+    Ok(Json(CheckpointDocument::new(state.engine.edit(edit).await?, true)))
+}
+
+fn edit(document: EditDocument) -> Result<Edit, Problem> {
+    let as_node = match document.as_node.as_deref() {
+        None => EditAs::Infer,
+        Some(AS_INPUT) => EditAs::Input,
+        Some(AS_COPY) => EditAs::Copy,
+        Some(END) => EditAs::End,
+        Some(node) => EditAs::Node(NodeName::new(node).map_err(invalid_id)?),
+    };
+    let EditDocument { values, overwrite, .. } = document;
+    if let Some(name) = overwrite.iter().find(|name| !values.contains_key(*name)) {
+        let text = format!("`overwrite` names channel `{name}`, of which `values` has none");
+        return Err(Problem::new(code::INVALID, text));
+    }
+    let writes = values.into_iter().map(|(name, value)| {
+        let channel = ChannelName::new(&name).map_err(invalid_id)?;
+        Ok(Write { channel, value, overwrite: overwrite.contains(&name) })
+    });
+    Ok(Edit { as_node, writes: writes.collect::<Result<_, Problem>>()? })
+}
+
+/// Starts a run that goes on from the past of a thread: from a checkpoint, or from a host call that
+/// gets another answer; in the thread itself or in a copy.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/fork", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    request_body = ForkDocument,
+    responses(
+        (status = 202, body = RunDocument, description = "started"),
+        (status = 200, body = RunDocument, description = "ended or stands still, with `wait`"),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn fork_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<ForkDocument>,
+) -> Result<Response, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    let wait = request.wait;
+    let fork = fork(record.id, scope.tenant, request)?;
+    let run = state.engine.fork(fork).await?;
+    runs::answer(&state, run, wait).await
+}
+
+fn fork(
+    thread: ThreadId,
+    tenant: Option<String>,
+    document: ForkDocument,
+) -> Result<ForkThread, Problem> {
+    let ForkDocument { checkpoint, input, call, copy, thread_id, options, .. } = document;
+    let from = match (checkpoint, call) {
+        (Some(checkpoint), None) => {
+            ForkFrom::Checkpoint { checkpoint: CheckpointId(checkpoint), input }
+        }
+        (None, Some(call)) if input.is_none() => of_call(call)?,
+        (None, Some(_)) => {
+            let text = "a fork of a call has no input; give one with a checkpoint";
+            return Err(Problem::new(code::INVALID, text));
+        }
+        _ => {
+            let text = "name either a `checkpoint` or a `call` to fork from";
+            return Err(Problem::new(code::INVALID, text));
+        }
+    };
+    let copy_id = thread_id.map(ThreadId::new).transpose().map_err(invalid_id)?;
+    let into = match (copy, copy_id) {
+        (true, thread) => ForkInto::New { thread },
+        (false, None) => ForkInto::Same,
+        (false, Some(_)) => {
+            let text = "`thread_id` names the copy that `copy` asks for";
+            return Err(Problem::new(code::INVALID, text));
+        }
+    };
+    Ok(ForkThread { thread, from, into, app: None, tenant, options: options.into() })
+}
+
+fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {
+    let CallDocument { seq, task, scope, call, answer, failure } = document;
+    let call = match (seq, task, call) {
+        (Some(seq), None, None) if scope.is_empty() => CallRef::Entry(seq),
+        (None, Some(task), Some(call)) => {
+            CallRef::Place { task: TaskId::new(task).map_err(invalid_id)?, scope, call }
+        }
+        _ => {
+            let text = "name a call by `seq`, or by `task`, `scope` and `call`";
+            return Err(Problem::new(code::INVALID, text));
+        }
+    };
+    let result = match (answer, failure) {
+        (Some(answer), None) => Ok(answer),
+        (None, Some(failure)) => Err(failure),
+        _ => {
+            let text = "give the call either an `answer` or a `failure`";
+            return Err(Problem::new(code::INVALID, text));
+        }
+    };
+    Ok(ForkFrom::Call { call, result })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn invalid_id(error: IdError) -> Problem {
+    Problem::new(code::INVALID, error.to_string())
+}

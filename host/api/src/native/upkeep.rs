@@ -1,0 +1,270 @@
+//! Looking after threads: calls in doubt, other versions of their code, copies, what is kept.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use futures::TryStreamExt as _;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+use wattle_graph::event::Decision;
+use wattle_graph::failure::code;
+use wattle_graph::id::{IdError, RunId, TaskId, ThreadId};
+use wattle_graph::migrate::MigrateOptions;
+use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
+use wattle_run::engine::settle::{OpenCall, SettleCall};
+use wattle_run::ports::store::{Compacted, PruneStrategy, Verified};
+
+use crate::body::JsonBody;
+use crate::native::scope::{Authority, Scope};
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Lists the calls of a thread that were begun and have no answer: under way while a run is at
+/// work, in doubt when it was cut.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/open-calls", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 200, body = Vec<Value>, description = "task, node, scope, call, function, \
+            summary, at_ms, and the decision if one was made"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn list_open_calls(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+) -> Result<Json<Vec<OpenCall>>, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    Ok(Json(state.engine.open_calls(&record.id).await?))
+}
+
+/// What becomes of a call in doubt.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SettleDocument {
+    /// The task.
+    task: String,
+    /// Which calls of the task it is inside of; none for a call of the node itself.
+    #[serde(default)]
+    scope: Vec<u32>,
+    /// Its number.
+    call: u32,
+    /// `{"kind": "retry"}`, `{"kind": "answer", "answer": ...}` or `{"kind": "fail"}`.
+    #[schema(value_type = Value)]
+    decision: Decision,
+    /// Who decides, for the log.
+    #[serde(default)]
+    by: String,
+}
+
+/// Says what becomes of a call in doubt. It takes effect when the thread is resumed.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/settle", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    request_body = SettleDocument,
+    responses(
+        (status = 204),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn settle_call(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<SettleDocument>,
+) -> Result<StatusCode, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    let settle = SettleCall {
+        thread: record.id,
+        task: TaskId::new(request.task).map_err(invalid_id)?,
+        scope: request.scope,
+        call: request.call,
+        decision: request.decision,
+        by: request.by,
+        app: None,
+        tenant: record.tenant,
+    };
+    state.engine.settle(settle).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// How a thread is moved.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct MigrateDocument {
+    /// Only say what would change.
+    dry_run: bool,
+    /// Whether values of channels that the new graph does not have may be dropped.
+    drop: bool,
+    /// New values, by channel.
+    #[schema(value_type = Value)]
+    set: std::collections::BTreeMap<wattle_graph::id::ChannelName, Value>,
+}
+
+/// Moves a thread to the version of its graph that is loaded now.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/migrate", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    request_body = MigrateDocument,
+    responses(
+        (status = 200, body = Value, description = "from, to, changes, obstacles, applied"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn migrate_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<MigrateDocument>,
+) -> Result<Json<MigrationReport>, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    let migrate = MigrateThread {
+        thread: record.id,
+        app: None,
+        tenant: record.tenant,
+        options: MigrateOptions { drop: request.drop, set: request.set },
+        dry_run: request.dry_run,
+    };
+    Ok(Json(state.engine.migrate(&migrate).await?))
+}
+
+/// A copy to be made.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub struct CopyDocument {
+    /// Id of the copy; a fresh one without it.
+    thread_id: Option<String>,
+}
+
+/// A copy that was made.
+#[derive(Debug, Serialize, Deserialize, ToSchema)]
+pub struct CopiedDocument {
+    /// Id of the copy.
+    pub thread_id: String,
+}
+
+/// Copies a thread with its past; what waits in it waits in the copy as well.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/copy", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    request_body = CopyDocument,
+    responses(
+        (status = 201, body = CopiedDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn copy_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<CopyDocument>,
+) -> Result<(StatusCode, Json<CopiedDocument>), Problem> {
+    let record = scope.thread(&state, &id).await?;
+    let to = request.thread_id.map(ThreadId::new).transpose().map_err(invalid_id)?;
+    let copy = state.engine.copy_thread(&record.id, to).await?;
+    Ok((StatusCode::CREATED, Json(CopiedDocument { thread_id: copy.to_string() })))
+}
+
+/// What to take away.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PruneDocument {
+    /// `keep_latest` or `delete`.
+    #[schema(value_type = String)]
+    strategy: PruneStrategy,
+}
+
+/// Takes the past of a thread away: all but its newest checkpoints, or all of it.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/prune", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    request_body = PruneDocument,
+    responses(
+        (status = 204),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn prune_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+    JsonBody(request): JsonBody<PruneDocument>,
+) -> Result<StatusCode, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    state.engine.prune(&record.id, request.strategy).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes a run with the checkpoints that it made.
+#[utoipa::path(delete, path = "/api/v1/threads/{thread}/runs/{run}", tag = "runs",
+    params(
+        ("thread" = String, Path, description = "id of the thread"),
+        ("run" = String, Path, description = "id of the run")),
+    responses(
+        (status = 204),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn delete_run(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path((id, run)): Path<(String, String)>,
+) -> Result<StatusCode, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    let run = RunId::new(run).map_err(invalid_id)?;
+    state.engine.delete_runs(&record.id, &[run]).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Checks that nothing of a thread was changed behind the host's back.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/verify", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 200, body = Value, description = "sealed_after, last_seq, seal"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 500, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn verify_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+) -> Result<Json<Verified>, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    Ok(Json(state.engine.verify(&record.id).await?))
+}
+
+/// One thread as one file: lines of JSON, as `wattle replay` reads them.
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/export", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 200, body = String, content_type = "application/x-ndjson"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn export_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(id): Path<String>,
+) -> Result<Response, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    let lines = state.engine.export(&record.id).await?;
+    let lines = lines.map_err(|failure| std::io::Error::other(failure.message));
+    let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}
+
+/// Gives space that deleted things took back to the file system. Only for the operator.
+#[utoipa::path(post, path = "/api/v1/store/compact", tag = "store",
+    responses(
+        (status = 200, body = Value, description = "before_bytes, after_bytes"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn compact_store(
+    State(state): State<ApiState>,
+    authority: Authority,
+) -> Result<Json<Compacted>, Problem> {
+    if !authority.is_operator {
+        let tenant = authority.tenant.unwrap_or_default();
+        let detail = format!(
+            "the store is the operator's, not the tenant's `{tenant}`; send a key of `[auth]` and \
+             name no tenant"
+        );
+        return Err(Problem::new(code::DENIED, detail));
+    }
+    Ok(Json(state.engine.compact().await?))
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]
+fn invalid_id(error: IdError) -> Problem {
+    Problem::new(code::INVALID, error.to_string())
+}

@@ -1,0 +1,88 @@
+//! `wattle thread drain`, `wattle graph clear-cache`, and how runs are started with options.
+
+use wattle_api::document::options::OptionsDocument;
+use wattle_api::document::run::RunDocument;
+use wattle_api::document::thread::ThreadDocument;
+use wattle_api::native::control::ClearedDocument;
+use wattle_graph::definition::NodeSet;
+use wattle_graph::id::NodeName;
+use wattle_run::ports::store::Durability;
+
+use crate::args::{DurabilityWord, OptionArgs};
+use crate::client::{Client, segment};
+use crate::command::words;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// The options of a run as its document.
+pub(super) fn options(args: OptionArgs) -> Result<OptionsDocument, Error> {
+    let durability = args.durability.map(|word| match word {
+        DurabilityWord::Commit => Durability::Commit,
+        DurabilityWord::Sync => Durability::Sync,
+        DurabilityWord::Async => Durability::Async,
+        DurabilityWord::Exit => Durability::Exit,
+    });
+    Ok(OptionsDocument {
+        recursion_limit: args.recursion_limit,
+        max_concurrency: args.max_concurrency,
+        interrupt_before: nodes(&args.interrupt_before)?,
+        interrupt_after: nodes(&args.interrupt_after)?,
+        durability,
+    })
+}
+
+fn nodes(names: &[String]) -> Result<Option<NodeSet>, Error> {
+    if names.is_empty() {
+        return Ok(None);
+    }
+    if names.iter().any(|name| name == "*") {
+        return Ok(Some(NodeSet::All));
+    }
+    let named = names.iter().map(|name| {
+        NodeName::new(name).map_err(|error| Error::Usage {
+            message: format!("`{name}` names no node: {error}"),
+            hint: "name nodes of the graph, or `*` for all".into(),
+        })
+    });
+    Ok(Some(NodeSet::Named(named.collect::<Result<_, _>>()?)))
+}
+
+/// Asks the run of a thread to stand still, and waits until it does.
+pub(super) async fn drain(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+    let path = format!("/api/v1/threads/{}", segment(thread));
+    let view: ThreadDocument = client.get(&path).await?;
+    let Some(run) = view.summary.run else {
+        return Err(Error::NotFound {
+            message: format!("thread `{thread}` has no run"),
+            hint: "list threads with `wattle thread list`".into(),
+        });
+    };
+    let run = segment(&run);
+    client.post_empty(&format!("{path}/runs/{run}/drain"), &serde_json::json!({})).await?;
+    let ended: RunDocument = client.get(&format!("/api/v1/runs/{run}/wait")).await?;
+    output.data(&ended, |ended| {
+        let status = words::word(&ended.status);
+        format!("run {} is {status}; `wattle thread resume {thread}` goes on", ended.run)
+    });
+    Ok(Exit::Ok)
+}
+
+/// Forgets what nodes did that have a cache: `app`, `app/graph` or `app/graph/node`.
+pub(super) async fn clear_cache(
+    client: &Client,
+    target: &str,
+    output: Output,
+) -> Result<Exit, Error> {
+    let mut parts = target.splitn(3, '/');
+    let app = segment(parts.next().unwrap_or_default());
+    let query: Vec<String> = ["graph", "node"]
+        .into_iter()
+        .zip(parts)
+        .map(|(key, part)| format!("{key}={}", segment(part)))
+        .collect();
+    let path = format!("/api/v1/apps/{app}/cache?{}", query.join("&"));
+    let cleared: ClearedDocument = client.delete_for(&path).await?;
+    output.data(&cleared, |cleared| format!("forgot {} entries", cleared.cleared));
+    Ok(Exit::Ok)
+}

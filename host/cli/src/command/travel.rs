@@ -1,0 +1,193 @@
+//! `wattle thread state|history|edit|fork`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+use wattle_api::document::run::RunDocument;
+use wattle_api::document::thread::CheckpointDocument;
+use wattle_api::document::travel::{CallDocument, EditDocument, EditsDocument, ForkDocument};
+use wattle_graph::failure::{Failure, code};
+
+use crate::args::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
+use crate::client::{Client, segment};
+use crate::command::upkeep::parse_place;
+use crate::command::{follow, input, words};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{Output, Table};
+
+pub(super) async fn state(
+    client: &Client,
+    args: &ThreadStateArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let checkpoint = args.checkpoint.map_or_else(|| "latest".to_owned(), |id| id.to_string());
+    let mut path = format!("/api/v1/threads/{}/checkpoints/{checkpoint}", segment(&args.thread));
+    if let Some(namespace) = &args.namespace {
+        path.push_str(&format!("?namespace={}", segment(namespace)));
+    }
+    let document: CheckpointDocument = client.get(&path).await?;
+    output.data(&document, in_words);
+    Ok(Exit::Ok)
+}
+
+fn in_words(document: &CheckpointDocument) -> String {
+    let mut lines = vec![
+        format!("checkpoint  {}", document.id),
+        format!(
+            "made        {}, {}",
+            words::word(&document.source),
+            words::instant(document.at_ms)
+        ),
+        format!("step        {}", document.step),
+    ];
+    if !document.writers.is_empty() {
+        lines.push(format!("by          {}", document.writers.join(" ")));
+    }
+    if let Some(state) = &document.state {
+        lines.push(format!("state\n{}", words::indented(&words::pretty(state), 2)));
+    }
+    for task in &document.tasks {
+        let stands = match (&task.writes, &task.failure) {
+            (Some(_), _) => "has finished".to_owned(),
+            (None, Some(failure)) => format!("failed: {}: {}", failure.code, failure.message),
+            (None, None) if task.interrupts.is_empty() => "is to run".to_owned(),
+            (None, None) => format!("waits for {}", task.interrupts.join(" ")),
+        };
+        lines.push(format!("task {} of {} {stands}", task.id, task.node));
+    }
+    if document.tasks.is_empty() && !document.next.is_empty() {
+        lines.push(format!("next        {}", document.next.join(" ")));
+    }
+    lines.join("\n")
+}
+
+pub(super) async fn history(
+    client: &Client,
+    args: &ThreadHistoryArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let thread = segment(&args.thread);
+    let (limit, state) = (args.limit, output.json);
+    let mut path = format!("/api/v1/threads/{thread}/history?limit={limit}&state={state}");
+    if let Some(before) = args.before {
+        path.push_str(&format!("&before={before}"));
+    }
+    if let Some(namespace) = &args.namespace {
+        path.push_str(&format!("&namespace={}", segment(namespace)));
+    }
+    if !args.filters.is_empty() {
+        let filter = Value::Object(pairs("--filter KEY=JSON", &args.filters)?);
+        path.push_str(&format!("&filter={}", segment(&filter.to_string())));
+    }
+    let history: Vec<CheckpointDocument> = client.get(&path).await?;
+    output.data(&history, |history| {
+        let mut table = Table::new(&["id", "step", "source", "at", "changed", "next"]);
+        for checkpoint in history {
+            table.row([
+                checkpoint.id.to_string(),
+                checkpoint.step.to_string(),
+                words::word(&checkpoint.source),
+                words::instant(checkpoint.at_ms),
+                checkpoint.changed.join(" "),
+                checkpoint.next.join(" "),
+            ]);
+        }
+        table.render()
+    });
+    Ok(Exit::Ok)
+}
+
+pub(super) async fn edit(
+    client: &Client,
+    args: &ThreadEditArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let supersteps = match &args.supersteps {
+        Some(supersteps) => {
+            serde_json::from_value(input::json(supersteps)?).map_err(|error| Error::Usage {
+                message: format!("these are no edits: {error}"),
+                hint:
+                    "write a list of supersteps, each a list of edits with `as_node` and `values`"
+                        .into(),
+            })?
+        }
+        None => vec![vec![one_edit(args)?]],
+    };
+    let (app, graph) = match args.app.as_deref().map(|app| app.split_once('/')) {
+        Some(Some((app, graph))) => (Some(app.to_owned()), Some(graph.to_owned())),
+        _ => (args.app.clone(), None),
+    };
+    let (checkpoint, metadata) = (args.checkpoint, BTreeMap::new());
+    let body = EditsDocument { checkpoint, supersteps, app, graph, metadata };
+    let path = format!("/api/v1/threads/{}/edits", segment(&args.thread));
+    let edited: CheckpointDocument = client.post(&path, &body).await?;
+    output.data(&edited, in_words);
+    if !edited.next.is_empty() {
+        let thread = words::quoted(&args.thread);
+        Output::note(&format!("hint: go on with `wattle thread resume {thread}`"));
+    }
+    Ok(Exit::Ok)
+}
+
+fn one_edit(args: &ThreadEditArgs) -> Result<EditDocument, Error> {
+    let mut values = pairs("--set CHANNEL=JSON", &args.set)?;
+    let replaced = pairs("--overwrite CHANNEL=JSON", &args.overwrite)?;
+    let overwrite: BTreeSet<String> = replaced.keys().cloned().collect();
+    values.extend(replaced);
+    let values = values.into_iter().collect();
+    Ok(EditDocument { as_node: args.as_node.clone(), values, overwrite })
+}
+
+fn pairs(form: &str, entries: &[String]) -> Result<Map<String, Value>, Error> {
+    let pair = |entry: &String| {
+        let (name, value) = entry.split_once('=').ok_or_else(|| Error::Usage {
+            message: format!("`{entry}` has no `=`"),
+            hint: format!("write `{form}`"),
+        })?;
+        Ok((name.to_owned(), input::json(value)?))
+    };
+    entries.iter().map(pair).collect()
+}
+
+pub(super) async fn fork(
+    client: &Client,
+    args: ThreadForkArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let body = ForkDocument {
+        checkpoint: args.checkpoint,
+        input: args.input.as_deref().map(input::json).transpose()?,
+        call: args.call.as_deref().map(|call| other_answer(call, &args)).transpose()?,
+        copy: args.copy.is_some(),
+        thread_id: args.copy.clone().flatten(),
+        ..ForkDocument::default()
+    };
+    // A copy begins with the events of the thread.
+    let after = follow::newest_event(client, &args.thread).await?;
+    let path = format!("/api/v1/threads/{}/fork", segment(&args.thread));
+    let run: RunDocument = client.post(&path, &body).await?;
+    follow::follow(client, &run, after, args.quiet, output).await
+}
+
+fn other_answer(call: &str, args: &ThreadForkArgs) -> Result<CallDocument, Error> {
+    let place = match call.parse() {
+        Ok(seq) => CallDocument { seq: Some(seq), ..CallDocument::default() },
+        Err(_) => {
+            let (task, scope, number) = parse_place(call)?;
+            let (task, number) = (Some(task.to_owned()), Some(number));
+            CallDocument { task, scope, call: number, ..CallDocument::default() }
+        }
+    };
+    match (&args.answer, &args.fail) {
+        (Some(answer), None) => Ok(CallDocument { answer: Some(input::json(answer)?), ..place }),
+        (None, Some(message)) => {
+            let failure = Some(Failure::new(code::UNAVAILABLE, message));
+            Ok(CallDocument { failure, ..place })
+        }
+        _ => Err(Error::Usage {
+            message: "it is not said what the call is answered".into(),
+            hint: "give `--answer JSON`, or `--fail MESSAGE`".into(),
+        }),
+    }
+}

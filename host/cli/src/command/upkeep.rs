@@ -1,0 +1,195 @@
+//! `wattle thread calls|settle|migrate|copy|prune`, `wattle trace --verify`, `wattle store compact`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_api::native::upkeep::CopiedDocument;
+use wattle_graph::event::Decision;
+use wattle_run::engine::migrate::MigrationReport;
+use wattle_run::engine::settle::OpenCall;
+use wattle_run::ports::store::{Compacted, Verified};
+
+use crate::args::{
+    DecisionWord, StrategyWord, ThreadCopyArgs, ThreadMigrateArgs, ThreadPruneArgs,
+    ThreadSettleArgs,
+};
+use crate::client::{Client, segment};
+use crate::command::{input, words};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{Output, Table};
+
+fn path(thread: &str, what: &str) -> String {
+    format!("/api/v1/threads/{}/{what}", segment(thread))
+}
+
+pub(super) async fn calls(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+    let calls: Vec<OpenCall> = client.get(&path(thread, "open-calls")).await?;
+    output.data(&calls, |calls| {
+        let mut table = Table::new(&["call", "node", "function", "what", "begun", "decision"]);
+        for call in calls {
+            table.row([
+                place(call),
+                call.node.to_string(),
+                call.function.clone(),
+                call.summary.clone(),
+                words::instant(call.at_ms),
+                call.decision.as_ref().map(words::pretty).unwrap_or_default(),
+            ]);
+        }
+        table.render()
+    });
+    Ok(Exit::Ok)
+}
+
+/// Task and number, as `settle` takes them.
+fn place(call: &OpenCall) -> String {
+    let path = call.scope.iter().chain([&call.call]).map(ToString::to_string);
+    format!("{}/{}", call.task, path.collect::<Vec<_>>().join("."))
+}
+
+pub(super) async fn settle(
+    client: &Client,
+    args: &ThreadSettleArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let (task, scope, call) = parse_place(&args.call)?;
+    let decision = match (&args.answer, args.decision) {
+        (Some(answer), None) => Decision::Answer { answer: input::json(answer)? },
+        (None, Some(DecisionWord::Retry)) => Decision::Retry,
+        (None, Some(DecisionWord::Fail)) => Decision::Fail,
+        _ => {
+            return Err(Error::Usage {
+                message: "it is not said what becomes of the call".into(),
+                hint: "name one of `retry` and `fail`, or give `--answer JSON`".into(),
+            });
+        }
+    };
+    let body = json!({
+        "task": task, "scope": scope, "call": call, "decision": decision, "by": "command line",
+    });
+    client.post_empty(&path(&args.thread, "settle"), &body).await?;
+    output.data(&json!({ "settled": args.call }), |_| {
+        format!("settled; `wattle thread resume {}` goes on", words::quoted(&args.thread))
+    });
+    Ok(Exit::Ok)
+}
+
+/// Task, scope and number of a call.
+pub(super) fn parse_place(text: &str) -> Result<(&str, Vec<u32>, u32), Error> {
+    let usage = || Error::Usage {
+        message: format!("`{text}` names no call"),
+        hint: "write it as `wattle thread calls` shows it: `<task>/<number>`".into(),
+    };
+    let (task, path) = text.rsplit_once('/').ok_or_else(usage)?;
+    let numbers: Result<Vec<u32>, _> = path.split('.').map(str::parse).collect();
+    let mut numbers = numbers.map_err(|_| usage())?;
+    let call = numbers.pop().ok_or_else(usage)?;
+    Ok((task, numbers, call))
+}
+
+pub(super) async fn migrate(
+    client: &Client,
+    args: &ThreadMigrateArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let mut set = BTreeMap::new();
+    for entry in &args.set {
+        let (channel, value) = entry.split_once('=').ok_or_else(|| Error::Usage {
+            message: format!("`{entry}` sets nothing"),
+            hint: "write `--set CHANNEL=JSON`".into(),
+        })?;
+        set.insert(channel, input::json(value)?);
+    }
+    let body = json!({ "dry_run": args.dry_run, "drop": args.drop, "set": set });
+    let report: MigrationReport = client.post(&path(&args.thread, "migrate"), &body).await?;
+    output.data(&report, in_words);
+    Ok(if report.obstacles.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+fn in_words(report: &MigrationReport) -> String {
+    if report.from == report.to {
+        return format!("the thread is on the newest version {}", report.to);
+    }
+    let mut lines = vec![format!("from  {}", report.from), format!("to    {}", report.to)];
+    lines.extend(report.changes.iter().map(|change| format!("change    {}", flat(change))));
+    lines.extend(report.obstacles.iter().map(|obstacle| format!("obstacle  {obstacle}")));
+    lines.push(match (report.applied, report.obstacles.is_empty()) {
+        (true, _) => "moved".into(),
+        (false, true) => "nothing was changed: this was a dry run".into(),
+        (false, false) => "nothing was changed".into(),
+    });
+    lines.join("\n")
+}
+
+/// A change on one line: its kind, then its subject.
+fn flat(change: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(change).unwrap_or_default();
+    let Value::Object(fields) = value else { return String::new() };
+    let words: Vec<String> = fields
+        .values()
+        .map(|field| field.as_str().map_or_else(|| field.to_string(), str::to_owned))
+        .collect();
+    words.join(" ")
+}
+
+pub(super) async fn copy(
+    client: &Client,
+    args: &ThreadCopyArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let body = json!({ "thread_id": args.to });
+    let copied: CopiedDocument = client.post(&path(&args.thread, "copy"), &body).await?;
+    output.data(&copied, |copied| format!("copied to thread {}", copied.thread_id));
+    Ok(Exit::Ok)
+}
+
+pub(super) async fn prune(
+    client: &Client,
+    args: &ThreadPruneArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let strategy = match args.strategy {
+        StrategyWord::KeepLatest => "keep_latest",
+        StrategyWord::Delete => "delete",
+    };
+    client.post_empty(&path(&args.thread, "prune"), &json!({ "strategy": strategy })).await?;
+    output.data(&json!({ "pruned": args.thread }), |_| format!("pruned thread {}", args.thread));
+    Ok(Exit::Ok)
+}
+
+pub(super) async fn verify(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+    let verified: Verified = client.get(&path(thread, "verify")).await?;
+    output.data(&verified, |verified| {
+        let mut lines = vec![format!("all seals fit, up to event {}", verified.last_seq)];
+        if verified.sealed_after > 0 {
+            lines.push(format!("not sealed: events up to {}", verified.sealed_after));
+        }
+        if let Some(seal) = &verified.seal {
+            lines.push(format!("seal  {seal}"));
+        }
+        lines.join("\n")
+    });
+    Ok(Exit::Ok)
+}
+
+pub(super) async fn compact(client: &Client, output: Output) -> Result<Exit, Error> {
+    let compacted: Compacted = client.post("/api/v1/store/compact", &json!({})).await?;
+    output.data(&compacted, |compacted| {
+        let size = |bytes: u64| crate::config::ByteSize(bytes).to_string();
+        format!("{} before, {} now", size(compacted.before_bytes), size(compacted.after_bytes))
+    });
+    Ok(Exit::Ok)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_call_is_named_by_its_task_and_the_path_to_it() {
+        assert_eq!(parse_place("abc/2").unwrap(), ("abc", vec![], 2));
+        assert_eq!(parse_place("abc/0.3.2").unwrap(), ("abc", vec![0, 3], 2));
+        assert!(parse_place("abc").is_err() && parse_place("abc/x").is_err());
+    }
+}

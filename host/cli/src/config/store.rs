@@ -1,0 +1,181 @@
+//! `[store]`: where threads are kept.
+
+use std::fmt;
+
+use serde::Deserialize;
+use wattle_store::PostgresConfig;
+
+/// Which store keeps threads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// One file on disk.
+    #[default]
+    Redb,
+    /// Nothing survives a restart.
+    Memory,
+    /// A PostgreSQL database, which many hosts may share: that of an address.
+    #[serde(skip_deserializing)]
+    Postgres,
+}
+
+/// `[store]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(try_from = "Table")]
+pub struct StoreConfig {
+    /// Which store.
+    pub kind: StoreKind,
+    /// Where the database is; only for [`StoreKind::Postgres`].
+    pub database: Option<StoreDatabase>,
+}
+
+/// Where the database of a store is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct StoreDatabase {
+    address: Address,
+    password_env: Option<String>,
+    schema: Option<String>,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+enum Address {
+    Url(String),
+    Env(String),
+}
+
+/// The section as it is written.
+#[derive(Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Table {
+    kind: Option<StoreKind>,
+    url: Option<String>,
+    url_env: Option<String>,
+    password_env: Option<String>,
+    schema: Option<String>,
+}
+
+impl TryFrom<Table> for StoreConfig {
+    type Error = String;
+
+    fn try_from(table: Table) -> Result<Self, String> {
+        let Table { kind, url, url_env, password_env, schema } = table;
+        let address = match (url, url_env) {
+            (Some(_), Some(_)) => {
+                return Err("`url` and `url_env` both say where the database is; use one".into());
+            }
+            (Some(url), None) => Some(Address::Url(url)),
+            (None, name) => name.map(Address::Env),
+        };
+        let database = address.map(|address| StoreDatabase {
+            address,
+            password_env: password_env.clone(),
+            schema: schema.clone(),
+        });
+        match (database, kind) {
+            (Some(_), Some(_)) => Err("`kind` is for stores without an address; remove it, or \
+                                       `url` and `url_env`"
+                .into()),
+            (None, _) if password_env.is_some() || schema.is_some() => Err(
+                "`password_env` and `schema` belong to the address of a database; set `url` or \
+                     `url_env`"
+                    .into(),
+            ),
+            (Some(database), None) => {
+                Ok(Self { kind: StoreKind::Postgres, database: Some(database) })
+            }
+            (None, kind) => Ok(Self { kind: kind.unwrap_or_default(), database: None }),
+        }
+    }
+}
+
+impl StoreDatabase {
+    /// The same for the store, and what an operator should know.
+    ///
+    /// # Errors
+    ///
+    /// A sentence if the address is in a variable that is not set.
+    pub fn connection(
+        &self,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<(PostgresConfig, Option<String>), String> {
+        let url = match &self.address {
+            Address::Url(url) => url.clone(),
+            Address::Env(name) => env(name)
+                .filter(|url| !url.is_empty())
+                .ok_or_else(|| format!("the environment variable `{name}` is not set"))?,
+        };
+        let mut config = PostgresConfig::new(url);
+        if let Some(schema) = &self.schema {
+            config = config.with_schema(schema);
+        }
+        let Some(variable) = &self.password_env else { return Ok((config, None)) };
+        match env(variable) {
+            Some(password) => Ok((config.with_password(password), None)),
+            None => {
+                let warning = format!(
+                    "the store's database has no password: the environment variable `{variable}` \
+                     is not set"
+                );
+                Ok((config, Some(warning)))
+            }
+        }
+    }
+}
+
+/// The address may hold a password.
+impl fmt::Debug for StoreDatabase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StoreDatabase")
+            .field("password_env", &self.password_env)
+            .field("schema", &self.schema)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<StoreConfig, String> {
+        toml::from_str(text).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn an_address_picks_postgresql() {
+        for (text, kind) in [
+            ("", StoreKind::Redb),
+            ("kind = \"memory\"", StoreKind::Memory),
+            ("url = \"postgres://h/d\"", StoreKind::Postgres),
+            ("url_env = \"URL\"\npassword_env = \"P\"\nschema = \"w\"", StoreKind::Postgres),
+        ] {
+            assert_eq!(read(text).unwrap().kind, kind, "{text}");
+        }
+    }
+
+    #[test]
+    fn settings_that_contradict_each_other_are_refused() {
+        for (text, reason) in [
+            ("url = \"a\"\nurl_env = \"b\"", "both say where"),
+            ("kind = \"redb\"\nurl = \"a\"", "remove it"),
+            ("kind = \"redb\"\nschema = \"a\"", "set `url`"),
+            ("password_env = \"a\"", "set `url`"),
+            ("kind = \"postgres\"", "unknown variant"),
+            ("uri = \"a\"", "unknown field"),
+        ] {
+            let error = read(text).unwrap_err();
+            assert!(error.contains(reason), "{error}");
+        }
+    }
+
+    #[test]
+    fn addresses_come_from_the_environment_and_stay_secret() {
+        let store = read("url_env = \"URL\"\npassword_env = \"P\"").unwrap();
+        let database = store.database.unwrap();
+        let url = |name: &str| (name == "URL").then(|| "postgres://u:topsecret@h/d".to_owned());
+        let (config, warning) = database.connection(&url).unwrap();
+        assert_eq!(config.place(), "h/d");
+        assert!(warning.unwrap().contains("`P`"));
+        assert!(!format!("{config:?} {database:?}").contains("topsecret"));
+        assert!(database.connection(&|_| None).unwrap_err().contains("`URL`"));
+    }
+}

@@ -1,0 +1,93 @@
+//! Code without a world: what is needed to execute a thread once more.
+//!
+//! Nothing is opened that could be changed or reached: no store file, no database, no network. Only
+//! blobs are read, since what a reference stands for is not journaled; a replay without them is
+//! better than none.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_run::app::App;
+use wattle_run::catalog::Catalog;
+use wattle_run::offline::closed;
+use wattle_run::ports::store::ThreadRecord;
+use wattle_run::ports::{BlobLinks, BlobStore, Clock, Ports};
+use wattle_sql::Databases;
+use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, PostgresBlobs, VolatileMemory};
+
+use crate::config::{Config, StoreKind};
+use crate::error::Error;
+use crate::load::{Change, Loader};
+use crate::output::Output;
+use crate::wire::clock::HostClock;
+use crate::wire::environment;
+use crate::wire::link::link_secret;
+use crate::wire::ports::{open_sandbox, postgres_config};
+
+/// The code of apps, and ports that are never asked.
+pub struct OfflineCode {
+    /// The ports.
+    pub ports: Ports,
+    catalog: Arc<Catalog>,
+    loader: Loader,
+}
+
+impl OfflineCode {
+    /// Loads the apps of the plugins folder, as far as they can be loaded.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`], [`Error::Store`] or [`Error::File`].
+    pub async fn open(config: Config) -> Result<Self, Error> {
+        let blobs = blobs(&config).await?;
+        let links = BlobLinks::new(&link_secret(&config)?);
+        let clock: Arc<dyn Clock> = Arc::new(HostClock::new(&config.clock)?);
+        let sandbox = open_sandbox(&config)?;
+        let databases = Databases::open(BTreeMap::new(), &config.data).await;
+        let databases = databases
+            .map_err(|error| Error::Setup { what: "databases", message: error.to_string() })?;
+        // Whoever keeps nothing keeps no versions of apps either.
+        let mut config = config;
+        config.store.kind = StoreKind::Memory;
+        let catalog = Catalog::new();
+        let config = Arc::new(config);
+        let loader = Loader::for_code(config, catalog.clone(), sandbox, databases, clock.clone());
+        for change in loader.refresh().await {
+            if let Change::Problem { path, message } = change {
+                Output::warning(&format!("`{}` is not loaded: {message}", path.display()));
+            }
+        }
+        let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
+        let ports = closed(store, memory, blobs, links, clock);
+        Ok(Self { ports, catalog, loader })
+    }
+
+    /// The app in the version that a thread is pinned to: one that is loaded, or one that was kept.
+    pub async fn app_of(&self, thread: &ThreadRecord) -> Option<Arc<App>> {
+        let find = || self.catalog.version(&thread.app, &thread.graph, thread.version);
+        if find().is_none() {
+            self.loader.load_version(thread).await;
+        }
+        find().map(|(app, _)| app)
+    }
+}
+
+async fn blobs(config: &Config) -> Result<Arc<dyn BlobStore>, Error> {
+    Ok(match config.store.kind {
+        StoreKind::Memory => Arc::new(MemoryBlobs::new()),
+        StoreKind::Redb => Arc::new(FileBlobs::reading(config.data.join("blobs"))),
+        StoreKind::Postgres => {
+            let (database, warning) = postgres_config(config, &environment())?;
+            if let Some(warning) = warning {
+                Output::warning(&warning);
+            }
+            match PostgresBlobs::connect(&database).await {
+                Ok(blobs) => Arc::new(blobs),
+                Err(error) => {
+                    Output::warning(&format!("blobs are missing in what follows: {error}"));
+                    Arc::new(MemoryBlobs::new())
+                }
+            }
+        }
+    })
+}
