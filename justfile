@@ -16,7 +16,7 @@ check:
 guests:
     cargo xtask guests
 
-# steps per second, in memory and on redb
+# steps per second, in memory and on redb; `just bench peer` measures LangGraph as well
 bench *arguments:
     cargo xtask bench {{arguments}}
 

@@ -5,15 +5,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use tokio::sync::{oneshot, watch};
-use wattle_graph::event::{Event, EventKind};
-use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
+use tokio::sync::oneshot;
+use wattle_graph::event::EventKind;
+use wattle_graph::id::ThreadId;
+use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::Store;
-use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{
-    Batch, CheckpointQuery, CheckpointTuple, RunRecord, StoreError, ThreadHead, ThreadQuery,
-    ThreadRecord, Ticket,
-};
+use wattle_run::ports::store::{Batch, Ticket};
 
 /// Nanoseconds, counted by many threads.
 #[derive(Default)]
@@ -30,8 +27,11 @@ impl Nanoseconds {
 }
 
 /// A store with stopwatches.
-pub(crate) struct TimedStore {
-    inner: Arc<dyn Store>,
+pub(crate) type TimedStore = Layered<Timed>;
+
+/// See [`TimedStore`].
+pub(crate) struct Timed {
+    below: Arc<dyn Store>,
     times: Arc<Times>,
 }
 
@@ -42,11 +42,7 @@ struct Times {
     task: Nanoseconds,
 }
 
-impl TimedStore {
-    pub(crate) fn new(inner: Arc<dyn Store>) -> Self {
-        Self { inner, times: Arc::default() }
-    }
-
+impl Timed {
     pub(crate) fn reset(&self) {
         for time in [&self.times.append, &self.times.wait, &self.times.task] {
             time.0.store(0, Ordering::Relaxed);
@@ -71,7 +67,15 @@ impl TimedStore {
 }
 
 #[async_trait]
-impl Store for TimedStore {
+impl Layer for Timed {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, times: Arc::default() }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         for event in &batch.events {
             if let EventKind::TaskFinished(finished) = &event.kind {
@@ -79,7 +83,7 @@ impl Store for TimedStore {
             }
         }
         let started = Instant::now();
-        let ticket = self.inner.append(thread, batch).await;
+        let ticket = self.below.append(thread, batch).await;
         self.times.append.add(started);
         let (sender, receiver) = oneshot::channel();
         let times = self.times.clone();
@@ -90,63 +94,5 @@ impl Store for TimedStore {
             let _ = sender.send(answer);
         });
         Ticket::waiting(receiver)
-    }
-
-    fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
-        self.inner.watch(thread)
-    }
-
-    async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
-        self.inner.thread(thread).await
-    }
-
-    async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
-        self.inner.threads(query).await
-    }
-
-    async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.inner.run(run).await
-    }
-
-    async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
-        self.inner.runs(thread).await
-    }
-
-    async fn checkpoint(
-        &self,
-        thread: &ThreadId,
-        namespace: &Namespace,
-        id: Option<CheckpointId>,
-    ) -> Result<Option<CheckpointTuple>, StoreError> {
-        self.inner.checkpoint(thread, namespace, id).await
-    }
-
-    async fn checkpoints(
-        &self,
-        thread: &ThreadId,
-        query: &CheckpointQuery,
-    ) -> Result<Vec<CheckpointTuple>, StoreError> {
-        self.inner.checkpoints(thread, query).await
-    }
-
-    async fn events(
-        &self,
-        thread: &ThreadId,
-        after: u64,
-        limit: usize,
-    ) -> Result<Vec<Event>, StoreError> {
-        self.inner.events(thread, after, limit).await
-    }
-
-    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.inner.delete_thread(thread).await
-    }
-
-    async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
-        self.inner.mentions(thread, blob).await
-    }
-
-    async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
-        self.inner.stored_bytes(thread).await
     }
 }

@@ -3,6 +3,7 @@
 
 mod clients;
 mod guests;
+mod peers;
 mod steps;
 
 use anyhow::{Result, bail};
@@ -16,6 +17,7 @@ usage: cargo xtask <command>
   guests          build the WebAssembly guests and put them into their app folders
   clients         install MCP servers and the browser driver that tests use (needs npm)
   bench           steps per second in memory and on redb (takes a few minutes)
+  bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
 ";
 
 fn main() -> Result<()> {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{clients, guests};
+use crate::{clients, guests, peers};
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -126,11 +126,16 @@ fn optional(program: &str, what: &str, arguments: &[&str], install: &str) {
     }
 }
 
-/// Steps per second.
+/// Steps per second; `peer` measures LangGraph as well.
 pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
     guests::build()?;
-    run(
-        "measure",
-        cargo().args(["run", "--release", "--package", "wattle-bench", "--"]).args(arguments),
-    )
+    let mut measure = cargo();
+    measure.args(["run", "--release", "--package", "wattle-bench", "--"]);
+    if let ["peer", rest @ ..] = arguments {
+        peers::install()?;
+        measure.arg("peer").arg(peers::folder()).args(rest);
+    } else {
+        measure.args(arguments);
+    }
+    run("measure", &mut measure)
 }

@@ -1,0 +1,191 @@
+//! The graphs of the cases, with nodes that do next to nothing.
+
+use anyhow::{Result, bail};
+use serde_json::{Value, json};
+use wattle_suite::native::NativePlugin;
+
+use crate::order::Order;
+
+/// A graph with what it takes to run it.
+pub(crate) struct Case {
+    /// The graph `bench`. Its plugin `p` is the one under test, `n` is always native.
+    pub(crate) toml: String,
+    /// Tasks of one run.
+    pub(crate) steps: usize,
+    /// What a run starts with.
+    pub(crate) input: Value,
+    check: fn(&Value, usize) -> bool,
+    expected: usize,
+}
+
+impl Case {
+    /// A case by its name in the protocol.
+    pub(crate) fn new(name: &str, order: &Order) -> Result<Self> {
+        Ok(match name {
+            "line" => line(order),
+            "fan-out" => fan_out(order),
+            "loop" | "history" => turns(order),
+            "append" => append(order),
+            other => bail!("there is no case `{other}`"),
+        })
+    }
+
+    /// Whether a run did all its work.
+    pub(crate) fn holds(&self, state: &Value) -> bool {
+        (self.check)(state, self.expected)
+    }
+}
+
+fn line(order: &Order) -> Case {
+    Case {
+        toml: line_toml(order.nodes),
+        steps: order.nodes,
+        input: json!({ "document": document(order.text_bytes) }),
+        check: counted,
+        expected: order.nodes,
+    }
+}
+
+/// A graph of `nodes` nodes in a line, in TOML.
+pub(crate) fn line_toml(nodes: usize) -> String {
+    let mut text =
+        String::from("[graphs.bench]\nentry = \"n0\"\n[graphs.bench.channels.document]\n");
+    for node in 0..nodes {
+        text.push_str(&format!("[graphs.bench.nodes.n{node}]\nplugin = \"p\"\nnode = \"touch\"\n"));
+    }
+    for node in 1..nodes {
+        let from = node - 1;
+        text.push_str(&format!("[[graphs.bench.edges]]\nfrom = \"n{from}\"\nto = \"n{node}\"\n"));
+    }
+    text
+}
+
+fn fan_out(order: &Order) -> Case {
+    let toml = r#"
+[graphs.bench]
+entry = "split"
+[graphs.bench.channels]
+text_bytes = {}
+sends = {}
+document = { reducer = "append" }
+total = {}
+[graphs.bench.nodes]
+split = { plugin = "n", goto = ["work"] }
+work = { plugin = "p", node = "touch" }
+join = { plugin = "n" }
+[[graphs.bench.edges]]
+from = "work"
+to = "join"
+"#;
+    Case {
+        toml: toml.to_owned(),
+        steps: order.sends + 2,
+        input: json!({ "text_bytes": order.text_bytes, "sends": order.sends }),
+        check: |state, expected| state["total"] == json!(expected),
+        expected: order.sends,
+    }
+}
+
+fn turns(order: &Order) -> Case {
+    let toml = format!(
+        r#"
+[graphs.bench]
+entry = "touch"
+recursion_limit = {limit}
+[graphs.bench.channels.document]
+[graphs.bench.nodes.touch]
+plugin = "p"
+[[graphs.bench.branches]]
+name = "again"
+from = "touch"
+cases = [{{ when = "state.document.n < {turns}", to = "touch" }}, {{ to = "END" }}]
+"#,
+        limit = order.turns + 1,
+        turns = order.turns,
+    );
+    Case {
+        toml,
+        steps: order.turns,
+        input: json!({ "document": document(order.text_bytes) }),
+        check: counted,
+        expected: order.turns,
+    }
+}
+
+fn append(order: &Order) -> Case {
+    let toml = format!(
+        r#"
+[graphs.bench]
+entry = "add"
+recursion_limit = {limit}
+[graphs.bench.channels]
+text_bytes = {{}}
+n = {{}}
+log = {{ reducer = "append" }}
+[graphs.bench.nodes.add]
+plugin = "n"
+[[graphs.bench.branches]]
+name = "again"
+from = "add"
+cases = [{{ when = "state.n < {items}", to = "add" }}, {{ to = "END" }}]
+"#,
+        limit = order.items + 1,
+        items = order.items,
+    );
+    Case {
+        toml,
+        steps: order.items,
+        input: json!({ "text_bytes": order.text_bytes, "n": 0 }),
+        check: |state, expected| state["log"].as_array().map_or(0, Vec::len) == expected,
+        expected: order.items,
+    }
+}
+
+fn counted(state: &Value, expected: usize) -> bool {
+    state["document"]["n"] == json!(expected)
+}
+
+/// The nodes of all cases, as closures.
+pub(crate) fn native(name: &str) -> NativePlugin {
+    NativePlugin::new(name, "1")
+        .node("touch", |call, _| async move {
+            let mut document = call.input["document"].clone();
+            document["n"] = json!(whole(&document["n"]) + 1);
+            Ok(json!({ "document": document }))
+        })
+        .node("split", |call, _| async move {
+            let document = document(whole(&call.input["text_bytes"]));
+            let send = json!({ "node": "work", "input": { "document": document } });
+            Ok(json!({ "$send": vec![send; whole(&call.input["sends"])] }))
+        })
+        .node("join", |call, _| async move {
+            let documents = call.input["document"].as_array().cloned().unwrap_or_default();
+            let total: usize = documents.iter().map(|document| whole(&document["n"])).sum();
+            Ok(json!({ "total": total }))
+        })
+        .node("add", |call, _| async move {
+            let n = whole(&call.input["n"]);
+            Ok(json!({ "n": n + 1, "log": text(whole(&call.input["text_bytes"]), n as u64) }))
+        })
+}
+
+fn whole(number: &Value) -> usize {
+    number.as_u64().unwrap_or_default() as usize
+}
+
+/// The state of most cases.
+pub(crate) fn document(text_bytes: usize) -> Value {
+    json!({ "n": 0, "text": text(text_bytes, 0) })
+}
+
+/// Letters without a pattern, so that no store gains by compressing them.
+fn text(length: usize, seed: u64) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = seed + 1;
+    let letter = |_| {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(LETTERS[(state >> 58) as usize])
+    };
+    (0..length).map(letter).collect()
+}

@@ -1,0 +1,113 @@
+//! An engine over a store and one app with one graph.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, anyhow, bail};
+use serde_json::{Value, json};
+use tokio::runtime::Handle;
+use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::id::{AppName, Digest, PluginName};
+use wattle_kit::clock::ManualClock;
+use wattle_run::app::{App, GraphPack, Projections};
+use wattle_run::call::runs::{RunRef, Runs, StartRun};
+use wattle_run::catalog::Catalog;
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::store::{Durability, RunOptions};
+use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::ports::{BlobLinks, Plugin, Ports, Sandbox as _, Store};
+use wattle_sandbox::{Sandbox, SandboxConfig};
+use wattle_store::{MemoryBlobs, VolatileMemory};
+use wattle_suite::scripted::{NoSql, ScriptedModel, ScriptedNet};
+
+use crate::graphs;
+
+/// The name of app and graph.
+const NAME: &str = "bench";
+
+/// The plugin under test: closures, or a WebAssembly guest in a fresh instance for each task.
+pub(crate) async fn plugin(code: &str) -> Result<Arc<dyn Plugin>> {
+    match code {
+        "native" => Ok(Arc::new(graphs::native("p"))),
+        "wasm" => {
+            let sandbox = Sandbox::new(&SandboxConfig::default())?;
+            let bytes = wattle_suite::guests::bytes("wattle-guest-misdeeds");
+            Ok(sandbox.load(&PluginName::new("p")?, bytes).await?)
+        }
+        other => bail!("there is no code `{other}`; it is `native` or `wasm`"),
+    }
+}
+
+/// An engine that runs the graph `toml` in this runtime.
+pub(crate) fn engine(
+    runtime: Handle,
+    store: Arc<dyn Store>,
+    plugin: Arc<dyn Plugin>,
+    toml: &str,
+) -> Result<Engine> {
+    let graph = check_toml("graph.toml", toml, &NoFacts)
+        .map_err(|problems| anyhow!("{problems:?}"))?
+        .pop()
+        .context("no graph")?;
+    let native: Arc<dyn Plugin> = Arc::new(graphs::native("n"));
+    let plugins: BTreeMap<_, _> =
+        [(PluginName::new("p")?, plugin), (PluginName::new("n")?, native)].into();
+    let graphs = [(graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins)))].into();
+    let catalog = Catalog::new();
+    catalog.install(App {
+        projections: Projections::default(),
+        name: AppName::new(NAME)?,
+        doc: String::new(),
+        version: "0".into(),
+        digest: Digest::of(NAME.as_bytes()),
+        graphs,
+        plugins,
+        grants: BTreeMap::new(),
+        settings: Arc::new(json!({})),
+        web: None,
+        mount: None,
+    });
+    Ok(Engine::new(
+        ports(store),
+        catalog,
+        EngineConfig { runtime: Some(runtime), ..EngineConfig::default() },
+    ))
+}
+
+fn ports(store: Arc<dyn Store>) -> Ports {
+    Ports {
+        store,
+        blobs: Arc::new(MemoryBlobs::new()),
+        links: BlobLinks::new(NAME.as_bytes()),
+        memory: Arc::new(VolatileMemory::new()),
+        model: Arc::new(ScriptedModel::default()),
+        net: Arc::new(ScriptedNet::default()),
+        sql: Arc::new(NoSql),
+        tools: Arc::new(NoToolServers),
+        clock: Arc::new(ManualClock::at_ms(0)),
+        observer: Arc::new(NoObserver),
+    }
+}
+
+/// Makes one run on a new thread and waits for its end.
+pub(crate) async fn run(
+    engine: &Engine,
+    input: &Value,
+    durability: Durability,
+) -> Result<(RunRef, Value)> {
+    let request = StartRun {
+        app: AppName::new(NAME)?,
+        graph: None,
+        input: input.clone(),
+        thread: None,
+        context: Value::Null,
+        metadata: BTreeMap::new(),
+        tenant: None,
+        options: RunOptions { durability, ..RunOptions::default() },
+        ttl: None,
+    };
+    let run = engine.start(request).await?;
+    let ended = engine.wait(&run).await?;
+    Ok((run, ended.state))
+}

@@ -1,0 +1,225 @@
+//! How many times better ours is than theirs, and how many times better it aims to be.
+
+use serde::Serialize;
+
+use crate::peer::contest::Side;
+use crate::peer::summary::Summary;
+
+/// What is compared.
+#[derive(Clone, Copy)]
+enum Measure {
+    Speed,
+    Page,
+    All,
+    Latest,
+    Memory,
+    Stored,
+}
+
+impl Measure {
+    fn of(self, row: &Summary) -> Option<f64> {
+        match self {
+            Self::Speed => Some(row.steps_per_second),
+            Self::Page => row.reads.map(|reads| reads.page_ms),
+            Self::All => row.reads.map(|reads| reads.all_ms),
+            Self::Latest => row.reads.map(|reads| reads.latest_ms),
+            Self::Memory => Some(row.peak_rss_bytes),
+            Self::Stored => row.stored_bytes,
+        }
+    }
+
+    fn is_better(self, left: f64, right: f64) -> bool {
+        self.times(left, right) > 1.0
+    }
+
+    /// How many times better `ours` is.
+    fn times(self, ours: f64, theirs: f64) -> f64 {
+        match self {
+            Self::Speed => ours / theirs,
+            _ => theirs / ours,
+        }
+    }
+}
+
+/// One comparison. Where several of theirs are named, the best of them counts.
+struct Comparison {
+    what: &'static str,
+    case: &'static str,
+    measure: Measure,
+    ours: &'static str,
+    peer: Side,
+    theirs: &'static [&'static str],
+    aim: Option<f64>,
+}
+
+/// A comparison of speed.
+const fn speed(
+    what: &'static str,
+    case: &'static str,
+    ours: &'static str,
+    theirs: &'static [&'static str],
+    aim: Option<f64>,
+) -> Comparison {
+    Comparison { what, case, measure: Measure::Speed, ours, peer: Side::Python, theirs, aim }
+}
+
+/// A comparison without an aim.
+const fn other(
+    what: &'static str,
+    case: &'static str,
+    measure: Measure,
+    ours: &'static str,
+    theirs: &'static [&'static str],
+) -> Comparison {
+    Comparison { what, case, measure, ours, peer: Side::Python, theirs, aim: None }
+}
+
+const MEMORY: &[&str] = &["memory", "memory-sync"];
+const SQLITE: &[&str] = &["sqlite", "sqlite-sync"];
+const POSTGRES: &[&str] = &["postgres", "postgres-sync"];
+
+const COMPARISONS: &[Comparison] = &[
+    speed("memory / InMemorySaver", "line", "memory", MEMORY, Some(20.0)),
+    speed("memory / InMemorySaver", "line-64", "memory", MEMORY, Some(20.0)),
+    speed("memory / InMemorySaver", "fan-out", "memory", MEMORY, Some(20.0)),
+    speed("memory / InMemorySaver", "loop", "memory", MEMORY, Some(20.0)),
+    Comparison {
+        what: "memory / MemorySaver of LangGraph.js",
+        case: "line",
+        measure: Measure::Speed,
+        ours: "memory",
+        peer: Side::Node,
+        theirs: &["memory"],
+        aim: None,
+    },
+    speed("redb, output commit / SqliteSaver", "line", "redb", SQLITE, Some(20.0)),
+    speed("redb, output commit / SqliteSaver", "line-64", "redb", SQLITE, Some(40.0)),
+    speed("redb, output commit / SqliteSaver", "fan-out", "redb", SQLITE, None),
+    speed("redb, output commit / SqliteSaver", "loop", "redb", SQLITE, None),
+    speed("redb, sync / SqliteSaver, sync", "line", "redb-sync", &["sqlite-sync"], Some(4.0)),
+    speed("redb, sync / SqliteSaver, sync", "line-64", "redb-sync", &["sqlite-sync"], None),
+    speed("redb, sync / SqliteSaver, sync", "loop", "redb-sync", &["sqlite-sync"], None),
+    speed("PostgreSQL / PostgresSaver", "line", "postgres", POSTGRES, Some(3.0)),
+    speed("PostgreSQL / PostgresSaver", "line-64", "postgres", POSTGRES, Some(3.0)),
+    speed("PostgreSQL / PostgresSaver", "loop", "postgres", POSTGRES, None),
+    speed("both sync", "line", "postgres-sync", &["postgres-sync"], None),
+    speed("both sync", "line-64", "postgres-sync", &["postgres-sync"], None),
+    other("20 of the history, SqliteSaver", "history", Measure::Page, "redb", SQLITE),
+    other("all of the history, SqliteSaver", "history", Measure::All, "redb", SQLITE),
+    other("latest state, SqliteSaver", "history", Measure::Latest, "redb", SQLITE),
+    other("20 of the history, PostgresSaver", "history", Measure::Page, "postgres", POSTGRES),
+    other("all of the history, PostgresSaver", "history", Measure::All, "postgres", POSTGRES),
+    other("latest state, PostgresSaver", "history", Measure::Latest, "postgres", POSTGRES),
+    other("bytes on disk, SqliteSaver", "append", Measure::Stored, "redb", SQLITE),
+    other("bytes on disk, PostgresSaver", "append", Measure::Stored, "postgres", POSTGRES),
+    other("peak memory, SqliteSaver", "line", Measure::Memory, "redb", SQLITE),
+    other("peak memory, SqliteSaver", "line-64", Measure::Memory, "redb", SQLITE),
+];
+
+/// A comparison that was made.
+#[derive(Debug, Serialize)]
+pub(crate) struct Compared {
+    /// What with what.
+    pub(crate) what: &'static str,
+    /// In which case.
+    pub(crate) case: &'static str,
+    /// How many times better ours is with closures.
+    pub(crate) native: Option<f64>,
+    /// How many times better ours is with a guest.
+    pub(crate) wasm: Option<f64>,
+    /// How many times better it aims to be.
+    pub(crate) aim: Option<f64>,
+}
+
+impl Compared {
+    /// Whether the aim is met, by the slower of ours.
+    pub(crate) fn verdict(&self) -> &'static str {
+        let slower = [self.native, self.wasm].into_iter().flatten().fold(f64::INFINITY, f64::min);
+        match self.aim {
+            Some(aim) if slower >= aim => "met",
+            Some(aim) if self.native.is_some_and(|times| times >= aim) => "native only",
+            Some(_) => "missed",
+            None => "",
+        }
+    }
+}
+
+/// Makes the comparisons that the rows allow.
+pub(crate) fn all(rows: &[Summary]) -> Vec<Compared> {
+    COMPARISONS.iter().filter_map(|comparison| comparison.make(rows)).collect()
+}
+
+impl Comparison {
+    fn make(&self, rows: &[Summary]) -> Option<Compared> {
+        let find = |side: Side, store: &str| {
+            let is = |row: &&Summary| {
+                row.case == self.case && row.side == side.name() && row.store == store
+            };
+            self.measure.of(rows.iter().find(is)?)
+        };
+        let theirs = self.theirs.iter().filter_map(|store| find(self.peer, store));
+        let best = theirs.reduce(
+            |best, other| {
+                if self.measure.is_better(other, best) { other } else { best }
+            },
+        )?;
+        let times = |side| Some(self.measure.times(find(side, self.ours)?, best));
+        let (native, wasm) = (times(Side::Native), times(Side::Wasm));
+        (native.is_some() || wasm.is_some()).then_some(Compared {
+            what: self.what,
+            case: self.case,
+            native,
+            wasm,
+            aim: self.aim,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Compared, Summary, all};
+    use crate::peer::contest::Side;
+
+    fn row(side: Side, store: &'static str, steps_per_second: f64) -> Summary {
+        Summary {
+            case: "line",
+            side: side.name(),
+            store,
+            steps_per_second,
+            slowest: steps_per_second,
+            fastest: steps_per_second,
+            peak_rss_bytes: 1.0,
+            stored_bytes: None,
+            reads: None,
+        }
+    }
+
+    /// The comparison of stores in memory.
+    fn compared(native: f64, wasm: f64) -> Compared {
+        let rows = [
+            row(Side::Native, "memory", native),
+            row(Side::Wasm, "memory", wasm),
+            row(Side::Python, "memory", 10.0),
+            row(Side::Python, "memory-sync", 20.0),
+        ];
+        all(&rows).swap_remove(0)
+    }
+
+    #[test]
+    fn the_best_of_theirs_counts() {
+        let compared = compared(1_000.0, 500.0);
+        assert_eq!((compared.native, compared.wasm), (Some(50.0), Some(25.0)));
+    }
+
+    #[test]
+    fn an_aim_is_met_if_closures_and_guest_meet_it() {
+        assert_eq!(compared(400.0, 400.0).verdict(), "met");
+        assert_eq!(compared(400.0, 399.0).verdict(), "native only");
+        assert_eq!(compared(399.0, 399.0).verdict(), "missed");
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_compared() {
+        assert!(all(&[row(Side::Native, "memory", 1.0)]).is_empty());
+    }
+}
