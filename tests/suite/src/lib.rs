@@ -19,14 +19,19 @@
 //! * [`binary`]: the real `wattle` binary as a child process.
 //! * [`browser`]: a real browser, for pages.
 //! * [`answer`]: what a server answers, and its event streams.
+//! * [`mortal`]: an engine of its own process that dies at a write.
+//! * [`effects`]: HTTP that counts effects, and can stop on either side of one.
 
 pub mod answer;
 pub mod asset;
 pub mod binary;
 pub mod browser;
 pub mod desk;
+pub mod effects;
 pub mod expense;
 pub mod guests;
+pub mod lost_put;
+pub mod mortal;
 pub mod native;
 pub mod nl2sql;
 pub mod place;

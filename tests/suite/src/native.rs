@@ -61,7 +61,8 @@ impl NativePlugin {
     }
 
     /// Adds a node that gives an object of channel updates. The keys `$goto` (list of names) and
-    /// `$send` (list of `{node, input}`) steer.
+    /// `$send` (list of `{node, input}`) steer, `$parent` hands all of it to the graph above,
+    /// and `$overwrite` names channels whose value is replaced.
     pub fn node<F, Fut>(mut self, name: &str, run: F) -> Self
     where
         F: Fn(NodeCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
@@ -122,15 +123,18 @@ fn ended(stop: Stop) -> Ended {
 
 fn outcome(value: Value) -> NodeOutcome {
     let mut outcome = NodeOutcome::default();
-    let Value::Object(fields) = value else { return outcome };
+    let Value::Object(mut fields) = value else { return outcome };
+    let overwritten = fields.remove("$overwrite").unwrap_or_default();
+    let overwritten: Vec<String> = serde_json::from_value(overwritten).unwrap_or_default();
     for (name, value) in fields {
         match name.as_str() {
+            "$parent" => outcome.for_parent = value == json!(true),
             "$goto" => outcome.goto = serde_json::from_value(value).unwrap_or_default(),
             "$send" => outcome.sends = serde_json::from_value(value).unwrap_or_default(),
             _ => outcome.writes.push(Write {
                 channel: ChannelName::new(&name).expect("a valid channel name"),
                 value,
-                overwrite: false,
+                overwrite: overwritten.contains(&name),
             }),
         }
     }

@@ -117,6 +117,7 @@ misdeeds = "misdeeds.wasm"
 [needs]
 llm = ["chat"]
 http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]
+memory = [{ namespace = ["users"], access = "read-write" }, { namespace = ["facts"] }]
 "#;
 
 /// The head of a configuration: a free port, a data folder, model routes to the stand-in.
@@ -176,6 +177,7 @@ pub fn misdeeds_toml(standin: &Handle) -> String {
 [grants.misdeeds]
 llm = ["chat"]
 http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
+memory = [{{ namespace = ["users"], access = "read-write" }}, {{ namespace = ["facts"] }}]
 limits = {{ cpu = "300ms", memory = "16MiB", output = "1MiB", host_calls = 100, call_deadline = "60s" }}
 "#,
         port = standin.addr.port(),

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::http::{HttpRequest, HttpResponse};
@@ -29,6 +29,9 @@ pub struct ScriptedModel {
     hanging: AtomicUsize,
     began: Notify,
     dropped: Arc<Notify>,
+    /// Whether calls are held.
+    holds: watch::Sender<bool>,
+    held: watch::Sender<usize>,
 }
 
 impl ScriptedModel {
@@ -55,6 +58,35 @@ impl ScriptedModel {
     /// Waits until a call that hung was given up.
     pub async fn dropped(&self) {
         self.dropped.notified().await;
+    }
+
+    /// From now on all calls wait for [`ScriptedModel::release`].
+    pub fn hold(&self) {
+        self.holds.send_replace(true);
+    }
+
+    /// Waits until so many calls are held at once.
+    ///
+    /// # Panics
+    ///
+    /// Never: the count lives as long as the model.
+    pub async fn held(&self, count: usize) {
+        self.held.subscribe().wait_for(|held| *held >= count).await.expect("it lives");
+    }
+
+    /// Lets all calls go on.
+    pub fn release(&self) {
+        self.holds.send_replace(false);
+    }
+
+    async fn pass(&self) {
+        let mut holds = self.holds.subscribe();
+        if *holds.borrow() {
+            self.held.send_modify(|held| *held += 1);
+            // The other end lives as long as this model.
+            let _ = holds.wait_for(|holds| !holds).await;
+            self.held.send_modify(|held| *held -= 1);
+        }
     }
 
     async fn hang(&self) {
@@ -152,6 +184,7 @@ impl Model for ScriptedModel {
         deltas: &dyn Deltas,
     ) -> Result<Completion, Failure> {
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        self.pass().await;
         for text in ["answer ", &call.to_string()] {
             deltas.push(Delta::Text { text: text.into() });
             tokio::task::yield_now().await;

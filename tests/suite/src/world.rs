@@ -9,7 +9,7 @@ use tokio::runtime::Runtime;
 use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{AppName, Digest, ThreadId};
+use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
 use wattle_kit::clock::ManualClock;
 use wattle_run::app::{App, GraphPack, Projections};
 use wattle_run::call::runs::{
@@ -19,9 +19,10 @@ use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
 use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::store::{Holder, RunOptions};
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{BlobLinks, Plugin, Ports, Sql, Store, ToolServers};
-use wattle_store::{MemoryBlobs, MemoryStore};
+use wattle_run::ports::{BlobLinks, Memory, Net, Plugin, Ports, Sql, Store, ToolServers};
+use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 
 use crate::native::NativePlugin;
 use crate::scripted::{NoSql, ScriptedModel, ScriptedNet};
@@ -95,7 +96,28 @@ impl World {
     /// A world with one graph over one plugin, on any store.
     pub fn with_store(graph: &str, plugin: NativePlugin, store: Arc<dyn Store>) -> Self {
         let plugins = vec![(Arc::new(plugin) as Arc<dyn Plugin>, Grants::default())];
-        Self::build_on(store, graph, plugins, Arc::new(NoSql), Arc::new(NoToolServers))
+        let memory = Arc::new(VolatileMemory::new());
+        Self::build_on((store, memory), graph, plugins, Arc::new(NoSql), Arc::new(NoToolServers))
+    }
+
+    /// A world with one graph over one plugin, with other HTTP than the scripted one.
+    pub fn with_net(graph: &str, plugin: NativePlugin, net: Arc<dyn Net>) -> Self {
+        let mut world = Self::new(graph, plugin);
+        world.ports.net = net;
+        world.restart();
+        world
+    }
+
+    /// A world with one graph over one plugin, on any long-term memory.
+    pub fn with_memory(
+        graph: &str,
+        plugin: NativePlugin,
+        memory: Arc<dyn Memory>,
+        grants: Grants,
+    ) -> Self {
+        let plugins = vec![(Arc::new(plugin) as Arc<dyn Plugin>, grants)];
+        let stores = (Arc::new(MemoryStore::new()) as Arc<dyn Store>, memory);
+        Self::build_on(stores, graph, plugins, Arc::new(NoSql), Arc::new(NoToolServers))
     }
 
     fn build(
@@ -104,11 +126,12 @@ impl World {
         sql: Arc<dyn Sql>,
         tools: Arc<dyn ToolServers>,
     ) -> Self {
-        Self::build_on(Arc::new(MemoryStore::new()), graph, plugins, sql, tools)
+        let memory = Arc::new(VolatileMemory::new());
+        Self::build_on((Arc::new(MemoryStore::new()), memory), graph, plugins, sql, tools)
     }
 
     fn build_on(
-        store: Arc<dyn Store>,
+        (store, memory): (Arc<dyn Store>, Arc<dyn Memory>),
         graph: &str,
         mut plugins: Vec<(Arc<dyn Plugin>, Grants)>,
         sql: Arc<dyn Sql>,
@@ -120,6 +143,7 @@ impl World {
             store,
             blobs: Arc::new(MemoryBlobs::new()),
             links: BlobLinks::new(b"test"),
+            memory,
             model: model.clone(),
             net: net.clone(),
             sql,
@@ -141,6 +165,10 @@ impl World {
     pub async fn crash(&mut self) {
         // What the engine handed to the store before this moment is durable there.
         tokio::task::yield_now().await;
+        self.restart();
+    }
+
+    fn restart(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
@@ -174,16 +202,51 @@ impl World {
         thread: Option<&ThreadId>,
         input: Value,
     ) -> Result<RunRef, Failure> {
-        let request = StartRun {
+        self.engine.start(self.request(thread, input)).await
+    }
+
+    /// The graph that runs: of several the one that is called `main`.
+    fn main_graph(&self) -> Option<GraphName> {
+        let app = self.catalog.app(&AppName::new("test").expect("a valid name"))?;
+        app.graphs.keys().find(|name| name.as_str() == "main").cloned()
+    }
+
+    /// A request for a run, to be changed.
+    ///
+    /// # Panics
+    ///
+    /// Never.
+    pub fn request(&self, thread: Option<&ThreadId>, input: Value) -> StartRun {
+        StartRun {
             app: AppName::new("test").expect("a valid name"),
-            graph: None,
+            graph: self.main_graph(),
             input,
             thread: thread.cloned(),
             context: Value::Null,
             metadata: BTreeMap::new(),
             tenant: None,
-        };
-        self.engine.start(request).await
+            options: RunOptions::default(),
+            ttl: None,
+        }
+    }
+
+    /// Starts a run on a new thread, in another way than the graph says.
+    ///
+    /// # Errors
+    ///
+    /// Those of the engine.
+    pub async fn begin_as(&self, input: Value, options: RunOptions) -> Result<RunRef, Failure> {
+        self.engine.start(StartRun { options, ..self.request(None, input) }).await
+    }
+
+    /// Runs from an input until the run ends or stands still, in another way than the graph says.
+    ///
+    /// # Panics
+    ///
+    /// If it cannot be started.
+    pub async fn run_as(&self, input: Value, options: RunOptions) -> EndedRun {
+        let run = self.begin_as(input, options).await.expect("the run starts");
+        self.engine.wait(&run).await.expect("the run ends")
     }
 
     /// Runs from an input until the run ends or stands still.
@@ -209,8 +272,14 @@ impl World {
     ) -> Result<EndedRun, Failure> {
         let answers =
             answers.iter().map(|(id, answer)| ((*id).to_owned(), answer.clone())).collect();
-        let request =
-            ResumeRun { thread: thread.clone(), answers, on_failure, app: None, tenant: None };
+        let request = ResumeRun {
+            thread: thread.clone(),
+            answers,
+            on_failure,
+            app: None,
+            tenant: None,
+            options: RunOptions::default(),
+        };
         let run = self.engine.resume(request).await?;
         self.engine.wait(&run).await
     }
@@ -245,11 +314,21 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>) -> (Engine, Runtime) {
         .enable_all()
         .build()
         .expect("a runtime");
-    let config = EngineConfig { runtime: Some(runtime.handle().clone()) };
+    let config = EngineConfig {
+        runtime: Some(runtime.handle().clone()),
+        // The one that comes after a crash need not wait until the leases of the dead one are over.
+        holder: Some(Holder("world".to_owned())),
+        ..EngineConfig::default()
+    };
     (Engine::new(ports.clone(), catalog.clone(), config), runtime)
 }
 
-fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
+/// An app named `test` with these graphs, in TOML, and plugins.
+///
+/// # Panics
+///
+/// If the graphs are not valid.
+pub fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
     let graphs = match check_toml("graph.toml", graph, &NoFacts) {
         Ok(graphs) => graphs,
         Err(problems) => {

@@ -17,14 +17,19 @@
 //! | `flood_emit` | `count` | `number` | emits that many events |
 //! | `ungranted_http` | `url` | `status` | sends a GET there |
 //! | `two_questions` | `url`, `route` | `status`, `text`, `answers` | GET, asks, calls a model, asks again |
+//! | `remember` | `namespace`, `key`, `document`, `ttl_ms` | `found` | puts a document and reads it |
+//! | `recall` | `prefix`, `filter`, `words` | `found`, `namespaces` | looks for documents |
+//! | `forget` | `namespace`, `key` | `found` | deletes a document and reads it |
 //! | `call_then_wait` | `route`, `text`, `url` | `text`, `body` | calls a model, then waits for a GET |
 
 mod appetite;
 mod effect;
+mod memory;
 mod output;
 
 use appetite::{chatty, flood_emit, hog, recurse, spin};
 use effect::{call_then_wait, two_questions, ungranted_http};
+use memory::{forget, recall, remember};
 use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
 
 wattle_plugin::manifest!(include_str!("../manifest.toml"));
@@ -46,5 +51,8 @@ wattle_plugin::export! {
         ungranted_http,
         two_questions,
         call_then_wait,
+        remember,
+        recall,
+        forget,
     ],
 }

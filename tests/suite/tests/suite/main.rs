@@ -4,6 +4,7 @@
 
 mod agent;
 mod asset;
+mod crash;
 mod engine;
 mod expense;
 mod host;

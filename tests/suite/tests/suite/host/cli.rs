@@ -282,3 +282,26 @@ async fn commands_talk_to_the_server_that_holds_the_store() {
     let listed = scene.run(&["thread", "list", "--json"]).await.json();
     assert_eq!(listed["items"][0]["thread"], thread.as_str(), "and without it, from the store");
 }
+
+#[tokio::test]
+async fn a_thread_is_looked_at_in_the_past_edited_and_forked() {
+    let scene = Scene::new().await;
+    let thread = scene.waiting().await;
+    let first = ["thread", "state", &thread, "--checkpoint", "1", "--json"];
+    let first = scene.run(&first).await.json();
+    assert_eq!((&first["id"], &first["source"]), (&json!(1), &json!("input")));
+    let words = scene.run(&["thread", "state", &thread]).await;
+    assert!(words.stdout.contains("waits for "), "{}", words.text());
+    let inputs = ["thread", "history", &thread, "--filter", "source=\"input\"", "--json"];
+    assert_eq!(scene.run(&inputs).await.json().as_array().unwrap().len(), 1);
+    let fork = ["thread", "fork", &thread, "--checkpoint", "1", "--copy", "--quiet", "--json"];
+    let forked = scene.run(&fork).await;
+    assert_eq!(forked.code, 5, "{}", forked.text());
+    assert_ne!(forked.json()["thread"], thread.as_str(), "it goes on in a copy");
+    let copy = scene.run(&["thread", "edit", &thread, "--as", "__copy__", "--json"]).await;
+    assert_eq!((copy.code, &copy.json()["source"]), (0, &json!("update")), "{}", copy.text());
+    let wrong = scene.run(&["thread", "edit", &thread, "--set", "nothing=1", "--json"]).await;
+    assert_eq!((wrong.code, &wrong.json()["code"]), (2, &json!("invalid")), "{}", wrong.text());
+    let call = scene.run(&["thread", "fork", &thread, "--call", "1"]).await;
+    assert_eq!(call.code, 2, "it is not said what the call is answered: {}", call.text());
+}

@@ -1,0 +1,124 @@
+//! The graph that a mortal engine runs: a little of everything that is written down.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::HttpRequest;
+use wattle_run::call::interrupt::Ask;
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Stop;
+use wattle_run::ports::sandbox::NodeCall;
+
+use crate::native::NativePlugin;
+use crate::scripted::{get, prompt, said};
+
+/// A model, sends, a barrier, a nested graph with a question, a retry.
+pub const GRAPHS: &str = r#"
+[graphs.main]
+entry = "think"
+[graphs.main.channels.thought]
+[graphs.main.channels.answer]
+[graphs.main.channels.trail]
+reducer = "append"
+[graphs.main.nodes.think]
+plugin = "p"
+goto = ["work"]
+[graphs.main.nodes.work]
+plugin = "p"
+[graphs.main.nodes.left]
+plugin = "p"
+node = "pay"
+[graphs.main.nodes.right]
+plugin = "p"
+node = "pay"
+[graphs.main.nodes.join]
+plugin = "p"
+node = "pay"
+[graphs.main.nodes.nested]
+graph = "inner"
+[graphs.main.nodes.flaky]
+plugin = "p"
+retry = { attempts = 3, initial = "1ms", jitter = false }
+[[graphs.main.edges]]
+from = "think"
+to = ["left", "right"]
+[[graphs.main.edges]]
+from = ["left", "right"]
+to = "join"
+[[graphs.main.edges]]
+from = "join"
+to = "nested"
+[[graphs.main.edges]]
+from = "nested"
+to = "flaky"
+
+[graphs.inner]
+entry = "first"
+[graphs.inner.channels.answer]
+[graphs.inner.channels.trail]
+reducer = "append"
+[graphs.inner.nodes.first]
+plugin = "p"
+node = "pay"
+[graphs.inner.nodes.ask]
+plugin = "p"
+[[graphs.inner.edges]]
+from = "first"
+to = "ask"
+"#;
+
+/// How many tasks `think` sends out.
+pub const SENDS: usize = 3;
+
+/// Makes a payment under a name. The key is the task's, so that a repetition can be told from a
+/// second payment.
+async fn pay(gate: &Gate, call: &NodeCall, name: &str) -> Result<Value, Stop> {
+    let paid = gate
+        .call(HttpRequest {
+            method: "POST".into(),
+            idempotency_key: Some(format!("{}:{name}", call.task)),
+            ..get(&format!("/echo/{name}"))
+        })
+        .await?;
+    Ok(json!({ "trail": format!("{name} {}", paid.status) }))
+}
+
+async fn think(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
+    let thought = said(&gate.call(prompt("think")).await?);
+    let paid = pay(&gate, &call, "think").await?;
+    let sends: Vec<Value> =
+        (0..SENDS).map(|item| json!({ "node": "work", "input": { "item": item } })).collect();
+    Ok(json!({ "thought": thought, "trail": paid["trail"], "$send": sends }))
+}
+
+async fn ask(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
+    pay(&gate, &call, "before-the-question").await?;
+    let question = Ask { payload: json!({ "sure": "?" }), response_schema: None };
+    let answer = gate.ask(question).await?;
+    let paid = pay(&gate, &call, "after-the-answer").await?;
+    Ok(json!({ "answer": answer, "trail": paid["trail"] }))
+}
+
+/// The nodes.
+pub fn plugin() -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("think", think)
+        .node("ask", ask)
+        .node("work", |call, gate| async move {
+            let name = format!("work-{}", call.input["item"]);
+            pay(&gate, &call, &name).await
+        })
+        .node("pay", |call, gate| async move {
+            let name = format!("{}-{}", call.graph, call.step);
+            pay(&gate, &call, &name).await
+        })
+        .node("flaky", |call, gate| async move {
+            let paid = pay(&gate, &call, "once").await?;
+            if call.attempt == 1 {
+                return Err(Failure::new(code::UNAVAILABLE, "not yet").retryable().into());
+            }
+            let again = pay(&gate, &call, "flaky").await?;
+            Ok(json!({ "trail": [paid["trail"], again["trail"]] }))
+        })
+}

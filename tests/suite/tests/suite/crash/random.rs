@@ -1,0 +1,170 @@
+//! A property: a graph of any shape comes to the same end whether it is cut or not, and no effect
+//! is made twice or left out.
+
+mod graphs;
+mod nodes;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::id::ThreadId;
+use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs, StartRun};
+use wattle_run::ports::store::ThreadStatus;
+use wattle_suite::effects::{Effects, Side};
+use wattle_suite::world::World;
+
+use self::graphs::{Dice, graphs};
+
+/// How many graphs are tried, unless [`SEEDS`] says otherwise: as many as take some seconds.
+const GRAPHS: u64 = 48;
+
+/// Names the number of graphs in the environment; `from..to` names their seeds.
+const SEEDS: &str = "WATTLE_RANDOM_GRAPHS";
+
+/// Fewer graphs than this may be ones that do little.
+const FEW: usize = 24;
+
+/// Crashes of one run: enough for every kind of node to be cut, few enough to end.
+const CRASHES: usize = 12;
+
+/// Requests between two crashes, at most.
+const REQUESTS: u64 = 8;
+
+/// One run of a graph, which may be cut.
+struct Trial {
+    world: World,
+    effects: Arc<Effects>,
+    dice: Option<Dice>,
+    crashes: usize,
+}
+
+/// What came of it.
+#[derive(Debug, PartialEq)]
+struct End {
+    outcome: RunOutcome,
+    state: Value,
+    /// How often each effect was made, repetitions under the same key aside.
+    effects: BTreeMap<String, usize>,
+}
+
+impl Trial {
+    fn new(toml: &str, dice: Option<Dice>) -> Self {
+        let effects = Arc::new(Effects::default());
+        let world = World::with_net(toml, nodes::plugin(), effects.clone());
+        Self { world, effects, dice, crashes: 0 }
+    }
+
+    /// Runs to the end, with an answer to each question.
+    async fn run(&mut self) -> End {
+        let thread = ThreadId::new("random").unwrap();
+        let request =
+            StartRun { thread: Some(thread.clone()), ..self.world.request(None, json!({})) };
+        self.arm();
+        let run = self.world.engine.start(request).await.unwrap();
+        let mut ended = self.end(&run).await;
+        while let RunOutcome::Interrupted { interrupts, .. } = &ended.outcome {
+            let answers: Vec<(String, Value)> = interrupts
+                .iter()
+                .map(|question| (question.id.clone(), nodes::answer(&question.payload)))
+                .collect();
+            if self.dice.as_mut().is_some_and(|dice| dice.chance(30)) {
+                self.crash().await;
+            }
+            ended = self.resume(&thread, answers).await;
+        }
+        // The keys are the tasks', whose ids in nested graphs depend on which of several graphs
+        // made its checkpoints first; so the addresses are counted.
+        let mut effects = BTreeMap::new();
+        for address in self.effects.made().into_values() {
+            *effects.entry(address).or_default() += 1;
+        }
+        End { outcome: ended.outcome, state: ended.state, effects }
+    }
+
+    async fn resume(&mut self, thread: &ThreadId, answers: Vec<(String, Value)>) -> EndedRun {
+        let request = wattle_run::call::runs::ResumeRun {
+            thread: thread.clone(),
+            answers: answers.into_iter().collect(),
+            on_failure: OnFailure::Keep,
+            app: None,
+            tenant: None,
+            options: Default::default(),
+        };
+        self.arm();
+        let run = self.world.engine.resume(request).await.unwrap();
+        self.end(&run).await
+    }
+
+    /// Waits for the end of a run, through all crashes.
+    async fn end(&mut self, run: &RunRef) -> EndedRun {
+        loop {
+            let effects = self.effects.clone();
+            tokio::select! {
+                biased;
+                () = effects.stopped() => {}
+                ended = self.world.engine.wait(run) => return ended.unwrap(),
+            }
+            self.crash().await;
+            self.arm();
+            if self.world.engine.recover().await == 0 {
+                // What stopped belonged to a host that was dead already, and the run had ended.
+                let view = self.world.engine.thread(&run.thread).await.unwrap().unwrap();
+                assert_ne!(view.status, ThreadStatus::Running, "it can be recovered");
+            }
+        }
+    }
+
+    /// Lets one of the next requests stop, as long as there are crashes left.
+    fn arm(&mut self) {
+        self.effects.go_on();
+        let Some(dice) = self.dice.as_mut().filter(|_| self.crashes < CRASHES) else { return };
+        let side = if dice.chance(50) { Side::Before } else { Side::After };
+        let number = 1 + dice.below(REQUESTS);
+        self.effects.stop_at(usize::try_from(number).unwrap(), side);
+    }
+
+    async fn crash(&mut self) {
+        self.crashes += 1;
+        self.world.crash().await;
+    }
+}
+
+/// Effects that one end has more often than the other.
+fn differences(whole: &End, cut: &End) -> String {
+    let addresses: BTreeSet<&String> = whole.effects.keys().chain(cut.effects.keys()).collect();
+    let count = |end: &End, address| end.effects.get(address).copied().unwrap_or_default();
+    let lines = addresses.into_iter().map(|it| (it, count(whole, it), count(cut, it)));
+    let lines = lines.filter(|(_, whole, cut)| whole != cut);
+    lines.map(|(it, whole, cut)| format!("{it}: {cut} times and not {whole}\n")).collect()
+}
+
+#[expect(clippy::disallowed_methods, reason = "whoever looks for more asks for more")]
+fn seeds() -> std::ops::Range<u64> {
+    let wish = std::env::var(SEEDS).unwrap_or_default();
+    let (from, to) = wish.split_once("..").unwrap_or(("0", &wish));
+    from.parse().unwrap_or(0)..to.parse().unwrap_or(GRAPHS)
+}
+
+#[tokio::test]
+async fn whatever_the_graph_a_run_that_is_cut_ends_as_one_that_is_not() {
+    let mut seen = BTreeMap::<&str, usize>::new();
+    for seed in seeds() {
+        let toml = graphs(seed);
+        let whole = Trial::new(&toml, None).run().await;
+        let mut trial = Trial::new(&toml, Some(Dice::new(seed)));
+        let cut = trial.run().await;
+        let case = || format!("seed {seed}, {} crashes:\n{toml}", trial.crashes);
+        assert_eq!(whole.outcome, RunOutcome::Completed, "{}", case());
+        assert_eq!(cut.outcome, whole.outcome, "{}", case());
+        assert_eq!(cut.state, whole.state, "{}", case());
+        assert!(cut.effects == whole.effects, "{}\n{}", differences(&whole, &cut), case());
+        let effects = cut.effects.values().sum();
+        for (what, count) in [("crashes", trial.crashes), ("effects", effects), ("graphs", 1)] {
+            *seen.entry(what).or_default() += count;
+        }
+    }
+    let (graphs, crashes, effects) = (seen["graphs"], seen["crashes"], seen["effects"]);
+    let is_enough = graphs < FEW || (crashes > graphs && effects > graphs * 10);
+    assert!(is_enough, "{seen:?}");
+}

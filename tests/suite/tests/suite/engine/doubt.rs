@@ -1,0 +1,170 @@
+//! Calls that were under way when the host died: who decides what becomes of them, and how.
+
+use serde_json::{Value, json};
+use wattle_graph::event::{Decision, EventKind};
+use wattle_graph::failure::code;
+use wattle_run::call::http::HttpRequest;
+use wattle_run::call::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, Runs};
+use wattle_run::engine::settle::SettleCall;
+use wattle_run::grant::{Grants, InDoubt};
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{NoSql, get};
+use wattle_suite::world::{World, failure, questions};
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+/// A run that was cut while it paid, taken up again under a policy.
+async fn cut_while_paying(in_doubt: InDoubt) -> (World, RunRef) {
+    cut_in(ONE, in_doubt).await
+}
+
+/// The same in a graph of its own.
+async fn cut_in(graph: &str, in_doubt: InDoubt) -> (World, RunRef) {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
+        let answer = gate.call(post).await?;
+        Ok(json!({ "out": answer.status }))
+    });
+    let grants = Grants { in_doubt, ..Grants::default() };
+    let mut world = World::with_sql(graph, plugin, std::sync::Arc::new(NoSql), grants);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    (world, run)
+}
+
+#[tokio::test]
+async fn a_policy_of_retry_makes_the_call_again_and_says_so_in_the_log() {
+    let (world, run) = cut_while_paying(InDoubt::Retry).await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!((ended.outcome, ended.state["out"].clone()), (RunOutcome::Completed, json!(200)));
+    assert_eq!(world.net.calls(), 2);
+    let settled = world.count(&run.thread, |kind| matches!(kind, EventKind::Settled(_))).await;
+    assert_eq!(settled, 1);
+}
+
+async fn asked(answer: Value) -> (World, wattle_run::call::runs::EndedRun) {
+    let (world, run) = cut_while_paying(InDoubt::Ask).await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    let open = questions(&ended);
+    assert_eq!(open.len(), 1);
+    let doubt = &open[0].payload["in_doubt"];
+    assert_eq!(doubt["summary"], "POST https://example.com/slow-pay");
+    assert_eq!(doubt["request"]["method"], "POST");
+    let ended = world.answer(&run.thread, answer).await;
+    (world, ended)
+}
+
+#[tokio::test]
+async fn a_person_may_have_the_call_made_again() {
+    let (world, ended) = asked(json!({ "kind": "retry" })).await;
+    assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 2));
+}
+
+#[tokio::test]
+async fn a_person_may_say_what_the_call_answered() {
+    let answer = json!({
+        "status": 201, "headers": [], "body": { "text": "" }, "url": "https://example.com/slow-pay",
+    });
+    let (world, ended) = asked(json!({ "kind": "answer", "answer": answer })).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(201), 1));
+}
+
+#[tokio::test]
+async fn a_person_may_let_it_fail() {
+    let (world, ended) = asked(json!({ "kind": "fail" })).await;
+    assert_eq!((failure(&ended).code.as_str(), world.net.calls()), (code::IN_DOUBT, 1));
+}
+
+#[tokio::test]
+async fn a_decision_that_is_none_is_refused_and_the_question_stays_open() {
+    let (world, run) = cut_while_paying(InDoubt::Ask).await;
+    world.engine.wait(&run).await.unwrap();
+    let refused =
+        world.resume(&run.thread, &[("", json!({ "kind": "perhaps" }))], Default::default()).await;
+    assert_eq!(refused.unwrap_err().code, code::INVALID);
+    let view = world.engine.thread(&run.thread).await.unwrap().unwrap();
+    assert_eq!(view.interrupts.len(), 1);
+}
+
+#[tokio::test]
+async fn a_call_in_doubt_is_listed_and_can_be_settled_before_the_thread_goes_on() {
+    let (world, run) = cut_while_paying(InDoubt::Fail).await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(failure(&ended).code, code::IN_DOUBT);
+    let open = world.engine.open_calls(&run.thread).await.unwrap();
+    assert_eq!(open.len(), 1);
+    assert_eq!((open[0].function.as_str(), open[0].call), ("http.send", 0));
+    let answer = json!({
+        "status": 202, "headers": [], "body": { "text": "" }, "url": "https://example.com/slow-pay",
+    });
+    let settle = |call| SettleCall {
+        thread: run.thread.clone(),
+        task: open[0].task.clone(),
+        scope: Vec::new(),
+        call,
+        decision: Decision::Answer { answer: answer.clone() },
+        by: "test".into(),
+        app: None,
+        tenant: None,
+    };
+    let refused = world.engine.settle(settle(7)).await.unwrap_err();
+    assert_eq!(refused.code, code::CONFLICT);
+    let other = SettleCall { decision: Decision::Answer { answer: json!("paid") }, ..settle(0) };
+    assert_eq!(world.engine.settle(other).await.unwrap_err().code, code::INVALID);
+    world.engine.settle(settle(0)).await.unwrap();
+    let ended = world.resume(&run.thread, &[], Default::default()).await.unwrap();
+    assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(202), 1));
+    assert!(world.engine.open_calls(&run.thread).await.unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_is_about_one_beginning_of_the_call() {
+    let (mut world, run) = cut_while_paying(InDoubt::Ask).await;
+    let first = questions(&world.engine.wait(&run).await.unwrap());
+    world.net.hang_next(1);
+    let request = ResumeRun {
+        thread: run.thread.clone(),
+        answers: [(String::new(), json!({ "kind": "retry" }))].into(),
+        on_failure: OnFailure::Keep,
+        app: None,
+        tenant: None,
+        options: Default::default(),
+    };
+    let again = world.engine.resume(request).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    let second = questions(&world.engine.wait(&again).await.unwrap());
+    assert_eq!((second.len(), world.net.calls()), (1, 2), "made again, it is in doubt again");
+    assert_ne!(second[0].id, first[0].id);
+    let ended = world.answer(&run.thread, json!({ "kind": "retry" })).await;
+    assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 3));
+}
+
+const RETRIED: &str = "retry = { attempts = 3, initial = \"1ms\", on = [\"in-doubt\"] }\n";
+
+#[tokio::test]
+async fn a_retry_by_policy_does_not_make_a_call_in_doubt_again_but_a_person_does() {
+    let nested = format!(
+        "[graphs.main]\nentry = \"sub\"\n[graphs.main.channels.out]\n[graphs.main.nodes.sub]\n\
+         graph = \"one\"\n{RETRIED}{ONE}"
+    );
+    for graph in [format!("{ONE}{RETRIED}"), nested] {
+        let (world, run) = cut_in(&graph, InDoubt::Fail).await;
+        let ended = world.engine.wait(&run).await.unwrap();
+        assert_eq!((failure(&ended).code.as_str(), world.net.calls()), (code::IN_DOUBT, 1));
+        assert_eq!(world.engine.open_calls(&run.thread).await.unwrap().len(), 1);
+        let ended = world.resume(&run.thread, &[], Default::default()).await.unwrap();
+        assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 2));
+    }
+}

@@ -1,0 +1,101 @@
+//! Two engines on one store: a thread has one writer, whatever they try.
+
+use std::sync::Arc;
+
+use serde_json::json;
+use wattle_graph::event::EventKind;
+use wattle_graph::failure::code;
+use wattle_graph::id::ThreadId;
+use wattle_run::call::runs::{RunOutcome, Runs};
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::ports::store::{Batch, Holder, StoreError};
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::get;
+use wattle_suite::world::World;
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+reducer = "append"
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+fn world() -> World {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": "done" }))
+    });
+    World::new(ONE, plugin)
+}
+
+/// Another engine over the same store and apps.
+fn beside(world: &World, holder: &str) -> Engine {
+    let config =
+        EngineConfig { holder: Some(Holder(holder.to_owned())), ..EngineConfig::default() };
+    Engine::new(world.engine.ports().clone(), world.engine.catalog().clone(), config)
+}
+
+#[tokio::test]
+async fn a_thread_that_is_at_work_on_one_engine_is_busy_on_another() {
+    let world = world();
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    let other = beside(&world, "other");
+    assert_eq!(other.recover().await, 0, "a run that is alive is nobody else's");
+    let refused = other.delete_thread(&run.thread).await.unwrap_err();
+    assert_eq!(refused.code, code::BUSY);
+    world.engine.cancel(&run).await.unwrap();
+    other.delete_thread(&run.thread).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_thread_that_is_about_to_be_given_back_is_waited_for() {
+    let world = world();
+    let store = Arc::clone(&world.engine.ports().store);
+    let (thread, other) = (ThreadId::new("t").unwrap(), Holder("other".to_owned()));
+    store.beat(&other).await.unwrap();
+    let epoch = store.lease(&thread, &other).await.unwrap();
+    let refused = world.engine.delete_thread(&thread).await.unwrap_err();
+    assert_eq!(refused.code, code::BUSY, "not for ever");
+    let back = store.release(&thread, epoch);
+    let (taken, given) = tokio::join!(world.engine.delete_thread(&thread), back);
+    taken.unwrap();
+    given.unwrap();
+}
+
+#[tokio::test]
+async fn an_engine_whose_thread_was_taken_over_writes_nothing_more() {
+    let world = world();
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    // The other one takes the name, as one does that finds the first silent for too long.
+    let heir = beside(&world, "world");
+    assert_eq!(heir.recover().await, 1);
+    let ended = heir.wait(&run).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["out"], json!(["done"]));
+    let before = world.events(&run.thread).await;
+    // The first engine still believes in its run; what it does now is refused as a whole.
+    world.engine.cancel(&run).await.unwrap();
+    assert_eq!(world.events(&run.thread).await, before);
+    let ends = before.iter().filter(|event| matches!(event.kind, EventKind::RunEnded(_))).count();
+    assert_eq!(ends, 1);
+}
+
+#[tokio::test]
+async fn a_write_without_a_lease_is_refused_while_somebody_has_one() {
+    let world = world();
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    let store = Arc::clone(&world.engine.ports().store);
+    let head = store.thread(&run.thread).await.unwrap().unwrap();
+    let batch = Batch { record: Some(head.record), ..Batch::default() };
+    let refused = store.append(&run.thread, batch).await.await.unwrap_err();
+    assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
+    world.engine.cancel(&run).await.unwrap();
+}

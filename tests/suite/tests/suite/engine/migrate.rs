@@ -1,0 +1,121 @@
+//! Moving a thread to the code that is loaded now.
+
+use serde_json::json;
+use wattle_graph::event::{EventKind, RunStatus};
+use wattle_graph::failure::code;
+use wattle_graph::migrate::{MigrateOptions, Obstacle};
+use wattle_run::call::runs::{RunOutcome, Runs};
+use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
+use wattle_run::ports::store::ThreadStatus;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::get;
+use wattle_suite::world::World;
+
+fn graph(extra: &str) -> String {
+    format!(
+        r#"
+[graphs.one]
+entry = "work"
+interrupt_before = "work"
+[graphs.one.channels.out]
+reducer = "append"
+{extra}
+[graphs.one.nodes.work]
+plugin = "p"
+"#
+    )
+}
+
+fn version(text: &'static str) -> NativePlugin {
+    NativePlugin::new("p", text).node("work", move |_, _| async move { Ok(json!({ "out": text })) })
+}
+
+async fn migrate(
+    world: &World,
+    thread: &wattle_graph::id::ThreadId,
+    options: MigrateOptions,
+    dry_run: bool,
+) -> MigrationReport {
+    let request =
+        MigrateThread { thread: thread.clone(), app: None, tenant: None, options, dry_run };
+    world.engine.migrate(&request).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_moved_thread_goes_on_with_the_new_code() {
+    let world = World::new(&graph(""), version("old"));
+    let waiting = world.run(json!({ "out": "asked" })).await;
+    let thread = &waiting.run.thread;
+    world.install(&graph("[graphs.one.channels.more]\ndefault = 7"), version("new"));
+    let before = world.engine.thread(thread).await.unwrap().unwrap();
+    let dry = migrate(&world, thread, MigrateOptions::default(), true).await;
+    assert_eq!((dry.applied, dry.obstacles.len(), dry.changes.len()), (false, 0, 1));
+    assert_eq!(world.engine.thread(thread).await.unwrap().unwrap(), before, "a dry run");
+    let report = migrate(&world, thread, MigrateOptions::default(), false).await;
+    assert!(report.applied);
+    let after = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!(
+        (after.version.as_str(), after.status),
+        (report.to.to_hex().as_str(), ThreadStatus::Interrupted)
+    );
+    let ended = world.resume(thread, &[], Default::default()).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state, json!({ "out": ["asked", "new"], "more": 7 }));
+}
+
+#[tokio::test]
+async fn what_stands_in_the_way_is_told_and_nothing_changes() {
+    let world = World::new(&graph("[graphs.one.channels.gone]"), version("old"));
+    let waiting = world.run(json!({ "gone": 1 })).await;
+    let thread = &waiting.run.thread;
+    world.install(&graph(""), version("new"));
+    let before = world.engine.thread(thread).await.unwrap().unwrap();
+    let refused = migrate(&world, thread, MigrateOptions::default(), false).await;
+    assert!(!refused.applied);
+    assert!(matches!(&refused.obstacles[..], [Obstacle::ChannelGone { .. }]));
+    assert_eq!(world.engine.thread(thread).await.unwrap().unwrap(), before);
+    let drop = MigrateOptions { drop: true, ..MigrateOptions::default() };
+    assert!(migrate(&world, thread, drop, false).await.applied);
+    let ended = world.resume(thread, &[], Default::default()).await.unwrap();
+    assert_eq!(ended.state, json!({ "out": ["new"] }));
+}
+
+#[tokio::test]
+async fn a_run_that_was_cut_ends_when_its_thread_is_moved() {
+    let plugin = NativePlugin::new("p", "old").node("work", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": "old" }))
+    });
+    let graph = graph("").replace("interrupt_before = \"work\"\n", "");
+    let mut world = World::new(&graph, plugin);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    world.install(&graph, version("new"));
+    assert!(migrate(&world, &run.thread, MigrateOptions::default(), false).await.applied);
+    let record = world.engine.ports().store.run(&run.run).await.unwrap().unwrap();
+    assert_eq!((record.status, record.ended_ms.is_some()), (RunStatus::Cancelled, true));
+    let events = world.events(&run.thread).await;
+    let ends = events.iter().filter(|event| matches!(event.kind, EventKind::RunEnded(_)));
+    assert_eq!(ends.map(|event| &event.run).collect::<Vec<_>>(), [&run.run]);
+    assert_eq!(world.engine.recover().await, 0);
+    let ended = world.resume(&run.thread, &[], Default::default()).await.unwrap();
+    assert_eq!(ended.state["out"], json!(["new"]));
+}
+
+#[tokio::test]
+async fn a_thread_on_the_newest_code_is_left_alone_and_a_missing_one_is_not_found() {
+    let world = World::new(&graph(""), version("old"));
+    let waiting = world.run(json!({})).await;
+    let report = migrate(&world, &waiting.run.thread, MigrateOptions::default(), false).await;
+    assert_eq!((report.from == report.to, report.applied), (true, false));
+    let missing = MigrateThread {
+        thread: "missing".parse().unwrap(),
+        app: None,
+        tenant: None,
+        options: MigrateOptions::default(),
+        dry_run: false,
+    };
+    assert_eq!(world.engine.migrate(&missing).await.unwrap_err().code, code::NOT_FOUND);
+}

@@ -1,0 +1,311 @@
+//! A finished thread as a file, and executed once more with nothing done anew.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt as _;
+use serde_json::{Value, json};
+use wattle_graph::id::{NodeName, ThreadId};
+use wattle_run::app::App;
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::{OnFailure, RunOutcome, Runs, StartRun};
+use wattle_run::engine::Engine;
+use wattle_run::export::{Export, ExportError};
+use wattle_run::offline::{Replay, closed, replay};
+use wattle_run::ports::BlobLinks;
+use wattle_run::ports::store::{Durability, PruneStrategy, RunOptions};
+use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{get, prompt, said, unavailable};
+use wattle_suite::world::World;
+
+const GRAPH: &str = r#"
+[graphs.main]
+entry = "think"
+edges = [{ from = "think", to = "inner" }, { from = "inner", to = "ask" }]
+[graphs.main.channels.out]
+reducer = "append"
+[graphs.main.nodes.think]
+plugin = "p"
+[graphs.main.nodes.inner]
+graph = "inner"
+[graphs.main.nodes.ask]
+plugin = "p"
+
+[graphs.inner]
+entry = "fetch"
+[graphs.inner.channels.out]
+reducer = "append"
+[graphs.inner.nodes.fetch]
+plugin = "p"
+"#;
+
+/// What the nodes do; `twist` changes one of them.
+fn plugin(twist: &'static str) -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("think", move |call, gate| async move {
+            let text = if twist == "prompt" { "other" } else { "hello" };
+            let said = said(&gate.call(prompt(text)).await?);
+            let now = gate.now_ms()?;
+            let extra = if twist == "write" { "more" } else { "same" };
+            if twist == "call" {
+                gate.call(get("https://example.com/new")).await?;
+            }
+            Ok(json!({ "out": [said, now, extra, call.remaining_steps, call.context] }))
+        })
+        .node("fetch", |_, gate| async move {
+            let status = gate.call(get("https://example.com/slow")).await?.status;
+            Ok(json!({ "out": status }))
+        })
+        .node("ask", |_, gate| async move {
+            let question = Ask { payload: json!("sure?"), response_schema: None };
+            let answer = gate.ask(question).await?;
+            gate.random(4)?;
+            Ok(json!({ "out": answer }))
+        })
+}
+
+async fn exported(engine: &Engine, thread: &ThreadId) -> String {
+    let lines: Vec<_> = engine.export(thread).await.unwrap().try_collect().await.unwrap();
+    String::from_utf8(lines.concat()).unwrap()
+}
+
+/// A thread that asked, was answered and ended.
+async fn finished() -> (World, String) {
+    let world = World::new(GRAPH, plugin(""));
+    let waiting = world.run(json!({ "out": "begun" })).await;
+    let ended = world.answer(&waiting.run.thread, json!("yes")).await;
+    assert_eq!(ended.state["out"][0], "begun");
+    let text = exported(&world.engine, &waiting.run.thread).await;
+    (world, text)
+}
+
+/// The same app with another plugin under the same digest.
+fn app(twist: &'static str) -> Arc<App> {
+    let world = World::new(GRAPH, plugin(twist));
+    world.engine.catalog().apps().remove(0)
+}
+
+async fn replayed(text: &str, app: Arc<App>) -> Replay {
+    let world = World::new(GRAPH, plugin(""));
+    let ports = closed(
+        Arc::new(MemoryStore::new()),
+        Arc::new(VolatileMemory::new()),
+        Arc::new(MemoryBlobs::new()),
+        BlobLinks::new(b"test"),
+        Arc::new(world.clock.clone()),
+    );
+    replay(&Export::read(text).unwrap(), app, ports).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_finished_thread_replays_from_its_export_alone() {
+    let (world, text) = finished().await;
+    let export = Export::read(&text).unwrap();
+    let verified = export.verify().unwrap();
+    assert_eq!(verified.last_seq, export.header.last_seq);
+    assert_eq!(verified.seal, export.header.seal);
+    assert!(verified.seal.is_some());
+    let replay = replayed(&text, app("")).await;
+    assert_eq!(replay.divergences, []);
+    assert_eq!(replay.skipped, []);
+    assert_eq!((replay.tasks, replay.checkpoints), (3, 4));
+    assert_eq!(replay.calls, 4, "a model call, the time, a request, random bytes");
+    assert_eq!((world.model.calls(), world.net.calls()), (1, 1));
+}
+
+async fn only_divergence(twist: &'static str) -> wattle_run::offline::Divergence {
+    let (_world, text) = finished().await;
+    let mut replay = replayed(&text, app(twist)).await;
+    assert_eq!(replay.divergences.len(), 1, "{:?}", replay.divergences);
+    replay.divergences.remove(0)
+}
+
+#[tokio::test]
+async fn another_request_is_a_divergence_that_names_node_call_and_both_requests() {
+    let divergence = only_divergence("prompt").await;
+    assert_eq!(divergence.node, Some(NodeName::new("think").unwrap()));
+    assert_eq!(divergence.call, Some(0));
+    let text = |request: &Value| request["request"]["messages"].to_string();
+    assert!(text(&divergence.recorded).contains("hello"), "{divergence:?}");
+    assert!(text(&divergence.now).contains("other"), "{divergence:?}");
+}
+
+#[tokio::test]
+async fn another_write_is_a_divergence_with_both_writes() {
+    let divergence = only_divergence("write").await;
+    assert_eq!((divergence.call, divergence.node.unwrap().as_str()), (None, "think"));
+    assert!(divergence.recorded.to_string().contains("same"));
+    assert!(divergence.now.to_string().contains("more"));
+}
+
+#[tokio::test]
+async fn a_call_that_was_not_made_then_is_a_divergence_and_not_made_now() {
+    let divergence = only_divergence("call").await;
+    assert_eq!((divergence.call, divergence.node.unwrap().as_str()), (Some(2), "think"));
+    assert_eq!(divergence.now["request"]["url"], "https://example.com/new");
+}
+
+#[tokio::test]
+async fn an_export_that_was_edited_is_found_out() {
+    let (_world, text) = finished().await;
+    let edited = text.replace("answer 1", "answer 2");
+    assert_ne!(edited, text);
+    let broken = Export::read(&edited).unwrap().verify().unwrap_err();
+    assert!(matches!(broken, ExportError::Broken { .. }), "{broken}");
+    let lines: Vec<&str> = text.lines().collect();
+    let cut = lines[..lines.len() - 1].join("\n");
+    let broken = Export::read(&cut).unwrap().verify().unwrap_err();
+    assert!(matches!(broken, ExportError::Broken { .. }), "{broken}");
+    let error = Export::read("{\"wattle_export\": 99}").unwrap_err();
+    assert!(matches!(error, ExportError::NewerFormat { found: 99 }));
+}
+
+#[tokio::test]
+async fn a_thread_at_work_is_not_exported() {
+    let world = World::new(GRAPH, plugin(""));
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    let refused = world.engine.export(&run.thread).await.err().unwrap();
+    assert_eq!(refused.code, "busy");
+    world.engine.cancel(&run).await.unwrap();
+    assert!(world.engine.export(&run.thread).await.is_ok());
+}
+
+#[tokio::test]
+async fn what_is_left_of_a_thread_is_exported_and_verified() {
+    let (world, text) = finished().await;
+    let thread = Export::read(&text).unwrap().header.thread.id;
+    let runs = Export::read(&text).unwrap().header.runs;
+    for taken in ["first", "newest", "past"] {
+        let copy = world.engine.copy_thread(&thread, None).await.unwrap();
+        let own = world.engine.ports().store.runs(&copy).await.unwrap();
+        assert_eq!((own.len(), runs.len()), (2, 2));
+        match taken {
+            "past" => world.engine.prune(&copy, PruneStrategy::KeepLatest).await.unwrap(),
+            which => {
+                let run = &own[usize::from(which == "newest")];
+                world.engine.delete_runs(&copy, std::slice::from_ref(&run.id)).await.unwrap();
+            }
+        }
+        let export = Export::read(&exported(&world.engine, &copy).await).unwrap();
+        let verified = export.verify().unwrap();
+        assert_eq!((verified.seal, export.header.seal.is_some()), (export.header.seal, true));
+        let current = world.engine.ports().store.thread(&copy).await.unwrap().unwrap().current;
+        let made = |at| export.batches.iter().flat_map(|it| &it.checkpoint).any(|it| it.id == at);
+        assert!(current.is_some_and(made), "{taken}: the checkpoint that it stands at");
+    }
+}
+
+#[tokio::test]
+async fn supersteps_that_were_not_stored_are_no_divergence() {
+    let world = World::new(GRAPH, plugin(""));
+    let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
+    let waiting = world.run_as(json!({ "out": "begun" }), options).await;
+    world.answer(&waiting.run.thread, json!("yes")).await;
+    let text = exported(&world.engine, &waiting.run.thread).await;
+    let replay = replayed(&text, app("")).await;
+    assert_eq!(replay.divergences, []);
+    let reasons: Vec<&str> = replay.skipped.iter().map(|it| it.reason.as_str()).collect();
+    assert!(reasons.contains(&"its supersteps were not stored"), "{reasons:?}");
+}
+
+/// The graph that asks goes two supersteps on from the answer before it fails.
+const UNDONE: &str = r#"
+[graphs.main]
+entry = "ask"
+edges = [{ from = "ask", to = "next" }, { from = "next", to = "last" }]
+[graphs.main.channels.out]
+reducer = "append"
+[graphs.main.nodes]
+ask = { plugin = "p" }
+next = { plugin = "p" }
+last = { plugin = "p" }
+"#;
+
+/// The same, nested in another.
+const OUTER: &str = r#"
+[graphs.main]
+entry = "inner"
+[graphs.main.channels.out]
+reducer = "append"
+[graphs.main.nodes.inner]
+graph = "sub"
+"#;
+
+fn undone() -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("ask", |_, gate| async move {
+            let question = Ask { payload: json!("sure?"), response_schema: None };
+            Ok(json!({ "out": gate.ask(question).await? }))
+        })
+        .node("next", |call, _| async move { Ok(json!({ "out": call.input["out"][0] })) })
+        .node("last", |_, gate| async move {
+            Ok(json!({ "out": gate.call(get("https://example.com/last")).await?.status }))
+        })
+}
+
+#[tokio::test]
+async fn attempts_that_were_undone_are_no_divergence() {
+    let nested = UNDONE.replace("graphs.main", "graphs.sub") + OUTER;
+    for graph in [UNDONE.to_owned(), nested] {
+        let world = World::new(&graph, undone());
+        let waiting = world.run(json!({})).await;
+        let thread = &waiting.run.thread;
+        world.net.fail_next(unavailable());
+        let failed = world.resume(thread, &[("", json!("no"))], OnFailure::Reopen).await.unwrap();
+        assert_ne!(failed.outcome, RunOutcome::Completed);
+        let before = exported(&world.engine, thread).await;
+        world.answer(thread, json!("yes")).await;
+        for text in [before, exported(&world.engine, thread).await] {
+            let app = World::new(&graph, undone()).engine.catalog().apps().remove(0);
+            let replay = replayed(&text, app).await;
+            assert_eq!(replay.divergences, [], "{graph}");
+            assert_eq!(replay.skipped, []);
+            assert!(replay.tasks > 0);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_graph_that_a_call_started_replays_with_its_own_context() {
+    let graph = r#"
+[graphs.main]
+entry = "call"
+[graphs.main.channels.out]
+[graphs.main.nodes.call]
+plugin = "p"
+[graphs.helper]
+entry = "tell"
+[graphs.helper.channels.out]
+[graphs.helper.nodes.tell]
+plugin = "p"
+"#;
+    let plugin = || {
+        NativePlugin::new("p", "1")
+            .node("call", |_, gate| async move {
+                let start = StartRun {
+                    app: "test".parse().unwrap(),
+                    graph: Some("helper".parse().unwrap()),
+                    input: json!({}),
+                    thread: None,
+                    context: json!({ "user": "eve" }),
+                    metadata: Default::default(),
+                    tenant: None,
+                    options: RunOptions::default(),
+                    ttl: None,
+                };
+                let run = gate.start_run(start).await?;
+                Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))
+            })
+            .node("tell", |call, _| async move { Ok(json!({ "out": call.context })) })
+    };
+    let world = World::new(graph, plugin());
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], json!({ "user": "eve" }));
+    let text = exported(&world.engine, &ended.run.thread).await;
+    let app = World::new(graph, plugin()).engine.catalog().apps().remove(0);
+    let replay = replayed(&text, app).await;
+    assert_eq!((replay.divergences, replay.skipped), (vec![], vec![]));
+    assert_eq!(replay.tasks, 2);
+}

@@ -1,0 +1,129 @@
+//! What is kept of threads: time to live, pruning, copies, deleted runs.
+
+use serde_json::json;
+use wattle_graph::failure::code;
+use wattle_run::call::runs::{OnFailure, Runs, StartRun};
+use wattle_run::ports::store::{CheckpointQuery, Durability, PruneStrategy, RunOptions, ThreadTtl};
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{prompt, said};
+use wattle_suite::world::World;
+
+const LINE: &str = r#"
+[graphs.line]
+entry = "a"
+edges = [{ from = "a", to = "b" }]
+[graphs.line.channels.out]
+reducer = "append"
+[graphs.line.nodes.a]
+plugin = "p"
+[graphs.line.nodes.b]
+plugin = "p"
+"#;
+
+fn world() -> World {
+    let plugin = NativePlugin::new("p", "1")
+        .node(
+            "a",
+            |_, gate| async move { Ok(json!({ "out": said(&gate.call(prompt("a")).await?) })) },
+        )
+        .node("b", |_, gate| async move {
+            let question = wattle_run::call::interrupt::Ask {
+                payload: json!("go on?"),
+                response_schema: None,
+            };
+            let answer = gate.ask(question).await?;
+            Ok(json!({ "out": answer }))
+        });
+    World::new(LINE, plugin)
+}
+
+fn request(ttl: ThreadTtl) -> StartRun {
+    StartRun {
+        app: "test".parse().unwrap(),
+        graph: None,
+        input: json!({}),
+        thread: None,
+        context: serde_json::Value::Null,
+        metadata: Default::default(),
+        tenant: None,
+        options: RunOptions::default(),
+        ttl: Some(ttl),
+    }
+}
+
+async fn checkpoints(world: &World, thread: &wattle_graph::id::ThreadId) -> usize {
+    let store = &world.engine.ports().store;
+    store.checkpoints(thread, &CheckpointQuery::default()).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn a_thread_is_deleted_when_its_time_to_live_is_over_and_not_before() {
+    let world = world();
+    let ttl = ThreadTtl { after_ms: 1_000, strategy: PruneStrategy::Delete };
+    let run = world.engine.start(request(ttl)).await.unwrap();
+    world.engine.wait(&run).await.unwrap();
+    world.clock.advance_ms(999);
+    assert_eq!(world.engine.sweep().await, 0);
+    world.clock.advance_ms(1);
+    assert_eq!(world.engine.sweep().await, 1);
+    assert!(world.engine.thread(&run.thread).await.unwrap().is_none());
+}
+
+#[tokio::test]
+async fn a_thread_that_keeps_its_latest_checkpoint_is_pruned_once_and_goes_on() {
+    let world = world();
+    let ttl = ThreadTtl { after_ms: 1_000, strategy: PruneStrategy::KeepLatest };
+    let run = world.engine.start(request(ttl)).await.unwrap();
+    world.engine.wait(&run).await.unwrap();
+    assert_eq!(checkpoints(&world, &run.thread).await, 2);
+    world.clock.advance_ms(1_000);
+    assert_eq!(world.engine.sweep().await, 1);
+    assert_eq!(world.engine.sweep().await, 0, "nothing happened since");
+    assert_eq!(checkpoints(&world, &run.thread).await, 1);
+    let ended = world.answer(&run.thread, json!("yes")).await;
+    assert_eq!(ended.state["out"], json!(["answer 1", "yes"]));
+    assert_eq!(world.model.calls(), 1);
+}
+
+#[tokio::test]
+async fn a_copy_waits_where_its_source_waits_and_each_goes_its_own_way() {
+    let world = world();
+    let waiting = world.run(json!({})).await;
+    let copy = world.engine.copy_thread(&waiting.run.thread, None).await.unwrap();
+    let one = world.answer(&waiting.run.thread, json!("one")).await;
+    let two = world.answer(&copy, json!("two")).await;
+    assert_eq!(one.state["out"], json!(["answer 1", "one"]));
+    assert_eq!(two.state["out"], json!(["answer 1", "two"]));
+    assert_eq!(world.model.calls(), 1, "the copy paid for nothing again");
+    let taken = world.engine.copy_thread(&copy, Some(waiting.run.thread)).await.unwrap_err();
+    assert_eq!(taken.code, code::CONFLICT);
+}
+
+#[tokio::test]
+async fn a_deleted_run_takes_its_checkpoints_along_and_leaves_the_others() {
+    let world = world();
+    let first = world.run(json!({})).await;
+    let thread = &first.run.thread;
+    let second = world.resume(thread, &[("", json!("yes"))], OnFailure::Keep).await.unwrap();
+    assert_eq!(second.state["out"], json!(["answer 1", "yes"]));
+    world.engine.delete_runs(thread, &[second.run.run]).await.unwrap();
+    let view = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!(view.state["out"], json!(["answer 1"]));
+    assert_eq!(checkpoints(&world, thread).await, 2);
+}
+
+#[tokio::test]
+async fn pruning_leaves_the_question_of_a_run_that_stores_only_its_end() {
+    let mut world = world();
+    let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
+    let waiting = world.run_as(json!({}), options).await;
+    let thread = &waiting.run.thread;
+    world.engine.prune(thread, PruneStrategy::KeepLatest).await.unwrap();
+    assert_eq!(checkpoints(&world, thread).await, 1);
+    world.crash().await;
+    let view = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!(view.interrupts.len(), 1);
+    let ended = world.answer(thread, json!("yes")).await;
+    assert_eq!(ended.state["out"], json!(["answer 1", "yes"]));
+    assert_eq!(world.model.calls(), 1);
+}

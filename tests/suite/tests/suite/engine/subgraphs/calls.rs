@@ -1,0 +1,217 @@
+//! Graphs that a node starts by itself.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::event::EventKind;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, GraphName, Namespace, ThreadId};
+use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, Runs, StartRun};
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Stop;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{get, prompt, said, unavailable};
+use wattle_suite::world::{World, failure, questions};
+
+use super::question;
+
+const GRAPHS: &str = r#"
+[graphs.main]
+entry = "call"
+[graphs.main.channels.out]
+[graphs.main.nodes.call]
+plugin = "p"
+retry = { attempts = 2, initial = "1ms" }
+[graphs.helper]
+entry = "one"
+[graphs.helper.channels.log]
+reducer = "append"
+[graphs.helper.nodes.one]
+plugin = "p"
+[graphs.helper.nodes.two]
+plugin = "p"
+[[graphs.helper.edges]]
+from = "one"
+to = "two"
+"#;
+
+fn start(graph: &str, input: Value) -> StartRun {
+    StartRun {
+        app: AppName::new("test").unwrap(),
+        graph: Some(GraphName::new(graph).unwrap()),
+        input,
+        thread: None,
+        context: Value::Null,
+        metadata: Default::default(),
+        tenant: None,
+        options: Default::default(),
+        ttl: None,
+    }
+}
+
+async fn call(gate: &Gate, graph: &str, input: Value) -> Result<EndedRun, Stop> {
+    let run = gate.start_run(start(graph, input)).await?;
+    gate.wait_run(&run).await
+}
+
+/// A node that pays, then calls `helper`, in which `one` pays.
+fn calling() -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("call", |_, gate| async move {
+            let own = said(&gate.call(prompt("own")).await?);
+            let ended = call(&gate, "helper", json!({ "log": "in" })).await?;
+            match ended.outcome {
+                RunOutcome::Completed => Ok(json!({ "out": [own, ended.state["log"]] })),
+                RunOutcome::Failed { failure } => Err(failure.into()),
+                other => Err(Failure::internal(format!("{other:?}")).into()),
+            }
+        })
+        .node("one", |_, gate| async move {
+            Ok(json!({ "log": said(&gate.call(prompt("one")).await?) }))
+        })
+}
+
+fn two_asks(plugin: NativePlugin) -> NativePlugin {
+    plugin.node("two", |_, gate| async move {
+        let answer = gate.ask(question(json!("well?"))).await?;
+        gate.call(get("https://example.com/tell")).await?;
+        Ok(json!({ "log": [answer] }))
+    })
+}
+
+#[tokio::test]
+async fn a_node_starts_a_graph_and_gets_its_state() {
+    let plugin = calling().node("two", |call, _| async move { Ok(json!({ "log": call.step })) });
+    let world = World::new(GRAPHS, plugin);
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], json!(["answer 1", ["in", "answer 2", 1]]));
+    let events = world.events(&ended.run.thread).await;
+    let inside: Vec<&Namespace> =
+        events.iter().map(|event| &event.namespace).filter(|place| !place.is_root()).collect();
+    assert_eq!(inside[0].node(), "call");
+    assert!(inside[0].as_str().ends_with(".1"), "the call that started it: {}", inside[0].as_str());
+    assert_eq!(events.iter().filter(|it| matches!(it.kind, EventKind::RunStarted(_))).count(), 1);
+}
+
+#[tokio::test]
+async fn a_question_in_a_started_graph_unwinds_the_node() {
+    let mut world = World::new(GRAPHS, two_asks(calling()));
+    let first = world.run(json!({})).await;
+    let open = questions(&first);
+    assert_eq!((open.len(), open[0].node.as_str()), (1, "two"));
+    assert_eq!(open[0].namespace.node(), "call");
+    world.crash().await;
+    let ended = world.answer(&first.run.thread, json!("fine")).await;
+    assert_eq!(ended.state["out"], json!(["answer 1", ["in", "answer 2", "fine"]]));
+    assert_eq!((world.model.calls(), world.net.calls()), (2, 1));
+}
+
+#[tokio::test]
+async fn a_failed_resume_reopens_the_question_of_a_started_graph() {
+    let graph = GRAPHS.replace("retry = { attempts = 2, initial = \"1ms\" }\n", "");
+    let world = World::new(&graph, two_asks(calling()));
+    let first = world.run(json!({})).await;
+    let thread = first.run.thread.clone();
+    world.net.fail_next(unavailable());
+    let failed = world.resume(&thread, &[("", json!("a"))], OnFailure::Reopen).await.unwrap();
+    failure(&failed);
+    assert_eq!(world.engine.thread(&thread).await.unwrap().unwrap().interrupts.len(), 1);
+    let ended = world.answer(&thread, json!("b")).await;
+    assert_eq!(ended.state["out"], json!(["answer 1", ["in", "answer 2", "b"]]));
+    assert_eq!((world.model.calls(), world.net.calls()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_crash_in_a_started_graph_repeats_nothing() {
+    let plugin = calling().node("two", |_, gate| async move {
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "log": "two" }))
+    });
+    let mut world = World::new(GRAPHS, plugin);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.state["out"], json!(["answer 1", ["in", "answer 2", "two"]]));
+    assert_eq!((world.model.calls(), world.net.calls()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_retry_of_the_node_goes_on_where_its_graph_failed() {
+    let plugin = calling().node("two", |_, gate| async move {
+        gate.call(get("https://example.com/two")).await?;
+        Ok(json!({ "log": "two" }))
+    });
+    let world = World::new(GRAPHS, plugin);
+    world.net.fail_next(unavailable());
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], json!(["answer 1", ["in", "answer 2", "two"]]));
+    assert_eq!((world.model.calls(), world.net.calls()), (2, 2));
+}
+
+#[tokio::test]
+async fn a_run_that_is_waited_for_twice_runs_once() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("call", |_, gate| async move {
+            let run = gate.start_run(start("helper", json!({}))).await?;
+            let (one, two) = (gate.wait_run(&run).await?, gate.wait_run(&run).await?);
+            Ok(json!({ "out": one.state == two.state }))
+        })
+        .node("one", |_, gate| async move {
+            Ok(json!({ "log": said(&gate.call(prompt("one")).await?) }))
+        })
+        .node("two", |_, _| async { Ok(json!({})) });
+    let world = World::new(GRAPHS, plugin);
+    assert_eq!(world.run(json!({})).await.state["out"], json!(true));
+    assert_eq!(world.model.calls(), 1);
+}
+
+#[tokio::test]
+async fn graphs_that_start_themselves_end_at_a_limit() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("call", |_, gate| async move {
+            match call(&gate, "main", json!({})).await?.outcome {
+                RunOutcome::Failed { failure } => Err(failure.into()),
+                _ => Ok(json!({})),
+            }
+        })
+        .node("one", |_, _| async { Ok(json!({})) })
+        .node("two", |_, _| async { Ok(json!({})) });
+    let graph = GRAPHS.replace("retry = { attempts = 2, initial = \"1ms\" }\n", "");
+    let failure = failure(&World::new(&graph, plugin).run(json!({})).await);
+    assert_eq!(failure.code, code::LIMIT);
+    assert_eq!(failure.details.unwrap()["limit"], "graph_depth");
+}
+
+#[tokio::test]
+async fn what_a_node_cannot_do_with_runs_says_why() {
+    let refused = Arc::new(std::sync::Mutex::new(Vec::new()));
+    let seen = refused.clone();
+    let plugin = NativePlugin::new("p", "1")
+        .node("call", move |_, gate| {
+            let seen = seen.clone();
+            async move {
+                let thread = ThreadId::new("other").unwrap();
+                let elsewhere = StartRun { thread: Some(thread), ..start("helper", json!({})) };
+                let mut failures = vec![gate.runs().err()];
+                for request in [elsewhere, start("missing", json!({}))] {
+                    let Err(Stop::Failure(failure)) = gate.start_run(request).await else {
+                        continue;
+                    };
+                    failures.push(Some(failure));
+                }
+                seen.lock().unwrap().extend(failures.into_iter().flatten());
+                Ok(json!({}))
+            }
+        })
+        .node("one", |_, _| async { Ok(json!({})) })
+        .node("two", |_, _| async { Ok(json!({})) });
+    let ended = World::new(GRAPHS, plugin).run(json!({})).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    let refused = refused.lock().unwrap();
+    let codes: Vec<&str> = refused.iter().map(|failure| failure.code.as_str()).collect();
+    assert_eq!(codes, [code::UNSUPPORTED, code::UNSUPPORTED, code::NOT_FOUND]);
+    assert!(refused[2].message.contains("`helper`"), "{}", refused[2]);
+}

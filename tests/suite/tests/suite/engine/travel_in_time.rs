@@ -1,0 +1,285 @@
+//! Time travel: history, edits, and forks from checkpoints and from host calls.
+
+mod call;
+mod edit;
+mod random;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{EventKind, RunReason};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
+use wattle_run::call::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
+use wattle_run::ports::store::{RunOptions, ThreadStatus};
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{get, prompt, said, unavailable};
+use wattle_suite::world::{World, failure, questions};
+
+const LINE: &str = r#"
+[graphs.line]
+entry = "first"
+[graphs.line.channels.n]
+[graphs.line.channels.trail]
+reducer = "append"
+[graphs.line.nodes.first]
+plugin = "p"
+[graphs.line.nodes.second]
+plugin = "p"
+[graphs.line.nodes.third]
+plugin = "p"
+[[graphs.line.edges]]
+from = "first"
+to = "second"
+[[graphs.line.edges]]
+from = "second"
+to = "third"
+"#;
+
+/// Every node adds its name; the second asks a model as well, the third a person.
+fn line() -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("first", |_, _| async move { Ok(json!({ "trail": "first" })) })
+        .node("second", |_, gate| async move {
+            let answer = said(&gate.call(prompt("what now")).await?);
+            Ok(json!({ "trail": answer }))
+        })
+        .node("third", |call, gate| async move {
+            let question = json!({ "sure": call.input["trail"] });
+            let answer = gate.ask(Ask { payload: question, response_schema: None }).await?;
+            Ok(json!({ "trail": answer, "n": 3 }))
+        })
+}
+
+async fn state(world: &World, thread: &ThreadId, checkpoint: Option<u64>) -> StateView {
+    let at = checkpoint.map(CheckpointId);
+    world.engine.state(thread, &Namespace::root(), at).await.expect("the checkpoint is there")
+}
+
+async fn history(world: &World, thread: &ThreadId, query: HistoryQuery) -> Vec<StateView> {
+    world.engine.history(thread, query).await.expect("the history can be read")
+}
+
+fn at_checkpoint(thread: &ThreadId, checkpoint: u64, input: Option<Value>) -> ForkThread {
+    ForkThread {
+        thread: thread.clone(),
+        from: ForkFrom::Checkpoint { checkpoint: CheckpointId(checkpoint), input },
+        into: ForkInto::Same,
+        app: None,
+        tenant: None,
+        options: RunOptions::default(),
+    }
+}
+
+async fn fork(world: &World, request: ForkThread) -> Result<EndedRun, Failure> {
+    let run = world.engine.fork(request).await?;
+    world.engine.wait(&run).await
+}
+
+async fn forks(world: &World, thread: &ThreadId) -> usize {
+    world.count(thread, |kind| matches!(kind, EventKind::Forked(_))).await
+}
+
+#[tokio::test]
+async fn history_shows_what_was_done_and_what_is_left() {
+    let world = World::new(LINE, line());
+    let ended = world.run(json!({ "n": 1 })).await;
+    let thread = &ended.run.thread;
+    let now = state(&world, thread, None).await;
+    assert_eq!((now.step, now.source), (2, Source::Loop));
+    assert_eq!(now.values["trail"], json!(["first", "answer 1"]));
+    assert_eq!(now.next.iter().map(ToString::to_string).collect::<Vec<_>>(), ["third"]);
+    assert_eq!(now.writers.iter().map(ToString::to_string).collect::<Vec<_>>(), ["second"]);
+    assert_eq!(now.interrupts, questions(&ended));
+    let [task] = now.tasks.as_slice() else { panic!("one task waits: {:?}", now.tasks) };
+    assert_eq!((task.node.as_str(), task.index), ("third", 0));
+    assert_eq!((&task.interrupts, &task.writes, &task.failure), (&now.interrupts, &None, &None));
+    let all = history(&world, thread, HistoryQuery::default()).await;
+    let steps: Vec<u32> = all.iter().map(|view| view.step).collect();
+    assert_eq!(steps, [2, 1, 0]);
+    assert_eq!(all[0], now);
+    let first = &all[2];
+    assert_eq!((first.source, first.parent), (Source::Input, None));
+    let written = first.tasks[0].writes.as_ref().expect("it has finished");
+    assert_eq!(written[0].value, "first");
+    let older =
+        HistoryQuery { before: Some(now.checkpoint), limit: Some(1), ..HistoryQuery::default() };
+    assert_eq!(history(&world, thread, older).await, [all[1].clone()]);
+    let other = world.engine.state(thread, &Namespace::root(), Some(CheckpointId(99))).await;
+    assert_eq!(other.unwrap_err().code, code::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn history_filters_are_data() {
+    let world = World::new(LINE, line());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    let found = |key: &str, value: Value| {
+        let filter = BTreeMap::from([(key.to_owned(), value)]);
+        history(&world, thread, HistoryQuery { filter, ..HistoryQuery::default() })
+    };
+    assert_eq!(found("source", json!("loop")).await.len(), 2);
+    assert_eq!(found("step", json!(1)).await.len(), 1);
+    assert_eq!(found("run", json!(ended.run.run)).await.len(), 3);
+    for key in ["') OR 1=1 --", "$.step", "%", "meta.step", "", "__proto__", "source\0"] {
+        assert!(found(key, json!(1)).await.is_empty(), "{key}");
+    }
+    assert!(found("source", json!("loop' OR '1'='1")).await.is_empty());
+    assert!(found("step", json!({ "$gt": 0 })).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_fork_goes_on_from_an_earlier_checkpoint() {
+    let world = World::new(LINE, line());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    world.answer(thread, json!("yes")).await;
+    assert_eq!(world.model.calls(), 1);
+    let forked = fork(&world, at_checkpoint(thread, 2, None)).await.unwrap();
+    assert_eq!(world.model.calls(), 2, "the second node runs anew");
+    let question = questions(&forked);
+    assert_eq!(question[0].payload, json!({ "sure": ["first", "answer 2"] }));
+    assert_ne!(question[0].id, questions(&ended)[0].id, "the question is asked again");
+    let ended = world.answer(thread, json!("no")).await;
+    assert_eq!(ended.state["trail"], json!(["first", "answer 2", "no"]));
+    assert_eq!(forks(&world, thread).await, 1);
+    let copies = BTreeMap::from([("source".to_owned(), json!("fork"))]);
+    let query = HistoryQuery { filter: copies, ..HistoryQuery::default() };
+    let copies = history(&world, thread, query).await;
+    assert_eq!(copies[0].parent, Some(CheckpointId(2)));
+    let old = state(&world, thread, Some(4)).await;
+    assert_eq!(old.values["trail"], json!(["first", "answer 1", "yes"]), "the past stays");
+    let reasons = world.events(thread).await.into_iter().filter_map(|event| match event.kind {
+        EventKind::RunStarted(started) => Some(started.reason),
+        _ => None,
+    });
+    let wanted = [RunReason::Input, RunReason::Resume, RunReason::Fork, RunReason::Resume];
+    assert_eq!(reasons.collect::<Vec<_>>(), wanted);
+}
+
+#[tokio::test]
+async fn a_fork_with_an_input_begins_at_the_entry() {
+    let world = World::new(LINE, line());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    let forked = fork(&world, at_checkpoint(thread, 2, Some(json!({ "n": 7 })))).await.unwrap();
+    assert_eq!(forked.state, json!({ "n": 7, "trail": ["first", "first", "answer 2"] }));
+    let refused = fork(&world, at_checkpoint(thread, 2, Some(json!({ "m": 1 })))).await;
+    assert_eq!(refused.unwrap_err().code, code::INVALID);
+    let view = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!(view.status, ThreadStatus::Interrupted, "a refused fork changes nothing");
+}
+
+#[tokio::test]
+async fn a_fork_needs_something_to_run() {
+    let world = World::new(LINE, line());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    world.answer(thread, json!("yes")).await;
+    let refused = fork(&world, at_checkpoint(thread, 4, None)).await.unwrap_err();
+    assert_eq!(refused.code, code::CONFLICT);
+    let refused = fork(&world, at_checkpoint(thread, 9, None)).await.unwrap_err();
+    assert_eq!(refused.code, code::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn a_busy_thread_is_neither_forked_nor_copied() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("first", |_, gate| async move {
+            gate.call(get("https://a.example/slow")).await?;
+            Ok(json!({}))
+        })
+        .node("second", |_, _| async move { Ok(json!({})) })
+        .node("third", |_, _| async move { Ok(json!({})) });
+    let world = World::new(LINE, plugin);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    let here = at_checkpoint(&run.thread, 1, None);
+    let copy = ForkThread { into: ForkInto::New { thread: None }, ..here.clone() };
+    for request in [here, copy] {
+        assert_eq!(world.engine.fork(request).await.unwrap_err().code, code::BUSY);
+    }
+    world.engine.cancel(&run).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_fork_into_a_new_thread_leaves_the_old_one_alone() {
+    let world = World::new(LINE, line());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    let before = world.events(thread).await;
+    let name = ThreadId::new("what if").unwrap();
+    let into = ForkInto::New { thread: Some(name.clone()) };
+    let request = ForkThread { into, ..at_checkpoint(thread, 2, None) };
+    let forked = fork(&world, request.clone()).await.unwrap();
+    assert_eq!(forked.run.thread, name);
+    assert_eq!(forked.state["trail"], json!(["first", "answer 2"]));
+    assert_eq!(world.events(thread).await, before);
+    let view = world.engine.thread(thread).await.unwrap().unwrap();
+    assert_eq!(view.interrupts, questions(&ended), "it still waits");
+    let taken = world.engine.fork(request).await.unwrap_err();
+    assert_eq!(taken.code, code::CONFLICT);
+    let nowhere =
+        ForkThread { into: ForkInto::New { thread: None }, ..at_checkpoint(thread, 9, None) };
+    assert_eq!(world.engine.fork(nowhere).await.unwrap_err().code, code::NOT_FOUND);
+    let threads = world.engine.ports().store.threads(&Default::default()).await.unwrap();
+    assert_eq!(threads.len(), 2, "a fork that failed leaves no copy");
+}
+
+const TWO: &str = r#"
+[graphs.two]
+entry = ["left", "right"]
+[graphs.two.channels.trail]
+reducer = "append"
+[graphs.two.nodes.left]
+plugin = "p"
+[graphs.two.nodes.right]
+plugin = "p"
+[graphs.two.nodes.last]
+plugin = "p"
+[[graphs.two.edges]]
+from = ["left", "right"]
+to = "last"
+"#;
+
+#[tokio::test]
+async fn a_failed_run_goes_on_where_it_failed() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("left", |_, gate| async move {
+            Ok(json!({ "trail": said(&gate.call(prompt("left")).await?) }))
+        })
+        .node("right", |_, gate| async move {
+            let picture = gate.call(wattle_suite::scripted::picture("right")).await?;
+            gate.call(get("https://a.example/x")).await?;
+            Ok(json!({ "trail": picture[0].media_type }))
+        })
+        .node("last", |_, _| async move { Ok(json!({ "trail": "last" })) });
+    let world = World::new(TWO, plugin);
+    world.net.fail_next(unavailable());
+    let ended = world.run(json!({})).await;
+    assert_eq!(failure(&ended).code, code::UNAVAILABLE);
+    let thread = &ended.run.thread;
+    let now = state(&world, thread, None).await;
+    assert!(now.tasks[0].writes.is_some() && now.tasks[1].failure.is_some(), "{:?}", now.tasks);
+    let resume = |recursion_limit| ResumeRun {
+        thread: thread.clone(),
+        answers: BTreeMap::new(),
+        on_failure: OnFailure::Keep,
+        app: None,
+        tenant: None,
+        options: RunOptions { recursion_limit, ..RunOptions::default() },
+    };
+    let run = world.engine.resume(resume(Some(1))).await.unwrap();
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(failure(&ended).code, code::LIMIT, "the run's own option holds");
+    assert_eq!((world.model.calls(), world.model.pictures(), world.net.calls()), (1, 1, 2));
+    let run = world.engine.resume(resume(None)).await.unwrap();
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["trail"], json!(["answer 1", "image/png", "last"]));
+    assert_eq!((world.model.calls(), world.model.pictures(), world.net.calls()), (1, 1, 2));
+}

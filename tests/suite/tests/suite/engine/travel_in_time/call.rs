@@ -1,0 +1,416 @@
+//! Forks from a host call: another answer, and only what comes after it is done again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use wattle_graph::event::{Called, EventKind};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::ThreadId;
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::{EndedRun, RunOutcome, Runs};
+use wattle_run::call::tools::ToolRequest;
+use wattle_run::call::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
+use wattle_run::grant::{Grants, SqlAccess};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::Sql;
+use wattle_run::ports::store::{RunOptions, Store};
+use wattle_run::ports::tool_server::NoToolServers;
+use wattle_sql::{DatabaseConfig, Databases};
+use wattle_store::MemoryStore;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{get, prompt, said};
+use wattle_suite::world::{World, questions};
+
+use super::{LINE, TWO, forks, line};
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+[graphs.one.nodes.work]
+plugin = "p"
+retry = { attempts = 2, initial = "1ms" }
+"#;
+
+fn from(thread: &ThreadId, call: CallRef, result: Result<Value, Failure>) -> ForkThread {
+    ForkThread {
+        thread: thread.clone(),
+        from: ForkFrom::Call { call, result },
+        into: ForkInto::Same,
+        app: None,
+        tenant: None,
+        options: RunOptions::default(),
+    }
+}
+
+async fn calls(world: &World, thread: &ThreadId) -> Vec<(u64, Called)> {
+    let events = world.events(thread).await.into_iter();
+    let calls = events.filter_map(|event| match event.kind {
+        EventKind::Called(called) => Some((event.seq, *called)),
+        _ => None,
+    });
+    calls.collect()
+}
+
+/// The entry of the newest call of a function at a place.
+async fn entry(world: &World, thread: &ThreadId, function: &str, place: &[u32]) -> CallRef {
+    let calls = calls(world, thread).await.into_iter().rev();
+    let at = |called: &Called| called.scope.iter().chain([&called.call]).eq(place);
+    let mut found = calls.filter(|(_, called)| called.function == function && at(called));
+    CallRef::Entry(found.next().expect("the call was made").0)
+}
+
+async fn fork(
+    world: &World,
+    thread: &ThreadId,
+    call: CallRef,
+    result: Result<Value, Failure>,
+) -> EndedRun {
+    let run = world.engine.fork(from(thread, call, result)).await.expect("it can be forked");
+    world.engine.wait(&run).await.expect("it ends")
+}
+
+/// A form of `answer` that the guest would get from the model.
+async fn reworded(world: &World, thread: &ThreadId, text: &str) -> Value {
+    let calls = calls(world, thread).await;
+    let (_, model) = calls.iter().find(|(_, it)| it.function == "llm.complete").expect("a call");
+    let mut answer = model.result.clone().expect("an answer");
+    let whole = answer.to_string().replace("answer 1", text);
+    answer = serde_json::from_str(&whole).expect("the same form");
+    answer
+}
+
+/// Asks a model three times and a service in between.
+fn three_times() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let one = said(&gate.call(prompt("one")).await?);
+        gate.call(get("https://a.example/x")).await?;
+        let two = said(&gate.call(prompt(&format!("two after {one}"))).await?);
+        let three = said(&gate.call(prompt(&format!("three after {two}"))).await?);
+        Ok(json!({ "out": [one, two, three] }))
+    })
+}
+
+#[tokio::test]
+async fn fork_from_a_call_pays_only_what_comes_after() {
+    let world = World::new(ONE, three_times());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    assert_eq!((world.model.calls(), world.net.calls()), (3, 1));
+    let call = entry(&world, thread, "llm.complete", &[2]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(forked.state["out"], json!(["answer 1", "what if", "answer 4"]));
+    assert_eq!((world.model.calls(), world.net.calls()), (4, 1));
+    let calls = calls(&world, thread).await;
+    let again: Vec<_> = calls.iter().skip(4).collect();
+    let reused: Vec<_> = again.iter().map(|(_, called)| called.reused).collect();
+    assert_eq!(reused, [Some(calls[0].0), Some(calls[1].0), None, None]);
+    assert!(again[..3].iter().all(|(_, called)| called.tokens.is_none()), "paid for before");
+    assert_ne!(again[0].1.task, calls[0].1.task, "the tasks of a fork have ids of their own");
+    let told = |kind: &EventKind| match kind {
+        EventKind::Forked(forked) => forked.call.as_ref().is_some_and(|call| call.call == 2),
+        _ => false,
+    };
+    assert_eq!(world.count(thread, told).await, 1);
+}
+
+#[tokio::test]
+async fn a_fork_of_a_fork_names_the_first_payment() {
+    let world = World::new(ONE, three_times());
+    let thread = &world.run(json!({})).await.run.thread;
+    let first = calls(&world, thread).await[0].0;
+    for text in ["once", "twice"] {
+        let call = entry(&world, thread, "llm.complete", &[2]).await;
+        let answer = reworded(&world, thread, text).await;
+        let forked = fork(&world, thread, call, Ok(answer)).await;
+        assert_eq!(forked.state["out"][1], text);
+    }
+    assert_eq!(world.model.calls(), 5);
+    let reused = calls(&world, thread).await.into_iter().filter_map(|(_, called)| called.reused);
+    assert_eq!(reused.filter(|seq| *seq == first).count(), 2);
+}
+
+#[tokio::test]
+async fn a_call_can_be_named_by_its_place_and_made_to_fail() {
+    let world = World::new(ONE, three_times());
+    let thread = &world.run(json!({})).await.run.thread;
+    let task = calls(&world, thread).await[0].1.task.clone();
+    let call = CallRef::Place { task: task.clone(), scope: Vec::new(), call: 1 };
+    let away = Failure::new(code::UNAVAILABLE, "what if it is away");
+    let forked = fork(&world, thread, call, Err(away)).await;
+    let RunOutcome::Failed { failure } = forked.outcome else { panic!("{:?}", forked.outcome) };
+    assert!(failure.message.contains("what if it is away"), "{failure}");
+    assert_eq!(world.model.calls(), 3);
+    let nowhere = CallRef::Place { task, scope: vec![0], call: 1 };
+    let refused = world.engine.fork(from(thread, nowhere, Ok(json!(1)))).await.unwrap_err();
+    assert_eq!(refused.code, code::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn what_cannot_take_the_place_of_an_answer_is_refused() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let now = gate.now_ms()?;
+        let event =
+            wattle_run::call::emit::Emission::Progress { message: "here".into(), fraction: None };
+        gate.emit(event).await?;
+        gate.call(prompt("x")).await?;
+        Ok(json!({ "out": now }))
+    });
+    let world = World::new(ONE, plugin);
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    let before = world.events(thread).await;
+    let fork = |call, result| world.engine.fork(from(thread, call, result));
+    let model = entry(&world, thread, "llm.complete", &[2]).await;
+    let refused = fork(model, Ok(json!("words"))).await.unwrap_err();
+    assert_eq!(refused.code, code::INVALID, "{refused}");
+    let emitted = entry(&world, thread, "emit.progress", &[1]).await;
+    assert_eq!(fork(emitted, Ok(json!(null))).await.unwrap_err().code, code::UNSUPPORTED);
+    let clock = entry(&world, thread, "clock.now", &[0]).await;
+    let away = Failure::new(code::UNAVAILABLE, "no time");
+    assert_eq!(fork(clock.clone(), Err(away)).await.unwrap_err().code, code::INVALID);
+    assert_eq!(fork(CallRef::Entry(1), Ok(json!(1))).await.unwrap_err().code, code::NOT_FOUND);
+    let started = before.iter().find(|it| matches!(it.kind, EventKind::TaskStarted(_))).unwrap();
+    let no_call = CallRef::Entry(started.seq);
+    assert_eq!(fork(no_call, Ok(json!(1))).await.unwrap_err().code, code::INVALID);
+    assert_eq!(world.events(thread).await, before, "nothing was written");
+    let run = fork(clock, Ok(json!(17))).await.unwrap();
+    assert_eq!(world.engine.wait(&run).await.unwrap().state["out"], 17);
+}
+
+#[tokio::test]
+async fn what_other_tasks_of_the_superstep_did_is_kept() {
+    let runs = Arc::new(AtomicUsize::new(0));
+    let counted = runs.clone();
+    let plugin = NativePlugin::new("p", "1")
+        .node("left", |_, gate| async move {
+            Ok(json!({ "trail": said(&gate.call(prompt("left")).await?) }))
+        })
+        .node("right", move |_, _| {
+            counted.fetch_add(1, Ordering::SeqCst);
+            async move { Ok(json!({ "trail": "right" })) }
+        })
+        .node("last", |_, _| async move { Ok(json!({ "trail": "last" })) });
+    let world = World::new(TWO, plugin);
+    let thread = &world.run(json!({})).await.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[0]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(forked.state["trail"], json!(["what if", "right", "last"]));
+    assert_eq!((runs.load(Ordering::SeqCst), world.model.calls()), (1, 1));
+}
+
+#[tokio::test]
+async fn answers_of_people_before_the_call_are_kept_and_later_ones_asked_for_again() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let ask = |payload: Value| Ask { payload, response_schema: None };
+        let one = gate.ask(ask(json!("first?"))).await?;
+        let two = said(&gate.call(prompt("x")).await?);
+        let three = gate.ask(ask(json!({ "after": two }))).await?;
+        Ok(json!({ "out": [one, two, three] }))
+    });
+    let world = World::new(ONE, plugin);
+    let thread = &world.run(json!({})).await.run.thread;
+    world.answer(thread, json!(1)).await;
+    let ended = world.answer(thread, json!(3)).await;
+    assert_eq!(ended.state["out"], json!([1, "answer 1", 3]));
+    let call = entry(&world, thread, "llm.complete", &[1]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(questions(&forked)[0].payload, json!({ "after": "what if" }));
+    let ended = world.answer(thread, json!(4)).await;
+    assert_eq!(ended.state["out"], json!([1, "what if", 4]));
+    assert_eq!(world.model.calls(), 1);
+}
+
+/// A node that calls a tool, which asks a model twice, and then asks a model itself.
+fn toolbox() -> Vec<NativePlugin> {
+    let node = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let request = |tool: &str| {
+            let (call_id, arguments) = (String::new(), json!({}));
+            Ok(ToolRequest { tool: tool.into(), call_id, arguments, timeout_ms: None, state: None })
+        };
+        let answers = gate.call_tools(vec![request("think"), request("reach")]).await?;
+        let mut out = Vec::new();
+        for answer in answers {
+            out.push(answer?.structured.unwrap_or_default());
+        }
+        out.push(json!(said(&gate.call(prompt("after all")).await?)));
+        Ok(json!({ "out": out }))
+    });
+    let tools = NativePlugin::new("h", "1")
+        .tool("think", |_, gate| async move {
+            let one = said(&gate.call(prompt("deep")).await?);
+            let two = said(&gate.call(prompt(&format!("deeper than {one}"))).await?);
+            Ok(json!([one, two]))
+        })
+        .tool("reach", |_, gate| async move {
+            let answer = gate.call(get("https://a.example/x")).await?;
+            Ok(json!(answer.status))
+        });
+    vec![node, tools]
+}
+
+#[tokio::test]
+async fn a_call_inside_of_a_tool_can_be_given_another_answer() {
+    let world = World::with_tools(ONE, toolbox(), Arc::new(NoToolServers));
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], json!([["answer 1", "answer 2"], 200, "answer 3"]));
+    let thread = &ended.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[0, 0]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(forked.state["out"], json!([["what if", "answer 4"], 200, "answer 5"]));
+    assert_eq!(world.net.calls(), 1, "the tool that was called beside it is not called again");
+}
+
+#[tokio::test]
+async fn a_tool_can_be_given_another_answer() {
+    let world = World::with_tools(ONE, toolbox(), Arc::new(NoToolServers));
+    let thread = &world.run(json!({})).await.run.thread;
+    let call = entry(&world, thread, "tools.call", &[0]).await;
+    let answer = json!({ "content": [], "structured": "what if" });
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(forked.state["out"], json!(["what if", 200, "answer 4"]));
+    assert_eq!((world.model.calls(), world.net.calls()), (4, 1), "nothing inside of it is needed");
+}
+
+#[tokio::test]
+async fn a_fork_from_a_call_into_a_new_thread_leaves_the_old_one_alone() {
+    let world = World::new(ONE, three_times());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    let before = world.events(thread).await;
+    let call = entry(&world, thread, "llm.complete", &[2]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let into = ForkInto::New { thread: None };
+    let request = ForkThread { into, ..from(thread, call, Ok(answer)) };
+    let run = world.engine.fork(request).await.unwrap();
+    let forked = world.engine.wait(&run).await.unwrap();
+    assert_ne!(run.thread, *thread);
+    assert_eq!(forked.state["out"], json!(["answer 1", "what if", "answer 4"]));
+    assert_eq!(world.events(thread).await, before);
+    assert_eq!((world.model.calls(), world.net.calls()), (4, 1));
+}
+
+#[tokio::test]
+async fn a_fork_survives_a_crash_with_all_that_it_took_over() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let one = said(&gate.call(prompt("one")).await?);
+        let two = said(&gate.call(prompt("two")).await?);
+        gate.call(get("https://a.example/slow")).await?;
+        Ok(json!({ "out": [one, two] }))
+    });
+    let mut world = World::with_store(ONE, plugin, store);
+    let thread = &world.run(json!({})).await.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[1]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    world.net.hang_next(1);
+    let run = world.engine.fork(from(thread, call, Ok(answer))).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.state["out"], json!(["answer 1", "what if"]));
+    assert_eq!(world.model.calls(), 2);
+}
+
+#[tokio::test]
+async fn a_streamed_answer_is_told_to_whoever_follows() {
+    let world = World::new(LINE, line());
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[0]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(forks(&world, thread).await, 1);
+    let events = world.events(thread).await;
+    let words =
+        events.iter().filter(|event| event.run == forked.run.run).filter_map(|event| match &event
+            .kind
+        {
+            EventKind::Streamed(streamed) => Some(json!(streamed.deltas)),
+            _ => None,
+        });
+    let words: Vec<Value> = words.collect();
+    assert_eq!(words, [json!([{ "kind": "text", "text": "what if" }])]);
+}
+
+#[tokio::test]
+async fn a_transaction_before_the_call_is_not_made_again() {
+    let folder = TempDir::new().unwrap();
+    let config = DatabaseConfig::new("sqlite:test.db");
+    let databases = BTreeMap::from([("db".to_owned(), config)]);
+    let sql = Arc::new(Databases::open(databases, folder.path()).await.unwrap());
+    let mut setup = sql.begin("db", &SqlLimits::default()).await.unwrap();
+    setup.execute("CREATE TABLE item (id INTEGER PRIMARY KEY)", &[]).await.unwrap();
+    setup.commit(None).await.unwrap();
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut transaction = gate.begin("db").await?;
+        let insert = "INSERT INTO item DEFAULT VALUES RETURNING id";
+        let id = transaction.execute(insert, Vec::new()).await?.returned.rows;
+        transaction.commit().await?;
+        Ok(json!({ "out": [id, said(&gate.call(prompt("x")).await?)] }))
+    });
+    let access = [("db".to_owned(), SqlAccess::ReadWrite.into())];
+    let grants = Grants { sql: access.into(), ..Grants::default() };
+    let world = World::with_sql(ONE, plugin, sql.clone(), grants);
+    let ended = world.run(json!({})).await;
+    let thread = &ended.run.thread;
+    let call = entry(&world, thread, "llm.complete", &[1]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, call, Ok(answer)).await;
+    assert_eq!(forked.state["out"], json!([ended.state["out"][0], "what if"]));
+    let (rule, limits) = (SqlAccess::ReadOnly.into(), SqlLimits::default());
+    let rows = sql.query("db", &rule, &limits, "SELECT id FROM item", &[]).await.unwrap();
+    assert_eq!(rows.rows.len(), 1);
+    let transaction = entry(&world, thread, "sql.transaction", &[0]).await;
+    let refused = world.engine.fork(from(thread, transaction, Ok(json!({})))).await.unwrap_err();
+    assert_eq!(refused.code, code::UNSUPPORTED);
+}
+
+const HANDLED: &str = r#"
+[graphs.handled]
+entry = "work"
+[graphs.handled.channels.out]
+reducer = "append"
+[graphs.handled.nodes.work]
+plugin = "p"
+on_error = "help"
+[graphs.handled.nodes.help]
+plugin = "p"
+"#;
+
+#[tokio::test]
+async fn a_call_of_an_error_handler_can_be_given_another_answer() {
+    let plugin = NativePlugin::new("p", "1")
+        .node("work", |_, gate| async move {
+            let answer = said(&gate.call(prompt("work")).await?);
+            match answer.as_str() {
+                "fine" => Ok(json!({ "out": "worked" })),
+                _ => Err(Failure::new("broken", answer).into()),
+            }
+        })
+        .node("help", |_, gate| async move {
+            Ok(json!({ "out": said(&gate.call(prompt("help")).await?) }))
+        });
+    let world = World::new(HANDLED, plugin);
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.state["out"], json!(["answer 2"]));
+    let thread = &ended.run.thread;
+    let helped = entry(&world, thread, "llm.complete", &[0]).await;
+    let answer = reworded(&world, thread, "what if").await;
+    let forked = fork(&world, thread, helped, Ok(answer)).await;
+    assert_eq!(forked.state["out"], json!(["what if"]));
+    assert_eq!(world.model.calls(), 2, "the failure is taken over");
+    let worked = CallRef::Entry(calls(&world, thread).await[0].0);
+    let answer = reworded(&world, thread, "fine").await;
+    let forked = fork(&world, thread, worked, Ok(answer)).await;
+    assert_eq!(forked.state["out"], json!(["worked"]), "what failed does not fail any more");
+    assert_eq!(world.model.calls(), 2);
+}

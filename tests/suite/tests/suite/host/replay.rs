@@ -1,0 +1,89 @@
+//! A real application's thread as a file, executed once more by the real binary while every service
+//! it used is gone.
+
+use serde_json::{Value, json};
+use wattle_kit::standin;
+use wattle_suite::binary::{self, Ended};
+use wattle_suite::place::{self, Place};
+
+const SENTENCE: &str = r#"{"textInput": "昨天买入腾讯 100 股 320"}"#;
+
+async fn run(place: &Place, args: &[&str]) -> Ended {
+    binary::run(place, args).await
+}
+
+/// A folder with a finished thread of the asset application. The services are gone when it is
+/// handed over.
+async fn finished() -> (Place, String) {
+    let standin = standin::Server::start(standin::Config::default()).await.unwrap();
+    let place = Place::new();
+    place.share_compiled_code();
+    let toml =
+        [place::base_toml(&standin), place::asset_toml(&standin, "sqlite:asset.db")].concat();
+    place.write("wattle.toml", toml);
+    let waiting = run(&place, &["run", "asset", "--json", "--quiet", "--input", SENTENCE]).await;
+    assert_eq!(waiting.code, 5, "{}", waiting.text());
+    let thread = waiting.json()["thread"].as_str().unwrap().to_owned();
+    let mut database = wattle_suite::asset::open_sqlite(&place.data().join("asset.db")).await;
+    sqlx::query("INSERT INTO \"Portfolio\" (\"name\") VALUES ('长期')")
+        .execute(&mut database)
+        .await
+        .unwrap();
+    let view = run(&place, &["thread", "show", &thread, "--json"]).await.json();
+    let rows = &view["interrupts"][0]["payload"]["rows"];
+    let answer =
+        json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": 1 }).to_string();
+    let ended = run(&place, &["thread", "resume", &thread, "--quiet", "--answer", &answer]).await;
+    assert_eq!(ended.code, 0, "{}", ended.text());
+    (place, thread)
+}
+
+#[tokio::test]
+async fn a_finished_thread_replays_with_every_service_gone() {
+    let (place, thread) = finished().await;
+    let replayed = run(&place, &["replay", &thread, "--json"]).await;
+    assert_eq!(replayed.code, 0, "{}", replayed.text());
+    let report = replayed.json();
+    assert_eq!(report["divergences"], json!([]));
+    assert!(report["tasks"].as_u64() >= Some(3), "{report}");
+    assert!(report["calls"].as_u64() >= Some(2), "{report}");
+    let exported = run(&place, &["thread", "export", &thread, "--file", "thread.jsonl"]).await;
+    assert_eq!(exported.code, 0, "{}", exported.text());
+    let of_file = run(&place, &["replay", "thread.jsonl", "--json"]).await;
+    assert_eq!(of_file.json(), report, "{}", of_file.text());
+    let verified = run(&place, &["trace", &thread, "--verify", "--json"]).await.json();
+    let text = std::fs::read_to_string(place.root().join("thread.jsonl")).unwrap();
+    let header: Value = serde_json::from_str(text.lines().next().unwrap()).unwrap();
+    assert_eq!(verified["seal"], header["seal"]);
+    assert_eq!(verified["sealed_after"], 0);
+}
+
+#[tokio::test]
+async fn an_edited_file_is_refused_and_names_the_event() {
+    let (place, thread) = finished().await;
+    run(&place, &["thread", "export", &thread, "--file", "thread.jsonl"]).await;
+    let file = place.root().join("thread.jsonl");
+    let text = std::fs::read_to_string(&file).unwrap();
+    let edited = text.replacen("aggressive", "moderate", 1);
+    assert_ne!(edited, text);
+    std::fs::write(&file, edited).unwrap();
+    let refused = run(&place, &["replay", "thread.jsonl"]).await;
+    assert_eq!(refused.code, 2, "{}", refused.text());
+    assert!(refused.stderr.contains("was changed"), "{}", refused.stderr);
+}
+
+#[tokio::test]
+async fn a_thread_on_the_newest_code_has_nothing_to_move_to_and_no_calls_in_doubt() {
+    let (place, thread) = finished().await;
+    let report = run(&place, &["thread", "migrate", &thread, "--dry-run", "--json"]).await;
+    assert_eq!(report.code, 0, "{}", report.text());
+    assert_eq!(report.json()["from"], report.json()["to"]);
+    let calls = run(&place, &["thread", "calls", &thread, "--json"]).await;
+    assert_eq!(calls.json(), json!([]));
+    let pruned = run(&place, &["thread", "prune", &thread]).await;
+    assert_eq!(pruned.code, 0, "{}", pruned.text());
+    let compacted = run(&place, &["store", "compact", "--json"]).await.json();
+    assert!(compacted["after_bytes"].as_u64() <= compacted["before_bytes"].as_u64());
+    let shown = run(&place, &["thread", "show", &thread, "--json"]).await;
+    assert_eq!(shown.json()["status"], "idle", "{}", shown.text());
+}

@@ -1,0 +1,210 @@
+//! Two real binaries on one PostgreSQL: either goes on with what the other began, also when the
+//! other is killed, and never do both write to one thread.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+use wattle_kit::postgres::Postgres;
+use wattle_kit::standin::{Gate, Handle, Outcome, Pattern};
+use wattle_suite::answer::messages;
+use wattle_suite::binary::{self, Served};
+use wattle_suite::place::{self, Place};
+use wattle_suite::scene::Scene;
+
+/// A path of the services that a gate holds.
+const HELD: &str = "/count/held";
+
+/// Where the services answer for models.
+const CHAT: &str = "/v1/chat/completions";
+
+/// A lease lasts 15 seconds, and every host looks for those that are over every 15 seconds.
+const TAKEOVER: Duration = Duration::from_secs(40);
+
+/// A GET, and a node with a model call and a GET that only one host may come to.
+const CHAIN: &str = r#"
+[graphs.chain]
+entry = "ungranted_http"
+[graphs.chain.channels.route]
+[graphs.chain.channels.url]
+[graphs.chain.channels.status]
+[graphs.chain.channels.text]
+[graphs.chain.channels.body]
+[graphs.chain.nodes.ungranted_http]
+[graphs.chain.nodes.call_then_wait]
+[[graphs.chain.edges]]
+from = "ungranted_http"
+to = "call_then_wait"
+"#;
+
+/// Two hosts with data folders of their own; apps, services and database are the same.
+struct Pair {
+    a: Served,
+    b: Served,
+    scene: Scene,
+    _place: Place,
+    _postgres: Postgres,
+}
+
+impl Pair {
+    /// `None` if the machine has no PostgreSQL.
+    async fn start() -> Option<Self> {
+        let (postgres, database) = crate::asset::postgres::database().await?;
+        let scene = Scene::new(|place, standin| {
+            place.add_misdeeds(&(super::sandbox::graphs() + CHAIN));
+            share(place, standin, &database)
+        })
+        .await;
+        let place = Place::new();
+        place.share_compiled_code();
+        let apps = format!("plugins = \"{}\"", scene.place.plugins().display());
+        let toml = share(&place, &scene.standin, &database);
+        place.write("wattle.toml", toml.replace("plugins = \"plugins\"", &apps));
+        let a = binary::serve(&scene.place).await;
+        let b = binary::serve(&place).await;
+        Some(Self { a, b, scene, _place: place, _postgres: postgres })
+    }
+
+    /// Starts a run on host A and waits until it stands at the gate; answers with thread and run.
+    async fn begin(&self, graph: &str, gate: &Gate) -> (String, String) {
+        let url = format!("{}{HELD}", self.scene.standin.base_url);
+        let input = json!({ "route": "chat", "text": "hello", "url": url });
+        let start = json!({ "graph": graph, "input": input });
+        let run = self.scene.post(&self.a, "/api/v1/apps/misdeeds/runs", &start).await.expect(202);
+        gate.arrived(1).await.unwrap();
+        let text = |key: &str| run[key].as_str().unwrap().to_owned();
+        (text("thread"), text("run"))
+    }
+
+    /// Waits on a host until a run has ended.
+    async fn ended(&self, host: &Served, run: &str) -> Value {
+        let path = format!("/api/v1/runs/{run}/wait");
+        let ended = tokio::time::timeout(TAKEOVER, self.scene.get(host, &path)).await;
+        ended.expect("the run ends in time")
+    }
+
+    /// What a host shows of a thread: the type of each event, by its number.
+    async fn events(&self, host: &Served, thread: &str) -> Vec<String> {
+        let path = format!("/api/v1/threads/{thread}/events?until=idle");
+        let text = self.scene.get(host, &path).await;
+        let events = messages(text.as_str().unwrap());
+        for (event, seq) in events.iter().zip(1..) {
+            assert_eq!(event.id, seq, "no gap and no fork: {events:?}");
+        }
+        events.into_iter().map(|event| event.event).collect()
+    }
+}
+
+/// What both hosts have in common: a configuration, and the secret of their links.
+fn share(place: &Place, standin: &Handle, database: &str) -> String {
+    place.write("data/link.key", [7; 32]);
+    let store = format!("[store]\nurl = \"{database}\"\n");
+    [place::base_toml(standin), place::misdeeds_toml(standin), store].concat()
+}
+
+fn count(events: &[String], kind: &str) -> usize {
+    events.iter().filter(|it| *it == kind).count()
+}
+
+async fn signal(host: &Served, signal: &str) {
+    let id = host.program.id().unwrap().to_string();
+    assert!(Command::new("kill").args([signal, &id]).status().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_question_of_one_host_is_answered_on_the_other() {
+    let Some(pair) = Pair::start().await else { return };
+    let Pair { a, b, scene, .. } = &pair;
+    let url = format!("{}{HELD}", scene.standin.base_url);
+    let input = json!({ "url": url, "route": "chat" });
+    let start = json!({ "graph": "two_questions", "input": input, "wait": true });
+    let run = scene.post(a, "/api/v1/apps/misdeeds/runs", &start).await.expect(200);
+    assert_eq!(run["status"], "interrupted", "{run}");
+    let thread = format!("/api/v1/threads/{}", run["thread"].as_str().unwrap());
+    let answer = |answer: &str| json!({ "answers": { "": answer }, "wait": true });
+    let resume = format!("{thread}/resume");
+    let run = scene.post(b, &resume, &answer("one")).await.expect(200);
+    assert_eq!(run["status"], "interrupted", "{run}");
+    // The thread moves back, and ends where it was not begun.
+    let run = scene.post(a, &resume, &answer("two")).await.expect(200);
+    assert_eq!(
+        (&run["status"], &run["state"]["answers"]),
+        (&json!("completed"), &json!(["one", "two"]))
+    );
+    for host in [a, b] {
+        let view = scene.get(host, &thread).await;
+        assert_eq!((&view["status"], &view["state"]), (&json!("idle"), &run["state"]));
+    }
+    assert_eq!((scene.answered(HELD), scene.answered(CHAT)), (1, 1), "no call was made twice");
+}
+
+#[tokio::test]
+async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
+    let Some(pair) = Pair::start().await else { return };
+    let Pair { a, b, scene, .. } = &pair;
+    let gate = scene.standin.gate(Pattern::path(HELD));
+    let (thread, run) = pair.begin("call_then_wait", &gate).await;
+    let again = json!({ "graph": "call_then_wait", "input": {}, "thread_id": thread });
+    let busy = scene.post(b, "/api/v1/apps/misdeeds/runs", &again).await.expect(409);
+    assert_eq!(busy["code"], "busy", "{busy}");
+    let (ended, ()) = tokio::join!(pair.ended(b, &run), async { gate.open() });
+    assert_eq!(ended["status"], "completed", "{ended}");
+    // Whoever heard of the end can go on with the thread at once, wherever.
+    let run = scene.post(b, "/api/v1/apps/misdeeds/runs", &again).await.expect(202);
+    let ended = pair.ended(a, run["run"].as_str().unwrap()).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    drop(gate);
+
+    let gate = scene.standin.gate(Pattern::path(HELD));
+    let (thread, run) = pair.begin("call_then_wait", &gate).await;
+    let path = format!("/api/v1/runs/{run}/cancel");
+    let cancelled = scene.post(b, &path, &json!({})).await.expect(202);
+    assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+    assert_eq!(pair.ended(a, &run).await["status"], "cancelled");
+    assert_eq!(count(&pair.events(a, &thread).await, "run_ended"), 1);
+}
+
+#[tokio::test]
+async fn a_run_whose_host_was_killed_goes_on_on_the_other_by_itself() {
+    let Some(mut pair) = Pair::start().await else { return };
+    let gate = pair.scene.standin.gate(Pattern::path(HELD));
+    let (thread, run) = pair.begin("call_then_wait", &gate).await;
+    pair.a.program.kill().await.unwrap();
+    let gone = pair.scene.standin.wait_for_request(|it| it.outcome == Outcome::Abandoned);
+    gone.await.unwrap();
+    gate.open();
+
+    let Pair { b, scene, .. } = &pair;
+    let ended = pair.ended(b, &run).await;
+    assert_eq!(ended["status"], "completed", "{ended}");
+    assert!(ended["state"]["text"].as_str().unwrap().contains("hello"), "{ended}");
+    assert_eq!((scene.answered(CHAT), scene.answered(HELD)), (1, 1), "no call was paid twice");
+    let trace = scene.get(b, &format!("/api/v1/threads/{thread}/trace")).await;
+    assert_eq!(trace["runs"][0]["recoveries"], 1, "{trace}");
+}
+
+#[tokio::test]
+async fn a_host_that_stood_still_for_too_long_writes_nothing_more() {
+    let Some(pair) = Pair::start().await else { return };
+    let Pair { a, b, scene, .. } = &pair;
+    let gate = scene.standin.gate(Pattern::path(HELD));
+    let (thread, run) = pair.begin("chain", &gate).await;
+    signal(a, "-STOP").await;
+    // Host B takes over when the lease is over, and asks again for what has no answer.
+    let taken_over = async { while gate.arrived(2).await.is_err() {} };
+    tokio::time::timeout(TAKEOVER, taken_over).await.expect("host B takes over in time");
+    signal(a, "-CONT").await;
+    gate.open();
+    assert_eq!(pair.ended(b, &run).await["status"], "completed");
+    // Host A answers when its own work on the run is over, with how it went where it went on.
+    assert_eq!(pair.ended(a, &run).await["status"], "completed");
+    let events = pair.events(b, &thread).await;
+    assert_eq!((count(&events, "run_started"), count(&events, "run_ended")), (2, 1), "{events:?}");
+    assert_eq!(pair.events(a, &thread).await, events);
+    assert_eq!(scene.answered(CHAT), 1, "host A came no further");
+    let history = scene.get(a, &format!("/api/v1/threads/{thread}/history")).await;
+    let ids: Vec<&Value> = history.as_array().unwrap().iter().map(|it| &it["id"]).collect();
+    let parents: Vec<&Value> = history.as_array().unwrap().iter().map(|it| &it["parent"]).collect();
+    assert_eq!(ids[1..], parents[..parents.len() - 1], "one lineage: {history}");
+    scene.get(a, &format!("/api/v1/threads/{thread}/verify")).await;
+}
