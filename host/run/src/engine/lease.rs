@@ -114,8 +114,12 @@ impl Engine {
             if cancel {
                 store.ask_cancel(&run.run).await.map_err(store_failure)?;
             }
-            // News may be lost with a connection, so nothing depends on them alone.
-            let _ = tokio::time::timeout(ASK_AGAIN, news.changed()).await;
+            // News may be lost with a connection, so nothing depends on them alone. They end when a
+            // thread is deleted, and begin anew with one of the same id.
+            if let Ok(Err(_ended)) = tokio::time::timeout(ASK_AGAIN, news.changed()).await {
+                tokio::time::sleep(ASK_AGAIN).await;
+                news = store.watch(&run.thread);
+            }
         }
     }
 
