@@ -30,17 +30,27 @@ impl Nest {
     pub(crate) fn new(events: &[Event]) -> Self {
         let mut nest = Self::default();
         let mut answers = Answers::default();
+        // Where the first superstep ended, of several that are not stored (durability `exit`).
+        let mut went_on = None;
         for event in events {
             answers.see(event);
             match &event.kind {
                 EventKind::Checkpointed(_) => {
+                    if event.namespace.is_root() {
+                        went_on.get_or_insert(event.seq);
+                    }
                     nest.leave_behind(|known| known.is_below(&event.namespace));
                 }
                 EventKind::TaskFinished(done) => nest.task_is_over(event, &done.task, &done.node),
                 EventKind::TaskFailed(failed) if failed.handler.is_some() => {
                     nest.task_is_over(event, &failed.task, &failed.node);
                 }
-                EventKind::Reopened(reopened) => nest.undo(&answers.undone_by(reopened)),
+                EventKind::Reopened(reopened) => {
+                    if let Some(end) = went_on.take() {
+                        nest.forget_since(end);
+                    }
+                    nest.undo(&answers.undone_by(reopened));
+                }
                 _ => {}
             }
             if !event.namespace.is_root() {
@@ -94,15 +104,22 @@ impl Nest {
         });
     }
 
+    /// Takes back supersteps that a run took of the graph around and that are undone.
+    fn forget_since(&mut self, seq: u64) {
+        self.0.retain(|_, strand| {
+            if strand.events.last().is_some_and(|event| event.seq >= seq) {
+                strand.forget_since(seq);
+                strand.is_live = false;
+            }
+            !strand.events.is_empty()
+        });
+    }
+
     /// Takes back what a run did that is undone.
     fn undo(&mut self, undone: &Undone) {
         self.0.retain(|namespace, strand| {
             if undone.covers(namespace) {
-                strand.events.retain(|event| event.seq < undone.since);
-                strand.at = strand.events.iter().rev().find_map(|event| match &event.kind {
-                    EventKind::Checkpointed(made) => Some(made.checkpoint),
-                    _ => None,
-                });
+                strand.forget_since(undone.since);
                 strand.is_live = true;
             }
             !strand.events.is_empty()
@@ -111,6 +128,14 @@ impl Nest {
 }
 
 impl Strand {
+    fn forget_since(&mut self, seq: u64) {
+        self.events.retain(|event| event.seq < seq);
+        self.at = self.events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::Checkpointed(made) => Some(made.checkpoint),
+            _ => None,
+        });
+    }
+
     /// Questions of the superstep that is under way, without those that were answered.
     fn open_questions(&self) -> Vec<Question> {
         let mut asked: BTreeMap<&InterruptId, Question> = BTreeMap::new();

@@ -510,3 +510,54 @@ async fn a_run_that_waits_for_nothing_is_durable_at_its_end() {
     assert_eq!((view.status, view.state), (ThreadStatus::Idle, ended.state));
     assert_eq!(calls.load(Ordering::SeqCst), 3);
 }
+
+#[tokio::test]
+async fn a_question_of_a_superstep_that_is_undone_is_not_open() {
+    const LATER: &str = r#"
+[graphs.main]
+entry = "ask"
+[graphs.main.channels.out]
+reducer = "append"
+[graphs.main.nodes.ask]
+plugin = "p"
+[graphs.main.nodes.sub]
+graph = "inner"
+[graphs.main.nodes.tell]
+plugin = "p"
+[[graphs.main.edges]]
+from = "ask"
+to = ["sub", "tell"]
+[graphs.inner]
+entry = "ask"
+[graphs.inner.channels.out]
+reducer = "append"
+[graphs.inner.nodes.ask]
+plugin = "p"
+"#;
+    let plugin = NativePlugin::new("p", "1")
+        .node("ask", |call, gate| async move {
+            let payload = json!(call.graph);
+            gate.ask(Ask { payload, response_schema: None }).await?;
+            Ok(json!({}))
+        })
+        .node("tell", |_, gate| async move {
+            gate.call(get("https://example.com/tell")).await?;
+            Ok(json!({}))
+        });
+    let world = World::new(LATER, plugin);
+    let first = world.run(json!({})).await;
+    world.net.fail_next(unavailable());
+    let request = ResumeRun {
+        thread: first.run.thread.clone(),
+        answers: [(String::new(), json!("yes"))].into(),
+        on_failure: OnFailure::Reopen,
+        app: None,
+        tenant: None,
+        options: durably(Durability::Exit),
+    };
+    let run = world.engine.resume(request).await.unwrap();
+    failure(&world.engine.wait(&run).await.unwrap());
+    let view = world.engine.thread(&run.thread).await.unwrap().unwrap();
+    let open: Vec<&Value> = view.interrupts.iter().map(|it| &it.payload).collect();
+    assert_eq!(open, ["main"]);
+}
