@@ -2,10 +2,11 @@
 //! were under way: the operator's policy or a person says what becomes of them.
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Asked, Decision, EventKind, Settled};
+use wattle_graph::event::{Decision, EventKind, Settled};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::InterruptId;
 
+use crate::call::interrupt::Ask;
 use crate::gate::task::{TaskSide, log_lost};
 use crate::gate::unwind::Unwind;
 use crate::grant::InDoubt;
@@ -79,25 +80,14 @@ impl TaskSide {
             // The answer was checked by the schema below.
             return Ok(serde_json::from_value(answer).unwrap_or(Decision::Fail));
         }
-        let expires_ms =
-            self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
-        self.log.push(EventKind::Asked(Asked {
-            interrupt: interrupt.clone(),
-            task: self.task.clone(),
-            node: self.node.clone(),
-            scope: self.scope.clone(),
-            call: doubt.number,
-            payload: json!({ "in_doubt": {
-                "function": doubt.function,
-                "summary": doubt.summary,
-                "request": doubt.request,
-                "message": doubt.failure().message,
-            } }),
-            response_schema: Some(response_schema()),
-            expires_ms,
-        }));
-        self.log.flush().await;
-        Err(Unwind::Suspended(interrupt))
+        let payload = json!({ "in_doubt": {
+            "function": doubt.function,
+            "summary": doubt.summary,
+            "request": doubt.request,
+            "message": doubt.failure().message,
+        } });
+        let question = Ask { payload, response_schema: Some(response_schema()) };
+        Err(self.put(interrupt, doubt.number, question).await)
     }
 }
 

@@ -344,6 +344,11 @@ impl TaskSide {
         let digest = Digest::of(&serde_json::to_vec(&question).unwrap_or_default());
         // A journaled call under this number means that the node did not ask here before.
         self.journal.look_up(call, Ask::FUNCTION, digest, || json!(question))?;
+        Err(self.put(interrupt, call, question).await)
+    }
+
+    /// Puts a question into the log. The guest ends until it is answered.
+    pub(crate) async fn put(&self, interrupt: InterruptId, call: u32, question: Ask) -> Unwind {
         let expires_ms =
             self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
         self.log.push(EventKind::Asked(Asked {
@@ -357,7 +362,7 @@ impl TaskSide {
             expires_ms,
         }));
         self.log.flush().await;
-        Err(Unwind::Suspended(interrupt))
+        Unwind::Suspended(interrupt)
     }
 
     /// Appends an event of the guest's own. A re-executed node does not repeat those it emitted
