@@ -118,15 +118,7 @@ impl Engine {
             ttl: request.ttl.or(self.0.thread_ttl),
             pruned_ms: None,
         };
-        ThreadHead {
-            record,
-            last_seq: 0,
-            last_checkpoint: None,
-            current: None,
-            pruned_seq: 0,
-            seal: None,
-            pruned_seal: None,
-        }
+        ThreadHead::new(record)
     }
 
     async fn input_checkpoint(

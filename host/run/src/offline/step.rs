@@ -166,15 +166,7 @@ impl Superstep<'_> {
 
     /// A log that reaches no store: whatever is written to it is what the guest says to operators.
     fn log(&self, run: &RunId) -> ThreadLog {
-        let head = ThreadHead {
-            record: self.export.header.thread.clone(),
-            last_seq: 0,
-            last_checkpoint: None,
-            current: None,
-            pruned_seq: 0,
-            seal: None,
-            pruned_seal: None,
-        };
+        let head = ThreadHead::new(self.export.header.thread.clone());
         let (store, clock) = (self.ports.store.clone(), self.ports.clock.clone());
         ThreadLog::new(store, clock, &head, Epoch(0), run.clone())
     }

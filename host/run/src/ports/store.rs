@@ -172,6 +172,21 @@ pub struct ThreadHead {
     pub pruned_seal: Option<Digest>,
 }
 
+impl ThreadHead {
+    /// A thread of which nothing is written yet.
+    pub fn new(record: ThreadRecord) -> Self {
+        Self {
+            record,
+            last_seq: 0,
+            last_checkpoint: None,
+            current: None,
+            pruned_seq: 0,
+            seal: None,
+            pruned_seal: None,
+        }
+    }
+}
+
 /// Who writes to threads: one engine in one process.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -110,15 +110,7 @@ fn begins(base: Option<&Value>, value: &Value, tail: &Tail) -> bool {
 impl Thread {
     pub(super) fn new(record: ThreadRecord) -> Self {
         Self {
-            head: ThreadHead {
-                record,
-                last_seq: 0,
-                last_checkpoint: None,
-                current: None,
-                pruned_seq: 0,
-                seal: None,
-                pruned_seal: None,
-            },
+            head: ThreadHead::new(record),
             runs: Vec::new(),
             mentions: BTreeSet::new(),
             frames: Vec::new(),
