@@ -112,8 +112,7 @@ impl Loader {
         clock: Arc<dyn Clock>,
         loose: LoosePlugins,
     ) -> Self {
-        let seen = Mutex::default();
-        let code_only = false;
+        let (code_only, seen) = (false, Mutex::default());
         let inner = Inner { config, catalog, sandbox, databases, clock, loose, code_only, seen };
         Self { inner: Arc::new(inner) }
     }
@@ -126,8 +125,7 @@ impl Loader {
         databases: Databases,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (loose, seen) = (LoosePlugins::default(), Mutex::default());
-        let code_only = true;
+        let (loose, code_only, seen) = (LoosePlugins::default(), true, Mutex::default());
         let inner = Inner { config, catalog, sandbox, databases, clock, loose, code_only, seen };
         Self { inner: Arc::new(inner) }
     }
@@ -136,16 +134,8 @@ impl Loader {
     pub async fn load_version(&self, thread: &ThreadRecord) -> bool {
         let inner = &self.inner;
         for old in archive::kept(&inner.config, thread) {
-            match inner.load_old(&old).await {
-                Ok(app) => {
-                    inner.catalog.install(app);
-                    return true;
-                }
-                Err(messages) => {
-                    let folder = old.folder.display();
-                    let why = messages.join("\n");
-                    tracing::error!(%folder, "an old version cannot be loaded: {why}");
-                }
+            if inner.install_old(&old).await.is_some() {
+                return true;
             }
         }
         false
@@ -167,14 +157,7 @@ impl Loader {
         let threads = store.threads(&ThreadQuery::default()).await?;
         let mut old_apps = BTreeSet::new();
         for old in archive::needed(&inner.config, &threads) {
-            match inner.load_old(&old).await {
-                Ok(app) => drop(old_apps.insert(inner.catalog.install(app).name.clone())),
-                Err(messages) => {
-                    let folder = old.folder.display();
-                    let why = messages.join("\n");
-                    tracing::error!(%folder, "an old version cannot be loaded: {why}");
-                }
-            }
+            old_apps.extend(inner.install_old(&old).await);
         }
         let changes = self.refresh().await;
         let seen = inner.seen.lock().await;
@@ -287,6 +270,18 @@ impl Inner {
         let databases = &self.databases;
         let is_old = self.code_only;
         AppFolder { folder, manifest, files, is_old, config, sandbox, databases, loose }
+    }
+
+    /// Installs an old version and answers its app's name; what cannot be loaded is logged.
+    async fn install_old(&self, old: &Old) -> Option<AppName> {
+        match self.load_old(old).await {
+            Ok(app) => Some(self.catalog.install(app).name.clone()),
+            Err(messages) => {
+                let (folder, why) = (old.folder.display(), messages.join("\n"));
+                tracing::error!(%folder, "an old version cannot be loaded: {why}");
+                None
+            }
+        }
     }
 
     /// Loads an old version, for the threads that began on it.
