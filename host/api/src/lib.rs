@@ -41,8 +41,14 @@ pub use self::state::{ApiConfig, ApiState};
 
 /// The whole API behind its guards: native endpoints, `/apps/{app}/...` and mounted apps.
 pub fn router(state: ApiState) -> Router {
+    router_with(state, Router::new())
+}
+
+/// The whole API with further routes, behind the same guards. These have no fallback of their own
+/// and are none of the paths that the API has itself; they go before those of mounted apps.
+pub fn router_with(state: ApiState, further: Router) -> Router {
     let guards = middleware::from_fn_with_state(state.clone(), guard::check);
-    unguarded_router(state).layer(guards)
+    unguarded_router(state).merge(further).layer(guards)
 }
 
 /// The same without checks of Host, Origin and keys, for callers in the same process. With

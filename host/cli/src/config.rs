@@ -99,6 +99,8 @@ pub struct ServerConfig {
     pub tenant_header: Option<String>,
     /// The tenant of requests that name none.
     pub default_tenant: Option<String>,
+    /// Whether it also answers as an Agent Server, for the clients of that: on without it.
+    pub agent_server: bool,
 }
 
 impl Default for ServerConfig {
@@ -110,6 +112,7 @@ impl Default for ServerConfig {
             body_limit: ByteSize(wattle_api::state::BODY_LIMIT_BYTES as u64),
             tenant_header: None,
             default_tenant: None,
+            agent_server: true,
         }
     }
 }

@@ -8,9 +8,11 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use axum::Router;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
-use wattle_api::{app_router, router};
+use wattle_agent_server::Agents;
+use wattle_api::{ApiState, app_router, router, router_with};
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
 use wattle_run::ports::store::LEASE_MS;
@@ -64,7 +66,7 @@ impl Server {
         let recovered = host.engine.recover().await;
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
-        let (address, api) = (host.config.server.listen, router(state.clone()));
+        let (address, api) = (host.config.server.listen, main_router(&host, &state).await);
         let addr = listen::serve(&mut tasks, address, api, stopped(&stop)).await?;
         let mut app_addrs = BTreeMap::new();
         for (name, app) in &host.config.apps {
@@ -81,6 +83,17 @@ impl Server {
         let engine = host.engine.clone();
         Ok(RunningServer { addr, app_addrs, engine, changes, recovered, host, tasks, stop, place })
     }
+}
+
+/// What answers on the main address.
+async fn main_router(host: &Host, state: &ApiState) -> Router {
+    if !host.config.server.agent_server {
+        return router(state.clone());
+    }
+    let agents = Agents::new(state);
+    // Before anybody can ask for a run that would come before those that wait.
+    agents.recover().await;
+    router_with(state.clone(), wattle_agent_server::router(agents))
 }
 
 /// At the start two apps that claim one path are an error; later, the second is not installed.

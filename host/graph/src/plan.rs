@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::checkpoint::{Trigger, Values};
+use crate::checkpoint::{CheckpointMeta, Trigger, Values};
 use crate::event::TaskFailed;
 use crate::graph::{Graph, Node};
 use crate::id::{NodeName, TaskId, ThreadId};
@@ -98,6 +98,16 @@ pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32
         return Planned::ToParent;
     }
     Planned::Tasks { all, run, waiting }
+}
+
+/// The tasks that a checkpoint leads to, each with what led to it. `thread` is the one that ids of
+/// tasks derive from. Those that stand in for a task that fails are not among them.
+pub fn led_to<'m>(thread: &ThreadId, meta: &'m CheckpointMeta) -> Vec<(TaskId, &'m Trigger)> {
+    let task = |(trigger, index): (&'m Trigger, u32)| {
+        let id = TaskId::derive(thread, &meta.namespace, meta.id, &trigger.node, index);
+        (id, trigger)
+    };
+    numbered(&meta.next).into_iter().map(task).collect()
 }
 
 /// A place in a superstep: the task of a trigger, or the one that stands in for it.

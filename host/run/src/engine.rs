@@ -4,6 +4,7 @@
 //! before anything is read, so two requests at once never work on one thread.
 
 mod begin;
+pub mod blank;
 mod drain;
 mod edit;
 mod export;

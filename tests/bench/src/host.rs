@@ -97,6 +97,7 @@ pub(crate) async fn run(
     durability: Durability,
 ) -> Result<(RunRef, Value)> {
     let request = StartRun {
+        run: None,
         app: AppName::new(NAME)?,
         graph: None,
         input: input.clone(),

@@ -218,6 +218,7 @@ impl World {
     /// Never.
     pub fn request(&self, thread: Option<&ThreadId>, input: Value) -> StartRun {
         StartRun {
+            run: None,
             app: AppName::new("test").expect("a valid name"),
             graph: self.main_graph(),
             input,
@@ -273,6 +274,7 @@ impl World {
         let answers =
             answers.iter().map(|(id, answer)| ((*id).to_owned(), answer.clone())).collect();
         let request = ResumeRun {
+            run: None,
             thread: thread.clone(),
             answers,
             on_failure,

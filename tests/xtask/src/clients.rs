@@ -4,10 +4,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 
 use crate::guests::target_folder;
 use crate::steps::{has, root, run, say};
+use crate::{files, python};
 
 /// Names of the browser that tests use, on different systems.
 const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
@@ -31,6 +32,11 @@ const CLIENTS: &[Client] = &[
         program: &["page/page.mjs", "page/hostile.mjs"],
     },
     Client { folder: "ag-ui", what: "the AG-UI client", program: &["ag-ui/read.mjs"] },
+    Client {
+        folder: "langgraph-js",
+        what: "the LangGraph client for JavaScript",
+        program: &["langgraph-js/main.mjs", "langgraph-js/scenarios.mjs"],
+    },
     Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", program: CHAT },
     Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", program: CHAT },
     Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", program: CHAT },
@@ -39,6 +45,10 @@ const CLIENTS: &[Client] = &[
 /// One program for all versions of the hook.
 const CHAT: &[&str] = &["ai-sdk/user.mjs", "ai-sdk/page.mjs", "ai-sdk/visit.mjs", "ai-sdk/dom.mjs"];
 
+/// The client of Python, below `tests/clients`, and the folder of its environment. Its program
+/// stays where it is.
+const PYTHON: &str = "langgraph-py";
+
 const MANIFEST: &str = "package.json";
 
 /// The lock file says whether anything changed.
@@ -46,9 +56,10 @@ const LOCK: &str = "package-lock.json";
 
 /// Installs them unless they are there. This is the only step of the tests that needs a network.
 pub(crate) fn install() -> Result<()> {
+    install_python()?;
     if !has("node", &["--version"]) || !has("npm", &["--version"]) {
         say(
-            "note: no node or npm found; tests against the official MCP servers, with a browser or with `useChat` are left out",
+            "note: no node or npm found; tests against the official MCP servers, with a browser, `useChat` or a JavaScript client are left out",
         );
         return Ok(());
     }
@@ -60,13 +71,23 @@ pub(crate) fn install() -> Result<()> {
     CLIENTS.iter().try_for_each(install_one)
 }
 
+fn install_python() -> Result<()> {
+    if !python::is_there() {
+        say("note: no `python3` found; tests with a Python client are left out");
+        return Ok(());
+    }
+    let from = root().join("tests/clients").join(PYTHON);
+    let to = target_folder().join("clients").join(PYTHON);
+    python::install("the LangGraph client for Python", &from, &to)
+}
+
 fn install_one(client: &Client) -> Result<()> {
     let clients = root().join("tests/clients");
     let from = clients.join(client.folder);
     let to = target_folder().join("clients").join(client.folder);
-    let unchanged = fs::read(to.join(LOCK)).ok() == fs::read(from.join(LOCK)).ok();
-    let complete = unchanged && to.join("node_modules").is_dir();
-    fs::create_dir_all(&to).with_context(|| format!("cannot make {}", to.display()))?;
+    let complete =
+        files::same(&from.join(LOCK), &to.join(LOCK)) && to.join("node_modules").is_dir();
+    files::make(&to)?;
     for file in [MANIFEST, LOCK] {
         copy(&from.join(file), &to)?;
     }
@@ -89,6 +110,5 @@ fn install_one(client: &Client) -> Result<()> {
 
 /// Copies a file into a folder.
 fn copy(file: &Path, folder: &Path) -> Result<()> {
-    let to = folder.join(file.file_name().unwrap_or_default());
-    fs::copy(file, to).with_context(|| format!("cannot copy {}", file.display())).map(drop)
+    files::copy(file, &folder.join(file.file_name().unwrap_or_default()))
 }

@@ -59,6 +59,11 @@ const GUESTS: &[Guest] = &[
         target: TARGET,
         component: Some("plugins/tools/lark/lark.wasm"),
     },
+    Guest {
+        package: "wattle-app-reference",
+        target: TARGET,
+        component: Some("tests/clients/graphs/reference.wasm"),
+    },
     Guest { package: "wattle-guest-misdeeds", target: TARGET, component: None },
     Guest { package: "wattle-guest-tools", target: TARGET, component: None },
     Guest { package: "wattle-guest-shadow", target: TARGET, component: None },

@@ -2,8 +2,10 @@
 //! compiler. Few dependencies on purpose: it is built before anything else.
 
 mod clients;
+mod files;
 mod guests;
 mod peers;
+mod python;
 mod steps;
 
 use anyhow::{Result, bail};
@@ -15,7 +17,7 @@ usage: cargo xtask <command>
   test            build what is missing, then format, lints, documentation and every test
   check           format, lints, documentation, spelling and licences
   guests          build the WebAssembly guests and put them into their app folders
-  clients         install MCP servers and the browser driver that tests use (needs npm)
+  clients         install the clients and servers that tests use (needs npm and Python)
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
 ";

@@ -11,7 +11,8 @@ const REQUEST_HEADERS: &str =
     "content-type, authorization, x-api-key, last-event-id, if-none-match, range";
 
 /// Headers that pages may read.
-const RESPONSE_HEADERS: &str = "location, etag, content-range";
+const RESPONSE_HEADERS: &str = "location, content-location, etag, content-range, \
+                                x-pagination-total, x-pagination-next";
 
 /// Seconds for which a browser may remember the answer.
 const MAX_AGE_SECONDS: &str = "600";

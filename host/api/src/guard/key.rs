@@ -8,7 +8,7 @@ use crate::blob_link::is_link;
 use crate::state::ApiConfig;
 
 /// Paths that answer without a key, so that a supervisor can see that the host lives.
-const OPEN_PATHS: &[&str] = &["/healthz", "/api/v1/health"];
+const OPEN_PATHS: &[&str] = &["/healthz", "/api/v1/health", "/ok"];
 
 /// Whether a request needs a key.
 pub(super) fn is_needed(config: &ApiConfig, request: &Request) -> bool {

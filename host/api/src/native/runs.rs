@@ -37,6 +37,7 @@ pub async fn start_run(
         own_or_new(&state, &scope, thread).await?;
     }
     let run = StartRun {
+        run: None,
         app,
         graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
         input: request.input,
@@ -70,6 +71,7 @@ pub async fn resume_thread(
 ) -> Result<Response, Problem> {
     let record = scope.thread(&state, &id).await?;
     let resume = ResumeRun {
+        run: None,
         thread: record.id,
         answers: request.answers,
         on_failure: request.on_failure,

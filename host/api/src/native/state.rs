@@ -233,7 +233,7 @@ fn fork(
             return Err(Problem::new(code::INVALID, text));
         }
     };
-    Ok(ForkThread { thread, from, into, app: None, tenant, options: options.into() })
+    Ok(ForkThread { run: None, thread, from, into, app: None, tenant, options: options.into() })
 }
 
 fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {

@@ -7,6 +7,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::mapping::FileMapping;
+use wattle_run::ports::store::BLANK;
 
 use crate::config::{AppConfig, Config, Needs};
 
@@ -76,11 +77,15 @@ impl Manifest {
     }
 
     fn parse(text: &str) -> Result<Self, String> {
-        toml::from_str(text).map_err(|error| {
+        let manifest: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
             format!("{place}{}", error.message())
-        })
+        })?;
+        if manifest.app.name.as_str() == BLANK {
+            return Err(format!("no app may be called `{BLANK}`: threads without a graph are"));
+        }
+        Ok(manifest)
     }
 
     /// Where the components are: the operator's word goes before that of the app.

@@ -186,6 +186,7 @@ impl Plugin for NativePlugin {
 
 fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
     StartRun {
+        run: None,
         app: gate.caller().app.clone(),
         graph: None,
         input,

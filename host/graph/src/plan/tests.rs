@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Planned, Task, plan};
+use super::{Planned, Task, led_to, plan};
 use crate::event::{EventKind, Reopened};
 use crate::graph::Graph;
 use crate::id::TaskId;
@@ -152,4 +152,12 @@ fn tasks_may_end_their_graph_for_the_one_above() {
     assert_eq!(outcome.goto, Some(vec![node("y"), node("x")]));
     let own = advance(&graph, &lineage, &[].into(), at(2)).unwrap();
     assert_eq!((own.state()["log"].clone(), own.meta.next.len()), (json!(["b"]), 0));
+}
+
+#[test]
+fn a_checkpoint_tells_the_tasks_that_it_leads_to() {
+    let (graph, lineage, tasks) = begin();
+    let told = led_to(&thread(), &lineage.checkpoint.meta).into_iter().map(|(id, _)| id);
+    assert_eq!(told.collect::<Vec<_>>(), all(&graph, &lineage));
+    assert_eq!(tasks.len(), 3);
 }

@@ -22,6 +22,9 @@ pub struct StartRun {
     pub input: Value,
     /// A new thread with a fresh id without it.
     pub thread: Option<ThreadId>,
+    /// The id of the run, which no other may have; a fresh one without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// Handed to every node.
     #[serde(default)]
     pub context: Value,
@@ -55,6 +58,9 @@ pub enum OnFailure {
 pub struct ResumeRun {
     /// The thread.
     pub thread: ThreadId,
+    /// The id of the run, which no other may have; a fresh one without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<RunId>,
     /// By interrupt id; the empty id stands for the only open question. No answers at all: goes
     /// on past a static interrupt, or runs failed tasks again.
     #[serde(default)]

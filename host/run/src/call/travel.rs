@@ -112,6 +112,8 @@ pub struct EditThread {
 pub struct ForkThread {
     /// The thread.
     pub thread: ThreadId,
+    /// The id of the run, which no other may have; a fresh one without it.
+    pub run: Option<RunId>,
     /// From which point of it.
     pub from: ForkFrom,
     /// Where to go on.

@@ -12,6 +12,7 @@ use wattle_graph::interrupt::{AnswerError, Question, match_answers};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::step::{Position, accept_input, input_reductions};
 
+use super::blank::bound;
 use super::{Engine, Slot, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
@@ -34,21 +35,26 @@ impl Engine {
             Some(thread) => thread,
             None => new_thread_id(),
         };
-        let run_id = new_run_id();
+        let run_id = self.free_run_id(request.run.clone()).await?;
         let slot = self.claim(&thread, run_id.clone()).await?;
         let head = self.live_thread(&thread).await?;
-        let (app, pack) = match &head {
+        let (head, app, pack) = match head {
+            Some(head) if !head.record.is_blank() => {
+                check_owner(&head, Some(&request.app.clone()), request.tenant.as_ref())?;
+                let (app, pack) = self.pinned(&head.record)?;
+                (head, app, pack)
+            }
             Some(head) => {
-                check_owner(head, Some(&request.app.clone()), request.tenant.as_ref())?;
-                self.pinned(&head.record)?
+                check_owner(&head, None, request.tenant.as_ref())?;
+                let pack = graph_of(&app, request.graph.as_ref())?;
+                (bound(head, &app, &pack), app, pack)
             }
             None => {
                 let pack = graph_of(&app, request.graph.as_ref())?;
-                (app, pack)
+                (self.new_thread(&thread, &app, &pack, &request), app, pack)
             }
         };
         options::check(&request.options, &pack.graph)?;
-        let head = head.unwrap_or_else(|| self.new_thread(&thread, &app, &pack, &request));
         let checkpoint = self.input_checkpoint(&app, &pack, &head, &request, &run_id).await?;
         let first_step = Some(checkpoint.meta.step);
         let options = request.options;
@@ -149,7 +155,7 @@ impl Engine {
 
     pub(super) async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let run_id = new_run_id();
+        let run_id = self.free_run_id(request.run.clone()).await?;
         let slot = self.claim(thread, run_id.clone()).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;

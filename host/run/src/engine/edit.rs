@@ -14,6 +14,7 @@ use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::step::{Position, blank, edit, edit_reductions};
 
 use super::begin::{check_owner, graph_of};
+use super::blank::bound;
 use super::{Engine, Slot, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::StartRun;
@@ -95,6 +96,11 @@ impl Engine {
         let Some(mut head) = self.live_thread(thread).await? else {
             return self.new_ground(request);
         };
+        if head.record.is_blank() {
+            check_owner(&head, None, request.tenant.as_ref())?;
+            let Ground { app, pack, .. } = self.new_ground(request)?;
+            return Ok(Ground { head: bound(head, &app, &pack), app, pack, base: None });
+        }
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let base = match request.checkpoint.or(head.current) {
             Some(id) => Some(self.root_tuple(thread, id).await?.checkpoint),
@@ -111,6 +117,7 @@ impl Engine {
             return Err(no_thread(&request.thread));
         };
         let start = StartRun {
+            run: None,
             app: app.clone(),
             graph: request.graph.clone(),
             input: Value::Null,

@@ -19,7 +19,7 @@ use wattle_graph::step::{self, Position, accept_input, input_reductions};
 
 use self::reuse::{Replaced, taken_over};
 use super::begin::check_owner;
-use super::{Engine, Slot, new_run_id, no_thread};
+use super::{Engine, Slot, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::replace::check_replacement;
 use crate::call::runs::RunRef;
@@ -96,7 +96,8 @@ impl Engine {
         thread: &ThreadId,
         request: &ForkThread,
     ) -> Result<RunRef, Failure> {
-        let slot = self.claim(thread, new_run_id()).await?;
+        let run = self.free_run_id(request.run.clone()).await?;
+        let slot = self.claim(thread, run).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         self.refuse_cut(&head).await?;
         let fork = match &request.from {

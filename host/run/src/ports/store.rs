@@ -101,7 +101,36 @@ pub enum PruneStrategy {
     Delete,
 }
 
+/// Name of the app and graph of a [blank thread](ThreadRecord::is_blank). No app may have it.
+pub const BLANK: &str = "blank";
+
 impl ThreadRecord {
+    /// A thread that was made before it is known which graph it runs.
+    pub fn blank(id: ThreadId, now_ms: i64) -> Self {
+        Self {
+            id,
+            app: AppName::new(BLANK).expect("it is a name"),
+            graph: GraphName::new(BLANK).expect("it is a name"),
+            version: Digest::from_bytes([0; 32]),
+            status: ThreadStatus::Idle,
+            run: None,
+            created_ms: now_ms,
+            updated_ms: now_ms,
+            expires_ms: None,
+            tenant: None,
+            context: Value::Null,
+            metadata: BTreeMap::new(),
+            origin: None,
+            ttl: None,
+            pruned_ms: None,
+        }
+    }
+
+    /// Whether its graph is not known yet: its first run, or its first edit, binds it to one.
+    pub fn is_blank(&self) -> bool {
+        self.app.as_str() == BLANK && self.version == Digest::from_bytes([0; 32])
+    }
+
     /// The thread that ids of tasks derive from.
     pub fn origin(&self) -> &ThreadId {
         self.origin.as_ref().unwrap_or(&self.id)

@@ -91,6 +91,7 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
     let metadata = json::parse_option(request.metadata.as_deref(), START, "metadata")?;
     let context = json::parse_option(request.context.as_deref(), START, "context")?;
     Ok(StartRun {
+        run: None,
         app: caller.app.clone(),
         graph,
         input: json::parse(&request.input, START, "input")?,
@@ -126,6 +127,7 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
         .map(|(id, text)| Ok((id, json::parse(&text, RESUME, "answers")?)))
         .collect::<Result<_, Failure>>()?;
     Ok(ResumeRun {
+        run: None,
         thread: into_thread(&request.thread_id)?,
         answers,
         on_failure,

@@ -97,6 +97,7 @@ fn engine(store: Arc<dyn Store>, services: &str) -> Engine {
 
 fn start(thread: &ThreadId) -> Result<StartRun> {
     Ok(StartRun {
+        run: None,
         app: AppName::new("test")?,
         graph: Some(GraphName::new("main")?),
         input: json!({}),
@@ -119,6 +120,7 @@ async fn go_on(engine: &Engine, view: ThreadView) -> Result<EndedRun> {
         ThreadStatus::Interrupted => {
             let answers = [(String::new(), json!("yes"))].into();
             let resume = ResumeRun {
+                run: None,
                 thread: view.thread,
                 answers,
                 on_failure: OnFailure::Keep,

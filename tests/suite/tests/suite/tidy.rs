@@ -19,6 +19,7 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/mcp", &["wattle-graph", "wattle-run"]),
     ("host/telemetry", &["wattle-graph", "wattle-run"]),
     ("host/api", &["wattle-graph", "wattle-run"]),
+    ("host/agent-server", &["wattle-graph", "wattle-run", "wattle-api"]),
     (
         "host/cli",
         &[
@@ -32,6 +33,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wattle-mcp",
             "wattle-telemetry",
             "wattle-api",
+            "wattle-agent-server",
         ],
     ),
     ("plugins/sdk", &["wattle-plugin-macros"]),

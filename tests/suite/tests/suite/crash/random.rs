@@ -84,6 +84,7 @@ impl Trial {
 
     async fn resume(&mut self, thread: &ThreadId, answers: Vec<(String, Value)>) -> EndedRun {
         let request = wattle_run::call::runs::ResumeRun {
+            run: None,
             thread: thread.clone(),
             answers: answers.into_iter().collect(),
             on_failure: OnFailure::Keep,

@@ -133,6 +133,7 @@ async fn an_answer_is_about_one_beginning_of_the_call() {
     let first = questions(&world.engine.wait(&run).await.unwrap());
     world.net.hang_next(1);
     let request = ResumeRun {
+        run: None,
         thread: run.thread.clone(),
         answers: [(String::new(), json!({ "kind": "retry" }))].into(),
         on_failure: OnFailure::Keep,

@@ -61,6 +61,7 @@ fn durably(durability: Durability) -> RunOptions {
 /// Goes on without answers, in some way.
 async fn go_on(world: &World, thread: &ThreadId, options: RunOptions) -> EndedRun {
     let request = ResumeRun {
+        run: None,
         thread: thread.clone(),
         answers: Default::default(),
         on_failure: OnFailure::Keep,
@@ -462,6 +463,7 @@ to = "pay"
     let first = world.run(json!({})).await;
     let answer = async |answer: &str| {
         let request = ResumeRun {
+            run: None,
             thread: first.run.thread.clone(),
             answers: [(String::new(), json!(answer))].into(),
             on_failure: OnFailure::Reopen,
@@ -548,6 +550,7 @@ plugin = "p"
     let first = world.run(json!({})).await;
     world.net.fail_next(unavailable());
     let request = ResumeRun {
+        run: None,
         thread: first.run.thread.clone(),
         answers: [(String::new(), json!("yes"))].into(),
         on_failure: OnFailure::Reopen,

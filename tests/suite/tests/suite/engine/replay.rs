@@ -285,6 +285,7 @@ plugin = "p"
         NativePlugin::new("p", "1")
             .node("call", |_, gate| async move {
                 let start = StartRun {
+                    run: None,
                     app: "test".parse().unwrap(),
                     graph: Some("helper".parse().unwrap()),
                     input: json!({}),

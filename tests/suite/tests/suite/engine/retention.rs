@@ -39,6 +39,7 @@ fn world() -> World {
 
 fn request(ttl: ThreadTtl) -> StartRun {
     StartRun {
+        run: None,
         app: "test".parse().unwrap(),
         graph: None,
         input: json!({}),

@@ -259,6 +259,7 @@ async fn own_state_goes_back_with_a_fork_of_the_parent() {
         world.engine.wait(&run).await.unwrap();
     }
     let fork = ForkThread {
+        run: None,
         thread: thread.clone(),
         from: ForkFrom::Checkpoint { checkpoint: after_one, input: Some(json!({})) },
         into: ForkInto::Same,

@@ -65,6 +65,7 @@ async fn history(world: &World, thread: &ThreadId, query: HistoryQuery) -> Vec<S
 
 fn at_checkpoint(thread: &ThreadId, checkpoint: u64, input: Option<Value>) -> ForkThread {
     ForkThread {
+        run: None,
         thread: thread.clone(),
         from: ForkFrom::Checkpoint { checkpoint: CheckpointId(checkpoint), input },
         into: ForkInto::Same,
@@ -266,6 +267,7 @@ async fn a_failed_run_goes_on_where_it_failed() {
     let now = state(&world, thread, None).await;
     assert!(now.tasks[0].writes.is_some() && now.tasks[1].failure.is_some(), "{:?}", now.tasks);
     let resume = |recursion_limit| ResumeRun {
+        run: None,
         thread: thread.clone(),
         answers: BTreeMap::new(),
         on_failure: OnFailure::Keep,

@@ -37,6 +37,7 @@ to = "two"
 
 fn start(graph: &str, input: Value) -> StartRun {
     StartRun {
+        run: None,
         app: AppName::new("test").unwrap(),
         graph: Some(GraphName::new(graph).unwrap()),
         input,

@@ -270,6 +270,7 @@ fn place() -> (Vec<String>, String) {
 /// Starts a graph from inside of a node and waits for its state.
 async fn run(gate: &Gate, graph: &str, input: Value) -> Result<Value, Stop> {
     let request = StartRun {
+        run: None,
         app: AppName::new("test").expect("a valid name"),
         graph: Some(GraphName::new(graph).expect("a valid name")),
         input,

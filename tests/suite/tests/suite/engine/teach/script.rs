@@ -238,6 +238,7 @@ impl Stage {
 
     async fn resume(&mut self, answers: BTreeMap<String, Value>, options: RunOptions) -> Seen {
         let request = ResumeRun {
+            run: None,
             thread: self.thread(),
             answers,
             on_failure: Default::default(),
@@ -265,6 +266,7 @@ impl Stage {
             None => at_checkpoint(text),
         };
         let request = ForkThread {
+            run: None,
             thread: self.thread(),
             from,
             into: ForkInto::Same,

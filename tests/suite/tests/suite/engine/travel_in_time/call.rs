@@ -37,6 +37,7 @@ retry = { attempts = 2, initial = "1ms" }
 
 fn from(thread: &ThreadId, call: CallRef, result: Result<Value, Failure>) -> ForkThread {
     ForkThread {
+        run: None,
         thread: thread.clone(),
         from: ForkFrom::Call { call, result },
         into: ForkInto::Same,

@@ -89,6 +89,7 @@ async fn a_fork_of_any_checkpoint_ends_where_the_first_run_ended() {
         let from = ForkFrom::Checkpoint { checkpoint: past[at].checkpoint, input: None };
         let into = if seed % 2 == 0 { ForkInto::Same } else { ForkInto::New { thread: None } };
         let request = ForkThread {
+            run: None,
             thread: thread.clone(),
             from,
             into,

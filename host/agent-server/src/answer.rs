@@ -1,0 +1,64 @@
+//! Answers that come when a run is over.
+
+use std::convert::Infallible;
+use std::pin::Pin;
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use futures::{Stream, stream};
+use serde_json::Value;
+
+use crate::agents::Agents;
+use crate::doc::run::RunDoc;
+use crate::follow::HEARTBEAT;
+use crate::presence::Presence;
+use crate::run::ended;
+
+/// White space before a document means nothing, and shows that the connection lives.
+const SIGN_OF_LIFE: Bytes = Bytes::from_static(b"\n");
+
+type Ending = Pin<Box<dyn Future<Output = Value> + Send>>;
+
+/// Answers with the values of a run when it is over.
+pub(crate) fn wait(agents: &Agents, doc: RunDoc, presence: Option<Presence>) -> Response {
+    let agents = agents.clone();
+    let ending: Ending = Box::pin(async move { ended(&agents, &doc).await });
+    let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
+    (headers, Body::from_stream(body(ending, presence))).into_response()
+}
+
+fn body(
+    ending: Ending,
+    presence: Option<Presence>,
+) -> impl Stream<Item = Result<Bytes, Infallible>> {
+    stream::unfold(Some((ending, presence)), |state| async move {
+        let (mut ending, mut presence) = state?;
+        tokio::select! {
+            biased;
+            value = &mut ending => {
+                if let Some(presence) = &mut presence {
+                    presence.end();
+                }
+                Some((Ok(value.to_string().into()), None))
+            }
+            () = tokio::time::sleep(HEARTBEAT) => {
+                Some((Ok(SIGN_OF_LIFE), Some((ending, presence))))
+            }
+        }
+    })
+}
+
+/// Where an answer's run is found, and where the answer goes on if it breaks off.
+pub(crate) fn placed(mut response: Response, run: &str, goes_on: Option<&str>) -> Response {
+    let headers = response.headers_mut();
+    if let Ok(place) = HeaderValue::from_str(run) {
+        headers.insert(header::CONTENT_LOCATION, place);
+    }
+    let goes_on = goes_on.and_then(|way| HeaderValue::from_str(&format!("{run}/{way}")).ok());
+    if let Some(goes_on) = goes_on {
+        headers.insert(header::LOCATION, goes_on);
+    }
+    response
+}

@@ -1,0 +1,51 @@
+//! Clients for whom a run works: when one leaves that asked for it, the run is cancelled.
+
+use tokio::runtime::Handle;
+use wattle_graph::id::{RunId, ThreadId};
+
+use crate::agents::Agents;
+use crate::queue::cancel;
+
+/// A client that is there, for as long as this lives.
+pub(crate) struct Presence {
+    agents: Agents,
+    thread: ThreadId,
+    run: RunId,
+    /// Where the run is cancelled: a connection may be dropped anywhere.
+    runtime: Handle,
+    is_over: bool,
+}
+
+impl Presence {
+    pub(crate) fn new(agents: &Agents, thread: &ThreadId, run: &RunId) -> Self {
+        Self {
+            agents: agents.clone(),
+            thread: thread.clone(),
+            run: run.clone(),
+            runtime: Handle::current(),
+            is_over: false,
+        }
+    }
+
+    /// The answer ends by itself: it was not the client who left.
+    pub(crate) fn end(&mut self) {
+        self.is_over = true;
+    }
+}
+
+impl Drop for Presence {
+    fn drop(&mut self) {
+        // Runs that a stop of the host cuts go on after the next start.
+        if self.is_over || *self.agents.api().stopping.borrow() {
+            return;
+        }
+        let (agents, thread, run) = (self.agents.clone(), self.thread.clone(), self.run.clone());
+        self.runtime.spawn(async move {
+            tracing::info!(%thread, %run, "the client of the run has left");
+            // It may have ended in the same moment.
+            if let Err(fault) = cancel(&agents, &thread, &run, false).await {
+                tracing::debug!(%run, fault = fault.detail(), "the run is not cancelled");
+            }
+        });
+    }
+}

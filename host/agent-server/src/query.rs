@@ -1,0 +1,94 @@
+//! Queries of addresses as both clients write them: lists by repetition or as JSON, truth as
+//! `true` or `1`.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use serde_json::Value;
+
+use crate::agents::Agents;
+use crate::fault::Fault;
+
+/// What stands behind the `?`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Query(Vec<(String, String)>);
+
+impl FromRequestParts<Agents> for Query {
+    type Rejection = std::convert::Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &Agents) -> Result<Self, Self::Rejection> {
+        Ok(Self::parse(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+impl Query {
+    fn parse(text: &str) -> Self {
+        Self(url::form_urlencoded::parse(text.as_bytes()).into_owned().collect())
+    }
+
+    /// The value of a key; the first, if it stands there more than once.
+    pub(crate) fn text(&self, key: &str) -> Option<&str> {
+        self.0.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// Whether something is wanted; not, without it.
+    ///
+    /// # Errors
+    ///
+    /// 422 if it says neither.
+    pub(crate) fn flag(&self, key: &str) -> Result<bool, Fault> {
+        match self.text(key) {
+            None | Some("" | "0" | "false" | "False") => Ok(false),
+            Some("1" | "true" | "True") => Ok(true),
+            Some(other) => {
+                Err(Fault::unprocessable(format!("`{key}` is `true` or `false`, not `{other}`")))
+            }
+        }
+    }
+
+    /// A number.
+    ///
+    /// # Errors
+    ///
+    /// 422 if it is none.
+    pub(crate) fn number(&self, key: &str) -> Result<Option<usize>, Fault> {
+        let Some(text) = self.text(key).filter(|text| !text.is_empty()) else { return Ok(None) };
+        let number = text.parse();
+        number
+            .map(Some)
+            .map_err(|_| Fault::unprocessable(format!("`{key}` is no number: `{text}`")))
+    }
+
+    /// All values of a key, also those of JSON lists.
+    pub(crate) fn list(&self, key: &str) -> Vec<String> {
+        let values = self.0.iter().filter(|(name, _)| name == key).map(|(_, value)| value);
+        values.flat_map(|value| each(value)).collect()
+    }
+}
+
+fn each(value: &str) -> Vec<String> {
+    match serde_json::from_str(value) {
+        Ok(Value::Array(items)) => {
+            items.into_iter().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+        }
+        _ => vec![value.to_owned()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_clients_are_understood() {
+        let python = Query::parse("wait=true&stream_mode=values&stream_mode=custom&limit=7");
+        let js = Query::parse("wait=1&stream_mode=%5B%22values%22%2C%22custom%22%5D");
+        for query in [&python, &js] {
+            assert_eq!(query.flag("wait"), Ok(true));
+            assert_eq!(query.flag("other"), Ok(false));
+            assert_eq!(query.list("stream_mode"), ["values", "custom"]);
+        }
+        assert_eq!(python.number("limit"), Ok(Some(7)));
+        assert!(python.flag("limit").is_err());
+        assert!(python.number("wait").is_err());
+    }
+}

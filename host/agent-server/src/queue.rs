@@ -1,0 +1,165 @@
+//! Runs that wait for their turn: one run of a thread is at work at a time, the others come after
+//! it in the order in which they were asked for.
+//!
+//! Each thread with runs that wait has a lane with one worker. The lane is only an order: what is
+//! to be run stands in the documents, so that a host that starts again takes the lanes up.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::{Mutex as Gate, OwnedMutexGuard, watch};
+use tokio::time::Instant;
+use wattle_graph::id::{RunId, ThreadId};
+
+use crate::doc::run::RunDoc;
+
+mod submit;
+mod work;
+
+pub(crate) use self::submit::{cancel, drop_waiting, remove, submit};
+
+/// Runs that may wait for one thread: each is a document in memory and on disk.
+const LANE_RUNS: usize = 1_000;
+
+/// All lanes.
+#[derive(Default)]
+pub(crate) struct Queue {
+    lanes: Mutex<HashMap<ThreadId, Lane>>,
+}
+
+/// What waits for one thread.
+#[derive(Default)]
+struct Lane {
+    /// Held while it is decided what the thread does next.
+    gate: Arc<Gate<()>>,
+    waiting: VecDeque<Turn>,
+    has_worker: bool,
+    /// How many hold the gate or wait for it: a lane without any, and without runs, is forgotten.
+    users: usize,
+}
+
+/// A run that waits.
+#[derive(Clone)]
+struct Turn {
+    doc: Arc<RunDoc>,
+    /// Not before.
+    due: Instant,
+    /// Becomes true when it does not wait any more.
+    left: Arc<watch::Sender<bool>>,
+}
+
+impl Turn {
+    fn new(doc: RunDoc, now_ms: i64) -> Self {
+        let wait_ms = u64::try_from(doc.due_ms.saturating_sub(now_ms)).unwrap_or(0);
+        let due = Instant::now() + Duration::from_millis(wait_ms);
+        Self { doc: Arc::new(doc), due, left: Arc::new(watch::Sender::new(false)) }
+    }
+}
+
+/// The right to decide what a thread does next, for as long as this lives.
+struct Turnstile<'q> {
+    queue: &'q Queue,
+    thread: ThreadId,
+    _held: OwnedMutexGuard<()>,
+}
+
+impl Drop for Turnstile<'_> {
+    fn drop(&mut self) {
+        let mut lanes = self.queue.lock();
+        if let Some(lane) = lanes.get_mut(&self.thread) {
+            lane.users -= 1;
+        }
+        forget_idle(&mut lanes, &self.thread);
+    }
+}
+
+fn forget_idle(lanes: &mut HashMap<ThreadId, Lane>, thread: &ThreadId) {
+    let is_idle = |lane: &Lane| lane.users == 0 && !lane.has_worker && lane.waiting.is_empty();
+    if lanes.get(thread).is_some_and(is_idle) {
+        lanes.remove(thread);
+    }
+}
+
+impl Queue {
+    /// No code that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, HashMap<ThreadId, Lane>> {
+        self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn enter(&self, thread: &ThreadId) -> Turnstile<'_> {
+        let gate = {
+            let mut lanes = self.lock();
+            let lane = lanes.entry(thread.clone()).or_default();
+            lane.users += 1;
+            lane.gate.clone()
+        };
+        Turnstile { queue: self, thread: thread.clone(), _held: gate.lock_owned().await }
+    }
+
+    /// Whether runs wait for a thread.
+    pub(crate) fn has_waiting(&self, thread: &ThreadId) -> bool {
+        self.lock().get(thread).is_some_and(|lane| !lane.waiting.is_empty())
+    }
+
+    /// All runs that wait, of a tenant or of everybody.
+    pub(crate) fn waiting(&self, tenant: Option<&String>) -> Vec<(ThreadId, RunId)> {
+        let lanes = self.lock();
+        let docs = lanes.values().flat_map(|lane| &lane.waiting).map(|turn| &turn.doc);
+        let own = docs.filter(|doc| tenant.is_none() || doc.tenant.as_ref() == tenant);
+        own.map(|doc| (doc.thread.clone(), doc.run.clone())).collect()
+    }
+
+    /// Becomes true when a run does not wait any more; `None` if it does not wait here.
+    pub(crate) fn left(&self, thread: &ThreadId, run: &RunId) -> Option<watch::Receiver<bool>> {
+        let lanes = self.lock();
+        let turn = lanes.get(thread)?.waiting.iter().find(|turn| turn.doc.run == *run)?;
+        Some(turn.left.subscribe())
+    }
+
+    /// Takes runs out of a lane: the one that is named, or all.
+    fn take(&self, thread: &ThreadId, run: Option<&RunId>) -> Vec<Turn> {
+        let mut lanes = self.lock();
+        let Some(lane) = lanes.get_mut(thread) else { return Vec::new() };
+        let is_meant = |turn: &Turn| run.is_none_or(|run| turn.doc.run == *run);
+        let (taken, kept) = lane.waiting.drain(..).partition(is_meant);
+        lane.waiting = kept;
+        taken.into()
+    }
+
+    /// Puts a run at the end of its lane. `true` if the lane needs a worker, which is then counted.
+    fn push(&self, turn: Turn) -> bool {
+        let mut lanes = self.lock();
+        let lane = lanes.entry(turn.doc.thread.clone()).or_default();
+        lane.waiting.push_back(turn);
+        !std::mem::replace(&mut lane.has_worker, true)
+    }
+
+    fn is_full(&self, thread: &ThreadId) -> bool {
+        self.lock().get(thread).is_some_and(|lane| lane.waiting.len() >= LANE_RUNS)
+    }
+
+    /// The first run whose time has come, or when that is. The worker ends with `None`.
+    fn next(&self, thread: &ThreadId) -> Option<Next> {
+        let mut lanes = self.lock();
+        let lane = lanes.get_mut(thread)?;
+        let now = Instant::now();
+        if let Some(turn) = lane.waiting.iter().find(|turn| turn.due <= now) {
+            return Some(Next::Turn(turn.clone()));
+        }
+        let next = lane.waiting.iter().map(|turn| turn.due).min();
+        if next.is_none() {
+            lane.has_worker = false;
+            forget_idle(&mut lanes, thread);
+        }
+        next.map(Next::At)
+    }
+}
+
+/// What a lane's worker does next.
+enum Next {
+    /// Begins a run.
+    Turn(Turn),
+    /// Looks again at that time.
+    At(Instant),
+}

@@ -1,0 +1,180 @@
+//! A run that is asked for: it begins at once if the thread is free, and by its strategy else.
+
+use wattle_graph::event::RunStatus;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::call::runs::{RunRef, Runs as _};
+use wattle_run::engine::blank::NewThread;
+use wattle_run::ports::memory::MemoryScope;
+use wattle_run::ports::store::{RunRecord, ThreadRecord};
+
+use crate::agents::Agents;
+use crate::begin::begin;
+use crate::doc::run::{Queued, RunDoc, Waiting, queued, shelf};
+use crate::fault::Fault;
+use crate::queue::{Turn, work};
+use crate::wire::request::Multitask;
+
+/// Begins a run or lets it wait for its turn; returns once that is durable.
+///
+/// # Errors
+///
+/// 409 for a thread at work and the strategy `reject`; 503 if too many wait; those of the engine.
+pub(crate) async fn submit(agents: &Agents, doc: RunDoc) -> Result<(), Fault> {
+    let (queue, ports) = (agents.queue(), agents.ports());
+    let thread = doc.thread.clone();
+    let _turnstile = queue.enter(&thread).await;
+    let at_work = at_work(agents, &thread).await?;
+    if at_work.is_some() || queue.has_waiting(&thread) {
+        clear_the_way(agents, &doc, at_work.as_ref()).await?;
+    }
+    doc.save(ports).await?;
+    let is_free = matches!(doc.strategy, Multitask::Interrupt | Multitask::Rollback)
+        || (at_work.is_none() && !queue.has_waiting(&thread));
+    if is_free && doc.due_ms <= agents.now_ms() {
+        match begin(agents, &doc).await {
+            Ok(_) => return Ok(doc.lighten(ports).await?),
+            // Somebody else was faster, by another API or on another host.
+            Err(failure) if failure.code == code::BUSY && doc.strategy != Multitask::Reject => {}
+            Err(failure) => {
+                doc.forget(ports).await?;
+                return Err(failure.into());
+            }
+        }
+    }
+    let entry = Queued { run: doc.run.clone(), thread, tenant: doc.tenant.clone() };
+    queued(ports).put(doc.run.as_str(), &entry, None).await?;
+    work::wait_for_turn(agents, doc);
+    Ok(())
+}
+
+/// What the strategy does with the runs that are in the way.
+async fn clear_the_way(
+    agents: &Agents,
+    doc: &RunDoc,
+    at_work: Option<&RunRecord>,
+) -> Result<(), Fault> {
+    let thread = &doc.thread;
+    match doc.strategy {
+        Multitask::Reject => {
+            let text = format!("thread `{thread}` is at work; wait for its run or cancel it");
+            return Err(Fault::conflict(text));
+        }
+        Multitask::Enqueue if agents.queue().is_full(thread) => {
+            let text = format!("too many runs wait for thread `{thread}`; try again later");
+            return Err(Failure::new(code::UNAVAILABLE, text).into());
+        }
+        Multitask::Enqueue => {}
+        Multitask::Interrupt => {
+            drop_waiting(agents, thread, None, false).await?;
+            if let Some(run) = at_work {
+                agents.engine().cancel(&reference(run)).await?;
+            }
+        }
+        Multitask::Rollback => {
+            drop_waiting(agents, thread, None, true).await?;
+            if let Some(run) = at_work {
+                agents.engine().cancel(&reference(run)).await?;
+                roll_back(agents, thread, &run.id).await?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The run that is at work on a thread.
+async fn at_work(agents: &Agents, thread: &ThreadId) -> Result<Option<RunRecord>, Fault> {
+    let store = &agents.ports().store;
+    let head = store.thread(thread).await?;
+    let Some(run) = head.and_then(|head| head.record.run) else { return Ok(None) };
+    Ok(store.run(&run).await?.filter(|run| run.status == RunStatus::Running))
+}
+
+fn reference(run: &RunRecord) -> RunRef {
+    RunRef { thread: run.thread.clone(), run: run.id.clone() }
+}
+
+/// Cancels a run that waits or is at work; with `forget` it is taken away with what it did.
+///
+/// # Errors
+///
+/// 404 if there is nothing to cancel.
+pub(crate) async fn cancel(
+    agents: &Agents,
+    thread: &ThreadId,
+    run: &RunId,
+    forget: bool,
+) -> Result<(), Fault> {
+    let _turnstile = agents.queue().enter(thread).await;
+    if drop_waiting(agents, thread, Some(run), forget).await? > 0 {
+        return Ok(());
+    }
+    let record = at_work(agents, thread).await?.filter(|record| record.id == *run);
+    let record = record.ok_or_else(|| Fault::missing("run to cancel", run.as_str()))?;
+    agents.engine().cancel(&reference(&record)).await?;
+    if forget {
+        roll_back(agents, thread, run).await?;
+    }
+    Ok(())
+}
+
+/// Takes a run away with what it did, cancelled before if need be.
+pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
+    let _turnstile = agents.queue().enter(thread).await;
+    if drop_waiting(agents, thread, Some(run), true).await? > 0 {
+        return Ok(());
+    }
+    let record = at_work(agents, thread).await?.filter(|record| record.id == *run);
+    if let Some(record) = record {
+        agents.engine().cancel(&reference(&record)).await?;
+    }
+    roll_back(agents, thread, run).await
+}
+
+/// Takes runs that wait out of the queue: the one that is named, or all of the thread. They are
+/// told as cancelled, or are forgotten. Answers how many.
+pub(crate) async fn drop_waiting(
+    agents: &Agents,
+    thread: &ThreadId,
+    run: Option<&RunId>,
+    forget: bool,
+) -> Result<usize, Fault> {
+    let ports = agents.ports();
+    let taken: Vec<Turn> = agents.queue().take(thread, run);
+    for turn in &taken {
+        let mut doc = RunDoc::clone(&turn.doc);
+        if forget {
+            doc.forget(ports).await?;
+        } else {
+            doc.state = Waiting::Cancelled;
+            doc.save(ports).await?;
+        }
+        queued(ports).delete(doc.run.as_str()).await?;
+        turn.left.send_replace(true);
+    }
+    Ok(taken.len())
+}
+
+/// Forgets a run that is over, with the checkpoints that it made. A thread that has none then is
+/// blank again.
+async fn roll_back(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
+    let (engine, ports) = (agents.engine(), agents.ports());
+    let Some(head) = ports.store.thread(thread).await? else { return Ok(()) };
+    engine.delete_runs(thread, std::slice::from_ref(run)).await?;
+    let scope = MemoryScope::Host(head.record.tenant.clone());
+    shelf(ports, scope, thread).delete(run.as_str()).await?;
+    if ports.store.thread(thread).await?.is_none() {
+        engine.create_thread(blank_again(head.record)).await?;
+    }
+    Ok(())
+}
+
+fn blank_again(record: ThreadRecord) -> NewThread {
+    NewThread {
+        thread: Some(record.id),
+        tenant: record.tenant,
+        metadata: record.metadata,
+        ttl: record.ttl,
+        created_ms: Some(record.created_ms),
+    }
+}

@@ -1,0 +1,193 @@
+//! Threads that are looked for.
+//!
+//! The store filters by tenant and status; facts and values are compared here, thread by thread.
+
+use std::cmp::Ordering;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue};
+use serde_json::{Map, Value};
+use wattle_graph::id::Namespace;
+use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands};
+
+use crate::agents::Agents;
+use crate::caller::{Body, Caller};
+use crate::fault::Fault;
+use crate::view::{self, TEMPORARY};
+use crate::wire::request::{Invalid, SortOrder, ThreadCount, ThreadSearch};
+use crate::wire::shape::ThreadStatus;
+
+/// Threads of an answer unless it says otherwise.
+pub(super) const PAGE: usize = 10;
+
+/// Most threads of one answer: each comes with its whole state.
+const LARGEST_PAGE: usize = 1_000;
+
+/// Fields that `select` knows.
+const FIELDS: &[&str] = &[
+    "thread_id",
+    "created_at",
+    "updated_at",
+    "state_updated_at",
+    "metadata",
+    "config",
+    "context",
+    "status",
+    "values",
+    "interrupts",
+    "error",
+    "ttl",
+];
+
+/// Headers that say where a list goes on.
+pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert("x-pagination-total", HeaderValue::from(total));
+    let next = offset.saturating_add(shown);
+    if next < total {
+        headers.insert("x-pagination-next", HeaderValue::from(next));
+    }
+    headers
+}
+
+/// Lists threads.
+pub(super) async fn search(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Body(request): Body<ThreadSearch>,
+) -> Result<(HeaderMap, Json<Vec<Value>>), Fault> {
+    if request.extract.as_ref().is_some_and(|extract| !extract.is_empty()) {
+        return Err(Invalid::Unsupported("extract").into());
+    }
+    let wanted = Wanted {
+        ids: request.ids.as_deref(),
+        metadata: request.metadata.as_ref(),
+        values: request.values.as_ref(),
+        status: request.status,
+    };
+    let mut found = wanted.find(&agents, &caller).await?;
+    sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
+    let total = found.len();
+    let offset = request.offset.unwrap_or(0);
+    let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let mut page = Vec::new();
+    for record in found.iter().skip(offset).take(limit) {
+        let thread = view::thread(&agents, record).await?;
+        page.push(view::select(&thread, request.select.as_deref(), FIELDS)?);
+    }
+    Ok((pagination(total, offset, page.len()), Json(page)))
+}
+
+/// Counts threads.
+pub(super) async fn count(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Body(request): Body<ThreadCount>,
+) -> Result<Json<usize>, Fault> {
+    let wanted = Wanted {
+        ids: None,
+        metadata: request.metadata.as_ref(),
+        values: request.values.as_ref(),
+        status: request.status,
+    };
+    Ok(Json(wanted.find(&agents, &caller).await?.len()))
+}
+
+struct Wanted<'r> {
+    ids: Option<&'r [String]>,
+    metadata: Option<&'r Map<String, Value>>,
+    values: Option<&'r Map<String, Value>>,
+    status: Option<ThreadStatus>,
+}
+
+impl Wanted<'_> {
+    async fn find(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
+        let query = ThreadQuery {
+            tenant: caller.tenant.clone(),
+            // A thread whose run waits for its turn is busy in any status of the store.
+            status: self.status.and_then(store_status),
+            ..ThreadQuery::default()
+        };
+        let mut found = agents.ports().store.threads(&query).await?;
+        found.retain(|record| self.has_facts(agents, record));
+        let Some(values) = self.values.filter(|values| !values.is_empty()) else {
+            return Ok(found);
+        };
+        let mut with_values = Vec::new();
+        for record in found {
+            if has_values(agents, &record, values).await? {
+                with_values.push(record);
+            }
+        }
+        Ok(with_values)
+    }
+
+    fn has_facts(&self, agents: &Agents, record: &ThreadRecord) -> bool {
+        let is_named = self.ids.is_none_or(|ids| ids.iter().any(|id| id == record.id.as_str()));
+        let is_shown = !record.metadata.contains_key(TEMPORARY);
+        let stands = self.status.is_none_or(|status| view::status(agents, record) == status);
+        let facts = self.metadata.is_none_or(|wanted| {
+            wanted.iter().all(|(name, value)| {
+                record.metadata.get(name).is_some_and(|known| holds(known, value))
+            })
+        });
+        is_named && is_shown && stands && facts
+    }
+}
+
+/// The status by which the store finds these; `None` if several have them.
+fn store_status(status: ThreadStatus) -> Option<Stands> {
+    match status {
+        ThreadStatus::Interrupted => Some(Stands::Interrupted),
+        ThreadStatus::Error => Some(Stands::Error),
+        ThreadStatus::Idle => Some(Stands::Idle),
+        ThreadStatus::Busy => None,
+    }
+}
+
+/// Whether a value has all of another: objects may have more fields.
+pub(super) fn holds(known: &Value, wanted: &Value) -> bool {
+    match (known, wanted) {
+        (Value::Object(known), Value::Object(wanted)) => wanted
+            .iter()
+            .all(|(name, value)| known.get(name).is_some_and(|known| holds(known, value))),
+        _ => known == wanted,
+    }
+}
+
+async fn has_values(
+    agents: &Agents,
+    record: &ThreadRecord,
+    wanted: &Map<String, Value>,
+) -> Result<bool, Fault> {
+    let state = view::state_of(agents, record, &Namespace::root(), None).await?;
+    let Some(state) = state else { return Ok(false) };
+    let values = view::lens(agents, record).values(&state.values);
+    Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
+}
+
+fn sort(found: &mut [ThreadRecord], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
+    let compare: fn(&ThreadRecord, &ThreadRecord) -> Ordering = match by.unwrap_or("updated_at") {
+        "thread_id" => |one, other| one.id.cmp(&other.id),
+        "created_at" => |one, other| one.created_ms.cmp(&other.created_ms),
+        "updated_at" | "state_updated_at" => |one, other| one.updated_ms.cmp(&other.updated_ms),
+        "status" => |one, other| (one.status as u8).cmp(&(other.status as u8)),
+        other => {
+            let text = format!(
+                "`sort_by` is thread_id, status, created_at, updated_at or state_updated_at, not \
+                 `{other}`"
+            );
+            return Err(Fault::unprocessable(text));
+        }
+    };
+    // Of two that are alike the one that was made later counts as the larger.
+    found.sort_by(|one, other| {
+        let order_of = compare(one, other).then(one.created_ms.cmp(&other.created_ms));
+        match order {
+            SortOrder::Asc => order_of,
+            SortOrder::Desc => order_of.reverse(),
+        }
+    });
+    Ok(())
+}

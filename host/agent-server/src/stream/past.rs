@@ -1,0 +1,69 @@
+//! Where a thread stood when a run began.
+
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Event, EventKind, RunReason};
+use wattle_graph::id::Namespace;
+use wattle_run::ports::store::{CheckpointQuery, RunRecord, StoreError};
+
+use crate::agents::Agents;
+
+/// Checkpoints that are read at a time on the way back: most streams are of the newest run.
+const PAGE_CHECKPOINTS: usize = 16;
+
+/// Events after the first of a run among which it is said where it forks.
+const FIRST_EVENTS: usize = 4;
+
+/// The checkpoint that a run goes on from; `None` if it is the first of its thread.
+pub(super) async fn start(
+    agents: &Agents,
+    run: &RunRecord,
+    started: &Event,
+) -> Result<Option<Checkpoint>, StoreError> {
+    let store = &agents.ports().store;
+    let (thread, root) = (&run.thread, Namespace::root());
+    let forks = matches!(&started.kind, EventKind::RunStarted(it) if it.reason == RunReason::Fork);
+    if forks {
+        let first = store.events(thread, started.seq, FIRST_EVENTS).await?;
+        let from = first.iter().find_map(|event| match &event.kind {
+            EventKind::Forked(forked) => Some(forked.from),
+            _ => None,
+        });
+        if let Some(from) = from {
+            let tuple = store.checkpoint(thread, &root, Some(from)).await?;
+            return Ok(tuple.map(|tuple| tuple.checkpoint));
+        }
+    }
+    let mut query = CheckpointQuery {
+        namespace: Some(root),
+        limit: Some(PAGE_CHECKPOINTS),
+        ..CheckpointQuery::default()
+    };
+    loop {
+        let page = store.checkpoints(thread, &query).await?;
+        query.before = page.last().map(|tuple| tuple.checkpoint.meta.id);
+        let is_last = page.len() < PAGE_CHECKPOINTS;
+        for tuple in page {
+            if is_before(agents, run, &tuple.checkpoint).await? {
+                return Ok(Some(tuple.checkpoint));
+            }
+        }
+        if is_last {
+            return Ok(None);
+        }
+    }
+}
+
+/// Whether a checkpoint was made before a run began.
+async fn is_before(
+    agents: &Agents,
+    run: &RunRecord,
+    checkpoint: &Checkpoint,
+) -> Result<bool, StoreError> {
+    let meta = &checkpoint.meta;
+    if meta.run == run.id {
+        return Ok(false);
+    }
+    // An edit is no run; its time must tell.
+    let maker = agents.ports().store.run(&meta.run).await?;
+    Ok(maker.map_or(meta.at_ms <= run.started_ms, |maker| maker.first_seq < run.first_seq))
+}

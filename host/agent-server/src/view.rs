@@ -1,0 +1,139 @@
+//! Threads as documents: what the engine knows of them, with what only this server knows.
+
+use serde_json::{Map, Value, json};
+use wattle_graph::failure::code;
+use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_run::call::runs::Runs as _;
+use wattle_run::call::travel::StateView;
+use wattle_run::ports::store::{ThreadRecord, ThreadStatus as Stands};
+
+use crate::agents::Agents;
+use crate::doc::run::RunDoc;
+use crate::fault::Fault;
+use crate::graphs;
+use crate::wire::lens::Lens;
+use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus, error_of};
+
+/// Fact of a thread that was made for one run without a thread; lists leave it out.
+pub(crate) const TEMPORARY: &str = "__temporary";
+
+/// How a thread is shown. One whose code is gone shows its messages as they are stored.
+pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
+    let catalog = agents.engine().catalog();
+    let code = catalog.version(&record.app, &record.graph, record.version);
+    Lens {
+        thread: record.id.clone(),
+        origin: record.origin().clone(),
+        channels: code.map(|(app, pack)| graphs::conversations(&app, &pack)).unwrap_or_default(),
+    }
+}
+
+/// How the thread of a run is shown, also if the run has not bound it to its graph yet.
+pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, doc: &RunDoc) -> Lens {
+    let shown = lens(agents, record);
+    if !record.is_blank() {
+        return shown;
+    }
+    let graph = graphs::by_name(agents.engine().catalog(), &doc.app, &doc.graph);
+    let channels = graph.map(|graph| graphs::conversations(&graph.app, &graph.pack));
+    Lens { channels: channels.unwrap_or_default(), ..shown }
+}
+
+/// What a thread does, also if only this server knows that.
+pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
+    if agents.queue().has_waiting(&record.id) {
+        return ThreadStatus::Busy;
+    }
+    record.status.into()
+}
+
+/// A thread as a document.
+pub(crate) async fn thread(agents: &Agents, record: &ThreadRecord) -> Result<Thread, Fault> {
+    let state = state_of(agents, record, &Namespace::root(), None).await?;
+    let mut thread = Thread::new(&lens(agents, record), record, state.as_ref());
+    thread.status = status(agents, record);
+    if record.status == Stands::Error
+        && let Some(view) = agents.engine().thread(&record.id).await?
+    {
+        thread.error = view.failure.as_ref().map(error_of);
+    }
+    Ok(thread)
+}
+
+/// A point of a thread; `None` if it has none yet.
+pub(crate) async fn state_of(
+    agents: &Agents,
+    record: &ThreadRecord,
+    namespace: &Namespace,
+    checkpoint: Option<CheckpointId>,
+) -> Result<Option<StateView>, Fault> {
+    if record.is_blank() {
+        return Ok(None);
+    }
+    match agents.engine().state(&record.id, namespace, checkpoint).await {
+        Ok(view) => Ok(Some(view)),
+        // A nested graph that has not run yet has none either.
+        Err(failure) if failure.code == code::NOT_FOUND && checkpoint.is_none() => Ok(None),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// Facts that stand in the metadata of every state of a thread.
+pub(crate) fn facts(record: &ThreadRecord) -> Map<String, Value> {
+    let known = ["graph_id", "assistant_id"]
+        .into_iter()
+        .filter_map(|name| Some((name.to_owned(), record.metadata.get(name)?.clone())));
+    known.collect()
+}
+
+/// The state of a thread at one of its points, with those of the graphs nested in it if wanted.
+pub(crate) async fn state(
+    agents: &Agents,
+    record: &ThreadRecord,
+    view: &StateView,
+    with_nested: bool,
+) -> Result<ThreadState, Fault> {
+    let (lens, facts) = (lens(agents, record), facts(record));
+    let mut state = ThreadState::new(&lens, view, &facts);
+    if with_nested {
+        for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
+            let Some(namespace) = &task.namespace else { continue };
+            let Some(nested) = state_of(agents, record, namespace, None).await? else { continue };
+            nest(agents, record, &nested, shown).await?;
+        }
+    }
+    Ok(state)
+}
+
+async fn nest(
+    agents: &Agents,
+    record: &ThreadRecord,
+    nested: &StateView,
+    task: &mut Task,
+) -> Result<(), Fault> {
+    let state = Box::pin(state(agents, record, nested, true)).await?;
+    task.state = Some(Box::new(state));
+    Ok(())
+}
+
+/// Only some fields of a document.
+///
+/// # Errors
+///
+/// 422 for one that it cannot have.
+pub(crate) fn select<T: serde::Serialize>(
+    document: &T,
+    fields: Option<&[String]>,
+    known: &[&str],
+) -> Result<Value, Fault> {
+    let mut value = json!(document);
+    let Some(fields) = fields.filter(|fields| !fields.is_empty()) else { return Ok(value) };
+    if let Some(field) = fields.iter().find(|field| !known.contains(&field.as_str())) {
+        let known = known.join(", ");
+        return Err(Fault::unprocessable(format!("`select` names `{field}`; it knows {known}")));
+    }
+    if let Value::Object(document) = &mut value {
+        document.retain(|name, _| fields.contains(name));
+    }
+    Ok(value)
+}

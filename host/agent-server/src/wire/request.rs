@@ -1,0 +1,62 @@
+//! What clients ask for. Fields that are not known here are ignored, as other servers do; values
+//! that make no sense are refused before anything is done.
+
+mod mode;
+mod run;
+mod search;
+mod thread;
+
+use serde::de::DeserializeOwned;
+
+pub use self::mode::{Mode, Modes};
+pub use self::run::{
+    CancelAction, CancelRuns, Command, Completion, Config, Disconnect, IfMissing, Multitask, Nodes,
+    Resume, RunCreate,
+};
+pub use self::search::{
+    AssistantCount, AssistantSearch, RunStatusFilter, SortOrder, ThreadCount, ThreadPrune,
+    ThreadSearch,
+};
+pub use self::thread::{
+    Before, HistoryRequest, IfExists, StateRequest, StateUpdate, Superstep, ThreadCreate,
+    ThreadPatch, TtlWish, UpdateInput,
+};
+
+/// Why a request is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Invalid {
+    /// It has not the shape of such a request (422).
+    #[error("{0}")]
+    Schema(String),
+    /// Its values do not go together (400).
+    #[error("{0}")]
+    Value(String),
+    /// It asks for something that this server does not do (422).
+    #[error("`{0}` is not supported by this server yet; leave it out")]
+    Unsupported(&'static str),
+}
+
+/// Reads the body of a request; an empty one is an empty object.
+///
+/// # Errors
+///
+/// [`Invalid::Schema`], with the place in the document.
+pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
+    let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
+    let mut document = serde_json::Deserializer::from_slice(body);
+    let read = serde_path_to_error::deserialize(&mut document);
+    let read = read.map_err(|error| {
+        let place = error.path().to_string();
+        let what = error.into_inner();
+        Invalid::Schema(match place.as_str() {
+            "." => format!("the request cannot be read: {what}"),
+            place => format!("`{place}` of the request cannot be read: {what}"),
+        })
+    })?;
+    let rest = document.end();
+    rest.map_err(|error| Invalid::Schema(format!("the request cannot be read: {error}")))?;
+    Ok(read)
+}
+
+#[cfg(test)]
+mod tests;

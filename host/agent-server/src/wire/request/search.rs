@@ -1,0 +1,111 @@
+//! What clients look for.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::wire::shape::{RunStatus, ThreadStatus};
+
+/// Which end of a list comes first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SortOrder {
+    /// The smallest.
+    Asc,
+    /// The largest.
+    #[default]
+    Desc,
+}
+
+/// Threads that are looked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadSearch {
+    /// Only these.
+    pub ids: Option<Vec<String>>,
+    /// All of these facts must be equal.
+    pub metadata: Option<Map<String, Value>>,
+    /// All of these channel values must be equal.
+    pub values: Option<Map<String, Value>>,
+    /// Only in this status.
+    pub status: Option<ThreadStatus>,
+    /// At most so many; ten without it.
+    pub limit: Option<usize>,
+    /// Skip so many.
+    pub offset: Option<usize>,
+    /// `thread_id`, `status`, `created_at`, `updated_at` or `state_updated_at`.
+    pub sort_by: Option<String>,
+    /// Which end comes first.
+    pub sort_order: Option<SortOrder>,
+    /// Only these fields of each.
+    pub select: Option<Vec<String>>,
+    /// Paths of values to show, by the names to show them under.
+    pub extract: Option<Map<String, Value>>,
+}
+
+/// Threads that are counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadCount {
+    /// All of these facts must be equal.
+    pub metadata: Option<Map<String, Value>>,
+    /// All of these channel values must be equal.
+    pub values: Option<Map<String, Value>>,
+    /// Only in this status.
+    pub status: Option<ThreadStatus>,
+}
+
+/// Threads of which something is taken away.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct ThreadPrune {
+    /// These.
+    pub thread_ids: Vec<String>,
+    /// `delete` or `keep_latest`.
+    pub strategy: Option<String>,
+}
+
+/// Assistants that are looked for.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AssistantSearch {
+    /// All of these facts must be equal.
+    pub metadata: Option<Map<String, Value>>,
+    /// Only of this graph.
+    pub graph_id: Option<String>,
+    /// Only with this in their name.
+    pub name: Option<String>,
+    /// At most so many; ten without it.
+    pub limit: Option<usize>,
+    /// Skip so many.
+    pub offset: Option<usize>,
+    /// `assistant_id`, `graph_id`, `name`, `created_at` or `updated_at`.
+    pub sort_by: Option<String>,
+    /// Which end comes first.
+    pub sort_order: Option<SortOrder>,
+    /// Only these fields of each.
+    pub select: Option<Vec<String>>,
+}
+
+/// Assistants that are counted.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AssistantCount {
+    /// All of these facts must be equal.
+    pub metadata: Option<Map<String, Value>>,
+    /// Only of this graph.
+    pub graph_id: Option<String>,
+    /// Only with this in their name.
+    pub name: Option<String>,
+}
+
+/// Which runs of a thread are listed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct RunStatusFilter {
+    /// Only in this status.
+    pub status: Option<RunStatus>,
+    /// At most so many; ten without it.
+    pub limit: Option<usize>,
+    /// Skip so many.
+    pub offset: Option<usize>,
+}

@@ -1,0 +1,172 @@
+//! Requests that are read, and those that are refused.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use super::{
+    Before, CancelRuns, HistoryRequest, Invalid, Mode, Modes, Multitask, Nodes, Resume, RunCreate,
+    ThreadCreate, ThreadPatch, TtlWish, parse,
+};
+use crate::wire::shape::TtlStrategy;
+
+fn run(body: Value) -> Result<RunCreate, Invalid> {
+    let run: RunCreate = parse(body.to_string().as_bytes())?;
+    run.check()?;
+    Ok(run)
+}
+
+#[test]
+fn a_request_of_the_python_client_is_read() {
+    let run = run(json!({
+        "assistant_id": "agent", "input": { "messages": [] }, "config": {
+            "recursion_limit": 7, "configurable": { "user": "ann" }, "future": 1 },
+        "stream_mode": ["values", "messages-tuple"], "stream_subgraphs": true,
+        "interrupt_before": "*", "interrupt_after": ["a"], "multitask_strategy": "rollback",
+        "checkpoint": { "thread_id": "t", "checkpoint_ns": "", "checkpoint_id": "c" },
+        "metadata": null, "command": null, "langsmith_tracer": {}, "durability": "exit",
+    }))
+    .unwrap();
+    let modes = Modes::read(run.stream_mode.as_ref()).unwrap();
+    assert_eq!(modes, BTreeSet::from([Mode::Values, Mode::MessagesTuple]));
+    assert_eq!(run.interrupt_before.as_ref().and_then(Nodes::names), None);
+    assert_eq!(run.interrupt_after.as_ref().and_then(Nodes::names), Some(vec!["a".to_owned()]));
+    assert_eq!(run.multitask_strategy, Some(Multitask::Rollback));
+    assert_eq!(run.checkpoint_id(), Some("c"));
+    assert_eq!(run.run_context(), json!({ "user": "ann" }));
+    assert_eq!(run.config.unwrap().recursion_limit, Some(7));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    for (body, expected) in [
+        (json!({}), "schema: `assistant_id` of the request is missing"),
+        (json!({ "assistant_id": 7 }), "schema: `assistant_id` of the request cannot be read"),
+        (
+            json!({ "assistant_id": "a", "stream_mode": "tools" }),
+            "schema: `tools` is no stream mode",
+        ),
+        (json!({ "assistant_id": "a", "durability": "never" }), "schema: `never` is no durability"),
+        (json!({ "assistant_id": "a", "after_seconds": -1 }), "schema: `after_seconds`"),
+        (
+            json!({ "assistant_id": "a", "config": { "configurable": { "x": 1 } },
+                "context": { "y": 1 } }),
+            "value: `config.configurable` and `context`",
+        ),
+        (
+            json!({ "assistant_id": "a", "input": { "x": 1 }, "command": { "resume": 1 } }),
+            "value: `input` and `command`",
+        ),
+        (json!({ "assistant_id": "a", "webhook": "http://x" }), "unsupported: `webhook`"),
+        (
+            json!({ "assistant_id": "a", "multitask_strategy": "wait" }),
+            "schema: `multitask_strategy`",
+        ),
+        (json!([]), "schema: "),
+    ] {
+        let refused = match run(body.clone()).unwrap_err() {
+            Invalid::Schema(why) => format!("schema: {why}"),
+            Invalid::Value(why) => format!("value: {why}"),
+            other @ Invalid::Unsupported(_) => format!("unsupported: {other}"),
+        };
+        assert!(refused.starts_with(expected), "{body}: {refused}");
+    }
+    assert!(parse::<RunCreate>(b"{").is_err() && parse::<RunCreate>(b"{} {}").is_err());
+    assert!(run(json!({ "assistant_id": "a", "input": {}, "command": { "resume": 1 } })).is_ok());
+}
+
+#[test]
+fn answers_go_to_the_only_question_or_by_id() {
+    let open = vec!["q1".to_owned(), "q2".to_owned()];
+    let digest = "f9d6d241fcacfb73669fbbc09de72af0";
+    for (resume, by_id) in [
+        (json!("yes"), false),
+        (json!({ "q1": 1 }), true),
+        (json!({ "q1": 1, "q2": 2 }), true),
+        (json!({ "q1": 1, "other": 2 }), false),
+        (json!({ digest: 1 }), true),
+        (json!({}), false),
+        (json!(false), false),
+    ] {
+        let body = json!({ "assistant_id": "a", "command": { "resume": resume } });
+        let run = run(body).unwrap();
+        let answers = run.command().unwrap().resume(&open).unwrap();
+        assert_eq!(matches!(answers, Resume::ById(_)), by_id, "{resume}");
+    }
+    let nothing = json!({ "assistant_id": "a", "command": { "resume": null } });
+    assert!(run(nothing).unwrap().command().is_none());
+}
+
+#[test]
+fn messages_are_read_before_anything_is_done() {
+    let channels = BTreeSet::from(["messages".to_owned()]);
+    let mut fresh = || "m".to_owned();
+    let mut read = |input: Value| {
+        run(json!({ "assistant_id": "a", "input": input }))
+            .unwrap()
+            .read_input(&channels, &mut fresh)
+    };
+    let input = json!({ "messages": { "role": "user", "content": "hi" }, "other": [1] });
+    let expected =
+        json!({ "messages": [{ "id": "m", "role": "user", "content": "hi" }], "other": [1] });
+    assert_eq!(read(input), Ok(Some(expected)));
+    assert_eq!(read(Value::Null), Ok(None));
+    let wrong = read(json!({ "messages": ["hi", { "role": "nobody", "content": "" }] }));
+    let Err(Invalid::Schema(why)) = wrong else { panic!("{wrong:?}") };
+    assert!(why.starts_with("`messages`: message 1: `nobody`"), "{why}");
+}
+
+#[test]
+fn updates_are_objects_or_pairs() {
+    let channels = BTreeSet::from(["messages".to_owned()]);
+    let update = json!([["items", ["a"]], ["messages", "hi"]]);
+    let run = run(json!({ "assistant_id": "a", "command": { "update": update } })).unwrap();
+    let read = run.command().unwrap().read_update(&channels, &mut || "m".to_owned());
+    let expected =
+        json!({ "items": ["a"], "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
+    assert_eq!(read, Ok(Some(expected)));
+}
+
+#[test]
+fn times_to_live_are_minutes() {
+    let create: ThreadCreate = parse(br#"{ "ttl": 2 }"#).unwrap();
+    let patch: ThreadPatch =
+        parse(br#"{ "ttl": { "ttl": 0.5, "strategy": "keep_latest" } }"#).unwrap();
+    let ttl = |wish: Option<TtlWish>| wish.unwrap().ttl().read().unwrap().after_ms;
+    assert_eq!((ttl(create.ttl), ttl(patch.ttl)), (120_000, 30_000));
+    assert_eq!(patch.ttl.unwrap().ttl().strategy, TtlStrategy::KeepLatest);
+    let never: ThreadCreate = parse(br#"{ "ttl": -1 }"#).unwrap();
+    assert_eq!(never.ttl.unwrap().ttl().read(), None);
+}
+
+#[test]
+fn a_point_of_the_past_has_three_forms() {
+    let before = |before: Value| {
+        let body = json!({ "before": before }).to_string();
+        let request: HistoryRequest = parse(body.as_bytes()).unwrap();
+        request.before.as_ref().and_then(Before::id).map(str::to_owned)
+    };
+    for form in [
+        json!("c"),
+        json!({ "checkpoint_id": "c", "thread_id": "t" }),
+        json!({ "configurable": { "checkpoint_id": "c" } }),
+    ] {
+        assert_eq!(before(form.clone()).as_deref(), Some("c"), "{form}");
+    }
+    assert!(parse::<HistoryRequest>(b"").unwrap().before.is_none());
+}
+
+#[test]
+fn runs_are_cancelled_by_status_or_by_id() {
+    for (body, is_ok) in [
+        (json!({ "status": "all" }), true),
+        (json!({ "thread_id": "t", "run_ids": ["r"] }), true),
+        (json!({}), false),
+        (json!({ "thread_id": "t" }), false),
+        (json!({ "status": "done" }), false),
+        (json!({ "status": "all", "thread_id": "t", "run_ids": [] }), false),
+    ] {
+        let cancel: CancelRuns = parse(body.to_string().as_bytes()).unwrap();
+        assert_eq!(cancel.check().is_ok(), is_ok, "{body}");
+    }
+}

@@ -1,0 +1,32 @@
+//! What a client gets that waited for a run.
+
+use serde_json::{Map, Value, json};
+use wattle_graph::failure::Failure;
+use wattle_run::call::runs::{EndedRun, RunOutcome};
+
+use super::{ERROR, INTERRUPT, Interrupt};
+use crate::wire::lens::Lens;
+
+/// A failure as streams and answers tell it.
+pub fn error_of(failure: &Failure) -> Value {
+    json!({ "error": failure.code, "message": failure.message })
+}
+
+/// The values of a run that ended or stands still, with its open questions; a failure in their
+/// place if it failed, which is no error of the request.
+pub fn outcome(lens: &Lens, ended: &EndedRun) -> Value {
+    match &ended.outcome {
+        RunOutcome::Failed { failure } => {
+            Value::Object(Map::from_iter([(ERROR.to_owned(), error_of(failure))]))
+        }
+        RunOutcome::Interrupted { interrupts, .. } => {
+            let open: Vec<Interrupt> = interrupts.iter().map(Interrupt::from).collect();
+            let mut values = lens.values(&ended.state);
+            if let Value::Object(values) = &mut values {
+                values.insert(INTERRUPT.to_owned(), json!(open));
+            }
+            values
+        }
+        RunOutcome::Completed | RunOutcome::Cancelled => lens.values(&ended.state),
+    }
+}

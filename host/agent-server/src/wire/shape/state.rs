@@ -1,0 +1,145 @@
+//! The state of a thread at one of its checkpoints.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use wattle_graph::event::Write;
+use wattle_run::call::travel::{StateView, TaskView};
+
+use super::{Checkpoint, Interrupt};
+use crate::wire::id::{namespace_text, task_uuid};
+use crate::wire::lens::Lens;
+use crate::wire::time::iso;
+
+/// The first element of the path of a task that an edge leads to.
+const BY_EDGE: &str = "__pregel_pull";
+
+/// A thread, or a graph nested in it, at a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ThreadState {
+    /// Channel values.
+    pub values: Value,
+    /// Nodes that run next.
+    pub next: Vec<String>,
+    /// The tasks that run next, with what came of them so far.
+    pub tasks: Vec<Task>,
+    /// Facts: how the checkpoint came to be, and those of its run.
+    pub metadata: Map<String, Value>,
+    /// When it was made.
+    pub created_at: Option<String>,
+    /// Where it is.
+    pub checkpoint: Checkpoint,
+    /// The one before.
+    pub parent_checkpoint: Option<Checkpoint>,
+    /// Open questions.
+    pub interrupts: Vec<Interrupt>,
+    /// The id of the checkpoint.
+    pub checkpoint_id: Option<String>,
+    /// The id of the one before.
+    pub parent_checkpoint_id: Option<String>,
+}
+
+/// A task that starts from a checkpoint.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Its id.
+    pub id: String,
+    /// Its node.
+    pub name: String,
+    /// How it came to be.
+    pub path: Vec<Value>,
+    /// Why it failed.
+    pub error: Option<String>,
+    /// Questions that it waits for.
+    pub interrupts: Vec<Interrupt>,
+    /// Where the states of the graph are that runs as this task.
+    pub checkpoint: Option<Checkpoint>,
+    /// The state of that graph, if it was asked for.
+    pub state: Option<Box<ThreadState>>,
+    /// What it wrote, if it has finished.
+    pub result: Option<Value>,
+}
+
+impl ThreadState {
+    /// The state of a point of the past. `facts` stand beside those of the checkpoint.
+    pub fn new(lens: &Lens, view: &StateView, facts: &Map<String, Value>) -> Self {
+        let at = |id| lens.checkpoint(&view.namespace, id);
+        let mut checkpoint = at(view.checkpoint);
+        if !view.namespace.is_root() {
+            let above = view.parents.iter().map(|(space, id)| (space, *id));
+            let map = above.chain([(&view.namespace, view.checkpoint)]);
+            let map = map
+                .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(id))));
+            checkpoint.checkpoint_map = Some(Value::Object(map.collect()));
+        }
+        let parent = view.parent.map(at);
+        Self {
+            values: lens.values(&view.values),
+            next: view.next.iter().map(ToString::to_string).collect(),
+            tasks: view.tasks.iter().map(|task| Task::new(lens, task)).collect(),
+            metadata: metadata(lens, view, facts),
+            created_at: Some(iso(view.at_ms)),
+            checkpoint_id: checkpoint.checkpoint_id.clone(),
+            parent_checkpoint_id: parent.as_ref().and_then(|parent| parent.checkpoint_id.clone()),
+            checkpoint,
+            parent_checkpoint: parent,
+            interrupts: view.interrupts.iter().map(Interrupt::from).collect(),
+        }
+    }
+
+    /// The state of a thread that has not run yet.
+    pub fn blank(lens: &Lens) -> Self {
+        Self {
+            values: json!({}),
+            next: Vec::new(),
+            tasks: Vec::new(),
+            metadata: Map::new(),
+            created_at: None,
+            checkpoint: lens.place(&wattle_graph::id::Namespace::root()),
+            parent_checkpoint: None,
+            interrupts: Vec::new(),
+            checkpoint_id: None,
+            parent_checkpoint_id: None,
+        }
+    }
+}
+
+impl Task {
+    /// A task as the engine sees it; the state of its graph is not part of that.
+    pub fn new(lens: &Lens, view: &TaskView) -> Self {
+        Self {
+            id: task_uuid(&view.id),
+            name: view.node.to_string(),
+            path: vec![BY_EDGE.into(), view.node.as_str().into()],
+            error: view.failure.as_ref().map(ToString::to_string),
+            interrupts: view.interrupts.iter().map(Interrupt::from).collect(),
+            checkpoint: view.namespace.as_ref().map(|namespace| lens.place(namespace)),
+            state: None,
+            result: view.writes.as_deref().map(|writes| result_of(lens, writes)),
+        }
+    }
+}
+
+/// What a task wrote; an empty object if nothing.
+pub fn result_of(lens: &Lens, writes: &[Write]) -> Value {
+    match lens.writes(writes) {
+        Value::Null => json!({}),
+        written => written,
+    }
+}
+
+fn metadata(lens: &Lens, view: &StateView, facts: &Map<String, Value>) -> Map<String, Value> {
+    let parents = view
+        .parents
+        .iter()
+        .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(*id))));
+    let mut metadata = facts.clone();
+    metadata.extend(view.metadata.clone());
+    metadata.extend([
+        ("run_id".to_owned(), view.run.as_str().into()),
+        ("thread_id".to_owned(), view.thread.as_str().into()),
+        ("source".to_owned(), json!(view.source)),
+        ("step".to_owned(), view.step.into()),
+        ("parents".to_owned(), Value::Object(parents.collect())),
+    ]);
+    metadata
+}

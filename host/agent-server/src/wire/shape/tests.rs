@@ -1,0 +1,199 @@
+//! Documents, field for field.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{RunStatus as Stands, Write};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
+use wattle_run::call::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
+use wattle_run::call::travel::{StateView, TaskView};
+use wattle_run::ports::store::{RunOptions, RunRecord};
+
+use super::{Assistant, RunStatus, ThreadState, outcome};
+use crate::wire::lens::Lens;
+
+fn lens() -> Lens {
+    let thread = ThreadId::new("t").unwrap();
+    let channels = BTreeSet::from(["messages".to_owned()]);
+    Lens { origin: thread.clone(), thread, channels }
+}
+
+fn task(text: &str) -> TaskId {
+    TaskId::new(text.repeat(32)).unwrap()
+}
+
+fn question() -> OpenQuestion {
+    OpenQuestion {
+        id: InterruptId::derive(&task("a"), &[], 0).to_string(),
+        namespace: Namespace::root(),
+        node: "ask".parse().unwrap(),
+        payload: "sure?".into(),
+        response_schema: None,
+        asked_ms: 0,
+        expires_ms: None,
+    }
+}
+
+fn view(namespace: &str) -> StateView {
+    let done = TaskView {
+        id: task("b"),
+        node: "done".parse().unwrap(),
+        index: 0,
+        writes: Some(vec![Write {
+            channel: "items".parse().unwrap(),
+            value: json!(["x"]),
+            overwrite: false,
+        }]),
+        failure: None,
+        interrupts: Vec::new(),
+        namespace: Some(Namespace::new(format!("done:{}", task("b")))),
+    };
+    let asks = TaskView {
+        id: task("a"),
+        node: "ask".parse().unwrap(),
+        index: 0,
+        writes: None,
+        failure: Some(Failure::new("denied", "not allowed")),
+        interrupts: vec![question()],
+        namespace: None,
+    };
+    StateView {
+        thread: ThreadId::new("t").unwrap(),
+        namespace: Namespace::new(namespace),
+        checkpoint: CheckpointId(2),
+        parent: Some(CheckpointId(1)),
+        parents: BTreeMap::from([(Namespace::root(), CheckpointId(1))]),
+        source: Source::Loop,
+        step: 1,
+        run: RunId::new("r").unwrap(),
+        version: None,
+        at_ms: 0,
+        values: json!({ "messages": [{ "id": "m", "role": "user", "content": "hi" }] }),
+        changed: Vec::new(),
+        writers: Vec::new(),
+        next: vec!["ask".parse().unwrap(), "done".parse().unwrap()],
+        tasks: vec![asks, done],
+        interrupts: vec![question()],
+        metadata: BTreeMap::new(),
+    }
+}
+
+#[test]
+fn a_state_has_all_that_clients_read() {
+    let facts = Map::from_iter([("graph_id".to_owned(), "agent".into())]);
+    let state = json!(ThreadState::new(&lens(), &view(""), &facts));
+    let (two, one) = (lens().checkpoint_id(CheckpointId(2)), lens().checkpoint_id(CheckpointId(1)));
+    let place = |id: &str| json!({ "checkpoint_id": id, "thread_id": "t", "checkpoint_ns": "" });
+    let interrupt = json!({ "value": "sure?", "id": question().id, "response_schema": null });
+    let expected = json!({
+        "values": { "messages": [{
+            "content": "hi", "additional_kwargs": {}, "response_metadata": {}, "type": "human",
+            "name": null, "id": "m",
+        }] },
+        "next": ["ask", "done"],
+        "tasks": [
+            { "id": "aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa", "name": "ask",
+                "path": ["__pregel_pull", "ask"], "error": "denied: not allowed",
+                "interrupts": [interrupt], "checkpoint": null, "state": null, "result": null },
+            { "id": "bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb", "name": "done",
+                "path": ["__pregel_pull", "done"], "error": null, "interrupts": [],
+                "checkpoint": { "thread_id": "t",
+                    "checkpoint_ns": "done:bbbbbbbb-bbbb-bbbb-bbbb-bbbbbbbbbbbb" },
+                "state": null, "result": { "items": ["x"] } },
+        ],
+        "metadata": { "graph_id": "agent", "run_id": "r", "thread_id": "t", "source": "loop",
+            "step": 1, "parents": { "": one } },
+        "created_at": "1970-01-01T00:00:00.000000+00:00",
+        "checkpoint": place(&two),
+        "parent_checkpoint": place(&one),
+        "interrupts": [interrupt],
+        "checkpoint_id": two,
+        "parent_checkpoint_id": one,
+    });
+    assert_eq!(state, expected);
+}
+
+#[test]
+fn the_state_of_a_nested_graph_names_those_around_it() {
+    let namespace = format!("outer:{}", task("c"));
+    let state = ThreadState::new(&lens(), &view(&namespace), &Map::new());
+    let shown = "outer:cccccccc-cccc-cccc-cccc-cccccccccccc";
+    assert_eq!(state.checkpoint.checkpoint_ns, shown);
+    let map = state.checkpoint.checkpoint_map.unwrap();
+    assert_eq!(map[""], lens().checkpoint_id(CheckpointId(1)));
+    assert_eq!(map[shown], lens().checkpoint_id(CheckpointId(2)));
+}
+
+#[test]
+fn a_thread_that_has_not_run_has_an_empty_state() {
+    let state = json!(ThreadState::blank(&lens()));
+    assert_eq!((&state["values"], &state["next"]), (&json!({}), &json!([])));
+    assert_eq!(state["checkpoint"], json!({ "thread_id": "t", "checkpoint_ns": "" }));
+    assert_eq!(state["parent_checkpoint"], Value::Null);
+}
+
+fn ended(outcome: RunOutcome) -> EndedRun {
+    let run = RunRef { thread: ThreadId::new("t").unwrap(), run: RunId::new("r").unwrap() };
+    EndedRun { run, outcome, state: json!({ "a": 1 }) }
+}
+
+#[test]
+fn who_waits_gets_values_questions_or_the_failure() {
+    let open = json!([{ "value": "sure?", "id": question().id, "response_schema": null }]);
+    let failure = Failure::new("denied", "not allowed");
+    for (ends, expected) in [
+        (RunOutcome::Completed, json!({ "a": 1 })),
+        (RunOutcome::Cancelled, json!({ "a": 1 })),
+        (
+            RunOutcome::Interrupted { interrupts: vec![question()], next: Vec::new() },
+            json!({ "a": 1, "__interrupt__": open }),
+        ),
+        (
+            RunOutcome::Failed { failure },
+            json!({ "__error__": { "error": "denied", "message": "not allowed" } }),
+        ),
+    ] {
+        assert_eq!(outcome(&lens(), &ended(ends)), expected);
+    }
+}
+
+#[test]
+fn a_run_that_waits_for_an_answer_was_a_success() {
+    let record = |status, code: &str| RunRecord {
+        id: RunId::new("r").unwrap(),
+        thread: ThreadId::new("t").unwrap(),
+        first_seq: 1,
+        status,
+        failure: (!code.is_empty()).then(|| Failure::new(code, "")),
+        started_ms: 0,
+        ended_ms: None,
+        reopen: None,
+        options: RunOptions::default(),
+        first_step: None,
+    };
+    for (stands, code, status) in [
+        (Stands::Running, "", RunStatus::Running),
+        (Stands::Completed, "", RunStatus::Success),
+        (Stands::Interrupted, "", RunStatus::Success),
+        (Stands::Failed, "denied", RunStatus::Error),
+        (Stands::Failed, "timeout", RunStatus::Timeout),
+        (Stands::Cancelled, "", RunStatus::Interrupted),
+    ] {
+        assert_eq!(RunStatus::of(&record(stands, code)), status);
+        assert_eq!(status.is_over(), stands != Stands::Running);
+    }
+}
+
+#[test]
+fn every_graph_has_an_assistant() {
+    let assistant = json!(Assistant::of_graph("agent", None, 1_795_293_813_058));
+    let expected = json!({
+        "assistant_id": "fe096781-5601-53d2-b2f6-0d3403f7e9ca", "graph_id": "agent",
+        "config": {}, "context": {}, "metadata": { "created_by": "system" }, "name": "agent",
+        "created_at": "2026-11-21T20:43:33.058000+00:00",
+        "updated_at": "2026-11-21T20:43:33.058000+00:00", "version": 1, "description": null,
+    });
+    assert_eq!(assistant, expected);
+}

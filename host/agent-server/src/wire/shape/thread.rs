@@ -1,0 +1,145 @@
+//! A thread as a document.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use wattle_run::call::travel::StateView;
+use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadStatus as Stands, ThreadTtl};
+
+use super::Interrupt;
+use crate::wire::id::task_uuid;
+use crate::wire::lens::Lens;
+use crate::wire::time::iso;
+
+/// Milliseconds of a minute, the unit of times to live.
+const MINUTE_MS: f64 = 60_000.0;
+
+/// What a thread does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadStatus {
+    /// Nothing.
+    Idle,
+    /// A run is at work or waits for its turn.
+    Busy,
+    /// Waits for answers.
+    Interrupted,
+    /// Its last run failed.
+    Error,
+}
+
+impl From<Stands> for ThreadStatus {
+    fn from(status: Stands) -> Self {
+        match status {
+            Stands::Idle => Self::Idle,
+            Stands::Running => Self::Busy,
+            Stands::Interrupted => Self::Interrupted,
+            Stands::Error => Self::Error,
+        }
+    }
+}
+
+/// What is taken away from a thread whose time to live is over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TtlStrategy {
+    /// The whole thread.
+    #[default]
+    Delete,
+    /// Everything but its newest state.
+    KeepLatest,
+}
+
+/// How long a thread is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Ttl {
+    /// What happens then.
+    #[serde(default)]
+    pub strategy: TtlStrategy,
+    /// Minutes since its last change.
+    #[serde(rename = "ttl", alias = "default_ttl")]
+    pub minutes: f64,
+}
+
+impl Ttl {
+    /// What the engine keeps of it; `None` if it is no time.
+    pub fn read(self) -> Option<ThreadTtl> {
+        let is_time = self.minutes.is_finite() && self.minutes >= 0.0;
+        let strategy = match self.strategy {
+            TtlStrategy::Delete => PruneStrategy::Delete,
+            TtlStrategy::KeepLatest => PruneStrategy::KeepLatest,
+        };
+        #[expect(clippy::cast_sign_loss, reason = "a time is not negative")]
+        is_time.then(|| ThreadTtl { after_ms: (self.minutes * MINUTE_MS) as u64, strategy })
+    }
+}
+
+impl From<ThreadTtl> for Ttl {
+    fn from(ttl: ThreadTtl) -> Self {
+        let strategy = match ttl.strategy {
+            PruneStrategy::Delete => TtlStrategy::Delete,
+            PruneStrategy::KeepLatest => TtlStrategy::KeepLatest,
+        };
+        Self { strategy, minutes: ttl.after_ms as f64 / MINUTE_MS }
+    }
+}
+
+/// A thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Thread {
+    /// Its id.
+    pub thread_id: String,
+    /// When it was made.
+    pub created_at: String,
+    /// When it changed.
+    pub updated_at: String,
+    /// When its state changed.
+    pub state_updated_at: String,
+    /// Free facts.
+    pub metadata: Map<String, Value>,
+    /// What it does.
+    pub status: ThreadStatus,
+    /// Settings of its runs.
+    pub config: Value,
+    /// Its state; `null` before its first run.
+    pub values: Option<Value>,
+    /// Open questions by the task that waits.
+    pub interrupts: BTreeMap<String, Vec<Interrupt>>,
+    /// Why its last run failed.
+    pub error: Option<Value>,
+    /// How long it is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl: Option<Ttl>,
+    /// Values that a search asked for by their paths.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub extracted: Option<Value>,
+}
+
+impl Thread {
+    /// A thread where it stands; without a state before its first run.
+    pub fn new(lens: &Lens, record: &ThreadRecord, state: Option<&StateView>) -> Self {
+        let changed_ms = state.map_or(record.updated_ms, |state| state.at_ms);
+        Self {
+            thread_id: record.id.to_string(),
+            created_at: iso(record.created_ms),
+            updated_at: iso(record.updated_ms),
+            state_updated_at: iso(changed_ms),
+            metadata: record.metadata.clone().into_iter().collect(),
+            status: record.status.into(),
+            config: json!({}),
+            values: state.map(|state| lens.values(&state.values)),
+            interrupts: state.map(questions).unwrap_or_default(),
+            error: None,
+            ttl: record.ttl.map(Into::into),
+            extracted: None,
+        }
+    }
+}
+
+fn questions(state: &StateView) -> BTreeMap<String, Vec<Interrupt>> {
+    let waiting = state.tasks.iter().filter(|task| !task.interrupts.is_empty());
+    let open = waiting
+        .map(|task| (task_uuid(&task.id), task.interrupts.iter().map(Interrupt::from).collect()));
+    open.collect()
+}

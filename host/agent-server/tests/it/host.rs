@@ -1,0 +1,265 @@
+//! A server over an engine in memory with one app, and requests to it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request};
+use axum::response::Response;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use tower::ServiceExt as _;
+use wattle_agent_server::Agents;
+use wattle_api::{ApiConfig, ApiState, router_with};
+use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, Digest};
+use wattle_run::app::{App, GraphPack};
+use wattle_run::call::emit::Emission;
+use wattle_run::call::interrupt::Ask;
+use wattle_run::catalog::Catalog;
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::grant::Grants;
+use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::ports::{BlobLinks, Plugin, Ports};
+use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
+
+use crate::plugin::{Closures, Nothing, Ticking};
+
+/// `agent` says something and asks; `slow` waits until it is let go; `broken` fails.
+const GRAPHS: &str = r#"
+[graphs.agent]
+entry = "greet"
+[graphs.agent.channels]
+messages = { reducer = "messages" }
+value = {}
+items = { reducer = "append" }
+[graphs.agent.nodes.greet]
+plugin = "p"
+[graphs.agent.nodes.ask]
+plugin = "p"
+[[graphs.agent.edges]]
+from = "greet"
+to = "ask"
+
+[graphs.slow]
+entry = "hold"
+[graphs.slow.channels]
+items = { reducer = "append" }
+word = {}
+[graphs.slow.nodes.hold]
+plugin = "p"
+
+[graphs.broken]
+entry = "fail"
+[graphs.broken.channels]
+value = {}
+[graphs.broken.nodes.fail]
+plugin = "p"
+
+[graphs.context]
+entry = "tell"
+[graphs.context.channels]
+value = {}
+[graphs.context.nodes.tell]
+plugin = "p"
+"#;
+
+/// A server.
+pub(crate) struct Host {
+    pub(crate) router: Router,
+    pub(crate) engine: Engine,
+    /// Whether nodes of `slow` may end.
+    pub(crate) let_go: watch::Sender<bool>,
+    /// How many nodes of `slow` were begun.
+    pub(crate) begun: watch::Receiver<usize>,
+    pub(crate) state: ApiState,
+    _stop: watch::Sender<bool>,
+}
+
+/// An answer that was read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Answer {
+    #[track_caller]
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+
+    /// The body of an answer with status 200.
+    #[track_caller]
+    pub(crate) fn ok(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.text);
+        self.json()
+    }
+
+    #[track_caller]
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("no {name}")).to_str().unwrap()
+    }
+
+    /// The frames of a stream: kind, data, id.
+    #[track_caller]
+    pub(crate) fn frames(&self) -> Vec<(String, Value, String)> {
+        assert_eq!(self.status, 200, "{}", self.text);
+        let blocks = self.text.split("\r\n\r\n").filter(|block| block.starts_with("event: "));
+        let frame = |block: &str| {
+            let field = |name: &str| {
+                let line = block.split("\r\n").find_map(|line| line.strip_prefix(name));
+                line.unwrap_or_default().to_owned()
+            };
+            let data = serde_json::from_str(&field("data: ")).unwrap();
+            (field("event: "), data, field("id: "))
+        };
+        blocks.map(frame).collect()
+    }
+}
+
+fn plugin(let_go: watch::Receiver<bool>, begun: watch::Sender<usize>) -> Closures {
+    Closures::new("p")
+        .node("greet", |_, gate| async move {
+            gate.emit(Emission::Custom { name: "progress".into(), data: json!({ "at": "greet" }) })
+                .await?;
+            Ok(json!({
+                "messages": [{ "id": "m-1", "role": "assistant", "content": "Hello" }],
+                "items": ["greeted"],
+            }))
+        })
+        .node("ask", |_, gate| async move {
+            let question = Ask { payload: json!("Are we good?"), response_schema: None };
+            let answer = gate.ask(question).await?;
+            Ok(json!({ "items": ["asked"], "value": answer }))
+        })
+        .node("hold", move |call, _| {
+            let mut let_go = let_go.clone();
+            begun.send_modify(|begun| *begun += 1);
+            async move {
+                let _ = let_go.wait_for(|go| *go).await;
+                let word = call.input["word"].clone();
+                Ok(json!({ "items": [word] }))
+            }
+        })
+        .node("fail", |_, _| async move { Err(Failure::new(code::INVALID, "no way").into()) })
+        .node("tell", |call, _| async move { Ok(json!({ "value": call.context })) })
+}
+
+fn app(plugin: Closures) -> App {
+    let plugin: Arc<dyn Plugin> = Arc::new(plugin);
+    let name = plugin.info().name.clone();
+    let plugins: BTreeMap<_, _> = [(name.clone(), plugin)].into();
+    let graphs = check_toml("graph.toml", GRAPHS, &NoFacts).unwrap();
+    App {
+        version: "0".into(),
+        digest: Digest::of(b"test"),
+        graphs: graphs
+            .into_iter()
+            .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
+            .collect(),
+        plugins,
+        grants: [(name, Arc::new(Grants::default()))].into(),
+        ..App::bare(AppName::new("test").unwrap())
+    }
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        Self::with_config(ApiConfig::default())
+    }
+
+    pub(crate) fn with_config(config: ApiConfig) -> Self {
+        let (let_go, go) = watch::channel(true);
+        let (begins, begun) = watch::channel(0);
+        let catalog = Catalog::new();
+        catalog.install(app(plugin(go, begins)));
+        let ports = Ports {
+            store: Arc::new(MemoryStore::new()),
+            blobs: Arc::new(MemoryBlobs::new()),
+            links: BlobLinks::new(b"test"),
+            memory: Arc::new(VolatileMemory::new()),
+            model: Arc::new(Nothing),
+            net: Arc::new(Nothing),
+            sql: Arc::new(Nothing),
+            tools: Arc::new(NoToolServers),
+            clock: Arc::new(Ticking(Instant::now())),
+            observer: Arc::new(NoObserver),
+        };
+        let engine = Engine::new(ports, catalog, EngineConfig::default());
+        let (stop, stopping) = watch::channel(false);
+        let state = ApiState::new(engine.clone(), config, stopping);
+        let agents = Agents::new(&state);
+        let router = router_with(state.clone(), wattle_agent_server::router(agents));
+        Self { router, engine, let_go, begun, state, _stop: stop }
+    }
+
+    /// The same engine under another server, as after a restart.
+    pub(crate) fn restarted(&self) -> (Agents, Router) {
+        let agents = Agents::new(&self.state);
+        let further = wattle_agent_server::router(agents.clone());
+        (agents, router_with(self.state.clone(), further))
+    }
+
+    /// Nodes of `slow` wait from now on.
+    pub(crate) fn hold(&self) {
+        self.let_go.send_replace(false);
+    }
+
+    /// Waits until so many nodes of `slow` were begun.
+    pub(crate) async fn begun(&self, count: usize) {
+        self.begun.clone().wait_for(|begun| *begun >= count).await.unwrap();
+    }
+
+    pub(crate) async fn raw(&self, request: Request<Body>) -> Response {
+        self.router.clone().oneshot(request).await.unwrap()
+    }
+
+    pub(crate) async fn send(&self, request: Request<Body>) -> Answer {
+        read(self.raw(request).await).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        self.send(request("GET", path, None)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send(request("POST", path, Some(body))).await
+    }
+
+    pub(crate) async fn call(&self, method: &str, path: &str, body: Option<Value>) -> Answer {
+        self.send(request(method, path, body)).await
+    }
+
+    /// A new thread.
+    pub(crate) async fn thread(&self) -> String {
+        let made = self.post("/threads", json!({ "metadata": {} })).await.ok();
+        made["thread_id"].as_str().unwrap().to_owned()
+    }
+}
+
+pub(crate) async fn read(response: Response) -> Answer {
+    let (parts, body) = response.into_parts();
+    let bytes = to_bytes(body, usize::MAX).await.unwrap();
+    Answer {
+        status: parts.status.as_u16(),
+        headers: parts.headers,
+        text: String::from_utf8(bytes.to_vec()).unwrap(),
+    }
+}
+
+pub(crate) fn request(method: &str, path: &str, body: Option<Value>) -> Request<Body> {
+    let builder = Request::builder().method(method).uri(path).header("host", "localhost");
+    match body {
+        Some(body) => builder
+            .header("content-type", "application/json")
+            .body(Body::from(body.to_string()))
+            .unwrap(),
+        None => builder.body(Body::empty()).unwrap(),
+    }
+}

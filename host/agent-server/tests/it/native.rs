@@ -1,0 +1,125 @@
+//! What this server and the native API know of one another.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_api::ApiConfig;
+use wattle_graph::failure::code;
+use wattle_graph::id::{AppName, RunId};
+use wattle_run::call::runs::{Runs as _, StartRun};
+use wattle_run::engine::blank::NewThread;
+use wattle_run::ports::store::RunOptions;
+
+use crate::host::{Host, request};
+
+fn start(run: &str) -> StartRun {
+    StartRun {
+        app: AppName::new("test").unwrap(),
+        graph: Some("slow".parse().unwrap()),
+        input: json!({ "word": "a" }),
+        thread: None,
+        run: Some(RunId::new(run).unwrap()),
+        context: Value::Null,
+        metadata: BTreeMap::new(),
+        tenant: None,
+        options: RunOptions::default(),
+        ttl: None,
+    }
+}
+
+#[tokio::test]
+async fn a_chosen_run_id_is_given_out_once() {
+    let host = Host::new();
+    host.hold();
+    let run = host.engine.start(start("mine")).await.unwrap();
+    assert_eq!(run.run.as_str(), "mine");
+    let twice = host.engine.start(start("mine")).await.unwrap_err();
+    assert_eq!(twice.code, code::CONFLICT, "while it is at work");
+    host.let_go.send_replace(true);
+    host.engine.wait(&run).await.unwrap();
+    let twice = host.engine.start(start("mine")).await.unwrap_err();
+    assert_eq!(twice.code, code::CONFLICT, "when it is over");
+}
+
+#[tokio::test]
+async fn a_thread_without_a_graph_is_bound_by_the_first_run_of_any_api() {
+    let host = Host::new();
+    let made = json!({ "metadata": { "user": "u" } });
+    let id = host.post("/threads", made).await.ok()["thread_id"].as_str().unwrap().to_owned();
+    let path = format!("/api/v1/threads/{id}");
+    assert_eq!(host.get(&path).await.ok()["app"], "blank");
+    let run = json!({ "graph": "slow", "input": { "word": "a" }, "thread_id": id, "wait": true });
+    host.post("/api/v1/apps/test/runs", run).await.ok();
+    let thread = host.get(&path).await.ok();
+    assert_eq!((&thread["app"], &thread["graph"]), (&json!("test"), &json!("slow")));
+    assert_eq!(thread["metadata"]["user"], "u");
+    let shown = host.get(&format!("/threads/{id}")).await.ok();
+    assert_eq!(shown["values"]["items"], json!(["a"]));
+    let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
+    assert_eq!(runs[0]["status"], "success", "also runs of the other API are listed");
+}
+
+#[tokio::test]
+async fn an_id_is_taken_once() {
+    let host = Host::new();
+    let new = || NewThread { thread: Some("t".parse().unwrap()), ..NewThread::default() };
+    host.engine.create_thread(new()).await.unwrap();
+    assert_eq!(host.engine.create_thread(new()).await.unwrap_err().code, code::CONFLICT);
+}
+
+#[tokio::test]
+async fn threads_with_other_ids_are_found() {
+    let host = Host::new();
+    let run = json!({
+        "graph": "slow", "input": { "word": "a" }, "thread_id": "case 7", "wait": true,
+    });
+    host.post("/api/v1/apps/test/runs", run).await.ok();
+    let thread = host.get("/threads/case%207").await.ok();
+    assert_eq!(thread["thread_id"], "case 7");
+    let again = json!({ "assistant_id": "slow", "input": { "word": "b" } });
+    let ended = host.post("/threads/case%207/runs/wait", again).await.ok();
+    assert_eq!(ended["items"], json!(["a", "b"]));
+}
+
+#[tokio::test]
+async fn pages_may_read_where_a_list_goes_on() {
+    let origins = ["https://ui.example".to_owned()].into();
+    let host = Host::with_config(ApiConfig { origins, ..ApiConfig::default() });
+    let mut search = request("POST", "/threads/search", Some(json!({})));
+    search.headers_mut().insert("origin", "https://ui.example".parse().unwrap());
+    let answer = host.send(search).await;
+    let exposed = answer.header("access-control-expose-headers");
+    for name in ["location", "content-location", "x-pagination-total", "x-pagination-next"] {
+        assert!(exposed.split(", ").any(|it| it == name), "{name} of {exposed}");
+    }
+}
+
+#[tokio::test]
+async fn settings_of_a_run_reach_the_engine() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let run = json!({
+        "assistant_id": "agent",
+        "input": { "value": 1 },
+        "config": { "recursion_limit": 1 },
+        "durability": "exit",
+    });
+    let ended = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    assert_eq!(ended["__error__"]["error"], code::LIMIT, "{ended}");
+}
+
+#[tokio::test]
+async fn a_run_that_another_api_took_away_is_gone() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    for _ in 0..2 {
+        host.post(&format!("/threads/{id}/runs/wait"), run.clone()).await.ok();
+    }
+    let runs = format!("/threads/{id}/runs");
+    let newest = host.get(&runs).await.ok()[0]["run_id"].as_str().unwrap().to_owned();
+    let native = format!("/api/v1/threads/{id}/runs/{newest}");
+    assert_eq!(host.call("DELETE", &native, None).await.status, 204);
+    assert_eq!(host.get(&format!("{runs}/{newest}")).await.status, 404);
+    assert_eq!(host.get(&runs).await.ok().as_array().unwrap().len(), 1);
+}

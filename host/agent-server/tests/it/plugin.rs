@@ -1,0 +1,214 @@
+//! A plugin whose nodes are closures, and adapters that answer nothing.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Instant;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use wattle_graph::event::Write;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{ChannelName, Digest, PluginName};
+use wattle_run::call::http::{HttpRequest, HttpResponse};
+use wattle_run::call::llm::{Completion, CompletionRequest};
+use wattle_run::call::sql::{Rows, SqlValue};
+use wattle_run::call::tools::ToolOutput;
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Stop;
+use wattle_run::grant::{HttpRule, SqlRule};
+use wattle_run::limit::{Limits, NetLimits, SqlLimits};
+use wattle_run::ports::model::{Deltas, RouteInfo};
+use wattle_run::ports::sandbox::{
+    Ended, NodeCall, NodeInfo, NodeOutcome, PluginInfo, ToolCall, WebRequest, WebResponse,
+};
+use wattle_run::ports::sql::SqlTransaction;
+use wattle_run::ports::{BlobStore, Caller, Clock, Model, Net, Plugin, Sql};
+
+type Work = std::pin::Pin<Box<dyn Future<Output = Result<NodeOutcome, Ended>> + Send>>;
+type Node = Arc<dyn Fn(NodeCall, Arc<Gate>) -> Work + Send + Sync>;
+
+/// A plugin in plain Rust.
+pub(crate) struct Closures {
+    info: PluginInfo,
+    nodes: BTreeMap<String, Node>,
+}
+
+impl Closures {
+    pub(crate) fn new(name: &str) -> Self {
+        let info = PluginInfo {
+            name: PluginName::new(name).unwrap(),
+            digest: Digest::of(name.as_bytes()),
+            size_bytes: 0,
+            contract: "0.1.0".into(),
+            imports: Vec::new(),
+            exports: Vec::new(),
+            nodes: Vec::new(),
+            tools: Vec::new(),
+            reducers: Vec::new(),
+            routes: Vec::new(),
+            manifest: None,
+        };
+        Self { info, nodes: BTreeMap::new() }
+    }
+
+    /// Adds a node that gives an object of channel updates.
+    pub(crate) fn node<F, Fut>(mut self, name: &str, run: F) -> Self
+    where
+        F: Fn(NodeCall, Arc<Gate>) -> Fut + Send + Sync + 'static,
+        Fut: Future<Output = Result<Value, Stop>> + Send + 'static,
+    {
+        self.info.nodes.push(NodeInfo {
+            name: name.to_owned(),
+            doc: String::new(),
+            input_schema: json!({}),
+            output_schema: json!({}),
+            config_schema: None,
+        });
+        let node: Node = Arc::new(move |call, gate| {
+            let work = run(call, gate);
+            Box::pin(async move { work.await.map(outcome).map_err(ended) })
+        });
+        self.nodes.insert(name.to_owned(), node);
+        self
+    }
+}
+
+fn ended(stop: Stop) -> Ended {
+    match stop {
+        Stop::Failure(failure) => Ended::Failure(failure),
+        Stop::Unwind(unwind) => Ended::Unwound(unwind),
+    }
+}
+
+fn outcome(value: Value) -> NodeOutcome {
+    let Value::Object(fields) = value else { return NodeOutcome::default() };
+    let write = |(name, value): (String, Value)| Write {
+        channel: ChannelName::new(&name).unwrap(),
+        value,
+        overwrite: false,
+    };
+    NodeOutcome { writes: fields.into_iter().map(write).collect(), ..NodeOutcome::default() }
+}
+
+#[async_trait]
+impl Plugin for Closures {
+    fn info(&self) -> &PluginInfo {
+        &self.info
+    }
+
+    async fn run_node(&self, call: NodeCall, gate: Arc<Gate>) -> Result<NodeOutcome, Ended> {
+        self.nodes[&call.node](call, gate).await
+    }
+
+    async fn call_tool(&self, _: ToolCall, _: Arc<Gate>) -> Result<ToolOutput, Ended> {
+        Err(Ended::Host(Failure::unsupported("tools")))
+    }
+
+    async fn handle(&self, _: WebRequest, _: Arc<Gate>) -> Result<WebResponse, Ended> {
+        Err(Ended::Host(Failure::unsupported("web")))
+    }
+
+    async fn reduce(
+        &self,
+        _: &str,
+        _: Option<Value>,
+        _: Vec<Value>,
+        _: &Limits,
+    ) -> Result<Value, Ended> {
+        Err(Ended::Host(Failure::unsupported("reducers")))
+    }
+}
+
+/// Every adapter that these tests do without.
+pub(crate) struct Nothing;
+
+#[async_trait]
+impl Model for Nothing {
+    fn has_route(&self, _: &Caller, _: &str) -> bool {
+        false
+    }
+
+    fn route(&self, _: &Caller, _: &str) -> Option<RouteInfo> {
+        None
+    }
+
+    async fn complete(
+        &self,
+        _: &Caller,
+        _: &CompletionRequest,
+        _: &dyn BlobStore,
+        _: &dyn Deltas,
+    ) -> Result<Completion, Failure> {
+        Err(Failure::unsupported("llm"))
+    }
+
+    async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
+        Err(Failure::unsupported("llm"))
+    }
+
+    async fn get_route(&self, _: &Caller, _: &str) -> Result<Option<Value>, Failure> {
+        Err(Failure::unsupported("llm"))
+    }
+
+    async fn remove_route(&self, _: &Caller, _: &str) -> Result<(), Failure> {
+        Err(Failure::unsupported("llm"))
+    }
+}
+
+#[async_trait]
+impl Net for Nothing {
+    async fn send(
+        &self,
+        _: &Caller,
+        _: &[HttpRule],
+        _: &NetLimits,
+        _: &HttpRequest,
+        _: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        Err(Failure::unsupported("http"))
+    }
+}
+
+#[async_trait]
+impl Sql for Nothing {
+    async fn dialect(&self, _: &str) -> Result<&'static str, Failure> {
+        Err(Failure::unsupported("sql"))
+    }
+
+    async fn query(
+        &self,
+        _: &str,
+        _: &SqlRule,
+        _: &SqlLimits,
+        _: &str,
+        _: &[SqlValue],
+    ) -> Result<Rows, Failure> {
+        Err(Failure::unsupported("sql"))
+    }
+
+    async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
+        Err(Failure::unsupported("sql"))
+    }
+
+    async fn committed(&self, _: &str, _: &str) -> Result<Option<Value>, Failure> {
+        Err(Failure::unsupported("sql"))
+    }
+}
+
+/// Time that goes on from a fixed start.
+pub(crate) struct Ticking(pub(crate) Instant);
+
+impl Clock for Ticking {
+    fn now_ms(&self) -> i64 {
+        1_736_908_245_123 + i64::try_from(self.0.elapsed().as_millis()).unwrap()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        u64::try_from(self.0.elapsed().as_nanos()).unwrap()
+    }
+
+    fn time_zone(&self) -> &'static str {
+        "UTC"
+    }
+}

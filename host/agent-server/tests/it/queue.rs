@@ -1,0 +1,143 @@
+//! Several runs of one thread: whose turn it is.
+
+use serde_json::{Value, json};
+
+use crate::host::{Host, request};
+
+fn slow(word: &str, strategy: &str) -> Value {
+    json!({ "assistant_id": "slow", "input": { "word": word }, "multitask_strategy": strategy })
+}
+
+async fn begin(host: &Host, id: &str, run: Value) -> String {
+    let made = host.post(&format!("/threads/{id}/runs"), run).await;
+    made.ok();
+    made.header("content-location").to_owned()
+}
+
+async fn status(host: &Host, place: &str) -> Value {
+    host.get(place).await.ok()["status"].clone()
+}
+
+#[tokio::test]
+async fn runs_wait_for_their_turn_in_order() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    let mut places = Vec::new();
+    for word in ["a", "b", "c"] {
+        places.push(begin(&host, &id, slow(word, "enqueue")).await);
+    }
+    host.begun(1).await;
+    assert_eq!(status(&host, &places[0]).await, "running");
+    assert_eq!(status(&host, &places[1]).await, "pending");
+    assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "busy");
+    let pending = host.get(&format!("/threads/{id}/runs?status=pending&limit=1000")).await.ok();
+    assert_eq!(pending.as_array().unwrap().len(), 2);
+    host.let_go.send_replace(true);
+    let last = host.get(&format!("{}/join", places[2])).await.ok();
+    assert_eq!(last["items"], json!(["a", "b", "c"]));
+    for place in &places {
+        assert_eq!(status(&host, place).await, "success");
+    }
+    assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "idle");
+}
+
+#[tokio::test]
+async fn a_second_run_is_refused() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    begin(&host, &id, slow("a", "reject")).await;
+    let second = host.post(&format!("/threads/{id}/runs"), slow("b", "reject")).await;
+    assert_eq!(second.status, 409, "{}", second.text);
+    assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok().as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn an_interrupted_run_stays() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    let first = begin(&host, &id, slow("a", "enqueue")).await;
+    let waiting = begin(&host, &id, slow("b", "enqueue")).await;
+    host.begun(1).await;
+    let second = begin(&host, &id, slow("c", "interrupt")).await;
+    assert_eq!(status(&host, &first).await, "interrupted");
+    assert_eq!(status(&host, &waiting).await, "interrupted");
+    host.let_go.send_replace(true);
+    let ended = host.get(&format!("{second}/join")).await.ok();
+    assert_eq!(ended, json!({ "items": ["c"], "word": "c" }));
+    let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 9 })).await.ok();
+    assert!(history.as_array().unwrap().iter().any(|it| it["values"]["word"] == "a"));
+}
+
+#[tokio::test]
+async fn a_run_that_is_rolled_back_is_gone() {
+    let host = Host::new();
+    let id = host.thread().await;
+    host.call("PATCH", &format!("/threads/{id}"), Some(json!({ "metadata": { "u": 1 } })))
+        .await
+        .ok();
+    host.hold();
+    let first = begin(&host, &id, slow("a", "enqueue")).await;
+    host.begun(1).await;
+    let second = begin(&host, &id, slow("b", "rollback")).await;
+    assert_eq!(host.get(&first).await.status, 404);
+    host.let_go.send_replace(true);
+    assert_eq!(host.get(&format!("{second}/join")).await.ok()["items"], json!(["b"]));
+    let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 9 })).await.ok();
+    assert!(history.as_array().unwrap().iter().all(|it| it["values"]["word"] != "a"));
+    let thread = host.get(&format!("/threads/{id}")).await.ok();
+    assert_eq!(thread["metadata"]["u"], 1, "what was said of the thread stays");
+}
+
+#[tokio::test]
+async fn a_run_begins_later_and_its_thread_is_busy_until_then() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let mut run = slow("a", "enqueue");
+    run["after_seconds"] = json!(3600);
+    let later = begin(&host, &id, run).await;
+    assert_eq!(status(&host, &later).await, "pending");
+    assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "busy");
+    let cancelled = host.post(&format!("{later}/cancel"), json!({})).await;
+    assert_eq!((cancelled.status, cancelled.text.as_str()), (202, ""));
+    assert_eq!(status(&host, &later).await, "interrupted");
+    assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "idle");
+    let mut soon = slow("b", "enqueue");
+    soon["after_seconds"] = json!(0.01);
+    let soon = begin(&host, &id, soon).await;
+    assert_eq!(host.get(&format!("{soon}/join")).await.ok()["items"], json!(["b"]));
+}
+
+#[tokio::test]
+async fn runs_that_waited_are_taken_up_after_a_restart() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    begin(&host, &id, slow("a", "enqueue")).await;
+    host.begun(1).await;
+    let waiting = begin(&host, &id, slow("b", "enqueue")).await;
+    let (agents, router) = host.restarted();
+    assert_eq!(agents.recover().await, 1);
+    host.let_go.send_replace(true);
+    let join = request("GET", &format!("{waiting}/join"), None);
+    let response = tower::ServiceExt::oneshot(router, join).await.unwrap();
+    let ended = crate::host::read(response).await.ok();
+    assert_eq!(ended["items"], json!(["a", "b"]));
+}
+
+#[tokio::test]
+async fn the_stream_of_a_run_that_waits_begins_with_it() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    begin(&host, &id, slow("a", "enqueue")).await;
+    host.begun(1).await;
+    let path = format!("/threads/{id}/runs/stream");
+    let response = host.raw(request("POST", &path, Some(slow("b", "enqueue")))).await;
+    host.let_go.send_replace(true);
+    let frames = crate::host::read(response).await.frames();
+    assert_eq!(frames[0].0, "metadata");
+    assert_eq!(frames.last().unwrap().1["items"], json!(["a", "b"]));
+}

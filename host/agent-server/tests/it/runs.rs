@@ -1,0 +1,223 @@
+//! Runs: what they lead to, questions, faults.
+
+use serde_json::{Value, json};
+use wattle_api::ApiConfig;
+
+use crate::host::{Host, request};
+
+fn slow(word: &str) -> Value {
+    json!({ "assistant_id": "slow", "input": { "word": word } })
+}
+
+#[tokio::test]
+async fn a_run_is_waited_for() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let ended = host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await;
+    assert_eq!(ended.ok(), json!({ "items": ["a"], "word": "a" }));
+    let place = ended.header("content-location").to_owned();
+    assert_eq!(ended.header("location"), format!("{place}/join"));
+    let run = host.get(&place).await.ok();
+    assert_eq!((&run["status"], &run["thread_id"]), (&json!("success"), &json!(id)));
+    assert_eq!(run["assistant_id"], host.get("/assistants/slow").await.ok()["assistant_id"]);
+    assert_eq!(run["kwargs"]["input"], json!({ "word": "a" }));
+    assert_eq!(run["multitask_strategy"], "enqueue");
+    assert_eq!(host.get(&format!("{place}/join")).await.ok(), ended.json());
+    let thread = host.get(&format!("/threads/{id}")).await.ok();
+    assert_eq!(
+        (&thread["status"], &thread["metadata"]["graph_id"]),
+        (&json!("idle"), &json!("slow"))
+    );
+}
+
+#[tokio::test]
+async fn a_run_that_asks_is_a_success_and_its_thread_is_interrupted() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let input = json!({ "messages": [{ "role": "user", "content": "hi" }] });
+    let asked = host.post(&wait, json!({ "assistant_id": "agent", "input": input })).await;
+    let values = asked.ok();
+    assert_eq!(values["__interrupt__"][0]["value"], "Are we good?");
+    let kinds: Vec<_> =
+        values["messages"].as_array().unwrap().iter().map(|it| &it["type"]).collect();
+    assert_eq!(kinds, ["human", "ai"]);
+    let run = host.get(asked.header("content-location")).await.ok();
+    assert_eq!(run["status"], "success");
+    let thread = host.get(&format!("/threads/{id}")).await.ok();
+    assert_eq!(thread["status"], "interrupted");
+    let open = thread["interrupts"].as_object().unwrap();
+    assert_eq!(open.values().next().unwrap()[0]["value"], "Are we good?");
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["next"], json!(["ask"]));
+    assert_eq!(state["tasks"][0]["interrupts"][0]["value"], "Are we good?");
+
+    let resume = json!({ "assistant_id": "agent", "command": { "resume": "yes" } });
+    let ended = host.post(&wait, resume.clone()).await.ok();
+    assert_eq!((&ended["value"], &ended["items"]), (&json!("yes"), &json!(["greeted", "asked"])));
+    assert_eq!(host.post(&wait, resume).await.status, 400, "nothing is asked any more");
+    let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
+    assert_eq!(runs.as_array().unwrap().len(), 2);
+    assert_eq!(runs[0]["kwargs"]["command"], json!({ "resume": "yes" }), "the newest first");
+}
+
+#[tokio::test]
+async fn questions_are_answered_by_id() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let start = json!({ "assistant_id": "agent", "input": { "value": 1 } });
+    let asked = host.post(&wait, start).await.ok();
+    let question = asked["__interrupt__"][0]["id"].as_str().unwrap();
+    let answers = json!({ question: { "deep": true } });
+    let resume = json!({ "assistant_id": "agent", "command": { "resume": answers } });
+    assert_eq!(host.post(&wait, resume).await.ok()["value"], json!({ "deep": true }));
+}
+
+#[tokio::test]
+async fn a_failure_is_an_answer() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let failed = host.post(&wait, json!({ "assistant_id": "broken", "input": {} })).await;
+    let error = &failed.ok()["__error__"];
+    assert!(error["message"].as_str().unwrap().contains("no way"), "{error}");
+    assert_eq!(host.get(failed.header("content-location")).await.ok()["status"], "error");
+    let thread = host.get(&format!("/threads/{id}")).await.ok();
+    assert_eq!(thread["status"], "error");
+    assert!(thread["error"]["message"].as_str().unwrap().contains("no way"));
+}
+
+#[tokio::test]
+async fn nothing_is_written_for_a_request_that_is_refused() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let agent = |field: &str, value: Value| {
+        let mut request = json!({ "assistant_id": "agent", "input": {} });
+        request[field] = value;
+        request
+    };
+    let both = json!({ "configurable": { "a": 1 } });
+    let mut context_twice = agent("config", both);
+    context_twice["context"] = json!({ "b": 1 });
+    for (status, request) in [
+        (422, agent("input", json!({ "messages": [{ "role": "nobody", "content": "x" }] }))),
+        (422, agent("input", json!({ "messages": [{ "content": "x" }] }))),
+        (422, agent("input", json!({ "unknown": 1 }))),
+        (422, agent("input", json!(7))),
+        (422, agent("assistant_id", json!("nobody"))),
+        (404, agent("assistant_id", json!("01a1ffdc-22ab-744e-a2fc-8bb051a654f8"))),
+        (422, agent("stream_mode", json!("lifecycle"))),
+        (422, agent("stream_mode", json!(["values", "tools"]))),
+        (422, agent("webhook", json!("https://example.com"))),
+        (422, agent("multitask_strategy", json!("juggle"))),
+        (422, agent("durability", json!("stone"))),
+        (422, agent("interrupt_before", json!(["a b"]))),
+        (400, agent("input", Value::Null)),
+        (400, context_twice),
+        (400, json!({ "assistant_id": "agent", "command": { "resume": 1 } })),
+        (422, json!({ "assistant_id": "agent", "command": { "goto": "ask" } })),
+        (404, agent("checkpoint_id", json!("00000000-0001-8000-8000-000000000000"))),
+        (422, json!({ "input": {} })),
+    ] {
+        let answer = host.post(&wait, request.clone()).await;
+        assert_eq!(answer.status, status, "{request}: {}", answer.text);
+        assert!(answer.json()["detail"].is_string());
+    }
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["values"], json!({}));
+    assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok(), json!([]));
+}
+
+#[tokio::test]
+async fn a_missing_thread_is_made_if_that_is_wanted() {
+    let host = Host::new();
+    let wait = "/threads/01a1ffdc-22ab-744e-a2fc-8bb051a654f8/runs/wait";
+    assert_eq!(host.post(wait, slow("a")).await.status, 404);
+    let mut wish = slow("a");
+    wish["if_not_exists"] = json!("create");
+    assert_eq!(host.post(wait, wish).await.ok()["items"], json!(["a"]));
+}
+
+#[tokio::test]
+async fn a_thread_stays_with_its_graph() {
+    let host = Host::new();
+    let wait = format!("/threads/{}/runs/wait", host.thread().await);
+    host.post(&wait, slow("a")).await.ok();
+    let other = host.post(&wait, json!({ "assistant_id": "agent", "input": {} })).await;
+    assert_eq!(other.status, 409);
+    assert!(other.text.contains("`slow`"), "{}", other.text);
+}
+
+#[tokio::test]
+async fn context_comes_from_either_place() {
+    let host = Host::new();
+    for (field, value) in [
+        ("context", json!({ "user": "u" })),
+        ("config", json!({ "configurable": { "user": "u", "thread_id": "t" } })),
+    ] {
+        let mut run = json!({ "assistant_id": "context", "input": {} });
+        run[field] = value;
+        let ended = host.post("/runs/wait", run).await.ok();
+        assert_eq!(ended["value"], json!({ "user": "u" }), "{field}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_stands_still_before_a_node_and_goes_on_without_input() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let mut run = slow("a");
+    run["interrupt_before"] = json!(["hold"]);
+    let still = host.post(&wait, run).await.ok();
+    assert_eq!(still, json!({ "word": "a", "__interrupt__": [] }));
+    let go_on = json!({ "assistant_id": "slow", "input": null });
+    assert_eq!(host.post(&wait, go_on).await.ok()["items"], json!(["a"]));
+}
+
+#[tokio::test]
+async fn runs_are_listed_by_status_and_deleted() {
+    let host = Host::new();
+    let id = host.thread().await;
+    for word in ["a", "b"] {
+        host.post(&format!("/threads/{id}/runs/wait"), slow(word)).await.ok();
+    }
+    let runs = format!("/threads/{id}/runs");
+    let all = host.get(&format!("{runs}?limit=1&select=run_id&select=status")).await.ok();
+    assert_eq!(all[0].as_object().unwrap().len(), 2);
+    assert_eq!(host.get(&format!("{runs}?status=pending")).await.ok(), json!([]));
+    assert_eq!(host.get(&format!("{runs}?status=odd")).await.status, 422);
+    let newest = all[0]["run_id"].as_str().unwrap();
+    assert_eq!(host.call("DELETE", &format!("{runs}/{newest}"), None).await.status, 204);
+    assert_eq!(host.get(&runs).await.ok().as_array().unwrap().len(), 1);
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["values"]["items"], json!(["a"]), "what it did is gone");
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_own_threads_only() {
+    let keys = [("k-a", "a"), ("k-b", "b")];
+    let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
+    let host = Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() });
+    let with_key = async |key: &str, method: &str, path: &str, body: Option<Value>| {
+        let mut request = request(method, path, body);
+        request.headers_mut().insert("x-api-key", key.parse().unwrap());
+        host.send(request).await
+    };
+    assert_eq!(host.get("/ok").await.ok()["ok"], true);
+    assert_eq!(host.get("/threads").await.status, 401);
+    let made = with_key("k-a", "POST", "/threads", Some(json!({}))).await.ok();
+    let path = format!("/threads/{}", made["thread_id"].as_str().unwrap());
+    assert_eq!(with_key("k-a", "GET", &path, None).await.status, 200);
+    assert_eq!(with_key("k-b", "GET", &path, None).await.status, 404);
+    let wait = format!("{path}/runs/wait");
+    let ended = with_key("k-a", "POST", &wait, Some(slow("a"))).await;
+    assert_eq!(ended.ok()["items"], json!(["a"]));
+    let place = ended.header("content-location").to_owned();
+    assert_eq!(with_key("k-a", "GET", &place, None).await.status, 200);
+    assert_eq!(with_key("k-b", "GET", &place, None).await.status, 404);
+    let found = with_key("k-b", "POST", "/threads/search", Some(json!({}))).await.ok();
+    assert_eq!(found, json!([]));
+}

@@ -1,0 +1,118 @@
+//! States: at any point, with a past, changed by hand.
+
+use serde_json::{Value, json};
+
+use crate::host::Host;
+
+async fn ran(host: &Host) -> String {
+    let id = host.thread().await;
+    for word in ["a", "b"] {
+        let run = json!({ "assistant_id": "slow", "input": { "word": word } });
+        host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    }
+    id
+}
+
+async fn history(host: &Host, id: &str, request: Value) -> Vec<Value> {
+    let all = host.post(&format!("/threads/{id}/history"), request).await.ok();
+    all.as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn every_point_of_the_past_can_be_read() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let all = history(&host, &id, json!({ "limit": 10 })).await;
+    let words: Vec<_> = all.iter().map(|it| it["values"]["items"].clone()).collect();
+    assert_eq!(words, [json!(["a", "b"]), json!(["a"]), json!(["a"]), Value::Null]);
+    let steps: Vec<_> = all.iter().map(|it| it["metadata"]["source"].clone()).collect();
+    assert_eq!(steps, ["loop", "input", "loop", "input"]);
+    assert_eq!(all[0]["parent_checkpoint"], all[1]["checkpoint"]);
+    assert_eq!(all[0]["metadata"]["graph_id"], "slow");
+    assert_eq!(host.get(&format!("/threads/{id}/history")).await.ok().as_array().unwrap().len(), 1);
+    let first = history(&host, &id, json!({ "limit": 9, "metadata": { "source": "input" } })).await;
+    assert_eq!(first.len(), 2);
+    for before in [all[1]["checkpoint"].clone(), all[1]["checkpoint_id"].clone()] {
+        let older = history(&host, &id, json!({ "limit": 9, "before": before })).await;
+        assert_eq!(older, all[2..]);
+    }
+    let checkpoint = all[2]["checkpoint_id"].as_str().unwrap();
+    let one = host.get(&format!("/threads/{id}/state/{checkpoint}")).await.ok();
+    assert_eq!(one, all[2]);
+    let at = json!({ "checkpoint": all[2]["checkpoint"] });
+    assert_eq!(host.post(&format!("/threads/{id}/state/checkpoint"), at).await.ok(), one);
+}
+
+#[tokio::test]
+async fn a_checkpoint_of_another_thread_is_none_of_this() {
+    let host = Host::new();
+    let (one, other) = (ran(&host).await, ran(&host).await);
+    let state = host.get(&format!("/threads/{one}/state")).await.ok();
+    let checkpoint = state["checkpoint"]["checkpoint_id"].as_str().unwrap();
+    let own = host.get(&format!("/threads/{one}/state/{checkpoint}")).await;
+    assert_eq!(own.status, 200);
+    let foreign = host.get(&format!("/threads/{other}/state/{checkpoint}")).await;
+    assert_eq!(foreign.status, 404);
+}
+
+#[tokio::test]
+async fn a_state_is_changed_by_hand() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let path = format!("/threads/{id}/state");
+    let update = json!({ "values": { "items": ["x"] }, "as_node": "hold" });
+    let changed = host.post(&path, update).await.ok();
+    assert_eq!(changed["checkpoint"]["thread_id"], json!(id));
+    assert_eq!(changed["checkpoint"]["checkpoint_ns"], "");
+    let state = host.get(&path).await.ok();
+    assert_eq!(state["values"]["items"], json!(["a", "b", "x"]));
+    assert_eq!(state["checkpoint"], changed["checkpoint"]);
+    assert_eq!(state["metadata"]["source"], "update");
+    let odd = json!({ "values": { "color": 1 }, "as_node": "hold" });
+    assert_eq!(host.post(&path, odd).await.status, 422);
+}
+
+#[tokio::test]
+async fn a_state_is_changed_from_an_earlier_point() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let all = history(&host, &id, json!({ "limit": 10 })).await;
+    let update = json!({
+        "values": [{ "items": ["x"] }, { "items": ["y"] }],
+        "as_node": "hold",
+        "checkpoint_id": all[2]["checkpoint_id"],
+    });
+    host.post(&format!("/threads/{id}/state"), update).await.ok();
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["values"]["items"], json!(["a", "x", "y"]));
+}
+
+#[tokio::test]
+async fn a_new_thread_has_a_state_written_if_its_graph_is_known() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let update = json!({ "values": { "word": "w" }, "as_node": "__start__" });
+    let refused = host.post(&format!("/threads/{id}/state"), update.clone()).await;
+    assert_eq!(refused.status, 400, "{}", refused.text);
+    let patch = json!({ "metadata": { "graph_id": "slow" } });
+    host.call("PATCH", &format!("/threads/{id}"), Some(patch)).await.ok();
+    host.post(&format!("/threads/{id}/state"), update).await.ok();
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!((&state["values"], &state["next"]), (&json!({ "word": "w" }), &json!(["hold"])));
+}
+
+#[tokio::test]
+async fn a_run_goes_on_from_an_earlier_point() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let all = history(&host, &id, json!({ "limit": 10 })).await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let run = json!({
+        "assistant_id": "slow",
+        "input": { "word": "c" },
+        "checkpoint_id": all[2]["checkpoint_id"],
+    });
+    assert_eq!(host.post(&wait, run).await.ok()["items"], json!(["a", "c"]));
+    let again = json!({ "assistant_id": "slow", "checkpoint": all[1]["checkpoint"] });
+    assert_eq!(host.post(&wait, again).await.ok()["items"], json!(["a", "b"]));
+}

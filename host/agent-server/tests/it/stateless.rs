@@ -1,0 +1,79 @@
+//! Runs without a thread.
+
+use serde_json::{Value, json};
+
+use crate::host::{Host, request};
+
+fn slow(word: &str) -> Value {
+    json!({ "assistant_id": "slow", "input": { "word": word } })
+}
+
+#[tokio::test]
+async fn a_run_has_a_thread_of_its_own_that_nobody_sees() {
+    let host = Host::new();
+    let ended = host.post("/runs/wait", slow("a")).await;
+    assert_eq!(ended.ok()["items"], json!(["a"]));
+    let place = ended.header("content-location").to_owned();
+    assert!(place.starts_with("/runs/"), "{place}");
+    assert_eq!(host.get(&place).await.ok()["status"], "success");
+    assert_eq!(host.post("/threads/search", json!({})).await.ok(), json!([]));
+    let mut kept = slow("b");
+    kept["on_completion"] = json!("keep");
+    host.post("/runs/wait", kept).await.ok();
+    let found = host.post("/threads/search", json!({})).await.ok();
+    assert_eq!(found.as_array().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn its_stream_can_be_had_again_where_it_says() {
+    let host = Host::new();
+    let streamed = host.post("/runs/stream", slow("a")).await;
+    let location = streamed.header("location").to_owned();
+    assert!(location.starts_with("/runs/") && location.ends_with("/stream"), "{location}");
+    let mut again = request("GET", &location, None);
+    again.headers_mut().insert("last-event-id", "-1".parse().unwrap());
+    assert_eq!(host.send(again).await.frames(), streamed.frames());
+}
+
+#[tokio::test]
+async fn it_is_asked_for_and_joined_and_cancelled() {
+    let host = Host::new();
+    let made = host.post("/runs", slow("a")).await;
+    made.ok();
+    let place = made.header("content-location").to_owned();
+    assert_eq!(host.get(&format!("{place}/join")).await.ok()["items"], json!(["a"]));
+    host.hold();
+    let made = host.post("/runs", slow("b")).await;
+    let place = made.header("content-location").to_owned();
+    host.begun(2).await;
+    assert_eq!(host.post(&format!("{place}/cancel"), Value::Null).await.status, 202);
+    assert_eq!(host.get(&place).await.ok()["status"], "interrupted");
+}
+
+#[tokio::test]
+async fn several_are_asked_for_at_once() {
+    let host = Host::new();
+    let made = host.post("/runs/batch", json!([slow("a"), slow("b")])).await.ok();
+    let ids: Vec<_> = made.as_array().unwrap().iter().map(|it| it["run_id"].clone()).collect();
+    assert_eq!(ids.len(), 2);
+    for id in ids {
+        let place = format!("/runs/{}", id.as_str().unwrap());
+        host.get(&format!("{place}/join")).await.ok();
+    }
+    let odd = json!([slow("a"), { "assistant_id": "nobody", "input": {} }]);
+    assert_eq!(host.post("/runs/batch", odd).await.status, 422);
+}
+
+#[tokio::test]
+async fn it_cannot_go_on_from_anywhere() {
+    let host = Host::new();
+    let resume = json!({ "assistant_id": "agent", "command": { "resume": 1 } });
+    assert_eq!(host.post("/runs/wait", resume).await.status, 400);
+    let nothing = json!({ "assistant_id": "agent", "input": null });
+    assert_eq!(host.post("/runs/wait", nothing).await.status, 400);
+    let malformed = json!({ "assistant_id": "agent", "input": { "messages": [1] } });
+    assert_eq!(host.post("/runs/wait", malformed).await.status, 422);
+    let missing = "/runs/01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+    assert_eq!(host.get(missing).await.status, 404);
+    assert_eq!(host.get("/runs/mine").await.status, 422);
+}

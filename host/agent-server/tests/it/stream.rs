@@ -1,0 +1,123 @@
+//! Streams of runs.
+
+use axum::http::HeaderValue;
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+
+use crate::host::{Answer, Host, request};
+
+fn agent(modes: Value) -> Value {
+    json!({ "assistant_id": "agent", "input": { "value": "v" }, "stream_mode": modes })
+}
+
+fn kinds(answer: &Answer) -> Vec<String> {
+    answer.frames().into_iter().map(|(kind, ..)| kind).collect()
+}
+
+#[tokio::test]
+async fn a_stream_begins_with_its_run_and_ends_without_a_word() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let streamed = host.post(&format!("/threads/{id}/runs/stream"), agent(json!("values"))).await;
+    assert!(streamed.header("content-type").starts_with("text/event-stream"));
+    let place = streamed.header("content-location").to_owned();
+    assert_eq!(streamed.header("location"), format!("{place}/stream"));
+    let frames = streamed.frames();
+    assert_eq!(frames[0].0, "metadata");
+    assert!(place.ends_with(frames[0].1["run_id"].as_str().unwrap()));
+    assert_eq!(frames[1].1, json!({ "value": "v" }));
+    let (kind, last, _) = frames.last().unwrap();
+    assert_eq!(kind, "values");
+    assert_eq!(last["__interrupt__"][0]["value"], "Are we good?");
+    assert!(frames.iter().all(|(kind, ..)| kind == "metadata" || kind == "values"));
+    // What both clients look at when the stream closes.
+    assert_eq!(host.get(&place).await.ok()["status"], "success");
+}
+
+#[tokio::test]
+async fn ids_grow_strictly() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let modes = json!(["values", "updates", "custom", "tasks", "checkpoints", "debug"]);
+    let streamed = host.post(&format!("/threads/{id}/runs/stream"), agent(modes)).await;
+    let number = |id: &str| id.rsplit_once('-').unwrap().1.parse::<u64>().unwrap();
+    let ids: Vec<u64> = streamed.frames().iter().map(|(_, _, id)| number(id)).collect();
+    assert!(ids.is_sorted_by(|one, other| one < other), "{ids:?}");
+    let seen = kinds(&streamed);
+    for mode in ["values", "updates", "custom", "tasks", "checkpoints", "debug"] {
+        assert!(seen.iter().any(|kind| kind == mode), "{mode} of {seen:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_is_streamed_again_from_any_event() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let modes = json!(["values", "updates", "custom"]);
+    let first = host.post(&format!("/threads/{id}/runs/stream"), agent(modes)).await;
+    let place = first.header("location").to_owned();
+    let again = async |after: Option<&str>| {
+        let mut request = request("GET", &place, None);
+        if let Some(after) = after {
+            request.headers_mut().insert("last-event-id", HeaderValue::from_str(after).unwrap());
+        }
+        host.send(request).await
+    };
+    assert_eq!(again(Some("-1")).await.frames(), first.frames(), "everything");
+    let frames = first.frames();
+    assert_eq!(again(Some(&frames[2].2)).await.frames(), frames[3..]);
+    assert_eq!(again(None).await.frames(), [], "of a run that is over");
+    assert_eq!(again(Some("x")).await.status, 422);
+    let custom = host.get(&format!("{place}?stream_mode=custom")).await;
+    assert_eq!(custom.status, 200);
+}
+
+#[tokio::test]
+async fn the_stream_of_a_resumed_run_begins_with_where_it_stood() {
+    let host = Host::new();
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs/wait"), agent(json!("values"))).await.ok();
+    let resume = json!({
+        "assistant_id": "agent",
+        "command": { "resume": "yes" },
+        "stream_mode": ["values", "updates"],
+    });
+    let streamed = host.post(&format!("/threads/{id}/runs/stream"), resume).await;
+    let frames = streamed.frames();
+    let values: Vec<_> = frames.iter().filter(|(kind, ..)| kind == "values").collect();
+    assert_eq!(values[0].1["items"], json!(["greeted"]));
+    assert_eq!(values.last().unwrap().1["items"], json!(["greeted", "asked"]));
+    let updates: Vec<_> = frames.iter().filter(|(kind, ..)| kind == "updates").collect();
+    assert_eq!(updates[0].1["ask"]["value"], "yes");
+}
+
+#[tokio::test]
+async fn a_failure_ends_the_stream() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": "broken", "input": {} });
+    let streamed = host.post(&format!("/threads/{id}/runs/stream"), run).await;
+    let (kind, data, _) = streamed.frames().pop().unwrap();
+    assert_eq!(kind, "error");
+    assert!(data["message"].as_str().unwrap().contains("no way"), "{data}");
+}
+
+#[tokio::test]
+async fn a_run_ends_with_its_client_if_that_is_wanted() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    let run = json!({
+        "assistant_id": "slow", "input": { "word": "a" }, "on_disconnect": "cancel",
+    });
+    let path = format!("/threads/{id}/runs/stream");
+    let response = host.raw(request("POST", &path, Some(run))).await;
+    let place = response.headers()["content-location"].to_str().unwrap().to_owned();
+    let mut body = response.into_body().into_data_stream();
+    assert!(body.next().await.is_some());
+    host.begun(1).await;
+    drop(body);
+    let joined = host.get(&format!("{place}/join")).await.ok();
+    assert_eq!(joined, json!({ "word": "a" }));
+    assert_eq!(host.get(&place).await.ok()["status"], "interrupted", "it was cancelled");
+}

@@ -1,0 +1,120 @@
+//! Threads that are made before it is known which graph they run, and facts of threads that change
+//! without a run.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{RunId, ThreadId};
+
+use super::begin::check_owner;
+use super::{Engine, fresh, new_run_id, no_thread};
+use crate::app::{App, GraphPack};
+use crate::json::check_depth;
+use crate::ports::store::{Batch, ThreadHead, ThreadRecord, ThreadTtl};
+use crate::view::store_failure;
+
+/// A thread to be made before its first run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct NewThread {
+    /// Its id; a fresh one without it.
+    pub thread: Option<ThreadId>,
+    /// Whose it is.
+    pub tenant: Option<String>,
+    /// Free facts.
+    pub metadata: BTreeMap<String, Value>,
+    /// How long it is kept; as the engine is set up without it.
+    pub ttl: Option<ThreadTtl>,
+    /// When it counts as made, milliseconds since 1970; now without it.
+    pub created_ms: Option<i64>,
+}
+
+/// Facts of a thread that change without a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdateThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// Only a thread of this tenant.
+    pub tenant: Option<String>,
+    /// Facts that are added, or take the place of those of the same name.
+    pub metadata: BTreeMap<String, Value>,
+    /// How long it is kept; as it is set already without it.
+    pub ttl: Option<ThreadTtl>,
+}
+
+impl Engine {
+    /// Makes a thread without a graph; its first run binds it to one.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if there is a thread of that id, `busy` if one is just being made.
+    pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
+        new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
+        let thread = new.thread.unwrap_or_else(|| fresh(ThreadId::new));
+        let mut slot = self.claim(&thread, new_run_id()).await?;
+        if self.live_thread(&thread).await?.is_some() {
+            let text = format!("there is a thread `{thread}` already; choose another id");
+            return Err(
+                Failure::new(code::CONFLICT, text).with_details(json!({ "thread": thread }))
+            );
+        }
+        let now_ms = self.now_ms();
+        let record = ThreadRecord {
+            created_ms: new.created_ms.unwrap_or(now_ms),
+            tenant: new.tenant,
+            metadata: new.metadata,
+            ttl: new.ttl.or(self.0.thread_ttl),
+            ..ThreadRecord::blank(thread.clone(), now_ms)
+        };
+        let batch =
+            Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
+        self.0.ports.store.append(&thread, batch).await.await.map_err(store_failure)?;
+        slot.release().await;
+        Ok(record)
+    }
+
+    /// Changes facts of a thread on which no run is at work.
+    ///
+    /// # Errors
+    ///
+    /// `not-found`; `busy` while a run is at work, which has the facts as they were.
+    pub async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
+        update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
+        let thread = &update.thread;
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        check_owner(&head, None, update.tenant.as_ref())?;
+        self.refuse_cut(&head).await?;
+        let mut record = head.record;
+        record.metadata.extend(update.metadata);
+        record.ttl = update.ttl.or(record.ttl);
+        record.updated_ms = self.now_ms();
+        let batch =
+            Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };
+        self.0.ports.store.append(thread, batch).await.await.map_err(store_failure)?;
+        slot.release().await;
+        Ok(record)
+    }
+
+    /// The id of a run that begins: the one that was chosen, if no other has it.
+    pub(super) async fn free_run_id(&self, chosen: Option<RunId>) -> Result<RunId, Failure> {
+        let Some(run) = chosen else { return Ok(new_run_id()) };
+        let is_at_work = self.active().values().any(|active| active.run == run);
+        if is_at_work || self.0.ports.store.run(&run).await.map_err(store_failure)?.is_some() {
+            let text = format!("there is a run `{run}` already; choose another id");
+            return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run })));
+        }
+        Ok(run)
+    }
+}
+
+/// A blank thread as it stands when it is known what it runs. What was said of it before stays.
+pub(super) fn bound(head: ThreadHead, app: &App, pack: &GraphPack) -> ThreadHead {
+    let record = ThreadRecord {
+        app: app.name.clone(),
+        graph: pack.graph.name.clone(),
+        version: pack.version,
+        ..head.record
+    };
+    ThreadHead { record, ..head }
+}

@@ -1,0 +1,63 @@
+//! A scripted model that searches once, and the tool it asks for.
+
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Outcome, ToolContext, ToolOutput, json, node, tool,
+};
+
+use crate::message::{Said, Talk, asking, spoken};
+
+/// Asks for a search until a tool has answered; then it is done.
+#[node]
+pub(crate) fn searcher(_context: &Context, talk: Talk) -> Result<Outcome<Said>, Failure> {
+    if talk.has_answer() {
+        return Ok(Outcome::new(Said::one(spoken("ai-tools-done", "done.")?)));
+    }
+    let call = asking("ai-tools-call", "tc-1", "search", json!({"query": "v3"}));
+    Ok(Outcome::new(Said::one(call)).goto("tools"))
+}
+
+/// What to look for.
+#[derive(Debug, Deserialize, JsonSchema)]
+pub(crate) struct Query {
+    /// Any words.
+    query: String,
+}
+
+/// Finds whatever it is asked for.
+#[tool(read_only, idempotent)]
+pub(crate) fn search(_context: &ToolContext, query: Query) -> Result<ToolOutput, Failure> {
+    Ok(ToolOutput::text(format!("result for '{}'", query.query)))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Context, ToolContext, json};
+    use wattle_plugin::testing::{self, FakeHost};
+
+    use super::{search, searcher};
+
+    #[test]
+    fn what_the_model_says_follows_from_the_conversation() {
+        let user = json!({"role": "user", "content": "search for v3"});
+        let tool = json!({"role": "tool", "tool_call_id": "tc-1", "content": "result for 'v3'"});
+        for (messages, id, goto) in [
+            (json!([]), "ai-tools-call", vec!["tools"]),
+            (json!([user]), "ai-tools-call", vec!["tools"]),
+            (json!([user, tool]), "ai-tools-done", vec![]),
+            (json!([user, tool, user]), "ai-tools-done", vec![]),
+        ] {
+            let state = json!({ "messages": messages });
+            let run = || testing::run_node::<searcher>(&Context::default(), &state);
+            let decision = FakeHost::new().run(run).unwrap();
+            assert_eq!(decision.update("messages").unwrap()[0]["id"], id);
+            assert_eq!(decision.goto, goto);
+        }
+    }
+
+    #[test]
+    fn a_search_finds_its_query() {
+        let context = ToolContext::default();
+        let output = testing::call_tool::<search>(&context, &json!({"query": "v3"})).unwrap();
+        assert_eq!(output.text_content(), "result for 'v3'");
+    }
+}

@@ -1,0 +1,57 @@
+// The official JavaScript client of LangGraph on a server with the app `reference`:
+//
+//     node main.mjs <url of the server> [<scenario> ...]
+//
+// Each scenario is a function that checks what it gets. The answer is one line of JSON on standard
+// output: what passed, with what it returned, and what failed, with the reason. The exit code is 1
+// if anything failed. `WATTLE_API_KEY` is sent if it is set.
+
+import { Client } from "@langchain/langgraph-sdk";
+
+import * as scenarios from "./scenarios.mjs";
+
+/** Nothing takes a second; a stream that does not end must not look like a slow machine. */
+const TIMEOUT_MS = 30_000;
+
+const [apiUrl, ...wanted] = process.argv.slice(2);
+const unknown = wanted.filter((name) => !(name in scenarios));
+if (apiUrl === undefined || unknown.length > 0) {
+  console.error(apiUrl ? `there is no scenario ${unknown}` : "say where the server is");
+  process.exit(2);
+}
+
+function client() {
+  // A refusal is an answer: nothing is tried again.
+  return new Client({
+    apiUrl,
+    apiKey: process.env.WATTLE_API_KEY ?? null,
+    callerOptions: { maxRetries: 0 },
+  });
+}
+
+/** The error, and the line of ours that met it. */
+function reason(error) {
+  const place = error.stack?.match(/scenarios\.mjs:\d+/)?.[0] ?? "?";
+  return `${place}: ${error.message}`;
+}
+
+function within(promise, ms) {
+  let timer;
+  const late = new Promise((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no end within ${ms} ms`)), ms);
+  });
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
+
+const answer = { passed: {}, failed: {} };
+for (const [name, scenario] of Object.entries(scenarios)) {
+  if (wanted.length > 0 && !wanted.includes(name)) continue;
+  try {
+    answer.passed[name] = await within(scenario(client()), TIMEOUT_MS);
+  } catch (error) {
+    answer.failed[name] = reason(error);
+  }
+}
+console.log(JSON.stringify(answer));
+// Not `exitCode`: a stream that was given up would keep the process alive.
+process.exit(Object.keys(answer.failed).length > 0 ? 1 : 0);

@@ -1,0 +1,55 @@
+"""What all scenarios use: comparing, and a thread of the graph `agent` that waits for an answer."""
+
+import uuid
+from collections.abc import Awaitable
+from typing import Any
+
+import httpx
+from langgraph_sdk.client import LangGraphClient
+
+#: The input of `agent`.
+INPUT = {"messages": [], "value": "init", "items": []}
+
+#: What `agent` asks.
+QUESTION = "Are we good?"
+
+
+def same(what: str, actual: object, expected: object) -> None:
+    if actual != expected:
+        raise AssertionError(f"{what} is {actual!r} and should be {expected!r}")
+
+
+def true(what: str, actual: object) -> None:
+    if not actual:
+        raise AssertionError(f"{what} does not hold: {actual!r}")
+
+
+async def refused(what: str, request: Awaitable[object], status: int) -> str:
+    """The message of a request that must be refused. Not every method raises an error of the
+    client's own; all of them are this one."""
+    try:
+        answer = await request
+    except httpx.HTTPStatusError as error:
+        same(f"status of {what}", error.response.status_code, status)
+        detail = error.response.json()["detail"]
+        true(f"a sentence about {what}", isinstance(detail, str) and detail)
+        return detail
+    raise AssertionError(f"{what} was not refused: {answer!r}")
+
+
+def is_uuid(text: str) -> bool:
+    try:
+        return str(uuid.UUID(text)) == text
+    except ValueError:
+        return False
+
+
+async def asked(client: LangGraphClient) -> tuple[str, dict[str, Any]]:
+    """A thread whose run waits for an answer, and the values of then."""
+    thread_id = (await client.threads.create())["thread_id"]
+    return thread_id, await client.runs.wait(thread_id, "agent", input=INPUT)
+
+
+def texts(values: dict[str, Any]) -> list[tuple[str, Any]]:
+    """Types and contents of the messages."""
+    return [(message["type"], message["content"]) for message in values["messages"]]

@@ -1,0 +1,117 @@
+"""Runs: waited for, listed, rejected, cancelled."""
+
+import uuid
+
+from langgraph_sdk.client import LangGraphClient
+
+from checks import INPUT, QUESTION, asked, is_uuid, refused, same, texts, true
+
+
+async def a_run_is_waited_for(client: LangGraphClient) -> dict:
+    thread_id, values = await asked(client)
+    same("items", values["items"], ["streamed", "tool"])
+    same("value", values["value"], "x")
+    said = [("ai", "Hello, world!"), ("ai", ""), ("tool", "result for 'v3'")]
+    same("messages", texts(values), said)
+    call = {"name": "search", "args": {"query": "v3"}, "id": "tc-1", "type": "tool_call"}
+    same("the tool call", values["messages"][1]["tool_calls"], [call])
+    same("what it answers", values["messages"][2]["tool_call_id"], "tc-1")
+    [question] = values["__interrupt__"]
+    same("the question", question["value"], QUESTION)
+    [run] = await client.runs.list(thread_id)
+    same("a run that asks has succeeded", run["status"], "success")
+    thread = await client.threads.get(thread_id)
+    same("the thread waits", thread["status"], "interrupted")
+    same("its graph", thread["metadata"]["graph_id"], "agent")
+    [[open_question]] = thread["interrupts"].values()
+    same("its question", open_question["id"], question["id"])
+    return values
+
+
+async def a_run_without_a_thread(client: LangGraphClient) -> dict:
+    values = await client.runs.wait(None, "factory_agent", input={"text": "hi"})
+    same("text", values["text"], "hi echoed")
+    same("access_context", values["access_context"], "threads.create_run")
+    same("is_for_execution", values["is_for_execution"], True)
+    return values
+
+
+async def runs_are_listed(client: LangGraphClient) -> dict:
+    thread_id = (await client.threads.create())["thread_id"]
+    made = await client.runs.create(thread_id, "agent", input=INPUT, metadata={"who": "me"})
+    run_id = made["run_id"]
+    true("the id is a UUID", is_uuid(run_id))
+    same("its thread", made["thread_id"], thread_id)
+    true("it is not over", made["status"] in ("pending", "running"))
+    values = await client.runs.join(thread_id, run_id)
+    same("items", values["items"], ["streamed", "tool"])
+    run = await client.runs.get(thread_id, run_id)
+    same("its status", run["status"], "success")
+    same("its metadata", run["metadata"]["who"], "me")
+    same("the list", [one["run_id"] for one in await client.runs.list(thread_id)], [run_id])
+    await client.runs.delete(thread_id, run_id)
+    await refused("a deleted run", client.runs.get(thread_id, run_id), 404)
+    return run
+
+
+async def tools_answer(client: LangGraphClient) -> list:
+    thread_id = (await client.threads.create())["thread_id"]
+    say = {"messages": [{"role": "human", "content": "search for v3"}]}
+    values = await client.runs.wait(thread_id, "tools_agent", input=say)
+    said = [("human", "search for v3"), ("ai", ""), ("tool", "result for 'v3'"), ("ai", "done.")]
+    same("messages", texts(values), said)
+    tool = values["messages"][2]
+    same("the tool", (tool["name"], tool["status"]), ("search", "success"))
+    ids = [values["messages"][index]["id"] for index in (1, 3)]
+    same("ids of the model's messages", ids, ["ai-tools-call", "ai-tools-done"])
+    same("the thread", (await client.threads.get(thread_id))["status"], "idle")
+    return values["messages"]
+
+
+async def an_agent_inside_of_an_agent(client: LangGraphClient) -> list:
+    thread_id = (await client.threads.create())["thread_id"]
+    say = {"messages": ["research the v3 spec"]}
+    values = await client.runs.wait(thread_id, "deep_agent", input=say)
+    found = "v3 streaming is event-typed and thread-centric."
+    task = ("human", "research the v3 spec")
+    said = [task, ("ai", ""), ("tool", found), ("ai", "Research complete.")]
+    same("messages", texts(values), said)
+    return values["messages"]
+
+
+async def a_broken_message_changes_nothing(client: LangGraphClient) -> str:
+    thread_id, before = await asked(client)
+    broken = {"messages": [{"role": "nobody", "content": "?"}]}
+    wrong = client.runs.wait(thread_id, "agent", input=broken)
+    said = await refused("a broken message", wrong, 422)
+    state = await client.threads.get_state(thread_id)
+    same("messages after it", len(state["values"]["messages"]), len(before["messages"]))
+    unknown = client.runs.wait(thread_id, "no_such_agent", input=INPUT)
+    await refused("an unknown assistant", unknown, 422)
+    nowhere = client.runs.wait(str(uuid.uuid4()), "agent", input=INPUT)
+    await refused("an unknown thread", nowhere, 404)
+    return said
+
+
+async def a_second_run_is_rejected(client: LangGraphClient) -> str:
+    thread_id = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread_id, "stalling_agent", input={})
+    second = client.runs.create(
+        thread_id, "stalling_agent", input={}, multitask_strategy="reject"
+    )
+    said = await refused("a second run", second, 409)
+    same("the thread", (await client.threads.get(thread_id))["status"], "busy")
+    await client.runs.cancel(thread_id, run["run_id"], wait=True)
+    return said
+
+
+async def a_run_is_cancelled(client: LangGraphClient) -> dict:
+    thread_id = (await client.threads.create())["thread_id"]
+    made = await client.runs.create(thread_id, "stalling_agent", input={})
+    await client.runs.cancel(thread_id, made["run_id"])
+    values = await client.runs.join(thread_id, made["run_id"])
+    same("what it wrote", values.get("items", []), [])
+    run = await client.runs.get(thread_id, made["run_id"])
+    same("a cancelled run is interrupted", run["status"], "interrupted")
+    same("its thread is free", (await client.threads.get(thread_id))["status"], "idle")
+    return run
