@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Planned, Task, plan};
+use super::{Planned, Task, conceivable, plan};
 use crate::event::{EventKind, Reopened};
 use crate::graph::Graph;
 use crate::id::TaskId;
@@ -152,4 +152,18 @@ fn tasks_may_end_their_graph_for_the_one_above() {
     assert_eq!(outcome.goto, Some(vec![node("y"), node("x")]));
     let own = advance(&graph, &lineage, &[].into(), at(2)).unwrap();
     assert_eq!((own.state()["log"].clone(), own.meta.next.len()), (json!(["b"]), 0));
+}
+
+#[test]
+fn every_task_of_a_superstep_is_conceivable() {
+    let (graph, mut lineage, tasks) = begin();
+    let meta = lineage.checkpoint.meta.clone();
+    let nodes = graph.nodes().keys();
+    let known = conceivable(&thread(), &meta.namespace, meta.id, nodes, meta.next.len() as u32);
+    lineage.apply(&failed(&tasks[1]));
+    let handler = ready(&graph, &lineage).remove(1);
+    assert_eq!(handler.node.as_str(), "h");
+    for task in tasks.iter().chain([&handler]) {
+        assert_eq!(known.get(&task.id), Some(&(task.node.clone(), task.index)));
+    }
 }
