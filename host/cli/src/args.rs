@@ -193,6 +193,12 @@ pub struct ThreadExportArgs {
     /// Where to write; stdout without it
     #[arg(long, short, value_name = "FILE")]
     pub file: Option<PathBuf>,
+    /// Leave out the code: `replay` needs the app then
+    #[arg(long)]
+    pub no_code: bool,
+    /// Leave out the blobs that the thread mentions
+    #[arg(long)]
+    pub no_blobs: bool,
 }
 
 /// Arguments of `replay`.

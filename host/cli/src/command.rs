@@ -89,11 +89,12 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
 }
 
 async fn threads(config: Config, command: ThreadCommand, output: Output) -> Result<Exit, Error> {
-    let needs = match command {
+    let needs = match &command {
         ThreadCommand::Resume(_)
         | ThreadCommand::Migrate(_)
         | ThreadCommand::Edit(_)
         | ThreadCommand::Fork(_) => Needs::Apps,
+        ThreadCommand::Export(args) if !args.no_code => Needs::Apps,
         _ => Needs::Store,
     };
     let client = Client::open(config, needs).await?;

@@ -5,6 +5,7 @@
 
 pub mod app_folder;
 mod archive;
+mod exported;
 pub mod facts;
 pub mod grants;
 pub mod manifest;
@@ -21,7 +22,7 @@ use std::sync::Arc;
 use tokio::sync::Mutex;
 use wattle_api::app_route::mount;
 use wattle_api::state::LoosePlugins;
-use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
 use wattle_run::ports::store::{StoreError, ThreadQuery, ThreadRecord};
@@ -51,6 +52,18 @@ struct Inner {
     code_only: bool,
     /// What was loaded last. Held while loading, so that two refreshes never mix.
     seen: Mutex<Seen>,
+    sources: std::sync::Mutex<Sources>,
+}
+
+/// Where the files of the installed apps lie, by digest of the app.
+type Sources = BTreeMap<Digest, Source>;
+
+/// Where the files of an app lie.
+#[derive(Clone)]
+struct Source {
+    manifest: Manifest,
+    folder: PathBuf,
+    files: ComponentFiles,
 }
 
 #[derive(Default)]
@@ -112,8 +125,7 @@ impl Loader {
         clock: Arc<dyn Clock>,
         loose: LoosePlugins,
     ) -> Self {
-        let (code_only, seen) = (false, Mutex::default());
-        let inner = Inner { config, catalog, sandbox, databases, clock, loose, code_only, seen };
+        let inner = Inner::new(config, catalog, sandbox, databases, clock, loose, false);
         Self { inner: Arc::new(inner) }
     }
 
@@ -125,8 +137,8 @@ impl Loader {
         databases: Databases,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let (loose, code_only, seen) = (LoosePlugins::default(), true, Mutex::default());
-        let inner = Inner { config, catalog, sandbox, databases, clock, loose, code_only, seen };
+        let loose = LoosePlugins::default();
+        let inner = Inner::new(config, catalog, sandbox, databases, clock, loose, true);
         Self { inner: Arc::new(inner) }
     }
 
@@ -194,6 +206,19 @@ impl Loader {
 }
 
 impl Inner {
+    fn new(
+        config: Arc<Config>,
+        catalog: Arc<Catalog>,
+        sandbox: Arc<dyn Sandbox>,
+        databases: Databases,
+        clock: Arc<dyn Clock>,
+        loose: LoosePlugins,
+        code_only: bool,
+    ) -> Self {
+        let (seen, sources) = (Mutex::default(), std::sync::Mutex::default());
+        Self { config, catalog, sandbox, databases, clock, loose, code_only, seen, sources }
+    }
+
     /// Answers whether a plugin is gone, since apps may use it.
     fn forget_missing(&self, seen: &mut Seen, found: &Found, changes: &mut Vec<Change>) -> bool {
         let mut plugin_gone = false;
@@ -256,6 +281,8 @@ impl Inner {
         self.catalog.resolve(folder);
         let files = files.into_iter().chain(seen.plugin_files()).collect();
         archive::keep(&self.config, &app, &manifest, folder, &files);
+        let source = Source { manifest, folder: folder.to_owned(), files };
+        self.sources().insert(app.digest, source);
         Change::App { name, notes: loaded.notes }
     }
 

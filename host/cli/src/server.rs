@@ -15,7 +15,6 @@ use wattle_agent_server::Agents;
 use wattle_api::{ApiState, app_router, router, router_with};
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
-use wattle_run::ports::store::LEASE_MS;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -25,9 +24,6 @@ use crate::wire::{Host, Overrides, environment};
 
 /// Pause between looks for threads and documents that have expired.
 const SWEEP_PERIOD: Duration = Duration::from_secs(30);
-
-/// Pause between looks for runs of hosts that died: as long as their leases last.
-const RECOVERY_PERIOD: Duration = Duration::from_millis(LEASE_MS);
 
 /// Pause between looks for blobs that no thread mentions: each reads every mention.
 const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
@@ -127,12 +123,7 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
     });
     if host.engine.is_shared() {
         let engine = host.engine.clone();
-        until(tasks, stop, async move {
-            loop {
-                tokio::time::sleep(RECOVERY_PERIOD).await;
-                engine.recover().await;
-            }
-        });
+        until(tasks, stop, async move { engine.keep_recovering().await });
     }
     if let Some(sweeper) = host.sweeper.clone() {
         until(tasks, stop, async move {

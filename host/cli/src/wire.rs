@@ -109,6 +109,7 @@ impl Host {
             opened.ports.clock.clone(),
             loose.clone(),
         );
+        catalog.loaded_from(Arc::new(loader.clone()));
         let begun_ms = opened.ports.clock.now_ms();
         let engine_config = EngineConfig {
             runtime: Some(runtime.handle()),

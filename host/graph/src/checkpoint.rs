@@ -88,6 +88,10 @@ pub struct CheckpointMeta {
     pub parents: BTreeMap<Namespace, CheckpointId>,
     /// Version of each channel: the checkpoint that last wrote it.
     pub versions: BTreeMap<ChannelName, CheckpointId>,
+    /// Sequence number of the event that says it was made, if it was stored only later (durability
+    /// `exit`): what happened on it until then stands in the log with an earlier checkpoint.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_seq: Option<u64>,
     /// Free facts for filters (`source`, `step` and `run` can be filtered by without them).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metadata: BTreeMap<String, Value>,

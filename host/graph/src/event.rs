@@ -215,7 +215,8 @@ pub struct TaskFinished {
     /// Where the graph ended that ran as this task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<ChildEnd>,
-    /// Whether it did not run, since what an equal task did before was taken over.
+    /// Whether it did not run, since what an equal task did before was taken over: from the cache, or
+    /// by a fork.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cached: bool,
     /// Wall time of the last attempt.

@@ -168,6 +168,13 @@ impl TaskId {
     }
 }
 
+/// The path of a host call below its task, the same in every re-execution: `2`, or `0.2` for call 2
+/// of the tool that the task called in its call 0.
+pub fn call_path(scope: &[u32], call: u32) -> String {
+    let path: Vec<String> = scope.iter().chain([&call]).map(ToString::to_string).collect();
+    path.join(".")
+}
+
 impl InterruptId {
     /// The id of the question that host call `call` of a task asks. `scope` is the path of tool
     /// calls that it is inside of; empty for the node itself.

@@ -147,6 +147,7 @@ pub fn migrate(
         at_ms: at.at_ms,
         version: Some(at.version),
         versions,
+        made_seq: None,
         ..base.meta.clone()
     };
     let Draft { changes, obstacles } = migration;

@@ -1,6 +1,6 @@
 //! What runs in the next superstep.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use crate::checkpoint::{CheckpointMeta, Trigger, Values};
 use crate::event::TaskFailed;
 use crate::graph::{Graph, Node};
-use crate::id::{NodeName, TaskId, ThreadId};
+use crate::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
 use crate::lineage::Lineage;
 
 /// One execution of one node.
@@ -108,6 +108,23 @@ pub fn led_to<'m>(thread: &ThreadId, meta: &'m CheckpointMeta) -> Vec<(TaskId, &
         (id, trigger)
     };
     numbered(&meta.next).into_iter().map(task).collect()
+}
+
+/// The tasks of some nodes that a superstep of at most so many triggers can have, by id. With node
+/// and index of a task, its id can be told under another checkpoint or namespace.
+pub fn conceivable<'n>(
+    thread: &ThreadId,
+    namespace: &Namespace,
+    base: CheckpointId,
+    nodes: impl IntoIterator<Item = &'n NodeName>,
+    triggers: u32,
+) -> BTreeMap<TaskId, (NodeName, u32)> {
+    let indexes = (0..triggers).chain((0..triggers).map(|place| HANDLER_INDEX + place));
+    let of_node = |node: &'n NodeName| {
+        let id = move |index| TaskId::derive(thread, namespace, base, node, index);
+        indexes.clone().map(move |index| (id(index), (node.clone(), index)))
+    };
+    nodes.into_iter().flat_map(of_node).collect()
 }
 
 /// A place in a superstep: the task of a trigger, or the one that stands in for it.

@@ -118,6 +118,7 @@ pub fn fork(base: &Checkpoint, at: Position) -> Checkpoint {
         at_ms: at.at_ms,
         version: Some(at.version),
         parents: at.parents,
+        made_seq: None,
         ..base.meta.clone()
     };
     Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
@@ -147,6 +148,7 @@ fn follow(
         children: base.map(|base| base.meta.children.clone()).unwrap_or_default(),
         parents: at.parents,
         versions: BTreeMap::new(),
+        made_seq: None,
         metadata: BTreeMap::new(),
     }
 }

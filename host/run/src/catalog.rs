@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use serde::Serialize;
 use wattle_graph::id::{AppName, Digest, GraphName};
 
 use crate::app::{App, GraphPack};
+use crate::export::CodeSource;
 
 /// A file or folder that could not be loaded. What was loaded from it before stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -24,6 +25,7 @@ pub struct LoadProblem {
 #[derive(Default)]
 pub struct Catalog {
     inner: Mutex<Inner>,
+    source: OnceLock<Arc<dyn CodeSource>>,
 }
 
 #[derive(Default)]
@@ -43,6 +45,16 @@ impl Catalog {
     /// No code runs under this lock, so a poisoned one still holds whole data.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Says where the files of apps are, once.
+    pub fn loaded_from(&self, source: Arc<dyn CodeSource>) {
+        self.source.get_or_init(|| source);
+    }
+
+    /// Where the files of apps are, if that is known.
+    pub fn source(&self) -> Option<Arc<dyn CodeSource>> {
+        self.source.get().cloned()
     }
 
     /// Installs an app in place of the one with its name. New runs use it at once; threads that

@@ -10,7 +10,7 @@ mod reduce;
 mod reopen;
 mod walk;
 
-use wattle_graph::event::{Event, EventKind, RunEnded, RunStatus};
+use wattle_graph::event::{EventKind, RunEnded, RunStatus};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::lineage::Lineage;
@@ -19,9 +19,11 @@ use crate::call::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunNote;
 use crate::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
+use crate::replay::Unstored;
 use crate::task::RunContext;
 use crate::view::{self, all_questions};
 
+pub(crate) use self::exchange::{input as nested_input, writes as nested_writes};
 pub(crate) use self::nested::{Nested, Ran, attempt, run_nested};
 pub(crate) use self::past::{Past, PastTask};
 pub(crate) use self::reduce::reduce;
@@ -35,20 +37,18 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    /// A run that goes on where a lineage stands. `pass_static` says whether its first superstep
-    /// passes static interrupts, because it was resumed at one, `replay` what the log holds of
-    /// supersteps that are not stored.
+    /// A run that goes on where a lineage stands. `unstored` is what the log holds of supersteps
+    /// that are not stored.
     pub(crate) fn new(
         context: RunContext,
         record: ThreadRecord,
         run: RunRecord,
         lineage: Lineage,
-        pass_static: bool,
-        replay: Vec<Event>,
+        unstored: Unstored,
     ) -> Self {
         let step = lineage.checkpoint.meta.step;
         let steps = step.saturating_sub(run.first_step.unwrap_or(step));
-        Self { walk: Walk::new(context, lineage, steps, pass_static, replay), record, run }
+        Self { walk: Walk::new(context, lineage, steps, unstored), record, run }
     }
 
     /// The thread that it works on.

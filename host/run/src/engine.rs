@@ -7,11 +7,13 @@ mod begin;
 pub mod blank;
 mod drain;
 mod edit;
+mod elsewhere;
 mod export;
 mod fork;
 mod history;
 mod lease;
 pub mod migrate;
+mod recover;
 mod retention;
 pub mod settle;
 
@@ -100,7 +102,7 @@ impl Engine {
     pub fn new(ports: Ports, catalog: Arc<Catalog>, config: EngineConfig) -> Self {
         let runtime = config.runtime.unwrap_or_else(Handle::current);
         let (active, halting, closing) = (Mutex::default(), Cancel::default(), Cancel::default());
-        let leases = lease::Leases::new(config.holder);
+        let leases = lease::Leases::new(config.holder, ports.clock.clone());
         let thread_ttl = config.thread_ttl;
         let inner = Inner { ports, catalog, runtime, active, leases, thread_ttl, halting, closing };
         Self(Arc::new(inner))
@@ -180,11 +182,16 @@ impl Engine {
         let Some(head) = store.thread(thread).await.map_err(store_failure)? else {
             return Ok(None);
         };
-        if head.record.status == ThreadStatus::Interrupted && self.is_expired(&head.record) {
-            self.delete_expired(thread).await?;
-            return Ok(None);
+        Ok(self.is_live(&head.record).await?.then_some(head))
+    }
+
+    /// Whether a thread is still there; one whose questions ran out is deleted.
+    async fn is_live(&self, record: &ThreadRecord) -> Result<bool, Failure> {
+        let is_over = record.status == ThreadStatus::Interrupted && self.is_expired(record);
+        if is_over {
+            self.delete_expired(&record.id).await?;
         }
-        Ok(Some(head))
+        Ok(!is_over)
     }
 
     fn is_expired(&self, record: &ThreadRecord) -> bool {
@@ -335,13 +342,14 @@ impl Runs for Engine {
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
-        match self.live_thread(thread).await? {
-            None => Ok(None),
-            Some(head) => view::thread(self.0.ports.store.as_ref(), head)
-                .await
-                .map(Some)
-                .map_err(store_failure),
+        let store = self.0.ports.store.as_ref();
+        let Some(latest) = store.latest(thread).await.map_err(store_failure)? else {
+            return Ok(None);
+        };
+        if !self.is_live(&latest.head.record).await? {
+            return Ok(None);
         }
+        view::thread(store, latest).await.map(Some).map_err(store_failure)
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {

@@ -1,19 +1,39 @@
 //! One thread as one file: what is stored of it, and if wanted the code that it runs.
 //!
 //! The file is lines of JSON. The first is the [`Header`]; every other is a batch as it was written,
-//! or a file of the code. Whoever reads it can check the seals and replay the thread without the
-//! store that it comes from.
+//! a file of the code, what that may do, or a blob. Whoever reads it can check the seals and replay
+//! the thread without the host that it comes from.
+
+mod packed;
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 use wattle_graph::seal::Sealer;
 
+pub use self::packed::Packed;
+use crate::app::App;
+use crate::grant::Grants;
+use crate::limit;
+use crate::ports::blob::BlobRef;
 use crate::ports::store::{RunRecord, StoredBatch, StoredValue, ThreadRecord, Verified};
 
 /// The form of the file; a reader refuses a newer one.
-pub const EXPORT_FORMAT: u32 = 1;
+pub const EXPORT_FORMAT: u32 = 2;
+
+/// What an export holds beside the log.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Parts {
+    /// The code that the thread is pinned to, with what it may do and its settings.
+    pub code: bool,
+    /// The blobs that the thread mentions, as far as they are there.
+    pub blobs: bool,
+}
 
 /// The first line.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -27,6 +47,12 @@ pub struct Header {
     /// What its code consists of, if that is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub code: Option<CodeNames>,
+    /// What follows beside the log.
+    #[serde(default)]
+    pub parts: Parts,
+    /// The time zone of the host, which nodes ask for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time_zone: Option<String>,
     /// Its newest event.
     pub last_seq: u64,
     /// Sequence number before its oldest event that was still there.
@@ -54,9 +80,39 @@ pub struct CodeNames {
 pub struct CodeFile {
     /// Its path with `/` between parts.
     pub path: String,
-    /// Its bytes, in base64.
-    #[serde(with = "crate::call::bytes")]
-    pub bytes: bytes::Bytes,
+    /// Its bytes.
+    pub bytes: Packed,
+}
+
+/// What the operator decided of an app, without which its code does something else.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Rules {
+    /// What each plugin may do. Secrets are there by name only.
+    pub grants: BTreeMap<PluginName, Grants>,
+    /// Its settings, those of the operator included.
+    pub settings: Value,
+}
+
+/// A blob.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BlobFile {
+    /// Its reference, which is the digest of its bytes.
+    pub blob: BlobRef,
+    /// As given when it was stored.
+    pub media_type: String,
+    /// Its bytes.
+    pub bytes: Packed,
+}
+
+/// Where the files of loaded apps are.
+#[async_trait]
+pub trait CodeSource: Send + Sync {
+    /// The files of an app in the version that is handed over.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if they were replaced since it was loaded.
+    async fn files(&self, app: &App) -> Result<Vec<CodeFile>, Failure>;
 }
 
 /// Any line after the first.
@@ -67,6 +123,10 @@ pub enum Line {
     Batch(Box<StoredBatch>),
     /// A file of the code.
     Code(CodeFile),
+    /// What the code may do.
+    Rules(Box<Rules>),
+    /// A blob that the thread mentions.
+    Blob(BlobFile),
 }
 
 /// A file that was read.
@@ -78,6 +138,10 @@ pub struct Export {
     pub batches: Vec<StoredBatch>,
     /// The code; empty if it is not in the file.
     pub code: Vec<CodeFile>,
+    /// What the code may do.
+    pub rules: Option<Rules>,
+    /// Blobs.
+    pub blobs: Vec<BlobFile>,
 }
 
 /// Why a file is no export, or not what it was.
@@ -98,6 +162,18 @@ pub enum ExportError {
         /// Its form.
         found: u32,
     },
+    /// It is larger than anything that is read.
+    #[error("the export holds more than {allowed} bytes, which is more than is read")]
+    TooLarge {
+        /// The limit.
+        allowed: u64,
+    },
+    /// A blob is not what its reference says.
+    #[error("the export was changed: the bytes of `{blob}` are others")]
+    Blob {
+        /// Its reference.
+        blob: BlobRef,
+    },
     /// What it holds does not fit its seals: it was changed, or is not whole.
     #[error("the export was changed, or is not whole, at event {seq}: {message}")]
     Broken {
@@ -113,9 +189,15 @@ impl Export {
     ///
     /// # Errors
     ///
-    /// [`ExportError::Line`] and [`ExportError::NewerFormat`]; the seals are checked by
-    /// [`Export::verify`].
+    /// [`ExportError::Line`], [`ExportError::NewerFormat`], [`ExportError::TooLarge`] and
+    /// [`ExportError::Blob`]; the seals are checked by [`Export::verify`], and the digests of the
+    /// code by whoever loads it.
     pub fn read(text: &str) -> Result<Self, ExportError> {
+        let allowed = limit::EXPORT_BYTES;
+        let too_large = ExportError::TooLarge { allowed };
+        if text.len() as u64 > allowed {
+            return Err(too_large);
+        }
         let wrong = |line: usize| {
             move |error: serde_json::Error| ExportError::Line { line, message: error.to_string() }
         };
@@ -131,11 +213,33 @@ impl Export {
             return Err(ExportError::NewerFormat { found: form.wattle_export });
         }
         let header: Header = serde_json::from_str(first).map_err(wrong(number))?;
-        let mut export = Self { header, batches: Vec::new(), code: Vec::new() };
+        let mut export =
+            Self { header, batches: Vec::new(), code: Vec::new(), rules: None, blobs: Vec::new() };
+        let mut unpacked = 0;
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
-            match serde_json::from_str(line).map_err(wrong(number))? {
-                Line::Batch(batch) => export.batches.push(*batch),
-                Line::Code(file) => export.code.push(file),
+            unpacked += match serde_json::from_str(line).map_err(wrong(number))? {
+                Line::Batch(batch) => {
+                    export.batches.push(*batch);
+                    0
+                }
+                Line::Rules(rules) => {
+                    export.rules = Some(*rules);
+                    0
+                }
+                Line::Code(file) => {
+                    export.code.push(file);
+                    export.code.last().map_or(0, |file| file.bytes.len())
+                }
+                Line::Blob(file) if Digest::of(&file.bytes) != file.blob.0 => {
+                    return Err(ExportError::Blob { blob: file.blob });
+                }
+                Line::Blob(file) => {
+                    export.blobs.push(file);
+                    export.blobs.last().map_or(0, |file| file.bytes.len())
+                }
+            };
+            if unpacked as u64 > allowed {
+                return Err(too_large);
             }
         }
         Ok(export)

@@ -12,7 +12,8 @@ use crate::limit::Limits;
 use crate::ports::memory::ANY_PART;
 
 /// Everything that a plugin may use. What is not here is `denied`.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Grants {
     /// Model routes by name.
     pub llm: BTreeSet<String>,

@@ -72,6 +72,10 @@ pub const STEP_CONCURRENCY: usize = 64;
 /// Bytes of a blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
 
+/// Bytes of an export that is read, and of the code and blobs in it once they are unpacked: it is
+/// held in memory, and a small file may unpack to much more.
+pub const EXPORT_BYTES: u64 = 1 << 30;
+
 /// Longest time that an HTTP request may ask to be held back before it is sent: enough for a guest
 /// to back off from a busy service, too short to keep its instance for nothing.
 pub const HTTP_DELAY_MS: u32 = 10_000;

@@ -6,6 +6,7 @@
 //! `async`).
 
 mod held;
+mod term;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -16,10 +17,12 @@ use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
 use crate::log::held::Held;
+pub(crate) use crate::log::term::Term;
 use crate::ports::Clock;
 use crate::ports::store::{
     Batch, Durability, Epoch, RunRecord, Store, StoreError, ThreadHead, ThreadRecord, Ticket,
 };
+use crate::replay::Made;
 
 /// What goes with the events of a batch.
 #[derive(Default)]
@@ -40,12 +43,16 @@ pub struct ThreadLog {
     writer: Arc<Writer>,
     namespace: Namespace,
     durability: Durability,
+    /// How long the lease surely lasts; `None` if nobody else could have it.
+    term: Option<Arc<Term>>,
 }
 
 struct Writer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     thread: ThreadId,
+    /// When the thread was made, milliseconds since 1970.
+    created_ms: i64,
     /// The lease under which everything is written.
     epoch: Epoch,
     buffer: Mutex<Buffer>,
@@ -97,9 +104,9 @@ impl ThreadLog {
         let buffer =
             Mutex::new(Buffer { run, next_seq, base, events: Vec::new(), held: Held::at(base) });
         let order = tokio::sync::Mutex::new(Order { next_checkpoint, last: None, waiting: None });
-        let thread = head.record.id.clone();
-        let writer = Arc::new(Writer { store, clock, thread, epoch, buffer, order });
-        Self { writer, namespace: Namespace::root(), durability: Durability::default() }
+        let (thread, created_ms) = (head.record.id.clone(), head.record.created_ms);
+        let writer = Arc::new(Writer { store, clock, thread, created_ms, epoch, buffer, order });
+        Self { writer, namespace: Namespace::root(), durability: Durability::default(), term: None }
     }
 
     /// The same for a run in which something else waits for the disk than usual.
@@ -108,9 +115,16 @@ impl ThreadLog {
         self
     }
 
+    /// The same under a lease that ends if its holder is silent.
+    pub(crate) fn for_term(mut self, term: Arc<Term>) -> Self {
+        self.term = Some(term);
+        self
+    }
+
     /// The same log as a nested graph writes it.
     pub fn within(&self, namespace: Namespace) -> Self {
-        Self { writer: self.writer.clone(), namespace, durability: self.durability }
+        let (writer, term) = (self.writer.clone(), self.term.clone());
+        Self { writer, namespace, durability: self.durability, term }
     }
 
     /// The graph that writes.
@@ -121,6 +135,21 @@ impl ThreadLog {
     /// The thread.
     pub fn thread(&self) -> &ThreadId {
         &self.writer.thread
+    }
+
+    /// Names the thread among all that there ever were. If a crash can undo the run that writes,
+    /// it names the run as well.
+    pub fn signature(&self) -> String {
+        let Writer { thread, created_ms, .. } = self.writer.as_ref();
+        if self.runs_ahead() {
+            return format!("{thread}@{created_ms}/{}", self.buffer().run);
+        }
+        format!("{thread}@{created_ms}")
+    }
+
+    /// Whether things leave the host before what led to them is durable.
+    pub fn runs_ahead(&self) -> bool {
+        self.durability == Durability::Async
     }
 
     /// Sequence number of the newest event.
@@ -188,20 +217,20 @@ impl ThreadLog {
     /// # Errors
     ///
     /// As [`Self::checkpoint`].
-    pub async fn hold<E: Send>(
+    pub(crate) async fn hold<E: Send>(
         &self,
-        known: Option<CheckpointId>,
+        known: Option<Made>,
         make: impl FnOnce(CheckpointId) -> Result<Checkpoint, E> + Send,
     ) -> Result<Checkpoint, E> {
         let mut order = self.writer.order.lock().await;
         order.settle().await;
-        let checkpoint = make(known.unwrap_or(order.next_checkpoint))?;
-        let meta = &checkpoint.meta;
-        order.next_checkpoint = order.next_checkpoint.max(CheckpointId(meta.id.0 + 1));
-        if known.is_none() {
-            self.push(EventKind::Checkpointed(Checkpointed::from(meta)));
-        }
-        self.buffer().held.hold(checkpoint.clone());
+        let number = known.map_or(order.next_checkpoint, |made| made.checkpoint);
+        let checkpoint = make(number)?;
+        order.next_checkpoint = order.next_checkpoint.max(CheckpointId(number.0 + 1));
+        let made = || self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta))).seq;
+        let mut held = checkpoint.clone();
+        held.meta.made_seq = Some(known.map_or_else(made, |made| made.seq));
+        self.buffer().held.hold(held);
         self.hand_over(&mut order, Commit::default()).await;
         Ok(checkpoint)
     }
@@ -227,7 +256,8 @@ impl ThreadLog {
         }
     }
 
-    async fn hand_over(&self, order: &mut Order, commit: Commit) {
+    /// Answers whether there was anything.
+    async fn hand_over(&self, order: &mut Order, commit: Commit) -> bool {
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
@@ -256,19 +286,49 @@ impl ThreadLog {
             order.waiting = Some(Box::pin(append(store, thread, batch)));
             order.settle().await;
         }
+        !nothing
     }
 
-    /// Waits, before something leaves the host, until what led to it is durable.
+    /// Waits, before something leaves the host, until what led to it is durable, and makes sure
+    /// that the thread is still this host's.
+    ///
+    /// When this answers, the lease was this host's at a moment since it was called: a store that
+    /// took a batch now has checked it. If there was nothing to write, it is sure as long as the
+    /// host's last sign of life is younger than half the time after which others may take over, and
+    /// the store is asked if it is not. No lease can promise that the effect itself comes in time,
+    /// if the host stands still between this and that for longer than the rest of it.
     ///
     /// # Errors
     ///
-    /// As [`Self::barrier`].
+    /// As [`Self::barrier`], and [`StoreError::Fenced`] if another host has the thread.
     pub async fn before_effect(&self) -> Result<(), StoreError> {
-        if self.durability == Durability::Async {
+        if self.runs_ahead() {
             self.flush().await;
+            return self.check_lease().await;
+        }
+        let (is_new, last) = {
+            let mut order = self.writer.order.lock().await;
+            order.settle().await;
+            let is_new = self.hand_over(&mut order, Commit::default()).await;
+            (is_new, order.last.clone())
+        };
+        durable(last).await?;
+        if is_new { Ok(()) } else { self.check_lease().await }
+    }
+
+    /// Asks the store whether the lease holds, unless that is sure. The sign of life goes first:
+    /// from then on nobody can take over a lease that still holds.
+    async fn check_lease(&self) -> Result<(), StoreError> {
+        let Writer { store, thread, epoch, .. } = self.writer.as_ref();
+        let Some(term) = &self.term else { return Ok(()) };
+        if term.is_sure(store.lease_ms()) {
             return Ok(());
         }
-        self.barrier().await
+        term.beat(store.as_ref()).await?;
+        if store.holds(thread, *epoch).await? {
+            return Ok(());
+        }
+        Err(StoreError::Fenced { thread: thread.clone(), epoch: epoch.0 })
     }
 
     /// Hands what has happened to the store and waits until it is durable.
@@ -280,10 +340,14 @@ impl ThreadLog {
     pub async fn barrier(&self) -> Result<(), StoreError> {
         self.flush().await;
         let last = self.writer.order.lock().await.last.clone();
-        match last {
-            Some(ticket) => ticket.await,
-            None => Ok(()),
-        }
+        durable(last).await
+    }
+}
+
+async fn durable(last: Option<Shared<Ticket>>) -> Result<(), StoreError> {
+    match last {
+        Some(ticket) => ticket.await,
+        None => Ok(()),
     }
 }
 

@@ -1,33 +1,117 @@
-//! Supersteps that a run took and did not store (durability `exit`).
+//! Supersteps that a run took and did not store.
 //!
-//! Their events stand in the log below the checkpoint that the run began with. After a crash they
-//! are taken again under the same numbers, so their tasks have the same ids: what has finished is
-//! taken over, and what had begun finds its journal.
+//! A run of durability `exit` stores only its last checkpoint, and some nested graphs store none.
+//! The events of their supersteps stand in the log with the checkpoint that they began with. After
+//! a crash they are taken again under the same numbers, so their tasks have the same ids: what has
+//! finished is taken over, and what had begun finds its journal.
+
+use std::collections::{BTreeMap, VecDeque};
 
 use wattle_graph::event::{Event, EventKind};
-use wattle_graph::id::{CheckpointId, ThreadId};
+use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
+use wattle_graph::lineage::Lineage;
 
-use crate::ports::store::{CheckpointTuple, Durability, Store, StoreError, ThreadHead};
+use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead};
+
+/// Events that are read at a time.
+const PAGE_EVENTS: usize = 256;
+
+/// A checkpoint of the root graph that was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Made {
+    /// Its number.
+    pub checkpoint: CheckpointId,
+    /// The place in the log of the event that says so.
+    pub seq: u64,
+}
+
+/// What the log holds of the supersteps of a graph that are not stored. Each event is taken once,
+/// with the superstep that it belongs to.
+#[derive(Debug, Default)]
+pub(crate) struct Unstored {
+    made: VecDeque<Made>,
+    of_tasks: BTreeMap<TaskId, Vec<Event>>,
+    newest: u64,
+}
+
+impl Unstored {
+    /// Sorts what happened in a graph.
+    pub(crate) fn of<'e>(
+        namespace: &Namespace,
+        events: impl IntoIterator<Item = &'e Event>,
+    ) -> Self {
+        let mut unstored = Self::default();
+        for event in events.into_iter().filter(|event| event.namespace == *namespace) {
+            if let Some(task) = task_of(event) {
+                unstored.of_tasks.entry(task.clone()).or_default().push(event.clone());
+            }
+            unstored.made.extend(made_by(event));
+        }
+        unstored
+    }
+
+    /// Whether there is nothing left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.of_tasks.is_empty() && self.made.is_empty()
+    }
+
+    /// What was made after a checkpoint.
+    pub(crate) fn made_after(&mut self, checkpoint: CheckpointId) -> Option<Made> {
+        while self.made.front()?.checkpoint <= checkpoint {
+            self.made.pop_front();
+        }
+        self.made.front().copied()
+    }
+
+    /// Takes what happened to some tasks into the state. Answers whether there was anything.
+    pub(crate) fn take_over(&mut self, tasks: &[TaskId], lineage: &mut Lineage) -> bool {
+        let mut was_any = false;
+        for event in tasks.iter().filter_map(|task| self.of_tasks.remove(task)).flatten() {
+            was_any = true;
+            self.newest = self.newest.max(event.seq);
+            lineage.apply(&event);
+        }
+        was_any
+    }
+
+    /// A task that nobody has asked for.
+    pub(crate) fn left(&self) -> Option<&TaskId> {
+        self.of_tasks.keys().next()
+    }
+
+    /// The place in the log of the newest event that was taken.
+    pub(crate) fn newest(&self) -> u64 {
+        self.newest
+    }
+}
+
+/// The task that an event makes a difference to in the state of its graph.
+fn task_of(event: &Event) -> Option<&TaskId> {
+    match &event.kind {
+        EventKind::TaskFinished(finished) => Some(&finished.task),
+        EventKind::TaskFailed(failed) => Some(&failed.task),
+        EventKind::Asked(asked) => Some(&asked.task),
+        EventKind::Answered(answered) => Some(&answered.task),
+        _ => None,
+    }
+}
 
 /// What the log holds of supersteps that were taken from a checkpoint and are not stored; nothing
 /// if they were undone since.
-pub(crate) fn since(tuple: &CheckpointTuple) -> Vec<Event> {
+pub(crate) fn since(tuple: &CheckpointTuple) -> Unstored {
     let undone =
         |event: &Event| matches!(event.kind, EventKind::Reopened(_)) && event.namespace.is_root();
     let start = tuple.events.iter().rposition(undone).map_or(0, |place| place + 1);
-    let events = &tuple.events[start..];
-    let made = made_after(tuple.checkpoint.meta.id, events);
-    if made.is_some() { events.to_vec() } else { Vec::new() }
-}
-
-/// The number of the checkpoint that was made after this one.
-pub(crate) fn made_after(checkpoint: CheckpointId, events: &[Event]) -> Option<CheckpointId> {
-    events.iter().filter_map(made_by).find(|made| *made > checkpoint)
+    let mut unstored = Unstored::of(&Namespace::root(), &tuple.events[start..]);
+    match unstored.made_after(tuple.checkpoint.meta.id) {
+        Some(_) => unstored,
+        None => Unstored::default(),
+    }
 }
 
 /// The highest number that was given out since a checkpoint.
 pub(crate) fn newest(tuple: &CheckpointTuple) -> Option<CheckpointId> {
-    tuple.events.iter().filter_map(made_by).max()
+    tuple.events.iter().filter_map(made_by).map(|made| made.checkpoint).max()
 }
 
 /// The number of a thread's next checkpoint. It stands at `current`, in whose events are numbers
@@ -38,15 +122,20 @@ pub(crate) fn free_number(head: &ThreadHead, current: Option<&CheckpointTuple>) 
 }
 
 /// The checkpoint of the root graph that an event says was made.
-fn made_by(event: &Event) -> Option<CheckpointId> {
+fn made_by(event: &Event) -> Option<Made> {
     match &event.kind {
-        EventKind::Checkpointed(made) if event.namespace.is_root() => Some(made.checkpoint),
+        EventKind::Checkpointed(made) if event.namespace.is_root() => {
+            Some(Made { checkpoint: made.checkpoint, seq: event.seq })
+        }
         _ => None,
     }
 }
 
-/// Adds what happened on a checkpoint before it was stored, which stands in the log below the
+/// Adds what happened on a checkpoint before it was stored, which stands in the log with the
 /// checkpoint that its run began with.
+///
+/// Only that is read: the checkpoint says where it begins. Most often it is nothing, since a run
+/// stores its last checkpoint when nothing is left to happen on it.
 pub(crate) async fn complete(
     store: &dyn Store,
     mut tuple: CheckpointTuple,
@@ -54,19 +143,77 @@ pub(crate) async fn complete(
 ) -> Result<CheckpointTuple, StoreError> {
     let meta = &tuple.checkpoint.meta;
     // Of a thread at its end nothing is pending.
-    if meta.next.is_empty() {
+    let Some(mut after) = meta.made_seq.filter(|_| !meta.next.is_empty()) else {
         return Ok(tuple);
+    };
+    let (id, known) = (meta.id, tuple.events.first().map_or(u64::MAX, |event| event.seq));
+    let is_over = |event: &Event| {
+        event.seq >= known || made_by(event).is_some_and(|made| made.checkpoint > id)
+    };
+    let mut earlier = Vec::new();
+    while after + 1 < known {
+        let left = usize::try_from(known - after - 1).unwrap_or(usize::MAX);
+        let page = store.events(thread, after, left.min(PAGE_EVENTS)).await?;
+        let Some(last) = page.last() else { break };
+        after = last.seq;
+        let is_last = page.iter().any(is_over);
+        earlier.extend(page.into_iter().take_while(|event| !is_over(event)));
+        if is_last {
+            break;
+        }
     }
-    let run = store.run(&meta.run).await?;
-    let Some(run) = run.filter(|run| run.options.durability == Durability::Exit) else {
-        return Ok(tuple);
-    };
-    let log = store.events(thread, run.first_seq.saturating_sub(1), usize::MAX).await?;
-    let Some(made) = log.iter().position(|event| made_by(event) == Some(meta.id)) else {
-        return Ok(tuple);
-    };
-    let known = tuple.events.first().map_or(u64::MAX, |event| event.seq);
-    let earlier = log.into_iter().skip(made + 1).take_while(|event| event.seq < known);
-    tuple.events = earlier.chain(tuple.events).collect();
+    tuple.events.splice(..0, earlier);
     Ok(tuple)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn event(seq: u64, kind: &serde_json::Value) -> Event {
+        let mut event = json!({ "seq": seq, "at_ms": 0, "run": "r" });
+        let fields = kind.as_object().into_iter().flatten();
+        for (name, value) in fields {
+            event[name] = value.clone();
+        }
+        serde_json::from_value(event).unwrap()
+    }
+
+    #[test]
+    fn each_event_is_taken_once_with_its_superstep() {
+        let failed = |seq, task: &str| {
+            let failure = json!({ "code": "unavailable", "message": "away", "retryable": true });
+            let fields = json!({
+                "type": "task_failed", "task": task, "node": "n", "attempt": 1,
+                "fault": "failure", "failure": failure,
+            });
+            event(seq, &fields)
+        };
+        let made = |seq, id: u64| {
+            let fields = json!({
+                "type": "checkpointed", "checkpoint": id, "step": id, "source": "loop",
+                "changed": [], "next": ["n"],
+            });
+            event(seq, &fields)
+        };
+        let events = [failed(4, "a"), failed(5, "b"), made(6, 2), failed(7, "c"), made(8, 3)];
+        let mut unstored = Unstored::of(&Namespace::root(), &events);
+        let meta = json!({
+            "id": 1, "parent": null, "step": 0, "source": "input", "run": "r", "at_ms": 0,
+            "next": [], "versions": {},
+        });
+        let checkpoint = json!({ "meta": meta, "values": {} });
+        let mut lineage = Lineage::new(serde_json::from_value(checkpoint).unwrap());
+        let task = |name: &str| TaskId::new(name).unwrap();
+        assert!(unstored.take_over(&[task("a"), task("b")], &mut lineage));
+        assert_eq!((lineage.failed.len(), unstored.newest()), (2, 5));
+        assert!(!unstored.take_over(&[task("a"), task("b")], &mut lineage));
+        let place = |checkpoint, seq| Some(Made { checkpoint: CheckpointId(checkpoint), seq });
+        assert_eq!(unstored.made_after(CheckpointId(1)), place(2, 6));
+        assert_eq!(unstored.made_after(CheckpointId(2)), place(3, 8));
+        assert_eq!(unstored.made_after(CheckpointId(3)), None);
+        assert_eq!(unstored.left(), Some(&task("c")));
+    }
 }

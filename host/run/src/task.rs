@@ -1,6 +1,6 @@
 //! One task of a superstep: attempts of its node, with retries, until it has ended.
 
-mod attempt;
+pub(crate) mod attempt;
 pub(crate) mod cache;
 pub(crate) mod idle;
 pub(crate) mod options;
@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
 use wattle_graph::event::{EventKind, TaskFailed, TaskFinished, TaskStarted};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
@@ -59,6 +60,8 @@ pub(crate) struct RunContext {
     pub past: Arc<Past>,
     /// The task that this graph runs as, which lives as long as its tasks show that they do.
     pub alive: Option<Arc<Alive>>,
+    /// What failed, if this graph runs in the place of a node that did.
+    pub error: Option<Arc<Value>>,
 }
 
 /// What was logged of a task before.
@@ -98,7 +101,7 @@ pub(crate) async fn run_task(context: RunContext, task: Task, history: History) 
     let entry = Entry::of(&context, &task, node);
     // What was begun is ended, so that nothing it did is left without its outcome.
     if let Some(entry) = entry.as_ref().filter(|_| !history.journal.is_repeated())
-        && let Some(finished) = entry.take_over(&context, &task).await
+        && let Some(finished) = entry.take_over(&context, &task, &history.journal).await
     {
         return TaskEnd::Finished(Box::new(finished));
     }
@@ -122,7 +125,7 @@ async fn attempts(context: &RunContext, task: &Task, node: &Node, history: &Hist
         let started = Instant::now();
         let ended = attempt::attempt(context, task, node, history, number).await;
         let fault = match ended {
-            Ok(done) => match finish(context, task, done, started) {
+            Ok(done) => match finish(context, task, &history.journal, done, started) {
                 Ok(finished) => return TaskEnd::Finished(Box::new(finished)),
                 Err(fault) => fault,
             },
@@ -155,7 +158,8 @@ pub(crate) async fn once(
     started: Instant,
 ) -> Result<TaskFinished, Ended> {
     let done = attempt::attempt(context, task, node, history, number).await?;
-    finish(context, task, done, started).map_err(|fault| Ended::Failure(fault.failure))
+    finish(context, task, &history.journal, done, started)
+        .map_err(|fault| Ended::Failure(fault.failure))
 }
 
 /// A failed attempt: tried again, handled by another task, or neither.

@@ -4,16 +4,17 @@ mod nest;
 
 use std::collections::BTreeMap;
 
-use wattle_graph::event::{EventKind, RunEnded, RunStatus};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{Event, EventKind, RunReason, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::interrupt::Question;
 use wattle_graph::lineage::Lineage;
 
-use crate::call::runs::{OpenQuestion, ThreadView};
+use crate::call::runs::{EndedRun, OpenQuestion, ThreadView};
 use crate::driver::PastTask;
 use crate::gate::PastCalls;
-use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead};
+use crate::ports::store::{CheckpointTuple, Latest, Store, StoreError, ThreadHead};
 use crate::replay;
 
 pub(crate) use self::nest::{Answers, Nest, Strand};
@@ -94,12 +95,29 @@ pub(crate) async fn root(
     }
 }
 
-/// How the last run ended that stood at a checkpoint.
-pub(crate) fn last_end(tuple: &CheckpointTuple) -> Option<&RunEnded> {
-    tuple.events.iter().rev().find_map(|event| match &event.kind {
-        EventKind::RunEnded(ended) => Some(ended),
-        _ => None,
-    })
+/// The place in the log of the newest run that passes static interrupts where the thread stood at a
+/// checkpoint: it went on from there, and either a run had stopped there or nobody had ended there.
+/// Where a run was cancelled, failed or was drained, the next one stops first.
+pub(crate) fn passed(tuple: &CheckpointTuple) -> Option<u64> {
+    let is_copy = tuple.checkpoint.meta.source == Source::Fork;
+    let goes_on = |reason: RunReason| match reason {
+        RunReason::Resume | RunReason::Retry => true,
+        RunReason::Fork => is_copy,
+        RunReason::Input | RunReason::Recovery => false,
+    };
+    let (mut passed, mut has_stopped) = (None, true);
+    for event in &tuple.events {
+        match &event.kind {
+            EventKind::RunStarted(started) if goes_on(started.reason) && has_stopped => {
+                passed = Some(event.seq);
+            }
+            EventKind::RunEnded(ended) => {
+                has_stopped = ended.status == RunStatus::Interrupted && !ended.drained;
+            }
+            _ => {}
+        }
+    }
+    passed
 }
 
 /// The state of a thread at a checkpoint.
@@ -118,12 +136,13 @@ pub(crate) fn open(tuple: CheckpointTuple) -> (Lineage, Nest) {
 }
 
 /// A thread with its state.
-pub(crate) async fn thread(store: &dyn Store, head: ThreadHead) -> Result<ThreadView, StoreError> {
-    let opened = current(store, &head).await?.map(open);
-    let failure = match &head.record.run {
-        Some(run) => store.run(run).await?.filter(|run| run.status == RunStatus::Failed),
+pub(crate) async fn thread(store: &dyn Store, latest: Latest) -> Result<ThreadView, StoreError> {
+    let Latest { head, tuple, run } = latest;
+    let opened = match tuple {
+        Some(tuple) => Some(open(replay::complete(store, tuple, &head.record.id).await?)),
         None => None,
     };
+    let failure = run.filter(|run| run.status == RunStatus::Failed);
     let record = head.record;
     let (state, next, interrupts) = match &opened {
         Some((lineage, nest)) => (
@@ -152,17 +171,17 @@ pub(crate) async fn thread(store: &dyn Store, head: ThreadHead) -> Result<Thread
 }
 
 /// What the log holds of the tasks that start from a checkpoint, for their next execution.
-pub(crate) fn past_tasks(tuple: &CheckpointTuple) -> BTreeMap<TaskId, PastTask> {
+pub(crate) fn past_tasks(events: &[Event]) -> BTreeMap<TaskId, PastTask> {
     let mut past: BTreeMap<TaskId, PastTask> = BTreeMap::new();
     let mut answers = Answers::default();
     // When each task was begun, and where.
     let mut begun: BTreeMap<&TaskId, (&Namespace, u64)> = BTreeMap::new();
-    for event in &tuple.events {
+    for event in events {
         answers.see(event);
         match &event.kind {
             EventKind::TaskStarted(started) => {
                 let task = past.entry(started.task.clone()).or_default();
-                task.begun = true;
+                task.begun.get_or_insert(event.seq);
                 task.scopes.values_mut().for_each(PastCalls::begin_attempt);
                 begun.entry(&started.task).or_insert((&event.namespace, event.seq));
             }
@@ -175,10 +194,17 @@ pub(crate) fn past_tasks(tuple: &CheckpointTuple) -> BTreeMap<TaskId, PastTask> 
             EventKind::CallStarted(call) => {
                 let calls = calls_of(&mut past, &call.task, &call.scope);
                 calls.begin(call.call, event.seq);
+                if call.function == EndedRun::FUNCTION {
+                    let waits = &mut past.entry(call.task.clone()).or_default().waits;
+                    waits.entry((call.scope.clone(), call.call)).or_insert(event.seq);
+                }
             }
             EventKind::Called(called) => {
                 let calls = calls_of(&mut past, &called.task, &called.scope);
-                calls.answered.insert(called.call, (event.seq, (**called).clone()));
+                calls.answer(event.seq, (**called).clone());
+            }
+            EventKind::Asked(asked) => {
+                calls_of(&mut past, &asked.task, &asked.scope).ask(event.seq);
             }
             EventKind::Settled(settled) => {
                 let calls = calls_of(&mut past, &settled.task, &settled.scope);
@@ -190,15 +216,19 @@ pub(crate) fn past_tasks(tuple: &CheckpointTuple) -> BTreeMap<TaskId, PastTask> 
             }
             EventKind::Reopened(reopened) => {
                 let undone = answers.undone_by(reopened);
-                past.retain(|task, past| {
-                    if undone.asking.contains(task) || undone.running.contains(task) {
+                for (task, past) in &mut past {
+                    let is_gone = begun
+                        .get(task)
+                        .is_some_and(|(graph, seq)| *seq >= undone.since && undone.covers(graph));
+                    if is_gone {
+                        begun.remove(task);
+                        *past = PastTask { undone: Some(event.seq), ..PastTask::default() };
+                    } else if undone.asking.contains(task) || undone.running.contains(task) {
                         past.failed_attempts = 0;
+                        past.undone = Some(event.seq);
                         past.scopes.values_mut().for_each(|calls| calls.forget_since(undone.since));
                     }
-                    !begun
-                        .get(task)
-                        .is_some_and(|(graph, seq)| *seq >= undone.since && undone.covers(graph))
-                });
+                }
             }
             _ => {}
         }

@@ -15,6 +15,12 @@ use crate::statement::{Dialect, Statement};
 /// is taken up again when the host starts; nobody asks for a marker weeks later.
 pub(crate) const MARKER_DAYS: u32 = 30;
 
+/// Looks at a marker.
+pub(crate) const MARKER: &str = "SELECT answers FROM _wattle_journal WHERE key = $1";
+
+/// Writes a marker whose key was claimed.
+pub(crate) const FILL_MARKER: &str = "UPDATE _wattle_journal SET answers = $2 WHERE key = $1";
+
 /// Connections of one database that are used at once. Runs wait for their turn beyond that.
 pub(crate) const CONNECTIONS: u32 = 8;
 
@@ -34,9 +40,6 @@ pub(crate) trait Backend: Send + Sync {
     /// Starts a transaction that may write.
     async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault>;
 
-    /// The answers kept with a committed transaction.
-    async fn committed(&self, key: &str) -> Result<Option<Value>, Fault>;
-
     /// The app's migrations that were applied, by version.
     async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error>;
 
@@ -45,6 +48,17 @@ pub(crate) trait Backend: Send + Sync {
 
     /// Closes all connections.
     async fn close(&self);
+}
+
+/// Writes a marker whose key was not claimed; `now_ms` is the time in the words of the dialect.
+pub(crate) fn insert_marker(now_ms: &str) -> String {
+    format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {now_ms})")
+}
+
+/// The answers that a marker keeps. One that cannot be read is not taken for one that is missing:
+/// what it stands for would happen twice.
+pub(crate) fn answers(text: &str) -> Result<Value, Fault> {
+    serde_json::from_str(text).map_err(|error| sqlx::Error::Decode(error.into()).into())
 }
 
 /// An open transaction of one dialect; dropped, it is rolled back.
@@ -56,7 +70,10 @@ pub(crate) trait Session: Send {
         limits: &SqlLimits,
     ) -> Result<Executed, Fault>;
 
-    /// Writes the marker.
+    /// See [`SqlTransaction::claim`](wattle_run::ports::sql::SqlTransaction::claim).
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault>;
+
+    /// Writes the marker, whether its key was claimed or not.
     async fn mark(&mut self, marker: &Marker) -> Result<(), Fault>;
 
     async fn commit(self: Box<Self>) -> Result<(), Fault>;

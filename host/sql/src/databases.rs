@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::sql::{Rows, SqlValue};
 use wattle_run::grant::{SqlAccess, SqlRule};
@@ -134,12 +133,6 @@ impl Sql for Databases {
         let subject = Subject { operation: "begin a transaction on", database };
         let session = backend.begin(limits).await.map_err(|fault| subject.failure(fault))?;
         Ok(Box::new(Open::new(session, database, backend.dialect(), limits)))
-    }
-
-    async fn committed(&self, database: &str, key: &str) -> Result<Option<Value>, Failure> {
-        let subject = Subject { operation: "look up a transaction of", database };
-        let backend = self.backend(database)?;
-        backend.committed(key).await.map_err(|fault| subject.failure(fault))
     }
 }
 

@@ -22,7 +22,9 @@ use wattle_run::grant::SqlRule;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 
-use crate::backend::{Backend, CONNECTIONS, MARKER_DAYS, Session};
+use crate::backend::{
+    Backend, CONNECTIONS, FILL_MARKER, MARKER, MARKER_DAYS, Session, answers, insert_marker,
+};
 use crate::failure::{Fault, within};
 use crate::migrate::{Applied, Migration};
 use crate::postgres::prepared::Prepared;
@@ -130,17 +132,7 @@ impl Backend for Postgres {
     async fn begin(&self, limits: &SqlLimits) -> Result<Box<dyn Session>, Fault> {
         self.markers.get_or_try_init(|| self.create_markers()).await?;
         let transaction = self.pool.begin_with(begin("READ WRITE", limits)).await?;
-        Ok(Box::new(PostgresSession { transaction, prepared: Prepared::default() }))
-    }
-
-    async fn committed(&self, key: &str) -> Result<Option<Value>, Fault> {
-        let found =
-            sqlx::query_scalar::<_, String>("SELECT answers FROM _wattle_journal WHERE key = $1")
-                .bind(key)
-                .fetch_optional(&self.pool)
-                .await;
-        let found = found.or_else(missing_table)?;
-        Ok(found.and_then(|answers| serde_json::from_str(&answers).ok()))
+        Ok(Box::new(PostgresSession { transaction, prepared: Prepared::default(), claimed: false }))
     }
 
     async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error> {
@@ -194,6 +186,8 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct PostgresSession {
     transaction: Transaction<'static, sqlx::Postgres>,
     prepared: Prepared,
+    /// Whether its marker is there, without answers.
+    claimed: bool,
 }
 
 #[async_trait]
@@ -207,10 +201,24 @@ impl Session for PostgresSession {
         within(limits, GRACE, work).await
     }
 
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault> {
+        let insert = format!("{} ON CONFLICT (key) DO NOTHING", insert_marker(NOW_MS));
+        let inserted = sqlx::query(AssertSqlSafe(insert))
+            .bind(key)
+            .bind(Value::Null.to_string())
+            .execute(&mut *self.transaction)
+            .await?;
+        self.claimed = inserted.rows_affected() == 1;
+        if self.claimed {
+            return Ok(None);
+        }
+        let found = sqlx::query_scalar::<_, String>(MARKER).bind(key);
+        Ok(Some(answers(&found.fetch_one(&mut *self.transaction).await?)?))
+    }
+
     async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
-        let insert =
-            format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {NOW_MS})");
-        sqlx::query(AssertSqlSafe(insert))
+        let write = if self.claimed { FILL_MARKER.to_owned() } else { insert_marker(NOW_MS) };
+        sqlx::query(AssertSqlSafe(write))
             .bind(&marker.key)
             .bind(marker.answers.to_string())
             .execute(&mut *self.transaction)

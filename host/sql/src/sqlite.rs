@@ -19,7 +19,9 @@ use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 
-use crate::backend::{Backend, CONNECTIONS, MARKER_DAYS, Session};
+use crate::backend::{
+    Backend, CONNECTIONS, FILL_MARKER, MARKER, MARKER_DAYS, Session, answers, insert_marker,
+};
 use crate::error::SqlError;
 use crate::failure::{Fault, within};
 use crate::migrate::{Applied, Migration};
@@ -147,18 +149,7 @@ impl Backend for Sqlite {
         self.markers.get_or_try_init(|| self.create_markers()).await?;
         let mut transaction = self.writer().await?;
         let watch = Watch::over(&mut transaction).await?;
-        Ok(Box::new(SqliteSession { transaction, watch }))
-    }
-
-    async fn committed(&self, key: &str) -> Result<Option<Value>, Fault> {
-        let mut connection = self.reader().await?;
-        let found =
-            sqlx::query_scalar::<_, String>("SELECT answers FROM _wattle_journal WHERE key = $1")
-                .bind(key)
-                .fetch_optional(&mut *connection)
-                .await;
-        let found = found.or_else(missing_table)?;
-        Ok(found.and_then(|answers| serde_json::from_str(&answers).ok()))
+        Ok(Box::new(SqliteSession { transaction, watch, claimed: false }))
     }
 
     async fn applied(&self, app: &str) -> Result<Vec<Applied>, sqlx::Error> {
@@ -214,6 +205,8 @@ fn missing_table<T>(error: sqlx::Error) -> Result<Option<T>, sqlx::Error> {
 struct SqliteSession {
     transaction: Transaction<'static, sqlx::Sqlite>,
     watch: Watch,
+    /// Whether its marker is there, without answers.
+    claimed: bool,
 }
 
 #[async_trait]
@@ -226,10 +219,24 @@ impl Session for SqliteSession {
         run(&mut self.transaction, &self.watch, statement, limits, Rest::Finish).await
     }
 
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault> {
+        let insert = format!("{} ON CONFLICT (key) DO NOTHING", insert_marker(NOW_MS));
+        let inserted = sqlx::query(AssertSqlSafe(insert))
+            .bind(key)
+            .bind(Value::Null.to_string())
+            .execute(&mut *self.transaction)
+            .await?;
+        self.claimed = inserted.rows_affected() == 1;
+        if self.claimed {
+            return Ok(None);
+        }
+        let found = sqlx::query_scalar::<_, String>(MARKER).bind(key);
+        Ok(Some(answers(&found.fetch_one(&mut *self.transaction).await?)?))
+    }
+
     async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
-        let insert =
-            format!("INSERT INTO _wattle_journal (key, answers, at_ms) VALUES ($1, $2, {NOW_MS})");
-        sqlx::query(AssertSqlSafe(insert))
+        let write = if self.claimed { FILL_MARKER.to_owned() } else { insert_marker(NOW_MS) };
+        sqlx::query(AssertSqlSafe(write))
             .bind(&marker.key)
             .bind(marker.answers.to_string())
             .execute(&mut *self.transaction)

@@ -5,6 +5,7 @@
 //! statements for good, one by one.
 
 use async_trait::async_trait;
+use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::sql::{Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
@@ -72,6 +73,17 @@ impl Open {
 
 #[async_trait]
 impl SqlTransaction for Open {
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Failure> {
+        self.usable()?;
+        match self.session.claim(key).await {
+            Ok(answers) => Ok(answers),
+            Err(fault) => {
+                self.failed = true;
+                Err(self.failure("look up a transaction of", fault))
+            }
+        }
+    }
+
     async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure> {
         self.run("query", statement, parameters).await.map(|executed| executed.returned)
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use serde_json::json;
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use wattle_graph::failure::Failure;
 use wattle_kit::postgres::Postgres;
@@ -65,6 +65,14 @@ impl Bench {
 
     async fn begin(&self) -> Box<dyn SqlTransaction> {
         self.databases.begin("main", &SqlLimits::default()).await.unwrap()
+    }
+
+    /// What the marker of a key keeps.
+    async fn committed(&self, key: &str) -> Option<Value> {
+        let mut transaction = self.begin().await;
+        let answers = transaction.claim(key).await.unwrap();
+        transaction.rollback().await.unwrap();
+        answers
     }
 
     async fn execute(&self, text: &str, parameters: &[SqlValue]) -> Result<Rows, Failure> {
@@ -247,19 +255,41 @@ async fn a_failed_statement_ends_its_transaction() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_leaves_its_marker() {
     for bench in Bench::all().await {
-        assert_eq!(bench.databases.committed("main", "task/1").await, Ok(None));
+        assert_eq!(bench.committed("task/1").await, None);
         bench.execute(TABLE, &[]).await.unwrap();
         let marker = Marker { key: "task/1".to_owned(), answers: json!([{ "rows": 1 }]) };
         let mut transaction = bench.begin().await;
         let insert = "INSERT INTO item (id, name, price) VALUES (1, 'a', 1)";
         transaction.execute(insert, &[]).await.unwrap();
         transaction.commit(Some(&marker)).await.unwrap();
-        let found = bench.databases.committed("main", "task/1").await.unwrap();
-        assert_eq!(found, Some(marker.answers.clone()));
-        assert_eq!(bench.databases.committed("main", "task/2").await, Ok(None));
+        assert_eq!(bench.committed("task/1").await, Some(marker.answers.clone()));
+        assert_eq!(bench.committed("task/2").await, None);
 
         let again = bench.begin().await.commit(Some(&marker)).await.unwrap_err();
         assert_eq!(again.code, "conflict", "one transaction is committed once");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_claims_a_marker_waits_for_the_transaction_that_has_it() {
+    for bench in Bench::all().await {
+        let marker = Marker { key: "task/1".to_owned(), answers: json!([{ "rows": 1.1 }]) };
+        let mut first = bench.begin().await;
+        assert_eq!(first.claim("task/1").await, Ok(None));
+        let commit = async {
+            // The other one waits: for the only writer, or for the marker.
+            tokio::task::yield_now().await;
+            first.commit(Some(&marker)).await
+        };
+        let (second, committed) = tokio::join!(bench.committed("task/1"), commit);
+        committed.unwrap();
+        assert_eq!(second, Some(marker.answers.clone()));
+
+        let mut undone = bench.begin().await;
+        assert_eq!(undone.claim("task/2").await, Ok(None));
+        let (second, undone) = tokio::join!(bench.committed("task/2"), undone.rollback());
+        undone.unwrap();
+        assert_eq!(second, None, "what was rolled back left nothing");
     }
 }
 

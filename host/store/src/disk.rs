@@ -13,6 +13,7 @@ mod link;
 mod migrate;
 mod open;
 mod prepare;
+mod remains;
 mod retain;
 mod rewrite;
 mod snapshot;
@@ -37,8 +38,9 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
-    RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, Latest,
+    PruneStrategy, RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
+    Verified,
 };
 
 use crate::error::backend;
@@ -46,7 +48,8 @@ use crate::lease::{Leases, elapsed};
 use crate::sweep::Mentions;
 use crate::watches::Watches;
 use open::Opened;
-use retain::Original;
+use remains::{Cleared, Remains};
+use retain::{Cut, Hand, Original};
 use snapshot::Snapshot;
 use source::Source;
 use verify::verify;
@@ -107,6 +110,7 @@ impl RedbStore {
             intake,
             leases: Leases::new(opening, elapsed()),
             watches: watches.clone(),
+            remains: Remains::read(&source)?,
             commands: queue,
         };
         let writer = std::thread::Builder::new()
@@ -137,6 +141,20 @@ impl RedbStore {
         done.await.unwrap_or(Err(StoreError::Closed))
     }
 
+    /// Has the writer do something bit by bit.
+    async fn by_hand<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&Hand) -> Result<T, StoreError> + Send + 'static,
+    {
+        let hand = Hand(self.0.commands.clone().ok_or(StoreError::Closed)?);
+        spawn_blocking(move || work(&hand)).await.map_err(|error| backend("write", error))?
+    }
+
+    async fn cut(&self, thread: ThreadId, cut: Cut) -> Result<(), StoreError> {
+        cleared(self.by_hand(move |hand| hand.cut(&thread, &cut)).await?).await
+    }
+
     /// Reads a little at once; on a thread that may block only while the file shrinks.
     async fn glance<T, R>(&self, read: R) -> Result<T, StoreError>
     where
@@ -149,6 +167,22 @@ impl RedbStore {
         }
     }
 
+    /// Reads what is mostly a little: at once, or else on a thread that may block.
+    async fn look<T, R>(&self, read: R) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        R: Fn(&Snapshot) -> Result<T, StoreError> + Send + 'static,
+    {
+        if let Some(snapshot) = self.0.source.snapshot_now() {
+            let snapshot = snapshot?.for_a_glance();
+            let seen = read(&snapshot);
+            if !snapshot.was_too_much() {
+                return seen;
+            }
+        }
+        self.read(read).await
+    }
+
     /// Reads on a thread that may block.
     async fn read<T, R>(&self, read: R) -> Result<T, StoreError>
     where
@@ -159,6 +193,14 @@ impl RedbStore {
         spawn_blocking(move || read(&source.snapshot()?))
             .await
             .map_err(|error| backend("read", error))?
+    }
+}
+
+/// Waits until nothing is left of what was deleted.
+async fn cleared(left: Option<Cleared>) -> Result<(), StoreError> {
+    match left {
+        Some(left) => left.await.unwrap_or(Err(StoreError::Closed)),
+        None => Ok(()),
     }
 }
 
@@ -197,6 +239,11 @@ impl Store for RedbStore {
         self.write(move |writer| writer.leases.lease(&thread, &holder)).await
     }
 
+    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+        let thread = thread.clone();
+        self.write(move |writer| Ok(writer.leases.admit(&thread, Some(epoch)).is_ok())).await
+    }
+
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
         let thread = thread.clone();
         self.write(move |writer| {
@@ -225,6 +272,11 @@ impl Store for RedbStore {
         self.glance(move |snapshot| snapshot.thread(&thread)).await
     }
 
+    async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+        let thread = thread.clone();
+        self.look(move |snapshot| history::latest(snapshot, &thread)).await
+    }
+
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let query = query.clone();
         self.read(move |snapshot| snapshot.threads(&query)).await
@@ -247,7 +299,7 @@ impl Store for RedbStore {
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
         let (thread, namespace) = (thread.clone(), namespace.clone());
-        self.read(move |snapshot| history::checkpoint(snapshot, &thread, &namespace, id)).await
+        self.look(move |snapshot| history::checkpoint(snapshot, &thread, &namespace, id)).await
     }
 
     async fn checkpoints(
@@ -271,12 +323,16 @@ impl Store for RedbStore {
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let thread = thread.clone();
-        self.write(move |writer| writer.delete(&thread)).await
+        cleared(self.write(move |writer| writer.delete(&thread)).await?).await
     }
 
     async fn delete_runs(&self, runs: &[RunId]) -> Result<(), StoreError> {
         let runs = runs.to_vec();
-        self.write(move |writer| writer.delete_runs(&runs)).await
+        let threads = self.write(move |writer| writer.threads_of(&runs)).await?;
+        for (thread, runs) in threads {
+            self.cut(thread, Cut::Runs(runs)).await?;
+        }
+        Ok(())
     }
 
     async fn copy_thread(
@@ -292,19 +348,19 @@ impl Store for RedbStore {
         let Some(original) = original? else { return Ok(()) };
         let names = original.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
         let (from, to) = (from.clone(), to.clone());
-        self.write(move |writer| writer.copy(original, &from, &to, names)).await
+        self.by_hand(move |hand| hand.copy(original, &from, &to, names)).await
     }
 
     async fn prune(&self, thread: &ThreadId, strategy: PruneStrategy) -> Result<(), StoreError> {
         let thread = thread.clone();
-        self.write(move |writer| {
+        if strategy == PruneStrategy::KeepLatest {
+            return self.cut(thread, Cut::Past).await;
+        }
+        let deleted = self.write(move |writer| {
             writer.leases.free(&thread)?;
-            match strategy {
-                PruneStrategy::Delete => writer.delete(&thread),
-                PruneStrategy::KeepLatest => writer.keep_latest(&thread),
-            }
-        })
-        .await
+            writer.delete(&thread)
+        });
+        cleared(deleted.await?).await
     }
 
     async fn batches(
@@ -325,7 +381,7 @@ impl Store for RedbStore {
     async fn compact(&self) -> Result<Compacted, StoreError> {
         let started = Instant::now();
         while started.elapsed() < COMPACT_PATIENCE {
-            if let Some(compacted) = self.write(|writer| writer.source.compact()).await? {
+            if let Some(compacted) = self.write(Writer::compact).await? {
                 return Ok(compacted);
             }
             tokio::time::sleep(COMPACT_PAUSE).await;

@@ -211,6 +211,10 @@ impl Store for MemoryStore {
         lock(&self.state).leases.lease(thread, holder)
     }
 
+    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+        Ok(lock(&self.state).leases.admit(thread, Some(epoch)).is_ok())
+    }
+
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
         lock(&self.state).leases.release(thread, epoch);
         Ok(())

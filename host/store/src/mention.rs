@@ -1,9 +1,7 @@
 //! A look at a record's JSON before it is written: which blobs it mentions, and how deep it nests.
 
-use wattle_run::ports::blob::{BLOB_SCHEME, BlobRef};
-
-/// Hex digits of a blob's digest.
-const DIGEST_DIGITS: usize = 64;
+use memchr::memchr2;
+use wattle_run::ports::blob::BlobRef;
 
 /// What was seen.
 #[derive(Debug, Default)]
@@ -25,7 +23,7 @@ pub(crate) fn look(json: &[u8]) -> Sight {
         match byte {
             b'"' => {
                 let end = text_end(json, at);
-                find_blobs(&json[at..end], &mut sight.blobs);
+                BlobRef::find_in(&json[at..end], &mut sight.blobs);
                 at = end + 1;
             }
             b'{' | b'[' => {
@@ -41,31 +39,15 @@ pub(crate) fn look(json: &[u8]) -> Sight {
 
 /// Where the text that starts at `at` ends: the position of its closing quote.
 fn text_end(json: &[u8], mut at: usize) -> usize {
-    while let Some(byte) = json.get(at) {
-        match byte {
-            b'"' => return at,
-            b'\\' => at += 2,
-            _ => at += 1,
+    while let Some(next) = json.get(at..).and_then(|rest| memchr2(b'"', b'\\', rest)) {
+        at += next;
+        if json[at] == b'"' {
+            return at;
         }
+        // Whatever is escaped, a quote as well.
+        at += 2;
     }
     json.len()
-}
-
-/// Each reference is found by the colon of its scheme. A longer text that holds a reference counts
-/// too: a blob that is kept needlessly does less harm than one that is missing.
-fn find_blobs(mut text: &[u8], found: &mut Vec<BlobRef>) {
-    while text.len() >= BLOB_SCHEME.len() + DIGEST_DIGITS {
-        let Some(colon) = text.iter().position(|byte| *byte == b':') else { return };
-        let digits = colon + 1;
-        if let Some(start) = digits.checked_sub(BLOB_SCHEME.len())
-            && let Some(reference) = text.get(start..digits + DIGEST_DIGITS)
-            && let Ok(reference) = std::str::from_utf8(reference)
-            && let Some(blob) = BlobRef::parse(reference)
-        {
-            found.push(blob);
-        }
-        text = &text[digits..];
-    }
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 
 mod blobs;
 mod delete;
+mod direct;
 mod export;
 mod facts;
 mod head;
@@ -19,12 +20,14 @@ mod rows;
 mod schema;
 mod seal;
 mod stage;
+mod state;
 mod upkeep;
 mod value;
 mod writer;
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{broadcast, oneshot, watch};
@@ -32,8 +35,9 @@ use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
-    RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, Latest,
+    PruneStrategy, RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
+    Verified, Wish,
 };
 
 use crate::sweep::Mentions;
@@ -44,7 +48,7 @@ pub use link::{DEFAULT_SCHEMA, PostgresConfig};
 pub use memory::PostgresMemory;
 use news::{Listening, News};
 use rewrite::Cut;
-use writer::{Desks, Job, WRITERS};
+use writer::{CONNECTIONS, Desks, Job};
 
 /// A store in a PostgreSQL database. Clones share it.
 ///
@@ -75,7 +79,7 @@ impl PostgresStore {
     /// [`StoreError::NewerFormat`] if a newer Wattle made the tables, [`StoreError::Backend`] if
     /// the address is wrong, the server cannot be reached or does not let us in.
     pub async fn open(config: &PostgresConfig) -> Result<Self, StoreError> {
-        let link = Link::new(config, WRITERS as u32)?;
+        let link = Link::new(config, CONNECTIONS)?;
         schema::migrate(&link).await?;
         lease::forget_silent(&link).await?;
         let (news, listening) = News::open(&link);
@@ -89,7 +93,7 @@ impl PostgresStore {
     ///
     /// As [`PostgresStore::open`].
     pub async fn check(config: &PostgresConfig) -> Result<bool, StoreError> {
-        schema::are_there(&Link::new(config, WRITERS as u32)?).await
+        schema::are_there(&Link::new(config, CONNECTIONS)?).await
     }
 
     /// Blobs in the same database.
@@ -113,7 +117,7 @@ impl PostgresStore {
     /// Waits until everything that was appended to a thread is written or refused.
     async fn settle(&self, thread: &ThreadId) -> Result<(), StoreError> {
         let (answer, done) = oneshot::channel();
-        self.0.desks.send(Job { thread: thread.clone(), batch: None, answer }).await?;
+        self.0.desks.send(Job::Settle(thread.clone(), answer)).await?;
         done.await.unwrap_or(Err(StoreError::Closed))
     }
 }
@@ -122,7 +126,7 @@ impl PostgresStore {
 impl Store for PostgresStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         let (answer, ticket) = oneshot::channel();
-        let job = Job { thread: thread.clone(), batch: Some(Box::new(batch)), answer };
+        let job = Job::Append(thread.clone(), Box::new(batch), answer);
         match self.0.desks.send(job).await {
             Ok(()) => Ticket::waiting(ticket),
             Err(error) => Ticket::ready(Err(error)),
@@ -133,8 +137,18 @@ impl Store for PostgresStore {
         lease::beat(&self.0.link, holder).await
     }
 
+    fn lease_ms(&self) -> u64 {
+        self.0.link.lease_ms.cast_unsigned()
+    }
+
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
-        lease::take(&self.0.link, thread, holder).await
+        let (epoch, head) = lease::take(&self.0.link, thread, holder).await?;
+        self.0.desks.send(Job::Leased(thread.clone(), Box::new(head))).await?;
+        Ok(epoch)
+    }
+
+    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+        lease::holds(&self.0.link, thread, epoch).await
     }
 
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
@@ -147,13 +161,21 @@ impl Store for PostgresStore {
         true
     }
 
-    async fn ask_cancel(&self, run: &RunId) -> Result<(), StoreError> {
-        self.0.news.ask_cancel(run);
+    async fn wish(&self, wish: &Wish) -> Result<(), StoreError> {
+        self.0.news.wish(wish);
         Ok(())
     }
 
-    fn cancels(&self) -> Option<broadcast::Receiver<RunId>> {
-        Some(self.0.news.cancels())
+    fn wishes(&self) -> Option<broadcast::Receiver<Wish>> {
+        Some(self.0.news.wishes())
+    }
+
+    async fn abandoned(&self, holder: &Holder) -> Result<Vec<ThreadRecord>, StoreError> {
+        lease::abandoned(&self.0.link, holder).await
+    }
+
+    async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
+        lease::next_lapse(&self.0.link, holder).await
     }
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
@@ -162,6 +184,10 @@ impl Store for PostgresStore {
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
         history::thread(&self.0.link, thread).await
+    }
+
+    async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+        state::latest(&self.0.link, thread).await
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
@@ -182,7 +208,7 @@ impl Store for PostgresStore {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
-        history::checkpoint(&self.0.link, thread, namespace, id).await
+        state::checkpoint(&self.0.link, thread, namespace, id).await
     }
 
     async fn checkpoints(

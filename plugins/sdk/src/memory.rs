@@ -83,6 +83,34 @@ pub fn put_for(
     host::memory::put(&owned(namespace), key, value.into(), Some(ttl_ms))
 }
 
+/// Writes one document that is as good as deleted once nobody has read or found it for `ttl_ms`
+/// milliseconds.
+///
+/// ```
+/// use wattle_plugin::{Failure, memory, testing::FakeHost};
+///
+/// let host = FakeHost::new().now_ms(0);
+/// host.run(|| {
+///     memory::put_while_read(&["users", "42"], "cart", "tea", 60_000)?;
+///     for _ in 0..3 {
+///         host.advance_ms(50_000);
+///         assert!(memory::get(&["users", "42"], "cart")?.is_some());
+///     }
+///     host.advance_ms(60_000);
+///     assert!(memory::get(&["users", "42"], "cart")?.is_none());
+///     Ok::<_, Failure>(())
+/// })?;
+/// # Ok::<_, Failure>(())
+/// ```
+pub fn put_while_read(
+    namespace: &[&str],
+    key: &str,
+    value: impl Into<Value>,
+    ttl_ms: u64,
+) -> Result<(), Failure> {
+    host::memory::put_while_read(&owned(namespace), key, value.into(), ttl_ms)
+}
+
 /// Deletes one document; not an error if it is missing.
 pub fn delete(namespace: &[&str], key: &str) -> Result<(), Failure> {
     host::memory::delete(&owned(namespace), key)

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{broadcast, watch};
@@ -11,7 +12,7 @@ use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
-    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified, Wish,
 };
 
 /// What a layer may do differently; what it leaves out is the work of the store below.
@@ -73,8 +74,16 @@ impl<L: Layer> Store for Layered<L> {
         self.below().beat(holder).await
     }
 
+    fn lease_ms(&self) -> u64 {
+        self.below().lease_ms()
+    }
+
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
         self.below().lease(thread, holder).await
+    }
+
+    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+        self.below().holds(thread, epoch).await
     }
 
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
@@ -85,12 +94,20 @@ impl<L: Layer> Store for Layered<L> {
         self.below().is_shared()
     }
 
-    async fn ask_cancel(&self, run: &RunId) -> Result<(), StoreError> {
-        self.below().ask_cancel(run).await
+    async fn wish(&self, wish: &Wish) -> Result<(), StoreError> {
+        self.below().wish(wish).await
     }
 
-    fn cancels(&self) -> Option<broadcast::Receiver<RunId>> {
-        self.below().cancels()
+    fn wishes(&self) -> Option<broadcast::Receiver<Wish>> {
+        self.below().wishes()
+    }
+
+    async fn abandoned(&self, holder: &Holder) -> Result<Vec<ThreadRecord>, StoreError> {
+        self.below().abandoned(holder).await
+    }
+
+    async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
+        self.below().next_lapse(holder).await
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {

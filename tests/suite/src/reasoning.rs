@@ -16,9 +16,6 @@ pub const SESSIONS: &str = "/apps/reasoning/api/v1/reasoning/sessions";
 /// The tenant's model.
 pub const TENANT_LLM: &str = "/apps/reasoning/api/v1/config/tenant-llm";
 
-/// The header that names the tenant, where a test wants tenants.
-pub const TENANT: &str = "x-tenant";
-
 /// Where model requests arrive at the stand-in.
 const MODEL_PATH: &str = "/v1/chat/completions";
 
@@ -70,29 +67,23 @@ impl Setup {
         let toml = toml(&setup.standin, sql_url);
         setup.with(&toml)
     }
-
-    /// The same server, for several tenants.
-    pub fn with_tenants(self) -> Self {
-        let listen = "listen = \"127.0.0.1:0\"\n";
-        self.replace(listen, &format!("{listen}tenant_header = \"{TENANT}\"\n"))
-    }
 }
 
 /// Requests of one tenant, or of a host without tenants.
 pub struct Reasoning<'a> {
     server: &'a TestServer,
-    tenant: &'static str,
+    tenant: Option<&'static str>,
 }
 
 impl TestServer {
     /// The reasoning application.
     pub fn reasoning(&self) -> Reasoning<'_> {
-        Reasoning { server: self, tenant: "" }
+        Reasoning { server: self, tenant: None }
     }
 
     /// The same as a tenant sees it.
     pub fn reasoning_of(&self, tenant: &'static str) -> Reasoning<'_> {
-        Reasoning { server: self, tenant }
+        Reasoning { server: self, tenant: Some(tenant) }
     }
 
     /// All rows of a table of the application.
@@ -119,10 +110,7 @@ impl TestServer {
 impl Reasoning<'_> {
     /// Sends a request.
     pub async fn send(&self, method: &str, path: &str, body: Option<&Value>) -> Answer {
-        let mut request = self.server.request(method, path);
-        if !self.tenant.is_empty() {
-            request = request.header(TENANT, self.tenant);
-        }
+        let mut request = self.server.request_of(self.tenant, method, path);
         if let Some(body) = body {
             request = request.json(body);
         }

@@ -332,23 +332,33 @@ impl Sql for NoSql {
     ) -> Result<Box<dyn SqlTransaction>, Failure> {
         Err(no_database(database))
     }
-
-    async fn committed(&self, database: &str, _: &str) -> Result<Option<Value>, Failure> {
-        Err(no_database(database))
-    }
 }
 
-/// Databases whose first commit is made and never answered, as if the host died right behind it.
-pub struct LostCommit {
+/// Databases whose first transaction goes wrong.
+pub struct OddSql {
     inner: Arc<dyn Sql>,
-    lost: AtomicUsize,
+    odd: Odd,
+    begun: AtomicUsize,
     committed: Arc<Notify>,
+    due: Arc<Notify>,
 }
 
-impl LostCommit {
-    /// Loses the first commit of `inner`.
-    pub fn new(inner: Arc<dyn Sql>) -> Self {
-        Self { inner, lost: AtomicUsize::new(0), committed: Arc::default() }
+/// What goes wrong with the first transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Odd {
+    /// Its commit is made and never answered, as if the host died right behind it.
+    Lost,
+    /// Its commit is never answered, and made when the next transaction is about to begin.
+    Late,
+    /// It cannot begin.
+    Away,
+}
+
+impl OddSql {
+    /// Something goes wrong with the first transaction of `inner`.
+    pub fn new(inner: Arc<dyn Sql>, odd: Odd) -> Self {
+        let (committed, due) = (Arc::default(), Arc::default());
+        Self { inner, odd, begun: AtomicUsize::new(0), committed, due }
     }
 
     /// Waits until a commit was made whose answer is lost.
@@ -358,7 +368,7 @@ impl LostCommit {
 }
 
 #[async_trait]
-impl Sql for LostCommit {
+impl Sql for OddSql {
     async fn dialect(&self, database: &str) -> Result<&'static str, Failure> {
         self.inner.dialect(database).await
     }
@@ -379,25 +389,32 @@ impl Sql for LostCommit {
         database: &str,
         limits: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure> {
-        let inner = self.inner.begin(database, limits).await?;
-        if self.lost.fetch_add(1, Ordering::SeqCst) > 0 {
-            return Ok(inner);
+        if self.begun.fetch_add(1, Ordering::SeqCst) > 0 {
+            self.due.notify_one();
+            return self.inner.begin(database, limits).await;
         }
-        Ok(Box::new(LosingTransaction { inner, committed: self.committed.clone() }))
-    }
-
-    async fn committed(&self, database: &str, key: &str) -> Result<Option<Value>, Failure> {
-        self.inner.committed(database, key).await
+        if self.odd == Odd::Away {
+            return Err(unavailable());
+        }
+        let inner = self.inner.begin(database, limits).await?;
+        let (committed, due) = (self.committed.clone(), self.due.clone());
+        Ok(Box::new(OddTransaction { inner, odd: self.odd, committed, due }))
     }
 }
 
-struct LosingTransaction {
+struct OddTransaction {
     inner: Box<dyn SqlTransaction>,
+    odd: Odd,
     committed: Arc<Notify>,
+    due: Arc<Notify>,
 }
 
 #[async_trait]
-impl SqlTransaction for LosingTransaction {
+impl SqlTransaction for OddTransaction {
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Failure> {
+        self.inner.claim(key).await
+    }
+
     async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure> {
         self.inner.query(statement, parameters).await
     }
@@ -411,8 +428,16 @@ impl SqlTransaction for LosingTransaction {
     }
 
     async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure> {
-        self.inner.commit(marker).await?;
-        self.committed.notify_one();
+        let Self { inner, odd, committed, due } = *self;
+        let marker = marker.cloned();
+        // Whoever waits for it may give up.
+        tokio::spawn(async move {
+            if odd == Odd::Late {
+                due.notified().await;
+            }
+            inner.commit(marker.as_ref()).await.expect("the commit is made");
+            committed.notify_one();
+        });
         std::future::pending().await
     }
 

@@ -23,6 +23,9 @@ const LOOKS: u32 = 400;
 /// Pause between two looks.
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(50);
 
+/// The header that names the tenant, where a test wants tenants.
+pub const TENANT: &str = "x-tenant";
+
 /// A server before it is started.
 pub struct Setup {
     /// Its folder.
@@ -92,6 +95,12 @@ impl Setup {
         assert!(self.toml.contains(from), "no `{from}` in the configuration");
         self.toml = self.toml.replace(from, to);
         self
+    }
+
+    /// The same server, for several tenants.
+    pub fn with_tenants(self) -> Self {
+        let listen = "listen = \"127.0.0.1:0\"\n";
+        self.replace(listen, &format!("{listen}tenant_header = \"{TENANT}\"\n"))
     }
 
     /// Writes the configuration.
@@ -191,6 +200,15 @@ impl TestServer {
     pub fn request(&self, method: &str, path: &str) -> RequestBuilder {
         let method = method.parse().unwrap_or_default();
         self.client.request(method, self.url(path))
+    }
+
+    /// The same for a tenant; for none where there are none.
+    pub fn request_of(&self, tenant: Option<&str>, method: &str, path: &str) -> RequestBuilder {
+        let request = self.request(method, path);
+        match tenant {
+            Some(tenant) => request.header(TENANT, tenant),
+            None => request,
+        }
     }
 
     /// Reads something.

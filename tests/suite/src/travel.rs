@@ -214,11 +214,7 @@ impl Travel<'_> {
 
     /// A request that the test may still change.
     pub fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
-        let request = self.server.request(method, path);
-        match self.tenant {
-            Some(tenant) => request.header(crate::reasoning::TENANT, tenant),
-            None => request,
-        }
+        self.server.request_of(self.tenant, method, path)
     }
 
     /// Makes a session and returns its id.

@@ -64,6 +64,9 @@ pub struct ResumeDocument {
 pub struct QuestionDocument {
     /// Its id.
     pub id: String,
+    /// The nested graph that asks; absent for the thread's own.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
     /// The node that asks.
     pub node: String,
     /// What a person needs to see.
@@ -127,6 +130,7 @@ impl From<OpenQuestion> for QuestionDocument {
     fn from(question: OpenQuestion) -> Self {
         Self {
             id: question.id,
+            namespace: question.namespace.as_str().to_owned(),
             node: question.node.into(),
             payload: question.payload,
             response_schema: question.response_schema,

@@ -7,25 +7,31 @@ use wattle_run::grant::Grants;
 use wattle_run::ports::Plugin;
 
 use crate::document::plugin::PluginDocument;
+use crate::native::scope::OfHost;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
 /// Lists the plugins of all apps: a plugin that several apps use is listed once for each, since
 /// its grants may differ. One that no app uses is listed without an app and without grants.
+/// Not for tenants: grants name secrets, databases and hosts.
 #[utoipa::path(get, path = "/api/v1/plugins", tag = "apps",
-    responses((status = 200, body = Vec<PluginDocument>)))]
-pub async fn list_plugins(State(state): State<ApiState>) -> Json<Vec<PluginDocument>> {
+    responses(
+        (status = 200, body = Vec<PluginDocument>),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn list_plugins(State(state): State<ApiState>, _: OfHost) -> Json<Vec<PluginDocument>> {
     Json(all(&state))
 }
 
-/// Describes a plugin: imports, exports, nodes, grants, digest.
+/// Describes a plugin: imports, exports, nodes, grants, digest. Not for tenants.
 #[utoipa::path(get, path = "/api/v1/plugins/{plugin}", tag = "apps",
     params(("plugin" = String, Path, description = "name of the plugin")),
     responses(
         (status = 200, body = Vec<PluginDocument>, description = "once for each app that uses it"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn get_plugin(
     State(state): State<ApiState>,
+    _: OfHost,
     Path(name): Path<String>,
 ) -> Result<Json<Vec<PluginDocument>>, Problem> {
     let found: Vec<_> = all(&state).into_iter().filter(|plugin| plugin.name == name).collect();

@@ -4,12 +4,16 @@ use axum::Json;
 use axum::extract::State;
 
 use crate::document::LoadProblem;
+use crate::native::scope::OfHost;
+use crate::problem::ProblemDocument;
 use crate::state::ApiState;
 
-/// Lists files and folders that could not be loaded. What was loaded before stays.
+/// Lists files and folders that could not be loaded. What was loaded before stays. Not for tenants.
 #[utoipa::path(get, path = "/api/v1/problems", tag = "host",
-    responses((status = 200, body = Vec<LoadProblem>)))]
-pub async fn list_problems(State(state): State<ApiState>) -> Json<Vec<LoadProblem>> {
+    responses(
+        (status = 200, body = Vec<LoadProblem>),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn list_problems(State(state): State<ApiState>, _: OfHost) -> Json<Vec<LoadProblem>> {
     let problems = state.engine.catalog().problems().into_iter().map(|problem| LoadProblem {
         path: problem.path.display().to_string(),
         at_ms: problem.at_ms,

@@ -69,6 +69,35 @@ impl FromRequestParts<ApiState> for Authority {
     }
 }
 
+/// A request for what is the host's and of no tenant, such as names of secrets in grants or paths of
+/// files: one that names a tenant, by key or header, may not see it.
+#[derive(Clone, Copy, Debug)]
+pub struct OfHost;
+
+impl FromRequestParts<ApiState> for OfHost {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        if parts.extensions.get::<Operator>().is_some() {
+            return Ok(Self);
+        }
+        let path = parts.uri.path();
+        match named_tenant(&state.config, &parts.headers).map_err(|problem| problem.at(path))? {
+            None => Ok(Self),
+            Some(tenant) => Err(not_the_tenants("this", &tenant).at(path)),
+        }
+    }
+}
+
+/// The refusal of what is the operator's.
+pub fn not_the_tenants(what: &str, tenant: &str) -> Problem {
+    let detail = format!(
+        "{what} is the operator's, not the tenant's `{tenant}`; send a key of `[auth]` and name no \
+         tenant"
+    );
+    Problem::new(code::DENIED, detail)
+}
+
 fn names_none(config: &ApiConfig, headers: &HeaderMap) -> Result<bool, Problem> {
     named_tenant(config, headers).map(|named| named.is_none())
 }

@@ -124,8 +124,8 @@ pub async fn get_checkpoint(
     Ok(Json(CheckpointDocument::new(view, true)))
 }
 
-/// Edits the state of a thread that stands still, as if nodes had finished with some writes. A
-/// thread that is not there is made if `app` is given.
+/// Edits the state of a thread that stands still, or of a graph nested in its own, as if nodes had
+/// finished with some writes. A thread that is not there is made if `app` is given.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/edits", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = EditsDocument,
@@ -133,7 +133,8 @@ pub async fn get_checkpoint(
         (status = 200, body = CheckpointDocument),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 501, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn edit_thread(
     State(state): State<ApiState>,
     scope: Scope,
@@ -153,6 +154,7 @@ pub async fn edit_thread(
         app: request.app.map(AppName::new).transpose().map_err(invalid_id)?,
         graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
         tenant: scope.tenant,
+        namespace: Namespace::new(request.namespace),
         checkpoint: request.checkpoint.map(CheckpointId),
         supersteps: supersteps.collect::<Result<_, Problem>>()?,
         metadata: request.metadata,
@@ -180,8 +182,8 @@ fn edit(document: EditDocument) -> Result<Edit, Problem> {
     Ok(Edit { as_node, writes: writes.collect::<Result<_, Problem>>()? })
 }
 
-/// Starts a run that goes on from the past of a thread: from a checkpoint, or from a host call that
-/// gets another answer; in the thread itself or in a copy.
+/// Starts a run that goes on from the past of a thread: from a checkpoint, or from a host call, of
+/// whichever graph, that gets another answer; in the thread itself or in a copy.
 #[utoipa::path(post, path = "/api/v1/threads/{thread}/fork", tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     request_body = ForkDocument,

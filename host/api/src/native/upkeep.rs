@@ -2,23 +2,26 @@
 
 use axum::Json;
 use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures::TryStreamExt as _;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use utoipa::ToSchema;
+use utoipa::{IntoParams, ToSchema};
 use wattle_graph::event::Decision;
 use wattle_graph::failure::code;
 use wattle_graph::id::{IdError, RunId, TaskId, ThreadId};
 use wattle_graph::migrate::MigrateOptions;
 use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
 use wattle_run::engine::settle::{OpenCall, SettleCall};
+use wattle_run::export::Parts;
 use wattle_run::ports::store::{Compacted, PruneStrategy, Verified};
 
 use crate::body::JsonBody;
-use crate::native::scope::{Authority, Scope};
+use crate::native::scope::{Authority, Scope, not_the_tenants};
+use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -225,20 +228,44 @@ pub async fn verify_thread(
     Ok(Json(state.engine.verify(&record.id).await?))
 }
 
+/// What an export holds.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct ExportQuery {
+    /// The code with what it may do and its settings, which only the operator gets. For them it is
+    /// there if it is not said otherwise.
+    code: Option<bool>,
+    /// The blobs that the thread mentions; there if it is not said otherwise.
+    blobs: Option<bool>,
+}
+
 /// One thread as one file: lines of JSON, as `wattle replay` reads them.
 #[utoipa::path(get, path = "/api/v1/threads/{thread}/export", tag = "threads",
-    params(("thread" = String, Path, description = "id of the thread")),
+    params(("thread" = String, Path, description = "id of the thread"), ExportQuery),
     responses(
         (status = 200, body = String, content_type = "application/x-ndjson"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
 pub async fn export_thread(
     State(state): State<ApiState>,
     scope: Scope,
+    authority: Authority,
     Path(id): Path<String>,
+    query: Result<Query<ExportQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
+    let Query(query) = query.map_err(invalid_query)?;
+    let is_operator = authority.is_operator;
+    if query.code == Some(true) && !is_operator {
+        let tenant = authority.tenant.unwrap_or_default();
+        return Err(not_the_tenants("the code of apps", &tenant));
+    }
     let record = scope.thread(&state, &id).await?;
-    let lines = state.engine.export(&record.id).await?;
+    let code = query.code.unwrap_or(is_operator);
+    let parts = Parts { code, blobs: query.blobs.unwrap_or(true) };
+    let lines = state.engine.export(&record.id, parts).await?;
     let lines = lines.map_err(|failure| std::io::Error::other(failure.message));
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((headers, Body::from_stream(lines)).into_response())
@@ -255,11 +282,7 @@ pub async fn compact_store(
 ) -> Result<Json<Compacted>, Problem> {
     if !authority.is_operator {
         let tenant = authority.tenant.unwrap_or_default();
-        let detail = format!(
-            "the store is the operator's, not the tenant's `{tenant}`; send a key of `[auth]` and \
-             name no tenant"
-        );
-        return Err(Problem::new(code::DENIED, detail));
+        return Err(not_the_tenants("the store", &tenant));
     }
     Ok(Json(state.engine.compact().await?))
 }

@@ -55,6 +55,9 @@ pub struct ThreadEditArgs {
     /// Edit this checkpoint, which forks [default: where the thread stands]
     #[arg(long, value_name = "NUMBER")]
     pub checkpoint: Option<u64>,
+    /// Edit a nested graph, where it stands [default: the thread's own]
+    #[arg(long, value_name = "NAMESPACE")]
+    pub namespace: Option<String>,
     /// App of a new thread, or app and graph as `app/graph`
     #[arg(long, value_name = "APP[/GRAPH]")]
     pub app: Option<String>,

@@ -207,6 +207,7 @@ mod tests {
     fn questions_say_what_is_wanted_and_until_when() {
         let question = QuestionDocument {
             id: "ab12".into(),
+            namespace: String::new(),
             node: "review".into(),
             payload: json!({ "rows": [] }),
             response_schema: Some(json!({ "type": "boolean" })),

@@ -1,13 +1,14 @@
 //! `wattle thread export` and `wattle replay`: a thread as a file, and once more from its journal.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::Path;
 
 use futures::TryStreamExt as _;
 use serde_json::Value;
-use wattle_run::export::Export;
-use wattle_run::offline::{Replay, replay};
+use wattle_run::export::{Export, Parts};
+use wattle_run::limit::EXPORT_BYTES;
+use wattle_run::offline::{Counts, Replay, replay};
 
 use crate::args::{ReplayArgs, ThreadExportArgs};
 use crate::client::{Client, Needs, segment};
@@ -18,8 +19,9 @@ use crate::exit::Exit;
 use crate::output::Output;
 use crate::wire::offline::OfflineCode;
 
-fn path(thread: &str) -> String {
-    format!("/api/v1/threads/{}/export", segment(thread))
+fn path(thread: &str, parts: Parts) -> String {
+    let Parts { code, blobs } = parts;
+    format!("/api/v1/threads/{}/export?code={code}&blobs={blobs}", segment(thread))
 }
 
 pub(super) async fn export(
@@ -27,7 +29,8 @@ pub(super) async fn export(
     args: &ThreadExportArgs,
     output: Output,
 ) -> Result<Exit, Error> {
-    let mut pieces = client.pieces(&path(&args.thread)).await?;
+    let parts = Parts { code: !args.no_code, blobs: !args.no_blobs };
+    let mut pieces = client.pieces(&path(&args.thread, parts)).await?;
     let Some(file) = &args.file else {
         let mut text = Vec::new();
         while let Some(piece) = pieces.try_next().await? {
@@ -60,7 +63,7 @@ pub(super) async fn rerun(
     output: Output,
 ) -> Result<Exit, Error> {
     let text = if Path::new(&args.target).is_file() {
-        std::fs::read_to_string(&args.target).map_err(Error::file("read", &args.target))?
+        read(Path::new(&args.target))?
     } else {
         let client = Client::open(config.clone(), Needs::Store).await?;
         let text = whole(&client, &args.target).await;
@@ -77,8 +80,20 @@ pub(super) async fn rerun(
     Ok(if replayed.divergences.is_empty() { Exit::Ok } else { Exit::Failed })
 }
 
+fn read(file: &Path) -> Result<String, Error> {
+    let bytes = std::fs::metadata(file).map_err(Error::file("read", file))?.len();
+    if bytes > EXPORT_BYTES {
+        return Err(Error::Usage {
+            message: format!("`{}` holds {bytes} bytes, more than is read", file.display()),
+            hint: format!("files of up to {EXPORT_BYTES} bytes are read"),
+        });
+    }
+    std::fs::read_to_string(file).map_err(Error::file("read", file))
+}
+
+/// The code and the blobs of a thread of the store are here.
 async fn whole(client: &Client, thread: &str) -> Result<String, Error> {
-    let pieces = client.pieces(&path(thread)).await?;
+    let pieces = client.pieces(&path(thread, Parts::default())).await?;
     let pieces: Vec<_> = pieces.try_collect().await?;
     let text = pieces.concat();
     String::from_utf8(text).map_err(|error| Error::Server {
@@ -89,16 +104,21 @@ async fn whole(client: &Client, thread: &str) -> Result<String, Error> {
 
 async fn rerun_with(code: &OfflineCode, export: &Export) -> Result<Replay, Error> {
     let thread = &export.header.thread;
-    let app = code.app_of(thread).await.ok_or_else(|| Error::Usage {
+    let found = code
+        .app_of(export)
+        .await
+        .map_err(|message| Error::Usage { message, hint: "export the thread again".into() })?;
+    let app = found.ok_or_else(|| Error::Usage {
         message: format!(
             "the code of the thread is not here: version {} of graph `{}` in app `{}`",
             thread.version, thread.graph, thread.app
         ),
-        hint: "put that version of the app into the plugins folder, or use the data folder of \
-               the host that ran it"
+        hint: "export the thread with its code, put that version of the app into the plugins \
+               folder, or use the data folder of the host that ran it"
             .into(),
     })?;
-    Box::pin(replay(export, app, code.ports.clone())).await.map_err(|failure| Error::Usage {
+    let ports = code.ports_for(export).await;
+    Box::pin(replay(export, app, ports)).await.map_err(|failure| Error::Usage {
         message: failure.message,
         hint: "`wattle trace --verify` checks threads of the store".into(),
     })
@@ -120,21 +140,26 @@ fn in_words(export: &Export, replayed: &Replay) -> String {
         lines.push(format!("  then  {}", flat(&divergence.recorded)));
         lines.push(format!("  now   {}", flat(&divergence.now)));
     }
-    let reasons: BTreeSet<&str> = replayed.skipped.iter().map(|it| it.reason.as_str()).collect();
-    for reason in reasons {
-        let count = replayed.skipped.iter().filter(|it| it.reason == reason).count();
-        lines.push(format!("not executed: {count}, since {reason}"));
+    let mut left_out: BTreeMap<&str, Counts> = BTreeMap::new();
+    for skipped in &replayed.skipped {
+        *left_out.entry(&skipped.reason).or_default() += skipped.left_out;
     }
+    for (reason, counts) in left_out {
+        lines.push(format!("not compared: {}, since {reason}", counted(counts)));
+    }
+    let Replay { checkpoints, tasks, calls, .. } = *replayed;
     lines.push(format!(
-        "thread {}: {} tasks and {} checkpoints are the same, {} host calls answered by the \
-         journal, {} differences",
+        "thread {}: {} are the same, {} differences",
         export.header.thread.id,
-        replayed.tasks,
-        replayed.checkpoints,
-        replayed.calls,
+        counted(Counts { checkpoints, tasks, calls }),
         replayed.divergences.len()
     ));
     lines.join("\n")
+}
+
+fn counted(counts: Counts) -> String {
+    let Counts { checkpoints, tasks, calls } = counts;
+    format!("{checkpoints} supersteps, {tasks} tasks and {calls} host calls")
 }
 
 /// A document on one line, cut where a terminal would be full of it.

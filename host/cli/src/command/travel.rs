@@ -119,7 +119,8 @@ pub(super) async fn edit(
         _ => (args.app.clone(), None),
     };
     let (checkpoint, metadata) = (args.checkpoint, BTreeMap::new());
-    let body = EditsDocument { checkpoint, supersteps, app, graph, metadata };
+    let namespace = args.namespace.clone().unwrap_or_default();
+    let body = EditsDocument { namespace, checkpoint, supersteps, app, graph, metadata };
     let path = format!("/api/v1/threads/{}/edits", segment(&args.thread));
     let edited: CheckpointDocument = client.post(&path, &body).await?;
     output.data(&edited, in_words);

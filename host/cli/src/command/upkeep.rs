@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_api::native::upkeep::CopiedDocument;
 use wattle_graph::event::Decision;
+use wattle_graph::id::call_path;
 use wattle_run::engine::migrate::MigrationReport;
 use wattle_run::engine::settle::OpenCall;
 use wattle_run::ports::store::{Compacted, Verified};
@@ -44,8 +45,7 @@ pub(super) async fn calls(client: &Client, thread: &str, output: Output) -> Resu
 
 /// Task and number, as `settle` takes them.
 fn place(call: &OpenCall) -> String {
-    let path = call.scope.iter().chain([&call.call]).map(ToString::to_string);
-    format!("{}/{}", call.task, path.collect::<Vec<_>>().join("."))
+    format!("{}/{}", call.task, call_path(&call.scope, call.call))
 }
 
 pub(super) async fn settle(

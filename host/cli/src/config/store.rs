@@ -1,8 +1,10 @@
 //! `[store]`: where threads are kept.
 
 use std::fmt;
+use std::time::Duration;
 
 use serde::Deserialize;
+use wattle_graph::definition::Span;
 use wattle_store::PostgresConfig;
 
 /// Which store keeps threads.
@@ -35,6 +37,7 @@ pub struct StoreDatabase {
     address: Address,
     password_env: Option<String>,
     schema: Option<String>,
+    lease: Option<Span>,
 }
 
 #[derive(Clone, PartialEq, Eq)]
@@ -52,13 +55,14 @@ struct Table {
     url_env: Option<String>,
     password_env: Option<String>,
     schema: Option<String>,
+    lease: Option<Span>,
 }
 
 impl TryFrom<Table> for StoreConfig {
     type Error = String;
 
     fn try_from(table: Table) -> Result<Self, String> {
-        let Table { kind, url, url_env, password_env, schema } = table;
+        let Table { kind, url, url_env, password_env, schema, lease } = table;
         let address = match (url, url_env) {
             (Some(_), Some(_)) => {
                 return Err("`url` and `url_env` both say where the database is; use one".into());
@@ -70,14 +74,15 @@ impl TryFrom<Table> for StoreConfig {
             address,
             password_env: password_env.clone(),
             schema: schema.clone(),
+            lease,
         });
         match (database, kind) {
             (Some(_), Some(_)) => Err("`kind` is for stores without an address; remove it, or \
                                        `url` and `url_env`"
                 .into()),
-            (None, _) if password_env.is_some() || schema.is_some() => Err(
-                "`password_env` and `schema` belong to the address of a database; set `url` or \
-                     `url_env`"
+            (None, _) if password_env.is_some() || schema.is_some() || lease.is_some() => Err(
+                "`password_env`, `schema` and `lease` belong to the address of a database; set \
+                     `url` or `url_env`"
                     .into(),
             ),
             (Some(database), None) => {
@@ -108,6 +113,9 @@ impl StoreDatabase {
         if let Some(schema) = &self.schema {
             config = config.with_schema(schema);
         }
+        if let Some(lease) = self.lease {
+            config = config.with_lease(Duration::from_millis(lease.as_ms()));
+        }
         let Some(variable) = &self.password_env else { return Ok((config, None)) };
         match env(variable) {
             Some(password) => Ok((config.with_password(password), None)),
@@ -128,6 +136,7 @@ impl fmt::Debug for StoreDatabase {
         f.debug_struct("StoreDatabase")
             .field("password_env", &self.password_env)
             .field("schema", &self.schema)
+            .field("lease", &self.lease)
             .finish_non_exhaustive()
     }
 }
@@ -147,6 +156,7 @@ mod tests {
             ("kind = \"memory\"", StoreKind::Memory),
             ("url = \"postgres://h/d\"", StoreKind::Postgres),
             ("url_env = \"URL\"\npassword_env = \"P\"\nschema = \"w\"", StoreKind::Postgres),
+            ("url = \"postgres://h/d\"\nlease = \"30s\"", StoreKind::Postgres),
         ] {
             assert_eq!(read(text).unwrap().kind, kind, "{text}");
         }
@@ -159,6 +169,8 @@ mod tests {
             ("kind = \"redb\"\nurl = \"a\"", "remove it"),
             ("kind = \"redb\"\nschema = \"a\"", "set `url`"),
             ("password_env = \"a\"", "set `url`"),
+            ("lease = \"5s\"", "set `url`"),
+            ("url = \"a\"\nlease = \"soon\"", "soon"),
             ("kind = \"postgres\"", "unknown variant"),
             ("uri = \"a\"", "unknown field"),
         ] {

@@ -7,11 +7,13 @@
 
 use std::collections::BTreeSet;
 use std::fs;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
+use wattle_run::export::{CodeFile, Packed};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::config::{Config, StoreKind};
@@ -79,42 +81,106 @@ fn copy(
     manifest: &Manifest,
     folder: &Path,
     files: &ComponentFiles,
-) -> std::io::Result<()> {
-    let versions = config.data.join(FOLDER).join(app.name.as_str());
-    let kept = versions.join(&app.digest.to_hex()[..NAME_DIGITS]);
+) -> io::Result<()> {
+    let kept = folder_of(config, app);
     if kept.join(INDEX).is_file() {
         return Ok(());
     }
-    let graphs = &manifest.app.graphs;
-    if !graphs.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir)) {
-        return Err(invalid("its graphs lie outside its folder"));
-    }
     // Renamed into place when whole.
     let draft = kept.with_extension("draft");
-    fs::create_dir_all(draft.join(graphs).parent().unwrap_or(&draft))?;
-    fs::copy(folder.join(manifest::FILE), draft.join(manifest::FILE))?;
-    fs::copy(folder.join(graphs), draft.join(graphs))?;
+    unpack(&gather(app, manifest, folder, files)?, &draft)?;
+    // Left over from a copy that broke off.
+    let _ = fs::remove_dir_all(&kept);
+    fs::rename(&draft, &kept)
+}
+
+fn folder_of(config: &Config, app: &App) -> PathBuf {
+    let versions = config.data.join(FOLDER).join(app.name.as_str());
+    versions.join(&app.digest.to_hex()[..NAME_DIGITS])
+}
+
+/// The files of a version that was installed: as they were kept, or where they were loaded from.
+///
+/// # Errors
+///
+/// That of a file that is not there any more, or is another one by now.
+pub(super) fn files(
+    config: &Config,
+    app: &App,
+    loaded: Option<(&Manifest, &Path, &ComponentFiles)>,
+) -> io::Result<Vec<CodeFile>> {
+    if let Some(old) = read(folder_of(config, app)) {
+        let manifest = Manifest::read(&old.folder).map_err(|message| invalid(&message))?;
+        let (own, others) = old.files(&manifest);
+        let components = own.into_iter().chain(others).collect();
+        return gather(app, &manifest, &old.folder, &components);
+    }
+    let Some((manifest, folder, components)) = loaded else {
+        return Err(invalid("its files are not kept"));
+    };
+    gather(app, manifest, folder, components)
+}
+
+/// What a version consists of, laid out as it is kept.
+fn gather(
+    app: &App,
+    manifest: &Manifest,
+    folder: &Path,
+    components: &ComponentFiles,
+) -> io::Result<Vec<CodeFile>> {
+    let graphs = &manifest.app.graphs;
+    if !is_inside(graphs) {
+        return Err(invalid("its graphs lie outside its folder"));
+    }
+    let graphs = graphs.to_str().ok_or_else(|| invalid("the name of its graphs is no text"))?;
+    let mut files = Vec::new();
+    for path in [manifest::FILE, graphs] {
+        files.push(code_file(path, fs::read(folder.join(path))?));
+    }
     for (name, plugin) in &app.plugins {
-        let file = files.get(name).ok_or_else(|| invalid("a component has no file"))?;
-        let bytes = fs::read(file)?;
+        let path = components.get(name).ok_or_else(|| invalid("a component has no file"))?;
+        let bytes = fs::read(path)?;
         if Digest::of(&bytes) != plugin.info().digest {
             return Err(invalid("a component was replaced meanwhile"));
         }
-        fs::write(draft.join(file_of(name)), bytes)?;
+        files.push(code_file(&file_of(name), bytes));
     }
     let index = Index {
         app: app.name.clone(),
         versions: app.graphs.values().map(|pack| pack.version).collect(),
         components: app.plugins.keys().cloned().collect(),
     };
-    fs::write(draft.join(INDEX), serde_json::to_vec_pretty(&index)?)?;
-    // Left over from a copy that broke off.
-    let _ = fs::remove_dir_all(&kept);
-    fs::rename(&draft, &kept)
+    files.push(code_file(INDEX, serde_json::to_vec_pretty(&index)?));
+    Ok(files)
 }
 
-fn invalid(message: &str) -> std::io::Error {
-    std::io::Error::new(std::io::ErrorKind::InvalidData, message)
+fn code_file(path: &str, bytes: Vec<u8>) -> CodeFile {
+    CodeFile { path: path.replace('\\', "/"), bytes: Packed(bytes.into()) }
+}
+
+/// Writes the files of a version into a folder, and nowhere else.
+///
+/// # Errors
+///
+/// Also for a path that leads out of the folder.
+pub(super) fn unpack(files: &[CodeFile], folder: &Path) -> io::Result<()> {
+    for file in files {
+        if !is_inside(Path::new(&file.path)) {
+            return Err(invalid(&format!("`{}` lies outside of its folder", file.path)));
+        }
+        let path = folder.join(&file.path);
+        fs::create_dir_all(path.parent().unwrap_or(folder))?;
+        fs::write(path, &*file.bytes)?;
+    }
+    Ok(())
+}
+
+fn is_inside(path: &Path) -> bool {
+    path.components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+fn invalid(message: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, message)
 }
 
 /// The kept versions that threads are pinned to. All others are deleted.
@@ -145,7 +211,8 @@ fn all(config: &Config) -> Vec<Old> {
     apps.iter().flat_map(|app| subfolders(app)).filter_map(read).collect()
 }
 
-fn read(folder: PathBuf) -> Option<Old> {
+/// A version in a folder, if there is one.
+pub(super) fn read(folder: PathBuf) -> Option<Old> {
     let index = serde_json::from_slice(&fs::read(folder.join(INDEX)).ok()?).ok()?;
     Some(Old { folder, index })
 }

@@ -9,8 +9,8 @@ use std::sync::Arc;
 
 use wattle_run::app::App;
 use wattle_run::catalog::Catalog;
+use wattle_run::export::Export;
 use wattle_run::offline::closed;
-use wattle_run::ports::store::ThreadRecord;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Ports};
 use wattle_sql::Databases;
 use wattle_store::{FileBlobs, MemoryBlobs, MemoryStore, PostgresBlobs, VolatileMemory};
@@ -62,13 +62,36 @@ impl OfflineCode {
         Ok(Self { ports, catalog, loader })
     }
 
-    /// The app in the version that a thread is pinned to: one that is loaded, or one that was kept.
-    pub async fn app_of(&self, thread: &ThreadRecord) -> Option<Arc<App>> {
+    /// The app in the version that a thread is pinned to: the one in the export, else one that is
+    /// loaded, or one that was kept.
+    ///
+    /// # Errors
+    ///
+    /// A sentence if the code in the export cannot be loaded, or is not what the export says.
+    pub async fn app_of(&self, export: &Export) -> Result<Option<Arc<App>>, String> {
+        if !export.code.is_empty() {
+            return self.loader.load_exported(export).await.map(Some);
+        }
+        let thread = &export.header.thread;
         let find = || self.catalog.version(&thread.app, &thread.graph, thread.version);
         if find().is_none() {
             self.loader.load_version(thread).await;
         }
-        find().map(|(app, _)| app)
+        Ok(find().map(|(app, _)| app))
+    }
+
+    /// The ports, with the blobs of an export if it has any.
+    pub async fn ports_for(&self, export: &Export) -> Ports {
+        let mut ports = self.ports.clone();
+        if !export.blobs.is_empty() {
+            let blobs = MemoryBlobs::new();
+            for file in &export.blobs {
+                // Memory takes whatever a disk took.
+                let _ = blobs.put(file.bytes.0.clone(), &file.media_type).await;
+            }
+            ports.blobs = Arc::new(blobs);
+        }
+        ports
     }
 }
 

@@ -120,6 +120,18 @@ async fn an_operators_key_reaches_what_is_beyond_tenants() {
         assert_eq!((status, &problem["code"]), (403, &json!("denied")), "{key} {tenant:?}");
     }
 
+    // What names secrets, files and the work of all tenants is the operator's, too.
+    for path in ["/metrics", "/api/v1/problems", "/api/v1/plugins", "/api/v1/plugins/greeter"] {
+        let get = |key: &str, tenant: Option<&str>| {
+            let request = fixture.client.get(fixture.url(path)).header("x-api-key", key.to_owned());
+            tenant.into_iter().fold(request, |it, tenant| it.header("x-tenant", tenant.to_owned()))
+        };
+        assert_eq!(answer(get("k-operator", None)).await.0, 200, "{path}");
+        assert_eq!(answer(get("k-operator", Some("acme"))).await.0, 403, "{path}");
+        assert_eq!(answer(get("k-acme", None)).await.0, 403, "{path}");
+        assert_eq!(answer(get("k-nobody", None)).await.0, 401, "{path}");
+    }
+
     let place = "namespace=users&key=language";
     let document = json!({ "namespace": ["users"], "key": "language", "value": "de" });
     let put = |key: &str, query: &str| {

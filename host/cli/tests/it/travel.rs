@@ -37,6 +37,8 @@ async fn a_thread_is_read_edited_and_forked() {
     assert_eq!(edited["state"]["greeting"], "Good day");
     let unclear = json!({ "supersteps": [[{ "as_node": "greet", "values": { "no": 1 } }]] });
     assert_eq!(fixture.post("/api/v1/threads/t/edits", &unclear).await.1["code"], "invalid");
+    let nowhere = json!({ "namespace": "ask", "supersteps": [[{ "as_node": "greet" }]] });
+    assert_eq!(fixture.post("/api/v1/threads/t/edits", &nowhere).await.1["code"], "not-found");
     let made = json!({ "app": "greeter", "supersteps": [[
         { "as_node": "__input__", "values": { "name": "Eve" } }
     ]] });

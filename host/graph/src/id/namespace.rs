@@ -69,6 +69,14 @@ impl Namespace {
         Some(Self(parent.to_owned()))
     }
 
+    /// The graphs from the thread's own, which is left out, down to this one.
+    pub fn path(&self) -> Vec<Self> {
+        let up = std::iter::successors(Some(self.clone()), Self::parent);
+        let mut path: Vec<Self> = up.filter(|graph| !graph.is_root()).collect();
+        path.reverse();
+        path
+    }
+
     /// The node of the graph around it that runs it or called for it; empty for the root.
     pub fn node(&self) -> &str {
         let level = self.level();
@@ -80,6 +88,25 @@ impl Namespace {
     pub fn task(&self) -> Option<TaskId> {
         let (_, task) = self.level().split_once(TASK)?;
         TaskId::new(task.split(CALL).next().unwrap_or_default()).ok()
+    }
+
+    /// The place of the call that started it among those of the task, each number inside of the
+    /// one before; `None` if no call did.
+    pub fn place(&self) -> Option<Vec<u32>> {
+        let (_, task) = self.level().split_once(TASK)?;
+        let (_, place) = task.split_once(CALL)?;
+        place.split(CALL).map(|number| number.parse().ok()).collect()
+    }
+
+    /// The same graph below another one, and of another task if it is of one.
+    #[must_use]
+    pub fn moved(&self, around: &Self, task: Option<&TaskId>) -> Self {
+        let level = self.level();
+        let (Some(task), Some((node, old))) = (task, level.split_once(TASK)) else {
+            return around.below(level.to_owned());
+        };
+        let place = old.find(CALL).map_or("", |start| &old[start..]);
+        around.below(format!("{node}{TASK}{task}{place}"))
     }
 
     /// How many graphs are around it.
@@ -122,5 +149,11 @@ mod tests {
             assert!(!parent.is_below(namespace));
         }
         assert_eq!((root.parent(), root.task(), root.depth()), (None, None, 0));
+        assert_eq!((three.place(), one.place(), two.place()), (Some(vec![0, 2]), None, None));
+        assert_eq!(three.path(), [one.clone(), two.clone(), three.clone()]);
+        let other = TaskId::new("9f").unwrap();
+        let there = root.of_task(&node, &other);
+        assert_eq!(three.moved(&there, Some(&other)), there.of_call(&node, &other, "0.2"));
+        assert_eq!(two.moved(&there, None), there.of_node(&node));
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use super::{Planned, Task, led_to, plan};
+use super::{Planned, Task, conceivable, led_to, plan};
 use crate::event::{EventKind, Reopened};
 use crate::graph::Graph;
 use crate::id::TaskId;
@@ -160,4 +160,18 @@ fn a_checkpoint_tells_the_tasks_that_it_leads_to() {
     let told = led_to(&thread(), &lineage.checkpoint.meta).into_iter().map(|(id, _)| id);
     assert_eq!(told.collect::<Vec<_>>(), all(&graph, &lineage));
     assert_eq!(tasks.len(), 3);
+}
+
+#[test]
+fn every_task_of_a_superstep_is_conceivable() {
+    let (graph, mut lineage, tasks) = begin();
+    let meta = lineage.checkpoint.meta.clone();
+    let nodes = graph.nodes().keys();
+    let known = conceivable(&thread(), &meta.namespace, meta.id, nodes, meta.next.len() as u32);
+    lineage.apply(&failed(&tasks[1]));
+    let handler = ready(&graph, &lineage).remove(1);
+    assert_eq!(handler.node.as_str(), "h");
+    for task in tasks.iter().chain([&handler]) {
+        assert_eq!(known.get(&task.id), Some(&(task.node.clone(), task.index)));
+    }
 }

@@ -99,7 +99,10 @@ pub struct EditThread {
     pub graph: Option<GraphName>,
     /// Only a thread of this tenant.
     pub tenant: Option<String>,
-    /// The checkpoint to change; where the thread stands without it. An earlier one forks.
+    /// The nested graph to change; the thread's own if empty.
+    pub namespace: Namespace,
+    /// The checkpoint to change; where the thread stands without it. An earlier one forks, which a
+    /// nested graph cannot.
     pub checkpoint: Option<CheckpointId>,
     /// The edits: each list is one superstep. All of them are made, or none.
     pub supersteps: Vec<Vec<Edit>>,

@@ -17,7 +17,7 @@ use wattle_graph::graph::Graph;
 
 /// The input of a nested graph: what its task was given, without what only the graph around it
 /// knows. Names that neither knows stay, so that they are refused.
-pub(super) fn input(parent: &Graph, child: &Graph, given: Value) -> Value {
+pub(crate) fn input(parent: &Graph, child: &Graph, given: Value) -> Value {
     let Value::Object(mut fields) = given else { return given };
     fields.retain(|name, _| {
         child.channels().contains_key(name.as_str())
@@ -27,7 +27,7 @@ pub(super) fn input(parent: &Graph, child: &Graph, given: Value) -> Value {
 }
 
 /// What comes out of a nested graph that began with some values and ended with others.
-pub(super) fn writes(parent: &Graph, child: &Graph, began: &Values, ended: &Values) -> Vec<Write> {
+pub(crate) fn writes(parent: &Graph, child: &Graph, began: &Values, ended: &Values) -> Vec<Write> {
     let common = parent.channels().iter().filter(|(name, _)| child.channels().contains_key(*name));
     common
         .filter_map(|(name, channel)| {

@@ -20,7 +20,7 @@ use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::Task;
 use wattle_graph::step::{ParentOutcome, StepError, accept_input, input_reductions};
 
-use super::walk::{Stand, Walk, position};
+use super::walk::{HERE, Stand, Walk, position};
 use super::{End, exchange, reduce};
 use crate::app::GraphPack;
 use crate::gate::unwind::Unwind;
@@ -28,9 +28,13 @@ use crate::limit;
 use crate::ports::sandbox::{Ended, NodeOutcome};
 use crate::ports::store::{Durability, StoreError};
 use crate::task::RunContext;
+use crate::task::attempt::handled;
 use crate::task::idle::Alive;
 use crate::task::outcome::Done;
 use crate::view::Strand;
+
+/// The right to walk through a nested graph. Its tasks have it, too.
+pub(super) type Turn = Arc<OwnedMutexGuard<()>>;
 
 /// What plugins made of an input, by channel.
 type Reduced = BTreeMap<ChannelName, Value>;
@@ -49,8 +53,11 @@ pub(crate) struct Nested {
     pub above: Option<Arc<GraphPack>>,
     /// The task, which shows that it lives as long as tasks of the graph do.
     pub alive: Option<Arc<Alive>>,
-    /// Whether the task was begun before.
-    pub is_repeated: bool,
+    /// The place in the log at which the task, or the call that starts it, was begun first; `None`
+    /// if that was in this process.
+    pub begun: Option<u64>,
+    /// What failed, if the graph runs in the place of a node that did.
+    pub error: Option<Arc<Value>>,
 }
 
 /// How a nested graph ended.
@@ -73,7 +80,6 @@ pub(crate) async fn attempt(
     node: &Node,
     (name, state): (&GraphName, SubgraphState),
     alive: Arc<Alive>,
-    is_repeated: bool,
 ) -> Result<Done, Ended> {
     let pack = context.app.graphs.get(name).cloned().ok_or_else(|| {
         Ended::Host(Failure::internal(format!("graph `{name}` of the app is not loaded")))
@@ -93,7 +99,8 @@ pub(crate) async fn attempt(
         state,
         above: Some(context.pack.clone()),
         alive: Some(alive),
-        is_repeated,
+        begun: context.past.begun(&task.id),
+        error: handled(context, task),
     };
     let ran = run_nested(context, nested).await?;
     let child = Some(ChildEnd {
@@ -142,15 +149,21 @@ pub(crate) async fn run_nested(context: &RunContext, nested: Nested) -> Result<R
     if nested.namespace.depth() > limit::GRAPH_DEPTH {
         return Err(Ended::Failure(too_deep(&nested.pack.graph.name)));
     }
-    // A run that stores only its last checkpoint stores none of graphs that are gone by then.
-    let forgets =
-        context.options.durability == Durability::Exit && nested.state == SubgraphState::Inherit;
-    let is_kept = nested.state != SubgraphState::None && !forgets;
+    let is_kept = match nested.state {
+        SubgraphState::Own => true,
+        SubgraphState::None => false,
+        // A run that stores only its last checkpoint stores none of graphs that are gone by then.
+        // What another run began goes on as it was begun.
+        SubgraphState::Inherit => {
+            let known = context.past.is_kept(&nested.namespace);
+            known.unwrap_or(context.options.durability != Durability::Exit)
+        }
+    };
     let inside = context_inside(context, &nested);
-    let turn = context.past.turn(&nested.namespace).lock_owned().await;
+    let turn = Arc::new(context.past.turn(&nested.namespace).lock_owned().await);
     let open = Opening { around: context, inside: &inside, nested: &nested, is_kept };
-    let Opened { stand, began, pass_static } = open.open().await?;
-    let walk = Walk::nested(inside, stand, pass_static, is_kept);
+    let Opened { stand, began } = open.open().await?;
+    let walk = Walk::nested(inside, stand, is_kept, turn.clone());
     // In a task of the runtime, so that many levels do not meet on one stack.
     let work = Joined(tokio::spawn(Parking { walk: Some(walk), _turn: turn }.go()));
     let (end, checkpoint) = work.end().await?;
@@ -168,6 +181,7 @@ fn context_inside(context: &RunContext, nested: &Nested) -> RunContext {
         parents: Arc::new(parents),
         children: Arc::default(),
         alive: nested.alive.clone(),
+        error: nested.error.clone(),
         ..context.clone()
     }
 }
@@ -184,37 +198,43 @@ struct Opening<'a> {
 struct Opened {
     stand: Stand,
     began: Values,
-    pass_static: bool,
 }
 
 impl Opening<'_> {
     async fn open(&self) -> Result<Opened, Ended> {
         let past = &self.around.past;
         let base = self.base().await?;
+        let strand = past.strand(&self.nested.namespace);
+        // Where it began follows from what it was given; the number does not matter.
+        let first = match &strand {
+            None if !past.is_parked(&self.nested.namespace) => None,
+            _ => Some(self.first(base.as_ref(), CheckpointId(0)).await?),
+        };
+        // Until a walk has it nothing is waited for: an attempt can be cut wherever it waits.
         let parked = past.unpark(&self.nested.namespace);
         let parked = parked.filter(|stand| self.is_now(&stand.lineage.checkpoint));
-        let (stand, pass_static) = match (parked, past.strand(&self.nested.namespace)) {
-            (Some(stand), _) => (Some(stand), false),
-            (None, Some(strand)) if self.is_kept => (self.read(strand).await?, true),
-            (None, Some(strand)) => {
-                let first = self.first(base.as_ref(), CheckpointId(0)).await?;
-                (Some(Stand::replaying(Lineage::new(first), strand.events)), true)
+        // One that makes no checkpoints says nothing before its first task begins, but it stood there
+        // since what it runs as was begun.
+        let arrived = self.nested.begun.unwrap_or(HERE);
+        let stand = match (parked, strand, &first) {
+            (Some(mut stand), ..) => {
+                stand.hear_of_ends();
+                Some(stand)
             }
-            // One that makes no checkpoints says nothing before its first task begins: it may have
-            // stopped there.
-            (None, None) => (None, !self.is_kept && self.nested.is_repeated),
+            (None, Some(strand), _) if self.is_kept => self.read(strand).await?,
+            (None, Some(strand), Some(first)) => {
+                let lineage = Lineage::new(first.clone());
+                Some(Stand::replaying(lineage, arrived, &strand.events))
+            }
+            (None, ..) => None,
         };
-        let pass_static = pass_static && past.passes_static();
-        if let Some(mut stand) = stand {
-            // Where it began follows from what it was given; the number does not matter.
-            let first = self.first(base.as_ref(), CheckpointId(0)).await?;
+        if let (Some(mut stand), Some(first)) = (stand, first) {
             stand.count_from(&first);
-            return Ok(Opened { stand, began: first.values, pass_static });
+            return Ok(Opened { stand, began: first.values });
         }
         let checkpoint = self.begin(base.as_ref()).await?;
         let began = checkpoint.values.clone();
-        let stand = Stand::new(Lineage::new(checkpoint));
-        Ok(Opened { stand, began, pass_static: pass_static && !self.is_kept })
+        Ok(Opened { stand: Stand::new(Lineage::new(checkpoint), arrived), began })
     }
 
     /// Whether a checkpoint is of this invocation and not of one before.
@@ -248,7 +268,7 @@ impl Opening<'_> {
         }
         let mut lineage = Lineage::new(checkpoint);
         strand.events.iter().for_each(|event| lineage.apply(event));
-        Ok(Some(Stand::new(lineage)))
+        Ok(Some(Stand::new(lineage, strand.arrived())))
     }
 
     /// The checkpoint of the input under some number.
@@ -291,8 +311,8 @@ impl Opening<'_> {
 /// timeout.
 struct Parking {
     walk: Option<Walk>,
-    /// A further attempt waits until this one has parked.
-    _turn: OwnedMutexGuard<()>,
+    /// A further attempt waits until this one has parked, and all of its tasks have ended.
+    _turn: Turn,
 }
 
 impl Parking {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{Checkpoint, Source};
 use wattle_graph::event::{Event, TaskFailed};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, TaskId};
@@ -16,10 +16,11 @@ use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Planned, Task, plan};
 use wattle_graph::step::{ParentOutcome, Position, advance, parent_outcome, plugin_reductions};
 
+use super::nested::Turn;
 use super::reduce;
 use crate::gate::Journal;
 use crate::ports::store::Durability;
-use crate::replay;
+use crate::replay::Unstored;
 use crate::task::{History, RunContext, TaskEnd, run_task};
 
 /// How a walk ended, or why it stands still.
@@ -52,30 +53,36 @@ pub(crate) struct Stand {
     journals: BTreeMap<TaskId, Arc<Journal>>,
     /// What the log holds of supersteps whose checkpoints are not stored: all of them of a graph
     /// that makes none, those before a crash of a run that stores only its last one.
-    replay: Vec<Event>,
+    unstored: Unstored,
     /// Whether a task of the superstep ran, rather than having finished before.
     has_run: bool,
+    /// The place in the log at which it came to its checkpoint; [`HERE`] if that was in this
+    /// process.
+    arrived: u64,
 }
 
+/// The place of what is newer than everything that the log held when the process began.
+pub(super) const HERE: u64 = u64::MAX;
+
 impl Stand {
-    /// A walk that begins, or goes on where a lineage stands.
-    pub(super) fn new(lineage: Lineage) -> Self {
+    /// A walk that begins, or goes on where a lineage stands since the place `arrived` in the log.
+    pub(super) fn new(lineage: Lineage, arrived: u64) -> Self {
         Self {
             lineage,
             steps: 0,
             suspended: BTreeSet::new(),
             journals: BTreeMap::new(),
-            replay: Vec::new(),
+            unstored: Unstored::default(),
             has_run: false,
+            arrived,
         }
     }
 
-    /// The same for a graph that makes no checkpoints, with all that happened in it.
-    pub(super) fn replaying(mut lineage: Lineage, events: Vec<Event>) -> Self {
-        for event in &events {
-            lineage.apply(event);
-        }
-        Self { replay: events, ..Self::new(lineage) }
+    /// The same for a graph that makes no checkpoints, from its beginning, with all that happened
+    /// in it.
+    pub(super) fn replaying(lineage: Lineage, arrived: u64, events: &[Event]) -> Self {
+        let unstored = Unstored::of(&lineage.checkpoint.meta.namespace, events);
+        Self { unstored, ..Self::new(lineage, arrived) }
     }
 
     /// Counts supersteps from the checkpoint that the walk began with.
@@ -83,20 +90,33 @@ impl Stand {
         self.steps = self.lineage.checkpoint.meta.step.saturating_sub(first.meta.step);
     }
 
-    /// The number of the next checkpoint, if it was made before a crash.
-    fn made_before(&self) -> Option<CheckpointId> {
-        replay::made_after(self.lineage.checkpoint.meta.id, &self.replay)
+    /// Takes over what tasks of the superstep came to that ended when nobody waited for them any
+    /// more.
+    pub(super) fn hear_of_ends(&mut self) {
+        for (task, journal) in &self.journals {
+            if let Some(finished) = journal.take_finished() {
+                self.lineage.failed.remove(task);
+                self.lineage.finished.entry(task.clone()).or_insert(finished);
+            }
+        }
     }
 
-    fn advance_to(&mut self, checkpoint: Checkpoint) {
+    /// Whether nothing has happened to the tasks of the superstep.
+    fn is_untouched(&self) -> bool {
+        let Lineage { finished, failed, questions, .. } = &self.lineage;
+        !self.has_run && finished.is_empty() && failed.is_empty() && questions.is_empty()
+    }
+
+    fn advance_to(&mut self, checkpoint: Checkpoint, arrived: u64) {
+        // What ran here may have led elsewhere than it did before.
         if self.has_run {
-            self.replay = Vec::new();
+            self.unstored = Unstored::default();
         }
         self.lineage.advance_to(checkpoint);
-        self.replay.iter().for_each(|event| self.lineage.apply(event));
         self.suspended.clear();
         self.journals.clear();
         self.has_run = false;
+        self.arrived = arrived;
         self.steps += 1;
     }
 }
@@ -109,10 +129,11 @@ pub(crate) struct Walk {
     pub(super) stand: Stand,
     /// Supersteps it may take.
     limit: u32,
-    /// Whether the superstep passes static interrupts.
-    pass_static: bool,
     /// Whether its checkpoints are stored.
     is_kept: bool,
+    /// Kept by each task of a nested graph until it has really ended, which it need not have as
+    /// soon as nobody waits for it: two executions of a task would share one journal.
+    turn: Option<Turn>,
 }
 
 impl Walk {
@@ -121,23 +142,18 @@ impl Walk {
         context: RunContext,
         lineage: Lineage,
         steps: u32,
-        pass_static: bool,
-        replay: Vec<Event>,
+        unstored: Unstored,
     ) -> Self {
         let limit = context.recursion_limit();
-        let stand = Stand { steps, replay, ..Stand::new(lineage) };
-        Self { context, stand, limit, pass_static, is_kept: true }
+        // All that is known of it has happened since it came there.
+        let stand = Stand { steps, unstored, ..Stand::new(lineage, 0) };
+        Self { context, stand, limit, is_kept: true, turn: None }
     }
 
     /// A walk through a nested graph.
-    pub(super) fn nested(
-        context: RunContext,
-        stand: Stand,
-        pass_static: bool,
-        is_kept: bool,
-    ) -> Self {
+    pub(super) fn nested(context: RunContext, stand: Stand, is_kept: bool, turn: Turn) -> Self {
         let limit = context.recursion_limit();
-        Self { context, stand, limit, pass_static, is_kept }
+        Self { context, stand, limit, is_kept, turn: Some(turn) }
     }
 
     /// The state.
@@ -152,6 +168,10 @@ impl Walk {
     /// Walks to the end, an interrupt, a failure or cancellation.
     pub(crate) async fn go(&mut self) -> End {
         loop {
+            self.catch_up();
+            if self.stops_after() {
+                return self.stand_still();
+            }
             let (tasks, waits) = match self.plan() {
                 Planned::Tasks { run, waiting, .. } => {
                     let all = run.len();
@@ -176,8 +196,7 @@ impl Walk {
                 // A superstep whose tasks have all finished is kept, even if a cancel came.
                 match self.apply().await {
                     Err(end) => return end,
-                    Ok(true) => return self.stand_still(),
-                    Ok(false) => continue,
+                    Ok(()) => continue,
                 }
             }
             if self.is_cancelled() {
@@ -186,18 +205,32 @@ impl Walk {
             if !self.stand.has_run && self.context.is_to_stand_still() {
                 return End::Drained;
             }
-            if !self.pass_static && self.stops_before(&tasks) {
+            if self.stops_before(&tasks) {
                 return End::Interrupted;
             }
-            self.pass_static = false;
             if let Some(end) = self.run_tasks(tasks).await {
                 return end;
             }
         }
     }
 
+    /// Takes over what the log holds of the superstep's tasks, and of those that ran in place of
+    /// failed ones.
+    fn catch_up(&mut self) {
+        while !self.stand.unstored.is_empty() {
+            let Planned::Tasks { all, .. } = self.plan_within(1) else { return };
+            let Stand { unstored, lineage, .. } = &mut self.stand;
+            if !unstored.take_over(&all, lineage) {
+                return;
+            }
+        }
+    }
+
     fn plan(&self) -> Planned {
-        let left = self.limit.saturating_sub(self.stand.steps);
+        self.plan_within(self.limit.saturating_sub(self.stand.steps))
+    }
+
+    fn plan_within(&self, left: u32) -> Planned {
         let origin = self.context.record.origin();
         plan(&self.context.pack.graph, origin, &self.stand.lineage, left)
     }
@@ -211,13 +244,30 @@ impl Walk {
         if self.is_cancelled() { End::Cancelled } else { End::Interrupted }
     }
 
+    /// Whether a static interrupt stands before one of the tasks.
     fn stops_before(&self, tasks: &[Task]) -> bool {
-        tasks.iter().any(|task| {
-            task.handles.is_none()
-                && self.context.stops_before(&task.node)
-                && !self.context.past.has_begun(&task.id)
-                && !self.stand.journals.contains_key(&task.id)
-        })
+        tasks.iter().any(|task| self.context.stops_before(&task.node)) && self.stands_between()
+    }
+
+    /// Whether a static interrupt stands after a task of the superstep that led here. It is one of
+    /// the run that took that superstep; another passes it.
+    fn stops_after(&self) -> bool {
+        let meta = &self.stand.lineage.checkpoint.meta;
+        meta.source == Source::Loop
+            && meta.run == self.context.run
+            && !meta.next.is_empty()
+            && meta.writers.iter().any(|node| self.context.stops_after(node))
+            && self.stands_between()
+    }
+
+    /// Whether it stands between two supersteps and did not go on from there yet. All of this
+    /// follows from the log, so that a crash changes nothing.
+    fn stands_between(&self) -> bool {
+        if !self.stand.is_untouched() || self.context.past.passes_static(self.stand.arrived) {
+            return false;
+        }
+        let Planned::Tasks { all, .. } = self.plan_within(1) else { return false };
+        all.iter().all(|task| self.context.past.begun(task).is_none())
     }
 
     /// Runs tasks of a superstep to their ends. `None` if nothing speaks against going on.
@@ -281,8 +331,9 @@ impl Walk {
                 if alone {
                     return Box::pin(async move { (id, work.await) });
                 }
-                let slots = slots.clone();
+                let (slots, turn) = (slots.clone(), self.turn.clone());
                 let spawned = AbortOnDrop(tokio::spawn(async move {
+                    let _turn = turn;
                     let _slot = slots.acquire().await;
                     work.await
                 }));
@@ -297,7 +348,7 @@ impl Walk {
             known.begin_attempt();
             known.clone()
         } else {
-            Arc::new(Journal::new(past.scopes, past.begun))
+            Arc::new(Journal::new(past.scopes, past.begun.is_some()).undone_at(past.undone))
         };
         if !self.is_root() {
             self.stand.journals.insert(task.id.clone(), journal.clone());
@@ -313,8 +364,9 @@ impl Walk {
         History { journal, questions: Arc::new(questions), failed_attempts: past.failed_attempts }
     }
 
-    /// Applies all writes of the superstep. Answers whether a static interrupt stops the run.
-    async fn apply(&mut self) -> Result<bool, End> {
+    /// Applies all writes of the superstep.
+    async fn apply(&mut self) -> Result<(), End> {
+        let known = self.stand.unstored.made_after(self.stand.lineage.checkpoint.meta.id);
         let context = &self.context;
         let (graph, lineage) = (&context.pack.graph, &self.stand.lineage);
         let reductions = reduce(&context.app, plugin_reductions(graph, lineage));
@@ -325,7 +377,6 @@ impl Walk {
         };
         let make = |id| advance(graph, lineage, &reduced, position(context, id));
         let at = &lineage.checkpoint.meta;
-        let known = self.stand.made_before();
         let made = if !self.is_kept {
             make(CheckpointId(u64::from(at.step) + 1))
         } else if self.is_root() && context.options.durability == Durability::Exit {
@@ -334,11 +385,6 @@ impl Walk {
             context.log.checkpoint(make).await
         };
         let checkpoint = made.map_err(|error| End::Failed(error.to_failure()))?;
-        // What is not stored comes by what it has passed again.
-        let is_new = if self.is_kept { known.is_none() } else { self.stand.has_run };
-        let stops = is_new
-            && !checkpoint.meta.next.is_empty()
-            && lineage.finished.values().any(|task| context.stops_after(&task.node));
         if known.is_none() {
             context.past.leave(context.log.namespace());
         }
@@ -346,8 +392,13 @@ impl Walk {
             let durable = context.log.barrier().await;
             durable.map_err(|error| End::LogLost(Failure::internal(error.to_string())))?;
         }
-        self.stand.advance_to(checkpoint);
-        Ok(stops)
+        let arrived = match known {
+            Some(made) => made.seq,
+            None if self.is_kept || self.stand.has_run => HERE,
+            None => self.stand.unstored.newest(),
+        };
+        self.stand.advance_to(checkpoint, arrived);
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! How runs begin: from an input, from answers, after a crash.
+//! How runs begin: from an input, from answers, from where another ended.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,10 +19,8 @@ use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::driver::{Driver, Past, PastTask, reduce};
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
-use crate::ports::store::{
-    RunOptions, RunRecord, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
-};
-use crate::replay;
+use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::replay::{self, Unstored};
 use crate::salvage::{self, Salvage};
 use crate::task::{RunContext, options};
 use crate::view::{self, store_failure};
@@ -84,7 +82,7 @@ impl Engine {
         let context = self.context(app, pack, &record, &run, log, &slot, &checkpoint);
         let context = RunContext { salvage, ..context };
         let lineage = Lineage::new(checkpoint);
-        let driver = Driver::new(context, record, run, lineage, false, Vec::new());
+        let driver = Driver::new(context, record, run, lineage, Unstored::default());
         Ok(self.spawn(slot, driver))
     }
 
@@ -179,54 +177,7 @@ impl Engine {
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
         let run = RunRecord { options: request.options, ..self.new_run(run_id, &head, reopen) };
-        self.go_on(slot, head, run, reason, answers, true).await
-    }
-
-    /// Goes on with the runs that a crash or a shutdown cut, on this host or on one that shares the
-    /// store and is silent. Answers how many.
-    pub async fn recover(&self) -> usize {
-        let query = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
-        let cut = match self.0.ports.store.threads(&query).await {
-            Ok(cut) => cut,
-            Err(error) => {
-                tracing::error!(%error, "cannot look for runs to recover");
-                return 0;
-            }
-        };
-        let mut recovered = 0;
-        for record in cut {
-            let thread = record.id.clone();
-            if self.is_active(&thread) {
-                continue;
-            }
-            match self.recover_thread(record).await {
-                Ok(true) => recovered += 1,
-                Ok(false) => {}
-                Err(failure) if failure.code == code::BUSY => {
-                    tracing::debug!(%thread, "a run is at work elsewhere");
-                }
-                Err(failure) => tracing::error!(%thread, %failure, "cannot recover a run"),
-            }
-        }
-        recovered
-    }
-
-    /// `false` if the run has ended meanwhile, on the host that was at work on it.
-    async fn recover_thread(&self, record: ThreadRecord) -> Result<bool, Failure> {
-        let run = record.run.clone().unwrap_or_else(new_run_id);
-        let slot = self.claim(&record.id, run.clone()).await?;
-        let store = &self.0.ports.store;
-        let Some(head) = self.live_thread(&record.id).await? else { return Ok(false) };
-        if head.record.status != ThreadStatus::Running || head.record.run != record.run {
-            return Ok(false);
-        }
-        let known = store.run(&run).await.map_err(store_failure)?;
-        if known.as_ref().is_some_and(|run| run.status != RunStatus::Running) {
-            return Ok(false);
-        }
-        let run = known.unwrap_or_else(|| self.new_run(run, &head, None));
-        self.go_on(slot, head, run, RunReason::Recovery, Vec::new(), false).await?;
-        Ok(true)
+        self.go_on(slot, head, run, reason, answers).await
     }
 
     /// Goes on from where a thread stands: with answers, past a static interrupt, after a crash.
@@ -237,7 +188,6 @@ impl Engine {
         mut run: RunRecord,
         reason: RunReason,
         answers: Vec<(Namespace, EventKind)>,
-        pass_static: bool,
     ) -> Result<RunRef, Failure> {
         let (app, pack) = self.pinned(&head.record)?;
         options::check(&run.options, &pack.graph)?;
@@ -248,11 +198,8 @@ impl Engine {
                 head.record.id
             )));
         };
-        // Where a run was stopped at a breakpoint, the next goes past it; elsewhere it stops there.
-        let pass_static = view::last_end(&tuple)
-            .map_or(pass_static, |ended| ended.status == RunStatus::Interrupted && !ended.drained);
         run.first_step.get_or_insert(tuple.checkpoint.meta.step);
-        let past = view::past_tasks(&tuple);
+        let past = view::past_tasks(&tuple.events);
         let salvage = self.salvage(&head, &run.id, &past).await;
         let mut record = head.record.clone();
         record.status = ThreadStatus::Running;
@@ -263,21 +210,21 @@ impl Engine {
         log.skip_numbers(replay::newest(&tuple)).await;
         // A fork says so before what it takes over.
         if reason != RunReason::Fork {
-            log.push(self.run_started(&pack, &record, reason));
+            tuple.events.push(log.push(self.run_started(&pack, &record, reason)));
         }
         for (graph, answer) in answers {
             tuple.events.push(log.within(graph).push(answer));
         }
-        let replay = replay::since(&tuple);
+        let (unstored, passed) = (replay::since(&tuple), view::passed(&tuple));
         let (lineage, nest) = view::open(tuple);
         let commit =
             Commit { record: Some(record.clone()), run: Some(run.clone()), ..Commit::default() };
         log.commit(commit).await;
         log.barrier().await.map_err(store_failure)?;
         let context = self.context(app, pack, &record, &run, log, &slot, &lineage.checkpoint);
-        let past = Arc::new(Past::new(past, nest, pass_static));
+        let past = Arc::new(Past::new(past, nest, passed));
         let context = RunContext { salvage, past, ..context };
-        let driver = Driver::new(context, record, run, lineage, pass_static, replay);
+        let driver = Driver::new(context, record, run, lineage, unstored);
         Ok(self.spawn(slot, driver))
     }
 
@@ -333,7 +280,8 @@ impl Engine {
 
     fn writer(&self, head: &ThreadHead, slot: &Slot) -> ThreadLog {
         let (store, clock) = (self.0.ports.store.clone(), self.0.ports.clock.clone());
-        ThreadLog::new(store, clock, head, slot.epoch, slot.run.clone())
+        let log = ThreadLog::new(store, clock, head, slot.epoch, slot.run.clone());
+        log.for_term(self.0.leases.term.clone())
     }
 
     #[expect(clippy::unused_self, reason = "reads beside its siblings")]
@@ -381,6 +329,7 @@ impl Engine {
             salvage: Arc::default(),
             past: Arc::default(),
             alive: None,
+            error: None,
         }
     }
 
@@ -395,7 +344,9 @@ impl Engine {
     ) -> Arc<Salvage> {
         let found = salvage::search(self.0.ports.store.as_ref(), head, run).await;
         match found {
-            Ok(search) => Arc::new(search.found(|task| past.contains_key(task))),
+            Ok(search) => {
+                Arc::new(search.found(|task| past.get(task).is_some_and(PastTask::is_known)))
+            }
             Err(error) => {
                 let thread = &head.record.id;
                 tracing::warn!(%thread, %error, "what cancelled runs paid for is paid again");

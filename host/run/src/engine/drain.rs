@@ -1,23 +1,23 @@
 //! Runs that stand still between two supersteps because somebody asked for it, and what equal
 //! tasks did before.
 
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, NodeName};
 
 use super::{Engine, no_run};
 use crate::call::runs::RunRef;
 use crate::ports::memory::MemoryScope;
-use crate::ports::store::ThreadStatus;
 use crate::task::cache;
 use crate::view::store_failure;
 
 impl Engine {
     /// Asks a run to stand still before its next superstep; what is under way is brought to its
-    /// end. Resuming the thread without answers goes on. Not an error if the run has ended.
+    /// end. Resuming the thread without answers goes on. Not an error if the run has ended. If
+    /// another host has the run, that one is asked.
     ///
     /// # Errors
     ///
-    /// `not-found` if there is no such run, `busy` if it is at work on another host.
+    /// `not-found` if there is no such run.
     pub async fn drain(&self, run: &RunRef) -> Result<(), Failure> {
         let active = self.active().get(&run.thread).filter(|a| a.run == run.run).cloned();
         if let Some(active) = active {
@@ -26,18 +26,10 @@ impl Engine {
         }
         let store = &self.0.ports.store;
         let record = store.run(&run.run).await.map_err(store_failure)?;
-        let record = record.filter(|record| record.thread == run.thread);
-        let record = record.ok_or_else(|| no_run(run))?;
-        let head = store.thread(&run.thread).await.map_err(store_failure)?;
-        let at_work = head.is_some_and(|head| {
-            head.record.status == ThreadStatus::Running
-                && head.record.run.as_ref() == Some(&record.id)
-        });
-        if at_work && store.is_shared() {
-            let message = format!("run `{}` is at work on another host; ask that one", run.run);
-            return Err(Failure::new(code::BUSY, message));
+        if record.is_none_or(|record| record.thread != run.thread) {
+            return Err(no_run(run));
         }
-        Ok(())
+        if store.is_shared() { self.drain_elsewhere(run).await } else { Ok(()) }
     }
 
     /// Forgets what nodes did that have a cache: of one node, of a graph or of a whole app. Answers

@@ -3,6 +3,8 @@
 //! The events of an edit have a run id of their own that no run record has: an edit is no run, and
 //! what is said of the newest run stays as it is.
 
+mod nested;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -38,11 +40,13 @@ struct Ground {
 }
 
 impl Engine {
-    /// Edits a thread: as if nodes had finished with some writes, superstep by superstep. All of
-    /// it is checked before anything is written. Answers with the state that it leads to.
+    /// Edits a thread, or a graph nested in its own: as if nodes had finished with some writes,
+    /// superstep by superstep. All of it is checked before anything is written. Answers with the
+    /// state that it leads to.
     ///
-    /// What was pending is given up: questions, failures, tasks that had finished. Afterwards the
-    /// thread stands still in front of what the edits lead to, or is idle if that is nothing.
+    /// What was pending in the graph is given up: questions, failures, tasks that had finished.
+    /// Afterwards the thread stands still in front of what the edits lead to, or is idle if that is
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -51,10 +55,14 @@ impl Engine {
     pub async fn edit(&self, request: EditThread) -> Result<StateView, Failure> {
         check_request(&request)?;
         let mut slot = self.claim(&request.thread, new_run_id()).await?;
-        let edited = self.edit_thread(&slot, &request).await;
+        let edited = if request.namespace.is_root() {
+            self.edit_thread(&slot, &request).await
+        } else {
+            Box::pin(self.edit_nested(&slot, &request)).await
+        };
         slot.release().await;
         edited?;
-        self.state(&request.thread, &Namespace::root(), None).await
+        self.state(&request.thread, &request.namespace, None).await
     }
 
     async fn edit_thread(&self, slot: &Slot, request: &EditThread) -> Result<(), Failure> {

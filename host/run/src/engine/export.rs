@@ -1,5 +1,8 @@
 //! A thread as one file, written as it is read.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt as _};
 use serde::Serialize;
@@ -7,61 +10,68 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Digest, ThreadId};
 
 use super::{Engine, no_thread};
-use crate::export::{CodeNames, EXPORT_FORMAT, Header, Line};
-use crate::ports::store::{StoredBatch, ThreadHead, ThreadStatus};
+use crate::app::App;
+use crate::export::{BlobFile, CodeNames, EXPORT_FORMAT, Header, Line, Packed, Parts, Rules};
+use crate::ports::blob::BlobRef;
+use crate::ports::store::{StoredBatch, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::ports::{BlobStore, Store};
 use crate::view::store_failure;
 
 /// Bytes of batches that are in memory at once.
 const PAGE_BYTES: usize = 4 << 20;
 
 impl Engine {
-    /// The lines of an export of a thread, without its code.
+    /// The lines of an export of a thread, with as much beside the log as is wanted.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is at work, since what it writes would be missing. An item
-    /// of the stream is an error if the store fails on the way.
+    /// `not-found`; `busy` while a run is at work, since what it writes would be missing;
+    /// `unavailable` if the code is wanted and not there. An item of the stream is an error if the
+    /// store fails on the way.
     pub async fn export(
         &self,
         thread: &ThreadId,
+        parts: Parts,
     ) -> Result<BoxStream<'static, Result<Bytes, Failure>>, Failure> {
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         if head.record.status == ThreadStatus::Running {
             let text = format!("a run is at work on thread `{thread}`; export it when it is over");
             return Err(Failure::new(code::BUSY, text));
         }
-        let store = self.0.ports.store.clone();
-        let header = self.header(&head).await?;
-        let mut ending = Ending { last_seq: head.last_seq, seal: head.seal, is_over: false };
-        ending.is_over = head.seal.is_some() && head.seal == head.pruned_seal;
-        let thread = thread.clone();
-        let batches = futures::stream::try_unfold((ending, None), move |(mut ending, from)| {
-            let (store, thread) = (store.clone(), thread.clone());
-            async move {
-                if ending.is_over {
-                    return Ok(None);
-                }
-                let page = store.batches(&thread, from, PAGE_BYTES).await;
-                let page = page.map_err(store_failure)?;
-                let mut text = Vec::new();
-                for batch in page.batches {
-                    if ending.takes(&batch) {
-                        text.extend(line(&Line::Batch(Box::new(batch)))?);
-                    }
-                }
-                ending.is_over |= page.next.is_none();
-                Ok(Some((Bytes::from(text), (ending, page.next))))
-            }
+        let record = &head.record;
+        let version = self.0.catalog.version(&record.app, &record.graph, record.version);
+        let app = version.map(|(app, _)| app);
+        let header = self.header(&head, app.as_deref(), parts).await?;
+        let mut first = line(&header)?;
+        if parts.code {
+            let app = app.ok_or_else(|| no_code(record))?;
+            first.extend(self.code(&app, record).await?);
+        }
+        let lines = Lines {
+            store: self.0.ports.store.clone(),
+            blobs: parts.blobs.then(|| self.0.ports.blobs.clone()),
+            thread: thread.clone(),
+            from: None,
+            ending: Ending::of(&head),
+            mentioned: BTreeSet::new(),
+        };
+        let rest = futures::stream::try_unfold(lines, |mut lines| async move {
+            let next = lines.next().await?;
+            Ok(next.map(|text| (text, lines)))
         });
-        let first = futures::stream::iter([line(&header).map(Bytes::from)]);
-        Ok(first.chain(batches).boxed())
+        let first = futures::stream::iter([Ok(Bytes::from(first))]);
+        Ok(first.chain(rest).boxed())
     }
 
-    async fn header(&self, head: &ThreadHead) -> Result<Header, Failure> {
+    async fn header(
+        &self,
+        head: &ThreadHead,
+        app: Option<&App>,
+        parts: Parts,
+    ) -> Result<Header, Failure> {
         let record = &head.record;
         let runs = self.0.ports.store.runs(&record.id).await.map_err(store_failure)?;
-        let version = self.0.catalog.version(&record.app, &record.graph, record.version);
-        let code = version.map(|(app, _)| CodeNames {
+        let code = app.map(|app| CodeNames {
             app: app.name.clone(),
             graphs: app.graphs.iter().map(|(name, pack)| (name.clone(), pack.version)).collect(),
             plugins: app
@@ -75,15 +85,108 @@ impl Engine {
             thread: record.clone(),
             runs,
             code,
+            parts,
+            time_zone: Some(self.0.ports.clock.time_zone().to_owned()),
             last_seq: head.last_seq,
             pruned_seq: head.pruned_seq,
             seal: head.seal,
             pruned_seal: head.pruned_seal,
         })
     }
+
+    /// The lines of the code, and of what it may do.
+    async fn code(&self, app: &Arc<App>, record: &ThreadRecord) -> Result<Vec<u8>, Failure> {
+        let source = self.0.catalog.source().ok_or_else(|| no_code(record))?;
+        let mut text = Vec::new();
+        for file in source.files(app).await? {
+            text.extend(line(&Line::Code(file))?);
+        }
+        let grants = app.plugins.keys().map(|name| (name.clone(), app.grants_of(name)));
+        let rules = Rules {
+            grants: grants.map(|(name, grants)| (name, grants.as_ref().clone())).collect(),
+            settings: app.settings.as_ref().clone(),
+        };
+        text.extend(line(&Line::Rules(Box::new(rules)))?);
+        Ok(text)
+    }
 }
 
-/// Where the file ends: a run that begins meanwhile is not in it.
+fn no_code(record: &ThreadRecord) -> Failure {
+    Failure::new(
+        code::UNAVAILABLE,
+        format!(
+            "the code of thread `{}` is not here: version {} of graph `{}` in app `{}`; put it \
+             back, or export the thread without its code",
+            record.id,
+            &record.version.to_hex()[..12],
+            record.graph,
+            record.app
+        ),
+    )
+}
+
+/// What of an export is yet to be written.
+struct Lines {
+    store: Arc<dyn Store>,
+    /// `None` if no blobs are wanted.
+    blobs: Option<Arc<dyn BlobStore>>,
+    thread: ThreadId,
+    from: Option<u64>,
+    ending: Ending,
+    /// Blobs that were mentioned.
+    mentioned: BTreeSet<BlobRef>,
+}
+
+impl Lines {
+    /// The next piece: batches first, then the blobs that they mention.
+    async fn next(&mut self) -> Result<Option<Bytes>, Failure> {
+        if !self.ending.is_over {
+            return self.batches().await.map(Some);
+        }
+        while let Some(blob) = self.mentioned.pop_first() {
+            if let Some(text) = self.blob(blob).await? {
+                return Ok(Some(text));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn batches(&mut self) -> Result<Bytes, Failure> {
+        let page = self.store.batches(&self.thread, self.from, PAGE_BYTES).await;
+        let page = page.map_err(store_failure)?;
+        let mut text = Vec::new();
+        for batch in page.batches {
+            if self.ending.takes(&batch) {
+                text.extend(line(&Line::Batch(Box::new(batch)))?);
+            }
+        }
+        self.from = page.next;
+        self.ending.is_over |= page.next.is_none();
+        if self.blobs.is_some() {
+            let mut found = Vec::new();
+            BlobRef::find_in(&text, &mut found);
+            self.mentioned.extend(found);
+        }
+        Ok(text.into())
+    }
+
+    /// One that is not there may never have been: any text may look like a reference.
+    async fn blob(&self, blob: BlobRef) -> Result<Option<Bytes>, Failure> {
+        let Some(blobs) = &self.blobs else { return Ok(None) };
+        let read = async {
+            let info = blobs.stat(blob).await?;
+            let bytes = Packed(blobs.get(blob, 0, None).await?);
+            Ok::<_, Failure>(BlobFile { blob, media_type: info.media_type, bytes })
+        };
+        match read.await {
+            Ok(file) => line(&Line::Blob(file)).map(|text| Some(text.into())),
+            Err(failure) if failure.code == code::NOT_FOUND => Ok(None),
+            Err(failure) => Err(failure),
+        }
+    }
+}
+
+/// Where the log ends: a run that begins meanwhile is not in the file.
 struct Ending {
     last_seq: u64,
     seal: Option<Digest>,
@@ -91,6 +194,11 @@ struct Ending {
 }
 
 impl Ending {
+    fn of(head: &ThreadHead) -> Self {
+        let is_over = head.seal.is_some() && head.seal == head.pruned_seal;
+        Self { last_seq: head.last_seq, seal: head.seal, is_over }
+    }
+
     /// Whether a batch was there when the header was made.
     fn takes(&mut self, batch: &StoredBatch) -> bool {
         let newest = batch.events.last().map_or(0, |event| event.seq);

@@ -3,21 +3,28 @@
 //!
 //! A fork is a new checkpoint, so its tasks have ids of their own and nothing of what happened
 //! after the old one is known to them. It is written in one batch with the beginning of its run
-//! and all that it takes over; after a crash it is there and goes on, or it never was.
+//! and all that it takes over; after a crash it is there and goes on, or it never was. Only copies
+//! of what nested graphs stood at are written before, and mean nothing without it.
 
+mod copy;
+mod order;
 mod reuse;
+mod site;
+mod survey;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Called, Checkpointed, EventKind, Forked, ForkedCall, RunReason};
+use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Forked, ForkedCall, RunReason};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::step::{self, Position, accept_input, input_reductions};
 
-use self::reuse::{Replaced, taken_over};
+use self::reuse::{TakenOver, taken_over};
+use self::site::Known;
+use self::survey::Survey;
 use super::begin::check_owner;
 use super::{Engine, Slot, no_thread};
 use crate::app::{App, GraphPack};
@@ -42,9 +49,21 @@ struct Fork {
     checkpoint: Checkpoint,
     call: Option<ForkedCall>,
     /// What counts as done on it.
-    taken_over: Vec<EventKind>,
-    /// Whether it goes on with what was to run, past static interrupts.
-    goes_on: bool,
+    taken_over: TakenOver,
+}
+
+/// The call whose answer is replaced.
+struct Replaced {
+    /// Sequence number of its entry.
+    seq: u64,
+    /// The graph that made it.
+    namespace: Namespace,
+    /// The entry.
+    called: Called,
+    /// The answer that it gets.
+    result: Result<Value, Failure>,
+    /// Milliseconds since 1970.
+    at_ms: i64,
 }
 
 /// What the thread is, as the checkpoint that is forked knew it.
@@ -112,8 +131,8 @@ impl Engine {
         };
         let options = request.options.clone();
         let run = RunRecord { options, ..self.new_run(slot.run.clone(), &head, None) };
-        let (goes_on, head) = (fork.goes_on, self.write_fork(&slot, head, &run, fork).await?);
-        self.go_on(slot, head, run, RunReason::Fork, Vec::new(), goes_on).await
+        let head = self.write_fork(&slot, head, &run, fork).await?;
+        self.go_on(slot, head, run, RunReason::Fork, Vec::new()).await
     }
 
     /// A checkpoint with the code that made it.
@@ -152,8 +171,7 @@ impl Engine {
             }
             None => step::fork(base, at),
         };
-        let (from, goes_on) = (base.meta.id, input.is_none());
-        Ok(Fork { from, checkpoint, call: None, taken_over: Vec::new(), goes_on })
+        Ok(Fork { from: base.meta.id, checkpoint, call: None, taken_over: TakenOver::default() })
     }
 
     async fn at_call(
@@ -163,19 +181,30 @@ impl Engine {
         call: &CallRef,
         result: Result<Value, Failure>,
     ) -> Result<Fork, Failure> {
-        let (tuple, seq, called) = self.find_call(head, call).await?;
-        check_replacement(&called, &result)?;
-        let ground = self.ground(head.clone(), tuple)?;
+        let (tuple, replaced) = self.find_call(head, call, result).await?;
+        check_replacement(&replaced.called, &replaced.result)?;
+        let ground = self.ground(head.clone(), tuple.clone())?;
+        let nodes = ground.app.graphs.values().flat_map(|pack| pack.graph.nodes().values());
+        let whole = Known::new(tuple);
+        let survey = Survey {
+            store: self.0.ports.store.as_ref(),
+            thread: &head.record.id,
+            origin: head.record.origin(),
+            handlers: nodes.filter_map(|node| node.on_error.clone()).collect(),
+            then: &whole.before_undone(replaced.seq),
+            whole: &whole,
+            replaced: &replaced,
+        };
+        let found = survey.make().await?;
+        let at = self.position_after(&ground, slot).await?;
+        let id = CheckpointId(at.id.0 + found.copies());
         let base = &ground.tuple.checkpoint;
-        let checkpoint = step::fork(base, self.position_after(&ground, slot).await?);
-        let Called { task, scope, call, .. } = &called;
-        let forked = ForkedCall { task: task.clone(), scope: scope.clone(), call: *call, seq };
-        let replaced = Replaced { seq, called, result, at_ms: self.now_ms() };
-        let origin = head.record.origin();
-        let graph = &ground.pack.graph;
-        let taken_over = taken_over(graph, origin, &ground.tuple, &checkpoint, &replaced)?;
-        let (from, call) = (base.meta.id, Some(forked));
-        Ok(Fork { from, checkpoint, call, taken_over, goes_on: true })
+        let checkpoint = step::fork(base, Position { id, ..at });
+        let taken_over = taken_over(&found, head.record.origin(), &checkpoint, &replaced);
+        let Called { task, scope, call, .. } = &replaced.called;
+        let (task, scope, call) = (task.clone(), scope.clone(), *call);
+        let call = Some(ForkedCall { task, scope, call, seq: replaced.seq });
+        Ok(Fork { from: base.meta.id, checkpoint, call, taken_over })
     }
 
     async fn position_after(&self, ground: &Ground, slot: &Slot) -> Result<Position, Failure> {
@@ -193,7 +222,8 @@ impl Engine {
         &self,
         head: &ThreadHead,
         call: &CallRef,
-    ) -> Result<(CheckpointTuple, u64, Called), Failure> {
+        result: Result<Value, Failure>,
+    ) -> Result<(CheckpointTuple, Replaced), Failure> {
         let mut query = CheckpointQuery {
             namespace: Some(Namespace::root()),
             limit: Some(PAGE_CHECKPOINTS),
@@ -205,8 +235,11 @@ impl Engine {
             query.before = page.last().map(|tuple| tuple.checkpoint.meta.id);
             let is_last = page.len() < PAGE_CHECKPOINTS;
             for tuple in page {
-                if let Some((seq, called)) = call_among(&tuple, call)? {
-                    return Ok((tuple, seq, called));
+                if let Some((event, called)) = call_among(&tuple, call)? {
+                    let (seq, namespace, called) =
+                        (event.seq, event.namespace.clone(), called.clone());
+                    let at_ms = self.now_ms();
+                    return Ok((tuple, Replaced { seq, namespace, called, result, at_ms }));
                 }
             }
             if is_last {
@@ -234,14 +267,15 @@ impl Engine {
         };
         let (_, pack) = self.pinned(&record)?;
         options::check(&run.options, &pack.graph)?;
+        self.write_copies(slot, &head, taken_over.checkpoints).await?;
         // What happens on the fork stands with it, not with where the thread stood before.
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
         let log = self.log(&head, slot);
         log.push(self.run_started(&pack, &record, RunReason::Fork));
         log.push(EventKind::Forked(Forked { from, call }));
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
-        for kind in taken_over {
-            log.push(kind);
+        for (namespace, kind) in taken_over.events {
+            log.within(namespace).push(kind);
         }
         log.commit(Commit {
             record: Some(record),
@@ -255,10 +289,28 @@ impl Engine {
         let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
         head.ok_or_else(|| no_thread(thread))
     }
+
+    /// Writes what nested graphs go on from, which the log does not mention yet.
+    async fn write_copies(
+        &self,
+        slot: &Slot,
+        head: &ThreadHead,
+        checkpoints: Vec<Checkpoint>,
+    ) -> Result<(), Failure> {
+        let log = self.log(head, slot);
+        for checkpoint in checkpoints {
+            let checkpoint = Some(checkpoint);
+            log.commit(Commit { checkpoint, ..Commit::default() }).await;
+        }
+        log.barrier().await.map_err(store_failure)
+    }
 }
 
 /// The entry that a reference means, if it is among what happened since a checkpoint.
-fn call_among(tuple: &CheckpointTuple, call: &CallRef) -> Result<Option<(u64, Called)>, Failure> {
+fn call_among<'t>(
+    tuple: &'t CheckpointTuple,
+    call: &CallRef,
+) -> Result<Option<(&'t Event, &'t Called)>, Failure> {
     let found = tuple.events.iter().rev().find(|event| match (call, &event.kind) {
         (CallRef::Entry(seq), _) => event.seq == *seq,
         (CallRef::Place { task, scope, call }, EventKind::Called(called)) => {
@@ -267,25 +319,13 @@ fn call_among(tuple: &CheckpointTuple, call: &CallRef) -> Result<Option<(u64, Ca
         _ => false,
     });
     let Some(event) = found else { return Ok(None) };
-    let EventKind::Called(called) = &event.kind else {
-        return Err(Failure::new(
+    match &event.kind {
+        EventKind::Called(called) => Ok(Some((event, called))),
+        _ => Err(Failure::new(
             code::INVALID,
             format!("event {} is no answer of a host call; name one of type `called`", event.seq),
-        ));
-    };
-    if event.namespace != Namespace::root() {
-        return Err(Failure::new(
-            code::UNSUPPORTED,
-            format!(
-                "event {} is of the nested graph `{}`; only calls of the thread's own graph can be \
-                 given another answer, so fork from checkpoint {} and edit there",
-                event.seq,
-                event.namespace.as_str(),
-                tuple.checkpoint.meta.id
-            ),
-        ));
+        )),
     }
-    Ok(Some((event.seq, (**called).clone())))
 }
 
 fn no_call(head: &ThreadHead, call: &CallRef) -> Failure {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use wattle_graph::definition::SubgraphState;
-use wattle_graph::event::Event;
+use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::{Body, Graph};
-use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
+use wattle_graph::id::{CheckpointId, GraphName, Namespace, NodeName, TaskId, ThreadId};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Planned, plan};
 
@@ -100,6 +100,9 @@ impl Engine {
         let stands_here = head.current == Some(tuple.checkpoint.meta.id);
         let expires_ms = record.expires_ms.filter(|_| stands_here);
         let events = self.events_since(&record.id, &tuple, stands_here).await?;
+        let namespace = &tuple.checkpoint.meta.namespace;
+        let pack = code.as_ref().and_then(|(app, pack)| pack_at(app, pack, &events, namespace));
+        let graph = pack.map(|pack| &pack.graph);
         let (lineage, nest) = view::open(CheckpointTuple { events, ..tuple });
         let meta = &lineage.checkpoint.meta;
         let interrupts = if meta.namespace.is_root() {
@@ -107,7 +110,6 @@ impl Engine {
         } else {
             view::open_questions(&lineage, expires_ms)
         };
-        let graph = code.as_ref().and_then(|(app, pack)| graph_at(app, pack, &meta.namespace));
         let tasks = tasks(graph, record.origin(), &lineage, &interrupts);
         Ok(StateView {
             thread: record.id.clone(),
@@ -150,7 +152,11 @@ impl Engine {
     }
 }
 
-fn no_checkpoint(thread: &ThreadId, namespace: &Namespace, id: Option<CheckpointId>) -> Failure {
+pub(super) fn no_checkpoint(
+    thread: &ThreadId,
+    namespace: &Namespace,
+    id: Option<CheckpointId>,
+) -> Failure {
     let place = match namespace.as_str() {
         "" => " of its own graph".to_owned(),
         name => format!(" of the nested graph `{name}`"),
@@ -215,14 +221,40 @@ fn task_view(
     }
 }
 
-/// The graph of a namespace, if each level of it is a node that is a graph.
-fn graph_at<'c>(app: &'c App, pack: &'c GraphPack, namespace: &Namespace) -> Option<&'c Graph> {
-    let Some(around) = namespace.parent() else { return Some(&pack.graph) };
-    let node = NodeName::new(namespace.node()).ok()?;
-    match &graph_at(app, pack, &around)?.node(&node)?.body {
-        Body::Graph { graph, .. } => Some(&app.graphs.get(graph)?.graph),
-        Body::Plugin { .. } => None,
-    }
+/// The graph of a namespace, with what happened since the checkpoint of the thread's own graph: a
+/// node says which graph it is, a call which one it started.
+pub(super) fn pack_at<'c>(
+    app: &'c App,
+    pack: &'c GraphPack,
+    events: &[Event],
+    namespace: &Namespace,
+) -> Option<&'c GraphPack> {
+    let Some(around) = namespace.parent() else { return Some(pack) };
+    let graph = match (namespace.task(), namespace.place()) {
+        (Some(task), Some(place)) => started_at(events, &task, &place)?,
+        _ => {
+            let around = pack_at(app, pack, events, &around)?;
+            let node = NodeName::new(namespace.node()).ok()?;
+            match &around.graph.node(&node)?.body {
+                Body::Graph { graph, .. } => graph.clone(),
+                Body::Plugin { .. } => return None,
+            }
+        }
+    };
+    app.graphs.get(&graph).map(AsRef::as_ref)
+}
+
+/// The graph that a call of a task started.
+fn started_at(events: &[Event], task: &TaskId, place: &[u32]) -> Option<GraphName> {
+    let (number, scope) = place.split_last()?;
+    events.iter().find_map(|event| match &event.kind {
+        EventKind::Called(called)
+            if called.task == *task && called.scope == scope && called.call == *number =>
+        {
+            GraphName::new(called.request["graph"].as_str()?).ok()
+        }
+        _ => None,
+    })
 }
 
 /// Where the states of the graph are that runs as a task.

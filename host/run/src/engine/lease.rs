@@ -8,23 +8,19 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::json;
-use tokio::sync::{broadcast, watch};
-use wattle_graph::event::RunStatus;
+use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
-use super::{Engine, Inner, Slot, no_run};
-use crate::call::runs::{RunRef, Runs as _};
-use crate::ports::Ports;
-use crate::ports::store::{Epoch, Holder, LEASE_MS, StoreError, ThreadStatus};
+use super::elsewhere::{Asking, hear};
+use super::{Engine, Inner, Slot};
+use crate::log::Term;
+use crate::ports::store::{Epoch, Holder, StoreError, ThreadStatus};
+use crate::ports::{Clock, Ports};
 use crate::view::store_failure;
 
-/// Pause between two signs of life: several fit into [`LEASE_MS`], so that one that is late loses
-/// nothing.
-const BEAT: Duration = Duration::from_millis(LEASE_MS / 5);
-
-/// How long to wait for news of a run on another host before looking again.
-const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// Signs of life within the time of a lease, so that one that is late or lost loses nothing.
+const BEATS: u64 = 3;
 
 /// Attempts at a thread that another host has and no run is at work on: that host has just written
 /// down how its run ended, and is about to give the thread back.
@@ -35,18 +31,27 @@ const HANDOVER_PAUSE: Duration = Duration::from_millis(10);
 
 /// The engine as a holder of leases.
 pub(super) struct Leases {
-    holder: Holder,
+    /// Under which name threads are held, and how long they surely are.
+    pub(super) term: Arc<Term>,
     /// Set once the engine has shown that it lives and goes on doing so.
     beating: tokio::sync::OnceCell<()>,
     /// Leases that are being given back by nobody who could wait for it.
     returning: watch::Sender<usize>,
+    /// Runs that other hosts are asked to let stand still.
+    pub(super) asking: Asking,
 }
 
 impl Leases {
-    pub(super) fn new(holder: Option<Holder>) -> Self {
+    pub(super) fn new(holder: Option<Holder>, clock: Arc<dyn Clock>) -> Self {
         let holder = holder.unwrap_or_else(|| Holder(uuid::Uuid::now_v7().to_string()));
         let (beating, returning) = (tokio::sync::OnceCell::new(), watch::Sender::new(0));
-        Self { holder, beating, returning }
+        let term = Arc::new(Term::new(holder, clock));
+        Self { term, beating, returning, asking: Asking::default() }
+    }
+
+    /// Under which name threads are held.
+    pub(super) fn holder(&self) -> &Holder {
+        self.term.holder()
     }
 
     /// Waits until what was dropped is given back.
@@ -78,7 +83,7 @@ impl Engine {
         let mut pause = HANDOVER_PAUSE;
         let mut attempt = 1;
         loop {
-            let holder = match store.lease(thread, &leases.holder).await {
+            let holder = match store.lease(thread, leases.holder()).await {
                 Err(StoreError::Leased { holder, .. }) => holder,
                 answer => return answer.map_err(store_failure),
             };
@@ -93,71 +98,32 @@ impl Engine {
         }
     }
 
-    /// Waits until a run that another host has is over; `cancel` asks that host to end it. If the
-    /// host dies meanwhile, the run goes on here or elsewhere by [`Engine::recover`].
-    pub(super) async fn ends_elsewhere(&self, run: &RunRef, cancel: bool) -> Result<(), Failure> {
-        let store = &self.0.ports.store;
-        let mut news = store.watch(&run.thread);
-        loop {
-            news.borrow_and_update();
-            let record = store.run(&run.run).await.map_err(store_failure)?;
-            let Some(record) = record.filter(|record| record.thread == run.thread) else {
-                return Err(no_run(run));
-            };
-            if record.status != RunStatus::Running {
-                return Ok(());
-            }
-            let is_here = self.active().get(&run.thread).is_some_and(|here| here.run == run.run);
-            if is_here && cancel {
-                return Box::pin(self.cancel(run)).await;
-            }
-            if cancel {
-                store.ask_cancel(&run.run).await.map_err(store_failure)?;
-            }
-            // News may be lost with a connection, so nothing depends on them alone. They end when a
-            // thread is deleted, and begin anew with one of the same id.
-            if let Ok(Err(_ended)) = tokio::time::timeout(ASK_AGAIN, news.changed()).await {
-                tokio::time::sleep(ASK_AGAIN).await;
-                news = store.watch(&run.thread);
-            }
-        }
-    }
-
-    /// Ends runs of this engine as other hosts ask for it.
-    async fn hear_cancels(engine: Weak<Inner>, mut asked: broadcast::Receiver<RunId>) {
-        loop {
-            let run = match asked.recv().await {
-                Ok(run) => run,
-                Err(broadcast::error::RecvError::Lagged(_)) => continue,
-                Err(broadcast::error::RecvError::Closed) => return,
-            };
-            let Some(engine) = engine.upgrade().map(Engine) else { return };
-            let cancel = engine.active().values().find(|a| a.run == run).map(|a| a.cancel.clone());
-            if let Some(cancel) = cancel {
-                cancel.cancel();
-            }
-        }
-    }
-
     async fn begin_beating(&self) -> Result<(), StoreError> {
-        self.0.ports.store.beat(&self.0.leases.holder).await?;
-        self.0.runtime.spawn(beat(Arc::downgrade(&self.0)));
-        if let Some(asked) = self.0.ports.store.cancels() {
-            self.0.runtime.spawn(Self::hear_cancels(Arc::downgrade(&self.0), asked));
+        let store = &self.0.ports.store;
+        self.0.leases.term.beat(store.as_ref()).await?;
+        let pause = Duration::from_millis(store.lease_ms() / BEATS);
+        self.0.runtime.spawn(beat(Arc::downgrade(&self.0), pause));
+        if let Some(wishes) = store.wishes() {
+            self.0.runtime.spawn(hear(Arc::downgrade(&self.0), wishes));
         }
         Ok(())
     }
 }
 
-/// Shows that the engine lives until it is gone. A store that cannot be reached is tried again: its
-/// leases end by themselves, and the writes under them are then refused.
-async fn beat(engine: Weak<Inner>) {
+/// Shows that the engine lives until it is gone. A store that cannot be reached, or does not answer
+/// until it is time for the next sign, is tried again: its leases end by themselves, and the writes
+/// under them are then refused.
+async fn beat(engine: Weak<Inner>, pause: Duration) {
     loop {
-        tokio::time::sleep(BEAT).await;
+        tokio::time::sleep(pause).await;
         let Some(engine) = engine.upgrade() else { return };
-        if let Err(error) = engine.ports.store.beat(&engine.leases.holder).await {
-            tracing::warn!(%error, "cannot tell the store that this host lives");
-        }
+        let beat = engine.leases.term.beat(engine.ports.store.as_ref());
+        let error = match tokio::time::timeout(pause, beat).await {
+            Ok(Ok(())) => continue,
+            Ok(Err(error)) => error.to_string(),
+            Err(_elapsed) => format!("no answer within {} ms", pause.as_millis()),
+        };
+        tracing::warn!(%error, "cannot tell the store that this host lives");
     }
 }
 

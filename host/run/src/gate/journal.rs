@@ -4,12 +4,14 @@
 //! Journals live as long as the task, over all its attempts. A re-executed node gets the answers it
 //! got before; a request that differs is a divergence. What is here is in the event log as well.
 
+mod past;
+
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
-use wattle_graph::event::{Called, Decision};
+use wattle_graph::event::{Called, Decision, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
@@ -17,6 +19,8 @@ use crate::call::runs::EndedRun;
 use crate::gate::stream;
 use crate::gate::unwind::Unwind;
 use crate::limit;
+
+pub(crate) use self::past::{PastCalls, Scopes};
 
 /// Key of a transaction's answer that says how it ended.
 pub(crate) const TRANSACTION_END: &str = "end";
@@ -29,7 +33,10 @@ pub struct Journal(Mutex<Inner>);
 
 #[derive(Default)]
 struct Inner {
-    entries: BTreeMap<u32, Called>,
+    /// Answered calls, with their sequence numbers in the log.
+    entries: BTreeMap<u32, (u64, Called)>,
+    /// See [`forget_last_rollbacks`].
+    newest: u64,
     /// Calls that were begun and have no answer in the log, with the sequence number of the last
     /// time.
     open: BTreeMap<u32, u64>,
@@ -40,6 +47,10 @@ struct Inner {
     repeated: bool,
     /// Whether a call that is not here is a divergence, since nothing may be done anew.
     sealed: bool,
+    /// Where in the log the task was undone last.
+    undone: Option<u64>,
+    /// How the task ended, if that is in the log and may not have been heard of.
+    finished: Option<Box<TaskFinished>>,
     /// What the whole task has used, tools included.
     used: Arc<Used>,
     /// What the log holds of calls inside of this journal's calls.
@@ -69,75 +80,6 @@ fn charge(counter: &AtomicU64, amount: u64, allowed: u64) -> bool {
     counter.fetch_add(amount, Ordering::Relaxed).saturating_add(amount) <= allowed
 }
 
-/// What the log holds of the calls of a task, by the path of tool calls they are inside of.
-pub(crate) type Scopes = BTreeMap<Vec<u32>, PastCalls>;
-
-/// What the log holds of the calls of one scope.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct PastCalls {
-    /// Answered calls, with their sequence numbers in the log.
-    pub answered: BTreeMap<u32, (u64, Called)>,
-    /// Calls whose beginning was logged, with the sequence numbers of each time.
-    pub open: BTreeMap<u32, Vec<u64>>,
-    /// What was decided of calls in doubt, with the sequence numbers of that.
-    pub settled: BTreeMap<u32, (u64, Decision)>,
-    /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
-    /// wants them to be made again.
-    doubtful: Vec<u32>,
-}
-
-impl PastCalls {
-    /// Takes note that a call was begun. What was decided of it before says nothing of this time.
-    pub(crate) fn begin(&mut self, call: u32, seq: u64) {
-        self.open.entry(call).or_default().push(seq);
-        self.settled.remove(&call);
-    }
-
-    /// Takes note of what was decided of a call, also of one that counts as failed by now.
-    pub(crate) fn settle(&mut self, call: u32, seq: u64, decision: Decision) {
-        self.answered.retain(|number, (_, called)| *number != call || !is_in_doubt(called));
-        self.settled.insert(call, (seq, decision));
-    }
-
-    /// Takes note that the task is executed again in the same run.
-    pub(crate) fn begin_attempt(&mut self) {
-        self.doubtful.clear();
-    }
-
-    /// Forgets what must be made again after a failed attempt; `for_good` says that only a person
-    /// can want another one.
-    pub(crate) fn give_up_attempt(&mut self, for_good: bool) {
-        let last = self.answered.values().next_back().map_or(0, |(_, called)| called.batch);
-        let doubtful =
-            self.answered.range(last..).filter(|(_, (_, it))| for_good && is_in_doubt(it));
-        self.doubtful = doubtful.map(|(call, _)| *call).collect();
-        self.open.clear();
-        forget_failed(&mut self.answered, |(_, called)| called, is_surely_failed);
-    }
-
-    /// Takes note that the run has ended, so that nothing goes on but by a person.
-    pub(crate) fn end_run(&mut self) {
-        for call in self.doubtful.drain(..) {
-            self.answered.remove(&call);
-        }
-    }
-
-    /// When a call was begun last.
-    pub(crate) fn begun(&self, call: u32) -> Option<u64> {
-        self.open.get(&call)?.last().copied()
-    }
-
-    /// Forgets what happened from a place in the log on.
-    pub(crate) fn forget_since(&mut self, seq: u64) {
-        self.answered.retain(|_, (made, _)| *made < seq);
-        self.open.retain(|_, begun| {
-            begun.retain(|begun| *begun < seq);
-            !begun.is_empty()
-        });
-        self.settled.retain(|_, (decided, _)| *decided < seq);
-    }
-}
-
 /// What the journal says of a call.
 pub(crate) enum Known {
     /// It was answered.
@@ -153,22 +95,39 @@ pub(crate) enum Known {
 impl Journal {
     /// A journal with the calls that the log holds for a task. `repeated` says whether the task
     /// was begun before.
-    pub(crate) fn new(mut past: Scopes, repeated: bool) -> Self {
-        let PastCalls { answered, open, settled, .. } =
+    pub(crate) fn new(past: Scopes, repeated: bool) -> Self {
+        Self::of(past, repeated, false)
+    }
+
+    fn of(mut past: Scopes, repeated: bool, sealed: bool) -> Self {
+        let PastCalls { answered: mut entries, open, settled, newest, .. } =
             past.remove([].as_slice()).unwrap_or_default();
-        let entries: BTreeMap<u32, Called> =
-            answered.into_iter().map(|(call, (_, called))| (call, called)).collect();
+        if !sealed {
+            forget_last_rollbacks(&mut entries, newest);
+        }
         let open = open.into_iter().filter(|(call, _)| !entries.contains_key(call));
         let open = open.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
         let settled = settled.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
-        Self(Mutex::new(Inner { entries, open, settled, repeated, past, ..Inner::default() }))
+        let inner =
+            Inner { entries, newest, open, settled, repeated, sealed, past, ..Inner::default() };
+        Self(Mutex::new(inner))
+    }
+
+    /// The same of a task that was undone at a place in the log: calls after it have nothing to do
+    /// with those of the same numbers before.
+    pub(crate) fn undone_at(self, undone: Option<u64>) -> Self {
+        self.lock().undone = undone;
+        self
+    }
+
+    /// Where in the log the task was undone last.
+    pub(crate) fn undone(&self) -> Option<u64> {
+        self.lock().undone
     }
 
     /// The journal of a task that has ended, to execute it once more and do nothing anew.
     pub(crate) fn sealed(past: Scopes) -> Self {
-        let journal = Self::new(past, true);
-        journal.lock().sealed = true;
-        journal
+        Self::of(past, true, true)
     }
 
     /// The journal of the tool that call `call` calls.
@@ -181,11 +140,8 @@ impl Journal {
             std::mem::take(&mut inner.past).into_iter().partition(|(path, _)| path[0] == call);
         inner.past = rest;
         let own = own.into_iter().map(|(path, calls)| (path[1..].to_vec(), calls)).collect();
-        let journal = Self::new(own, inner.repeated);
-        {
-            let mut own = journal.lock();
-            (own.used, own.sealed) = (inner.used.clone(), inner.sealed);
-        }
+        let journal = Self::of(own, inner.repeated, inner.sealed).undone_at(inner.undone);
+        journal.lock().used = inner.used.clone();
         let journal = Arc::new(journal);
         inner.inner.insert(call, journal.clone());
         journal
@@ -204,7 +160,9 @@ impl Journal {
         inner.next_call = 0;
         inner.bytes = 0;
         inner.used.reset();
-        forget_failed(&mut inner.entries, |called| called, is_surely_failed);
+        let newest = inner.newest;
+        forget_failed(&mut inner.entries);
+        forget_last_rollbacks(&mut inner.entries, newest);
         inner.repeated = true;
         inner.inner.values().for_each(|journal| journal.begin_attempt());
     }
@@ -212,6 +170,17 @@ impl Journal {
     /// Whether the task was begun before this process or attempt.
     pub fn is_repeated(&self) -> bool {
         self.lock().repeated
+    }
+
+    /// Notes that the task has finished, in one step with the log: whoever waits for it may be gone
+    /// before hearing of it.
+    pub(crate) fn finish(&self, finished: TaskFinished) {
+        self.lock().finished = Some(Box::new(finished));
+    }
+
+    /// How the task ended, if it did and that was not asked before.
+    pub(crate) fn take_finished(&self) -> Option<TaskFinished> {
+        self.lock().finished.take().map(|finished| *finished)
     }
 
     /// Numbers for `count` calls in a row.
@@ -284,7 +253,7 @@ impl Journal {
         inner
             .entries
             .range(call..)
-            .any(|(_, entry)| entry.batch == call && entry.function == stream::LOOK)
+            .any(|(_, (_, entry))| entry.batch == call && entry.function == stream::LOOK)
     }
 
     /// What is known of a call.
@@ -300,7 +269,7 @@ impl Journal {
         request: impl FnOnce() -> Value,
     ) -> Result<Known, Unwind> {
         let inner = self.lock();
-        let Some(entry) = inner.entries.get(&call) else {
+        let Some((_, entry)) = inner.entries.get(&call) else {
             if inner.sealed {
                 let now = json!({ "function": function, "request": request() });
                 return Err(divergence(call, json!({ "function": "no call" }), now));
@@ -320,16 +289,25 @@ impl Journal {
         ))
     }
 
-    /// Keeps an answer.
-    pub fn keep(&self, called: Called) {
+    /// Takes note that a call was begun, or a question asked, at a place in the log.
+    pub(crate) fn note(&self, seq: u64) {
         let mut inner = self.lock();
+        inner.newest = inner.newest.max(seq);
+    }
+
+    /// Keeps an answer, which stands at a place in the log.
+    pub(crate) fn keep(&self, seq: u64, called: Called) {
+        let mut inner = self.lock();
+        if !is_rolled_back(&called) {
+            inner.newest = inner.newest.max(seq);
+        }
         inner.open.remove(&called.call);
         inner.settled.remove(&called.call);
         if called.result.is_ok() {
             // It is not made again, so nobody asks what was called inside of it.
             inner.inner.remove(&called.call);
         }
-        inner.entries.insert(called.call, called);
+        inner.entries.insert(called.call, (seq, called));
     }
 }
 
@@ -354,19 +332,23 @@ pub(crate) fn divergence(call: u32, journaled: Value, now: Value) -> Unwind {
 }
 
 /// Forgets the calls of the last batch that failed, so that the next attempt makes them again.
-fn forget_failed<T>(
-    entries: &mut BTreeMap<u32, T>,
-    called: impl Fn(&T) -> &Called,
-    is_failed: impl Fn(&Called) -> bool,
-) {
-    let Some(last) = entries.values().next_back().map(&called) else { return };
+fn forget_failed(entries: &mut BTreeMap<u32, (u64, Called)>) {
+    let Some((_, last)) = entries.values().next_back() else { return };
     let (batch, is_look) = (last.batch, last.function == stream::LOOK);
     // Looks at the pieces of an answer that failed are void with it, unless the guest did something
     // in between that must not be done twice: calls after it would get other numbers.
-    let cut = is_look && entries.get(&batch).is_none_or(|first| called(first).result.is_err());
+    let cut = is_look && entries.get(&batch).is_none_or(|(_, first)| first.result.is_err());
     let mut later = entries.range(batch.saturating_add(1)..);
-    let is_void = cut && later.all(|(_, entry)| is_harmless(called(entry)));
-    entries.retain(|call, entry| *call < batch || !(is_void || is_failed(called(entry))));
+    let is_void = cut && later.all(|(_, (_, entry))| is_harmless(entry));
+    entries.retain(|call, (_, entry)| *call < batch || !(is_void || is_surely_failed(entry)));
+}
+
+/// Forgets transactions that were rolled back after everything else: after `newest`, where another
+/// call was begun or answered last, or a question asked. Often nobody meant that: the guest ended
+/// with a transaction open. Nothing was done since that depends on what was seen in it, so a
+/// further execution may go through it as if for the first time.
+fn forget_last_rollbacks(entries: &mut BTreeMap<u32, (u64, Called)>, newest: u64) {
+    entries.retain(|_, (seq, called)| *seq <= newest || !is_rolled_back(called));
 }
 
 /// Whether nobody outside notices if a call is made again.
@@ -390,11 +372,14 @@ fn is_failed(called: &Called) -> bool {
         Err(_) => true,
         // A graph that the task started and that failed goes on where it failed.
         Ok(answer) if called.function == EndedRun::FUNCTION => answer["status"] == "failed",
-        Ok(answer) => {
-            called.function == super::transaction::FUNCTION
-                && answer[TRANSACTION_END] == ROLLED_BACK
-        }
+        Ok(_) => is_rolled_back(called),
     }
+}
+
+/// Whether a call is a transaction that left nothing behind.
+fn is_rolled_back(called: &Called) -> bool {
+    let end = called.result.as_ref().map(|answer| &answer[TRANSACTION_END]);
+    called.function == super::transaction::FUNCTION && end.is_ok_and(|end| end == ROLLED_BACK)
 }
 
 #[cfg(test)]
@@ -425,8 +410,8 @@ mod tests {
     /// What a journal still knows of some calls when the next attempt begins.
     fn kept(calls: Vec<Called>) -> Vec<u32> {
         let journal = Journal::default();
-        for called in calls {
-            journal.keep(called);
+        for (seq, called) in (1..).zip(calls) {
+            journal.keep(seq, called);
         }
         journal.begin_attempt();
         let inner = journal.lock();
@@ -445,5 +430,18 @@ mod tests {
     fn a_call_in_doubt_is_not_made_again_with_others_of_its_batch_that_failed() {
         let failed = |call, word: &str| called(call, 0, "tools.call", Err(Failure::new(word, "")));
         assert_eq!(kept(vec![failed(0, code::IN_DOUBT), failed(1, code::UNAVAILABLE)]), [0]);
+    }
+
+    #[test]
+    fn a_transaction_that_was_rolled_back_last_is_not_kept() {
+        let rolled_back = |call| {
+            let answer = json!({ "statements": [], TRANSACTION_END: ROLLED_BACK });
+            called(call, call, super::super::transaction::FUNCTION, Ok(answer))
+        };
+        let done = |call| called(call, call, "http.send", Ok(Value::Null));
+        assert_eq!(kept(vec![rolled_back(0), done(1)]), [0, 1], "the answer to it may have led on");
+        assert_eq!(kept(vec![done(1), rolled_back(0)]), [1], "it was still open");
+        let failed = called(1, 1, "http.send", Err(Failure::new(code::UNAVAILABLE, "")));
+        assert!(kept(vec![failed, rolled_back(0)]).is_empty());
     }
 }

@@ -83,7 +83,7 @@ impl Started {
     }
 
     /// Runs a graph to its end, or goes on with it.
-    async fn run(&self, child: Child, is_repeated: bool) -> Result<Ran, Ended> {
+    async fn run(&self, child: Child, begun: Option<u64>) -> Result<Ran, Ended> {
         let mut context = self.context.clone();
         if !child.request.context.is_null() {
             let record = ThreadRecord::clone(&context.record);
@@ -96,7 +96,8 @@ impl Started {
             input: child.request.input,
             above: None,
             alive: Some(self.alive.clone()),
-            is_repeated,
+            begun,
+            error: None,
         };
         Box::pin(run_nested(&context, nested)).await
     }
@@ -147,25 +148,32 @@ impl TaskSide {
         let digest = Digest::of(shown.to_string().as_bytes());
         let known = self.journal.look_up(call, START, digest, || shown.clone())?;
         let place = self.place_of(call);
+        let namespace = self.log.namespace().of_call(&self.node, &self.task, &place);
+        if let Known::Answered(Ok(reference)) = known {
+            // In a fork the task has another id, but the guest is to see what it saw before, and
+            // its requests are to be those that the journal has.
+            let reference: RunRef = serde_json::from_value(reference).map_err(|error| {
+                Failure::internal(format!("cannot read a journaled run: {error}"))
+            })?;
+            self.started.keep(reference.run.clone(), Child { pack, namespace, request });
+            return Ok(reference);
+        }
         let run = RunId::new(format!("{}.{place}", self.task))
             .map_err(|error| Failure::internal(error.to_string()))?;
         let reference = RunRef { thread: self.log.thread().clone(), run: run.clone() };
-        let namespace = self.log.namespace().of_call(&self.node, &self.task, &place);
-        if !matches!(known, Known::Answered(_)) {
-            self.write_down(Answered {
-                call,
-                batch: call,
-                function: START,
-                digest,
-                request: shown,
-                result: Ok(json!(reference)),
-                started_ms: self.clock.now_ms(),
-                started: Instant::now(),
-                summary: pack.graph.name.to_string(),
-                tokens: None,
-                reused: None,
-            });
-        }
+        self.write_down(Answered {
+            call,
+            batch: call,
+            function: START,
+            digest,
+            request: shown,
+            result: Ok(json!(reference)),
+            started_ms: self.clock.now_ms(),
+            started: Instant::now(),
+            summary: pack.graph.name.to_string(),
+            tokens: None,
+            reused: None,
+        });
         self.started.keep(run, Child { pack, namespace, request });
         Ok(reference)
     }
@@ -220,7 +228,9 @@ impl HostCall for WaitRun {
         let task = entry.task;
         let child = task.started.child(&self.run);
         let child = child.ok_or_else(|| not_started(&reference(task)))?;
-        let ran = task.started.run(child, task.journal.is_repeated()).await.map_err(stop)?;
+        let past = &task.started.context.past;
+        let begun = past.wait_begun(&task.task, &task.scope, entry.number);
+        let ran = task.started.run(child, begun).await.map_err(stop)?;
         let outcome = match ran.end {
             End::Completed => RunOutcome::Completed,
             End::Failed(failure) => RunOutcome::Failed { failure },

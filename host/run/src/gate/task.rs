@@ -9,7 +9,7 @@ use wattle_graph::event::{
     Asked, CallStarted, Called, Custom, Decision, EventKind, Log, Progress, Tokens,
 };
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{Digest, InterruptId, NodeName, TaskId};
+use wattle_graph::id::{Digest, InterruptId, NodeName, TaskId, call_path};
 use wattle_graph::interrupt::Question;
 
 use crate::call::emit::Emission;
@@ -96,11 +96,9 @@ impl TaskSide {
         })
     }
 
-    /// The place of a call below the task, the same in every re-execution: `2`, or `0.2` for a
-    /// call of the tool that the node called in its call 0.
+    /// See [`call_path`].
     pub(crate) fn place_of(&self, call: u32) -> String {
-        let path = self.scope.iter().chain([&call]).map(ToString::to_string);
-        path.collect::<Vec<String>>().join(".")
+        call_path(&self.scope, call)
     }
 
     pub(crate) fn take_numbers(&self, count: u32, limits: &Limits) -> Result<u32, Unwind> {
@@ -132,6 +130,7 @@ impl TaskSide {
         let decision = match known {
             Known::Answered(Err(failure)) => return Ok(Err(failure)),
             Known::Answered(Ok(answer)) => {
+                self.count_bytes(weight(&answer), gate.limits())?;
                 return serde_json::from_value(answer)
                     .map(Ok)
                     .map_err(|error| fault(C::FUNCTION, &error));
@@ -160,7 +159,7 @@ impl TaskSide {
             None => {}
         }
         if C::SLOW {
-            self.log.push(EventKind::CallStarted(CallStarted {
+            let event = self.log.push(EventKind::CallStarted(CallStarted {
                 task: self.task.clone(),
                 scope: self.scope.clone(),
                 call: number,
@@ -168,6 +167,7 @@ impl TaskSide {
                 summary: call.summary(),
                 document: call.is_document(),
             }));
+            self.journal.note(event.seq);
         }
         if let Some(answer) = self.salvaged(gate, &place, call, &text).await {
             return Ok(Ok(answer));
@@ -183,8 +183,9 @@ impl TaskSide {
             }
             Err(failure) => Err(failure.clone()),
         };
+        let mut counted = Ok(());
         if let Ok(value) = &result {
-            self.count_bytes(weight(value), gate.limits())?;
+            counted = self.count_bytes(weight(value), gate.limits());
             if let Err(failure) = check_depth(&format!("the answer of {}", C::FUNCTION), value) {
                 answer = Err(failure.clone());
                 result = Err(failure);
@@ -207,7 +208,8 @@ impl TaskSide {
             reused: None,
         });
         self.log.flush().await;
-        Ok(answer)
+        // An answer that is too much is kept all the same: no other attempt must pay for it again.
+        counted.map(|()| answer)
     }
 
     /// Writes down what became of a call in doubt, as if it had been answered so.
@@ -287,8 +289,8 @@ impl TaskSide {
             reused: answered.reused,
             batch: answered.batch,
         };
-        self.journal.keep(called.clone());
-        self.log.push(EventKind::Called(Box::new(called)));
+        let event = self.log.push(EventKind::Called(Box::new(called.clone())));
+        self.journal.keep(event.seq, called);
     }
 
     /// Answers a call that needs no waiting, from the journal if it was answered before.
@@ -351,7 +353,7 @@ impl TaskSide {
     pub(crate) async fn put(&self, interrupt: InterruptId, call: u32, question: Ask) -> Unwind {
         let expires_ms =
             self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
-        self.log.push(EventKind::Asked(Asked {
+        let event = self.log.push(EventKind::Asked(Asked {
             interrupt: interrupt.clone(),
             task: self.task.clone(),
             node: self.node.clone(),
@@ -361,6 +363,7 @@ impl TaskSide {
             response_schema: question.response_schema,
             expires_ms,
         }));
+        self.journal.note(event.seq);
         self.log.flush().await;
         Unwind::Suspended(interrupt)
     }

@@ -1,8 +1,21 @@
 //! SQL transactions: their answers enter the journal together, when they end.
 //!
-//! A commit leaves a marker row in the database with all answers, in the same transaction. If the
-//! host dies between the commit and the journal, the re-executed task finds the marker and gets
-//! its answers from there, so nothing is written twice.
+//! A commit leaves a marker row in the database with all statements and answers, in the same
+//! transaction. If the host dies between the commit and the journal, the re-executed task finds the
+//! marker and gets its answers from there, so nothing is written twice. A marker is a part of the
+//! journal that is kept elsewhere, and works as the rest of it does: a task that goes on otherwise
+//! than its marker says is a divergence, and neither takes the answers nor commits again.
+//!
+//! So a marker must be found by that task alone. Its key names the thread with the time of its
+//! creation, since copies of a thread have tasks of the same ids, and so has a thread that is made
+//! under the id of a deleted one; then task and call; then where in the log the task was undone
+//! last, if it was: what it committed before that is not part of its journal any more, and like
+//! everything else behind a reopened question it is done anew. In a run that does not wait for the
+//! disk (durability `async`) the key names the run as well, since a crash can undo all of it.
+//!
+//! The marker is looked for inside of the new transaction, where the database keeps others of the
+//! same key away until that ends. So also a commit of an attempt that was given up, or of a host
+//! that lost the thread, has either happened by then or does not happen any more.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -17,8 +30,7 @@ use crate::gate::Setting;
 use crate::gate::journal::{Known, ROLLED_BACK, TRANSACTION_END, divergence};
 use crate::gate::task::{Answered, TaskSide, log_lost};
 use crate::gate::unwind::{Stop, Unwind};
-use crate::limit::Limits;
-use crate::log::ThreadLog;
+use crate::limit::SqlLimits;
 use crate::ports::Ports;
 use crate::ports::sql::{Marker, SqlTransaction};
 
@@ -30,16 +42,22 @@ pub struct Transaction {
     mode: Mode,
     statements: Vec<Statement>,
     next: usize,
-    database: String,
+    target: Target,
     entry: Option<Entry>,
+}
+
+/// Where the transaction runs.
+struct Target {
     ports: Ports,
+    database: String,
+    limits: SqlLimits,
 }
 
 enum Mode {
     /// It runs in the database; `None` once it is over.
     Live(Option<Box<dyn SqlTransaction>>),
     /// It ended before; statements are answered from the journal.
-    Replayed { end: String },
+    Replayed { end: String, call: u32 },
 }
 
 /// Where in the journal the transaction belongs.
@@ -66,69 +84,116 @@ struct Kept {
     end: String,
 }
 
+/// What became of a commit whose answer was lost.
+enum Asked {
+    Happened,
+    /// Another transaction did, with these answers.
+    Other(Value),
+    Failed,
+    Unknown,
+}
+
 pub(crate) async fn begin(
     setting: &Setting,
     task: Option<&Arc<TaskSide>>,
     database: &str,
 ) -> Result<Transaction, Stop> {
-    let limits: &Limits = &setting.grants.limits;
+    let Some(task) = task else { return Ok(open(setting, database, None).await?) };
     let request = json!({ "database": database });
     let digest = Digest::of(request.to_string().as_bytes());
-    let numbered = match task {
-        None => None,
-        Some(task) => Some((task, task.take_numbers(1, limits)?)),
+    let call = task.take_numbers(1, &setting.grants.limits)?;
+    match task.journal.look_up(call, FUNCTION, digest, || request)? {
+        Known::Answered(Ok(kept)) => return replay(setting, database, call, kept),
+        Known::Answered(Err(failure)) => return Err(failure.into()),
+        Known::Open(_) | Known::New | Known::Settled(_) => {}
+    }
+    let (started_ms, started) = (setting.ports.clock.now_ms(), Instant::now());
+    let entry = || Entry { task: task.clone(), call, digest, started_ms, started };
+    let mut transaction = match open(setting, database, Some(entry())).await {
+        Ok(transaction) => transaction,
+        Err(failure) => {
+            entry().write_down(database, Err(failure.clone()));
+            return Err(failure.into());
+        }
     };
-    if let Some((task, call)) = numbered {
-        let known = task.journal.look_up(call, FUNCTION, digest, || request.clone())?;
-        match known {
-            Known::Answered(Ok(kept)) => return replay(setting, database, kept),
-            Known::Answered(Err(failure)) => return Err(failure.into()),
-            Known::Open(_) | Known::New | Known::Settled(_) => {}
+    match transaction.committed_before().await {
+        Ok(None) => Ok(transaction),
+        Ok(Some(kept)) => {
+            transaction.let_go();
+            entry().write_down(database, Ok(kept.clone()));
+            replay(setting, database, call, kept)
+        }
+        Err(failure) => {
+            transaction.let_go();
+            entry().write_down(database, Err(failure.clone()));
+            Err(failure.into())
         }
     }
-    sql::writable(&setting.grants, &setting.caller, database)?;
-    let entry = numbered.map(|(task, call)| Entry {
-        task: task.clone(),
-        call,
-        digest,
-        started_ms: setting.ports.clock.now_ms(),
-        started: Instant::now(),
-    });
-    if let Some(entry) = entry.as_ref().filter(|entry| entry.task.journal.is_repeated())
-        && let Some(kept) = setting.ports.sql.committed(database, &entry.key()).await?
-    {
-        entry.write_down(database, Ok(kept.clone()));
-        return replay(setting, database, kept);
-    }
-    let live = setting.ports.sql.begin(database, &limits.sql).await?;
-    Ok(Transaction {
-        mode: Mode::Live(Some(live)),
-        statements: Vec::new(),
-        next: 0,
-        database: database.to_owned(),
-        entry,
-        ports: setting.ports.clone(),
-    })
 }
 
-fn replay(setting: &Setting, database: &str, kept: Value) -> Result<Transaction, Stop> {
+async fn open(
+    setting: &Setting,
+    database: &str,
+    entry: Option<Entry>,
+) -> Result<Transaction, Failure> {
+    sql::writable(&setting.grants, &setting.caller, database)?;
+    let target = Target::new(setting, database);
+    let live = target.begin().await?;
+    Ok(Transaction { mode: Mode::Live(Some(live)), statements: Vec::new(), next: 0, target, entry })
+}
+
+fn replay(setting: &Setting, database: &str, call: u32, kept: Value) -> Result<Transaction, Stop> {
     let Kept { statements, end } = serde_json::from_value(kept).map_err(|error| {
         Failure::internal(format!("journaled transaction cannot be read: {error}"))
     })?;
     Ok(Transaction {
-        mode: Mode::Replayed { end },
+        mode: Mode::Replayed { end, call },
         statements,
         next: 0,
-        database: database.to_owned(),
+        target: Target::new(setting, database),
         entry: None,
-        ports: setting.ports.clone(),
     })
+}
+
+impl Target {
+    fn new(setting: &Setting, database: &str) -> Self {
+        Self {
+            ports: setting.ports.clone(),
+            database: database.to_owned(),
+            limits: setting.grants.limits.sql.clone(),
+        }
+    }
+
+    async fn begin(&self) -> Result<Box<dyn SqlTransaction>, Failure> {
+        self.ports.sql.begin(&self.database, &self.limits).await
+    }
+
+    /// Whether a commit happened whose answer was lost.
+    async fn ask(&self, marker: &Marker) -> Asked {
+        let Ok(mut other) = self.begin().await else {
+            return Asked::Unknown;
+        };
+        match other.claim(&marker.key).await {
+            Err(_) => Asked::Unknown,
+            Ok(None) => Asked::Failed,
+            Ok(Some(found)) if found == marker.answers => Asked::Happened,
+            Ok(Some(found)) => Asked::Other(found),
+        }
+    }
 }
 
 impl Entry {
     /// Names the transaction in the database.
     fn key(&self) -> String {
-        format!("{}:{}", self.task.task, self.task.place_of(self.call))
+        let TaskSide { task, log, journal, .. } = self.task.as_ref();
+        let place = self.task.place_of(self.call);
+        let undone = journal.undone().map(|seq| format!("~{seq}")).unwrap_or_default();
+        format!("{}/{task}:{place}{undone}", log.signature())
+    }
+
+    /// Whether an earlier execution of the task may have committed the transaction.
+    fn may_be_repeated(&self) -> bool {
+        self.task.journal.is_repeated() || self.task.log.runs_ahead()
     }
 
     fn write_down(&self, database: &str, result: Result<Value, Failure>) {
@@ -145,6 +210,28 @@ impl Entry {
             tokens: None,
             reused: None,
         });
+    }
+
+    /// What a commit came to that failed, or whose answer was lost.
+    async fn asked(&self, target: &Target, marker: &Marker, failure: Failure) -> Result<(), Stop> {
+        let failure = match target.ask(marker).await {
+            Asked::Happened => return Ok(()),
+            Asked::Failed => failure,
+            Asked::Unknown => Failure {
+                message: format!("{}; whether it was committed is not known", failure.message),
+                ..failure
+            },
+            // An attempt that was given up was faster. The guest has seen answers that are not
+            // true, so it ends here; its next execution gets those that are.
+            Asked::Other(kept) => {
+                self.write_down(&target.database, Ok(kept));
+                let request = |text: &str| json!({ "function": FUNCTION, "request": text });
+                let (before, now) = ("committed by another execution", "commit");
+                return Err(divergence(self.call, request(before), request(now)).into());
+            }
+        };
+        self.write_down(&target.database, Err(failure.clone()));
+        Err(failure.into())
     }
 }
 
@@ -190,28 +277,27 @@ impl Transaction {
     /// Those of the database. If the answer to the commit was lost, the database is asked whether
     /// it happened.
     pub async fn commit(mut self) -> Result<(), Stop> {
-        let live = match &mut self.mode {
-            Mode::Replayed { end } if end == "commit" => return Ok(()),
-            Mode::Replayed { end } => return Err(other_end(end, "commit").into()),
-            Mode::Live(live) => live.take().ok_or_else(over)?,
-        };
+        if let Mode::Replayed { .. } = self.mode {
+            return Ok(self.ended_before("commit")?);
+        }
         let kept = self.kept("commit");
+        let Mode::Live(live) = &mut self.mode else { return Err(over().into()) };
+        let live = live.take().ok_or_else(over)?;
         let Some(entry) = self.entry.take() else {
             return Ok(live.commit(None).await?);
         };
         entry.task.log.before_effect().await.map_err(log_lost)?;
-        let marker = Marker { key: entry.key(), answers: kept.clone() };
-        if let Err(failure) = live.commit(Some(&marker)).await {
-            let happened = self.ports.sql.committed(&self.database, &marker.key).await;
-            if !matches!(happened, Ok(Some(_))) {
-                entry.write_down(&self.database, Err(failure.clone()));
-                return Err(failure.into());
-            }
+        let marker = Marker { key: entry.key(), answers: kept };
+        let committed = live.commit(Some(&marker)).await;
+        let ended = match committed {
+            Ok(()) => Ok(()),
+            Err(failure) => entry.asked(&self.target, &marker, failure).await,
+        };
+        if ended.is_ok() {
+            entry.write_down(&self.target.database, Ok(marker.answers));
         }
-        entry.write_down(&self.database, Ok(kept));
-        let log: &ThreadLog = &entry.task.log;
-        log.flush().await;
-        Ok(())
+        entry.task.log.flush().await;
+        ended
     }
 
     /// Rolls back.
@@ -220,15 +306,39 @@ impl Transaction {
     ///
     /// Those of the database.
     pub async fn rollback(mut self) -> Result<(), Stop> {
-        match &mut self.mode {
-            Mode::Replayed { end } if end == ROLLED_BACK => Ok(()),
-            Mode::Replayed { end } => Err(other_end(end, ROLLED_BACK).into()),
-            Mode::Live(live) => {
-                let live = live.take().ok_or_else(over)?;
-                self.write_down_rollback();
-                Ok(live.rollback().await?)
-            }
+        if let Mode::Replayed { .. } = self.mode {
+            return Ok(self.ended_before(ROLLED_BACK)?);
         }
+        let Mode::Live(live) = &mut self.mode else { return Err(over().into()) };
+        let live = live.take().ok_or_else(over)?;
+        self.write_down_rollback();
+        Ok(live.rollback().await?)
+    }
+
+    /// Ends a transaction that ended before, if it ended so.
+    fn ended_before(&self, now: &str) -> Result<(), Unwind> {
+        let Mode::Replayed { end, call } = &self.mode else { return Ok(()) };
+        let journaled = match self.statements.get(self.next) {
+            None if end == now => return Ok(()),
+            None => end,
+            Some(statement) => &statement.text,
+        };
+        let request = |text: &str| json!({ "function": FUNCTION, "request": text });
+        Err(divergence(*call, request(journaled), request(now)))
+    }
+
+    /// The answers of this transaction, if an earlier execution of the task committed it.
+    async fn committed_before(&mut self) -> Result<Option<Value>, Failure> {
+        let key = self.entry.as_ref().filter(|entry| entry.may_be_repeated()).map(Entry::key);
+        match key {
+            Some(key) => self.live()?.claim(&key).await,
+            None => Ok(None),
+        }
+    }
+
+    /// Forgets what was begun, which nobody has seen. The database rolls it back.
+    fn let_go(mut self) {
+        self.mode = Mode::Live(None);
     }
 
     fn live(&mut self) -> Result<&mut Box<dyn SqlTransaction>, Failure> {
@@ -244,18 +354,15 @@ impl Transaction {
         text: &str,
         digest: Digest,
     ) -> Result<Option<Result<Value, Failure>>, Unwind> {
-        let Mode::Replayed { .. } = self.mode else { return Ok(None) };
+        let Mode::Replayed { call, .. } = self.mode else { return Ok(None) };
         let index = self.next;
         self.next += 1;
         match self.statements.get(index) {
             Some(kept) if kept.digest == digest => Ok(Some(kept.answer.clone())),
             kept => {
                 let journaled = kept.map_or("the end of the transaction", |kept| &kept.text);
-                Err(divergence(
-                    index as u32,
-                    json!({ "function": FUNCTION, "request": journaled }),
-                    json!({ "function": FUNCTION, "request": text }),
-                ))
+                let request = |text: &str| json!({ "function": FUNCTION, "request": text });
+                Err(divergence(call, request(journaled), request(text)))
             }
         }
     }
@@ -281,7 +388,7 @@ impl Transaction {
 
     fn write_down_rollback(&mut self) {
         if let Some(entry) = self.entry.take() {
-            entry.write_down(&self.database, Ok(self.kept(ROLLED_BACK)));
+            entry.write_down(&self.target.database, Ok(self.kept(ROLLED_BACK)));
         }
     }
 }
@@ -309,12 +416,4 @@ fn decode<T: serde::de::DeserializeOwned>(answer: Result<Value, Failure>) -> Res
 
 fn over() -> Failure {
     Failure::new(code::CONFLICT, "the transaction is over; begin a new one")
-}
-
-fn other_end(journaled: &str, now: &str) -> Unwind {
-    divergence(
-        0,
-        json!({ "function": FUNCTION, "request": journaled }),
-        json!({ "function": FUNCTION, "request": now }),
-    )
 }

@@ -41,6 +41,33 @@ pub fn closed(
     }
 }
 
+/// A clock in the zone of another host.
+pub(super) struct InZone {
+    clock: Arc<dyn Clock>,
+    zone: String,
+}
+
+impl InZone {
+    /// The clock in a zone.
+    pub(super) fn new(clock: Arc<dyn Clock>, zone: &str) -> Self {
+        Self { clock, zone: zone.to_owned() }
+    }
+}
+
+impl Clock for InZone {
+    fn now_ms(&self) -> i64 {
+        self.clock.now_ms()
+    }
+
+    fn monotonic_ns(&self) -> u64 {
+        self.clock.monotonic_ns()
+    }
+
+    fn time_zone(&self) -> &str {
+        &self.zone
+    }
+}
+
 /// Refuses everything.
 struct Closed;
 
@@ -113,10 +140,6 @@ impl Sql for Closed {
     }
 
     async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
-        Err(refused("database"))
-    }
-
-    async fn committed(&self, _: &str, _: &str) -> Result<Option<Value>, Failure> {
         Err(refused("database"))
     }
 }

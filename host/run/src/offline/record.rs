@@ -5,66 +5,89 @@ use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source, Values};
-use wattle_graph::event::{Called, Event, EventKind, Reopened};
+use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Reopened, TaskFailed};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Body;
-use wattle_graph::id::{ChannelName, CheckpointId, GraphName, Namespace, RunId};
+use wattle_graph::id::{ChannelName, CheckpointId, GraphName, Namespace, RunId, TaskId, call_path};
 
 use crate::app::{App, GraphPack};
 use crate::export::Export;
 use crate::ports::store::{StoredBatch, StoredValue};
-use crate::view::Answers;
+use crate::task::attempt::shown;
+use crate::view::{Answers, Nest};
 
 /// What happened on a thread.
+#[derive(Default)]
 pub(super) struct Record {
     checkpoints: BTreeMap<CheckpointId, Checkpoint>,
-    /// Events since each checkpoint, in the graph that made it.
+    /// Checkpoints whose values are not all there.
+    cut: BTreeMap<CheckpointId, Namespace>,
+    /// Events since each checkpoint, stored or not, in the graph that made it.
     since: BTreeMap<CheckpointId, Vec<Event>>,
+    /// What the newest superstep from each checkpoint made, stored or not.
+    made: BTreeMap<CheckpointId, Made>,
+    /// What happened in graphs that make no checkpoints.
+    unstored: BTreeMap<Namespace, Vec<Event>>,
     /// Graphs that calls of tasks started, by where they ran.
     started: BTreeMap<Namespace, Started>,
     /// The newest checkpoint there was when the thread, or a graph in it, went back to one.
     undone: BTreeMap<CheckpointId, CheckpointId>,
     /// The run context of each run.
     contexts: BTreeMap<RunId, Value>,
+    /// Failures, by the task that handles each.
+    handled: BTreeMap<TaskId, TaskFailed>,
+}
+
+/// What an event says of a checkpoint.
+#[derive(Clone)]
+pub(super) struct Made {
+    pub(super) facts: Checkpointed,
+    pub(super) run: RunId,
+    pub(super) at_ms: i64,
 }
 
 /// A graph that a call of a task started.
-struct Started {
-    graph: GraphName,
+pub(super) struct Started {
+    pub(super) graph: GraphName,
+    pub(super) input: Value,
     /// Its run context; null if it has that of its run.
     context: Value,
+    /// What waiting for it names; null if starting it failed.
+    pub(super) run: Value,
 }
 
 /// Where graphs stand while their past is read.
 #[derive(Default)]
-struct Course {
+struct Course<'e> {
     at: BTreeMap<Namespace, CheckpointId>,
     /// Checkpoints of each graph, with their places in the log.
     made: BTreeMap<Namespace, Vec<(u64, CheckpointId)>>,
     newest: CheckpointId,
     answers: Answers,
+    /// Everything that happened since each checkpoint of the root graph.
+    since: BTreeMap<Option<CheckpointId>, Vec<&'e Event>>,
 }
 
-/// One superstep: where it started, what happened, and what was made of it.
+/// One superstep: where it started and what happened.
 pub(super) struct Segment<'r> {
     pub(super) checkpoint: &'r Checkpoint,
     pub(super) events: &'r [Event],
-    /// The checkpoint that applied its writes; `None` if it is not over, or that is not stored.
-    pub(super) next: Option<&'r Checkpoint>,
-    /// Whether only a checkpoint several supersteps later is stored.
-    pub(super) leaps: bool,
+}
+
+/// What a superstep made.
+pub(super) enum Next<'r> {
+    /// A checkpoint that is stored.
+    Stored(&'r Checkpoint),
+    /// One that only the log knows of.
+    Logged(&'r Made),
+    /// Nothing: it is not over.
+    Nothing,
 }
 
 impl Record {
     /// Reads an export.
     pub(super) fn of(export: &Export) -> Result<Self, Failure> {
-        let mut record = Self {
-            checkpoints: BTreeMap::new(),
-            since: BTreeMap::new(),
-            started: BTreeMap::new(),
-            undone: BTreeMap::new(),
-            contexts: BTreeMap::new(),
-        };
+        let mut record = Self::default();
         let mut written: BTreeMap<(ChannelName, CheckpointId), Arc<Value>> = BTreeMap::new();
         let mut course = Course::default();
         for batch in &export.batches {
@@ -76,10 +99,15 @@ impl Record {
                 record.see(event, &mut course);
             }
         }
+        for events in course.since.into_values() {
+            let strands = Nest::new(events).into_strands();
+            let unstored = strands.filter(|(_, strand)| strand.at.is_none());
+            record.unstored.extend(unstored.map(|(namespace, strand)| (namespace, strand.events)));
+        }
         Ok(record)
     }
 
-    /// A checkpoint that refers to values from before the thread was pruned is left out.
+    /// One that refers to values from before the thread was pruned is no place to start from.
     fn keep_checkpoint(
         &mut self,
         meta: &CheckpointMeta,
@@ -93,22 +121,29 @@ impl Record {
         if let Some(values) = values {
             let checkpoint = Checkpoint { meta: meta.clone(), values, tails: BTreeMap::new() };
             self.checkpoints.insert(meta.id, checkpoint);
+        } else {
+            self.cut.insert(meta.id, meta.namespace.clone());
         }
     }
 
-    fn see(&mut self, event: &Event, course: &mut Course) {
+    fn see<'e>(&mut self, event: &'e Event, course: &mut Course<'e>) {
         course.answers.see(event);
         match &event.kind {
             EventKind::Checkpointed(made) => {
-                course.at.insert(event.namespace.clone(), made.checkpoint);
-                let all = course.made.entry(event.namespace.clone()).or_default();
-                all.push((event.seq, made.checkpoint));
-                course.newest = course.newest.max(made.checkpoint);
+                self.see_made(made, event, course);
+                if !event.namespace.is_root() {
+                    course.keep(event);
+                }
                 return;
             }
             EventKind::Reopened(reopened) => {
                 self.go_back(reopened, course);
                 course.at.insert(event.namespace.clone(), reopened.to);
+            }
+            EventKind::TaskFailed(failed) => {
+                if let Some(handler) = &failed.handler {
+                    self.handled.insert(handler.clone(), failed.clone());
+                }
             }
             EventKind::RunStarted(started) => {
                 self.contexts.insert(event.run.clone(), started.context.clone());
@@ -118,26 +153,40 @@ impl Record {
             }
             _ => {}
         }
+        course.keep(event);
         if let Some(checkpoint) = course.at.get(&event.namespace) {
             self.since.entry(*checkpoint).or_default().push(event.clone());
         }
     }
 
+    fn see_made(&mut self, facts: &Checkpointed, event: &Event, course: &mut Course<'_>) {
+        let id = facts.checkpoint;
+        let before = course.at.insert(event.namespace.clone(), id);
+        if let Some(before) = before.filter(|_| facts.source == Source::Loop) {
+            let (run, at_ms) = (event.run.clone(), event.at_ms);
+            self.made.insert(before, Made { facts: facts.clone(), run, at_ms });
+        }
+        course.made.entry(event.namespace.clone()).or_default().push((event.seq, id));
+        course.newest = course.newest.max(id);
+    }
+
     /// A graph whose request is cut in the journal stays unknown.
     fn start(&mut self, around: &Namespace, called: &Called) {
-        let path = called.scope.iter().chain([&called.call]).map(ToString::to_string);
-        let place = path.collect::<Vec<_>>().join(".");
+        let place = call_path(&called.scope, called.call);
         if let Some(graph) = called.request["graph"].as_str().and_then(|it| it.parse().ok()) {
             let inside = around.of_call(&called.node, &called.task, &place);
-            let context = called.request["context"].clone();
-            self.started.insert(inside, Started { graph, context });
+            let (input, context) =
+                (called.request["input"].clone(), called.request["context"].clone());
+            let run = called.result.as_ref().map_or(Value::Null, |run| run["run"].clone());
+            self.started.insert(inside, Started { graph, input, context, run });
         }
     }
 
     /// Takes back what led nowhere: the thread, and graphs in it that had asked, stand where they
     /// stood before the answers.
-    fn go_back(&mut self, reopened: &Reopened, course: &mut Course) {
+    fn go_back(&mut self, reopened: &Reopened, course: &mut Course<'_>) {
         self.undone.insert(reopened.to, course.newest);
+        self.made.remove(&reopened.to);
         let undone = course.answers.undone_by(reopened);
         let nested = course.made.iter().filter(|(namespace, _)| !namespace.is_root());
         for (namespace, made) in nested.filter(|(namespace, _)| undone.covers(namespace)) {
@@ -147,39 +196,66 @@ impl Record {
             };
             course.at.insert(namespace.clone(), *at);
             self.undone.insert(*at, course.newest);
+            self.made.remove(at);
             if let Some(events) = self.since.get_mut(at) {
                 events.retain(|event| event.seq < undone.since);
             }
         }
     }
 
-    /// All supersteps, in the order of their checkpoints.
-    pub(super) fn segments(&self) -> Vec<Segment<'_>> {
-        let segment = |checkpoint: &'_ Checkpoint| {
-            let id = checkpoint.meta.id;
-            let events = self.since.get(&id).map(Vec::as_slice).unwrap_or_default();
-            (id, events)
-        };
-        self.checkpoints
-            .values()
-            .map(|checkpoint| {
-                let (id, events) = segment(checkpoint);
-                let later = self.next(id);
-                let follows = |next: &&Checkpoint| next.meta.step == checkpoint.meta.step + 1;
-                let next = later.filter(follows);
-                Segment { checkpoint, events, next, leaps: later.is_some() && next.is_none() }
-            })
-            .collect()
+    /// All supersteps that started from stored checkpoints, in the order of these.
+    pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        self.checkpoints.values().map(|checkpoint| {
+            let events = self.since(checkpoint.meta.id);
+            Segment { checkpoint, events }
+        })
+    }
+
+    /// Checkpoints from which nothing can be executed, since some of their values were pruned.
+    pub(super) fn cut(&self) -> impl Iterator<Item = (CheckpointId, &Namespace)> {
+        self.cut.iter().map(|(id, namespace)| (*id, namespace))
+    }
+
+    /// What happened in a graph since a checkpoint of it, up to the next.
+    pub(super) fn since(&self, id: CheckpointId) -> &[Event] {
+        self.since.get(&id).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// A stored checkpoint.
+    pub(super) fn checkpoint(&self, id: CheckpointId) -> Option<&Checkpoint> {
+        self.checkpoints.get(&id)
     }
 
     /// What was made from a checkpoint since it was last gone back to.
-    fn next(&self, id: CheckpointId) -> Option<&Checkpoint> {
-        let undone = self.undone.get(&id);
-        self.checkpoints.values().rev().find(|checkpoint| {
+    pub(super) fn next(&self, base: &CheckpointMeta) -> Next<'_> {
+        let undone = self.undone.get(&base.id);
+        let stored = self.checkpoints.values().rev().find(|checkpoint| {
             let meta = &checkpoint.meta;
-            meta.parent == Some(id)
+            meta.parent == Some(base.id)
                 && meta.source == Source::Loop
+                && meta.step == base.step + 1
                 && undone.is_none_or(|undone| meta.id > *undone)
+        });
+        match (stored, self.made.get(&base.id)) {
+            (Some(stored), _) => Next::Stored(stored),
+            (None, Some(made)) => Next::Logged(made),
+            (None, None) => Next::Nothing,
+        }
+    }
+
+    /// What happened in a graph that makes no checkpoints.
+    pub(super) fn unstored(&self, namespace: &Namespace) -> Option<&[Event]> {
+        self.unstored.get(namespace).map(Vec::as_slice)
+    }
+
+    /// Graphs that calls of a task started.
+    pub(super) fn started_by<'r>(
+        &'r self,
+        around: &'r Namespace,
+        task: &'r TaskId,
+    ) -> impl Iterator<Item = (&'r Namespace, &'r Started)> {
+        self.started.iter().filter(move |(inside, _)| {
+            inside.parent().as_ref() == Some(around) && inside.task().as_ref() == Some(task)
         })
     }
 
@@ -215,9 +291,40 @@ impl Record {
         given.or_else(|| self.contexts.get(run).cloned()).unwrap_or_default()
     }
 
+    /// What failed, if the graph of a checkpoint runs in the place of a node that did, or one around
+    /// it does. One that a call started is told nothing.
+    pub(super) fn error_of(&self, meta: &CheckpointMeta) -> Option<Value> {
+        let mut inside = meta.namespace.clone();
+        while inside.place().is_none() {
+            let around = inside.parent()?;
+            let task = inside.task().or_else(|| self.task_of(&inside, &around, meta));
+            if let Some(failed) = task.and_then(|task| self.handled.get(&task)) {
+                return Some(shown(failed));
+            }
+            inside = around;
+        }
+        None
+    }
+
+    /// The task that runs a graph which keeps its state, so that its namespace does not tell.
+    fn task_of(
+        &self,
+        inside: &Namespace,
+        around: &Namespace,
+        meta: &CheckpointMeta,
+    ) -> Option<TaskId> {
+        let stored = meta.parents.get(around).and_then(|at| self.since.get(at));
+        let events = stored.or_else(|| self.unstored.get(around))?;
+        events.iter().rev().find_map(|event| match &event.kind {
+            EventKind::TaskStarted(started) if started.node.as_str() == inside.node() => {
+                Some(started.task.clone())
+            }
+            _ => None,
+        })
+    }
+
     /// How many supersteps a graph had taken in one run, or one invocation, before a checkpoint.
-    pub(super) fn steps_before(&self, checkpoint: &Checkpoint, first_step: Option<u32>) -> u32 {
-        let meta = &checkpoint.meta;
+    pub(super) fn steps_before(&self, meta: &CheckpointMeta, first_step: Option<u32>) -> u32 {
         if let Some(first) = first_step.filter(|_| meta.namespace.is_root()) {
             return meta.step.saturating_sub(first);
         }
@@ -227,6 +334,14 @@ impl Record {
                 && it.meta.source != Source::Loop
         });
         began.map_or(0, |began| meta.step.saturating_sub(began.meta.step))
+    }
+}
+
+impl<'e> Course<'e> {
+    /// Keeps an event with the checkpoint that the root graph stands at.
+    fn keep(&mut self, event: &'e Event) {
+        let at = self.at.get(&Namespace::root()).copied();
+        self.since.entry(at).or_default().push(event);
     }
 }
 

@@ -5,72 +5,105 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{EventKind, TaskFinished};
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Event, EventKind, TaskFinished};
 use wattle_graph::failure::Failure;
-use wattle_graph::graph::Body;
+use wattle_graph::graph::{Body, Node};
 use wattle_graph::id::{RunId, TaskId};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Planned, Task, plan};
 use wattle_graph::step::{Position, advance, plugin_reductions};
 
-use super::record::{Record, Segment};
-use super::{Divergence, Replay, Skipped};
-use crate::app::{App, GraphPack};
+use super::{Counts, Divergence, Replay, World};
+use crate::app::GraphPack;
 use crate::cancel::Cancel;
 use crate::driver::{PastTask, reduce};
-use crate::export::Export;
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::log::ThreadLog;
-use crate::ports::Ports;
 use crate::ports::sandbox::Ended;
-use crate::ports::store::{CheckpointTuple, Epoch, RunRecord, ThreadHead, ThreadRecord};
+use crate::ports::store::{Epoch, RunRecord, ThreadHead, ThreadRecord};
 use crate::task::{History, RunContext, once};
 use crate::view;
 
+/// Why calls of tools are not compared.
+const TOOL_CODE: &str = "it is what a tool called, whose answer is in the journal";
+
+/// What the log holds of tasks.
+pub(super) struct Happened {
+    past: BTreeMap<TaskId, PastTask>,
+    /// The run under which each task ended.
+    runs: BTreeMap<TaskId, RunId>,
+    /// The newest attempt of each task.
+    attempts: BTreeMap<TaskId, u32>,
+}
+
+impl Happened {
+    /// Sorts what happened in a graph.
+    pub(super) fn of(events: &[Event]) -> Self {
+        let (mut runs, mut attempts) = (BTreeMap::new(), BTreeMap::new());
+        for event in events {
+            match &event.kind {
+                EventKind::TaskStarted(started) => {
+                    attempts.insert(started.task.clone(), started.attempt);
+                }
+                EventKind::TaskFinished(finished) => {
+                    runs.insert(finished.task.clone(), event.run.clone());
+                }
+                _ => {}
+            }
+        }
+        Self { past: view::past_tasks(events), runs, attempts }
+    }
+
+    /// What the log holds of a task.
+    pub(super) fn past(&self, task: &TaskId) -> Option<&PastTask> {
+        self.past.get(task)
+    }
+}
+
 /// One superstep with what is needed to execute it.
 pub(super) struct Superstep<'r> {
-    pub(super) app: Arc<App>,
+    pub(super) world: &'r World<'r>,
     pub(super) pack: Arc<GraphPack>,
     pub(super) above: Option<Arc<GraphPack>>,
-    pub(super) ports: Ports,
-    pub(super) export: &'r Export,
-    pub(super) record: &'r Record,
-    pub(super) segment: &'r Segment<'r>,
+    pub(super) happened: &'r Happened,
+    /// Where it started, and what happened.
+    pub(super) lineage: &'r Lineage,
+    /// Supersteps that were taken before; `None` if checkpoints say so.
+    pub(super) steps: Option<u32>,
 }
 
 impl Superstep<'_> {
-    /// Executes its tasks and makes its checkpoint, and notes what differs.
-    pub(super) async fn execute(&self, replay: &mut Replay) {
-        let mut lineage = Lineage::new(self.segment.checkpoint.clone());
-        self.segment.events.iter().for_each(|event| lineage.apply(event));
-        let tasks = self.tasks(&lineage);
-        let tuple = CheckpointTuple {
-            checkpoint: self.segment.checkpoint.clone(),
-            events: self.segment.events.to_vec(),
-        };
-        let mut past = view::past_tasks(&tuple);
-        for (id, finished) in &lineage.finished {
-            let past = past.remove(id).unwrap_or_default();
-            match tasks.get(id) {
-                Some(task) => self.task(task, finished, past, &lineage, replay).await,
-                None => replay.divergences.push(self.divergence(
-                    Some(finished),
-                    "the graph does not run this task here",
-                    json!(finished.node),
-                    Value::Null,
-                )),
+    /// Executes its tasks, and notes what differs.
+    pub(super) async fn tasks(&self, replay: &mut Replay) {
+        let tasks = self.planned();
+        for task in tasks.values() {
+            let Some(node) = self.pack.graph.node(&task.node) else { continue };
+            let finished = self.lineage.finished.get(&task.id);
+            if let Body::Graph { .. } = node.body {
+                // Its own supersteps are replayed one by one.
+                self.inner(task, finished, replay).await;
+                continue;
+            }
+            self.started(task, replay).await;
+            match finished {
+                Some(finished) => self.task(task, node, finished, replay).await,
+                None => self.leave(task, replay),
             }
         }
-        if let Some(next) = self.segment.next {
-            self.checkpoint(&lineage, next, replay).await;
+        let strangers = self.lineage.finished.iter().filter(|(id, _)| !tasks.contains_key(*id));
+        for (_, finished) in strangers {
+            let message = "the graph does not run this task here";
+            let node = json!(finished.node);
+            replay.divergences.push(self.of_task(finished, message, node, Value::Null));
         }
     }
 
     /// Every task of the superstep, those that ran in place of failed ones included.
-    fn tasks(&self, lineage: &Lineage) -> BTreeMap<TaskId, Task> {
-        let origin = self.export.header.thread.origin();
-        let mut fresh = Lineage::new(self.segment.checkpoint.clone());
+    fn planned(&self) -> BTreeMap<TaskId, Task> {
+        let origin = self.world.export.header.thread.origin();
+        let mut fresh = Lineage::new(self.lineage.checkpoint.clone());
         let mut tasks = BTreeMap::new();
         // A handler may itself be handled, so failures are taken in until nothing new comes of it.
         loop {
@@ -81,76 +114,79 @@ impl Superstep<'_> {
             if tasks.len() == known {
                 return tasks;
             }
-            let handled = lineage.failed.iter().filter(|(_, failed)| failed.handler.is_some());
+            let handled = self.lineage.failed.iter();
+            let handled = handled.filter(|(_, failed)| failed.handler.is_some());
             fresh.failed = handled.map(|(id, failed)| (id.clone(), failed.clone())).collect();
         }
     }
 
-    async fn task(
-        &self,
-        task: &Task,
-        recorded: &TaskFinished,
-        past: PastTask,
-        lineage: &Lineage,
-        replay: &mut Replay,
-    ) {
-        let Some(node) = self.pack.graph.node(&task.node) else { return };
-        if let Body::Graph { .. } = node.body {
-            // Its own supersteps are replayed one by one.
+    /// A task that was begun and did not end well.
+    fn leave(&self, task: &Task, replay: &mut Replay) {
+        let Some(past) = self.happened.past(&task.id).filter(|past| past.begun.is_some()) else {
             return;
-        }
+        };
+        let calls = past.scopes.values().map(|calls| calls.answered.len()).sum();
+        let has_failed = self.lineage.failed.contains_key(&task.id);
+        let reason = if has_failed { "it failed" } else { "it has not ended" };
+        self.skip(task, reason, Counts::task(calls), replay);
+    }
+
+    async fn task(&self, task: &Task, node: &Node, recorded: &TaskFinished, replay: &mut Replay) {
         if recorded.cached {
-            let reason = "it was taken over from the cache".to_owned();
-            replay.skipped.push(self.skipped(recorded, reason));
-            return;
+            let reason = "it was taken over, from the cache or by a fork";
+            return self.skip(task, reason, Counts::task(0), replay);
         }
-        let calls: usize = past.scopes.values().map(|calls| calls.answered.len()).sum();
-        let context = self.context(&recorded.task, lineage);
-        let questions = lineage.questions.iter();
-        let own = questions.filter(|(_, question)| question.asked.task == task.id);
+        let past = self.happened.past(&task.id).cloned().unwrap_or_default();
+        let all: usize = past.scopes.values().map(|calls| calls.answered.len()).sum();
+        let own = past.scopes.get([].as_slice()).map_or(0, |calls| calls.answered.len());
+        let context = self.context(&recorded.task);
+        let questions = self.lineage.questions.iter();
+        let asked = questions.filter(|(_, question)| question.asked.task == task.id);
         let history = History {
             journal: Arc::new(Journal::sealed(past.scopes)),
-            questions: Arc::new(own.map(|(id, it)| (id.clone(), it.clone())).collect()),
+            questions: Arc::new(asked.map(|(id, it)| (id.clone(), it.clone())).collect()),
             failed_attempts: 0,
         };
-        let number = self.attempt_of(&task.id);
+        let number = self.happened.attempts.get(&task.id).copied().unwrap_or(1);
+        if all > own {
+            self.skip(task, TOOL_CODE, Counts { calls: all - own, ..Counts::default() }, replay);
+        }
         match once(&context, task, node, &history, number, Instant::now()).await {
-            Ok(now) if is_same(recorded, &now) => {
+            Ok(now) if decided(recorded) == decided(&now) => {
                 replay.tasks += 1;
-                replay.calls += calls;
+                replay.calls += own;
             }
-            Ok(now) => replay.divergences.push(self.divergence(
-                Some(recorded),
-                "the node decides otherwise from the same answers",
-                decided(recorded),
-                decided(&now),
-            )),
+            Ok(now) => {
+                let message = "the node decides otherwise from the same answers";
+                let (then, now) = (decided(recorded), decided(&now));
+                replay.divergences.push(self.of_task(recorded, message, then, now));
+            }
             Err(ended) => replay.divergences.push(self.ended(recorded, ended)),
         }
     }
 
     /// What the run told the task of itself.
-    fn context(&self, task: &TaskId, lineage: &Lineage) -> RunContext {
-        let header = &self.export.header;
-        let run = self.run_of(task);
+    fn context(&self, task: &TaskId) -> RunContext {
+        let (header, record) = (&self.world.export.header, self.world.record);
+        let meta = &self.lineage.checkpoint.meta;
+        let run = self.happened.runs.get(task).unwrap_or(&meta.run).clone();
         let known: Option<&RunRecord> = header.runs.iter().find(|it| it.id == run);
         let options = known.map(|run| run.options.clone()).unwrap_or_default();
-        let own = options.recursion_limit.filter(|_| self.above.is_none());
+        let own = options.recursion_limit.filter(|_| meta.namespace.is_root());
         let limit = own.unwrap_or(self.pack.graph.recursion_limit());
         let first_step = known.and_then(|run| run.first_step);
-        let steps = self.record.steps_before(self.segment.checkpoint, first_step);
-        let meta = &lineage.checkpoint.meta;
-        let context = self.record.context_of(&run, &meta.namespace);
+        let steps = self.steps.unwrap_or_else(|| record.steps_before(meta, first_step));
+        let context = record.context_of(&run, &meta.namespace);
         let thread = ThreadRecord { context, ..header.thread.clone() };
         RunContext {
-            app: self.app.clone(),
+            app: self.world.app.clone(),
             pack: self.pack.clone(),
             above: self.above.clone(),
             log: Arc::new(self.log(&run).within(meta.namespace.clone())),
             record: Arc::new(thread),
             run,
             options: Arc::new(options),
-            ports: self.ports.clone(),
+            ports: self.world.ports.clone(),
             cancel: Cancel::default(),
             drain: Cancel::default(),
             halt: Cancel::default(),
@@ -161,100 +197,50 @@ impl Superstep<'_> {
             salvage: Arc::default(),
             past: Arc::default(),
             alive: None,
+            error: record.error_of(meta).map(Arc::new),
         }
     }
 
     /// A log that reaches no store: whatever is written to it is what the guest says to operators.
     fn log(&self, run: &RunId) -> ThreadLog {
-        let head = ThreadHead::new(self.export.header.thread.clone());
-        let (store, clock) = (self.ports.store.clone(), self.ports.clock.clone());
-        ThreadLog::new(store, clock, &head, Epoch(0), run.clone())
+        let head = ThreadHead::new(self.world.export.header.thread.clone());
+        let ports = &self.world.ports;
+        ThreadLog::new(ports.store.clone(), ports.clock.clone(), &head, Epoch(0), run.clone())
     }
 
-    /// The run under which a task ended.
-    fn run_of(&self, task: &TaskId) -> RunId {
-        let ended = self.segment.events.iter().rev().find(|event| {
-            matches!(&event.kind, EventKind::TaskFinished(finished) if finished.task == *task)
-        });
-        ended.map_or_else(|| self.segment.checkpoint.meta.run.clone(), |event| event.run.clone())
+    /// Makes the checkpoint that it leads to; `None` if that cannot be made any more.
+    pub(super) async fn make(&self, at: Position, replay: &mut Replay) -> Option<Checkpoint> {
+        let (graph, lineage) = (&self.pack.graph, self.lineage);
+        let (message, failure) =
+            match reduce(&self.world.app, plugin_reductions(graph, lineage)).await {
+                Err(failure) => ("its writes cannot be combined any more", failure),
+                Ok(reduced) => match advance(graph, lineage, &reduced, at) {
+                    Ok(checkpoint) => return Some(checkpoint),
+                    Err(error) => ("its writes cannot be applied any more", error.to_failure()),
+                },
+            };
+        let meta = &lineage.checkpoint.meta;
+        replay.divergences.push(Divergence::of(meta, message, Value::Null, json!(failure)));
+        None
     }
 
-    /// The attempt in which a task ended.
-    fn attempt_of(&self, task: &TaskId) -> u32 {
-        let begun = self.segment.events.iter().rev().find_map(|event| match &event.kind {
-            EventKind::TaskStarted(started) if started.task == *task => Some(started.attempt),
-            _ => None,
-        });
-        begun.unwrap_or(1)
+    fn skip(&self, task: &Task, reason: &str, left_out: Counts, replay: &mut Replay) {
+        let meta = &self.lineage.checkpoint.meta;
+        replay.skip((&meta.namespace, meta.id), Some(&task.node), reason, left_out);
     }
 
-    async fn checkpoint(
+    /// A difference of a task.
+    pub(super) fn of_task(
         &self,
-        lineage: &Lineage,
-        next: &wattle_graph::checkpoint::Checkpoint,
-        replay: &mut Replay,
-    ) {
-        let graph = &self.pack.graph;
-        let reduced = match reduce(&self.app, plugin_reductions(graph, lineage)).await {
-            Ok(reduced) => reduced,
-            Err(failure) => {
-                let now = json!(failure);
-                let message = "its writes cannot be combined any more";
-                replay.divergences.push(self.divergence(None, message, Value::Null, now));
-                return;
-            }
-        };
-        let at = Position {
-            id: next.meta.id,
-            run: next.meta.run.clone(),
-            at_ms: next.meta.at_ms,
-            version: self.pack.version,
-            parents: next.meta.parents.clone(),
-        };
-        match advance(graph, lineage, &reduced, at) {
-            Ok(now) if now.values == next.values && leads(&now) == leads(next) => {
-                replay.checkpoints += 1;
-            }
-            Ok(now) => {
-                let (recorded, now) = (shown(next), shown(&now));
-                let message = "the writes lead to another checkpoint";
-                replay.divergences.push(self.divergence(None, message, recorded, now));
-            }
-            Err(error) => {
-                let now = json!(error.to_failure());
-                let message = "the writes cannot be applied any more";
-                replay.divergences.push(self.divergence(None, message, shown(next), now));
-            }
-        }
-    }
-
-    fn skipped(&self, task: &TaskFinished, reason: String) -> Skipped {
-        let meta = &self.segment.checkpoint.meta;
-        Skipped {
-            namespace: meta.namespace.clone(),
-            checkpoint: meta.id,
-            node: Some(task.node.clone()),
-            reason,
-        }
-    }
-
-    fn divergence(
-        &self,
-        task: Option<&TaskFinished>,
+        task: &TaskFinished,
         message: &str,
         recorded: Value,
         now: Value,
     ) -> Divergence {
-        let meta = &self.segment.checkpoint.meta;
         Divergence {
-            namespace: meta.namespace.clone(),
-            checkpoint: meta.id,
-            node: task.map(|task| task.node.clone()),
-            task: task.map(|task| task.task.clone()),
-            call: None,
-            message: message.to_owned(),
-            recorded,
-            now,
+            node: Some(task.node.clone()),
+            task: Some(task.task.clone()),
+            ..Divergence::of(&self.lineage.checkpoint.meta, message, recorded, now)
         }
     }
 
@@ -265,7 +251,7 @@ impl Superstep<'_> {
             Ended::Unwound(Unwind::Divergence(failure)) => {
                 let details = failure.details.unwrap_or_default();
                 let (journal, now) = (details["journal"].clone(), details["now"].clone());
-                let divergence = self.divergence(Some(recorded), &failure.message, journal, now);
+                let divergence = self.of_task(recorded, &failure.message, journal, now);
                 return Divergence { call: details["call"].as_u64(), ..divergence };
             }
             Ended::Unwound(Unwind::Suspended(_) | Unwind::Cancelled | Unwind::Drained) => {
@@ -278,30 +264,16 @@ impl Superstep<'_> {
             | Ended::Host(failure) => failure,
         };
         let message = "the node ended well and fails now";
-        self.divergence(Some(recorded), message, decided(recorded), json!(failure))
+        self.of_task(recorded, message, decided(recorded), json!(failure))
     }
 }
 
-/// Whether two executions of a task decided the same.
-fn is_same(one: &TaskFinished, other: &TaskFinished) -> bool {
-    decided(one) == decided(other)
-}
-
-fn decided(task: &TaskFinished) -> Value {
+/// What a task decided.
+pub(super) fn decided(task: &TaskFinished) -> Value {
     json!({
         "writes": task.writes,
         "goto": task.goto,
         "sends": task.sends,
         "for_parent": task.for_parent,
     })
-}
-
-/// What a checkpoint leads to.
-fn leads(checkpoint: &wattle_graph::checkpoint::Checkpoint) -> Value {
-    let meta = &checkpoint.meta;
-    json!([meta.next, meta.deferred, meta.barriers, meta.versions])
-}
-
-fn shown(checkpoint: &wattle_graph::checkpoint::Checkpoint) -> Value {
-    json!({ "state": checkpoint.state(), "next": checkpoint.meta.next })
 }

@@ -9,6 +9,9 @@ use wattle_graph::id::Digest;
 /// The text that stands for a blob in state and messages: `blob:` and 64 hex digits.
 pub const BLOB_SCHEME: &str = "blob:";
 
+/// Hex digits of a blob's digest.
+const DIGEST_DIGITS: usize = 64;
+
 /// A reference to a blob.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -18,6 +21,23 @@ impl BlobRef {
     /// Parses `blob:<64 hex digits>`.
     pub fn parse(text: &str) -> Option<Self> {
         text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
+    }
+
+    /// Finds every reference in a text, by the colon of its scheme. A longer text that holds one
+    /// counts too: a blob that is kept needlessly does less harm than one that is missing.
+    pub fn find_in(mut text: &[u8], found: &mut Vec<Self>) {
+        while text.len() >= BLOB_SCHEME.len() + DIGEST_DIGITS {
+            let Some(colon) = memchr::memchr(b':', text) else { return };
+            let digits = colon + 1;
+            if let Some(start) = digits.checked_sub(BLOB_SCHEME.len())
+                && let Some(reference) = text.get(start..digits + DIGEST_DIGITS)
+                && let Ok(reference) = std::str::from_utf8(reference)
+                && let Some(blob) = Self::parse(reference)
+            {
+                found.push(blob);
+            }
+            text = &text[digits..];
+        }
     }
 }
 

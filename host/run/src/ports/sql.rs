@@ -9,10 +9,11 @@ use crate::grant::SqlRule;
 use crate::limit::SqlLimits;
 
 /// A row that a transaction leaves in the database itself, so that after a crash right behind
-/// the commit the host knows that it happened, and what its statements answered.
+/// the commit the host knows that it happened, and what its statements answered. One of each key
+/// is committed at most.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Marker {
-    /// Names the transaction: task id and call number.
+    /// Names the transaction among all of all threads.
     pub key: String,
     /// What the statements answered, for the journal.
     pub answers: Value,
@@ -42,14 +43,17 @@ pub trait Sql: Send + Sync {
         database: &str,
         limits: &SqlLimits,
     ) -> Result<Box<dyn SqlTransaction>, Failure>;
-
-    /// The answers kept by the marker of a committed transaction, if it was committed.
-    async fn committed(&self, database: &str, key: &str) -> Result<Option<Value>, Failure>;
 }
 
 /// An open transaction; dropped without commit, it is rolled back.
 #[async_trait]
 pub trait SqlTransaction: Send {
+    /// Takes the key of a marker for this transaction; called before anything else. Another
+    /// transaction of that key which is under way is waited for, and later ones wait for this one,
+    /// so the answer is what is true: those that the marker of a committed one keeps, if there is
+    /// one. Then this transaction can only be rolled back.
+    async fn claim(&mut self, key: &str) -> Result<Option<Value>, Failure>;
+
     /// Runs one statement that reads.
     async fn query(&mut self, statement: &str, parameters: &[SqlValue]) -> Result<Rows, Failure>;
 
@@ -60,7 +64,8 @@ pub trait SqlTransaction: Send {
         parameters: &[SqlValue],
     ) -> Result<Executed, Failure>;
 
-    /// Writes the marker and commits. If the answer is lost on the way, `committed` tells.
+    /// Writes the marker, `conflict` if there is one of that key, and commits. If the answer is
+    /// lost on the way, another transaction that claims the key learns whether it happened.
     async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure>;
 
     /// Rolls back.

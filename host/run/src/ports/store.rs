@@ -5,12 +5,14 @@
 //! not at all.
 
 mod options;
+mod wish;
 mod written;
 
 use std::collections::BTreeMap;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -24,6 +26,7 @@ use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunI
 use crate::ports::blob::BlobRef;
 
 pub use self::options::{Durability, RunOptions};
+pub use self::wish::Wish;
 pub use self::written::{BatchPage, StoredBatch, StoredValue, Verified};
 
 /// What a thread does right now.
@@ -221,10 +224,10 @@ impl ThreadHead {
 #[serde(transparent)]
 pub struct Holder(pub String);
 
-/// How long a holder may be silent before others may take its leases: several times the pause
-/// between two [`Store::beat`]s, so that a slow disk or network loses nothing, and short enough
-/// that the runs of a host that died go on soon.
-pub const LEASE_MS: u64 = 15_000;
+/// How long a holder may be silent before others may take its leases, unless its store says
+/// otherwise: several times the pause between two [`Store::beat`]s, so that a slow disk or network
+/// loses nothing, and short enough that the runs of a host that died go on soon.
+pub const LEASE_MS: u64 = 10_000;
 
 /// The right to write to a thread, given out by [`Store::lease`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -296,6 +299,17 @@ pub struct CheckpointTuple {
     /// Events of all batches whose `base` is this checkpoint, oldest first: pending writes,
     /// questions, answers, journal.
     pub events: Vec<Event>,
+}
+
+/// A thread as it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Latest {
+    /// The thread.
+    pub head: ThreadHead,
+    /// The checkpoint it stands at; `None` before the first.
+    pub tuple: Option<CheckpointTuple>,
+    /// Its newest run.
+    pub run: Option<RunRecord>,
 }
 
 /// Which threads to list; newest update first.
@@ -432,9 +446,16 @@ pub trait Store: Send + Sync {
     /// room in a bounded queue, hence async.
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket;
 
-    /// Says that a holder lives. Called every few seconds; its leases are void [`LEASE_MS`] after
-    /// the last time. A store that only one process opens may forget all of them when it is closed.
+    /// Says that a holder lives. Called several times within [`Store::lease_ms`]; its leases are void
+    /// so long after the last time. A store that only one process opens may forget all of them when
+    /// it is closed.
     async fn beat(&self, holder: &Holder) -> Result<(), StoreError>;
+
+    /// How long holders that beat through this handle may be silent. Others may have another time:
+    /// each is judged by its own.
+    fn lease_ms(&self) -> u64 {
+        LEASE_MS
+    }
 
     /// Takes the right to write to a thread, there or not, for a holder that beats. Leases of the
     /// holder itself and of holders that are silent end by it. Epochs grow and are never given out
@@ -442,6 +463,10 @@ pub trait Store: Send + Sync {
     ///
     /// [`StoreError::Leased`] if another holder that lives has it.
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError>;
+
+    /// Whether a lease is not over: it was not given back, and nobody took the thread since. Its
+    /// holder may be silent for too long all the same, so who wants to rely on it beats before.
+    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError>;
 
     /// Gives a lease back; not an error if it is over.
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError>;
@@ -451,16 +476,32 @@ pub trait Store: Send + Sync {
         false
     }
 
-    /// Tells all hosts that share the store that a run is to be cancelled: the one that has it
-    /// hears of it by [`Store::cancels`]. It may be lost, so it is said again until the run ends.
-    async fn ask_cancel(&self, run: &RunId) -> Result<(), StoreError> {
-        let _ = run;
+    /// Tells all hosts that share the store what is to become of a run: the one that has it hears of
+    /// it by [`Store::wishes`]. It may be lost, so it is said again until it has come true.
+    async fn wish(&self, wish: &Wish) -> Result<(), StoreError> {
+        let _ = wish;
         Ok(())
     }
 
-    /// Runs that are to be cancelled, as other hosts say; `None` if there are no others.
-    fn cancels(&self) -> Option<broadcast::Receiver<RunId>> {
+    /// What is to become of runs, as other hosts say; `None` if there are no others.
+    fn wishes(&self) -> Option<broadcast::Receiver<Wish>> {
         None
+    }
+
+    /// Threads that are running, as far as no other holder that lives has them: unless their runs
+    /// are at work in the engine that asks, which beats under this name, they were cut. A store that
+    /// only one process opens may answer with all that are running.
+    async fn abandoned(&self, holder: &Holder) -> Result<Vec<ThreadRecord>, StoreError> {
+        let _ = holder;
+        let running = Some(ThreadStatus::Running);
+        self.threads(&ThreadQuery { status: running, ..ThreadQuery::default() }).await
+    }
+
+    /// Time until leases of another holder are void, the first that comes, unless that is heard of
+    /// again; `None` if no other one lives.
+    async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
+        let _ = holder;
+        Ok(None)
     }
 
     /// The newest durable sequence number of a thread, to wait for more. Cheap to call often;
@@ -469,6 +510,21 @@ pub trait Store: Send + Sync {
 
     /// A thread.
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError>;
+
+    /// A thread with the checkpoint it stands at and its newest run. A store that is far away
+    /// answers at once, where each of its other methods would take a way there and back.
+    async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+        let Some(head) = self.thread(thread).await? else { return Ok(None) };
+        let tuple = match head.current {
+            Some(id) => self.checkpoint(thread, &Namespace::root(), Some(id)).await?,
+            None => None,
+        };
+        let run = match &head.record.run {
+            Some(run) => self.run(run).await?,
+            None => None,
+        };
+        Ok(Some(Latest { head, tuple, run }))
+    }
 
     /// Threads, newest update first.
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError>;

@@ -40,8 +40,7 @@ pub(super) async fn attempt(
             within(context, task, node, Some(own_ms), &alive, work).await
         }
         Body::Graph { graph, state } => {
-            let is_repeated = history.journal.is_repeated();
-            let work = nested(context, task, node, (graph, *state), alive.clone(), is_repeated);
+            let work = nested(context, task, node, (graph, *state), alive.clone());
             within(context, task, node, None, &alive, work).await
         }
     }
@@ -108,12 +107,18 @@ fn call(context: &RunContext, task: &Task, node: &Node, export: &str, attempt: u
         context: context.record.context.clone(),
         input: task.input.clone(),
         config: node.config.clone(),
-        error: task.handles.as_deref().map(error),
+        error: handled(context, task).as_deref().cloned(),
     }
 }
 
+/// What failed, if a task runs in its place, or a graph does that the task is in.
+pub(crate) fn handled(context: &RunContext, task: &Task) -> Option<Arc<Value>> {
+    let own = task.handles.as_deref().map(|failed| Arc::new(shown(failed)));
+    own.or_else(|| context.error.clone())
+}
+
 /// What failed, as its handler sees it.
-fn error(failed: &TaskFailed) -> Value {
+pub(crate) fn shown(failed: &TaskFailed) -> Value {
     let Failure { code, message, details, .. } = &failed.failure;
     json!({
         "node": failed.node,

@@ -17,8 +17,11 @@ use wattle_graph::id::{AppName, Digest, GraphName, NodeName};
 use wattle_graph::plan::Task;
 use wattle_graph::step::check_writes;
 
+use crate::gate::Journal;
 use crate::ports::memory::{MemoryScope, PutItem};
 use crate::task::RunContext;
+use crate::task::attempt::handled;
+use crate::task::outcome::write_down;
 
 /// Part of what the host keeps that holds what nodes did.
 const ROOT: [&str; 2] = ["wattle", "cache"];
@@ -54,9 +57,9 @@ struct Kept {
 
 impl Entry {
     /// The entry of a task whose node has a cache. A graph with a state of its own has none, since
-    /// what it does depends on more than its input; nor has a task that handles a failure.
+    /// what it does depends on more than its input; nor has a task that is told of a failure.
     pub(super) fn of(context: &RunContext, task: &Task, node: &Node) -> Option<Self> {
-        let cache = node.cache.as_ref().filter(|_| task.handles.is_none())?;
+        let cache = node.cache.as_ref().filter(|_| handled(context, task).is_none())?;
         if matches!(node.body, Body::Graph { state: SubgraphState::Own, .. }) {
             return None;
         }
@@ -83,6 +86,7 @@ impl Entry {
         &self,
         context: &RunContext,
         task: &Task,
+        journal: &Journal,
     ) -> Option<TaskFinished> {
         let started = Instant::now();
         let (memory, now_ms) = (&context.ports.memory, context.ports.clock.now_ms());
@@ -115,7 +119,7 @@ impl Entry {
             step: task.step,
             attempt: 1,
         }));
-        context.log.push(EventKind::TaskFinished(finished.clone()));
+        write_down(context, journal, &finished);
         Some(finished)
     }
 

@@ -10,6 +10,7 @@ use wattle_graph::id::{END, NodeName};
 use wattle_graph::plan::Task;
 use wattle_graph::step::check_writes;
 
+use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
 use crate::ports::sandbox::{Ended, NodeOutcome};
@@ -40,6 +41,7 @@ pub(super) struct Fault {
 pub(super) fn finish(
     context: &RunContext,
     task: &Task,
+    journal: &Journal,
     done: Done,
     started: Instant,
 ) -> Result<TaskFinished, Fault> {
@@ -59,8 +61,17 @@ pub(super) fn finish(
         cached: false,
         duration_us: started.elapsed().as_micros() as u64,
     };
-    context.log.push(EventKind::TaskFinished(finished.clone()));
+    write_down(context, journal, &finished);
     Ok(finished)
+}
+
+/// Writes down that a task has finished. Of one in a nested graph its journal knows it, too, since
+/// the task that the graph is can be cut at any time and tried again.
+pub(super) fn write_down(context: &RunContext, journal: &Journal, finished: &TaskFinished) {
+    context.log.push(EventKind::TaskFinished(finished.clone()));
+    if !context.log.namespace().is_root() {
+        journal.finish(finished.clone());
+    }
 }
 
 /// Checks an outcome against the graph it is for. Answers its `goto` as nodes.

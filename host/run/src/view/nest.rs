@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{Event, EventKind, Reopened};
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, NodeName, TaskId};
 use wattle_graph::interrupt::Question;
@@ -27,7 +28,7 @@ pub(crate) struct Strand {
 
 impl Nest {
     /// Sorts out what happened since a checkpoint of the root graph.
-    pub(crate) fn new(events: &[Event]) -> Self {
+    pub(crate) fn new<'e>(events: impl IntoIterator<Item = &'e Event>) -> Self {
         let mut nest = Self::default();
         let mut answers = Answers::default();
         // Where the first superstep ended, of several that are not stored (durability `exit`).
@@ -60,9 +61,19 @@ impl Nest {
         nest
     }
 
+    /// All nested graphs.
+    pub(crate) fn into_strands(self) -> impl Iterator<Item = (Namespace, Strand)> {
+        self.0.into_iter()
+    }
+
     /// What is known of a nested graph.
     pub(crate) fn strand(&self, namespace: &Namespace) -> Option<&Strand> {
         self.0.get(namespace)
+    }
+
+    /// All of them.
+    pub(crate) fn strands(&self) -> impl Iterator<Item = (&Namespace, &Strand)> {
+        self.0.iter()
     }
 
     /// Questions without an answer, each with the graph that asks.
@@ -128,6 +139,21 @@ impl Nest {
 }
 
 impl Strand {
+    /// Whether the graph around it still waits for it.
+    pub(crate) fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// The place in the log at which it came to its newest checkpoint. One that a fork copied stands
+    /// where the fork does.
+    pub(crate) fn arrived(&self) -> u64 {
+        let mut made = self.events.iter().rev().filter_map(|event| match &event.kind {
+            EventKind::Checkpointed(made) => Some((made.source, event.seq)),
+            _ => None,
+        });
+        made.next().map_or(0, |(source, seq)| if source == Source::Fork { 0 } else { seq })
+    }
+
     fn forget_since(&mut self, seq: u64) {
         self.events.retain(|event| event.seq < seq);
         self.at = self.events.iter().rev().find_map(|event| match &event.kind {

@@ -1,5 +1,6 @@
 //! `wattle:plugin/memory`: documents that outlive threads.
 
+use serde::Deserialize;
 use wattle_graph::failure::Failure;
 use wattle_run::call::memory::{Delete, Get, Namespaces, Put, Search};
 use wattle_run::ports::memory;
@@ -12,6 +13,13 @@ use crate::json;
 
 const PUT: &str = "memory.put";
 const SEARCH: &str = "memory.search";
+
+/// What a put may say beside its fixed fields.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PutWishes {
+    refresh_on_read: bool,
+}
 
 impl wit::Host for Guest {
     async fn get(
@@ -29,8 +37,19 @@ impl wit::Host for Guest {
         value: String,
         ttl_ms: Option<u64>,
     ) -> Result<(), Halt> {
+        self.put_with(namespace, key, value, ttl_ms, Vec::new()).await
+    }
+
+    async fn put_with(
+        &mut self,
+        namespace: wit::Namespace,
+        key: String,
+        value: String,
+        ttl_ms: Option<u64>,
+        extra: wit::Extra,
+    ) -> Result<(), Halt> {
         let value = json::parse(&value, PUT, "value")?;
-        let refresh_on_read = false;
+        let PutWishes { refresh_on_read } = json::wishes(&extra, PUT)?;
         self.call(Put(PutItem { namespace, key, value, ttl_ms, refresh_on_read })).await
     }
 

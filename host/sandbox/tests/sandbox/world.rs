@@ -276,10 +276,6 @@ impl Sql for Nothing {
     ) -> Result<Box<dyn SqlTransaction>, Failure> {
         Err(nothing())
     }
-
-    async fn committed(&self, _database: &str, _key: &str) -> Result<Option<Value>, Failure> {
-        Err(nothing())
-    }
 }
 
 #[async_trait]
@@ -377,6 +373,10 @@ impl Store for Nothing {
 
     async fn lease(&self, _thread: &ThreadId, _holder: &Holder) -> Result<Epoch, StoreError> {
         unreachable!("no task, no log")
+    }
+
+    async fn holds(&self, _thread: &ThreadId, _epoch: Epoch) -> Result<bool, StoreError> {
+        Ok(true)
     }
 
     async fn release(&self, _thread: &ThreadId, _epoch: Epoch) -> Result<(), StoreError> {

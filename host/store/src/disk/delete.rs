@@ -1,71 +1,156 @@
-//! Takes everything of a thread out of the file.
+//! What the writer does in one commit when a thread goes, whole or for one that was written anew.
+//! What is left of it goes later.
 
-use std::ops::Range;
-use std::sync::Arc;
-
-use redb::{Database, Error, WriteTransaction};
-use wattle_graph::id::{RunId, ThreadId};
+use redb::Durability;
+use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
 
-use crate::disk::chain::walk;
 use crate::disk::head::Head;
+use crate::disk::remains::Cleared;
 use crate::disk::snapshot::Snapshot;
-use crate::disk::table::{HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS};
+use crate::disk::stage::Stage;
+use crate::disk::writer::Writer;
 use crate::error::while_trying;
+use crate::rules;
 
-const DELETE: &str = "delete a thread";
+const REWRITE: &str = "write a thread anew";
 
-/// Deletes a thread in a commit of its own; a missing one is not an error.
-pub(crate) fn delete_thread(database: &Arc<Database>, thread: &ThreadId) -> Result<(), StoreError> {
-    let Some(content) = Content::find(&Snapshot::take(database.clone())?, thread)? else {
-        return Ok(());
-    };
-    let transaction = database.begin_write().map_err(while_trying(DELETE))?;
-    content.remove(&transaction).map_err(while_trying(DELETE))?;
-    transaction.commit().map_err(while_trying(DELETE))
-}
-
-/// What the file has of a thread.
-#[derive(Debug)]
-pub(crate) struct Content {
-    thread: ThreadId,
+/// A thread at the beginning of being written anew.
+pub(crate) struct Begun {
+    pub(crate) snapshot: Snapshot,
     pub(crate) head: Head,
-    /// Entries of the log, newest first.
-    entries: Vec<Range<u64>>,
-    runs: Vec<RunId>,
+    /// The first of the entries that were set aside for it.
+    pub(crate) entry: u64,
+    /// Its new number.
+    pub(crate) number: u64,
 }
 
-impl Content {
-    /// Finds it; `None` for a missing thread.
-    pub(crate) fn find(snapshot: &Snapshot, thread: &ThreadId) -> Result<Option<Self>, StoreError> {
-        let Some(head) = snapshot.head(thread)? else { return Ok(None) };
-        let mut entries = Vec::new();
-        for step in walk(snapshot, head.frame) {
-            let (number, header) = step?;
-            entries.push(number..number + u64::from(header.chunks));
-        }
-        let runs = snapshot.runs(thread)?.into_iter().map(|run| run.id).collect();
-        Ok(Some(Self { thread: thread.clone(), head, entries, runs }))
+/// What stands in place of a thread.
+pub(crate) struct Anew {
+    pub(crate) thread: ThreadId,
+    /// How the thread stood that it was made from; `None` if there must not be any.
+    pub(crate) before: Option<Head>,
+    /// The rest of what is written; without a head the thread goes whole.
+    pub(crate) stage: Stage,
+    /// A thread that must not be at work.
+    pub(crate) source: ThreadId,
+    /// The number that was set aside for it, and its newest frame that is in the file already.
+    pub(crate) number: u64,
+    pub(crate) written: Option<u64>,
+}
+
+/// How it went.
+pub(crate) enum Replaced {
+    /// It stands; what is left of the old one goes now.
+    Done(Option<Cleared>),
+    /// The old one was written meanwhile.
+    Changed,
+}
+
+impl Writer {
+    /// See [`Store::delete_thread`](wattle_run::ports::Store::delete_thread). Answers with what to
+    /// wait for; a missing thread is not an error.
+    pub(crate) fn delete(&mut self, thread: &ThreadId) -> Result<Option<Cleared>, StoreError> {
+        let result = self.delete_now(thread);
+        self.intake.forget(thread);
+        self.watches.remove(thread);
+        result
     }
 
-    /// Removes all of it.
-    pub(crate) fn remove(self, transaction: &WriteTransaction) -> Result<(), Error> {
-        let thread = self.thread.as_str().as_bytes();
-        transaction.open_table(HEADS)?.remove(thread)?;
-        transaction.open_table(RECORDS)?.remove(thread)?;
-        let pairs = (self.head.number, 0)..=(self.head.number, u64::MAX);
-        transaction.open_table(THREAD_RUNS)?.retain_in(pairs.clone(), |_, _| false)?;
-        transaction.open_table(MARKS)?.retain_in(pairs, |_, _| false)?;
-        let digests = (self.head.number, [0; 32])..=(self.head.number, [u8::MAX; 32]);
-        transaction.open_table(MENTIONS)?.retain_in(digests, |_, ()| false)?;
-        let mut runs = transaction.open_table(RUNS)?;
-        for run in &self.runs {
-            runs.remove(run.as_str().as_bytes())?;
-        }
-        let mut log = transaction.open_table(LOG)?;
-        for number in self.entries.into_iter().rev().flatten() {
-            log.remove(number)?;
-        }
-        Ok(())
+    fn delete_now(&mut self, thread: &ThreadId) -> Result<Option<Cleared>, StoreError> {
+        let snapshot = self.source.snapshot()?;
+        let Some(head) = snapshot.head(thread)? else { return Ok(None) };
+        let runs = snapshot.runs(thread)?.into_iter().map(|run| run.id).collect();
+        drop(snapshot);
+        let mut stage = Stage { gone: (vec![thread.clone()], runs), ..Stage::default() };
+        stage.remains.insert(head.number, Some(head.frame));
+        self.commit(&stage)?;
+        Ok(Some(self.remains.add(head.number, head.frame)))
     }
+
+    /// Begins to write a thread anew, or to copy it; `None` for a missing one.
+    pub(crate) fn begin(&mut self, thread: &ThreadId) -> Result<Option<Begun>, StoreError> {
+        self.leases.free(thread)?;
+        let snapshot = self.source.snapshot()?;
+        let Some(head) = snapshot.head(thread)? else { return Ok(None) };
+        let (entry, number) = self.intake.reserve();
+        Ok(Some(Begun { snapshot, head, entry, number }))
+    }
+
+    /// Writes a part of a thread that is not there yet.
+    pub(crate) fn write_part(&mut self, mut stage: Stage) -> Result<(), StoreError> {
+        stage.threads = Some(self.intake.threads());
+        self.commit(&stage)
+    }
+
+    /// Puts what was written in place of the old thread, if that still stands as it did.
+    pub(crate) fn replace(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
+        let (number, written) = (anew.number, anew.written);
+        let replaced = self.replace_now(anew);
+        if !matches!(replaced, Ok(Replaced::Done(_))) {
+            self.give_up(number, written);
+        }
+        replaced
+    }
+
+    /// Leaves what was written of a thread to be deleted.
+    pub(crate) fn give_up(&mut self, number: u64, written: Option<u64>) {
+        if let Some(frame) = written {
+            drop(self.remains.add(number, frame));
+        }
+    }
+
+    fn replace_now(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
+        let Anew { thread, before, mut stage, source, number, written } = anew;
+        self.leases.free(&source)?;
+        let snapshot = self.source.snapshot()?;
+        let now = snapshot.head(&thread)?;
+        match &before {
+            None if now.is_some() => return Err(rules::thread_is_there(&thread)),
+            None => refuse_known(&snapshot, &thread, &stage)?,
+            Some(before) if now.as_ref() != Some(before) => return Ok(Replaced::Changed),
+            Some(_) => {}
+        }
+        drop(snapshot);
+        stage.threads = Some(self.intake.threads());
+        if written.is_some() {
+            stage.remains.insert(number, None);
+        }
+        if let Some(before) = &before {
+            stage.remains.insert(before.number, Some(before.frame));
+        }
+        if stage.heads.is_empty() {
+            stage.gone.0.push(thread.clone());
+        }
+        self.commit(&stage)?;
+        self.intake.forget(&thread);
+        match stage.heads.get(&thread) {
+            Some(head) => self.watches.advance(&thread, head.last_seq),
+            None => self.watches.remove(&thread),
+        }
+        Ok(Replaced::Done(before.map(|before| self.remains.add(before.number, before.frame))))
+    }
+
+    /// After an error it is not known what is in the file.
+    fn commit(&mut self, stage: &Stage) -> Result<(), StoreError> {
+        self.write_durably(stage).inspect_err(|_| self.start_over())
+    }
+
+    fn write_durably(&self, stage: &Stage) -> Result<(), StoreError> {
+        let database = self.source.database();
+        let mut transaction = database.begin_write().map_err(while_trying(REWRITE))?;
+        transaction.set_durability(Durability::Immediate).map_err(while_trying(REWRITE))?;
+        stage.write(&transaction)?;
+        transaction.commit().map_err(while_trying(REWRITE))
+    }
+}
+
+/// Refuses to give a run to a second thread.
+fn refuse_known(snapshot: &Snapshot, to: &ThreadId, stage: &Stage) -> Result<(), StoreError> {
+    for run in stage.runs.keys() {
+        if snapshot.run(run)?.is_some() {
+            return Err(rules::run_is_there(to, run));
+        }
+    }
+    Ok(())
 }

@@ -1,12 +1,13 @@
 //! Reads of a thread's past: events and checkpoints, along its chain of frames.
 
 use std::collections::{BTreeMap, HashMap};
+use std::rc::Rc;
 
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_run::ports::store::{
-    BatchPage, CheckpointQuery, CheckpointTuple, StoreError, StoredBatch, StoredValue,
+    BatchPage, CheckpointQuery, CheckpointTuple, Latest, StoreError, StoredBatch, StoredValue,
 };
 
 use crate::codec::unpack;
@@ -118,6 +119,20 @@ fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {
     })
 }
 
+/// A thread as it stands.
+pub(crate) fn latest(snapshot: &Snapshot, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+    let Some(head) = snapshot.thread(thread)? else { return Ok(None) };
+    let tuple = match head.current {
+        Some(id) => checkpoint(snapshot, thread, &Namespace::root(), Some(id))?,
+        None => None,
+    };
+    let run = match &head.record.run {
+        Some(run) => snapshot.run(run)?,
+        None => None,
+    };
+    Ok(Some(Latest { head, tuple, run }))
+}
+
 /// A checkpoint by its id, or the newest of the namespace.
 pub(crate) fn checkpoint(
     snapshot: &Snapshot,
@@ -177,22 +192,26 @@ where
     let Some(head) = snapshot.head(thread)? else { return Ok(tuples) };
     let mut loader = Loader::new(snapshot);
     // A checkpoint's events are newer than itself, so they were all seen when it is met.
-    let mut pending: HashMap<CheckpointId, Vec<(u64, Header)>> = HashMap::new();
+    let mut pending: HashMap<CheckpointId, Vec<Seen>> = HashMap::new();
     for step in walk(snapshot, head.frame) {
         if tuples.len() >= selection.limit {
             break;
         }
         let (number, header) = step?;
-        if let Some(base) = header.base.filter(|_| header.has_events()) {
-            pending.entry(base).or_default().push((number, header.clone()));
+        let checkpoint = header.checkpoint;
+        let is_wanted = checkpoint.is_some() && (selection.header)(&header);
+        let mut seen = Seen::Header(number, header);
+        // A frame with both is loaded once.
+        let frame = if is_wanted { Some(seen.frame(snapshot)?) } else { None };
+        if let Some(base) = seen.base_of_events() {
+            pending.entry(base).or_default().push(seen);
         }
-        let Some(id) = header.checkpoint else { continue };
+        let Some(id) = checkpoint else { continue };
         let events = pending.remove(&id).unwrap_or_default();
-        if (selection.header)(&header) {
-            let frame = load(snapshot, number, header)?;
+        if let Some(frame) = frame {
             let meta: CheckpointMeta = frame.meta()?;
             if (selection.meta)(&meta) {
-                tuples.push(tuple(&mut loader, snapshot, (number, &frame), meta, events)?);
+                tuples.push(tuple(&mut loader, snapshot, (number, frame), meta, events)?);
             }
         }
         if selection.oldest.is_some_and(|oldest| id <= oldest) {
@@ -202,18 +221,45 @@ where
     Ok(tuples)
 }
 
+/// A frame on the way.
+enum Seen {
+    Header(u64, Header),
+    Frame(Rc<Frame>),
+}
+
+impl Seen {
+    /// The checkpoint that its events belong to, if it has any.
+    fn base_of_events(&self) -> Option<CheckpointId> {
+        let header = match self {
+            Self::Header(_, header) => header,
+            Self::Frame(frame) => frame.header(),
+        };
+        header.base.filter(|_| header.has_events())
+    }
+
+    /// All of it, which is kept.
+    fn frame(&mut self, snapshot: &Snapshot) -> Result<Rc<Frame>, StoreError> {
+        let frame = match self {
+            Self::Header(number, header) => Rc::new(load(snapshot, *number, header.clone())?),
+            Self::Frame(frame) => return Ok(frame.clone()),
+        };
+        *self = Self::Frame(frame.clone());
+        Ok(frame)
+    }
+}
+
 fn tuple(
     loader: &mut Loader<'_, Snapshot>,
     snapshot: &Snapshot,
-    (number, frame): (u64, &Frame),
+    (number, frame): (u64, Rc<Frame>),
     meta: CheckpointMeta,
-    pending: Vec<(u64, Header)>,
+    pending: Vec<Seen>,
 ) -> Result<CheckpointTuple, StoreError> {
     let mut events = Vec::new();
-    for (number, header) in pending.into_iter().rev() {
-        events.extend(load(snapshot, number, header)?.events::<Event>()?);
+    for mut seen in pending.into_iter().rev() {
+        events.extend(seen.frame(snapshot)?.events::<Event>()?);
     }
-    let values = loader.channels(number, frame, &meta)?;
+    let values = loader.channels(number, &frame, &meta)?;
     let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
     Ok(CheckpointTuple { checkpoint, events })
 }

@@ -19,6 +19,10 @@ use crate::rules;
 /// Heads kept in memory; a few hundred bytes each. Above it all are read anew.
 const HEAD_LIMIT: usize = 16 * 1024;
 
+/// Entries of the log that are set aside for a thread: far more than any can have, and so few that
+/// they can be set aside four thousand million times.
+const RESERVED: u64 = 1 << 32;
+
 /// What the writer remembers between commits.
 #[derive(Debug)]
 pub(crate) struct Intake {
@@ -83,14 +87,26 @@ impl Intake {
         self.known.remove(thread);
     }
 
-    /// The next free entry of the log, and the highest number given to a thread.
-    pub(crate) fn ends(&self) -> (u64, u64) {
-        (self.next_entry, self.threads)
+    /// Sets entries of the log and a number aside, for a thread that is written anew while others
+    /// go on: answers with the first entry and the number.
+    pub(crate) fn reserve(&mut self) -> (u64, u64) {
+        let first = self.next_entry;
+        self.next_entry += RESERVED;
+        self.threads += 1;
+        (first, self.threads)
     }
 
-    /// Goes on after entries and threads that others wrote.
-    pub(crate) fn skip_to(&mut self, next_entry: u64, threads: u64) {
-        (self.next_entry, self.threads) = (next_entry, threads);
+    /// The highest number given to a thread.
+    pub(crate) fn threads(&self) -> u64 {
+        self.threads
+    }
+
+    /// Goes on after a commit that failed, with nothing known but what the file has. What was set
+    /// aside stays so.
+    pub(crate) fn start_over(&mut self, next_entry: u64, threads: u64) {
+        self.known.clear();
+        self.next_entry = self.next_entry.max(next_entry);
+        self.threads = self.threads.max(threads);
     }
 
     /// Forgets all threads.

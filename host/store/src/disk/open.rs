@@ -13,7 +13,7 @@ use crate::disk::intake::Intake;
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
 use crate::disk::table::{
     FACT_FORMAT, FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, RECORDS,
-    RUNS, THREAD_RUNS,
+    REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, corrupt, while_trying};
 
@@ -44,8 +44,8 @@ pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
         None => create(&database).map_err(while_trying("create its tables"))?,
     }
     let opening = count(&database).map_err(while_trying(OPEN))?;
-    let intake = resume(&database)?;
-    Ok(Opened { database, intake, opening })
+    let (entry, threads) = ends(&database)?;
+    Ok(Opened { database, intake: Intake::new(entry + 1, threads), opening })
 }
 
 /// Checks that a file could be opened, without changing it. One that is not there will be made, and
@@ -118,20 +118,18 @@ fn create(database: &Database) -> Result<(), Error> {
     transaction.open_table(THREAD_RUNS)?;
     transaction.open_table(MARKS)?;
     transaction.open_table(MENTIONS)?;
+    transaction.open_table(REMAINS)?;
     transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
     transaction.commit()?;
     Ok(())
 }
 
-/// Finds out where the log goes on.
-pub(crate) fn resume(database: &Database) -> Result<Intake, StoreError> {
-    ends(database)
-        .map(|(entry, threads)| Intake::new(entry + 1, threads))
-        .map_err(while_trying(OPEN))
+/// The last entry of the log and the highest thread number.
+pub(crate) fn ends(database: &Database) -> Result<(u64, u64), StoreError> {
+    read_ends(database).map_err(while_trying(OPEN))
 }
 
-/// The last entry of the log and the highest thread number.
-fn ends(database: &Database) -> Result<(u64, u64), Error> {
+fn read_ends(database: &Database) -> Result<(u64, u64), Error> {
     let transaction = database.begin_read()?;
     let last_entry = transaction.open_table(LOG)?.last()?.map_or(0, |(number, _)| number.value());
     let threads = transaction.open_table(FACTS)?.get(FACT_THREADS)?;

@@ -1,23 +1,161 @@
-//! What the writer does to keep less of a thread, or to have it twice: deleted runs, pruning,
-//! copies. Each thread is written anew in a commit of its own.
+//! Keeping less of a thread, or having it twice: deleted runs, pruning, copies.
+//!
+//! Each thread is written anew beside the old one, on a thread that may block, in parts that the
+//! writer commits between others; then one commit puts it in the place of the old one. If that was
+//! written meanwhile, the work is done again. Whatever ends it before, the file has the old thread,
+//! and what was written of the new one is deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use redb::{Durability, WriteTransaction};
+use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
-use crate::disk::delete::{Content, delete_thread};
+use crate::disk::delete::{Anew, Begun, Replaced};
 use crate::disk::head::Head;
+use crate::disk::remains::Cleared;
 use crate::disk::rewrite::{Past, Target, rewrite};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
-use crate::disk::writer::Writer;
-use crate::error::while_trying;
+use crate::disk::writer::{Command, Writer};
+use crate::error::backend;
 use crate::plan::{Plan, copied};
 use crate::rules;
 
+/// How often a thread is begun to be written anew. Who writes it all the time does not want that.
+const ATTEMPTS: usize = 5;
+
 const REWRITE: &str = "write a thread anew";
+
+/// What is taken away from a thread.
+#[derive(Debug)]
+pub(crate) enum Cut {
+    /// All but the newest.
+    Past,
+    /// What some runs did.
+    Runs(BTreeSet<RunId>),
+}
+
+/// The way to the writer, for threads that may block.
+pub(crate) struct Hand(pub(crate) mpsc::Sender<Command>);
+
+impl Hand {
+    fn ask<T, W>(&self, work: W) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        W: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (answer, done) = oneshot::channel();
+        let work = move |writer: &mut Writer| {
+            // Whoever asked may be gone.
+            let _ = answer.send(work(writer));
+        };
+        let sent = self.0.blocking_send(Command::Work(Box::new(work)));
+        sent.map_err(|_| StoreError::Closed)?;
+        done.blocking_recv().unwrap_or(Err(StoreError::Closed))
+    }
+
+    /// Takes something away from a thread; answers with what to wait for. A missing thread is not
+    /// an error.
+    pub(crate) fn cut(&self, thread: &ThreadId, cut: &Cut) -> Result<Option<Cleared>, StoreError> {
+        for _ in 0..ATTEMPTS {
+            let wanted = thread.clone();
+            let Some(begun) = self.ask(move |writer| writer.begin(&wanted))? else {
+                return Ok(None);
+            };
+            if let Replaced::Done(cleared) = self.cut_once(thread, cut, begun)? {
+                return Ok(cleared);
+            }
+        }
+        Err(backend(REWRITE, format!("`{thread}` is written all the time; try again")))
+    }
+
+    fn cut_once(&self, thread: &ThreadId, cut: &Cut, begun: Begun) -> Result<Replaced, StoreError> {
+        let Begun { snapshot, head, entry, number } = begun;
+        let past = Past::read(&snapshot, &head)?;
+        let all = snapshot.runs(thread)?;
+        let plan = match cut {
+            Cut::Past => Plan::latest(&past.outlines, head.current, &all),
+            Cut::Runs(runs) => Plan::without(&past.outlines, head.current, runs.clone()),
+        };
+        if plan.is_idle(&past.outlines) {
+            return Ok(Replaced::Done(None));
+        }
+        let ids: Vec<RunId> = all.iter().map(|run| run.id.clone()).collect();
+        if plan.loses_all() {
+            let stage = Stage { gone: (Vec::new(), ids), ..Stage::default() };
+            let (thread, before) = (thread.clone(), Some(head));
+            let source = thread.clone();
+            let anew = Anew { thread, before, stage, source, number, written: None };
+            return self.ask(move |writer| writer.replace(anew));
+        }
+        let runs = plan.runs(all);
+        let stay: BTreeSet<&RunId> = runs.iter().map(|run| &run.id).collect();
+        let gone = ids.into_iter().filter(|run| !stay.contains(run)).collect();
+        let (record, _) = snapshot.record(thread)?;
+        let record = plan.record(record, &runs);
+        let before = Some(head.clone());
+        let head = Head { number, ..head };
+        let names = HashMap::new();
+        let target = Target { thread: thread.clone(), record, runs, head, names };
+        self.put((&snapshot, &past, &plan), target, entry, (thread.clone(), before, gone))
+    }
+
+    /// Writes a thread anew in parts, and puts it in the place of another.
+    fn put(
+        &self,
+        (snapshot, past, plan): (&Snapshot, &Past, &Plan),
+        target: Target,
+        entry: u64,
+        (source, before, gone): (ThreadId, Option<Head>, Vec<RunId>),
+    ) -> Result<Replaced, StoreError> {
+        let (thread, number) = (target.thread.clone(), target.head.number);
+        let mut written = None;
+        let part = |stage: Stage, frame: u64| {
+            written = Some(frame);
+            self.ask(move |writer| writer.write_part(stage))
+        };
+        let mut stage = match rewrite(snapshot, past, plan, target, entry, part) {
+            Ok(stage) => stage,
+            Err(error) => {
+                self.ask(move |writer| {
+                    writer.give_up(number, written);
+                    Ok(())
+                })?;
+                return Err(error);
+            }
+        };
+        stage.gone.1 = gone;
+        let anew = Anew { thread, before, stage, source, number, written };
+        self.ask(move |writer| writer.replace(anew))
+    }
+
+    /// See [`Store::copy_thread`](wattle_run::ports::Store::copy_thread).
+    pub(crate) fn copy(
+        &self,
+        original: Original,
+        from: &ThreadId,
+        to: &ThreadId,
+        names: HashMap<RunId, RunId>,
+    ) -> Result<(), StoreError> {
+        let Original { snapshot, head, past, .. } = original;
+        let wanted = from.clone();
+        let Some(begun) = self.ask(move |writer| writer.begin(&wanted))? else { return Ok(()) };
+        if begun.snapshot.head(to)?.is_some() {
+            return Err(rules::thread_is_there(to));
+        }
+        let (number, entry) = (begun.number, begun.entry);
+        drop(begun);
+        let (record, _) = snapshot.record(from)?;
+        rules::refuse_running(&record)?;
+        let (record, runs) = copied(&record, snapshot.runs(from)?, to, &names);
+        let plan = Plan::all(&past.outlines, head.current);
+        let head = Head { number, seal: None, ..head };
+        let target = Target { thread: to.clone(), record, runs, head, names };
+        let seen = (&snapshot, &past, &plan);
+        self.put(seen, target, entry, (from.clone(), None, Vec::new())).map(drop)
+    }
+}
 
 /// A thread as it was when it was to be copied.
 pub(crate) struct Original {
@@ -40,23 +178,11 @@ impl Original {
 }
 
 impl Writer {
-    /// See [`Store::delete_thread`](wattle_run::ports::Store::delete_thread).
-    pub(crate) fn delete(&mut self, thread: &ThreadId) -> Result<(), StoreError> {
-        let result = delete_thread(&self.source.database(), thread);
-        self.intake.forget(thread);
-        self.watches.remove(thread);
-        result
-    }
-
-    /// See [`Store::prune`](wattle_run::ports::Store::prune).
-    pub(crate) fn keep_latest(&mut self, thread: &ThreadId) -> Result<(), StoreError> {
-        self.keep(thread, |past, head, snapshot| {
-            Ok(Plan::latest(&past.outlines, head.current, &snapshot.runs(thread)?))
-        })
-    }
-
-    /// See [`Store::delete_runs`](wattle_run::ports::Store::delete_runs).
-    pub(crate) fn delete_runs(&mut self, runs: &[RunId]) -> Result<(), StoreError> {
+    /// Threads that have some of these runs, and which. Nobody must be at work on one.
+    pub(crate) fn threads_of(
+        &mut self,
+        runs: &[RunId],
+    ) -> Result<BTreeMap<ThreadId, BTreeSet<RunId>>, StoreError> {
         let snapshot = self.source.snapshot()?;
         let mut threads: BTreeMap<ThreadId, BTreeSet<RunId>> = BTreeMap::new();
         for run in runs {
@@ -64,100 +190,7 @@ impl Writer {
                 threads.entry(record.thread).or_default().insert(record.id);
             }
         }
-        drop(snapshot);
         threads.keys().try_for_each(|thread| self.leases.free(thread))?;
-        for (thread, runs) in threads {
-            self.keep(&thread, |past, head, _| {
-                Ok(Plan::without(&past.outlines, head.current, runs))
-            })?;
-        }
-        Ok(())
-    }
-
-    /// Keeps what a plan says; a missing thread is not an error.
-    fn keep<P>(&mut self, thread: &ThreadId, plan: P) -> Result<(), StoreError>
-    where
-        P: FnOnce(&Past, &Head, &Snapshot) -> Result<Plan, StoreError>,
-    {
-        let snapshot = self.source.snapshot()?;
-        let Some(content) = Content::find(&snapshot, thread)? else { return Ok(()) };
-        let past = Past::read(&snapshot, &content.head)?;
-        let plan = plan(&past, &content.head, &snapshot)?;
-        if plan.is_idle(&past.outlines) {
-            return Ok(());
-        }
-        if plan.loses_all() {
-            drop(snapshot);
-            return self.delete(thread);
-        }
-        let runs = plan.runs(snapshot.runs(thread)?);
-        let (record, _) = snapshot.record(thread)?;
-        let record = plan.record(record, &runs);
-        let head = content.head.clone();
-        let target = Target { thread: thread.clone(), record, runs, head, names: HashMap::new() };
-        let (next_entry, threads) = self.intake.ends();
-        let (stage, next_entry) = rewrite(&snapshot, &past, &plan, target, next_entry)?;
-        drop(snapshot);
-        self.commit(&stage, |transaction| content.remove(transaction))?;
-        self.intake.skip_to(next_entry, threads);
-        self.intake.forget(thread);
-        Ok(())
-    }
-
-    /// See [`Store::copy_thread`](wattle_run::ports::Store::copy_thread).
-    pub(crate) fn copy(
-        &mut self,
-        original: Original,
-        from: &ThreadId,
-        to: &ThreadId,
-        names: HashMap<RunId, RunId>,
-    ) -> Result<(), StoreError> {
-        self.leases.free(from)?;
-        let Original { snapshot, head, past, .. } = original;
-        let newest = self.source.snapshot()?;
-        if newest.head(to)?.is_some() {
-            return Err(rules::thread_is_there(to));
-        }
-        let (record, _) = snapshot.record(from)?;
-        rules::refuse_running(&record)?;
-        let (record, runs) = copied(&record, snapshot.runs(from)?, to, &names);
-        for run in &runs {
-            if newest.run(&run.id)?.is_some() {
-                return Err(rules::run_is_there(to, &run.id));
-            }
-        }
-        drop(newest);
-        let plan = Plan::all(&past.outlines, head.current);
-        let (next_entry, threads) = self.intake.ends();
-        let last_seq = head.last_seq;
-        let head = Head { number: threads + 1, seal: None, ..head };
-        let target = Target { thread: to.clone(), record, runs, head, names };
-        let (mut stage, next_entry) = rewrite(&snapshot, &past, &plan, target, next_entry)?;
-        drop(snapshot);
-        stage.threads = Some(threads + 1);
-        self.commit(&stage, |_| Ok(()))?;
-        self.intake.skip_to(next_entry, threads + 1);
-        self.watches.advance(to, last_seq);
-        Ok(())
-    }
-
-    /// After an error it is not known what is in the file.
-    fn commit<R>(&mut self, stage: &Stage, remove: R) -> Result<(), StoreError>
-    where
-        R: FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
-    {
-        self.write_anew(stage, remove).inspect_err(|_| self.start_over())
-    }
-
-    fn write_anew<R>(&self, stage: &Stage, remove: R) -> Result<(), StoreError>
-    where
-        R: FnOnce(&WriteTransaction) -> Result<(), redb::Error>,
-    {
-        let database = self.source.database();
-        let mut transaction = database.begin_write().map_err(while_trying(REWRITE))?;
-        transaction.set_durability(Durability::Immediate).map_err(while_trying(REWRITE))?;
-        remove(&transaction).map_err(while_trying(REWRITE))?;
-        stage.write(&transaction)?;
-        transaction.commit().map_err(while_trying(REWRITE))
+        Ok(threads)
     }
 }

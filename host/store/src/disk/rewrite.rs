@@ -23,6 +23,12 @@ use crate::plan::{Home, Homes, Outline, Plan, Point, by_version, made_by};
 
 const REWRITE: &str = "write a thread anew";
 
+/// Bytes that one commit writes of a thread: it takes some milliseconds, for which others wait.
+const PART_BYTES: usize = 2 * 1024 * 1024;
+
+/// Or so many frames: a commit of small ones takes longer for their bytes.
+const PART_FRAMES: usize = 512;
+
 /// The frames of a thread, oldest first, and what plans see of them.
 pub(crate) struct Past {
     frames: Vec<(u64, Header)>,
@@ -83,14 +89,19 @@ pub(crate) struct Target {
     pub(crate) names: HashMap<RunId, RunId>,
 }
 
-/// Stages what stays of a thread; answers with the next free entry of the log.
-pub(crate) fn rewrite(
+/// Stages what stays of a thread, from an entry of the log on. Hands it on in parts, each with its
+/// newest frame; answers with the last, which makes it the thread.
+pub(crate) fn rewrite<P>(
     snapshot: &Snapshot,
     past: &Past,
     plan: &Plan,
     target: Target,
     next_entry: u64,
-) -> Result<(Stage, u64), StoreError> {
+    mut part: P,
+) -> Result<Stage, StoreError>
+where
+    P: FnMut(Stage, u64) -> Result<(), StoreError>,
+{
     let Target { thread, record, runs, mut head, names } = target;
     let last_seq = head.last_seq;
     head.pruned_seq = past.first_seq(snapshot, plan)?.map_or(last_seq, |first| first - 1);
@@ -106,11 +117,14 @@ pub(crate) fn rewrite(
         next_entry,
         homes: Homes::default(),
         extents: HashMap::new(),
-        stage: Stage::default(),
+        stage: amid(),
         mentions: BTreeSet::new(),
     };
     for (number, header) in &past.frames {
         rewriter.frame(*number, &load(snapshot, *number, header.clone())?)?;
+        if let Some((stage, frame)) = rewriter.part() {
+            part(stage, frame)?;
+        }
     }
     rewriter.head.last_seq = last_seq;
     rewriter.finish(&thread, &record, &runs)
@@ -135,7 +149,24 @@ enum Share {
     Tail(Link, Vec<Value>),
 }
 
+/// A part that is written while others go on.
+fn amid() -> Stage {
+    Stage { is_amid: true, ..Stage::default() }
+}
+
 impl Rewriter<'_> {
+    /// What has gathered, if that is enough for a commit.
+    fn part(&mut self) -> Option<(Stage, u64)> {
+        let is_due = self.stage.log_bytes >= PART_BYTES || self.stage.log.len() >= PART_FRAMES;
+        if !is_due {
+            return None;
+        }
+        let (number, frame) = (self.head.number, self.head.frame);
+        let mut stage = std::mem::replace(&mut self.stage, amid());
+        stage.remains.insert(number, Some(frame));
+        Some((stage, frame))
+    }
+
     fn frame(&mut self, number: u64, frame: &Frame) -> Result<(), StoreError> {
         let old = frame.header();
         let mut events = self.plan.events(old.base, frame.events()?);
@@ -240,7 +271,7 @@ impl Rewriter<'_> {
         thread: &ThreadId,
         record: &ThreadRecord,
         runs: &[RunRecord],
-    ) -> Result<(Stage, u64), StoreError> {
+    ) -> Result<Stage, StoreError> {
         let mut packer = Packer::default();
         let number = self.head.number;
         self.stage.records.insert(thread.clone(), packer.pack(record).map_err(refusal)?);
@@ -252,7 +283,7 @@ impl Rewriter<'_> {
         self.mentions.append(&mut packer.mentions);
         self.stage.mentions = self.mentions.into_iter().map(|blob| (number, blob)).collect();
         self.stage.heads.insert(thread.clone(), self.head);
-        Ok((self.stage, self.next_entry))
+        Ok(self.stage)
     }
 
     fn rename(&self, run: &mut RunId) {

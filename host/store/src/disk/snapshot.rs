@@ -1,5 +1,6 @@
 //! The file as it was at one commit, to read from.
 
+use std::cell::Cell;
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -11,17 +12,46 @@ use crate::codec::unpack;
 use crate::disk::chain::{Log, missing};
 use crate::disk::head::Head;
 use crate::disk::table::{HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS};
-use crate::error::{corrupt, while_trying};
+use crate::error::{backend, corrupt, while_trying};
 use crate::query::{Summary, page};
 
 const READ: &str = "read";
+
+/// Entries of the log in a glance: few enough that nobody waits for the disk for long.
+const GLANCE_ENTRIES: usize = 32;
+
+/// Their bytes: so few are decoded sooner than another thread takes over.
+const GLANCE_BYTES: usize = 64 * 1024;
 
 /// The file as it was at one commit.
 pub(crate) struct Snapshot {
     transaction: ReadTransaction,
     log: ReadOnlyTable<u64, &'static [u8]>,
+    /// What may still be read of the log, if that is limited.
+    glance: Option<Cell<Glance>>,
     /// Last, so that it is let go when the read is over.
     _database: Arc<Database>,
+}
+
+/// What may still be read.
+#[derive(Clone, Copy)]
+struct Glance {
+    entries: usize,
+    bytes: usize,
+    is_over: bool,
+}
+
+impl Glance {
+    /// Without one entry more; an error if that is too much.
+    fn take(&mut self, bytes: usize) -> Result<(), StoreError> {
+        let left = (self.entries.checked_sub(1), self.bytes.checked_sub(bytes));
+        let (Some(entries), Some(bytes)) = left else {
+            self.is_over = true;
+            return Err(backend(READ, "it is too much for a glance"));
+        };
+        (self.entries, self.bytes) = (entries, bytes);
+        Ok(())
+    }
 }
 
 impl Log for Snapshot {
@@ -31,7 +61,14 @@ impl Log for Snapshot {
         read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
         let entry = self.log.get(number).map_err(while_trying(READ))?;
-        read(entry.ok_or_else(|| missing(number))?.value())
+        let entry = entry.ok_or_else(|| missing(number))?;
+        if let Some(cell) = &self.glance {
+            let mut glance = cell.get();
+            let taken = glance.take(entry.value().len());
+            cell.set(glance);
+            taken?;
+        }
+        read(entry.value())
     }
 }
 
@@ -40,7 +77,19 @@ impl Snapshot {
     pub(crate) fn take(database: Arc<Database>) -> Result<Self, StoreError> {
         let transaction = database.begin_read().map_err(while_trying(READ))?;
         let log = transaction.open_table(LOG).map_err(while_trying(READ))?;
-        Ok(Self { transaction, log, _database: database })
+        Ok(Self { transaction, log, glance: None, _database: database })
+    }
+
+    /// The same for a read that must be short: it fails if it is not.
+    pub(crate) fn for_a_glance(mut self) -> Self {
+        let glance = Glance { entries: GLANCE_ENTRIES, bytes: GLANCE_BYTES, is_over: false };
+        self.glance = Some(Cell::new(glance));
+        self
+    }
+
+    /// Whether a read failed since it was not short.
+    pub(crate) fn was_too_much(&self) -> bool {
+        self.glance.as_ref().is_some_and(|glance| glance.get().is_over)
     }
 
     /// Where a thread stands.

@@ -16,7 +16,8 @@ use crate::disk::frame::{self, Body, Header};
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
-    FACT_THREADS, FACTS, HEADS, LOG, MARK_EVERY, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS,
+    FACT_THREADS, FACTS, HEADS, LOG, MARK_EVERY, MARKS, MENTIONS, RECORDS, REMAINS, RUNS,
+    THREAD_RUNS,
 };
 use crate::error::{backend, while_trying};
 
@@ -32,8 +33,14 @@ pub(crate) struct Stage {
     pub(crate) thread_runs: BTreeMap<(u64, u64), RunId>,
     pub(crate) marks: BTreeMap<(u64, u64), u64>,
     pub(crate) mentions: BTreeSet<(u64, Digest)>,
+    /// Newest frames of threads that are gone or not there yet; none where nothing is left.
+    pub(crate) remains: BTreeMap<u64, Option<u64>>,
+    /// Threads and runs that go.
+    pub(crate) gone: (Vec<ThreadId>, Vec<RunId>),
     /// The highest thread number, if it changed.
     pub(crate) threads: Option<u64>,
+    /// Whether the frames stand before others that were written meanwhile.
+    pub(crate) is_amid: bool,
     /// Bytes of all chunks in `log`.
     pub(crate) log_bytes: usize,
 }
@@ -79,6 +86,7 @@ impl Stage {
             heads.push((thread, packed));
         }
         self.append(transaction).map_err(while_trying(COMMIT))?;
+        self.remove(transaction).map_err(while_trying(COMMIT))?;
         self.update(transaction, &heads).map_err(while_trying(COMMIT))?;
         self.index(transaction).map_err(while_trying(COMMIT))
     }
@@ -89,11 +97,45 @@ impl Stage {
             return Ok(());
         }
         let mut log = transaction.open_table(LOG)?;
+        if self.is_amid {
+            for (number, chunk) in &self.log {
+                log.insert(number, chunk.as_slice())?;
+            }
+            return Ok(());
+        }
         let mut end = log.upper_bound_mut(Bound::<u64>::Unbounded)?;
         for (number, chunk) in &self.log {
             end.insert_before(number, chunk.as_slice())?;
         }
         end.close()?;
+        Ok(())
+    }
+
+    fn remove(&self, transaction: &WriteTransaction) -> Result<(), Error> {
+        let (threads, runs) = &self.gone;
+        if !threads.is_empty() {
+            let mut heads = transaction.open_table(HEADS)?;
+            let mut records = transaction.open_table(RECORDS)?;
+            for thread in threads {
+                heads.remove(thread.as_str().as_bytes())?;
+                records.remove(thread.as_str().as_bytes())?;
+            }
+        }
+        if !runs.is_empty() {
+            let mut table = transaction.open_table(RUNS)?;
+            for run in runs {
+                table.remove(run.as_str().as_bytes())?;
+            }
+        }
+        if !self.remains.is_empty() {
+            let mut table = transaction.open_table(REMAINS)?;
+            for (number, frame) in &self.remains {
+                match frame {
+                    Some(frame) => drop(table.insert(number, frame)?),
+                    None => drop(table.remove(number)?),
+                }
+            }
+        }
         Ok(())
     }
 

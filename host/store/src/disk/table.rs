@@ -40,6 +40,10 @@ pub(crate) const MARKS: TableDefinition<'_, (u64, u64), u64> = TableDefinition::
 pub(crate) const MENTIONS: TableDefinition<'_, (u64, [u8; 32]), ()> =
     TableDefinition::new("mentions");
 
+/// Number of a thread of which something is left though it is gone, or which is being written anew
+/// and is not there yet, to its newest frame.
+pub(crate) const REMAINS: TableDefinition<'_, u64, u64> = TableDefinition::new("remains");
+
 /// How many frames a reader of old events walks at most from a mark; a mark costs one small
 /// insertion at a random place, so few are better.
 pub(crate) const MARK_EVERY: u64 = 64;

@@ -1,6 +1,7 @@
 //! Reads channel values: whole ones, and lists along the links of their ends.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -30,7 +31,7 @@ type Spot = (u64, ChannelName);
 pub(crate) struct Loader<'a, L> {
     log: &'a L,
     /// The frame read last: channels of one version stand together.
-    last: Option<(u64, Frame)>,
+    last: Option<(u64, Rc<Frame>)>,
     pieces: HashMap<Spot, Option<Arc<Piece>>>,
     values: HashMap<Spot, Option<Arc<Value>>>,
 }
@@ -79,16 +80,18 @@ impl<'a, L: Log> Loader<'a, L> {
     pub(crate) fn channels(
         &mut self,
         number: u64,
-        frame: &Frame,
+        frame: &Rc<Frame>,
         meta: &CheckpointMeta,
     ) -> Result<Values, StoreError> {
         let places = frame.places()?;
+        self.last = Some((number, frame.clone()));
         // Channels of one frame together, so that it is read once.
         let mut spots = Vec::with_capacity(meta.versions.len());
         for (channel, version) in &meta.versions {
             spots.push((place_of(meta, number, &places, *version)?, *version, channel));
         }
-        spots.sort_unstable();
+        // Newest first, which begins with the frame at hand.
+        spots.sort_unstable_by(|a, b| b.cmp(a));
         let mut values = Values::new();
         for (place, version, channel) in spots {
             if let Some(value) = self.value(place, version, channel)? {
@@ -180,8 +183,8 @@ impl<'a, L: Log> Loader<'a, L> {
     fn frame(&mut self, place: u64) -> Result<&Frame, StoreError> {
         let frame = match self.last.take() {
             Some((number, frame)) if number == place => frame,
-            _ => load_at(self.log, place)?,
+            _ => Rc::new(load_at(self.log, place)?),
         };
-        Ok(&self.last.insert((place, frame)).1)
+        Ok(&*self.last.insert((place, frame)).1)
     }
 }

@@ -7,12 +7,14 @@
 use std::sync::Arc;
 
 use redb::{Database, Durability};
+use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{Batch, StoreError};
 
 use crate::disk::intake::{Group, Intake};
 use crate::disk::open;
+use crate::disk::remains::Remains;
 use crate::disk::source::Source;
 use crate::error::while_trying;
 use crate::lease::Leases;
@@ -47,6 +49,7 @@ pub(crate) struct Writer {
     pub(crate) intake: Intake,
     pub(crate) leases: Leases,
     pub(crate) watches: Arc<Watches>,
+    pub(crate) remains: Remains,
     pub(crate) commands: mpsc::Receiver<Command>,
 }
 
@@ -60,7 +63,7 @@ struct Taken {
 impl Writer {
     /// Serves until the last sender is gone and the queue is empty.
     pub(crate) fn run(mut self) {
-        let mut next = self.commands.blocking_recv();
+        let mut next = self.next();
         while let Some(command) = next.take() {
             match command {
                 Command::Append { thread, batch, answer } => {
@@ -68,8 +71,21 @@ impl Writer {
                 }
                 Command::Work(work) => work(&mut self),
             }
-            next = next.or_else(|| self.commands.blocking_recv());
+            self.remains.clear_some(&self.source);
+            next = next.or_else(|| self.next());
         }
+    }
+
+    /// The next command. While there is none, what is left of deleted threads goes.
+    fn next(&mut self) -> Option<Command> {
+        while !self.remains.is_empty() {
+            match self.commands.try_recv() {
+                Ok(command) => return Some(command),
+                Err(TryRecvError::Empty) => self.remains.clear_some(&self.source),
+                Err(TryRecvError::Disconnected) => return None,
+            }
+        }
+        self.commands.blocking_recv()
     }
 
     /// Commits a batch with all that wait behind it, up to a command of another kind, which it
@@ -135,8 +151,8 @@ impl Writer {
 
     /// What was staged is not in the file, so everything known about it is void.
     pub(crate) fn start_over(&mut self) {
-        match open::resume(&self.source.database()) {
-            Ok(intake) => self.intake = intake,
+        match open::ends(&self.source.database()) {
+            Ok((entry, threads)) => self.intake.start_over(entry + 1, threads),
             Err(error) => {
                 tracing::error!(%error, "checkpoint store cannot be read; restart wattle");
                 self.intake.forget_all();

@@ -15,11 +15,16 @@ const OPERATION: &str = "delete a thread";
 
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1";
 
-const CLEAR: &str = "
-    WITH batch AS (DELETE FROM batches WHERE thread = $1),
-        value AS (DELETE FROM channel_values WHERE thread = $1),
-        run AS (DELETE FROM runs WHERE thread = $1)
+const CLEAR_PART: &str = "
+    WITH batch AS (DELETE FROM batches WHERE thread = $1 AND place > $2 AND place <= $3)
+    DELETE FROM channel_values WHERE thread = $1 AND place > $2 AND place <= $3";
+
+const CLEAR_FACTS: &str = "
+    WITH run AS (DELETE FROM runs WHERE thread = $1)
     DELETE FROM mentions WHERE thread = $1";
+
+/// Batches that one statement deletes, so that none takes long.
+const PART: i64 = 4096;
 
 const REMOVE: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL";
 
@@ -63,7 +68,7 @@ async fn attempt_at(link: &Link, thread: &ThreadId, leases: Leases) -> Result<bo
     if leases == Leases::Heed {
         refuse_held(&mut transaction, thread, &head).await?;
     }
-    clear(&mut transaction, head.number).await?;
+    clear(&mut transaction, head.number, head.last_place).await?;
     remove(&mut transaction, thread).await?;
     commit(link, transaction).await?;
     Ok(true)
@@ -83,9 +88,19 @@ pub(super) async fn refuse_held(
     Err(leased(thread, &Holder(String::from_utf8_lossy(&holder).into_owned())).into())
 }
 
-/// Deletes what stands under a thread's number.
-pub(super) async fn clear(transaction: &mut Begun, number: i64) -> Result<(), sqlx::Error> {
-    sqlx::query(CLEAR).bind(number).execute(&mut **transaction).await.map(drop)
+/// Deletes what stands under a thread's number, up to a place.
+pub(super) async fn clear(
+    transaction: &mut Begun,
+    number: i64,
+    last_place: i64,
+) -> Result<(), sqlx::Error> {
+    let mut after = 0;
+    while after < last_place {
+        let part = sqlx::query(CLEAR_PART).bind(number).bind(after).bind(after + PART);
+        part.execute(&mut **transaction).await?;
+        after += PART;
+    }
+    sqlx::query(CLEAR_FACTS).bind(number).execute(&mut **transaction).await.map(drop)
 }
 
 /// Removes a thread's row, or all but the lease of it.

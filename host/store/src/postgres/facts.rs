@@ -48,6 +48,12 @@ impl Wanted {
         wanted
     }
 
+    /// Whether no more is wanted than whose some runs are. Nobody needs to know that beforehand: the
+    /// table refuses a run that another thread has.
+    pub(super) fn is_of_runs_only(&self) -> bool {
+        self.checkpoints.is_empty() && self.lists.is_empty()
+    }
+
     fn add(&mut self, desk: &Desk, batch: &Batch) {
         let Desk { head, past } = desk;
         if let Some(run) = &batch.run

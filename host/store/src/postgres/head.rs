@@ -9,16 +9,14 @@ use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
 
 use crate::codec::unpack;
 use crate::error::corrupt;
-use crate::postgres::lease::LEASE;
 use crate::postgres::link::Begun;
 use crate::postgres::stage::{Head, HeadLease};
 
 /// In the order of their ids, so that two transactions never wait for each other.
 const LOCK: &str = "
     SELECT id, number, record IS NOT NULL AS there, epoch, last_seq, last_checkpoint, current,
-        seal, last_place, bytes, EXISTS (
-            SELECT 1 FROM holders WHERE holders.holder = threads.holder
-            AND beat > clock_timestamp() - $2 * interval '1 millisecond') AS lives
+        seal, last_place, bytes,
+        EXISTS (SELECT 1 FROM living WHERE living.holder = threads.holder) AS lives
     FROM threads WHERE id = ANY($1) ORDER BY id FOR UPDATE OF threads";
 
 const MAKE: &str = "
@@ -47,7 +45,7 @@ async fn lock_there(
     threads: impl Iterator<Item = &ThreadId> + Clone,
 ) -> Result<BTreeMap<ThreadId, Head>, sqlx::Error> {
     let ids: Vec<&[u8]> = threads.clone().map(|thread| thread.as_str().as_bytes()).collect();
-    let locked = sqlx::query(LOCK).bind(ids).bind(LEASE).fetch_all(&mut **transaction).await?;
+    let locked = sqlx::query(LOCK).bind(ids).fetch_all(&mut **transaction).await?;
     let mut rows = BTreeMap::new();
     for row in &locked {
         rows.insert(row.try_get::<&[u8], _>("id")?, head(row)?);
@@ -58,7 +56,8 @@ async fn lock_there(
     Ok(heads.collect())
 }
 
-fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
+/// How a thread stands, from its row.
+pub(super) fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
     let epoch: Option<i64> = row.try_get("epoch")?;
     let lives = row.try_get("lives")?;
     Ok(Head {

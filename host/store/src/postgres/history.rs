@@ -101,8 +101,8 @@ pub(super) async fn runs(link: &Link, thread: &ThreadId) -> Result<Vec<RunRecord
     rows.iter().map(|row| unpack("run", bytes(row, "record")?)).collect()
 }
 
-/// See [`Store::checkpoint`](wattle_run::ports::Store::checkpoint).
-pub(super) async fn checkpoint(
+/// A checkpoint, statement by statement.
+pub(super) async fn step_by_step(
     link: &Link,
     thread: &ThreadId,
     namespace: &Namespace,

@@ -1,52 +1,71 @@
 //! Leases, by the server's clock: the hosts' own may differ.
 
+use std::time::Duration;
+
 use sqlx::Row as _;
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Epoch, Holder, LEASE_MS, StoreError};
+use wattle_run::ports::store::{Epoch, Holder, StoreError, ThreadRecord};
 
 use crate::error::backend;
 use crate::lease::leased;
+use crate::postgres::head::{head, record};
 use crate::postgres::link::{Link, while_trying};
+use crate::postgres::stage::Head;
 
-/// See [`LEASE_MS`].
-pub(super) const LEASE: i64 = LEASE_MS.cast_signed();
-
-/// A holder is not noted as living again within this time: the leases that one host takes at once
-/// would wait for one another's note.
-const BEAT_MS: i64 = LEASE / 5;
+/// A holder is not noted as living again within this part of its lease: the leases that one host
+/// takes at once would wait for one another's note.
+const BEATS: i64 = 5;
 
 /// Attempts at a lease that is given back while its holder is looked up.
 const ATTEMPTS: usize = 3;
 
-const BEAT: &str = "INSERT INTO holders (holder, beat) VALUES ($1, clock_timestamp())
-    ON CONFLICT (holder) DO UPDATE SET beat = greatest(holders.beat, excluded.beat)";
+const BEAT: &str = "
+    INSERT INTO holders (holder, beat, lease_ms) VALUES ($1, clock_timestamp(), $2)
+    ON CONFLICT (holder) DO UPDATE
+    SET beat = greatest(holders.beat, excluded.beat), lease_ms = excluded.lease_ms";
 
 /// What another host committed while this statement waited for the row is seen: the row is looked
 /// at again once it is locked, and the epoch is taken only then.
 const TAKE: &str = "
     WITH beating AS (
-        INSERT INTO holders (holder, beat) SELECT $2, clock_timestamp()
+        INSERT INTO holders (holder, beat, lease_ms) SELECT $2, clock_timestamp(), $3
         WHERE NOT EXISTS (SELECT 1 FROM holders WHERE holder = $2
             AND beat > clock_timestamp() - $4 * interval '1 millisecond')
-        ON CONFLICT (holder) DO UPDATE SET beat = greatest(holders.beat, excluded.beat))
+        ON CONFLICT (holder) DO UPDATE
+        SET beat = greatest(holders.beat, excluded.beat), lease_ms = excluded.lease_ms)
     INSERT INTO threads AS thread (id, number, holder, epoch)
     VALUES ($1, nextval('thread_numbers'), $2, nextval('epochs'))
     ON CONFLICT (id) DO UPDATE SET holder = excluded.holder, epoch = nextval('epochs')
-    WHERE thread.holder IS NULL OR thread.holder = $2 OR NOT EXISTS (
-        SELECT 1 FROM holders WHERE holder = thread.holder
-        AND beat > clock_timestamp() - $3 * interval '1 millisecond')
-    RETURNING epoch";
+    WHERE thread.holder IS NULL OR thread.holder = $2
+        OR NOT EXISTS (SELECT 1 FROM living WHERE living.holder = thread.holder)
+    RETURNING number, record IS NOT NULL AS there, epoch, true AS lives, last_seq,
+        last_checkpoint, current, seal, last_place, bytes";
 
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1 AND holder IS NOT NULL";
 
-const RELEASE: &str = "UPDATE threads SET holder = NULL, epoch = NULL WHERE id = $1 AND epoch = $2";
+const HOLDS: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2";
 
-/// A row that was there for the lease alone.
-const SWEEP: &str = "DELETE FROM threads WHERE id = $1 AND record IS NULL AND holder IS NULL";
+/// A row that was there for the lease alone goes with it.
+const RELEASE: &str = "
+    WITH swept AS (DELETE FROM threads WHERE id = $1 AND epoch = $2 AND record IS NULL)
+    UPDATE threads SET holder = NULL, epoch = NULL
+    WHERE id = $1 AND epoch = $2 AND record IS NOT NULL";
 
 const LEASED: &str = "
-    SELECT id, threads.holder FROM threads JOIN holders ON holders.holder = threads.holder
-    WHERE id = ANY($1) AND beat > clock_timestamp() - $2 * interval '1 millisecond' LIMIT 1";
+    SELECT id, threads.holder FROM threads JOIN living ON living.holder = threads.holder
+    WHERE id = ANY($1) LIMIT 1";
+
+/// With the word of [`ThreadStatus::Running`](wattle_run::ports::store::ThreadStatus) as a literal,
+/// as the index on such rows wants it.
+const ABANDONED: &str = "
+    SELECT record FROM threads WHERE record IS NOT NULL AND status = 'running'
+        AND NOT EXISTS (
+            SELECT 1 FROM living WHERE living.holder = threads.holder AND living.holder <> $1)";
+
+/// In milliseconds, rounded up: who looks then finds it void.
+const NEXT_LAPSE: &str = "
+    SELECT ceil(extract(epoch FROM min(until) - clock_timestamp()) * 1000)::bigint
+    FROM living WHERE holder <> $1";
 
 /// Notes of hosts that ended long ago.
 const FORGET: &str = "DELETE FROM holders WHERE beat < clock_timestamp() - interval '1 day'";
@@ -55,31 +74,32 @@ const FORGET: &str = "DELETE FROM holders WHERE beat < clock_timestamp() - inter
 /// meanwhile has another epoch.
 const FORGET_LEASES: &str = "
     DELETE FROM threads USING (
-        SELECT id, epoch FROM threads AS idle WHERE record IS NULL AND NOT EXISTS (
-            SELECT 1 FROM holders WHERE holders.holder = idle.holder
-            AND beat > clock_timestamp() - $1 * interval '1 millisecond')) AS old
+        SELECT id, epoch FROM threads AS idle WHERE record IS NULL
+            AND NOT EXISTS (SELECT 1 FROM living WHERE living.holder = idle.holder)) AS old
     WHERE threads.id = old.id AND threads.epoch IS NOT DISTINCT FROM old.epoch
         AND threads.record IS NULL";
 
 /// See [`Store::beat`](wattle_run::ports::Store::beat).
 pub(super) async fn beat(link: &Link, holder: &Holder) -> Result<(), StoreError> {
-    let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes());
+    let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes()).bind(link.lease_ms);
     link.rows("say that this host lives", beat).await.map(drop)
 }
 
-/// See [`Store::lease`](wattle_run::ports::Store::lease).
+/// See [`Store::lease`](wattle_run::ports::Store::lease). Also answers with how the thread stands.
 pub(super) async fn take(
     link: &Link,
     thread: &ThreadId,
     holder: &Holder,
-) -> Result<Epoch, StoreError> {
+) -> Result<(Epoch, Head), StoreError> {
     const OPERATION: &str = "lease a thread";
     let id = thread.as_str().as_bytes();
-    let take = || sqlx::query(TAKE).bind(id).bind(holder.0.as_bytes()).bind(LEASE).bind(BEAT_MS);
+    let (lease_ms, beat_ms) = (link.lease_ms, link.lease_ms / BEATS);
+    let take = || sqlx::query(TAKE).bind(id).bind(holder.0.as_bytes()).bind(lease_ms).bind(beat_ms);
     for _ in 0..ATTEMPTS {
         if let Some(row) = link.row(OPERATION, take).await? {
-            let epoch: i64 = row.try_get(0).map_err(while_trying(OPERATION))?;
-            return Ok(Epoch(epoch.cast_unsigned()));
+            let epoch: i64 = row.try_get("epoch").map_err(while_trying(OPERATION))?;
+            let head = head(&row).map_err(while_trying(OPERATION))?;
+            return Ok((Epoch(epoch.cast_unsigned()), head));
         }
         if let Some(row) = link.row(OPERATION, || sqlx::query(HOLDER).bind(id)).await? {
             let holder: Vec<u8> = row.try_get(0).map_err(while_trying(OPERATION))?;
@@ -87,6 +107,17 @@ pub(super) async fn take(
         }
     }
     Err(backend(OPERATION, format!("the lease of `{thread}` changes hands all the time")))
+}
+
+/// See [`Store::holds`](wattle_run::ports::Store::holds).
+pub(super) async fn holds(
+    link: &Link,
+    thread: &ThreadId,
+    epoch: Epoch,
+) -> Result<bool, StoreError> {
+    let id = thread.as_str().as_bytes();
+    let holds = || sqlx::query(HOLDS).bind(id).bind(epoch.0.cast_signed());
+    Ok(link.row("look for a lease", holds).await?.is_some())
 }
 
 /// See [`Store::release`](wattle_run::ports::Store::release).
@@ -98,16 +129,14 @@ pub(super) async fn release(
     const OPERATION: &str = "give a lease back";
     let id = thread.as_str().as_bytes();
     let release = || sqlx::query(RELEASE).bind(id).bind(epoch.0.cast_signed());
-    link.rows(OPERATION, release).await?;
-    link.rows(OPERATION, || sqlx::query(SWEEP).bind(id)).await.map(drop)
+    link.rows(OPERATION, release).await.map(drop)
 }
 
 /// Refuses what takes things away from threads while somebody works on one.
 pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreError> {
     const OPERATION: &str = "look for leases";
     let ids: Vec<&[u8]> = threads.iter().map(|thread| thread.as_str().as_bytes()).collect();
-    let Some(row) = link.row(OPERATION, || sqlx::query(LEASED).bind(&ids).bind(LEASE)).await?
-    else {
+    let Some(row) = link.row(OPERATION, || sqlx::query(LEASED).bind(&ids)).await? else {
         return Ok(());
     };
     let (id, holder): (Vec<u8>, Vec<u8>) = (
@@ -120,10 +149,32 @@ pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreE
     }
 }
 
+/// See [`Store::abandoned`](wattle_run::ports::Store::abandoned).
+pub(super) async fn abandoned(
+    link: &Link,
+    holder: &Holder,
+) -> Result<Vec<ThreadRecord>, StoreError> {
+    let list = || sqlx::query(ABANDONED).bind(holder.0.as_bytes());
+    link.rows("look for runs that were cut", list).await?.iter().map(record).collect()
+}
+
+/// See [`Store::next_lapse`](wattle_run::ports::Store::next_lapse).
+pub(super) async fn next_lapse(
+    link: &Link,
+    holder: &Holder,
+) -> Result<Option<Duration>, StoreError> {
+    const OPERATION: &str = "look when leases end";
+    let next = || sqlx::query(NEXT_LAPSE).bind(holder.0.as_bytes());
+    let Some(row) = link.row(OPERATION, next).await? else { return Ok(None) };
+    let ms: Option<i64> = row.try_get(0).map_err(while_trying(OPERATION))?;
+    // It may have come while the statement ran.
+    Ok(ms.map(|ms| Duration::from_millis(u64::try_from(ms).unwrap_or_default())))
+}
+
 /// Forgets hosts that ended long ago, and threads that hosts which ended have leased and never
 /// begun.
 pub(super) async fn forget_silent(link: &Link) -> Result<(), StoreError> {
     const OPERATION: &str = "forget hosts that ended";
-    link.rows(OPERATION, || sqlx::query(FORGET_LEASES).bind(LEASE)).await?;
+    link.rows(OPERATION, || sqlx::query(FORGET_LEASES)).await?;
     link.rows(OPERATION, || sqlx::query(FORGET)).await.map(drop)
 }

@@ -1,6 +1,7 @@
 //! The way to the server: pools, retries, and what its failures mean.
 
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr as _;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool,
     SqlSafeStr as _, Transaction,
 };
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{LEASE_MS, StoreError};
 
 use crate::error::backend;
 
@@ -38,16 +39,30 @@ const PAUSE: Duration = Duration::from_millis(200);
 const STATEMENT_SECONDS: u32 = 60;
 
 /// How long a statement waits for a lock before it is made again, with what has changed meanwhile
-/// in sight: far below the time of a lease, since what a statement knows of the holders is as old
-/// as its beginning.
-const LOCK_SECONDS: u32 = 2;
+/// in sight: this part of a lease, since what a statement knows of the holders is as old as its
+/// beginning.
+const LOCK_SHARE: u32 = 5;
+
+/// The longest such wait.
+const LOCK: Duration = Duration::from_secs(2);
 
 /// What the server calls a lock that did not become free in time.
 pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
 
-/// How long the server waits for the next statement of a transaction. A host that stands still
-/// while it holds locks must lose them sooner than its leases.
-const IDLE_SECONDS: u32 = 10;
+/// How long the server waits for the next statement of a transaction: this part of a lease. A host
+/// that stands still while it holds locks must lose them sooner than its leases.
+const IDLE_SHARE: u32 = 2;
+
+/// Times that a lease may have. Below it a slow disk or network would lose all leases, above it
+/// nobody could wait for a host that died.
+const LEASES: RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from_hours(1);
+
+/// Statements of writers look rows up by their keys, whatever is in the tables, so they are planned
+/// once: to plan the one that writes a group takes longer than to carry it out. The server must not
+/// take a plan then that suits tables which are still small.
+const BY_KEY: &str = "
+    SET plan_cache_mode TO force_generic_plan; SET jit TO off; SET enable_seqscan TO off;
+    SET enable_hashjoin TO off; SET enable_mergejoin TO off";
 
 /// Longest name of a schema, as PostgreSQL has it.
 const SCHEMA_LIMIT_BYTES: usize = 63;
@@ -61,12 +76,14 @@ pub struct PostgresConfig {
     url: String,
     password: Option<String>,
     schema: String,
+    lease: Duration,
 }
 
 impl PostgresConfig {
     /// A store by URL: `postgres://user@host/database`, with `sslmode` and the like as parameters.
     pub fn new(url: impl Into<String>) -> Self {
-        Self { url: url.into(), password: None, schema: DEFAULT_SCHEMA.into() }
+        let lease = Duration::from_millis(LEASE_MS);
+        Self { url: url.into(), password: None, schema: DEFAULT_SCHEMA.into(), lease }
     }
 
     /// The password, in place of one in the URL.
@@ -81,6 +98,14 @@ impl PostgresConfig {
         self
     }
 
+    /// How long this host may be silent before others take its leases, from 2 seconds to an hour;
+    /// [`LEASE_MS`] without it. A short one lets others go on sooner when the host dies, a long one
+    /// keeps its runs from being taken away while network or server are slow. Hosts may differ.
+    pub fn with_lease(mut self, lease: Duration) -> Self {
+        self.lease = lease;
+        self
+    }
+
     /// Host and database for messages, without user and password.
     pub fn place(&self) -> String {
         let options = PgConnectOptions::from_str(&self.url).ok();
@@ -92,6 +117,7 @@ impl PostgresConfig {
             return Err("its address must begin with `postgres://`".to_owned());
         }
         check_schema(&self.schema)?;
+        check_lease(self.lease)?;
         // The text of this error can quote the address.
         let options = PgConnectOptions::from_str(&self.url)
             .map_err(|_| "its address is not one of PostgreSQL".to_owned())?;
@@ -131,6 +157,15 @@ fn check_schema(schema: &str) -> Result<(), String> {
     ))
 }
 
+fn check_lease(lease: Duration) -> Result<(), String> {
+    if LEASES.contains(&lease) {
+        return Ok(());
+    }
+    let (from, to) = (LEASES.start().as_secs(), LEASES.end().as_secs());
+    let lease_ms = lease.as_millis();
+    Err(format!("`lease` is from {from} to {to} seconds, not {lease_ms} ms"))
+}
+
 /// A transaction, or one that was begun for reading.
 pub(super) type Begun = Transaction<'static, Postgres>;
 
@@ -147,6 +182,8 @@ pub(super) struct Link {
     pub(super) place: String,
     /// The schema of the tables.
     pub(super) schema: String,
+    /// How long this host may be silent.
+    pub(super) lease_ms: i64,
 }
 
 impl Link {
@@ -154,14 +191,16 @@ impl Link {
     pub(super) fn new(config: &PostgresConfig, writers: u32) -> Result<Self, StoreError> {
         let options = config.options().map_err(|reason| backend("open its database", reason))?;
         let place = place(&options);
-        let durable = set_up(&config.schema);
+        let durable = set_up(&config.schema, config.lease);
         let hasty = format!("{durable}; SET synchronous_commit TO off");
+        let by_key = format!("{durable}; {BY_KEY}");
         Ok(Self {
             pool: pool(&options, &durable, READ_CONNECTIONS),
-            writers: pool(&options, &durable, writers),
+            writers: pool(&options, &by_key, writers),
             signals: pool(&options, &hasty, SIGNAL_CONNECTIONS),
             place,
             schema: config.schema.clone(),
+            lease_ms: i64::try_from(config.lease.as_millis()).unwrap_or(i64::MAX),
         })
     }
 
@@ -224,13 +263,15 @@ fn pool(options: &PgConnectOptions, set_up: &str, connections: u32) -> PgPool {
 
 /// What holds for every connection. What was answered as durable must be so, whatever the default
 /// of the database is.
-fn set_up(schema: &str) -> String {
+fn set_up(schema: &str, lease: Duration) -> String {
+    let lock_ms = LOCK.min(lease / LOCK_SHARE).as_millis();
+    let idle_ms = (lease / IDLE_SHARE).as_millis();
     format!(
         "SET search_path TO \"{schema}\";
          SET client_min_messages TO warning;
          SET statement_timeout TO '{STATEMENT_SECONDS}s';
-         SET lock_timeout TO '{LOCK_SECONDS}s';
-         SET idle_in_transaction_session_timeout TO '{IDLE_SECONDS}s';
+         SET lock_timeout TO '{lock_ms}ms';
+         SET idle_in_transaction_session_timeout TO '{idle_ms}ms';
          SELECT set_config('synchronous_commit', 'on', false)
          WHERE current_setting('synchronous_commit') = 'off'"
     )

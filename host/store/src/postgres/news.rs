@@ -14,7 +14,7 @@ use sqlx::postgres::PgListener;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{StoreError, Wish};
 
 use crate::postgres::link::Link;
 use crate::watches::Watches;
@@ -22,15 +22,19 @@ use crate::watches::Watches;
 /// News that wait. If there are more, the next look finds them.
 const QUEUE_LIMIT: usize = 4096;
 
-/// Runs to be cancelled that wait to be heard of here. Above it the oldest are lost, and whoever
-/// wants them cancelled says so again.
-const CANCELS_LIMIT: usize = 1024;
+/// Wishes that wait to be heard of here. Above it the oldest are lost, and whoever has them says so
+/// again.
+const WISHES_LIMIT: usize = 1024;
 
 /// Time between two looks at all watched threads.
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Pause before listening is tried again.
 const PAUSE: Duration = Duration::from_millis(500);
+
+/// Time between two tellings: one statement then carries the news of several commits, instead of
+/// one beside each.
+const PACE: Duration = Duration::from_millis(10);
 
 /// Threads in one look.
 const PAGE: usize = 1000;
@@ -41,20 +45,31 @@ const NEWEST: &str = "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND re
 
 /// What is told. As JSON, which has no zero bytes, and which the longest id leaves far below the
 /// 8000 bytes that PostgreSQL allows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Item {
     /// A thread and its newest event; none if it is gone.
     Thread(ThreadId, Option<u64>),
     /// A run is to be cancelled, by the host that has it.
     Cancel { cancel: RunId },
+    /// A run is to stand still, by the host that has it.
+    Drain { drain: RunId },
 }
 
-/// Tells what happened to threads, and which runs are to be cancelled.
+impl Item {
+    fn of(wish: Wish) -> Self {
+        match wish {
+            Wish::Cancel(cancel) => Self::Cancel { cancel },
+            Wish::Drain(drain) => Self::Drain { drain },
+        }
+    }
+}
+
+/// Tells what happened to threads, and what is to become of runs.
 #[derive(Clone, Debug)]
 pub(super) struct News {
     watches: Arc<Watches>,
-    cancels: broadcast::Sender<RunId>,
+    wishes: broadcast::Sender<Wish>,
     queue: mpsc::Sender<Item>,
 }
 
@@ -62,14 +77,14 @@ impl News {
     /// Starts to listen and to tell. The second part ends the listening when it is dropped.
     pub(super) fn open(link: &Link) -> (Self, Listening) {
         let watches = Arc::new(Watches::default());
-        let cancels = broadcast::Sender::new(CANCELS_LIMIT);
+        let wishes = broadcast::Sender::new(WISHES_LIMIT);
         let (queue, items) = mpsc::channel(QUEUE_LIMIT);
         tokio::spawn(tell(link.clone(), items));
         let listening = [
-            tokio::spawn(listen(link.clone(), watches.clone(), cancels.clone())),
+            tokio::spawn(listen(link.clone(), watches.clone(), wishes.clone())),
             tokio::spawn(look_often(link.clone(), watches.clone())),
         ];
-        (Self { watches, cancels, queue }, Listening(listening))
+        (Self { watches, wishes, queue }, Listening(listening))
     }
 
     /// A thread has a newer event.
@@ -85,15 +100,15 @@ impl News {
         let _ = self.queue.try_send(Item::Thread(thread.clone(), None));
     }
 
-    /// A run is to be cancelled, by whichever host has it, this one included.
-    pub(super) fn ask_cancel(&self, run: &RunId) {
+    /// What is to become of a run, on whichever host has it, this one included.
+    pub(super) fn wish(&self, wish: &Wish) {
         // If there is no room, whoever asks does it again.
-        let _ = self.queue.try_send(Item::Cancel { cancel: run.clone() });
+        let _ = self.queue.try_send(Item::of(wish.clone()));
     }
 
-    /// Runs that are to be cancelled, as any host says from now on.
-    pub(super) fn cancels(&self) -> broadcast::Receiver<RunId> {
-        self.cancels.subscribe()
+    /// What is to become of runs, as any host says from now on.
+    pub(super) fn wishes(&self) -> broadcast::Receiver<Wish> {
+        self.wishes.subscribe()
     }
 
     /// Watches a thread. What is not known here is read meanwhile.
@@ -129,26 +144,26 @@ async fn tell(link: Link, mut items: mpsc::Receiver<Item>) {
         if let Err(error) = told {
             tracing::debug!(%error, "other hosts were not told of news");
         }
+        tokio::time::sleep(PACE).await;
     }
 }
 
-/// What is told of many items: the last of each thread, and each run once.
+/// What is told of many items: the last of each thread, and each wish once.
 fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
-    let (mut threads, mut cancels) = (BTreeMap::new(), BTreeSet::new());
+    let (mut threads, mut wishes) = (BTreeMap::new(), BTreeSet::new());
     for item in news {
         match item {
             Item::Thread(thread, newest) => drop(threads.insert(thread, newest)),
-            Item::Cancel { cancel } => drop(cancels.insert(cancel)),
+            wish => drop(wishes.insert(wish)),
         }
     }
     let threads = threads.into_iter().map(|(thread, newest)| Item::Thread(thread, newest));
-    let cancels = cancels.into_iter().map(|cancel| Item::Cancel { cancel });
-    threads.chain(cancels).filter_map(|item| serde_json::to_string(&item).ok()).collect()
+    threads.chain(wishes).filter_map(|item| serde_json::to_string(&item).ok()).collect()
 }
 
-async fn listen(link: Link, watches: Arc<Watches>, cancels: broadcast::Sender<RunId>) {
+async fn listen(link: Link, watches: Arc<Watches>, wishes: broadcast::Sender<Wish>) {
     loop {
-        if let Err(error) = listen_once(&link, &watches, &cancels).await {
+        if let Err(error) = listen_once(&link, &watches, &wishes).await {
             tracing::debug!(%error, "listening for news of other hosts ends");
         }
         tokio::time::sleep(PAUSE).await;
@@ -158,7 +173,7 @@ async fn listen(link: Link, watches: Arc<Watches>, cancels: broadcast::Sender<Ru
 async fn listen_once(
     link: &Link,
     watches: &Watches,
-    cancels: &broadcast::Sender<RunId>,
+    wishes: &broadcast::Sender<Wish>,
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(&link.signals).await?;
     listener.eager_reconnect(false);
@@ -173,7 +188,8 @@ async fn listen_once(
             Ok(Item::Thread(thread, Some(last_seq))) => watches.advance(&thread, last_seq),
             Ok(Item::Thread(thread, None)) => watches.remove(&thread),
             // An error means that nobody here has runs.
-            Ok(Item::Cancel { cancel }) => drop(cancels.send(cancel)),
+            Ok(Item::Cancel { cancel }) => drop(wishes.send(Wish::Cancel(cancel))),
+            Ok(Item::Drain { drain }) => drop(wishes.send(Wish::Drain(drain))),
             Err(error) => tracing::debug!(%error, "news of another host make no sense"),
         }
     }
@@ -223,10 +239,13 @@ mod tests {
     #[test]
     fn news_are_told_once_and_read_as_before() {
         let thread = |newest| Item::Thread(ThreadId::new("t").unwrap(), newest);
-        let cancel = || Item::Cancel { cancel: RunId::new("r").unwrap() };
-        let texts = texts([thread(Some(1)), cancel(), thread(Some(2)), cancel()].into_iter());
-        assert_eq!(texts, [r#"["t",2]"#, r#"{"cancel":"r"}"#]);
-        for item in [thread(Some(7)), thread(None), cancel()] {
+        let run = || RunId::new("r").unwrap();
+        let cancel = || Item::of(Wish::Cancel(run()));
+        let drain = || Item::of(Wish::Drain(run()));
+        let news = [thread(Some(1)), drain(), cancel(), thread(Some(2)), drain(), cancel()];
+        let texts = texts(news.into_iter());
+        assert_eq!(texts, [r#"["t",2]"#, r#"{"cancel":"r"}"#, r#"{"drain":"r"}"#]);
+        for item in [thread(Some(7)), thread(None), cancel(), drain()] {
             let text = serde_json::to_string(&item).unwrap();
             assert_eq!(serde_json::from_str::<Item>(&text).unwrap(), item, "{text}");
         }

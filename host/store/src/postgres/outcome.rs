@@ -1,12 +1,22 @@
-//! Whether a commit happened whose answer was lost.
+//! Whether something was written whose answer was lost.
 
 use sqlx::Row as _;
+use wattle_graph::id::Digest;
 use wattle_run::ports::store::StoreError;
 
 use crate::error::backend;
 use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::rows::Rows;
 
 const OPERATION: &str = "find out whether its last write is durable";
+
+const LOCK: &str = "SELECT 1 FROM threads WHERE id = $1 FOR UPDATE";
+
+const IS_THERE: &str = "
+    SELECT EXISTS (SELECT 1 FROM batches WHERE thread = $1 AND place = $2 AND seal = $3)";
+
+/// Leaves a place empty.
+const SKIP: &str = "UPDATE threads SET last_place = last_place + 1 WHERE id = $1";
 
 /// Commits; if the answer is lost, asks how it ended.
 ///
@@ -44,4 +54,60 @@ pub(super) async fn has_committed(link: &Link, transaction: &str) -> Result<bool
             }
         }
     }
+}
+
+/// What tells whether a statement of a writer was carried out.
+#[derive(Debug)]
+pub(super) struct Witness {
+    /// One of its threads.
+    thread: Vec<u8>,
+    /// Number, place and seal of a batch of it. Without any the statement has facts only, and may
+    /// be carried out again.
+    batch: Option<(i64, i64, Digest)>,
+}
+
+impl Witness {
+    /// That of some rows. They are written all or none, so one of them is enough.
+    pub(super) fn of(rows: &Rows) -> Self {
+        let batch = rows.batches.last();
+        let number = batch.map(|batch| batch.thread);
+        let mut heads = rows.heads.iter();
+        let head = heads.find(|(_, head)| number.is_none_or(|it| it == head.before.number));
+        Self {
+            thread: head.map(|(thread, _)| thread.clone()).unwrap_or_default(),
+            batch: batch.map(|batch| (batch.thread, batch.place, batch.seal)),
+        }
+    }
+}
+
+/// Finds out whether a statement was carried out. If it was not, it will not be any more either:
+/// the place that it goes on from is no longer the newest.
+///
+/// # Errors
+///
+/// [`StoreError::Backend`] if it cannot be found out.
+pub(super) async fn was_written(link: &Link, witness: &Witness) -> Result<bool, StoreError> {
+    let mut attempt = Attempt::default();
+    loop {
+        match look(link, witness).await {
+            Ok(was_written) => return Ok(was_written),
+            Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
+            Err(Fault::Store(error)) => return Err(error),
+        }
+    }
+}
+
+async fn look(link: &Link, witness: &Witness) -> Result<bool, Fault> {
+    let mut transaction = link.transaction(OPERATION).await?;
+    sqlx::query(LOCK).bind(&witness.thread).execute(&mut *transaction).await?;
+    if let Some((number, place, seal)) = &witness.batch {
+        let there = sqlx::query_scalar(IS_THERE).bind(number).bind(place);
+        let there = there.bind(seal.as_bytes().as_slice());
+        if there.fetch_one(&mut *transaction).await? {
+            return Ok(true);
+        }
+    }
+    sqlx::query(SKIP).bind(&witness.thread).execute(&mut *transaction).await?;
+    transaction.commit().await?;
+    Ok(false)
 }

@@ -1,8 +1,10 @@
 //! Writing a thread anew: without some of its checkpoints, or under another id.
 //!
 //! What stays is written under a new number of the thread, in order and with new seals, and what
-//! stood under the old number is deleted, all in one transaction. A value that a checkpoint which
-//! stays refers to and whose batch goes is written with the oldest of these checkpoints, whole.
+//! stood under the old number is deleted, all in one transaction of many short statements: a
+//! thread is there whole or not at all, however large it is, and nobody waits for it who does not
+//! want that thread. A value that a checkpoint which stays refers to and whose batch goes is
+//! written with the oldest of these checkpoints, whole.
 
 mod copy;
 
@@ -24,12 +26,18 @@ use crate::postgres::history::bytes;
 use crate::postgres::link::{Attempt, Begun, Fault, Link};
 use crate::postgres::outcome::commit;
 use crate::postgres::raw::{self, Raw};
-use crate::postgres::rows::{ListFacts, Rows, RunRow};
-use crate::postgres::stage::{Body, BodyValue, Frame, Head, put_batch, record_row};
+use crate::postgres::rows::{Before, ListFacts, RecordRow, Rows, RunRow};
+use crate::postgres::stage::{Body, BodyValue, Frame, Head, HeadLease, put_batch, record_row};
 use crate::postgres::value::{self, Version};
 pub(super) use copy::copy;
 
 const OPERATION: &str = "write a thread anew";
+
+/// Rows are written when they have so many bytes: few statements, and none that is long.
+const PART_BYTES: usize = 4 * 1024 * 1024;
+
+/// Or when there are so many batches.
+const PART_BATCHES: usize = 1024;
 
 const FACTS: &str = "
     SELECT record, nextval('thread_numbers') AS next FROM threads WHERE id = $1";
@@ -41,7 +49,8 @@ const THREADS_OF: &str = "
     AND number IN (SELECT thread FROM runs WHERE runs.id = ANY($1)) ORDER BY threads.id";
 
 const MOVE: &str = "
-    UPDATE threads SET number = $2, pruned_seq = $3, pruned_seal = $4 WHERE id = $1";
+    UPDATE threads SET number = $2, last_place = 0, pruned_seq = $3, pruned_seal = $4
+    WHERE id = $1";
 
 /// A thread with everything of it.
 pub(super) struct Whole {
@@ -106,23 +115,37 @@ async fn cut_once(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool,
         return Ok(false);
     }
     if plan.loses_all() {
-        delete::clear(&mut transaction, whole.head.number).await?;
+        delete::clear(&mut transaction, whole.head.number, whole.head.last_place).await?;
         delete::remove(&mut transaction, thread).await?;
         commit(link, transaction).await?;
         return Ok(true);
     }
-    let mut anew = Anew::new(&whole, whole.head.seal);
-    anew.begin(first_seq(&whole.log, &plan)?);
-    anew.load_values(&mut transaction, &whole, &plan).await?;
-    let runs = plan.runs(whole.runs.clone());
-    let record = plan.record(whole.record.clone(), &runs);
-    anew.head.current = plan.current;
-    for entry in whole.log {
-        anew.add(entry, &plan)?;
-    }
-    anew.finish(&mut transaction, thread, &record, &runs, Some(whole.head.number)).await?;
+    write_anew(&mut transaction, thread, whole, &plan).await?;
     commit(link, transaction).await?;
     Ok(false)
+}
+
+/// Writes what stays of a thread in its place.
+async fn write_anew(
+    transaction: &mut Begun,
+    thread: &ThreadId,
+    whole: Whole,
+    plan: &Plan,
+) -> Result<(), Fault> {
+    let mut anew = Anew::new(thread, &whole, whole.head.seal, whole.head.lease);
+    anew.load_values(transaction, &whole, plan).await?;
+    anew.begin(transaction, first_seq(&whole.log, plan)?).await?;
+    let Whole { head, record, runs, log, .. } = whole;
+    let runs = plan.runs(runs);
+    let record = plan.record(record, &runs);
+    anew.head.current = plan.current;
+    for entry in log {
+        anew.add(entry, plan)?;
+        anew.write_if_due(transaction).await?;
+    }
+    delete::clear(transaction, head.number, head.last_place).await?;
+    anew.finish(transaction, &record, &runs).await?;
+    Ok(())
 }
 
 /// The oldest event that stays.
@@ -198,7 +221,10 @@ async fn read_log(transaction: &mut Begun, number: i64) -> Result<Vec<Entry>, Fa
 
 /// A thread that is written anew.
 pub(super) struct Anew {
+    thread: ThreadId,
     pub(super) head: Head,
+    /// How it stands in its row.
+    before: Before,
     rows: Rows,
     packer: Packer,
     /// The seal that it goes on from.
@@ -214,17 +240,25 @@ pub(super) struct Anew {
 }
 
 impl Anew {
-    /// With nothing in it yet.
-    pub(super) fn new(whole: &Whole, seal_before: Option<Digest>) -> Self {
+    /// With nothing in it yet, in place of what has a lease.
+    pub(super) fn new(
+        thread: &ThreadId,
+        whole: &Whole,
+        seal_before: Option<Digest>,
+        lease: Option<HeadLease>,
+    ) -> Self {
         let head = Head {
             number: whole.next,
             is_there: true,
+            lease,
             last_checkpoint: whole.head.last_checkpoint,
             current: whole.head.current,
             seal: seal_before,
             ..Head::default()
         };
         Self {
+            thread: thread.clone(),
+            before: head.before(),
             head,
             rows: Rows::default(),
             packer: Packer::default(),
@@ -236,10 +270,23 @@ impl Anew {
         }
     }
 
-    /// Says which event is the first; none if there will not be any.
-    pub(super) fn begin(&mut self, first: Option<u64>) {
+    /// Gives the thread its new number, and says which event is the first; none if there will not
+    /// be any.
+    pub(super) async fn begin(
+        &mut self,
+        transaction: &mut Begun,
+        first: Option<u64>,
+    ) -> Result<(), Fault> {
         self.pruned_seq = first.map_or(self.last_seq, |first| first - 1);
         self.head.last_seq = self.pruned_seq;
+        sqlx::query(MOVE)
+            .bind(self.thread.as_str().as_bytes())
+            .bind(self.head.number)
+            .bind(self.pruned_seq.cast_signed())
+            .bind(self.seal_before.as_ref().map(|seal| seal.as_bytes().as_slice()))
+            .execute(&mut **transaction)
+            .await?;
+        Ok(())
     }
 
     /// Where the next batch stands.
@@ -362,14 +409,31 @@ impl Anew {
         self.packer.json(record).map_err(|message| backend(OPERATION, message))
     }
 
-    /// Writes it in place of what stands under a number.
+    /// Writes what has gathered, if that is enough for a statement.
+    pub(super) async fn write_if_due(&mut self, transaction: &mut Begun) -> Result<(), Fault> {
+        let is_due =
+            self.rows.batches.len() >= PART_BATCHES || self.rows.bytes_after(0, 0) >= PART_BYTES;
+        if is_due { self.write(transaction, None).await } else { Ok(()) }
+    }
+
+    async fn write(
+        &mut self,
+        transaction: &mut Begun,
+        record: Option<RecordRow>,
+    ) -> Result<(), Fault> {
+        self.rows.put_head(&self.thread, self.before, &self.head, false, record);
+        self.rows.write().fetch_one(&mut **transaction).await?;
+        self.rows = Rows::default();
+        self.before = self.head.before();
+        Ok(())
+    }
+
+    /// Writes the rest, with facts.
     pub(super) async fn finish(
         mut self,
         transaction: &mut Begun,
-        thread: &ThreadId,
         record: &ThreadRecord,
         runs: &[RunRecord],
-        old: Option<i64>,
     ) -> Result<u64, Fault> {
         let mut packer = Packer::default();
         let refusal = |message| backend(OPERATION, message);
@@ -382,18 +446,7 @@ impl Anew {
         let number = self.head.number;
         self.head.last_seq = self.last_seq;
         self.rows.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
-        self.rows.put_head(thread, &self.head, false, Some(row));
-        if let Some(old) = old {
-            delete::clear(transaction, old).await?;
-        }
-        sqlx::query(MOVE)
-            .bind(thread.as_str().as_bytes())
-            .bind(number)
-            .bind(self.pruned_seq.cast_signed())
-            .bind(self.seal_before.as_ref().map(|seal| seal.as_bytes().as_slice()))
-            .execute(&mut **transaction)
-            .await?;
-        self.rows.write().execute(&mut **transaction).await?;
+        self.write(transaction, Some(row)).await?;
         Ok(self.head.last_seq)
     }
 }

@@ -6,27 +6,49 @@ use sqlx::postgres::{PgArguments, Postgres};
 use sqlx::query::Query;
 use wattle_graph::id::{CheckpointId, Digest, RunId};
 
-/// Inserts everything and answers with the transaction's id, by which its end can be found out.
+/// Inserts everything, if all its threads stand as they are expected to; otherwise it changes
+/// nothing and answers with no row. Their rows are locked first, in the order of their ids, so that
+/// two writers never wait for each other, and looked at again if that took a while. So it needs no
+/// statement before it to be safe, and no transaction around it.
+///
+/// It answers with the transaction's id, by which its end can be found out.
 const WRITE: &str = "
-    WITH batch AS (
+    WITH new AS MATERIALIZED (
+        SELECT * FROM unnest($28::bytea[], $29::bigint[], $30::bigint[], $31::bigint[],
+            $32::bigint[], $33::bigint[], $34::bigint[], $35::bytea[], $36::bigint[],
+            $37::bigint[], $38::boolean[], $39::bytea[], $40::text[], $41::text[], $42::bytea[],
+            $43::bigint[], $44::bigint[], $45::bigint[])
+        AS new (id, number, place_before, epoch_before, last_seq, last_checkpoint, current, seal,
+            last_place, bytes, frees, record, app, status, tenant, updated_ms, expires_ms,
+            ttl_ends_ms)),
+    held AS MATERIALIZED (
+        SELECT threads.id FROM new JOIN threads ON threads.id = new.id
+        WHERE threads.number = new.number AND threads.last_place = new.place_before
+            AND threads.epoch IS NOT DISTINCT FROM new.epoch_before
+        ORDER BY threads.id FOR UPDATE OF threads),
+    expected AS MATERIALIZED (
+        SELECT 1 WHERE (SELECT count(*) FROM held) = (SELECT count(*) FROM new)),
+    batch AS (
         INSERT INTO batches (thread, place, after_seq, last_seq, base, checkpoint, namespace,
             events, meta, seal)
-        SELECT * FROM unnest($1::bigint[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
-            $6::bigint[], $7::bytea[], $8::bytea[], $9::bytea[], $10::bytea[])),
+        SELECT added.* FROM expected, unnest($1::bigint[], $2::bigint[], $3::bigint[],
+            $4::bigint[], $5::bigint[], $6::bigint[], $7::bytea[], $8::bytea[], $9::bytea[],
+            $10::bytea[]) AS added),
     value AS (
         INSERT INTO channel_values (thread, channel, version, place, value, base, keep, root,
             items, tails, tail_bytes, whole_bytes)
-        SELECT * FROM unnest($11::bigint[], $12::bytea[], $13::bigint[], $14::bigint[],
-            $15::bytea[], $16::bigint[], $17::bigint[], $18::bigint[], $19::bigint[],
-            $20::bigint[], $21::bigint[], $22::bigint[])),
+        SELECT added.* FROM expected, unnest($11::bigint[], $12::bytea[], $13::bigint[],
+            $14::bigint[], $15::bytea[], $16::bigint[], $17::bigint[], $18::bigint[],
+            $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[]) AS added),
     run AS (
         INSERT INTO runs (id, thread, record)
-        SELECT * FROM unnest($23::bytea[], $24::bigint[], $25::bytea[])
+        SELECT added.* FROM expected, unnest($23::bytea[], $24::bigint[], $25::bytea[]) AS added
         ON CONFLICT (id) DO UPDATE SET record = excluded.record,
             -- None for a run that another thread took meanwhile, which the table refuses.
             thread = CASE WHEN runs.thread = excluded.thread THEN runs.thread END),
     mention AS (
-        INSERT INTO mentions (thread, blob) SELECT * FROM unnest($26::bigint[], $27::bytea[])
+        INSERT INTO mentions (thread, blob)
+        SELECT added.* FROM expected, unnest($26::bigint[], $27::bytea[]) AS added
         ON CONFLICT DO NOTHING)
     UPDATE threads SET
         last_seq = new.last_seq, last_checkpoint = new.last_checkpoint, current = new.current,
@@ -43,12 +65,7 @@ const WRITE: &str = "
             ELSE new.expires_ms END,
         ttl_ends_ms = CASE WHEN new.record IS NULL THEN threads.ttl_ends_ms
             ELSE new.ttl_ends_ms END
-    FROM unnest($28::bytea[], $29::bigint[], $30::bigint[], $31::bigint[], $32::bytea[],
-        $33::bigint[], $34::bigint[], $35::boolean[], $36::bytea[], $37::text[], $38::text[],
-        $39::bytea[], $40::bigint[], $41::bigint[], $42::bigint[])
-        AS new (id, last_seq, last_checkpoint, current, seal, last_place, bytes, frees, record,
-            app, status, tenant, updated_ms, expires_ms, ttl_ends_ms)
-    WHERE threads.id = new.id
+    FROM new, expected WHERE threads.id = new.id
     RETURNING pg_current_xact_id()::text";
 
 /// Everything that a group writes.
@@ -66,6 +83,7 @@ pub(super) struct Rows {
 /// How a thread stands after the group.
 #[derive(Debug, Default)]
 pub(super) struct HeadRow {
+    pub(super) before: Before,
     pub(super) last_seq: i64,
     pub(super) last_checkpoint: Option<i64>,
     pub(super) current: Option<i64>,
@@ -76,6 +94,14 @@ pub(super) struct HeadRow {
     pub(super) frees: bool,
     /// Its facts, if there are new ones.
     pub(super) record: Option<RecordRow>,
+}
+
+/// How a thread stood before the group: if it no longer does, nothing is written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Before {
+    pub(super) number: i64,
+    pub(super) place: i64,
+    pub(super) epoch: Option<i64>,
 }
 
 /// New facts of a thread, and those of them that are asked for.
@@ -229,6 +255,9 @@ impl Rows {
         let records = || self.heads.values().map(|head| head.record.as_ref());
         query
             .bind(self.heads.keys().map(Vec::as_slice).collect::<Vec<_>>())
+            .bind(column(rows.clone(), |row| row.before.number))
+            .bind(column(rows.clone(), |row| row.before.place))
+            .bind(column(rows.clone(), |row| row.before.epoch))
             .bind(column(rows.clone(), |row| row.last_seq))
             .bind(column(rows.clone(), |row| row.last_checkpoint))
             .bind(column(rows.clone(), |row| row.current))

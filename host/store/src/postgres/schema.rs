@@ -8,8 +8,11 @@ use crate::error::backend;
 use crate::postgres::link::{Link, while_trying};
 
 /// Each brings the format of its place to the next; the first makes format 1.
-const MIGRATIONS: [&str; 2] =
-    [include_str!("migrations/0001_threads.sql"), include_str!("migrations/0002_memory.sql")];
+const MIGRATIONS: [&str; 3] = [
+    include_str!("migrations/0001_threads.sql"),
+    include_str!("migrations/0002_memory.sql"),
+    include_str!("migrations/0003_leases.sql"),
+];
 
 /// The newest format.
 const FORMAT: u32 = MIGRATIONS.len() as u32;

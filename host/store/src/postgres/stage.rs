@@ -11,7 +11,9 @@ use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
 use crate::codec::{Packer, compress};
 use crate::error::invalid;
 use crate::lease::fenced;
-use crate::postgres::rows::{BatchRow, HeadRow, ListFacts, RecordRow, Rows, RunRow, ValueRow};
+use crate::postgres::rows::{
+    BatchRow, Before, HeadRow, ListFacts, RecordRow, Rows, RunRow, ValueRow,
+};
 use crate::rules::{self, Standing};
 use crate::tail::is_whole_due;
 
@@ -117,7 +119,7 @@ impl Stage {
         let prepared = prepare(&desk.past, batch).map_err(|message| invalid(thread, message))?;
         // From here on nothing fails.
         let desk = self.desks.entry(thread.clone()).or_default();
-        let number = desk.head.number;
+        let (number, before) = (desk.head.number, desk.head.before());
         self.rows.mentions.extend(prepared.mentions.iter().map(|digest| (number, *digest)));
         if let (Some(run), Some(packed)) = (&batch.run, prepared.run) {
             desk.past.runs.insert(run.id.clone());
@@ -129,7 +131,7 @@ impl Stage {
         }
         add_batch(&mut self.rows, desk, batch, prepared.body);
         desk.head.current = batch.current.or(desk.head.current);
-        self.rows.put_head(thread, &desk.head, frees, prepared.record);
+        self.rows.put_head(thread, before, &desk.head, frees, prepared.record);
         Ok(desk.head.last_seq)
     }
 
@@ -149,6 +151,12 @@ impl Stage {
 }
 
 impl Head {
+    /// What must still hold when something is written behind it.
+    pub(super) fn before(&self) -> Before {
+        let epoch = self.lease.map(|lease| lease.epoch.cast_signed());
+        Before { number: self.number, place: self.last_place, epoch }
+    }
+
     fn standing(&self) -> Option<Standing> {
         let (last_seq, last_checkpoint) = (self.last_seq, self.last_checkpoint);
         self.is_there.then_some(Standing { last_seq, last_checkpoint })
@@ -156,17 +164,20 @@ impl Head {
 }
 
 impl Rows {
-    /// Notes how a thread stands.
+    /// Notes how a thread stands; `before` counts if nothing was noted of it yet.
     pub(super) fn put_head(
         &mut self,
         thread: &ThreadId,
+        before: Before,
         head: &Head,
         frees: bool,
         record: Option<RecordRow>,
     ) {
-        let row = self.heads.entry(thread.as_str().as_bytes().to_vec()).or_default();
+        let row = self.heads.entry(thread.as_str().as_bytes().to_vec());
+        let row = row.or_insert_with(|| HeadRow { before, ..HeadRow::default() });
         row.frees |= frees;
         *row = HeadRow {
+            before: row.before,
             last_seq: head.last_seq.cast_signed(),
             last_checkpoint: head.last_checkpoint.map(|id| id.0.cast_signed()),
             current: head.current.map(|id| id.0.cast_signed()),

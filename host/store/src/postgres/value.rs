@@ -1,6 +1,6 @@
 //! Values of channels: whole ones, and lists put together from a whole one and the ends after it.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -17,16 +17,16 @@ use crate::postgres::facts::text;
 use crate::postgres::head::{checkpoint_id, number};
 use crate::postgres::link::{Begun, while_trying};
 
-const ROOTS: &str = "
-    SELECT channel, version, root FROM unnest($2::bytea[], $3::bigint[]) AS wanted (channel, version)
-    JOIN channel_values USING (channel, version) WHERE thread = $1";
-
 /// All ends of a chain lie between its whole value and the wanted one.
 const CHAINS: &str = "
     SELECT value.channel, value.version, value.value, value.base, value.keep, value.items
-    FROM unnest($2::bytea[], $3::bigint[], $4::bigint[]) AS chain (channel, first, last)
+    FROM (
+        SELECT channel, root, max(version) AS last
+        FROM unnest($2::bytea[], $3::bigint[]) AS wanted (channel, version)
+        JOIN channel_values USING (channel, version)
+        WHERE thread = $1 GROUP BY channel, root) AS chain
     JOIN channel_values AS value ON value.thread = $1 AND value.channel = chain.channel
-        AND value.version BETWEEN chain.first AND chain.last";
+        AND value.version BETWEEN chain.root AND chain.last";
 
 const OPERATION: &str = "read values";
 
@@ -45,28 +45,10 @@ pub(super) async fn load(
     if wanted.is_empty() {
         return Ok(Loaded::new());
     }
-    let roots = sqlx::query(ROOTS)
+    let rows = sqlx::query(CHAINS)
         .bind(thread)
         .bind(wanted.iter().map(|(channel, _)| channel.as_str().as_bytes()).collect::<Vec<_>>())
         .bind(wanted.iter().map(|(_, version)| version.0.cast_signed()).collect::<Vec<_>>())
-        .fetch_all(&mut **transaction)
-        .await
-        .map_err(while_trying(OPERATION))?;
-    let mut chains: BTreeMap<ChannelName, Vec<(u64, u64)>> = BTreeMap::new();
-    for row in &roots {
-        let (channel, version) = version(row)?;
-        let root = number(row, "root").map_err(|error| corrupt("value", error))?;
-        chains.entry(channel).or_default().push((root, version.0));
-    }
-    let chains: Vec<(&ChannelName, (u64, u64))> = chains
-        .iter_mut()
-        .flat_map(|(channel, ranges)| merged(ranges).into_iter().map(move |it| (&*channel, it)))
-        .collect();
-    let rows = sqlx::query(CHAINS)
-        .bind(thread)
-        .bind(chains.iter().map(|(channel, _)| channel.as_str().as_bytes()).collect::<Vec<_>>())
-        .bind(chains.iter().map(|(_, range)| range.0.cast_signed()).collect::<Vec<_>>())
-        .bind(chains.iter().map(|(_, range)| range.1.cast_signed()).collect::<Vec<_>>())
         .fetch_all(&mut **transaction)
         .await
         .map_err(while_trying(OPERATION))?;
@@ -82,25 +64,12 @@ pub(super) async fn load(
     loaded.await.map_err(|error| backend(OPERATION, error))?
 }
 
-/// Ranges without those that lie in others.
-fn merged(ranges: &mut [(u64, u64)]) -> Vec<(u64, u64)> {
-    ranges.sort_unstable();
-    let mut merged: Vec<(u64, u64)> = Vec::new();
-    for (first, last) in ranges.iter().copied() {
-        match merged.last_mut() {
-            Some(before) if first <= before.1 => before.1 = before.1.max(last),
-            _ => merged.push((first, last)),
-        }
-    }
-    merged
-}
-
 /// One stored value, or the end of one.
-struct Link<'a> {
-    packed: &'a [u8],
-    tail: Option<Tail>,
+pub(super) struct Link<'a> {
+    pub(super) packed: &'a [u8],
+    pub(super) tail: Option<Tail>,
     /// How long the list is with it.
-    items: Option<u64>,
+    pub(super) items: Option<u64>,
 }
 
 fn version(row: &PgRow) -> Result<Version, StoreError> {
@@ -128,7 +97,7 @@ fn link(row: &PgRow) -> Result<Link<'_>, StoreError> {
 }
 
 /// Builds what is wanted, older versions first, since newer ones go on from them.
-fn put_together(
+pub(super) fn put_together(
     links: &HashMap<Version, Link<'_>>,
     wanted: &BTreeSet<Version>,
 ) -> Result<Loaded, StoreError> {
@@ -192,11 +161,6 @@ mod tests {
 
     fn packed(value: &Value) -> Vec<u8> {
         crate::codec::Packer::default().pack(value).unwrap()
-    }
-
-    #[test]
-    fn ranges_are_read_once() {
-        assert_eq!(merged(&mut [(5, 9), (1, 3), (1, 2), (9, 12)]), [(1, 3), (5, 12)]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! A thread always goes to the same task, so its batches become durable in order; several tasks
 //! let commits overlap, since most of their time goes by on the way to the server and its disk.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sqlx::Row as _;
@@ -13,15 +13,19 @@ use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::{Batch, StoreError};
 
 use crate::error::backend;
+use crate::postgres::direct::{Known, Lane};
 use crate::postgres::facts::{self, Wanted};
 use crate::postgres::head;
 use crate::postgres::link::{Attempt, Begun, LOCK_NOT_AVAILABLE, Link, failed, is_passing};
 use crate::postgres::news::News;
 use crate::postgres::outcome::has_committed;
-use crate::postgres::stage::{Desk, Past, Stage};
+use crate::postgres::stage::{Desk, Head, Stage};
 
-/// Writer tasks, and connections for them. More overlap more round trips; each group gets smaller.
+/// Writer tasks. More overlap more round trips; each group gets smaller.
 pub(super) const WRITERS: usize = 4;
+
+/// Connections for them: one that each keeps, and one for what takes more than one statement.
+pub(super) const CONNECTIONS: u32 = 2 * WRITERS as u32;
 
 /// Batches that wait before [`append`](wattle_run::ports::Store::append) does.
 const QUEUE_LIMIT: usize = 1024;
@@ -38,23 +42,30 @@ const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
 /// lock: twenty seconds, in which a large thread is copied.
 const HELD_ATTEMPTS: u32 = 10;
 
-/// Threads whose past a writer remembers; above it all are read anew.
-const PAST_LIMIT: usize = 4096;
-
-const OPERATION: &str = "append";
+pub(super) const OPERATION: &str = "append";
 
 /// The refusal of a ticket, or the thread's newest event.
-type Answer = Result<u64, StoreError>;
+pub(super) type Answer = Result<u64, StoreError>;
 
 /// Whom to tell.
-type Ticket = oneshot::Sender<Result<(), StoreError>>;
+pub(super) type Ticket = oneshot::Sender<Result<(), StoreError>>;
 
-/// A batch and whom to tell. Without one, the answer says that everything before it is done.
+/// What a writer is told.
 #[derive(Debug)]
-pub(super) struct Job {
-    pub(super) thread: ThreadId,
-    pub(super) batch: Option<Box<Batch>>,
-    pub(super) answer: oneshot::Sender<Result<(), StoreError>>,
+pub(super) enum Job {
+    /// To write a batch.
+    Append(ThreadId, Box<Batch>, Ticket),
+    /// To say when everything before it is done.
+    Settle(ThreadId, Ticket),
+    /// How a thread stands whose lease was taken.
+    Leased(ThreadId, Box<Head>),
+}
+
+impl Job {
+    fn thread(&self) -> &ThreadId {
+        let (Self::Append(thread, ..) | Self::Settle(thread, _) | Self::Leased(thread, _)) = self;
+        thread
+    }
 }
 
 /// Where batches are handed in.
@@ -67,7 +78,9 @@ impl Desks {
         let start = |_| {
             let (jobs, queue) = mpsc::channel(QUEUE_LIMIT);
             let (link, news) = (link.clone(), news.clone());
-            tokio::spawn(Writer { link, news, pasts: HashMap::new() }.run(queue));
+            tokio::spawn(
+                Writer { link, news, known: Known::default(), lane: Lane::default() }.run(queue),
+            );
             jobs
         };
         Self((0..WRITERS).map(start).collect())
@@ -75,25 +88,25 @@ impl Desks {
 
     /// Hands a batch in; waits if many do.
     pub(super) async fn send(&self, job: Job) -> Result<(), StoreError> {
-        let digest = blake3::hash(job.thread.as_str().as_bytes());
+        let digest = blake3::hash(job.thread().as_str().as_bytes());
         let writer = usize::from(digest.as_bytes()[0]) % self.0.len();
         self.0[writer].send(job).await.map_err(|_| StoreError::Closed)
     }
 }
 
 /// One writer task.
-struct Writer {
-    link: Link,
+pub(super) struct Writer {
+    pub(super) link: Link,
     news: News,
-    /// What is known of threads from writing them, with the number under which it holds.
-    pasts: HashMap<ThreadId, (i64, i64, Past)>,
+    pub(super) known: Known,
+    pub(super) lane: Lane,
 }
 
 /// A group of batches on its way through a transaction.
-type Batches = Arc<Vec<(ThreadId, Batch)>>;
+pub(super) type Batches = Arc<Vec<(ThreadId, Batch)>>;
 
 /// How an attempt at a group ended.
-enum Fault {
+pub(super) enum Fault {
     /// Nothing was written, and the same may work later.
     Passing(sqlx::Error),
     /// Nothing was written, since somebody else has locked a thread for long.
@@ -144,12 +157,14 @@ impl Writer {
         let mut jobs = Vec::with_capacity(GROUP_LIMIT);
         while queue.recv_many(&mut jobs, GROUP_LIMIT).await > 0 {
             let (mut batches, mut tickets, mut settled) = (Vec::new(), Vec::new(), Vec::new());
-            for Job { thread, batch, answer } in jobs.drain(..) {
-                if let Some(batch) = batch {
-                    batches.push((thread, *batch));
-                    tickets.push(answer);
-                } else {
-                    settled.push(answer);
+            for job in jobs.drain(..) {
+                match job {
+                    Job::Append(thread, batch, answer) => {
+                        batches.push((thread, *batch));
+                        tickets.push(answer);
+                    }
+                    Job::Settle(_, answer) => settled.push(answer),
+                    Job::Leased(thread, head) => self.known.leased(thread, *head),
                 }
             }
             let batches = Arc::new(batches);
@@ -277,11 +292,15 @@ impl Writer {
 
     /// Writes the first batches of a group in one transaction, as many as it takes.
     async fn write_together(&mut self, batches: &Batches) -> Result<Vec<Answer>, Fault> {
+        if let Some((stage, answers)) = self.write_directly(batches).await? {
+            self.known.remember(stage);
+            return Ok(answers);
+        }
         let mut attempt = Attempt::default();
         loop {
             match self.attempt(batches).await {
                 Ok((stage, answers)) => {
-                    self.remember(stage);
+                    self.known.remember(stage);
                     return Ok(answers);
                 }
                 Err(fault) => {
@@ -326,31 +345,17 @@ impl Writer {
         let heads = head::lock(transaction, &threads, &begun).await?;
         let mut stage = Stage::default();
         for (thread, head) in heads {
-            let known = self.pasts.remove(&thread);
-            let past = known.filter(|known| (known.0, known.1) == (head.number, head.last_place));
-            let past = past.map(|known| known.2).unwrap_or_default();
+            let past = self.known.past(&thread, &head);
             stage.desks.insert(thread, Desk { head, past });
         }
         let wanted = Wanted::of(&stage.desks, batches);
         facts::read(transaction, &mut stage, wanted).await?;
         Ok(stage)
     }
-
-    fn remember(&mut self, stage: Stage) {
-        if self.pasts.len() >= PAST_LIMIT {
-            self.pasts.clear();
-        }
-        for (thread, Desk { head, past }) in stage.desks {
-            if past.is_large() {
-                continue;
-            }
-            self.pasts.insert(thread, (head.number, head.last_place, past));
-        }
-    }
 }
 
 /// Stages batches until there are enough for one transaction.
-fn stage_all(mut stage: Stage, batches: &Batches) -> (Stage, Vec<Answer>) {
+pub(super) fn stage_all(mut stage: Stage, batches: &Batches) -> (Stage, Vec<Answer>) {
     let (mut answers, mut bytes) = (Vec::with_capacity(batches.len()), 0);
     for (thread, batch) in batches.iter() {
         let before = (stage.rows.batches.len(), stage.rows.values.len());

@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_graph::checkpoint::Source;
-use wattle_graph::id::{Namespace, NodeName};
+use wattle_graph::id::{Namespace, NodeName, ThreadId};
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, StoreError};
+use wattle_run::ports::store::{Batch, StoreError, ThreadRecord};
 
 use crate::sample::{
-    append, batch, channel, checkpoint, create, event, events, from, id, noise, read, run_id, seqs,
-    thread_id,
+    append, batch, channel, checkpoint, create, event, events, from, id, noise, read, record, run,
+    run_id, seqs, tail, thread_id,
 };
 
 pub(crate) async fn a_missing_thread_or_checkpoint_is_none(store: &dyn Store) {
@@ -274,4 +274,55 @@ pub(crate) async fn nested_graphs_do_not_move_the_thread(store: &dyn Store) {
         assert!(matches!(error, StoreError::InvalidBatch { .. }), "{refused}: {error}");
     }
     assert_eq!(current().await, Some(id(2)));
+}
+
+async fn check_latest(store: &dyn Store, thread: &ThreadId) {
+    let latest = store.latest(thread).await.unwrap().unwrap();
+    assert_eq!(Some(&latest.head), store.thread(thread).await.unwrap().as_ref());
+    let tuple = match latest.head.current {
+        Some(id) => store.checkpoint(thread, &Namespace::root(), Some(id)).await.unwrap(),
+        None => None,
+    };
+    assert_eq!(latest.tuple, tuple);
+    let run = latest.head.record.run.clone();
+    assert_eq!(latest.run.map(|run| run.id), run);
+}
+
+pub(crate) async fn the_latest_is_what_each_read_says(store: &dyn Store) {
+    assert_eq!(store.latest(&thread_id("missing")).await.unwrap(), None);
+    let thread = create(store, "t").await;
+    check_latest(store, &thread).await;
+    let record = ThreadRecord { run: Some(run_id("second")), ..record(&thread) };
+    for name in ["first", "second"] {
+        let run = Some(run(&thread, name));
+        let record = Some(record.clone());
+        append(store, &thread, Batch { run, record, ..Batch::default() }).await.unwrap();
+    }
+    let large = json!("x".repeat(100_000));
+    let values = [("a", json!([1])), ("b", json!("b1")), ("large", large)];
+    append(store, &thread, batch(checkpoint(1, None, &values, &[]))).await.unwrap();
+    append(store, &thread, Batch { base: Some(id(1)), ..events(1, 2) }).await.unwrap();
+    check_latest(store, &thread).await;
+    let mut grown = checkpoint(2, Some(1), &[("a", json!([1, 2]))], &[("b", 1), ("large", 1)]);
+    grown.tails.extend([tail("a", 1, 1)]);
+    append(store, &thread, batch(grown)).await.unwrap();
+    append(store, &thread, batch(checkpoint(3, Some(2), &[("b", json!("b3"))], &[("a", 2)])))
+        .await
+        .unwrap();
+    check_latest(store, &thread).await;
+    // Another branch, where newer versions are of the first one.
+    append(store, &thread, batch(checkpoint(4, Some(2), &[], &[("a", 2), ("b", 1)])))
+        .await
+        .unwrap();
+    check_latest(store, &thread).await;
+    let state = store.latest(&thread).await.unwrap().unwrap().tuple.unwrap().checkpoint.state();
+    assert_eq!(state, json!({ "a": [1, 2], "b": "b1" }));
+    // A graph in it that has the same names.
+    let mut nested = checkpoint(5, None, &[("a", json!([5]))], &[]);
+    nested.meta.namespace = Namespace::new("child");
+    append(store, &thread, batch(nested)).await.unwrap();
+    check_latest(store, &thread).await;
+    append(store, &thread, Batch { current: Some(id(1)), ..Batch::default() }).await.unwrap();
+    check_latest(store, &thread).await;
+    assert_eq!(seqs(&store.latest(&thread).await.unwrap().unwrap().tuple.unwrap().events), [1, 2]);
 }

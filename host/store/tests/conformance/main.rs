@@ -12,6 +12,7 @@ mod events;
 mod file;
 mod lease;
 mod list;
+mod long;
 mod model;
 mod old;
 mod postgres;
@@ -19,6 +20,7 @@ mod proxy;
 mod retain;
 mod sample;
 mod seals;
+mod silence;
 mod tails;
 mod thread;
 mod trouble;
@@ -111,7 +113,8 @@ conformance! {
         an_unchanged_channel_is_not_written_again
         going_back_moves_the_current_checkpoint
         a_fork_takes_values_of_an_older_checkpoint
-        nested_graphs_do_not_move_the_thread;
+        nested_graphs_do_not_move_the_thread
+        the_latest_is_what_each_read_says;
     copy:
         a_copy_has_everything
         a_copy_goes_its_own_way
@@ -139,6 +142,8 @@ conformance! {
         hostile_filter_keys_match_nothing
         pending_events_are_listed
         every_combination_agrees_with_the_plain_list;
+    long:
+        a_long_thread_is_copied_and_pruned;
     retain:
         deleting_a_run_takes_what_it_did
         a_thread_goes_back_when_its_checkpoint_goes

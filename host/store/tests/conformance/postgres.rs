@@ -12,13 +12,14 @@ use wattle_graph::id::ThreadId;
 use wattle_kit::error::Error;
 use wattle_kit::postgres::Postgres;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, StoreError};
+use wattle_run::ports::store::{Batch, Holder, StoreError, Wish};
 use wattle_store::{PostgresConfig, PostgresStore};
 
 use crate::model::{play_on, step};
-use crate::proxy::{Fate, Proxy};
+use crate::proxy::{Fate, MARK, Proxy};
 use crate::sample::{
-    append, batch, checkpoint, create, events, id, read, record, run_id, seqs, tail, thread_id,
+    append, batch, checkpoint, create, event, events, id, read, record, run_id, seqs, tail,
+    thread_id,
 };
 
 /// A server of its own for a test; every schema of it is a store.
@@ -74,8 +75,9 @@ async fn hosts_share_threads_and_never_fork_them() {
     one_takes_over_when_the_other_is_silent(&server).await;
     a_lease_waits_for_a_write_that_is_under_way(&server).await;
     a_watch_sees_what_another_host_writes(&server).await;
-    a_cancel_is_heard_by_every_host(&server).await;
+    a_wish_is_heard_by_every_host(&server).await;
     what_another_host_wrote_is_gone_on_from(&server).await;
+    what_is_remembered_of_a_thread_is_not_relied_on(&server).await;
     many_hosts_may_start_at_once(&server).await;
     a_newer_format_is_refused(&server).await;
     a_change_behind_the_back_is_found(&server).await;
@@ -168,28 +170,30 @@ async fn a_watch_sees_what_another_host_writes(server: &Server) {
     while watch.changed().await.is_ok() {}
 }
 
-async fn a_cancel_is_heard_by_every_host(server: &Server) {
-    let (a, b) = pair(server, "cancels").await;
+async fn a_wish_is_heard_by_every_host(server: &Server) {
+    let (a, b) = pair(server, "wishes").await;
     let strangers = server.store("strangers").await;
     assert!(a.is_shared());
-    let mut heard = [a.cancels().unwrap(), b.cancels().unwrap()];
-    let mut elsewhere = strangers.cancels().unwrap();
-    // What is asked for while nobody listens is lost, so a host asks again.
-    let ask = async {
-        loop {
-            a.ask_cancel(&run_id("r\0")).await.unwrap();
-            tokio::time::sleep(Duration::from_millis(100)).await;
+    let mut heard = [a.wishes().unwrap(), b.wishes().unwrap()];
+    let mut elsewhere = strangers.wishes().unwrap();
+    for wish in [Wish::Cancel(run_id("r\0")), Wish::Drain(run_id("r\0"))] {
+        // What is asked for while nobody listens is lost, so a host asks again.
+        let ask = async {
+            loop {
+                a.wish(&wish).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        };
+        let all_hear = async {
+            for receiver in &mut heard {
+                while receiver.recv().await.unwrap() != wish {}
+            }
+        };
+        let in_time = tokio::time::timeout(Duration::from_secs(30), all_hear);
+        tokio::select! {
+            () = ask => {}
+            answer = in_time => answer.unwrap(),
         }
-    };
-    let all_hear = async {
-        for receiver in &mut heard {
-            assert_eq!(receiver.recv().await.unwrap(), run_id("r\0"));
-        }
-    };
-    let in_time = tokio::time::timeout(Duration::from_secs(30), all_hear);
-    tokio::select! {
-        () = ask => {}
-        answer = in_time => answer.unwrap(),
     }
     assert!(elsewhere.try_recv().is_err(), "another store has other runs");
 }
@@ -221,6 +225,45 @@ async fn what_another_host_wrote_is_gone_on_from(server: &Server) {
         }
         assert!(host.verify(&thread).await.unwrap().unwrap().seal.is_some());
     }
+}
+
+/// A writer writes in one statement what it had last; whether that still holds, the server says.
+async fn what_is_remembered_of_a_thread_is_not_relied_on(server: &Server) {
+    let (a, b) = pair(server, "belief").await;
+    let thread = create(&a, "t").await;
+    let under = |epoch, seq| Batch { epoch: Some(epoch), ..events(seq, seq) };
+    let old = a.lease(&thread, &holder("a")).await.unwrap();
+    append(&a, &thread, under(old, 1)).await.unwrap();
+    append(&a, &thread, under(old, 2)).await.unwrap();
+    let error = append(&a, &thread, under(old, 2)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Conflict { newest: 2, .. }), "{error}");
+    append(&a, &thread, under(old, 3)).await.unwrap();
+    a.release(&thread, old).await.unwrap();
+    // Another host goes on, and takes things away.
+    let new = b.lease(&thread, &holder("b")).await.unwrap();
+    append(&b, &thread, under(new, 4)).await.unwrap();
+    let error = append(&a, &thread, under(old, 4)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Fenced { .. }), "{error}");
+    b.release(&thread, new).await.unwrap();
+    b.delete_thread(&thread).await.unwrap();
+    let newest = a.lease(&thread, &holder("a")).await.unwrap();
+    let record = Some(record(&thread));
+    append(&a, &thread, Batch { record, ..under(newest, 1) }).await.unwrap();
+    // Also under the lease that it has.
+    b.delete_thread(&thread).await.unwrap();
+    let error = append(&a, &thread, under(newest, 2)).await.unwrap_err();
+    assert!(matches!(error, StoreError::Conflict { newest: 0, .. }), "{error}");
+    // A run of another thread is refused, known or not.
+    let other = create(&b, "other").await;
+    let run = Some(crate::sample::run(&other, "r"));
+    append(&b, &other, Batch { run: run.clone(), ..Batch::default() }).await.unwrap();
+    let record = Some(crate::sample::record(&thread));
+    append(&a, &thread, Batch { record, ..under(newest, 1) }).await.unwrap();
+    let error = append(&a, &thread, Batch { run, ..under(newest, 2) }).await.unwrap_err();
+    assert!(error.to_string().contains("other"), "{error}");
+    append(&a, &thread, under(newest, 2)).await.unwrap();
+    assert_eq!(seqs(&b.events(&thread, 0, 9).await.unwrap()), [1, 2]);
+    b.verify(&thread).await.unwrap().unwrap();
 }
 
 async fn many_hosts_may_start_at_once(server: &Server) {
@@ -325,6 +368,28 @@ async fn a_commit_whose_answer_is_lost_counts_once() {
         append(&store, &thread, events(seq, seq)).await.unwrap();
     }
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
+    store.verify(&thread).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_statement_whose_answer_is_lost_counts_once() {
+    let Some(server) = Server::start() else { return };
+    let proxy = Proxy::start(server.postgres.port()).await;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
+    let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
+    let thread = create(&store, "t").await;
+    let epoch = Some(store.lease(&thread, &holder("a")).await.unwrap());
+    append(&store, &thread, Batch { epoch, ..events(1, 1) }).await.unwrap();
+    for (seq, fate) in [(2, Fate::Unheard), (3, Fate::Lost), (4, Fate::Unheard)] {
+        // Once on a connection that has prepared the statement.
+        append(&store, &thread, Batch { epoch, ..events(seq * 2 - 2, seq * 2 - 2) }).await.unwrap();
+        proxy.next(fate);
+        let events = vec![event(seq * 2 - 1, json!(MARK))];
+        append(&store, &thread, Batch { epoch, events, ..Batch::default() }).await.unwrap();
+        assert!(proxy.has_met_its_fate(), "{seq}");
+    }
+    let all = seqs(&store.events(&thread, 0, 99).await.unwrap());
+    assert_eq!(all, (1..=7).collect::<Vec<_>>());
     store.verify(&thread).await.unwrap();
 }
 

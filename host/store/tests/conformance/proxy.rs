@@ -8,6 +8,9 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 
+/// What a statement has in it that is to be met by its fate as a commit is.
+pub(crate) const MARK: &str = "meets its fate";
+
 /// What happens to the next commit.
 #[derive(Clone, Copy)]
 pub(crate) enum Fate {
@@ -43,6 +46,11 @@ impl Proxy {
     pub(crate) fn next(&self, fate: Fate) {
         self.fate.store(fate as u8, Ordering::SeqCst);
     }
+
+    /// Whether that commit came.
+    pub(crate) fn has_met_its_fate(&self) -> bool {
+        self.fate.load(Ordering::SeqCst) == 0
+    }
 }
 
 async fn hand_on(client: TcpStream, server: TcpStream, fate: Arc<AtomicU8>) {
@@ -58,7 +66,8 @@ async fn hand_on(client: TcpStream, server: TcpStream, fate: Arc<AtomicU8>) {
         if read == 0 {
             break;
         }
-        let is_commit = bytes[..read].windows(7).any(|word| word == b"COMMIT\0");
+        let has = |word: &[u8]| bytes[..read].windows(word.len()).any(|found| found == word);
+        let is_commit = has(b"COMMIT\0") || has(MARK.as_bytes());
         let fate = if is_commit { fate.swap(0, Ordering::SeqCst) } else { 0 };
         if fate != 0 {
             // From here on the client hears nothing any more.

@@ -18,7 +18,6 @@ mod audit;
 mod catalog;
 mod executor;
 mod explicit;
-mod id;
 mod mcp;
 mod model;
 mod node;

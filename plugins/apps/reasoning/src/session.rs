@@ -8,14 +8,14 @@ mod clarification;
 mod sync;
 mod turn;
 
-use wattle_plugin::prelude::{Failure, Value, clock, json, params, sql};
+use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
 
 use self::clarification::cancel_pending;
 pub(crate) use self::clarification::{Clarification, answer, pending};
 pub(crate) use self::sync::{adopt, sync};
 pub(crate) use self::turn::{TurnRow, newest_turn, next_turn_no, turns};
 use crate::audit::{self, Row, Turns};
-use crate::{DATABASE, id, time};
+use crate::{DATABASE, time};
 
 const INSERT: &str = "INSERT INTO reasoning_session \
     (id, tenant, status, metadata_json, created_at, updated_at) VALUES ($1, $2, $3, $4, $5, $5)";
@@ -64,7 +64,7 @@ pub(crate) fn create(
     user_input: &str,
     metadata: &Value,
 ) -> Result<(String, TurnRow), Failure> {
-    let (session_id, now) = (id::fresh(), time::now()?);
+    let (session_id, now) = (random::uuid(), time::now()?);
     let turn = TurnRow::fresh(1, user_input);
     let transaction = sql::database(DATABASE).begin()?;
     let tenant = tenant.unwrap_or(DEFAULT_TENANT);

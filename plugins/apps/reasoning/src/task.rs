@@ -1,9 +1,9 @@
 //! The table of executed tasks, written by the run itself.
 
-use wattle_plugin::prelude::{Failure, Serialize, Value, params, sql};
+use wattle_plugin::prelude::{Failure, Serialize, Value, params, random, sql};
 
 use crate::state::{Brief, SelectedTask, Turn};
-use crate::{DATABASE, id, time};
+use crate::{DATABASE, time};
 
 const INSERT: &str = "INSERT INTO reasoning_task (id, session_id, turn_id, task_type, \
     ontology_code, resource_code, resource_name, status, created_at, updated_at) \
@@ -50,7 +50,7 @@ impl<'a> Task<'a> {
         ontology_code: &str,
         resource: &'a Brief,
     ) -> Result<Self, Failure> {
-        let id = id::fresh();
+        let id = random::uuid();
         let row = params![
             &id,
             &turn.session_id,

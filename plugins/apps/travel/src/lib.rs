@@ -20,7 +20,6 @@ mod block;
 mod channel;
 mod geocode;
 mod html;
-mod id;
 mod image;
 mod message;
 mod node;

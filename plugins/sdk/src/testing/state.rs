@@ -29,6 +29,14 @@ pub(super) type Pictures = Vec<(String, Vec<u8>)>;
 /// A stored blob: media type and bytes.
 pub(super) type Blob = (String, Vec<u8>);
 
+/// A document of the memory.
+pub(super) struct Kept {
+    pub(super) item: Item,
+    pub(super) expires_ms: Option<i64>,
+    /// How much longer it lives whenever it is read.
+    pub(super) refresh_ms: Option<u64>,
+}
+
 pub(super) struct State {
     pub(super) llm: Option<Script<llm::Request, llm::Completion>>,
     pub(super) images: Option<Script<llm::ImageRequest, Pictures>>,
@@ -49,7 +57,7 @@ pub(super) struct State {
     pub(super) answers: VecDeque<Value>,
     pub(super) settings: Map<String, Value>,
     pub(super) blobs: BTreeMap<String, Blob>,
-    pub(super) memory: BTreeMap<(Vec<String>, String), (Item, Option<i64>)>,
+    pub(super) memory: BTreeMap<(Vec<String>, String), Kept>,
     pub(super) threads: BTreeMap<String, Thread>,
     pub(super) events: Vec<(String, Value)>,
     pub(super) notes: Notes,

@@ -4,8 +4,12 @@ use serde_json::Value;
 
 use crate::bindings::imports::wattle::plugin::memory as raw;
 use crate::failure::Failure;
+use crate::json::Extra;
 use crate::memory::{Item, Search};
 use crate::wire::convert::{raw_extra, text, value};
+
+/// Lets a document live on whenever it is read.
+const REFRESH_ON_READ: &str = "refresh_on_read";
 
 pub(crate) fn get(namespace: &[String], key: &str) -> Result<Option<Item>, Failure> {
     Ok(raw::get(namespace, key)?.map(Into::into))
@@ -18,6 +22,16 @@ pub(crate) fn put(
     ttl_ms: Option<u64>,
 ) -> Result<(), Failure> {
     Ok(raw::put(namespace, key, &value.to_string(), ttl_ms)?)
+}
+
+pub(crate) fn put_while_read(
+    namespace: &[String],
+    key: &str,
+    value: Value,
+    ttl_ms: u64,
+) -> Result<(), Failure> {
+    let extra = Extra::from_iter([(REFRESH_ON_READ.to_owned(), Value::Bool(true))]);
+    Ok(raw::put_with(namespace, key, &value.to_string(), Some(ttl_ms), &raw_extra(extra))?)
 }
 
 pub(crate) fn delete(namespace: &[String], key: &str) -> Result<(), Failure> {

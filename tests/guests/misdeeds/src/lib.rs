@@ -17,16 +17,21 @@
 //! | `flood_emit` | `count` | `number` | emits that many events |
 //! | `ungranted_http` | `url` | `status` | sends a GET there |
 //! | `two_questions` | `url`, `route` | `status`, `text`, `answers` | GET, asks, calls a model, asks again |
-//! | `remember` | `namespace`, `key`, `document`, `ttl_ms` | `found` | puts a document and reads it |
+//! | `remember` | `namespace`, `key`, `document`, `ttl_ms`, `refreshed` | `found` | puts a document and reads it |
 //! | `recall` | `prefix`, `filter`, `words` | `found`, `namespaces` | looks for documents |
 //! | `forget` | `namespace`, `key` | `found` | deletes a document and reads it |
 //! | `call_then_wait` | `route`, `text`, `url` | `text`, `body` | calls a model, then waits for a GET |
+//! | `delegate` | `errand` | `result` | runs another graph and waits for it |
+//! | `escalate` | `number` | `number` | hands ten times that to the graph above |
+//! | `confess` | | `error` | writes what failed in whose place it runs |
 
+mod across;
 mod appetite;
 mod effect;
 mod memory;
 mod output;
 
+use across::{confess, delegate, escalate};
 use appetite::{chatty, flood_emit, hog, recurse, spin};
 use effect::{call_then_wait, two_questions, ungranted_http};
 use memory::{forget, recall, remember};
@@ -51,6 +56,9 @@ wattle_plugin::export! {
         ungranted_http,
         two_questions,
         call_then_wait,
+        delegate,
+        escalate,
+        confess,
         remember,
         recall,
         forget,

@@ -16,6 +16,9 @@ pub(crate) struct Note {
     /// How long it is kept.
     #[serde(default)]
     pub(crate) ttl_ms: Option<u64>,
+    /// Whether it is kept so long again whenever it is read.
+    #[serde(default)]
+    pub(crate) refreshed: Option<bool>,
 }
 
 /// What was found.
@@ -38,6 +41,9 @@ fn found(items: impl IntoIterator<Item = Item>) -> Found {
 pub(crate) fn remember(_context: &Context, input: Note) -> Result<Found, Failure> {
     let namespace = parts(&input.namespace);
     match input.ttl_ms {
+        Some(ttl_ms) if input.refreshed == Some(true) => {
+            memory::put_while_read(&namespace, &input.key, input.document, ttl_ms)?;
+        }
         Some(ttl_ms) => memory::put_for(&namespace, &input.key, input.document, ttl_ms)?,
         None => memory::put(&namespace, &input.key, input.document)?,
     }

@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_run::ports::Store;
@@ -67,12 +69,19 @@ impl Mortal {
         self.writes.load(Ordering::SeqCst)
     }
 
-    /// Ends the process here: no destructor runs, nothing is flushed, no thread goes on.
     fn die_if(&self, moment: Moment, number: usize) {
         if self.death.get() == Some(&(moment, number)) {
-            std::process::abort();
+            die();
         }
     }
+}
+
+/// Ends the process here, as the system does when memory runs out: no destructor and no handler
+/// runs, nothing is flushed, no thread goes on.
+fn die() -> ! {
+    // A process may always kill itself; if it could not, it still must not go on.
+    let _ = kill(Pid::this(), Signal::SIGKILL);
+    std::process::abort();
 }
 
 #[async_trait]
@@ -95,6 +104,6 @@ impl Layer for Mortal {
         }
         // Even a refusal is an answer that the engine does not live to hear.
         let _ = ticket.await;
-        std::process::abort();
+        die();
     }
 }

@@ -1,5 +1,6 @@
 //! The engine through its handle, with plugins in plain Rust and a memory store.
 
+mod breakpoints;
 mod control;
 mod doubt;
 mod durability;
@@ -20,3 +21,4 @@ mod teach;
 mod tools;
 mod transactions;
 mod travel_in_time;
+mod unstored;

@@ -2,9 +2,11 @@
 
 mod api;
 mod cli;
+mod control;
 mod crash;
 mod limits;
 mod memory;
+mod nested;
 mod reload;
 mod replay;
 mod sandbox;

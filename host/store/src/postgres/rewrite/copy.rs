@@ -51,9 +51,9 @@ async fn copy_once(
     let (source, target) = (heads.remove(from), heads.remove(to));
     let Some(source) = source.filter(|head| head.is_there) else { return Ok(None) };
     refuse_held(&mut transaction, from, &source).await?;
-    if from == to || target.is_none_or(|head| head.is_there) {
+    let Some(target) = target.filter(|head| from != to && !head.is_there) else {
         return Err(rules::thread_is_there(to).into());
-    }
+    };
     let whole = read_all(&mut transaction, from, source).await?;
     rules::refuse_running(&whole.record)?;
     let log = parsed(&whole)?;
@@ -61,13 +61,15 @@ async fn copy_once(
         runs(&whole, &log).map(|run| (run.clone(), run_id(run))).collect();
     let (record, runs) = copied(&whole.record, whole.runs.clone(), to, &names);
     refuse_known(&mut transaction, to, &runs).await?;
-    let mut anew = Anew::new(&whole, None);
-    anew.begin(log.iter().flatten().next().map(|event| event.seq));
+    let mut anew = Anew::new(to, &whole, None, target.lease);
+    let first = log.iter().flatten().next().map(|event| event.seq);
+    anew.begin(&mut transaction, first).await?;
     for (entry, events) in whole.log.into_iter().zip(log) {
         let (frame, body) = renamed(&mut anew, entry, events, &names)?;
         anew.put(frame, body);
+        anew.write_if_due(&mut transaction).await?;
     }
-    let last_seq = anew.finish(&mut transaction, to, &record, &runs, None).await?;
+    let last_seq = anew.finish(&mut transaction, &record, &runs).await?;
     commit(link, transaction).await?;
     Ok(Some(last_seq))
 }

@@ -1,11 +1,11 @@
 //! Questions back to the user, and their answers.
 
-use wattle_plugin::prelude::{Failure, Value, clock, json, params, sql};
+use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::{self, Row, Turns};
 use crate::session::{self, Session, TurnRow, status, turn};
-use crate::{DATABASE, id, state, time};
+use crate::{DATABASE, state, time};
 
 const INSERT: &str = "INSERT INTO reasoning_clarification \
     (id, session_id, turn_id, reason, question, status, created_at) \
@@ -63,7 +63,7 @@ pub(super) fn ask(
     asked: &state::Clarification,
 ) -> Result<(), Failure> {
     let row =
-        params![id::fresh(), session_id, turn_id, &asked.reason, &asked.question, time::now()?];
+        params![random::uuid(), session_id, turn_id, &asked.reason, &asked.question, time::now()?];
     transaction.execute(INSERT, row).map(|_| ())
 }
 

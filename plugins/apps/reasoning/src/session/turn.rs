@@ -1,10 +1,10 @@
 //! Turns: what one message of the user leads to.
 
-use wattle_plugin::prelude::{Failure, Value, json, params, sql};
+use wattle_plugin::prelude::{Failure, Value, json, params, random, sql};
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::session::status;
-use crate::{DATABASE, id, time};
+use crate::{DATABASE, time};
 
 /// A turn that is there already stays as it is: two requests may find the same run.
 const INSERT: &str = "INSERT INTO reasoning_turn \
@@ -36,7 +36,7 @@ pub(crate) struct TurnRow {
 impl TurnRow {
     /// A turn that is not in the database yet.
     pub(crate) fn fresh(turn_no: i64, user_input: &str) -> Self {
-        Self::known(id::fresh(), turn_no, user_input)
+        Self::known(random::uuid(), turn_no, user_input)
     }
 
     /// The same with an id from elsewhere.

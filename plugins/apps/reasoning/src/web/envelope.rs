@@ -1,8 +1,6 @@
 //! The envelope around every answer, and the codes of those that went wrong.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, code, json, log};
-
-use crate::id;
+use wattle_plugin::prelude::{Failure, Request, Response, Value, code, json, log, random};
 
 const OK: u16 = 200;
 const BAD_REQUEST: u16 = 400;
@@ -84,7 +82,7 @@ pub(crate) fn answer(
 ) -> Result<Response, Failure> {
     let trace_id = match request.header(TRACE_HEADER) {
         Some(given) if !given.is_empty() && given.len() <= TRACE_BYTES => given.to_owned(),
-        _ => id::fresh(),
+        _ => random::uuid(),
     };
     match work() {
         Ok(data) => Response::json(

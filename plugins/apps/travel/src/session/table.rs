@@ -1,11 +1,11 @@
 //! The table of sessions.
 
-use wattle_plugin::prelude::{Failure, clock, params, sql};
+use wattle_plugin::prelude::{Failure, clock, params, random, sql};
 use wattle_plugin::sql::{Row, Transaction};
 
+use crate::DATABASE;
 use crate::session::{Session, Status, TITLE_CHARS, UNTITLED, owner, plain, whole};
 use crate::text::head;
-use crate::{DATABASE, id};
 
 const INSERT: &str = "INSERT INTO sessions \
     (id, tenant, title, title_source, status, created_ms, updated_ms) \
@@ -36,7 +36,7 @@ const DELETE: [&str; 4] = [
 
 /// Makes a session. A title makes it the user's word, which no video replaces.
 pub(crate) fn create(tenant: Option<&str>, title: Option<&str>) -> Result<Session, Failure> {
-    let (id, now) = (id::fresh(), clock::now_ms());
+    let (id, now) = (random::uuid(), clock::now_ms());
     let (title, source) = match title {
         Some(title) => (plain(title), "user"),
         None => (UNTITLED.to_owned(), "default"),

@@ -9,19 +9,16 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::memory::{Item, Search};
-use crate::testing::state::{State, with};
+use crate::testing::state::{Kept, with};
 
 /// Stands for any one part of a namespace.
 const ANY_PART: &str = "*";
 
 pub(crate) fn get(namespace: &[String], key: &str) -> Result<Option<Item>, Failure> {
     with(|state| {
-        let place = (namespace.to_vec(), key.to_owned());
-        state
-            .memory
-            .get(&place)
-            .filter(|entry| is_alive(state, entry))
-            .map(|(item, _)| item.clone())
+        let (place, now_ms) = ((namespace.to_vec(), key.to_owned()), state.now_ms);
+        let kept = state.memory.get_mut(&place).filter(|kept| is_alive(now_ms, kept))?;
+        Some(read(now_ms, kept))
     })
 }
 
@@ -31,10 +28,29 @@ pub(crate) fn put(
     value: Value,
     ttl_ms: Option<u64>,
 ) -> Result<(), Failure> {
+    write(namespace, key, value, ttl_ms, None)
+}
+
+pub(crate) fn put_while_read(
+    namespace: &[String],
+    key: &str,
+    value: Value,
+    ttl_ms: u64,
+) -> Result<(), Failure> {
+    write(namespace, key, value, Some(ttl_ms), Some(ttl_ms))
+}
+
+fn write(
+    namespace: &[String],
+    key: &str,
+    value: Value,
+    ttl_ms: Option<u64>,
+    refresh_ms: Option<u64>,
+) -> Result<(), Failure> {
     with(|state| {
         let place = (namespace.to_vec(), key.to_owned());
-        let old = state.memory.get(&place).filter(|entry| is_alive(state, entry));
-        let created_ms = old.map_or(state.now_ms, |(item, _)| item.created_ms);
+        let old = state.memory.get(&place).filter(|kept| is_alive(state.now_ms, kept));
+        let created_ms = old.map_or(state.now_ms, |kept| kept.item.created_ms);
         let item = Item {
             namespace: namespace.to_vec(),
             key: key.to_owned(),
@@ -44,7 +60,7 @@ pub(crate) fn put(
             score: None,
         };
         let expires_ms = ttl_ms.map(|ttl_ms| state.now_ms.saturating_add_unsigned(ttl_ms));
-        state.memory.insert(place, (item, expires_ms));
+        state.memory.insert(place, Kept { item, expires_ms, refresh_ms });
     })
 }
 
@@ -58,12 +74,15 @@ pub(crate) fn search(search: Search) -> Result<Vec<Item>, Failure> {
     let Search { prefix, filter, query, limit, offset, extra: _ } = search;
     let conditions = filter.as_ref().map(filter::read).transpose()?.unwrap_or_default();
     let wanted = query.map(|query| words(&query));
+    let fits = |item: &Item| {
+        item.namespace.starts_with(&prefix)
+            && conditions.iter().all(|condition| condition.holds(&item.value))
+    };
     let mut found: Vec<Item> = with(|state| {
-        let alive = state.memory.values().filter(|entry| is_alive(state, entry));
-        alive.map(|(item, _)| item.clone()).collect()
+        let now_ms = state.now_ms;
+        let alive = state.memory.values_mut().filter(|kept| is_alive(now_ms, kept));
+        alive.filter(|kept| fits(&kept.item)).map(|kept| read(now_ms, kept)).collect()
     })?;
-    found.retain(|item| item.namespace.starts_with(&prefix));
-    found.retain(|item| conditions.iter().all(|condition| condition.holds(&item.value)));
     if let Some(wanted) = wanted {
         for item in &mut found {
             item.score = score(&wanted, item);
@@ -87,16 +106,24 @@ pub(crate) fn list_namespaces(
         namespace.len() >= prefix.len() && namespace.iter().zip(prefix).all(fits)
     };
     with(|state| {
-        let alive = state.memory.values().filter(|entry| is_alive(state, entry));
-        let under = alive.map(|(item, _)| &item.namespace).filter(|namespace| begins(namespace));
+        let alive = state.memory.values().filter(|kept| is_alive(state.now_ms, kept));
+        let under = alive.map(|kept| &kept.item.namespace).filter(|namespace| begins(namespace));
         let found: BTreeSet<Vec<String>> =
             under.map(|namespace| namespace.iter().take(depth).cloned().collect()).collect();
         found.into_iter().skip(offset as usize).take(limit as usize).collect()
     })
 }
 
-fn is_alive(state: &State, (_, expires_ms): &(Item, Option<i64>)) -> bool {
-    expires_ms.is_none_or(|expires_ms| expires_ms > state.now_ms)
+fn is_alive(now_ms: i64, kept: &Kept) -> bool {
+    kept.expires_ms.is_none_or(|expires_ms| expires_ms > now_ms)
+}
+
+/// What is read may live on for it.
+fn read(now_ms: i64, kept: &mut Kept) -> Item {
+    if let Some(refresh_ms) = kept.refresh_ms {
+        kept.expires_ms = Some(now_ms.saturating_add_unsigned(refresh_ms));
+    }
+    kept.item.clone()
 }
 
 /// Which share of the words a document holds, in its key, field names or values.

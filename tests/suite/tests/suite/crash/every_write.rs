@@ -2,9 +2,11 @@
 //! and once it is durable; the next one goes on, and each effect is there exactly once.
 
 use std::collections::BTreeMap;
+use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Output, Stdio};
 
 use futures::StreamExt as _;
+use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
@@ -20,6 +22,9 @@ const POSTGRES_STRIDE: usize = 3;
 
 /// Calls that may be under way when the process dies: those of all tasks of a superstep.
 const UNDER_WAY: usize = SENDS + 2;
+
+/// Writes that a journey may have fewer than another: what happens at once goes into one batch.
+const VARYING: usize = 3;
 
 /// Where model calls arrive.
 const MODEL: &str = "/echo/model";
@@ -104,7 +109,8 @@ impl Journey {
         }
         let case = format!("died {} write {number}", moment.name());
         let errors = String::from_utf8_lossy(&first.stderr);
-        assert_eq!(first.status.code(), None, "{case}, and not by a signal: {errors}");
+        let signal = first.status.signal();
+        assert_eq!(signal, Some(Signal::SIGKILL as i32), "{case}, and not so: {errors}");
         Some(self.finish(&case).await)
     }
 }
@@ -147,7 +153,7 @@ async fn killed_at_any_write_the_next_process_comes_to_the_same_end() {
         }
     });
     let died = hold_all(&whole, cuts.buffer_unordered(AT_ONCE)).await;
-    assert!(died + AT_ONCE >= all.len(), "{died} of {} died", all.len());
+    assert!(died + VARYING * Moment::ALL.len() >= all.len(), "{died} of {} died", all.len());
 }
 
 /// Holds all journeys against the whole one; gives how many died on their way.
@@ -201,5 +207,5 @@ async fn killed_at_any_third_write_on_postgres_it_comes_to_the_same_end() {
             died += 1;
         }
     }
-    assert!(died + AT_ONCE >= all.len(), "{died} of {} died", all.len());
+    assert!(died + VARYING * Moment::ALL.len() >= all.len(), "{died} of {} died", all.len());
 }

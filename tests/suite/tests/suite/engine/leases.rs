@@ -1,17 +1,24 @@
 //! Two engines on one store: a thread has one writer, whatever they try.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
+use tokio::sync::Notify;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
+use wattle_run::call::memory::Put;
 use wattle_run::call::runs::{RunOutcome, Runs};
 use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
+use wattle_run::ports::Memory;
+use wattle_run::ports::memory::{MemoryScope, PutItem, Search};
 use wattle_run::ports::store::{Batch, Holder, StoreError};
+use wattle_store::VolatileMemory;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
-use wattle_suite::world::World;
+use wattle_suite::world::{START_MS, World};
 
 const ONE: &str = r#"
 [graphs.one]
@@ -98,4 +105,49 @@ async fn a_write_without_a_lease_is_refused_while_somebody_has_one() {
     let refused = store.append(&run.thread, batch).await.await.unwrap_err();
     assert!(matches!(refused, StoreError::Fenced { .. }), "{refused}");
     world.engine.cancel(&run).await.unwrap();
+}
+
+#[tokio::test]
+async fn an_engine_that_was_silent_asks_before_an_effect_whether_the_thread_is_still_its() {
+    let rule = MemoryRule { namespace: vec!["notes".to_owned()], access: MemoryAccess::ReadWrite };
+    let grants = Grants { memory: vec![rule], ..Grants::default() };
+    let (runs, goes_on) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()));
+    let (began, released) = (Arc::new(Notify::new()), goes_on.clone());
+    let begun = began.clone();
+    let put = |key: String| {
+        let (namespace, value) = (vec!["notes".to_owned()], json!("written"));
+        Put(PutItem { namespace, key, value, ttl_ms: None, refresh_on_read: false })
+    };
+    let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+        let (runs, goes_on, began) = (runs.clone(), goes_on.clone(), began.clone());
+        async move {
+            let run = runs.fetch_add(1, Ordering::SeqCst);
+            // Brings everything so far into the store.
+            gate.call(put("both".to_owned())).await?;
+            if run == 0 {
+                began.notify_one();
+                goes_on.notified().await;
+            }
+            gate.call(put(format!("host {run}"))).await?;
+            Ok(json!({ "out": "done" }))
+        }
+    });
+    let memory = Arc::new(VolatileMemory::new());
+    let world = World::with_memory(ONE, plugin, memory.clone(), grants);
+    let run = world.begin(json!({})).await.unwrap();
+    begun.notified().await;
+    let heir = beside(&world, "world");
+    assert_eq!(heir.recover().await, 1);
+    assert_eq!(heir.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+    // As if the machine had slept.
+    world.clock.advance_ms(60_000);
+    released.notify_one();
+    // However it tells of that, it has let go of the run then.
+    world.engine.wait(&run).await.unwrap();
+    let scope = MemoryScope::Agents(None);
+    let all = Search { prefix: vec!["notes".to_owned()], limit: 10, ..Search::default() };
+    let found = memory.search(&scope, &all, START_MS + 60_000).await.unwrap();
+    let mut keys: Vec<String> = found.into_iter().map(|item| item.key).collect();
+    keys.sort();
+    assert_eq!(keys, ["both", "host 1"]);
 }

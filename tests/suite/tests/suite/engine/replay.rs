@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 use wattle_graph::id::{NodeName, ThreadId};
 use wattle_run::app::App;
 use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{OnFailure, RunOutcome, Runs, StartRun};
+use wattle_run::call::runs::{OnFailure, ResumeRun, RunOutcome, Runs, StartRun};
 use wattle_run::engine::Engine;
-use wattle_run::export::{Export, ExportError};
-use wattle_run::offline::{Replay, closed, replay};
+use wattle_run::export::{Export, ExportError, Parts};
+use wattle_run::offline::{Counts, Replay, closed, replay};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{Durability, PruneStrategy, RunOptions};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
@@ -52,9 +52,9 @@ fn plugin(twist: &'static str) -> NativePlugin {
             }
             Ok(json!({ "out": [said, now, extra, call.remaining_steps, call.context] }))
         })
-        .node("fetch", |_, gate| async move {
+        .node("fetch", move |_, gate| async move {
             let status = gate.call(get("https://example.com/slow")).await?.status;
-            Ok(json!({ "out": status }))
+            Ok(json!({ "out": if twist == "fetch" { 1 } else { status } }))
         })
         .node("ask", |_, gate| async move {
             let question = Ask { payload: json!("sure?"), response_schema: None };
@@ -65,7 +65,8 @@ fn plugin(twist: &'static str) -> NativePlugin {
 }
 
 async fn exported(engine: &Engine, thread: &ThreadId) -> String {
-    let lines: Vec<_> = engine.export(thread).await.unwrap().try_collect().await.unwrap();
+    let lines: Vec<_> =
+        engine.export(thread, Parts::default()).await.unwrap().try_collect().await.unwrap();
     String::from_utf8(lines.concat()).unwrap()
 }
 
@@ -166,10 +167,10 @@ async fn a_thread_at_work_is_not_exported() {
     world.net.hang_next(1);
     let run = world.begin(json!({})).await.unwrap();
     world.net.hung().await;
-    let refused = world.engine.export(&run.thread).await.err().unwrap();
+    let refused = world.engine.export(&run.thread, Parts::default()).await.err().unwrap();
     assert_eq!(refused.code, "busy");
     world.engine.cancel(&run).await.unwrap();
-    assert!(world.engine.export(&run.thread).await.is_ok());
+    assert!(world.engine.export(&run.thread, Parts::default()).await.is_ok());
 }
 
 #[tokio::test]
@@ -197,17 +198,149 @@ async fn what_is_left_of_a_thread_is_exported_and_verified() {
     }
 }
 
-#[tokio::test]
-async fn supersteps_that_were_not_stored_are_no_divergence() {
+/// A thread whose runs stored only their last checkpoints, with a nested graph that stored none.
+async fn unstored(twist: &'static str) -> Replay {
     let world = World::new(GRAPH, plugin(""));
     let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
-    let waiting = world.run_as(json!({ "out": "begun" }), options).await;
-    world.answer(&waiting.run.thread, json!("yes")).await;
+    let waiting = world.run_as(json!({ "out": "begun" }), options.clone()).await;
+    let request = ResumeRun {
+        thread: waiting.run.thread.clone(),
+        answers: [(String::new(), json!("yes"))].into(),
+        on_failure: OnFailure::Keep,
+        app: None,
+        tenant: None,
+        options,
+    };
+    let run = world.engine.resume(request).await.unwrap();
+    world.engine.wait(&run).await.unwrap();
     let text = exported(&world.engine, &waiting.run.thread).await;
+    replayed(&text, app(twist)).await
+}
+
+#[tokio::test]
+async fn supersteps_that_were_not_stored_are_executed_as_well() {
+    let replay = unstored("").await;
+    assert_eq!((replay.divergences, replay.skipped), (vec![], vec![]));
+    assert_eq!((replay.tasks, replay.checkpoints, replay.calls), (3, 4, 4));
+    assert_eq!(replay.left_out, Counts::default());
+}
+
+#[tokio::test]
+async fn a_difference_in_supersteps_that_were_not_stored_is_found() {
+    for twist in ["write", "fetch"] {
+        let replay = unstored(twist).await;
+        let found: Vec<&str> = replay.divergences.iter().map(|it| it.message.as_str()).collect();
+        assert!(found.contains(&"the node decides otherwise from the same answers"), "{found:?}");
+        // What was recorded is applied, so what follows is compared all the same.
+        assert_eq!((replay.divergences.len(), replay.checkpoints), (1, 4), "{found:?}");
+        assert_eq!(replay.left_out, Counts::default());
+    }
+}
+
+/// A graph without checkpoints below another one that has none, and a graph that a call starts.
+const DEEP: &str = r#"
+[graphs.main]
+entry = "outer"
+edges = [{ from = "outer", to = "call" }]
+[graphs.main.channels.out]
+reducer = "append"
+[graphs.main.nodes]
+outer = { graph = "middle", state = "none" }
+call = { plugin = "p" }
+
+[graphs.middle]
+entry = "first"
+edges = [{ from = "first", to = "inner" }, { from = "inner", to = "ask" }]
+[graphs.middle.channels.out]
+reducer = "append"
+[graphs.middle.nodes]
+first = { plugin = "p", node = "say" }
+inner = { graph = "inner", state = "none" }
+ask = { plugin = "p" }
+
+[graphs.inner]
+entry = "say"
+[graphs.inner.channels.out]
+reducer = "append"
+[graphs.inner.nodes]
+say = { plugin = "p" }
+"#;
+
+fn deep(twist: &'static str) -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("say", move |call, gate| async move {
+            let said = said(&gate.call(prompt("hello")).await?);
+            let is_other = twist == "say" && call.graph.as_str() == "inner";
+            Ok(json!({ "out": if is_other { json!("other") } else { json!(said) } }))
+        })
+        .node("ask", |_, gate| async move {
+            let question = Ask { payload: json!("sure?"), response_schema: None };
+            Ok(json!({ "out": gate.ask(question).await? }))
+        })
+        .node("call", |_, gate| async move {
+            let start = StartRun {
+                app: "test".parse().unwrap(),
+                graph: Some("inner".parse().unwrap()),
+                input: json!({ "out": "given" }),
+                thread: None,
+                context: Value::Null,
+                metadata: Default::default(),
+                tenant: None,
+                options: RunOptions::default(),
+                ttl: None,
+                run: None,
+            };
+            let run = gate.start_run(start).await?;
+            Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))
+        })
+}
+
+async fn replayed_deep(graph: &str, twist: &'static str) -> Replay {
+    let world = World::new(DEEP, deep(""));
+    let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
+    let waiting = world.run_as(json!({}), options.clone()).await;
+    let request = ResumeRun {
+        thread: waiting.run.thread.clone(),
+        answers: [(String::new(), json!("yes"))].into(),
+        on_failure: OnFailure::Keep,
+        app: None,
+        tenant: None,
+        options,
+    };
+    let run = world.engine.resume(request).await.unwrap();
+    assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+    let text = exported(&world.engine, &waiting.run.thread).await;
+    let app = World::new(graph, deep(twist)).engine.catalog().apps().remove(0);
+    replayed(&text, app).await
+}
+
+#[tokio::test]
+async fn graphs_without_checkpoints_are_executed_as_well() {
+    let replay = replayed_deep(DEEP, "").await;
+    assert_eq!((replay.divergences, replay.skipped), (vec![], vec![]));
+    // Of the thread: outer and call. Of middle: first, inner, ask. Of inner, twice: say.
+    assert_eq!((replay.tasks, replay.checkpoints), (5, 7));
+    assert_eq!(replay.left_out, Counts::default());
+}
+
+#[tokio::test]
+async fn what_a_graph_without_checkpoints_decides_otherwise_is_found() {
+    let replay = replayed_deep(DEEP, "say").await;
+    let found: Vec<&str> = replay.divergences.iter().map(|it| it.namespace.as_str()).collect();
+    assert_eq!(found.len(), 2, "{:?}", replay.divergences);
+    assert!(found.iter().all(|namespace| !namespace.is_empty()), "{found:?}");
+}
+
+#[tokio::test]
+async fn a_task_that_failed_is_told_as_not_compared() {
+    let world = World::new(GRAPH, plugin(""));
+    world.net.fail_next(unavailable());
+    let failed = world.run(json!({})).await;
+    let text = exported(&world.engine, &failed.run.thread).await;
     let replay = replayed(&text, app("")).await;
     assert_eq!(replay.divergences, []);
-    let reasons: Vec<&str> = replay.skipped.iter().map(|it| it.reason.as_str()).collect();
-    assert!(reasons.contains(&"its supersteps were not stored"), "{reasons:?}");
+    assert_eq!((replay.tasks, replay.left_out.tasks), (1, 1), "{:?}", replay.skipped);
+    assert_eq!(replay.skipped[0].reason, "it failed");
 }
 
 /// The graph that asks goes two supersteps on from the answer before it fails.
@@ -261,7 +394,7 @@ async fn attempts_that_were_undone_are_no_divergence() {
             let app = World::new(&graph, undone()).engine.catalog().apps().remove(0);
             let replay = replayed(&text, app).await;
             assert_eq!(replay.divergences, [], "{graph}");
-            assert_eq!(replay.skipped, []);
+            assert_eq!(replay.left_out.checkpoints, 0, "{:?}", replay.skipped);
             assert!(replay.tasks > 0);
         }
     }

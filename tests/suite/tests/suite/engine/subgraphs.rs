@@ -3,6 +3,7 @@
 mod calls;
 mod crashes;
 mod interrupts;
+mod retries;
 
 use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
@@ -291,26 +292,6 @@ async fn a_graph_without_state_makes_no_checkpoints() {
     assert_eq!(ended.state["text"], json!(1));
     let made = places(&world, &ended.run.thread, |kind| matches!(kind, EventKind::Checkpointed(_)));
     assert!(made.await.iter().all(Namespace::is_root));
-}
-
-#[tokio::test]
-async fn a_retry_goes_on_where_the_nested_graph_failed() {
-    let retry = "retry = { attempts = 2, initial = \"1ms\" }";
-    let plugin = plugin()
-        .node("one", |_, gate| async move {
-            Ok(json!({ "log": said(&gate.call(prompt("one")).await?) }))
-        })
-        .node("two", |_, gate| async move {
-            let said = said(&gate.call(prompt("two")).await?);
-            gate.call(get("https://example.com/two")).await?;
-            Ok(json!({ "log": said }))
-        });
-    let world = World::new(&graphs_with(retry), plugin);
-    world.net.fail_next(unavailable());
-    let ended = world.run(json!({})).await;
-    assert_eq!(ended.outcome, RunOutcome::Completed);
-    assert_eq!(ended.state["log"], json!(["before", "answer 1", "answer 2", "after"]));
-    assert_eq!((world.model.calls(), world.net.calls()), (2, 2));
 }
 
 #[tokio::test]

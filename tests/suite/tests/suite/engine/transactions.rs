@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::failure::code;
+use wattle_graph::id::ThreadId;
 use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
 use wattle_run::call::sql::SqlValue;
 use wattle_run::grant::{Grants, SqlAccess};
@@ -14,7 +15,7 @@ use wattle_run::limit::SqlLimits;
 use wattle_run::ports::Sql;
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{LostCommit, get, unavailable};
+use wattle_suite::scripted::{Odd, OddSql, get, unavailable};
 use wattle_suite::world::{World, failure};
 
 const ONE: &str = r#"
@@ -44,6 +45,15 @@ async fn database(folder: &TempDir) -> Arc<Databases> {
 fn world(plugin: NativePlugin, sql: Arc<Databases>, access: SqlAccess) -> World {
     let grants = Grants { sql: [("db".to_owned(), access.into())].into(), ..Grants::default() };
     World::with_sql(ONE, plugin, sql, grants)
+}
+
+fn may_write() -> Grants {
+    let sql = [("db".to_owned(), SqlAccess::ReadWrite.into())].into();
+    Grants { sql, ..Grants::default() }
+}
+
+fn text(value: &str) -> SqlValue {
+    SqlValue::Text(value.to_owned())
 }
 
 async fn names(sql: &Databases) -> Vec<SqlValue> {
@@ -86,10 +96,8 @@ async fn a_committed_transaction_is_not_repeated_after_a_crash() {
 async fn a_commit_whose_answer_was_lost_in_a_crash_is_found_in_the_database() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
-    let losing = Arc::new(LostCommit::new(sql.clone()));
-    let sql_rules = [("db".to_owned(), SqlAccess::ReadWrite.into())].into();
-    let grants = Grants { sql: sql_rules, ..Grants::default() };
-    let mut world = World::with_sql(ONE, writing_then_waiting(), losing.clone(), grants);
+    let losing = Arc::new(OddSql::new(sql.clone(), Odd::Lost));
+    let mut world = World::with_sql(ONE, writing_then_waiting(), losing.clone(), may_write());
     let run = world.begin(json!({})).await.unwrap();
     losing.lost().await;
     world.crash().await;
@@ -222,9 +230,7 @@ to = "store"
             transaction.commit().await?;
             Ok(json!({ "out": "stored" }))
         });
-    let sql_rules = [("db".to_owned(), SqlAccess::ReadWrite.into())].into();
-    let grants = Grants { sql: sql_rules, ..Grants::default() };
-    let world = World::with_sql(ASK, plugin, sql.clone(), grants);
+    let world = World::with_sql(ASK, plugin, sql.clone(), may_write());
     let thread = world.run(json!({})).await.run.thread;
     let twice = [("", json!(["a", "b", "a"]))];
     let failed = world.resume(&thread, &twice, OnFailure::Reopen).await.unwrap();
@@ -233,4 +239,185 @@ to = "store"
     let ended = world.resume(&thread, &[("", json!(["a", "b"]))], OnFailure::Reopen).await.unwrap();
     assert_eq!(ended.outcome, RunOutcome::Completed);
     assert_eq!(names(&sql).await.len(), 2);
+}
+
+const INSERT: &str = "INSERT INTO item (name) VALUES ($1) RETURNING id";
+
+/// Writes the name that is the input.
+fn writing() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |call, gate| async move {
+        let name = text(call.input["name"].as_str().unwrap_or_default());
+        let executed = gate.execute("db", INSERT, vec![name]).await?;
+        Ok(json!({ "out": executed.returned.rows }))
+    })
+}
+
+const NAMED: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.name]
+[graphs.one.channels.out]
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+#[tokio::test]
+async fn a_transaction_behind_a_reopened_question_is_made_anew() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let ask = wattle_run::call::interrupt::Ask { payload: json!("?"), response_schema: None };
+        let name = gate.ask(ask).await?;
+        let name = text(name.as_str().unwrap_or_default());
+        let executed = gate.execute("db", INSERT, vec![name]).await?;
+        gate.call(get("https://example.com/tell")).await?;
+        Ok(json!({ "out": executed.returned.rows }))
+    });
+    let world = World::with_sql(NAMED, plugin, sql.clone(), may_write());
+    let thread = world.run(json!({})).await.run.thread;
+    for name in ["first", "second"] {
+        world.net.fail_next(unavailable());
+        let failed = world.resume(&thread, &[("", json!(name))], OnFailure::Reopen).await.unwrap();
+        assert_eq!(failure(&failed).code, code::UNAVAILABLE, "{:?}", failed.outcome);
+    }
+    let ended = world.resume(&thread, &[("", json!("third"))], OnFailure::Reopen).await.unwrap();
+    assert_eq!(ended.state["out"], json!([[{ "integer": 3 }]]));
+    assert_eq!(names(&sql).await, ["first", "second", "third"].map(text));
+}
+
+#[tokio::test]
+async fn a_copy_of_a_thread_has_transactions_of_its_own() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let world = World::with_sql(NAMED, writing(), sql.clone(), may_write());
+    let first = world.run(json!({ "name": "before" })).await.run.thread;
+    let copy = ThreadId::new("copy").unwrap();
+    world.engine.copy_thread(&first, Some(copy.clone())).await.unwrap();
+    for (number, thread) in (2..).zip([&first, &copy]) {
+        let input = json!({ "name": thread.as_str() });
+        let run = world.begin_on(Some(thread), input).await.unwrap();
+        let ended = world.engine.wait(&run).await.unwrap();
+        assert_eq!(ended.state["out"], json!([[{ "integer": number }]]));
+    }
+    assert_eq!(names(&sql).await, ["before", first.as_str(), "copy"].map(text));
+}
+
+#[tokio::test]
+async fn a_thread_under_the_id_of_a_deleted_one_has_transactions_of_its_own() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let world = World::with_sql(NAMED, writing(), sql.clone(), may_write());
+    let thread = ThreadId::new("again").unwrap();
+    for name in ["first", "second"] {
+        let run = world.begin_on(Some(&thread), json!({ "name": name })).await.unwrap();
+        assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+        world.engine.delete_thread(&thread).await.unwrap();
+        world.clock.advance_ms(1);
+    }
+    assert_eq!(names(&sql).await, ["first", "second"].map(text));
+}
+
+#[tokio::test]
+async fn a_commit_of_an_attempt_that_was_given_up_counts_however_late_it_comes() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let late = Arc::new(OddSql::new(sql.clone(), Odd::Late));
+    let graph = NAMED.replace(
+        "plugin = \"p\"",
+        "plugin = \"p\"\ntimeout = \"100ms\"\nretry = { attempts = 2, initial = \"1ms\" }",
+    );
+    let world = World::with_sql(&graph, writing(), late, may_write());
+    let ended = world.run(json!({ "name": "once" })).await;
+    assert_eq!(ended.state["out"], json!([[{ "integer": 1 }]]), "{:?}", ended.outcome);
+    assert_eq!(names(&sql).await, [text("once")]);
+}
+
+#[tokio::test]
+async fn that_a_transaction_could_not_begin_stays_so_for_a_re_executed_node() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let away = Arc::new(OddSql::new(sql.clone(), Odd::Away));
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let written = gate.execute("db", INSERT, vec![text("one")]).await;
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "out": written.is_ok() }))
+    });
+    let mut world = World::with_sql(NAMED, plugin, away, may_write());
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    world.engine.recover().await;
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(ended.state["out"], json!(false), "{:?}", ended.outcome);
+    assert!(names(&sql).await.is_empty());
+}
+
+#[tokio::test]
+async fn a_re_executed_node_that_runs_fewer_statements_diverges() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let first = Arc::new(AtomicBool::new(true));
+    let plugin = NativePlugin::new("p", "1").node("work", move |_, gate| {
+        let first = first.clone();
+        async move {
+            let mut transaction = gate.begin("db").await?;
+            transaction.execute(INSERT, vec![text("one")]).await?;
+            if first.swap(false, Ordering::SeqCst) {
+                transaction.execute(INSERT, vec![text("two")]).await?;
+            }
+            transaction.commit().await?;
+            gate.call(get("https://example.com/slow")).await?;
+            Ok(json!({ "out": "done" }))
+        }
+    });
+    let mut world = World::with_sql(NAMED, plugin, sql.clone(), may_write());
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    world.crash().await;
+    world.engine.recover().await;
+    let failed = failure(&world.engine.wait(&run).await.unwrap());
+    assert_eq!(failed.code, code::DIVERGENCE, "{failed}");
+    assert_eq!(names(&sql).await.len(), 2);
+}
+
+#[tokio::test]
+async fn a_call_that_fails_inside_of_a_transaction_is_made_again_and_so_is_that() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut transaction = gate.begin("db").await?;
+        transaction.execute(INSERT, vec![text("one")]).await?;
+        gate.call(get("https://example.com/between")).await?;
+        transaction.commit().await?;
+        Ok(json!({ "out": "done" }))
+    });
+    let world = world(plugin, sql.clone(), SqlAccess::ReadWrite);
+    world.net.fail_next(unavailable());
+    let ended = world.run(json!({})).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!((names(&sql).await.len(), world.net.calls()), (1, 2));
+}
+
+#[tokio::test]
+async fn a_transaction_that_a_question_cut_begins_anew_with_the_answer() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut transaction = gate.begin("db").await?;
+        transaction.execute(INSERT, vec![text("one")]).await?;
+        let ask = wattle_run::call::interrupt::Ask { payload: json!("?"), response_schema: None };
+        let name = gate.ask(ask).await?;
+        let name = text(name.as_str().unwrap_or_default());
+        transaction.execute(INSERT, vec![name]).await?;
+        transaction.commit().await?;
+        Ok(json!({ "out": "done" }))
+    });
+    let world = world(plugin, sql.clone(), SqlAccess::ReadWrite);
+    let thread = world.run(json!({})).await.run.thread;
+    assert!(names(&sql).await.is_empty());
+    let ended = world.answer(&thread, json!("two")).await;
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(names(&sql).await, ["one", "two"].map(text));
 }

@@ -2,10 +2,15 @@
 
 mod call;
 mod edit;
+mod edit_nested;
+mod nested;
 mod random;
+mod started;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{EventKind, RunReason};
@@ -14,7 +19,11 @@ use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_run::call::interrupt::Ask;
 use wattle_run::call::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
 use wattle_run::call::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
+use wattle_run::export::{Export, Parts};
+use wattle_run::offline::{closed, replay};
+use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{RunOptions, ThreadStatus};
+use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -78,6 +87,32 @@ fn at_checkpoint(thread: &ThreadId, checkpoint: u64, input: Option<Value>) -> Fo
 async fn fork(world: &World, request: ForkThread) -> Result<EndedRun, Failure> {
     let run = world.engine.fork(request).await?;
     world.engine.wait(&run).await
+}
+
+/// Executes a thread once more from its export, in which nothing may differ.
+async fn replays(world: &World, thread: &ThreadId) {
+    let lines = world.engine.export(thread, Parts::default()).await.expect("it has ended");
+    let lines: Vec<_> = lines.try_collect().await.expect("it can be read");
+    let text = String::from_utf8(lines.concat()).expect("it is text");
+    let ports = closed(
+        Arc::new(MemoryStore::new()),
+        Arc::new(VolatileMemory::new()),
+        Arc::new(MemoryBlobs::new()),
+        BlobLinks::new(b"test"),
+        Arc::new(world.clock.clone()),
+    );
+    let app = world.engine.catalog().apps().remove(0);
+    let replay = replay(&Export::read(&text).expect("it is whole"), app, ports).await;
+    assert_eq!(replay.expect("it can be executed").divergences, []);
+}
+
+/// The nested graph that was the last to make a checkpoint.
+async fn nested_place(world: &World, thread: &ThreadId) -> Namespace {
+    let events = world.events(thread).await;
+    let mut made = events.into_iter().rev().filter(|event| {
+        !event.namespace.is_root() && matches!(event.kind, EventKind::Checkpointed(_))
+    });
+    made.next().expect("a nested graph made a checkpoint").namespace
 }
 
 async fn forks(world: &World, thread: &ThreadId) -> usize {

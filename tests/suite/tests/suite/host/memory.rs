@@ -11,6 +11,7 @@ entry = "remember"
 [graphs.remember.channels.key]
 [graphs.remember.channels.document]
 [graphs.remember.channels.ttl_ms]
+[graphs.remember.channels.refreshed]
 [graphs.remember.channels.found]
 [graphs.remember.nodes.remember]
 [graphs.forget]
@@ -19,6 +20,7 @@ entry = "forget"
 [graphs.forget.channels.key]
 [graphs.forget.channels.document]
 [graphs.forget.channels.ttl_ms]
+[graphs.forget.channels.refreshed]
 [graphs.forget.channels.found]
 [graphs.forget.nodes.forget]
 [graphs.recall]
@@ -45,10 +47,7 @@ async fn send(
     path: &str,
     body: Option<Value>,
 ) -> Answer {
-    let mut request = server.request(method, path);
-    if let Some(tenant) = tenant {
-        request = request.header("x-tenant", tenant);
-    }
+    let mut request = server.request_of(tenant, method, path);
     if let Some(body) = body {
         request = request.json(&body);
     }
@@ -105,9 +104,31 @@ async fn a_component_gets_what_its_grant_names() {
 }
 
 #[tokio::test]
+async fn what_a_component_wants_kept_while_it_is_read_lives_on() {
+    let server = Setup::misdeeds(GRAPHS).await.start().await;
+    for (key, refreshed) in [("kept", true), ("brief", false)] {
+        let note = json!({
+            "namespace": ["users", "42"], "key": key, "document": key, "ttl_ms": 60_000,
+            "refreshed": refreshed,
+        });
+        assert_eq!(run(&server, None, "remember", note).await["status"], "completed");
+    }
+    let recall = async || {
+        let ended = run(&server, None, "recall", json!({ "prefix": ["users"] })).await;
+        ended["state"]["found"].as_array().map_or(0, Vec::len)
+    };
+    server.clock().advance_ms(50_000);
+    assert_eq!(recall().await, 2);
+    server.clock().advance_ms(50_000);
+    assert_eq!(recall().await, 1, "only one began anew when it was found");
+    server.clock().advance_ms(60_000);
+    assert_eq!(recall().await, 0);
+}
+
+#[tokio::test]
 async fn tenants_have_a_memory_each() {
     let setup = Setup::misdeeds(GRAPHS).await;
-    let server = setup.replace("[clock]", "tenant_header = \"x-tenant\"\n[clock]").start().await;
+    let server = setup.with_tenants().start().await;
     run(&server, Some("red"), "remember", tea()).await;
     for (tenant, wanted) in [("red", 1), ("blue", 0)] {
         let ended = run(&server, Some(tenant), "recall", json!({ "prefix": ["users"] })).await;

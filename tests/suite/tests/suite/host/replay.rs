@@ -58,6 +58,59 @@ async fn a_finished_thread_replays_with_every_service_gone() {
     assert_eq!(verified["sealed_after"], 0);
 }
 
+/// Another machine: nothing in its plugins folder, and no configuration but that.
+fn elsewhere() -> Place {
+    let place = Place::new();
+    place.share_compiled_code();
+    place.write("wattle.toml", "");
+    assert_eq!(std::fs::read_dir(place.plugins()).map_or(0, Iterator::count), 0);
+    place
+}
+
+#[tokio::test]
+async fn a_file_stands_alone() {
+    let (place, thread) = finished().await;
+    let here = run(&place, &["replay", &thread, "--json"]).await.json();
+    let exported = run(&place, &["thread", "export", &thread, "--file", "thread.jsonl"]).await;
+    assert_eq!(exported.code, 0, "{}", exported.text());
+    let text = std::fs::read_to_string(place.root().join("thread.jsonl")).unwrap();
+    drop(place);
+    let place = elsewhere();
+    place.write("thread.jsonl", &text);
+    let there = run(&place, &["replay", "thread.jsonl", "--json"]).await;
+    assert_eq!((there.code, there.json()), (0, here), "{}", there.text());
+
+    // Code that is not what it says is not executed.
+    let digest = "plugins\":{\"asset\":\"";
+    let at = text.find(digest).unwrap() + digest.len();
+    let other = if &text[at..=at] == "0" { "1" } else { "0" };
+    let lie = format!("{}{other}{}", &text[..at], &text[at + 1..]);
+    place.write("lie.jsonl", lie);
+    let refused = run(&place, &["replay", "lie.jsonl"]).await;
+    assert_eq!(refused.code, 2, "{}", refused.text());
+    assert!(refused.stderr.contains("component `asset`"), "{}", refused.stderr);
+    let kept = |line: &&str| !line.starts_with("{\"code\"") && !line.starts_with("{\"rules\"");
+    let without: Vec<&str> = text.lines().filter(kept).collect();
+    place.write("without.jsonl", without.join("\n"));
+    let refused = run(&place, &["replay", "without.jsonl"]).await;
+    assert_eq!(refused.code, 2, "{}", refused.text());
+    assert!(refused.stderr.contains("export the thread with its code"), "{}", refused.stderr);
+}
+
+#[tokio::test]
+async fn code_and_blobs_can_be_left_out() {
+    let (place, thread) = finished().await;
+    let args = ["thread", "export", &thread, "--no-code", "--no-blobs", "--file", "small.jsonl"];
+    assert_eq!(run(&place, &args).await.code, 0);
+    let text = std::fs::read_to_string(place.root().join("small.jsonl")).unwrap();
+    for part in ["{\"code\"", "{\"rules\"", "{\"blob\""] {
+        assert!(!text.lines().any(|line| line.starts_with(part)), "{part}");
+    }
+    let replayed = run(&place, &["replay", "small.jsonl"]).await;
+    assert_eq!(replayed.code, 0, "{}", replayed.text());
+    assert!(replayed.stdout.contains(" are the same, 0 differences"), "{}", replayed.stdout);
+}
+
 #[tokio::test]
 async fn an_edited_file_is_refused_and_names_the_event() {
     let (place, thread) = finished().await;

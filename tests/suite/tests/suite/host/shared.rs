@@ -18,10 +18,15 @@ const HELD: &str = "/count/held";
 /// Where the services answer for models.
 const CHAT: &str = "/v1/chat/completions";
 
-/// A lease lasts 15 seconds, and every host looks for those that are over every 15 seconds.
-const TAKEOVER: Duration = Duration::from_secs(40);
+/// What hosts that are to be taken for dead soon add to the store's address: shorter than usual, and
+/// long enough for a host on a machine with much to do.
+const SHORT: &str = "lease = \"3s\"";
 
-/// A GET, and a node with a model call and a GET that only one host may come to.
+/// Longest wait for anything, a take-over included.
+const IN_TIME: Duration = Duration::from_secs(40);
+
+/// A GET, and a node with a model call and a GET that only one host may come to; and a run that never
+/// ends by itself.
 const CHAIN: &str = r#"
 [graphs.chain]
 entry = "ungranted_http"
@@ -35,6 +40,14 @@ entry = "ungranted_http"
 [[graphs.chain.edges]]
 from = "ungranted_http"
 to = "call_then_wait"
+
+[graphs.endless]
+entry = "again"
+recursion_limit = 1000000
+edges = [{ from = "again", to = "again" }]
+[graphs.endless.channels.number]
+[graphs.endless.nodes.again]
+node = "counter"
 "#;
 
 /// Two hosts with data folders of their own; apps, services and database are the same.
@@ -49,16 +62,22 @@ struct Pair {
 impl Pair {
     /// `None` if the machine has no PostgreSQL.
     async fn start() -> Option<Self> {
+        Self::start_with("").await
+    }
+
+    /// The same with more about their store.
+    async fn start_with(more: &str) -> Option<Self> {
         let (postgres, database) = crate::asset::postgres::database().await?;
+        let store = format!("[store]\nurl = \"{database}\"\n{more}\n");
         let scene = Scene::new(|place, standin| {
             place.add_misdeeds(&(super::sandbox::graphs() + CHAIN));
-            share(place, standin, &database)
+            share(place, standin, &store)
         })
         .await;
         let place = Place::new();
         place.share_compiled_code();
         let apps = format!("plugins = \"{}\"", scene.place.plugins().display());
-        let toml = share(&place, &scene.standin, &database);
+        let toml = share(&place, &scene.standin, &store);
         place.write("wattle.toml", toml.replace("plugins = \"plugins\"", &apps));
         let a = binary::serve(&scene.place).await;
         let b = binary::serve(&place).await;
@@ -79,7 +98,7 @@ impl Pair {
     /// Waits on a host until a run has ended.
     async fn ended(&self, host: &Served, run: &str) -> Value {
         let path = format!("/api/v1/runs/{run}/wait");
-        let ended = tokio::time::timeout(TAKEOVER, self.scene.get(host, &path)).await;
+        let ended = tokio::time::timeout(IN_TIME, self.scene.get(host, &path)).await;
         ended.expect("the run ends in time")
     }
 
@@ -96,10 +115,9 @@ impl Pair {
 }
 
 /// What both hosts have in common: a configuration, and the secret of their links.
-fn share(place: &Place, standin: &Handle, database: &str) -> String {
+fn share(place: &Place, standin: &Handle, store: &str) -> String {
     place.write("data/link.key", [7; 32]);
-    let store = format!("[store]\nurl = \"{database}\"\n");
-    [place::base_toml(standin), place::misdeeds_toml(standin), store].concat()
+    [&place::base_toml(standin), &place::misdeeds_toml(standin), store].concat()
 }
 
 fn count(events: &[String], kind: &str) -> usize {
@@ -165,8 +183,29 @@ async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
 }
 
 #[tokio::test]
+async fn a_run_of_one_host_is_drained_on_the_other() {
+    let Some(pair) = Pair::start().await else { return };
+    let Pair { a, b, scene, .. } = &pair;
+    let start = json!({ "graph": "endless", "input": {}, "thread_id": "t" });
+    let run = scene.post(a, "/api/v1/apps/misdeeds/runs", &start).await.expect(202);
+    let run = run["run"].as_str().unwrap();
+    let drain = format!("/api/v1/threads/t/runs/{run}/drain");
+    scene.post(b, &drain, &json!({})).await.expect(202);
+    let ended = pair.ended(b, run).await;
+    let stands = (json!("interrupted"), json!(["again"]));
+    assert_eq!((&ended["status"], &ended["next"]), (&stands.0, &stands.1), "{ended}");
+    // A run that stands still already stays so, and whichever host goes on with it.
+    scene.post(b, &drain, &json!({})).await.expect(202);
+    let resume = json!({ "options": { "recursion_limit": 2 }, "wait": true });
+    let run = scene.post(b, "/api/v1/threads/t/resume", &resume).await.expect(200);
+    assert_eq!(run["failure"]["code"], "limit", "{run}");
+    let number = ended["state"]["number"].as_i64().unwrap();
+    assert_eq!(run["state"]["number"], json!(number + 2), "{run}");
+}
+
+#[tokio::test]
 async fn a_run_whose_host_was_killed_goes_on_on_the_other_by_itself() {
-    let Some(mut pair) = Pair::start().await else { return };
+    let Some(mut pair) = Pair::start_with(SHORT).await else { return };
     let gate = pair.scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("call_then_wait", &gate).await;
     pair.a.program.kill().await.unwrap();
@@ -185,14 +224,14 @@ async fn a_run_whose_host_was_killed_goes_on_on_the_other_by_itself() {
 
 #[tokio::test]
 async fn a_host_that_stood_still_for_too_long_writes_nothing_more() {
-    let Some(pair) = Pair::start().await else { return };
+    let Some(pair) = Pair::start_with(SHORT).await else { return };
     let Pair { a, b, scene, .. } = &pair;
     let gate = scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("chain", &gate).await;
     signal(a, "-STOP").await;
     // Host B takes over when the lease is over, and asks again for what has no answer.
     let taken_over = async { while gate.arrived(2).await.is_err() {} };
-    tokio::time::timeout(TAKEOVER, taken_over).await.expect("host B takes over in time");
+    tokio::time::timeout(IN_TIME, taken_over).await.expect("host B takes over in time");
     signal(a, "-CONT").await;
     gate.open();
     assert_eq!(pair.ended(b, &run).await["status"], "completed");

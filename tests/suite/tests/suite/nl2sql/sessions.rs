@@ -136,10 +136,10 @@ async fn s4_50_sessions_outlive_a_restart() {
 
 #[tokio::test]
 async fn s4_50_sessions_of_tenants_are_apart() {
-    let setup = Setup::nl2sql().await.replace("[clock]", "tenant_header = \"x-tenant\"\n[clock]");
+    let setup = Setup::nl2sql().await.with_tenants();
     let server = setup.start().await;
     let send = |tenant: &'static str, method: &str, path: &str| {
-        server.request(method, path).header("x-tenant", tenant)
+        server.request_of(Some(tenant), method, path)
     };
     let body = json!({"session_id": "same", "message": "列出2024年北京的订单"});
     let asked = Answer::of(send("red", "POST", CHAT).json(&body)).await.expect(200);

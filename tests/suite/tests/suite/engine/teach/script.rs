@@ -8,14 +8,14 @@ use serde_json::{Value, json};
 use wattle_graph::definition::Span;
 use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{ChannelName, CheckpointId, NodeName, ThreadId};
+use wattle_graph::id::{ChannelName, CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::migrate::MigrateOptions;
 use wattle_graph::step::{Edit, EditAs};
 use wattle_run::call::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun};
 use wattle_run::call::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 use wattle_run::engine::migrate::MigrateThread;
 use wattle_run::engine::{Engine, EngineConfig};
-use wattle_run::export::Export;
+use wattle_run::export::{Export, Parts};
 use wattle_run::grant::{Grants, InDoubt, MemoryAccess, MemoryRule};
 use wattle_run::offline::{closed, replay};
 use wattle_run::ports::BlobLinks;
@@ -309,6 +309,7 @@ impl Stage {
             app: None,
             graph: None,
             tenant: None,
+            namespace: Namespace::root(),
             checkpoint: None,
             supersteps: vec![vec![Edit { as_node, writes: writes.collect() }]],
             metadata: BTreeMap::new(),
@@ -328,7 +329,7 @@ impl Stage {
 
     /// Executes the thread once more from its export, with no model and no network.
     async fn replay(&self) -> Seen {
-        let export = self.world.engine.export(&self.thread()).await.unwrap();
+        let export = self.world.engine.export(&self.thread(), Parts::default()).await.unwrap();
         let lines: Vec<_> = export.try_collect().await.unwrap();
         let text = String::from_utf8(lines.concat()).unwrap();
         let ports = closed(

@@ -35,7 +35,7 @@ plugin = "p"
 retry = { attempts = 2, initial = "1ms" }
 "#;
 
-fn from(thread: &ThreadId, call: CallRef, result: Result<Value, Failure>) -> ForkThread {
+pub(super) fn from(thread: &ThreadId, call: CallRef, result: Result<Value, Failure>) -> ForkThread {
     ForkThread {
         run: None,
         thread: thread.clone(),
@@ -47,7 +47,7 @@ fn from(thread: &ThreadId, call: CallRef, result: Result<Value, Failure>) -> For
     }
 }
 
-async fn calls(world: &World, thread: &ThreadId) -> Vec<(u64, Called)> {
+pub(super) async fn calls(world: &World, thread: &ThreadId) -> Vec<(u64, Called)> {
     let events = world.events(thread).await.into_iter();
     let calls = events.filter_map(|event| match event.kind {
         EventKind::Called(called) => Some((event.seq, *called)),
@@ -57,14 +57,19 @@ async fn calls(world: &World, thread: &ThreadId) -> Vec<(u64, Called)> {
 }
 
 /// The entry of the newest call of a function at a place.
-async fn entry(world: &World, thread: &ThreadId, function: &str, place: &[u32]) -> CallRef {
+pub(super) async fn entry(
+    world: &World,
+    thread: &ThreadId,
+    function: &str,
+    place: &[u32],
+) -> CallRef {
     let calls = calls(world, thread).await.into_iter().rev();
     let at = |called: &Called| called.scope.iter().chain([&called.call]).eq(place);
     let mut found = calls.filter(|(_, called)| called.function == function && at(called));
     CallRef::Entry(found.next().expect("the call was made").0)
 }
 
-async fn fork(
+pub(super) async fn fork(
     world: &World,
     thread: &ThreadId,
     call: CallRef,
@@ -75,7 +80,7 @@ async fn fork(
 }
 
 /// A form of `answer` that the guest would get from the model.
-async fn reworded(world: &World, thread: &ThreadId, text: &str) -> Value {
+pub(super) async fn reworded(world: &World, thread: &ThreadId, text: &str) -> Value {
     let calls = calls(world, thread).await;
     let (_, model) = calls.iter().find(|(_, it)| it.function == "llm.complete").expect("a call");
     let mut answer = model.result.clone().expect("an answer");

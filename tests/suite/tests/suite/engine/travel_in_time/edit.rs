@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::Write;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{AppName, ChannelName, CheckpointId, NodeName, ThreadId};
+use wattle_graph::id::{AppName, ChannelName, CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::step::{Edit, EditAs};
 use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, Runs};
 use wattle_run::call::travel::{EditThread, HistoryQuery, StateView};
@@ -16,19 +16,20 @@ use wattle_suite::world::World;
 
 use super::{LINE, forks, history, line, state};
 
-fn request(thread: &ThreadId, supersteps: Vec<Vec<Edit>>) -> EditThread {
+pub(super) fn request(thread: &ThreadId, supersteps: Vec<Vec<Edit>>) -> EditThread {
     EditThread {
         thread: thread.clone(),
         app: None,
         graph: None,
         tenant: None,
+        namespace: Namespace::root(),
         checkpoint: None,
         supersteps,
         metadata: BTreeMap::new(),
     }
 }
 
-fn edit(as_node: EditAs, writes: &[(&str, Value)]) -> Edit {
+pub(super) fn edit(as_node: EditAs, writes: &[(&str, Value)]) -> Edit {
     let write = |(channel, value): &(&str, Value)| Write {
         channel: ChannelName::new(channel).unwrap(),
         value: value.clone(),

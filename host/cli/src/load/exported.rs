@@ -1,0 +1,84 @@
+//! Code as exports hold it: written from what is loaded, and loaded from what was written.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::Digest;
+use wattle_run::app::App;
+use wattle_run::export::{CodeFile, CodeSource, Export};
+
+use super::{Inner, Loader, archive};
+
+#[async_trait]
+impl CodeSource for Loader {
+    async fn files(&self, app: &App) -> Result<Vec<CodeFile>, Failure> {
+        let source = self.inner.sources().get(&app.digest).cloned();
+        let loaded = source.as_ref().map(|it| (&it.manifest, it.folder.as_path(), &it.files));
+        archive::files(&self.inner.config, app, loaded).map_err(|error| {
+            Failure::new(
+                code::UNAVAILABLE,
+                format!(
+                    "the code of app `{}` cannot be exported: {error}; export the thread without \
+                     its code",
+                    app.name
+                ),
+            )
+        })
+    }
+}
+
+impl Loader {
+    /// Loads the code in an export, which may do there what it could where it ran.
+    ///
+    /// # Errors
+    ///
+    /// A sentence if it cannot be loaded, or is not what the export says that it is.
+    pub async fn load_exported(&self, export: &Export) -> Result<Arc<App>, String> {
+        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
+        archive::unpack(&export.code, folder.path()).map_err(|error| error.to_string())?;
+        let old = archive::read(folder.path().to_owned());
+        let old = old.ok_or("the code in the export has no index")?;
+        let loaded = self.inner.load_old(&old).await;
+        let mut app = loaded.map_err(|messages| messages.join("\n"))?;
+        if let Some(rules) = &export.rules {
+            let grants = rules.grants.iter();
+            app.grants =
+                grants.map(|(name, grants)| (name.clone(), Arc::new(grants.clone()))).collect();
+            app.settings = Arc::new(rules.settings.clone());
+        }
+        check(&app, export)?;
+        Ok(Arc::new(app))
+    }
+}
+
+/// Whether code is what an export says of it.
+fn check(app: &App, export: &Export) -> Result<(), String> {
+    let thread = &export.header.thread;
+    let names = export.header.code.as_ref();
+    let claimed = names.iter().flat_map(|names| &names.plugins);
+    for (name, digest) in claimed {
+        let found: Option<Digest> = app.plugins.get(name).map(|plugin| plugin.info().digest);
+        if found != Some(*digest) {
+            let found = found.map_or_else(|| "missing".to_owned(), Digest::to_hex);
+            return Err(format!(
+                "the export was changed: the component `{name}` is {found}, not {digest}"
+            ));
+        }
+    }
+    let version = app.graphs.get(&thread.graph).map(|pack| pack.version);
+    if app.name == thread.app && version == Some(thread.version) {
+        return Ok(());
+    }
+    Err(format!(
+        "the export was changed: its code is not version {} of graph `{}` in app `{}`",
+        thread.version, thread.graph, thread.app
+    ))
+}
+
+impl Inner {
+    /// No code that can panic runs under this lock.
+    pub(super) fn sources(&self) -> std::sync::MutexGuard<'_, super::Sources> {
+        self.sources.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,319 @@
+//! Edits of graphs that are nested in a thread's own.
+//!
+//! One that is at work has a new checkpoint afterwards and goes on from it when the thread is
+//! resumed; what was pending around it stays. One that keeps its state and is not at work is edited
+//! where it ended last. The graphs around it then stand at copies of their checkpoints that name
+//! the new one.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Checkpointed, EventKind};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_graph::interrupt::Question;
+use wattle_graph::step::{Edit, EditAs, Position, edit, edit_reductions};
+
+use crate::app::{App, GraphPack};
+use crate::call::runs::EndedRun;
+use crate::call::travel::EditThread;
+use crate::driver::reduce;
+use crate::engine::begin::check_owner;
+use crate::engine::history::{no_checkpoint, pack_at};
+use crate::engine::{Engine, Slot, no_thread};
+use crate::log::Commit;
+use crate::ports::store::{CheckpointTuple, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::view::{self, Nest, store_failure};
+
+/// A thread with a nested graph that is to be edited.
+struct Ground<'r> {
+    request: &'r EditThread,
+    head: ThreadHead,
+    app: Arc<App>,
+    pack: Arc<GraphPack>,
+    /// Where the thread stands.
+    root: CheckpointTuple,
+    nest: Nest,
+}
+
+impl Engine {
+    /// Edits a nested graph where it stands.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::edit`]; `conflict` for a graph that has ended, for an earlier checkpoint of it, and
+    /// for one that is not at work while the thread is in the middle of a superstep; `unsupported`
+    /// for one that makes no checkpoints.
+    pub(super) async fn edit_nested(
+        &self,
+        slot: &Slot,
+        request: &EditThread,
+    ) -> Result<(), Failure> {
+        let ground = self.nested_ground(request).await?;
+        self.refuse_cut(&ground.head).await?;
+        let Some(base) = self.at_work(&ground).await? else {
+            return self.edit_remembered(slot, &ground).await;
+        };
+        ground.check_newest(&base)?;
+        let first = self.free_number(&ground.head).await?;
+        let made = self.edited(slot, &ground, base, first).await?;
+        let record = ground.record_at_work(self.now_ms());
+        let log = self.log(&ground.head, slot);
+        let nested = log.within(request.namespace.clone());
+        for checkpoint in made {
+            nested.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+            let (record, checkpoint) = (Some(record.clone()), Some(checkpoint));
+            log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
+        }
+        log.barrier().await.map_err(store_failure)
+    }
+
+    async fn nested_ground<'r>(&self, request: &'r EditThread) -> Result<Ground<'r>, Failure> {
+        let thread = &request.thread;
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        let store = self.0.ports.store.as_ref();
+        let root = view::current(store, &head).await.map_err(store_failure)?;
+        let root = root.ok_or_else(|| no_checkpoint(thread, &request.namespace, None))?;
+        let version = root.checkpoint.meta.version.unwrap_or(head.record.version);
+        let (app, pack) = self.pinned(&ThreadRecord { version, ..head.record.clone() })?;
+        let nest = Nest::new(&root.events);
+        Ok(Ground { request, head, app, pack, root, nest })
+    }
+
+    /// Where the graph stands, if it is at work.
+    async fn at_work(&self, ground: &Ground<'_>) -> Result<Option<Checkpoint>, Failure> {
+        let namespace = &ground.request.namespace;
+        let Some(strand) = ground.nest.strand(namespace).filter(|strand| strand.is_live()) else {
+            return Ok(None);
+        };
+        let Some(at) = strand.at else { return Err(no_checkpoints(namespace)) };
+        let checkpoint = self.stored(ground, namespace, at).await?;
+        let is_now = ground.is_now(&checkpoint);
+        if is_now && ground.is_answered() {
+            return Err(has_ended(namespace));
+        }
+        Ok(Some(checkpoint).filter(|_| is_now))
+    }
+
+    /// Applies the edits to a checkpoint; the new ones get numbers from `first` on.
+    async fn edited(
+        &self,
+        slot: &Slot,
+        ground: &Ground<'_>,
+        base: Checkpoint,
+        first: CheckpointId,
+    ) -> Result<Vec<Checkpoint>, Failure> {
+        let EditThread { namespace, supersteps, metadata, .. } = ground.request;
+        let pack = ground.pack_at(namespace)?;
+        let mut made: Vec<Checkpoint> = Vec::with_capacity(supersteps.len());
+        for (id, edits) in (first.0..).map(CheckpointId).zip(supersteps) {
+            let before = made.last().unwrap_or(&base);
+            let reductions = edit_reductions(&pack.graph, before, edits);
+            let reduced = reduce(&ground.app, reductions).await?;
+            let at = self.position_of(slot, ground, id, before.meta.parents.clone());
+            let mut edited = edit(&pack.graph, before, edits, &reduced, at)
+                .map_err(|error| error.to_failure())?;
+            edited.meta.metadata.clone_from(metadata);
+            made.push(edited);
+        }
+        Ok(made)
+    }
+
+    fn position_of(
+        &self,
+        slot: &Slot,
+        ground: &Ground<'_>,
+        id: CheckpointId,
+        parents: BTreeMap<Namespace, CheckpointId>,
+    ) -> Position {
+        let version = ground.pack.version;
+        Position { id, run: slot.run.clone(), at_ms: self.now_ms(), version, parents }
+    }
+
+    /// Edits what a graph goes on from with its next invocation.
+    async fn edit_remembered(&self, slot: &Slot, ground: &Ground<'_>) -> Result<(), Failure> {
+        let mut around = self.remembered(ground).await?;
+        let base = around.pop().ok_or_else(|| Failure::internal("no graph is to be edited"))?;
+        ground.check_newest(&base)?;
+        let first = self.free_number(&ground.head).await?;
+        let mut made = self.edited(slot, ground, base, first).await?;
+        // From the inside out, since each names the one inside of it.
+        while let Some(old) = around.pop() {
+            let Some(newest) = made.last().map(|newest| newest.meta.clone()) else { break };
+            let pack = ground.pack_at(&old.meta.namespace)?;
+            let copy = [Edit { as_node: EditAs::Copy, writes: Vec::new() }];
+            let id = CheckpointId(newest.id.0 + 1);
+            let at = self.position_of(slot, ground, id, old.meta.parents.clone());
+            let mut copied = edit(&pack.graph, &old, &copy, &BTreeMap::new(), at)
+                .map_err(|error| error.to_failure())?;
+            copied.meta.children.insert(newest.namespace, newest.id);
+            made.push(copied);
+        }
+        self.write_remembered(slot, ground, made).await
+    }
+
+    /// Checkpoints from the thread's own to where a graph that keeps its state ended last.
+    async fn remembered(&self, ground: &Ground<'_>) -> Result<Vec<Checkpoint>, Failure> {
+        let EditThread { thread, namespace, .. } = ground.request;
+        let ended = namespace.path().into_iter().any(|around| around.task().is_some());
+        if ended {
+            let known = self.0.ports.store.checkpoint(thread, namespace, None).await;
+            let known = known.map_err(store_failure)?.is_some();
+            let missing = || no_checkpoint(thread, namespace, None);
+            return Err(if known { has_ended(namespace) } else { missing() });
+        }
+        let mut chain = vec![ground.root.checkpoint.clone()];
+        for inside in namespace.path() {
+            let id = chain.last().and_then(|around| around.meta.children.get(&inside));
+            let id = *id.ok_or_else(|| no_checkpoint(thread, &inside, None))?;
+            chain.push(self.stored(ground, &inside, id).await?);
+        }
+        if ground.root.events.iter().any(|it| matches!(it.kind, EventKind::TaskStarted(_))) {
+            return Err(in_a_superstep(ground));
+        }
+        Ok(chain)
+    }
+
+    /// Writes the innermost first; only the thread's own checkpoint makes the others count.
+    async fn write_remembered(
+        &self,
+        slot: &Slot,
+        ground: &Ground<'_>,
+        made: Vec<Checkpoint>,
+    ) -> Result<(), Failure> {
+        let log = self.log(&ground.head, slot);
+        for checkpoint in made {
+            let meta = &checkpoint.meta;
+            let nested = log.within(meta.namespace.clone());
+            nested.push(EventKind::Checkpointed(Checkpointed::from(meta)));
+            let is_over = meta.next.is_empty();
+            let record = meta.namespace.is_root().then(|| ThreadRecord {
+                status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
+                updated_ms: self.now_ms(),
+                expires_ms: None,
+                ..ground.head.record.clone()
+            });
+            let checkpoint = Some(checkpoint);
+            log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
+        }
+        log.barrier().await.map_err(store_failure)
+    }
+
+    async fn stored(
+        &self,
+        ground: &Ground<'_>,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Checkpoint, Failure> {
+        let thread = &ground.request.thread;
+        let found = self.0.ports.store.checkpoint(thread, namespace, Some(id)).await;
+        let found = found.map_err(store_failure)?.map(|tuple| tuple.checkpoint);
+        found.ok_or_else(|| no_checkpoint(thread, namespace, Some(id)))
+    }
+}
+
+impl Ground<'_> {
+    fn pack_at(&self, namespace: &Namespace) -> Result<&GraphPack, Failure> {
+        let pack = pack_at(&self.app, &self.pack, &self.root.events, namespace);
+        pack.ok_or_else(|| {
+            let text = format!(
+                "app `{}` has no graph that runs as the nested graph `{}`",
+                self.app.name,
+                namespace.as_str()
+            );
+            Failure::new(code::CONFLICT, text)
+        })
+    }
+
+    /// Whether a checkpoint is of the invocation that the graphs around it wait for.
+    fn is_now(&self, checkpoint: &Checkpoint) -> bool {
+        checkpoint.meta.parents.iter().all(|(around, at)| match self.nest.strand(around) {
+            None => around.is_root() && *at == self.root.checkpoint.meta.id,
+            Some(strand) => strand.at.is_none_or(|newest| newest == *at),
+        })
+    }
+
+    /// Whether the call that started the graph, or one around it, has its answer: the graph does
+    /// not go on then.
+    fn is_answered(&self) -> bool {
+        let past = view::past_tasks(&self.root.events);
+        self.request.namespace.path().iter().any(|started| {
+            let (Some(task), Some(place)) = (started.task(), started.place()) else { return false };
+            let Some((start, scope)) = place.split_last() else { return false };
+            let calls = past.get(&task).and_then(|task| task.scopes.get(scope));
+            let answered = calls.map(|calls| &calls.answered);
+            let run = answered.and_then(|calls| calls.get(start));
+            let run = run.and_then(|(_, start)| Some(start.result.as_ref().ok()?["run"].clone()));
+            run.is_some_and(|run| {
+                let mut calls = answered.into_iter().flat_map(BTreeMap::values);
+                calls.any(|(_, it)| it.function == EndedRun::FUNCTION && it.request["run"] == run)
+            })
+        })
+    }
+
+    fn check_newest(&self, newest: &Checkpoint) -> Result<(), Failure> {
+        let id = newest.meta.id;
+        match self.request.checkpoint {
+            Some(other) if other != id => Err(Failure::new(
+                code::CONFLICT,
+                format!(
+                    "the nested graph `{}` stands at checkpoint {id}, and can be edited only there; \
+                     to go back fork the thread, then edit the graph",
+                    self.request.namespace.as_str()
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// The thread stands still, and expires if anybody else is still asked.
+    fn record_at_work(&self, now_ms: i64) -> ThreadRecord {
+        let edited = &self.request.namespace;
+        let open = view::questions(&view::lineage(self.root.clone()), &self.nest);
+        let is_left =
+            |(graph, _): &(Namespace, Question)| graph != edited && !graph.is_below(edited);
+        let expires_ms = self.head.record.expires_ms.filter(|_| open.iter().any(is_left));
+        ThreadRecord {
+            status: ThreadStatus::Interrupted,
+            updated_ms: now_ms,
+            expires_ms,
+            ..self.head.record.clone()
+        }
+    }
+}
+
+fn no_checkpoints(namespace: &Namespace) -> Failure {
+    Failure::new(
+        code::UNSUPPORTED,
+        format!(
+            "the nested graph `{}` makes no checkpoints (`state = \"none\"`, or durability `exit`), \
+             so it cannot be edited; edit the graph around it",
+            namespace.as_str()
+        ),
+    )
+}
+
+fn has_ended(namespace: &Namespace) -> Failure {
+    Failure::new(
+        code::CONFLICT,
+        format!(
+            "the nested graph `{}` has ended, and nothing goes on from it; edit the graph around it",
+            namespace.as_str()
+        ),
+    )
+}
+
+fn in_a_superstep(ground: &Ground<'_>) -> Failure {
+    Failure::new(
+        code::CONFLICT,
+        format!(
+            "thread `{}` is in the middle of a superstep, and the nested graph `{}` is not at work \
+             in it; let it go on first, or fork from checkpoint {}",
+            ground.request.thread,
+            ground.request.namespace.as_str(),
+            ground.root.checkpoint.meta.id
+        ),
+    )
+}

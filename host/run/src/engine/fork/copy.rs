@@ -1,0 +1,197 @@
+//! What stands in the log of one task, written again under the id of another. Entries of the journal
+//! name the entry that they repeat, so nobody counts them twice.
+
+use wattle_graph::event::{
+    Answered, Asked, CallStarted, Called, Event, EventKind, Settled, Streamed, TaskFailed,
+    TaskFinished, TaskStarted,
+};
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, TaskId};
+use wattle_graph::interrupt::Question;
+use wattle_graph::lineage::Lineage;
+
+use super::Replaced;
+use super::order::{Part, path};
+use crate::call::replace::pieces;
+use crate::gate::PastCalls;
+
+/// Writes again what stands in the log of one task. Each row has the sequence number of what it
+/// repeats.
+pub(super) struct Copy<'a> {
+    pub events: &'a [Event],
+    /// Where it stands.
+    pub namespace: &'a Namespace,
+    pub old: &'a TaskId,
+    pub new: &'a TaskId,
+}
+
+/// What is written, with the place of what it repeats.
+pub(super) type Rows = Vec<(u64, EventKind)>;
+
+impl Copy<'_> {
+    /// A task that has finished, as one that began at `base`. It does not run, and what it asked for
+    /// stays in the journal of the old one.
+    pub(super) fn finished(&self, finished: TaskFinished, base: CheckpointId) -> Rows {
+        let again = TaskFinished { task: self.new.clone(), base, cached: true, ..finished };
+        let end = self.newest(|kind| match kind {
+            EventKind::TaskFinished(finished) if finished.task == *self.old => Some(()),
+            _ => None,
+        });
+        let seq = end.map_or(u64::MAX, |(seq, ())| seq);
+        self.once_begun(vec![(seq, EventKind::TaskFinished(again))])
+    }
+
+    /// A task that has failed for good, and that another one makes good.
+    pub(super) fn failed(&self, handler: Option<&TaskId>) -> Rows {
+        let failed = self.newest(|kind| match kind {
+            EventKind::TaskFailed(failed) if failed.task == *self.old => {
+                let (task, handler) = (self.new.clone(), handler.cloned());
+                Some(EventKind::TaskFailed(TaskFailed { task, handler, ..failed.clone() }))
+            }
+            _ => None,
+        });
+        self.once_begun(failed.into_iter().collect())
+    }
+
+    /// What the task asked and was answered.
+    pub(super) fn journal(&self, part: &Part<'_>, lineage: &Lineage) -> Rows {
+        let mut rows = Rows::new();
+        for (scope, calls) in &part.past.scopes {
+            let has = |call: u32| part.has(&path(scope, call));
+            self.answered(calls, has, &mut rows);
+            self.in_doubt(scope, calls, has, &mut rows);
+        }
+        let questions = lineage.questions.values().filter(|it| it.asked.task == *self.old);
+        // One about a call that was begun once more since has served.
+        let has_served = |it: &Question| {
+            let calls = part.past.scopes.get(&it.asked.scope);
+            calls.and_then(|calls| calls.begun(it.asked.call)) > Some(it.asked_seq)
+        };
+        let questions = questions.filter(|it| !has_served(it));
+        for question in questions.filter(|it| part.has(&path(&it.asked.scope, it.asked.call))) {
+            self.question(question, &mut rows);
+        }
+        self.once_begun(rows)
+    }
+
+    fn answered(&self, calls: &PastCalls, has: impl Fn(u32) -> bool, rows: &mut Rows) {
+        for (seq, called) in calls.answered.values().filter(|(_, called)| has(called.call)) {
+            let again = Called {
+                task: self.new.clone(),
+                tokens: None,
+                reused: called.reused.or(Some(*seq)),
+                ..called.clone()
+            };
+            rows.push((*seq, EventKind::Called(Box::new(again))));
+        }
+    }
+
+    /// Calls of which nobody knows whether they had their effect are no clearer in the fork.
+    fn in_doubt(
+        &self,
+        scope: &[u32],
+        calls: &PastCalls,
+        has: impl Fn(u32) -> bool,
+        rows: &mut Rows,
+    ) {
+        let open = calls.open.keys().filter(|call| !calls.answered.contains_key(call));
+        for call in open.filter(|call| has(**call)) {
+            rows.extend(self.call_started(scope, *call));
+            if calls.settled.contains_key(call) {
+                rows.extend(self.settled(scope, *call));
+            }
+        }
+    }
+
+    fn question(&self, question: &Question, rows: &mut Rows) {
+        let Question { asked, asked_seq, answer, .. } = question;
+        let interrupt = InterruptId::derive(self.new, &asked.scope, asked.call);
+        let task = self.new.clone();
+        let again = Asked { interrupt: interrupt.clone(), task: task.clone(), ..asked.clone() };
+        rows.push((*asked_seq, EventKind::Asked(again)));
+        if let Some(answer) = answer.clone() {
+            rows.push((*asked_seq, EventKind::Answered(Answered { interrupt, task, answer })));
+        }
+    }
+
+    /// The call with its new answer, for whoever follows the run as if it were given now.
+    pub(super) fn replaced(&self, replaced: &Replaced) -> Vec<EventKind> {
+        let Called { node, scope, call, .. } = &replaced.called;
+        let started = self.call_started(scope, *call);
+        let mut kinds: Vec<EventKind> = started.into_iter().map(|(_, kind)| kind).collect();
+        let called = Called {
+            task: self.new.clone(),
+            result: replaced.result.clone(),
+            started_ms: replaced.at_ms,
+            duration_us: 0,
+            tokens: None,
+            reused: None,
+            ..replaced.called.clone()
+        };
+        let deltas = pieces(&called);
+        if !deltas.is_empty() {
+            kinds.push(EventKind::Streamed(Streamed {
+                task: self.new.clone(),
+                node: node.clone(),
+                scope: scope.clone(),
+                call: *call,
+                deltas,
+            }));
+        }
+        kinds.push(EventKind::Called(Box::new(called)));
+        kinds
+    }
+
+    /// The same rows, after the beginning of the task.
+    fn once_begun(&self, rows: Rows) -> Rows {
+        let first = rows.iter().map(|(seq, _)| *seq).min();
+        let begun = first.and_then(|first| Some((first, self.begun()?.1)));
+        begun.into_iter().chain(rows).collect()
+    }
+
+    /// The newest attempt of the task, as early as the first.
+    pub(super) fn begun(&self) -> Option<(u64, EventKind)> {
+        let begun = |kind: &EventKind| match kind {
+            EventKind::TaskStarted(begun) if begun.task == *self.old => {
+                let again = TaskStarted { task: self.new.clone(), ..begun.clone() };
+                Some(EventKind::TaskStarted(again))
+            }
+            _ => None,
+        };
+        let mut own = self.own();
+        let (first, _) = own.find_map(|event| Some((event.seq, begun(&event.kind)?)))?;
+        Some((first, self.newest(begun)?.1))
+    }
+
+    fn call_started(&self, scope: &[u32], call: u32) -> Option<(u64, EventKind)> {
+        self.newest(|kind| match kind {
+            EventKind::CallStarted(begun)
+                if begun.task == *self.old && begun.scope == scope && begun.call == call =>
+            {
+                let again = CallStarted { task: self.new.clone(), ..begun.clone() };
+                Some(EventKind::CallStarted(again))
+            }
+            _ => None,
+        })
+    }
+
+    fn settled(&self, scope: &[u32], call: u32) -> Option<(u64, EventKind)> {
+        self.newest(|kind| match kind {
+            EventKind::Settled(settled)
+                if settled.task == *self.old && settled.scope == scope && settled.call == call =>
+            {
+                let again = Settled { task: self.new.clone(), ..settled.clone() };
+                Some(EventKind::Settled(again))
+            }
+            _ => None,
+        })
+    }
+
+    /// The newest event of which something is taken.
+    fn newest<T>(&self, take: impl Fn(&EventKind) -> Option<T>) -> Option<(u64, T)> {
+        self.own().rev().find_map(|event| Some((event.seq, take(&event.kind)?)))
+    }
+
+    fn own(&self) -> impl DoubleEndedIterator<Item = &Event> {
+        self.events.iter().filter(|event| event.namespace == *self.namespace)
+    }
+}

@@ -1,0 +1,272 @@
+//! Which graphs a fork inside of a superstep goes on in: the thread's own, those on the way to the
+//! call whose answer is replaced, and those beside it that had not ended.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
+use wattle_graph::event::{Called, Event, EventKind};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::conceivable;
+
+use super::Replaced;
+use super::order::path;
+use super::site::{Known, Seat, Site, Sites, Target};
+use crate::ports::store::Store;
+use crate::view::{Strand, store_failure};
+
+/// Finds what a fork takes over.
+pub(super) struct Survey<'a> {
+    pub store: &'a dyn Store,
+    pub thread: &'a ThreadId,
+    /// The thread that ids derive from.
+    pub origin: &'a ThreadId,
+    /// Nodes whose tasks handle failures, in any graph of the app.
+    pub handlers: BTreeSet<NodeName>,
+    /// All that happened in the superstep of the thread's own graph.
+    pub whole: &'a Known,
+    /// The same without what was undone after the call.
+    pub then: &'a Known,
+    pub replaced: &'a Replaced,
+}
+
+impl<'a> Survey<'a> {
+    /// Finds all of it.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` if the log does not lead to the call.
+    pub(super) async fn make(&self) -> Result<Sites<'a>, Failure> {
+        let mut found = Sites::default();
+        let root = self.whole.tuple.checkpoint.clone();
+        let mut waiting =
+            vec![self.site(self.whole, &Namespace::root(), Some(root.clone()), root)?];
+        while let Some(site) = waiting.pop() {
+            for child in self.children(&site) {
+                waiting.extend(self.child(&site, &child).await?);
+            }
+            self.remember(&site, &mut found.remembered).await?;
+            found.sites.push(site);
+        }
+        Ok(found)
+    }
+
+    /// Whether the call is in a graph or in one nested in it.
+    fn is_on_the_way(&self, namespace: &Namespace) -> bool {
+        let inside = &self.replaced.namespace;
+        inside == namespace || inside.is_below(namespace)
+    }
+
+    /// The graph nested in another one through which the way to the call leads.
+    fn next_on_the_way(&self, namespace: &Namespace) -> Option<Namespace> {
+        let inside = self.replaced.namespace.clone();
+        std::iter::successors(Some(inside), Namespace::parent)
+            .find(|it| it.parent().as_ref() == Some(namespace))
+    }
+
+    /// Graphs nested in another one in which the fork goes on.
+    fn children(&self, site: &Site<'a>) -> Vec<Namespace> {
+        let beside = site.known.strands().filter(|(namespace, strand)| {
+            namespace.parent().as_ref() == Some(&site.namespace)
+                && !self.is_on_the_way(namespace)
+                && site.takes(namespace, strand)
+        });
+        let beside = beside.map(|(namespace, _)| namespace.clone());
+        beside.chain(self.next_on_the_way(&site.namespace)).collect()
+    }
+
+    /// A nested graph; `None` if nothing of its present invocation is known.
+    async fn child(
+        &self,
+        around: &Site<'a>,
+        namespace: &Namespace,
+    ) -> Result<Option<Site<'a>>, Failure> {
+        let is_on_the_way = self.is_on_the_way(namespace);
+        let known = if is_on_the_way { self.then } else { around.known };
+        let end = if is_on_the_way { self.replaced.seq } else { u64::MAX };
+        let strand = known.strand(namespace).ok_or_else(|| self.no_way(namespace))?;
+        let parents = around.parents_inside();
+        let Some(at) = newest(strand, end) else {
+            let at = CheckpointId(u64::from(step(strand, end)));
+            let above = &self.whole.tuple.checkpoint.meta;
+            let meta =
+                CheckpointMeta { id: at, namespace: namespace.clone(), parents, ..above.clone() };
+            let checkpoint = Checkpoint { meta, values: BTreeMap::new(), tails: BTreeMap::new() };
+            return self.site(known, namespace, None, checkpoint).map(Some);
+        };
+        let stored = self.stored(namespace, at).await?;
+        if !is_on_the_way && stored.meta.parents != parents {
+            return Ok(None);
+        }
+        self.site(known, namespace, Some(stored.clone()), stored).map(Some)
+    }
+
+    /// A graph that stood at a checkpoint, stored or not.
+    fn site(
+        &self,
+        known: &'a Known,
+        namespace: &Namespace,
+        stored: Option<Checkpoint>,
+        checkpoint: Checkpoint,
+    ) -> Result<Site<'a>, Failure> {
+        let events = known.events_of(namespace);
+        let mut lineage = Lineage::new(checkpoint);
+        for event in &events {
+            lineage.apply(event);
+        }
+        let tasks = self.tasks(&events, &lineage, stored.is_some());
+        // A graph that makes no checkpoints passes all of its supersteps again.
+        for event in events.iter().filter(|_| stored.is_none()) {
+            if let EventKind::TaskFinished(done) = &event.kind
+                && tasks.contains_key(&done.task)
+            {
+                lineage.finished.entry(done.task.clone()).or_insert_with(|| done.clone());
+            }
+        }
+        let mut site =
+            Site { namespace: namespace.clone(), known, stored, tasks, lineage, target: None };
+        if self.is_on_the_way(namespace) {
+            site.target = Some(self.target(&site)?);
+        }
+        Ok(site)
+    }
+
+    /// Tasks of which anything is known: of the superstep that a graph stood in, and of all before it
+    /// if they are not stored.
+    fn tasks(
+        &self,
+        events: &[Event],
+        lineage: &Lineage,
+        is_stored: bool,
+    ) -> BTreeMap<TaskId, Seat> {
+        let CheckpointMeta { id, namespace, next, .. } = &lineage.checkpoint.meta;
+        let (mut tasks, mut nodes) = (BTreeSet::new(), self.handlers.clone());
+        let mut sends = 0;
+        for event in events {
+            let (task, node) = match &event.kind {
+                EventKind::TaskStarted(begun) => (&begun.task, &begun.node),
+                EventKind::TaskFinished(done) => {
+                    sends += done.sends.len();
+                    (&done.task, &done.node)
+                }
+                EventKind::TaskFailed(failed) => {
+                    tasks.extend(failed.handler.clone());
+                    (&failed.task, &failed.node)
+                }
+                _ => continue,
+            };
+            tasks.insert(task.clone());
+            nodes.insert(node.clone());
+        }
+        let triggers = if is_stored { next.len() } else { nodes.len() + sends };
+        let first = if is_stored { id.0 } else { 0 };
+        let mut seats = BTreeMap::new();
+        for base in (first..=id.0).map(CheckpointId) {
+            let known = conceivable(self.origin, namespace, base, &nodes, triggers as u32);
+            let known = known.into_iter().filter(|(task, _)| tasks.contains(task));
+            seats.extend(known.map(|(task, (node, index))| (task, Seat { base, node, index })));
+        }
+        seats
+    }
+
+    /// What is done anew in a graph on the way to the call.
+    fn target(&self, site: &Site<'a>) -> Result<Target, Failure> {
+        let Replaced { seq, called, .. } = self.replaced;
+        let lost = || self.no_way(&site.namespace);
+        let (task, place) = match self.next_on_the_way(&site.namespace) {
+            None => {
+                let Called { task, scope, call, batch, .. } = called;
+                (task.clone(), Some((path(scope, *call), *batch)))
+            }
+            Some(child) => {
+                let task = site.owner(&child, *seq).ok_or_else(lost)?;
+                let place = match child.place() {
+                    Some(place) => {
+                        let wait = site.wait(&task, &place, *seq).ok_or_else(lost)?;
+                        let batch = wait.last().copied().unwrap_or_default();
+                        Some((wait, batch))
+                    }
+                    None => None,
+                };
+                (task, place)
+            }
+        };
+        if !site.tasks.contains_key(&task) {
+            return Err(lost());
+        }
+        Ok(Target { past: self.whole.attempt(&task, *seq), task, place })
+    }
+
+    /// Adds what nested graphs go on from that will have another namespace: those of a graph that
+    /// has one, and those that tasks beside the call have run.
+    async fn remember(
+        &self,
+        site: &Site<'a>,
+        remembered: &mut Vec<Checkpoint>,
+    ) -> Result<(), Failure> {
+        let ended = site.lineage.finished.values().filter(|done| !site.is_void(&done.task));
+        let ended = ended.filter_map(|done| {
+            let child = done.child.as_ref().filter(|child| child.keeps)?;
+            Some((child.namespace.clone(), child.checkpoint?))
+        });
+        let begun = site.stored.iter().flat_map(|stored| stored.meta.children.clone());
+        let mut wanted: Vec<(Namespace, CheckpointId)> = begun.chain(ended).collect();
+        while let Some((namespace, id)) = wanted.pop() {
+            if is_moved(&namespace) && remembered.iter().all(|known| known.meta.id != id) {
+                let checkpoint = self.stored(&namespace, id).await?;
+                wanted.extend(checkpoint.meta.children.clone());
+                remembered.push(checkpoint);
+            }
+        }
+        Ok(())
+    }
+
+    async fn stored(&self, namespace: &Namespace, id: CheckpointId) -> Result<Checkpoint, Failure> {
+        let found = self.store.checkpoint(self.thread, namespace, Some(id)).await;
+        let found = found.map_err(store_failure)?;
+        found.map(|tuple| tuple.checkpoint).ok_or_else(|| self.no_way(namespace))
+    }
+
+    fn no_way(&self, namespace: &Namespace) -> Failure {
+        let Called { task, node, .. } = &self.replaced.called;
+        let place = match namespace.as_str() {
+            "" => String::new(),
+            name => format!(" in the nested graph `{name}`"),
+        };
+        Failure::new(
+            code::CONFLICT,
+            format!(
+                "the log does not lead from checkpoint {} to task `{task}` of node `{node}`{place}: \
+                 its superstep was not stored (durability `exit`) or was pruned, or the graph has \
+                 changed; fork from a checkpoint",
+                self.whole.tuple.checkpoint.meta.id
+            ),
+        )
+    }
+}
+
+/// Whether a namespace says of which task it is, so that it is another in the fork.
+fn is_moved(namespace: &Namespace) -> bool {
+    std::iter::successors(Some(namespace.clone()), Namespace::parent).any(|it| it.task().is_some())
+}
+
+/// The newest checkpoint that a nested graph had made before a place in the log.
+fn newest(strand: &Strand, end: u64) -> Option<CheckpointId> {
+    let mut before = strand.events.iter().rev().filter(|event| event.seq < end);
+    before.find_map(|event| match &event.kind {
+        EventKind::Checkpointed(made) => Some(made.checkpoint),
+        _ => None,
+    })
+}
+
+/// The superstep that a nested graph was in.
+fn step(strand: &Strand, end: u64) -> u32 {
+    let mut before = strand.events.iter().rev().filter(|event| event.seq < end);
+    before
+        .find_map(|event| match &event.kind {
+            EventKind::TaskStarted(begun) => Some(begun.step),
+            _ => None,
+        })
+        .unwrap_or_default()
+}

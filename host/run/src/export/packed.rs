@@ -1,0 +1,74 @@
+//! Bytes in an export: compressed, in base64.
+
+use std::ops::Deref;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
+use lz4_flex::block::{compress, decompress};
+use serde::{Deserialize, Serialize};
+
+use crate::limit;
+
+/// Bytes that are compressed where they are written.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "Form", into = "Form")]
+pub struct Packed(pub Bytes);
+
+impl Deref for Packed {
+    type Target = Bytes;
+
+    fn deref(&self) -> &Bytes {
+        &self.0
+    }
+}
+
+/// How they are written.
+#[derive(Serialize, Deserialize)]
+struct Form {
+    /// How many there are.
+    length: u64,
+    lz4: String,
+}
+
+impl From<Packed> for Form {
+    fn from(packed: Packed) -> Self {
+        let lz4 = STANDARD.encode(compress(&packed));
+        Self { length: packed.len() as u64, lz4 }
+    }
+}
+
+impl TryFrom<Form> for Packed {
+    type Error = String;
+
+    fn try_from(form: Form) -> Result<Self, String> {
+        if form.length > limit::EXPORT_BYTES {
+            return Err(format!("it unpacks to {} bytes, more than is read", form.length));
+        }
+        let block = STANDARD.decode(&form.lz4).map_err(|error| error.to_string())?;
+        // What the block holds beyond is an error.
+        let bytes = decompress(&block, form.length as usize).map_err(|error| error.to_string())?;
+        if bytes.len() as u64 != form.length {
+            return Err(format!("it unpacks to {} bytes, not {}", bytes.len(), form.length));
+        }
+        Ok(Self(bytes.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_come_back_and_lies_about_their_length_are_refused() {
+        let packed = Packed(Bytes::from(b"wasm ".repeat(100)));
+        let text = serde_json::to_string(&packed).unwrap();
+        assert!(text.len() < 200, "{text}");
+        assert_eq!(serde_json::from_str::<Packed>(&text).unwrap(), packed);
+        for length in ["499", "501", "9999999999999"] {
+            let lie = text.replacen("500", length, 1);
+            assert_ne!(lie, text);
+            assert!(serde_json::from_str::<Packed>(&lie).is_err(), "{length}");
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! The calls of a task as the log holds them, for the journal of its next execution.
+
+use std::collections::BTreeMap;
+
+use wattle_graph::event::{Called, Decision};
+
+use super::{forget_failed, is_in_doubt, is_rolled_back};
+
+/// What the log holds of the calls of a task, by the path of tool calls they are inside of.
+pub(crate) type Scopes = BTreeMap<Vec<u32>, PastCalls>;
+
+/// What the log holds of the calls of one scope.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PastCalls {
+    /// Answered calls, with their sequence numbers in the log.
+    pub answered: BTreeMap<u32, (u64, Called)>,
+    /// Calls whose beginning was logged, with the sequence numbers of each time.
+    pub open: BTreeMap<u32, Vec<u64>>,
+    /// What was decided of calls in doubt, with the sequence numbers of that.
+    pub settled: BTreeMap<u32, (u64, Decision)>,
+    /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
+    /// wants them to be made again.
+    doubtful: Vec<u32>,
+    /// See [`super::forget_last_rollbacks`].
+    pub(super) newest: u64,
+}
+
+impl PastCalls {
+    /// Takes note that a call was begun. What was decided of it before says nothing of this time.
+    pub(crate) fn begin(&mut self, call: u32, seq: u64) {
+        self.open.entry(call).or_default().push(seq);
+        self.settled.remove(&call);
+        self.newest = self.newest.max(seq);
+    }
+
+    /// Takes note of an answer.
+    pub(crate) fn answer(&mut self, seq: u64, called: Called) {
+        if !is_rolled_back(&called) {
+            self.newest = self.newest.max(seq);
+        }
+        self.answered.insert(called.call, (seq, called));
+    }
+
+    /// Takes note of a question.
+    pub(crate) fn ask(&mut self, seq: u64) {
+        self.newest = self.newest.max(seq);
+    }
+
+    /// Takes note of what was decided of a call, also of one that counts as failed by now.
+    pub(crate) fn settle(&mut self, call: u32, seq: u64, decision: Decision) {
+        self.answered.retain(|number, (_, called)| *number != call || !is_in_doubt(called));
+        self.settled.insert(call, (seq, decision));
+    }
+
+    /// Takes note that the task is executed again in the same run.
+    pub(crate) fn begin_attempt(&mut self) {
+        self.doubtful.clear();
+    }
+
+    /// Forgets what must be made again after a failed attempt; `for_good` says that only a person
+    /// can want another one.
+    pub(crate) fn give_up_attempt(&mut self, for_good: bool) {
+        let last = self.answered.values().next_back().map_or(0, |(_, called)| called.batch);
+        let doubtful =
+            self.answered.range(last..).filter(|(_, (_, it))| for_good && is_in_doubt(it));
+        self.doubtful = doubtful.map(|(call, _)| *call).collect();
+        self.open.clear();
+        forget_failed(&mut self.answered);
+    }
+
+    /// Takes note that the run has ended, so that nothing goes on but by a person.
+    pub(crate) fn end_run(&mut self) {
+        for call in self.doubtful.drain(..) {
+            self.answered.remove(&call);
+        }
+    }
+
+    /// When a call was begun last.
+    pub(crate) fn begun(&self, call: u32) -> Option<u64> {
+        self.open.get(&call)?.last().copied()
+    }
+
+    /// Forgets what happened from a place in the log on.
+    pub(crate) fn forget_since(&mut self, seq: u64) {
+        self.answered.retain(|_, (made, _)| *made < seq);
+        self.open.retain(|_, begun| {
+            begun.retain(|begun| *begun < seq);
+            !begun.is_empty()
+        });
+        self.settled.retain(|_, (decided, _)| *decided < seq);
+        self.newest = self.newest.min(seq.saturating_sub(1));
+    }
+}

@@ -1,0 +1,159 @@
+//! Supersteps one after the other: from a stored checkpoint to the next one that is stored.
+//!
+//! A run of durability `exit` stores only its last checkpoint. Those between are made again, each
+//! from the one before, and held against what the log says of them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
+use wattle_graph::event::Checkpointed;
+use wattle_graph::id::CheckpointId;
+use wattle_graph::lineage::Lineage;
+use wattle_graph::step::Position;
+
+use super::record::{Made, Next, Segment};
+use super::step::{Happened, Superstep};
+use super::{Counts, Divergence, Replay, World};
+use crate::app::GraphPack;
+
+impl World<'_> {
+    /// Executes the superstep from a checkpoint, and those after it that are not stored.
+    pub(super) async fn chain(
+        &self,
+        segment: &Segment<'_>,
+        pack: Arc<GraphPack>,
+        replay: &mut Replay,
+    ) {
+        let namespace = &segment.checkpoint.meta.namespace;
+        let above = namespace
+            .parent()
+            .and_then(|above| self.record.graph_of(&self.app, &self.root, &above));
+        let mut checkpoint = Cow::Borrowed(segment.checkpoint);
+        let mut events = segment.events;
+        loop {
+            let mut lineage = Lineage::new(checkpoint.as_ref().clone());
+            for event in events {
+                lineage.apply(event);
+            }
+            let happened = Happened::of(events);
+            let superstep = Superstep {
+                world: self,
+                pack: pack.clone(),
+                above: above.clone(),
+                happened: &happened,
+                lineage: &lineage,
+                steps: None,
+            };
+            superstep.tasks(replay).await;
+            match self.record.next(&checkpoint.meta) {
+                Next::Nothing => return,
+                Next::Stored(stored) => {
+                    let at = position(&stored.meta, &pack);
+                    if let Some(now) = superstep.make(at, replay).await {
+                        compare(&checkpoint.meta, stored, &now, true, replay);
+                    }
+                    return;
+                }
+                Next::Logged(made) => {
+                    let at = Position {
+                        id: made.facts.checkpoint,
+                        run: made.run.clone(),
+                        at_ms: made.at_ms,
+                        version: pack.version,
+                        parents: checkpoint.meta.parents.clone(),
+                    };
+                    let now = superstep.make(at, replay).await;
+                    let now = now.filter(|now| self.is_as_logged(&checkpoint, made, now, replay));
+                    let Some(now) = now else {
+                        return self.leave_rest(made.facts.checkpoint, &checkpoint.meta, replay);
+                    };
+                    if self.record.checkpoint(now.meta.id).is_some() {
+                        return;
+                    }
+                    events = self.record.since(now.meta.id);
+                    checkpoint = Cow::Owned(now);
+                }
+            }
+        }
+    }
+
+    /// Holds a checkpoint that was made once more against what the log says, and against what was
+    /// stored if it was the last of its run.
+    fn is_as_logged(
+        &self,
+        from: &Checkpoint,
+        made: &Made,
+        now: &Checkpoint,
+        replay: &mut Replay,
+    ) -> bool {
+        if let Some(stored) = self.record.checkpoint(now.meta.id) {
+            return compare(&from.meta, stored, now, false, replay);
+        }
+        let facts = Checkpointed::from(&now.meta);
+        if facts == made.facts {
+            replay.checkpoints += 1;
+            return true;
+        }
+        let message = "the writes lead elsewhere";
+        let (recorded, now) = (json!(made.facts), json!(facts));
+        replay.divergences.push(Divergence::of(&from.meta, message, recorded, now));
+        false
+    }
+
+    /// Counts the supersteps that follow one that came out otherwise, up to the next stored
+    /// checkpoint.
+    fn leave_rest(&self, from: CheckpointId, meta: &CheckpointMeta, replay: &mut Replay) {
+        let mut id = from;
+        while self.record.checkpoint(id).is_none() {
+            let events = self.record.since(id);
+            let at = CheckpointMeta { id, ..meta.clone() };
+            let Next::Logged(made) = self.record.next(&at) else { return };
+            let left_out = Counts::of_superstep(events);
+            let reason = "a superstep that led to it came out otherwise";
+            replay.skip((&meta.namespace, id), None, reason, left_out);
+            id = made.facts.checkpoint;
+        }
+    }
+}
+
+fn position(meta: &CheckpointMeta, pack: &GraphPack) -> Position {
+    Position {
+        id: meta.id,
+        run: meta.run.clone(),
+        at_ms: meta.at_ms,
+        version: pack.version,
+        parents: meta.parents.clone(),
+    }
+}
+
+/// Holds a checkpoint against what is stored. `versions` says whether it was stored as it was made:
+/// the last of several is stored as if it had written what those before it wrote.
+fn compare(
+    from: &CheckpointMeta,
+    stored: &Checkpoint,
+    now: &Checkpoint,
+    versions: bool,
+    replay: &mut Replay,
+) -> bool {
+    let leads = |checkpoint: &Checkpoint| leads(&checkpoint.meta, versions);
+    if now.values == stored.values && leads(now) == leads(stored) {
+        replay.checkpoints += 1;
+        return true;
+    }
+    let message = "the writes lead to another checkpoint";
+    replay.divergences.push(Divergence::of(from, message, shown(stored), shown(now)));
+    false
+}
+
+/// What a checkpoint leads to.
+fn leads(meta: &CheckpointMeta, versions: bool) -> Value {
+    let versions = versions.then_some(&meta.versions);
+    json!([meta.next, meta.deferred, meta.barriers, versions])
+}
+
+/// What a divergence shows of a checkpoint.
+pub(super) fn shown(checkpoint: &Checkpoint) -> Value {
+    json!({ "state": checkpoint.state(), "next": checkpoint.meta.next })
+}

@@ -1,0 +1,185 @@
+//! Graphs that make no checkpoints: of `state = "none"`, and those nested in a run of durability
+//! `exit`. They are made again from what their tasks, or the calls that started them, gave them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Values};
+use wattle_graph::event::{Event, TaskFinished};
+use wattle_graph::graph::Body;
+use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::{Planned, Task, plan};
+use wattle_graph::step::{ParentOutcome, Position, accept_input, input_reductions, parent_outcome};
+
+use super::record::Started;
+use super::step::{Happened, Superstep, decided};
+use super::{Divergence, Replay};
+use crate::app::GraphPack;
+use crate::call::runs::EndedRun;
+use crate::driver::{nested_input, nested_writes, reduce};
+use crate::replay::Unstored;
+
+/// A graph without checkpoints.
+struct Inner<'r> {
+    namespace: &'r Namespace,
+    pack: Arc<GraphPack>,
+    above: Option<Arc<GraphPack>>,
+    input: Value,
+    events: &'r [Event],
+}
+
+/// How it ended.
+struct InnerEnd {
+    began: Values,
+    checkpoint: Checkpoint,
+    outcome: Option<ParentOutcome>,
+}
+
+impl Superstep<'_> {
+    /// A task that is a graph, if that makes no checkpoints: one that does is replayed from these.
+    pub(super) async fn inner(
+        &self,
+        task: &Task,
+        recorded: Option<&TaskFinished>,
+        replay: &mut Replay,
+    ) {
+        let (world, meta) = (self.world, &self.lineage.checkpoint.meta);
+        let namespace = meta.namespace.of_task(&task.node, &task.id);
+        let Some(events) = world.record.unstored(&namespace) else { return };
+        let body = self.pack.graph.node(&task.node).map(|node| &node.body);
+        let Some(Body::Graph { graph, .. }) = body else { return };
+        let Some(pack) = world.app.graphs.get(graph).cloned() else { return };
+        let input = nested_input(&self.pack.graph, &pack.graph, task.input.clone());
+        let above = Some(self.pack.clone());
+        let inner = Inner { namespace: &namespace, pack: pack.clone(), above, input, events };
+        let ended = Box::pin(self.again(&inner, replay)).await;
+        let Some((recorded, ended)) = recorded.zip(ended) else { return };
+        let outcome = ended.outcome.unwrap_or_else(|| ParentOutcome {
+            writes: nested_writes(
+                &self.pack.graph,
+                &pack.graph,
+                &ended.began,
+                &ended.checkpoint.values,
+            ),
+            ..ParentOutcome::default()
+        });
+        let ParentOutcome { writes, goto, sends } = outcome;
+        let now = TaskFinished { writes, goto, sends, for_parent: false, ..recorded.clone() };
+        if decided(recorded) != decided(&now) {
+            let message = "the graph that it is comes out otherwise";
+            let (then, now) = (decided(recorded), decided(&now));
+            replay.divergences.push(self.of_task(recorded, message, then, now));
+        }
+    }
+
+    /// Graphs without checkpoints that calls of a task started.
+    pub(super) async fn started(&self, task: &Task, replay: &mut Replay) {
+        let (world, around) = (self.world, &self.lineage.checkpoint.meta.namespace);
+        for (namespace, started) in world.record.started_by(around, &task.id) {
+            let Some(events) = world.record.unstored(namespace) else { continue };
+            let Some(pack) = world.app.graphs.get(&started.graph).cloned() else { continue };
+            let inner =
+                Inner { namespace, pack, above: None, input: started.input.clone(), events };
+            let Some(ended) = Box::pin(self.again(&inner, replay)).await else { continue };
+            let now = ended.checkpoint.state();
+            if let Some(told) = self.told(task, started).filter(|told| *told != now) {
+                let meta = CheckpointMeta { namespace: namespace.clone(), ..ended.checkpoint.meta };
+                let message = "the graph that a call started comes out otherwise";
+                replay.divergences.push(Divergence::of(&meta, message, told, now));
+            }
+        }
+    }
+
+    /// The state that a task was told at the end of a graph that it started.
+    fn told(&self, task: &Task, started: &Started) -> Option<Value> {
+        let past = self.happened.past(&task.id)?;
+        let answered = past.scopes.values().flat_map(|calls| calls.answered.values());
+        let mut waited = answered.filter(|(_, called)| called.function == EndedRun::FUNCTION);
+        waited.find_map(|(_, called)| {
+            let answer = called.result.as_ref().ok()?;
+            (answer["run"]["run"] == started.run).then(|| answer["state"].clone())
+        })
+    }
+
+    /// Takes all supersteps of such a graph once more. `None` if it did not end.
+    async fn again(&self, inner: &Inner<'_>, replay: &mut Replay) -> Option<InnerEnd> {
+        let world = self.world;
+        let origin = world.export.header.thread.origin();
+        let happened = Happened::of(inner.events);
+        let mut unstored = Unstored::of(inner.namespace, inner.events);
+        let mut checkpoint = self.first(inner, replay).await?;
+        let began = checkpoint.values.clone();
+        loop {
+            let mut lineage = Lineage::new(checkpoint.clone());
+            let planned = |lineage: &Lineage| plan(&inner.pack.graph, origin, lineage, 1);
+            while let Planned::Tasks { all, .. } = planned(&lineage)
+                && unstored.take_over(&all, &mut lineage)
+            {}
+            let superstep = Superstep {
+                world,
+                pack: inner.pack.clone(),
+                above: inner.above.clone(),
+                happened: &happened,
+                lineage: &lineage,
+                steps: Some(checkpoint.meta.step),
+            };
+            superstep.tasks(replay).await;
+            let outcome = match planned(&lineage) {
+                Planned::Done => None,
+                Planned::ToParent => parent_outcome(&lineage),
+                Planned::Tasks { run, waiting, .. } if run.is_empty() && waiting.is_empty() => {
+                    let id = CheckpointId(u64::from(checkpoint.meta.step) + 1);
+                    let at = self.position(inner, id);
+                    checkpoint = superstep.make(at, replay).await?;
+                    replay.checkpoints += 1;
+                    continue;
+                }
+                Planned::Tasks { .. } | Planned::OutOfSteps => return None,
+            };
+            if let Some(left) = unstored.left() {
+                let message = "the graph does not run this task";
+                let known = json!(left);
+                replay.divergences.push(Divergence::of(
+                    &checkpoint.meta,
+                    message,
+                    known,
+                    json!(null),
+                ));
+            }
+            return Some(InnerEnd { began, checkpoint, outcome });
+        }
+    }
+
+    /// The checkpoint of the input, which is not stored either.
+    async fn first(&self, inner: &Inner<'_>, replay: &mut Replay) -> Option<Checkpoint> {
+        let (graph, input) = (&inner.pack.graph, &inner.input);
+        let reduced = reduce(&self.world.app, input_reductions(graph, None, input)).await;
+        let at = self.position(inner, CheckpointId(0));
+        let first = reduced.and_then(|reduced| {
+            accept_input(graph, None, inner.namespace, input, &reduced, at)
+                .map_err(|error| error.to_failure())
+        });
+        first
+            .map_err(|failure| {
+                let meta = &self.lineage.checkpoint.meta;
+                let message = "a nested graph does not accept its input any more";
+                let recorded = json!(inner.input);
+                replay.divergences.push(Divergence::of(meta, message, recorded, json!(failure)));
+            })
+            .ok()
+    }
+
+    fn position(&self, inner: &Inner<'_>, id: CheckpointId) -> Position {
+        let meta = &self.lineage.checkpoint.meta;
+        let mut parents = meta.parents.clone();
+        parents.insert(meta.namespace.clone(), meta.id);
+        Position {
+            id,
+            run: meta.run.clone(),
+            at_ms: meta.at_ms,
+            version: inner.pack.version,
+            parents,
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Writing threads that this host has, in one statement, which is a transaction of its own: one
+//! way to the server and back for a group of batches.
+//!
+//! While a host has the lease of a thread nobody else writes it, so the writer that wrote it last
+//! knows how it stands. The statement says what the writer believes; if it is not so any more,
+//! nothing is written, and the group takes the longer way, where rows are locked and read first.
+//! So belief decides how fast a batch is written, never whether it may be.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::time::{Duration, Instant};
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::{PgDatabaseError, PgSeverity, Postgres};
+use sqlx::{Connection as _, PgPool};
+use tokio::task::spawn_blocking;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::Batch;
+
+use crate::error::backend;
+use crate::postgres::facts::Wanted;
+use crate::postgres::outcome::{Witness, was_written};
+use crate::postgres::stage::{Desk, Head, Past, Stage};
+use crate::postgres::writer::{Answer, Batches, Fault, OPERATION, Writer, stage_all};
+
+/// Threads that a writer remembers; above it all are read anew.
+const THREAD_LIMIT: usize = 4096;
+
+/// A connection that was idle for longer is asked whether it still works before it is used: to
+/// find out what became of a lost statement takes far longer.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How threads stand, as far as one writer knows.
+#[derive(Debug, Default)]
+pub(super) struct Known(HashMap<ThreadId, Desk>);
+
+impl Known {
+    /// Remembers how the threads of a group stand now.
+    pub(super) fn remember(&mut self, stage: Stage) {
+        if self.0.len() >= THREAD_LIMIT {
+            self.0.clear();
+        }
+        let desks = stage.desks.into_iter().filter(|(_, desk)| !desk.past.is_large());
+        self.0.extend(desks);
+    }
+
+    /// Remembers how a thread stood when its lease was taken.
+    pub(super) fn leased(&mut self, thread: ThreadId, head: Head) {
+        let past = self.past(&thread, &head);
+        if self.0.len() < THREAD_LIMIT {
+            self.0.insert(thread, Desk { head, past });
+        }
+    }
+
+    /// Takes out what is known of the past of a thread that stands as a head says.
+    pub(super) fn past(&mut self, thread: &ThreadId, head: &Head) -> Past {
+        let known = self.0.remove(thread);
+        let place = |head: &Head| (head.number, head.last_place);
+        known
+            .filter(|desk| place(&desk.head) == place(head))
+            .map_or_else(Past::default, |it| it.past)
+    }
+
+    /// Takes the threads of a group out, if all are known under the leases of their batches and
+    /// nothing has to be looked up.
+    fn stage(&mut self, batches: &[(ThreadId, Batch)]) -> Option<Stage> {
+        let is_known = |(thread, batch): &(ThreadId, Batch)| {
+            let lease = self.0.get(thread).and_then(|desk| desk.head.lease);
+            lease.zip(batch.epoch).is_some_and(|(lease, epoch)| lease.epoch == epoch.0)
+        };
+        if !batches.iter().all(is_known) {
+            return None;
+        }
+        let mut stage = Stage::default();
+        for (thread, _) in batches {
+            if let Entry::Occupied(known) = self.0.entry(thread.clone()) {
+                let (thread, desk) = known.remove_entry();
+                stage.desks.insert(thread, desk);
+            }
+        }
+        if Wanted::of(&stage.desks, batches).is_of_runs_only() {
+            return Some(stage);
+        }
+        self.0.extend(stage.desks);
+        None
+    }
+}
+
+/// The connection that one writer keeps: one from the pool has to be asked for and given back.
+#[derive(Debug, Default)]
+pub(super) struct Lane(Option<(PoolConnection<Postgres>, Instant)>);
+
+impl Lane {
+    async fn open(&mut self, pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
+        match self.0.take() {
+            Some((connection, used)) if used.elapsed() < FRESH => Ok(connection),
+            Some((mut connection, _)) => match connection.ping().await {
+                Ok(()) => Ok(connection),
+                Err(_) => pool.acquire().await,
+            },
+            None => pool.acquire().await,
+        }
+    }
+
+    fn keep(&mut self, connection: PoolConnection<Postgres>) {
+        self.0 = Some((connection, Instant::now()));
+    }
+}
+
+impl Writer {
+    /// Writes a group in one statement; `None` if that was not possible, and nothing was written.
+    pub(super) async fn write_directly(
+        &mut self,
+        batches: &Batches,
+    ) -> Result<Option<(Stage, Vec<Answer>)>, Fault> {
+        let Some(stage) = self.known.stage(batches) else { return Ok(None) };
+        let staged = batches.clone();
+        let staged = spawn_blocking(move || stage_all(stage, &staged)).await;
+        let (stage, answers) = staged.map_err(|error| backend(OPERATION, error))?;
+        // A refusal has to be right whatever is remembered.
+        if answers.iter().any(Result::is_err) {
+            return Ok(None);
+        }
+        let Ok(mut connection) = self.lane.open(&self.link.writers).await else { return Ok(None) };
+        match stage.rows.write().fetch_optional(&mut *connection).await {
+            Ok(written) => {
+                self.lane.keep(connection);
+                Ok(written.map(|_| (stage, answers)))
+            }
+            Err(error) if is_refusal(&error) => {
+                self.lane.keep(connection);
+                Ok(None)
+            }
+            Err(error) => {
+                drop(connection);
+                tracing::debug!(%error, "checkpoint store finds out whether a batch was written");
+                let witness = Witness::of(&stage.rows);
+                let written = was_written(&self.link, &witness).await.map_err(Fault::Away)?;
+                Ok(written.then_some((stage, answers)))
+            }
+        }
+    }
+}
+
+/// Whether the server says that it has not carried out a statement, and goes on. If it hangs up, it
+/// may have done so after it was carried out.
+fn is_refusal(error: &sqlx::Error) -> bool {
+    let error = error.as_database_error();
+    let error = error.and_then(|error| error.try_downcast_ref::<PgDatabaseError>());
+    error.is_some_and(|error| error.severity() == PgSeverity::Error)
+}

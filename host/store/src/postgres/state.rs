@@ -1,0 +1,243 @@
+//! One checkpoint with its values and what is pending on it, in one statement.
+//!
+//! Which versions of channels belong to a checkpoint stands in its facts, which the server cannot
+//! read. So it is asked for what is right unless the thread was forked or graphs in it share names
+//! of channels: of each channel the newest version up to the checkpoint. Where that is another than
+//! the facts say, everything is read once more, step by step.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use sqlx::Row as _;
+use sqlx::postgres::PgRow;
+use tokio::task::spawn_blocking;
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Tail, Values};
+use wattle_graph::event::Event;
+use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
+use wattle_run::ports::store::{CheckpointTuple, Latest, RunRecord, StoreError};
+
+use crate::codec::unpack;
+use crate::error::{backend, corrupt};
+use crate::postgres::facts::text;
+use crate::postgres::head::thread_head;
+use crate::postgres::history;
+use crate::postgres::link::Link;
+use crate::postgres::value::{self, Version, put_together};
+
+/// So many bytes are decoded at once; more would keep other tasks waiting.
+const GLANCE_BYTES: usize = 64 * 1024;
+
+/// A thread, a checkpoint of it, what is pending on that, and values of channels with the chains of
+/// ends that they are made from. `$columns` are those of the thread that are wanted, `$point` says
+/// which checkpoint.
+macro_rules! statement {
+    ($columns:literal, $point:literal) => {
+        concat!(
+            "SELECT ",
+            $columns,
+            ", point.meta, pending.events, value.channels, value.versions, value.packed,
+                value.bases, value.keeps, value.items
+            FROM threads AS thread
+            LEFT JOIN LATERAL (
+                SELECT checkpoint, meta FROM batches WHERE batches.thread = thread.number AND ",
+            $point,
+            ") AS point ON true
+            LEFT JOIN LATERAL (
+                SELECT array_agg(events ORDER BY place) AS events FROM batches
+                WHERE batches.thread = thread.number AND batches.base = point.checkpoint
+                    AND batches.events IS NOT NULL) AS pending ON true
+            LEFT JOIN LATERAL (
+                -- From one channel to the next by the index.
+                WITH RECURSIVE channel (name) AS (
+                    (SELECT channel FROM channel_values WHERE channel_values.thread = thread.number
+                        ORDER BY channel LIMIT 1)
+                    UNION ALL
+                    SELECT (SELECT channel FROM channel_values
+                        WHERE channel_values.thread = thread.number
+                            AND channel_values.channel > channel.name ORDER BY channel LIMIT 1)
+                    FROM channel WHERE channel.name IS NOT NULL)
+                SELECT array_agg(link.channel) AS channels, array_agg(link.version) AS versions,
+                    array_agg(link.value) AS packed, array_agg(link.base) AS bases,
+                    array_agg(link.keep) AS keeps, array_agg(link.items) AS items
+                FROM channel, LATERAL (
+                    SELECT version, root FROM channel_values
+                    WHERE channel_values.thread = thread.number
+                        AND channel_values.channel = channel.name
+                        AND version <= point.checkpoint ORDER BY version DESC LIMIT 1) AS newest,
+                LATERAL (
+                    SELECT channel, version, value, base, keep, items FROM channel_values
+                    WHERE channel_values.thread = thread.number
+                        AND channel_values.channel = channel.name
+                        AND channel_values.version BETWEEN newest.root AND newest.version) AS link
+            ) AS value ON true
+            WHERE thread.id = $1 AND thread.record IS NOT NULL"
+        )
+    };
+}
+
+const LATEST: &str = statement!(
+    "thread.record, thread.last_seq, thread.last_checkpoint, thread.current, thread.pruned_seq,
+        thread.seal, thread.pruned_seal, (SELECT runs.record FROM runs
+            WHERE runs.thread = thread.number ORDER BY runs.place DESC LIMIT 1) AS run",
+    "batches.checkpoint = thread.current"
+);
+
+const BY_ID: &str =
+    statement!("thread.number", "batches.checkpoint = $3 AND batches.namespace = $2");
+
+const NEWEST: &str = statement!(
+    "thread.number",
+    "batches.checkpoint IS NOT NULL AND batches.namespace = $2
+        ORDER BY batches.checkpoint DESC LIMIT 1"
+);
+
+/// See [`Store::latest`](wattle_run::ports::Store::latest).
+pub(super) async fn latest(link: &Link, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+    let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
+    let Some(row) = link.row("read a thread", read).await? else { return Ok(None) };
+    let head = thread_head(&row)?;
+    let mut run: Option<RunRecord> =
+        column::<Option<&[u8]>>(&row, "run")?.map(|packed| unpack("run", packed)).transpose()?;
+    if run.as_ref().map(|run| &run.id) != head.record.run.as_ref() {
+        run = match &head.record.run {
+            Some(id) => history::run(link, id).await?,
+            None => None,
+        };
+    }
+    let tuple = match tuple(row).await? {
+        Found::Tuple(tuple) => Some(*tuple),
+        Found::Nothing => None,
+        Found::Elsewhere(id) => {
+            history::step_by_step(link, thread, &Namespace::root(), Some(id)).await?
+        }
+    };
+    Ok(Some(Latest { head, tuple, run }))
+}
+
+/// See [`Store::checkpoint`](wattle_run::ports::Store::checkpoint).
+pub(super) async fn checkpoint(
+    link: &Link,
+    thread: &ThreadId,
+    namespace: &Namespace,
+    id: Option<CheckpointId>,
+) -> Result<Option<CheckpointTuple>, StoreError> {
+    // A number that is too high for a column is above all that are there.
+    let number = id.map(|id| i64::try_from(id.0).unwrap_or(i64::MAX));
+    let read = || {
+        let statement = if number.is_some() { BY_ID } else { NEWEST };
+        let read = sqlx::query(statement);
+        let read = read.bind(thread.as_str().as_bytes()).bind(namespace.as_str().as_bytes());
+        match number {
+            Some(number) => read.bind(number),
+            None => read,
+        }
+    };
+    let Some(row) = link.row("read a checkpoint", read).await? else { return Ok(None) };
+    match tuple(row).await? {
+        Found::Tuple(tuple) => Ok(Some(*tuple)),
+        Found::Nothing => Ok(None),
+        Found::Elsewhere(id) => history::step_by_step(link, thread, namespace, Some(id)).await,
+    }
+}
+
+/// What a row has.
+enum Found {
+    /// No checkpoint.
+    Nothing,
+    /// A checkpoint, and not all of its values.
+    Elsewhere(CheckpointId),
+    /// All of a checkpoint.
+    Tuple(Box<CheckpointTuple>),
+}
+
+async fn tuple(row: PgRow) -> Result<Found, StoreError> {
+    let bytes: usize = (0..row.len())
+        .filter_map(|column| row.try_get_raw(column).ok()?.as_bytes().ok().map(<[u8]>::len))
+        .sum();
+    if bytes <= GLANCE_BYTES {
+        return decode(&row);
+    }
+    let decoded = spawn_blocking(move || decode(&row)).await;
+    decoded.map_err(|error| backend("read a checkpoint", error))?
+}
+
+fn decode(row: &PgRow) -> Result<Found, StoreError> {
+    let Some(meta) = column::<Option<&[u8]>>(row, "meta")? else { return Ok(Found::Nothing) };
+    let meta: CheckpointMeta = unpack("checkpoint", meta)?;
+    let columns = Columns::read(row)?;
+    let mut newest: BTreeMap<ChannelName, CheckpointId> = BTreeMap::new();
+    let mut links = HashMap::with_capacity(columns.packed.len());
+    for index in 0..columns.packed.len() {
+        let (version, link) = columns.link(index)?;
+        let known = newest.entry(version.0.clone()).or_default();
+        *known = version.1.max(*known);
+        links.insert(version, link);
+    }
+    let is_behind = |(channel, version): (&ChannelName, &CheckpointId)| {
+        newest.get(channel).is_some_and(|newest| newest > version)
+    };
+    if meta.versions.iter().any(is_behind) {
+        return Ok(Found::Elsewhere(meta.id));
+    }
+    let wanted: BTreeSet<Version> =
+        meta.versions.iter().map(|(channel, version)| (channel.clone(), *version)).collect();
+    let loaded = put_together(&links, &wanted)?;
+    let values: Values = loaded.into_iter().map(|((channel, _), value)| (channel, value)).collect();
+    let mut events: Vec<Event> = Vec::new();
+    for packed in column::<Option<Vec<Vec<u8>>>>(row, "events")?.unwrap_or_default() {
+        events.extend(unpack::<Vec<Event>>("events", &packed)?);
+    }
+    let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
+    Ok(Found::Tuple(Box::new(CheckpointTuple { checkpoint, events })))
+}
+
+/// Values and ends of values, column by column.
+struct Columns {
+    channels: Vec<Vec<u8>>,
+    versions: Vec<i64>,
+    packed: Vec<Vec<u8>>,
+    bases: Vec<Option<i64>>,
+    keeps: Vec<Option<i64>>,
+    items: Vec<Option<i64>>,
+}
+
+impl Columns {
+    fn read(row: &PgRow) -> Result<Self, StoreError> {
+        Ok(Self {
+            channels: list(row, "channels")?,
+            versions: list(row, "versions")?,
+            packed: list(row, "packed")?,
+            bases: list(row, "bases")?,
+            keeps: list(row, "keeps")?,
+            items: list(row, "items")?,
+        })
+    }
+
+    fn link(&self, index: usize) -> Result<(Version, value::Link<'_>), StoreError> {
+        let Self { channels, versions, packed, bases, keeps, items } = self;
+        let channel = text(&channels[index]).map_err(|error| corrupt("value", error))?;
+        let channel = ChannelName::new(channel).map_err(|error| corrupt("value", error))?;
+        let keep = keeps[index].map(u32::try_from).transpose();
+        let keep = keep.map_err(|error| corrupt("value", error))?;
+        let tail = bases[index].zip(keep);
+        let link = value::Link {
+            packed: &packed[index],
+            tail: tail.map(|(base, keep)| Tail { base: CheckpointId(base.cast_unsigned()), keep }),
+            items: items[index].map(i64::cast_unsigned),
+        };
+        Ok(((channel, CheckpointId(versions[index].cast_unsigned())), link))
+    }
+}
+
+fn list<'r, T>(row: &'r PgRow, name: &str) -> Result<Vec<T>, StoreError>
+where
+    Vec<T>: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+{
+    column::<Option<Vec<T>>>(row, name).map(Option::unwrap_or_default)
+}
+
+fn column<'r, T>(row: &'r PgRow, name: &str) -> Result<T, StoreError>
+where
+    T: sqlx::Decode<'r, sqlx::Postgres> + sqlx::Type<sqlx::Postgres>,
+{
+    row.try_get(name).map_err(|error| corrupt(name, error))
+}

@@ -1,0 +1,295 @@
+//! Long threads: what takes away from them or copies them does so bit by bit, and leaves them whole
+//! whenever it is cut off.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serde_json::json;
+use tempfile::TempDir;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, CheckpointTuple, PruneStrategy};
+use wattle_store::RedbStore;
+
+use crate::retain::all;
+use crate::sample::{
+    append, checkpoint, create, events, id, noise, read, run, run_id, tail, thread_id,
+};
+
+/// Checkpoints of a long thread: several times what one commit deletes.
+const LONG: u64 = 2200;
+
+const FILE: &str = "WATTLE_STORE_LONG_FILE";
+
+/// Checkpoints from one version of the list to the next.
+const STRIDE: u64 = 50;
+
+/// A checkpoint and an event each; `n` changes, `list` grows now and then, `first` stays.
+async fn long(store: &dyn Store, name: &str, length: u64) -> ThreadId {
+    let thread = create(store, name).await;
+    let mut list = Vec::new();
+    let mut tickets = Vec::new();
+    for n in 1..=length {
+        let parent = (n > 1).then(|| n - 1);
+        let mut changed = vec![("n", json!(n))];
+        let now = n % STRIDE == 1;
+        let newest = (n - 1) / STRIDE * STRIDE + 1;
+        let mut older = vec![("first", 1), ("list", newest)];
+        if now {
+            list.push(json!(n));
+            changed.push(("list", json!(list)));
+            older.pop();
+        }
+        if n == 1 {
+            changed.push(("first", json!("first")));
+            older.clear();
+        }
+        let mut next = checkpoint(n, parent, &changed, &older);
+        if now && n > 1 {
+            next.tails = BTreeMap::from([tail("list", n - STRIDE, list.len() as u32 - 1)]);
+        }
+        let run = (n == 1).then(|| run(&thread, &format!("{name} run")));
+        let batch = Batch { run, base: parent.map(id), checkpoint: Some(next), ..events(n, n) };
+        tickets.push(store.append(&thread, batch).await);
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    thread
+}
+
+fn renamed(run: &RunId) -> RunId {
+    run_id(&format!("copy of {run}"))
+}
+
+/// A few checkpoints, without what differs between a thread and its copy.
+async fn some(store: &dyn Store, thread: &ThreadId, length: u64) -> Vec<CheckpointTuple> {
+    let mut some = Vec::new();
+    for n in [1, 2, length / 2, length - 1, length] {
+        let mut tuple = read(store, thread, Some(n)).await.unwrap();
+        tuple.checkpoint.meta.run = run_id("any");
+        tuple.events.iter_mut().for_each(|event| event.run = run_id("any"));
+        some.push(tuple);
+    }
+    some
+}
+
+pub(crate) async fn a_long_thread_is_copied_and_pruned(store: &dyn Store) {
+    let thread = long(store, "long", LONG).await;
+    let before = some(store, &thread, LONG).await;
+    let copied = thread_id("copy");
+    store.copy_thread(&thread, &copied, &renamed).await.unwrap();
+    assert_eq!(some(store, &copied, LONG).await, before);
+    assert_eq!(all(store, &copied).await.len() as u64, LONG);
+    store.verify(&copied).await.unwrap().unwrap();
+    store.prune(&copied, PruneStrategy::KeepLatest).await.unwrap();
+    assert_eq!(all(store, &copied).await.len(), 1);
+    let newest = read(store, &copied, None).await.unwrap();
+    assert_eq!(newest.checkpoint.values, before[4].checkpoint.values);
+    store.verify(&copied).await.unwrap().unwrap();
+    append(store, &copied, Batch { base: Some(id(LONG)), ..events(LONG + 1, LONG + 1) })
+        .await
+        .unwrap();
+    store.delete_thread(&copied).await.unwrap();
+    assert_eq!(store.thread(&copied).await.unwrap(), None);
+    assert_eq!(some(store, &thread, LONG).await, before);
+    store.verify(&thread).await.unwrap().unwrap();
+}
+
+/// Appends to a thread until something is done; answers with how often.
+async fn append_until(
+    store: &RedbStore,
+    thread: &ThreadId,
+    mut done: tokio::task::JoinHandle<()>,
+) -> usize {
+    let mut written = 0;
+    let mut seq = store.thread(thread).await.unwrap().unwrap().last_seq;
+    loop {
+        seq += 1;
+        let batch = events(seq, seq);
+        let batch = append(store, thread, batch);
+        tokio::select! {
+            ended = &mut done => {
+                ended.unwrap();
+                return written;
+            }
+            appended = batch => appended.unwrap(),
+        }
+        written += 1;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn others_write_while_a_long_thread_changes() {
+    let dir = TempDir::new().unwrap();
+    let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
+    let thread = long(&store, "long", LONG).await;
+    let copied = thread_id("copy");
+    let changing = store.clone();
+    let (from, to) = (thread.clone(), copied.clone());
+    let copying = tokio::spawn(async move {
+        changing.copy_thread(&from, &to, &renamed).await.unwrap();
+    });
+    let other = create(&store, "while it is copied").await;
+    // One for each part at least, of which there are four.
+    let written = append_until(&store, &other, copying).await;
+    assert!(written >= 4, "{written} batches while a thread was copied");
+    let changing = store.clone();
+    let pruning = tokio::spawn(async move {
+        changing.prune(&copied, PruneStrategy::KeepLatest).await.unwrap();
+    });
+    let other = create(&store, "while it is pruned").await;
+    let written = append_until(&store, &other, pruning).await;
+    assert!(written >= 4, "{written} batches while a thread was pruned");
+    assert_eq!(all(&store, &thread).await.len() as u64, LONG);
+}
+
+#[tokio::test]
+async fn whoever_writes_a_thread_keeps_it_from_being_replaced() {
+    let dir = TempDir::new().unwrap();
+    let store = Arc::new(RedbStore::open(dir.path().join("wattle.redb")).unwrap());
+    let thread = long(&*store, "long", LONG).await;
+    let (pruning, pruned) = (store.clone(), thread.clone());
+    let pruning =
+        tokio::spawn(async move { pruning.prune(&pruned, PruneStrategy::KeepLatest).await });
+    let mut seq = LONG;
+    while !pruning.is_finished() {
+        seq += 1;
+        append(&*store, &thread, Batch { base: Some(id(LONG)), ..events(seq, seq) }).await.unwrap();
+    }
+    // Whether it came between or gave up: nothing that was written is lost.
+    let pruned = pruning.await.unwrap().is_ok();
+    let newest = read(&*store, &thread, None).await.unwrap();
+    assert_eq!(newest.events.last().unwrap().seq, seq);
+    assert_eq!(all(&*store, &thread).await.len() == 1, pruned);
+    store.verify(&thread).await.unwrap().unwrap();
+}
+
+/// Not a check of its own: [`a_kill_between_two_parts_leaves_threads_whole`] starts it as a process.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+#[ignore = "started by another test, which kills it"]
+async fn changing_process() {
+    let store = RedbStore::open(std::env::var_os(FILE).unwrap()).unwrap();
+    let changing = store.clone();
+    let changes = tokio::spawn(async move {
+        let thread = thread_id("long");
+        changing.copy_thread(&thread, &thread_id("copy"), &renamed).await.unwrap();
+        changing.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
+        changing.delete_thread(&thread).await.unwrap();
+    });
+    let other = thread_id("other");
+    let mut seq = store.thread(&other).await.unwrap().unwrap().last_seq;
+    while !changes.is_finished() {
+        seq += 1;
+        append(&store, &other, events(seq, seq)).await.unwrap();
+        println!("durable {seq}");
+    }
+    println!("done");
+}
+
+#[tokio::test]
+async fn a_kill_between_two_parts_leaves_threads_whole() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let (thread, copied) = (thread_id("long"), thread_id("copy"));
+    let whole = dir.path().join("whole.redb");
+    let store = RedbStore::open(&whole).unwrap();
+    long(&store, "long", LONG).await;
+    create(&store, "other").await;
+    drop(store);
+    let (mut batches, mut step) = (1, 1);
+    loop {
+        std::fs::copy(&whole, &path).unwrap();
+        let durable = change_and_kill(&path, batches);
+        let store = RedbStore::open(&path).unwrap();
+        let standing = [count(&store, &thread).await, count(&store, &copied).await];
+        assert!([0, 1, LONG].contains(&standing[0]), "{standing:?} after {batches}");
+        assert!([0, LONG].contains(&standing[1]), "{standing:?} after {batches}");
+        // What was left goes now, and nothing else does.
+        store.compact().await.unwrap();
+        assert_eq!([count(&store, &thread).await, count(&store, &copied).await], standing);
+        let Some(durable) = durable else {
+            assert_eq!(standing, [0, LONG]);
+            return;
+        };
+        let other = store.thread(&thread_id("other")).await.unwrap().unwrap();
+        assert!(other.last_seq >= durable);
+        batches += step;
+        step += 2;
+    }
+}
+
+/// Checkpoints of a thread that is whole.
+async fn count(store: &RedbStore, thread: &ThreadId) -> u64 {
+    let all = all(store, thread).await.len() as u64;
+    if all > 0 {
+        let state = read(store, thread, None).await.unwrap().checkpoint.state();
+        assert_eq!((&state["n"], &state["first"]), (&json!(LONG), &json!("first")));
+        store.verify(thread).await.unwrap().unwrap();
+    }
+    all
+}
+
+/// Lets a process change threads until it has written so many batches of another, and kills it.
+/// Answers with the newest event that it reported; with none if it was done.
+fn change_and_kill(path: &Path, batches: usize) -> Option<u64> {
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["long::changing_process", "--exact", "--ignored", "--nocapture"])
+        .env(FILE, path)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut durable = None;
+    let mut reported = 0;
+    for line in BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok) {
+        if let Some((_, seq)) = line.split_once("durable ") {
+            durable = Some(seq.parse().unwrap());
+            reported += 1;
+        }
+        if line.contains("done") {
+            child.wait().unwrap();
+            return None;
+        }
+        if reported == batches {
+            break;
+        }
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+    durable
+}
+
+/// What was stored of threads that were pruned goes back to the file system.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_pruned_store_becomes_small_again() {
+    const THREADS: u32 = 4;
+    const CHECKPOINTS: u64 = 200;
+    let dir = TempDir::new().unwrap();
+    let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
+    let mut threads = Vec::new();
+    for number in 0..THREADS {
+        let thread = create(&store, &format!("t{number}")).await;
+        for n in 1..=CHECKPOINTS {
+            // Other text each time, or it would compress.
+            let text = noise(128 + number)[..1024].replace('0', &n.to_string());
+            let parent = (n > 1).then(|| n - 1);
+            let next = checkpoint(n, parent, &[("text", json!(text))], &[]);
+            let batch = Batch { base: parent.map(id), checkpoint: Some(next), ..events(n, n) };
+            store.append(&thread, batch).await.await.unwrap();
+        }
+        threads.push(thread);
+    }
+    let full = store.compact().await.unwrap().after_bytes;
+    for thread in &threads {
+        store.prune(thread, PruneStrategy::KeepLatest).await.unwrap();
+    }
+    let pruned = store.compact().await.unwrap().after_bytes;
+    assert!(pruned * 4 < full, "{full} bytes before, {pruned} after");
+    for thread in &threads {
+        let head = store.thread(thread).await.unwrap().unwrap();
+        assert_eq!(head.current, Some(id(CHECKPOINTS)));
+    }
+}

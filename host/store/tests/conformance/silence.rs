@@ -1,0 +1,95 @@
+//! What hosts that share a store learn of one that is silent.
+
+use std::time::Duration;
+
+use serde_json::json;
+use wattle_run::ports::Store;
+use wattle_run::ports::store::{Batch, Holder, StoreError, ThreadRecord};
+use wattle_store::PostgresStore;
+
+use crate::postgres::Server;
+use crate::sample::{append, create, events, record};
+
+const MINUTE: Duration = Duration::from_mins(1);
+
+fn holder(name: &str) -> Holder {
+    Holder(name.into())
+}
+
+fn running(record: ThreadRecord) -> ThreadRecord {
+    let status = serde_json::from_value(json!("running")).unwrap();
+    ThreadRecord { status, ..record }
+}
+
+#[tokio::test]
+async fn each_host_is_judged_by_the_time_that_it_asked_for() {
+    let Some(server) = Server::start() else { return };
+    runs_that_were_cut_are_found(&server).await;
+    a_store_of_before_has_leases_of_fifteen_seconds(&server).await;
+    a_lease_that_cannot_work_is_refused(&server).await;
+}
+
+async fn runs_that_were_cut_are_found(server: &Server) {
+    let patient = server.config("cut").with_lease(MINUTE);
+    let a = PostgresStore::open(&patient).await.unwrap();
+    let b = server.store("cut").await;
+    assert_eq!(b.next_lapse(&holder("b")).await.unwrap(), None, "nobody else is there");
+    let thread = create(&a, "t").await;
+    create(&a, "idle").await;
+    let epoch = a.lease(&thread, &holder("a")).await.unwrap();
+    let batch =
+        Batch { epoch: Some(epoch), record: Some(running(record(&thread))), ..events(1, 1) };
+    append(&a, &thread, batch).await.unwrap();
+    b.beat(&holder("b")).await.unwrap();
+    let lapse = b.next_lapse(&holder("b")).await.unwrap().unwrap();
+    assert!(lapse > MINUTE / 2 && lapse <= MINUTE, "{lapse:?}");
+    assert_eq!(b.abandoned(&holder("b")).await.unwrap(), []);
+
+    // Too long for B, were it in the place of A.
+    let silent = "UPDATE holders SET beat = beat - interval '20 s' WHERE holder = 'a'";
+    server.meddle("cut", silent).await;
+    let error = b.lease(&thread, &holder("b")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Leased { .. }), "{error}");
+    assert_eq!(b.abandoned(&holder("b")).await.unwrap(), []);
+
+    let silent = "UPDATE holders SET beat = beat - interval '41 s' WHERE holder = 'a'";
+    server.meddle("cut", silent).await;
+    assert_eq!(b.next_lapse(&holder("b")).await.unwrap(), None);
+    let cut: Vec<_> =
+        b.abandoned(&holder("b")).await.unwrap().into_iter().map(|it| it.id).collect();
+    assert_eq!(cut, std::slice::from_ref(&thread));
+    b.lease(&thread, &holder("b")).await.unwrap();
+    assert_eq!(b.abandoned(&holder("a")).await.unwrap(), []);
+    let own: Vec<_> =
+        b.abandoned(&holder("b")).await.unwrap().into_iter().map(|it| it.id).collect();
+    assert_eq!(
+        own,
+        std::slice::from_ref(&thread),
+        "one that came back under its name takes up what it left"
+    );
+    let error = append(&a, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await;
+    assert!(matches!(error, Err(StoreError::Fenced { .. })), "{error:?}");
+}
+
+async fn a_store_of_before_has_leases_of_fifteen_seconds(server: &Server) {
+    let old = server.store("before").await;
+    let thread = create(&old, "t").await;
+    old.lease(&thread, &holder("old")).await.unwrap();
+    let back = "DROP VIEW living; DROP INDEX threads_running;
+                ALTER TABLE holders DROP COLUMN lease_ms; UPDATE format SET number = 2;
+                UPDATE holders SET beat = beat - interval '12 s'";
+    server.meddle("before", back).await;
+    let new = server.store("before").await;
+    let error = new.lease(&thread, &holder("new")).await.unwrap_err();
+    assert!(matches!(error, StoreError::Leased { .. }), "{error}");
+    server.meddle("before", "UPDATE holders SET beat = beat - interval '3 s'").await;
+    new.lease(&thread, &holder("new")).await.unwrap();
+}
+
+async fn a_lease_that_cannot_work_is_refused(server: &Server) {
+    for lease in [Duration::ZERO, Duration::from_secs(1), Duration::from_hours(2)] {
+        let error = PostgresStore::open(&server.config("refused").with_lease(lease)).await;
+        let text = error.unwrap_err().to_string();
+        assert!(text.contains("from 2 to 3600 seconds"), "{text}");
+    }
+}

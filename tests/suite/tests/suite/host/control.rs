@@ -1,0 +1,206 @@
+//! How runs run, told to the real binary: options, a run that shall stand still, caches to forget.
+
+use serde_json::json;
+use wattle_kit::standin::{self, Handle};
+use wattle_suite::binary::{self, Ended};
+use wattle_suite::place::{self, Place};
+
+/// Three nodes in a row, two beside each other, one with a cache, and one that never ends.
+const GRAPHS: &str = r#"
+[graphs.row]
+entry = "one"
+edges = [{ from = "one", to = "two" }, { from = "two", to = "three" }]
+[graphs.row.channels.number]
+[graphs.row.nodes.one]
+node = "counter"
+[graphs.row.nodes.two]
+node = "counter"
+[graphs.row.nodes.three]
+node = "counter"
+
+[graphs.wide]
+entry = ["left", "right"]
+[graphs.wide.channels.number]
+reducer = "sum"
+[graphs.wide.nodes.left]
+node = "counter"
+[graphs.wide.nodes.right]
+node = "counter"
+
+[graphs.cached]
+entry = "ungranted_http"
+[graphs.cached.channels.url]
+[graphs.cached.channels.status]
+[graphs.cached.nodes.ungranted_http]
+cache = { key = "input.url" }
+
+[graphs.endless]
+entry = "again"
+recursion_limit = 1000000
+edges = [{ from = "again", to = "again" }]
+[graphs.endless.channels.number]
+[graphs.endless.nodes.again]
+node = "counter"
+"#;
+
+struct Scene {
+    place: Place,
+    standin: Handle,
+}
+
+impl Scene {
+    async fn new() -> Self {
+        let standin = standin::Server::start(standin::Config::default()).await.unwrap();
+        let place = Place::new();
+        place.share_compiled_code();
+        place.add_misdeeds(GRAPHS);
+        let toml = [place::base_toml(&standin), place::misdeeds_toml(&standin)].concat();
+        place.write("wattle.toml", toml);
+        Self { place, standin }
+    }
+
+    /// Runs a command that answers with JSON.
+    async fn json(&self, args: &[&str]) -> Ended {
+        binary::run(&self.place, &[args, &["--json"]].concat()).await
+    }
+
+    /// Starts a run of a graph with further arguments.
+    async fn start(&self, graph: &str, input: &str, more: &[&str]) -> Ended {
+        let target = format!("misdeeds/{graph}");
+        let args = ["run", target.as_str(), "--quiet", "--input", input];
+        self.json(&[&args, more].concat()).await
+    }
+
+    async fn resume(&self, thread: &str, more: &[&str]) -> Ended {
+        self.json(&[&["thread", "resume", thread, "--quiet"], more].concat()).await
+    }
+
+    /// How many checkpoints a thread has.
+    async fn checkpoints(&self, thread: &str) -> usize {
+        let history = self.json(&["thread", "history", thread]).await.json();
+        history.as_array().map_or(0, Vec::len)
+    }
+}
+
+fn thread(ended: &Ended) -> String {
+    ended.json()["thread"].as_str().unwrap().to_owned()
+}
+
+#[track_caller]
+fn stands_at(ended: &Ended, number: i64, next: &str) {
+    let run = ended.json();
+    assert_eq!(ended.code, 5, "{}", ended.text());
+    assert_eq!((&run["state"]["number"], &run["next"]), (&json!(number), &json!([next])), "{run}");
+}
+
+#[tokio::test]
+async fn a_run_stands_still_before_and_after_the_nodes_that_it_is_told() {
+    let scene = Scene::new().await;
+    let first = scene.start("row", "{}", &["--interrupt-before", "two"]).await;
+    stands_at(&first, 1, "two");
+    let thread = thread(&first);
+    let second = scene.resume(&thread, &["--interrupt-after", "one,two"]).await;
+    stands_at(&second, 2, "three");
+    // A breakpoint is of its run alone.
+    let ended = scene.resume(&thread, &[]).await;
+    assert_eq!((ended.code, &ended.json()["state"]["number"]), (0, &json!(3)), "{}", ended.text());
+    stands_at(&scene.start("row", "{}", &["--interrupt-after", "*"]).await, 1, "two");
+    let refused = scene.start("row", "{}", &["--interrupt-before", "nobody"]).await;
+    let problem = refused.json();
+    assert_eq!((refused.code, &problem["code"]), (2, &json!("invalid")), "{}", refused.text());
+    let refused = scene.start("row", "{}", &["--interrupt-before", ""]).await;
+    assert_eq!(refused.code, 2, "{}", refused.text());
+}
+
+#[tokio::test]
+async fn a_run_takes_no_more_supersteps_than_it_is_told() {
+    let scene = Scene::new().await;
+    let failed = scene.start("row", "{}", &["--recursion-limit", "2"]).await;
+    assert_eq!((failed.code, &failed.json()["failure"]["code"]), (6, &json!("limit")));
+    let resumed = scene.resume(&thread(&failed), &["--recursion-limit", "1"]).await;
+    assert_eq!((resumed.code, &resumed.json()["state"]["number"]), (0, &json!(3)));
+    let refused = scene.start("row", "{}", &["--recursion-limit", "0"]).await;
+    assert_eq!(refused.code, 2, "{}", refused.text());
+}
+
+#[tokio::test]
+async fn tasks_run_one_after_the_other_if_they_are_told_to() {
+    let scene = Scene::new().await;
+    let ended = scene.start("wide", "{}", &["--max-concurrency", "1"]).await;
+    assert_eq!((ended.code, &ended.json()["state"]["number"]), (0, &json!(2)), "{}", ended.text());
+    let thread = thread(&ended);
+    let exported = binary::run(&scene.place, &["thread", "export", "--no-code", &thread]).await;
+    let words = exported.stdout.split("\"type\":\"").skip(1);
+    let words = words.filter_map(|rest| rest.split('"').next());
+    let tasks: Vec<&str> = words.filter(|word| word.starts_with("task_")).collect();
+    let one = ["task_started", "task_finished"];
+    assert_eq!(tasks, [one, one].concat(), "{}", exported.text());
+}
+
+#[tokio::test]
+async fn what_is_kept_of_a_run_is_as_it_is_told() {
+    let scene = Scene::new().await;
+    // The input's checkpoint is there before anything else happens.
+    for (mode, kept) in [("commit", 4), ("sync", 4), ("async", 4), ("exit", 2)] {
+        let ended = scene.start("row", "{}", &["--durability", mode]).await;
+        assert_eq!((ended.code, &ended.json()["state"]["number"]), (0, &json!(3)), "{mode}");
+        assert_eq!(scene.checkpoints(&thread(&ended)).await, kept, "{mode}");
+    }
+    // Also of a run that goes on.
+    let first = scene.start("row", "{}", &["--interrupt-before", "two"]).await;
+    let thread = thread(&first);
+    let before = scene.checkpoints(&thread).await;
+    let ended = scene.resume(&thread, &["--durability", "exit"]).await;
+    assert_eq!((ended.code, &ended.json()["state"]["number"]), (0, &json!(3)), "{}", ended.text());
+    assert_eq!(scene.checkpoints(&thread).await, before + 1);
+    let refused = scene.start("row", "{}", &["--durability", "never"]).await;
+    assert_eq!(refused.code, 2, "{}", refused.text());
+}
+
+#[tokio::test]
+async fn a_run_of_a_server_is_drained_and_goes_on() {
+    let scene = Scene::new().await;
+    let server = binary::serve(&scene.place).await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let start = json!({ "graph": "endless", "input": {}, "thread_id": "t" });
+    let url = format!("{}/api/v1/apps/misdeeds/runs", server.url);
+    assert_eq!(client.post(url).json(&start).send().await.unwrap().status(), 202);
+    let drained = scene.json(&["thread", "drain", "t"]).await;
+    let run = drained.json();
+    assert_eq!(drained.code, 0, "{}", drained.text());
+    assert_eq!((&run["status"], &run["next"]), (&json!("interrupted"), &json!(["again"])));
+    assert!(run["interrupts"].is_null(), "it asks nothing: {run}");
+    let shown = scene.json(&["thread", "show", "t"]).await.json();
+    assert_eq!(shown["state"], run["state"], "nothing happens any more");
+    let words = binary::run(&scene.place, &["thread", "drain", "t"]).await;
+    assert!(words.stdout.contains("`wattle thread resume t` goes on"), "{}", words.text());
+    let ended = scene.resume("t", &["--recursion-limit", "2"]).await;
+    let number = run["state"]["number"].as_i64().unwrap();
+    assert_eq!((ended.code, &ended.json()["failure"]["code"]), (6, &json!("limit")));
+    assert_eq!(ended.json()["state"]["number"], json!(number + 2), "{}", ended.text());
+    assert_eq!(scene.json(&["thread", "drain", "nobody"]).await.code, 4);
+}
+
+#[tokio::test]
+async fn what_nodes_with_a_cache_did_is_forgotten_when_it_is_told() {
+    let scene = Scene::new().await;
+    let url = format!("{}/count/visits", scene.standin.base_url);
+    let input = json!({ "url": url }).to_string();
+    let visits = || scene.standin.requests().len();
+    for _ in 0..2 {
+        let ended = scene.start("cached", &input, &[]).await;
+        assert_eq!((ended.code, &ended.json()["state"]["status"]), (0, &json!(200)));
+    }
+    assert_eq!(visits(), 1, "the second was taken over");
+    for target in ["misdeeds/row", "misdeeds/cached/ungranted_http"] {
+        let cleared = scene.json(&["graph", "clear-cache", target]).await;
+        let entries = u8::from(target.contains("cached"));
+        assert_eq!((cleared.code, &cleared.json()["cleared"]), (0, &json!(entries)), "{target}");
+    }
+    scene.start("cached", &input, &[]).await;
+    assert_eq!(visits(), 2);
+    let words = binary::run(&scene.place, &["graph", "clear-cache", "misdeeds"]).await;
+    assert_eq!(words.stdout, "forgot 1 entries\n", "{}", words.text());
+    assert_eq!(scene.json(&["graph", "clear-cache", "nobody"]).await.code, 4);
+    assert_eq!(scene.json(&["graph", "clear-cache", "misdeeds/nowhere"]).await.code, 4);
+}
