@@ -129,7 +129,7 @@ mod tests {
         let one = [question("a")];
         let two = [question("a"), question("b")];
         let told = |open: &[OpenQuestion], value: Value| {
-            answers(open, &value).map(|it| json!(it)).map_err(|failure| failure.code.to_string())
+            answers(open, &value).map(|it| json!(it)).map_err(|failure| failure.code.clone())
         };
         assert_eq!(told(&one, json!("yes")), Ok(json!({ "a": "yes" })));
         assert_eq!(told(&one, json!({ "x": 1 })), Ok(json!({ "a": { "x": 1 } })));

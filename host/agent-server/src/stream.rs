@@ -25,7 +25,7 @@ use crate::run::{Turn, turn};
 use crate::view;
 use crate::wire::request::Mode;
 use crate::wire::shape::error_of;
-use crate::wire::v1::{Context, HEARTBEAT, Need, V1};
+use crate::wire::v1::{Context, Frame, HEARTBEAT, Need, V1};
 
 mod past;
 
@@ -161,7 +161,7 @@ impl Frames {
         };
         let frames = self.v1.take(event, checkpoint.as_ref());
         let new = frames.iter().filter(|frame| frame.id.number > self.after);
-        self.ready.extend(new.map(|frame| frame.to_bytes()));
+        self.ready.extend(new.map(Frame::to_bytes));
     }
 
     async fn read(&self, event: &Event, need: &Need) -> Option<Checkpoint> {

@@ -5,8 +5,10 @@
 //! the thread without the host that it comes from.
 
 mod packed;
+mod trust;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
@@ -112,7 +114,7 @@ pub trait CodeSource: Send + Sync {
     /// # Errors
     ///
     /// `unavailable` if they were replaced since it was loaded.
-    async fn files(&self, app: &App) -> Result<Vec<CodeFile>, Failure>;
+    async fn files(&self, app: &Arc<App>) -> Result<Vec<CodeFile>, Failure>;
 }
 
 /// Any line after the first.
@@ -219,6 +221,9 @@ impl Export {
         for (number, line) in lines.filter(|(_, line)| !line.trim().is_empty()) {
             unpacked += match serde_json::from_str(line).map_err(wrong(number))? {
                 Line::Batch(batch) => {
+                    if let Some(message) = trust::too_deep(&batch) {
+                        return Err(ExportError::Line { line: number, message });
+                    }
                     export.batches.push(*batch);
                     0
                 }

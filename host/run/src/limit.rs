@@ -166,6 +166,61 @@ impl Default for Limits {
     }
 }
 
+/// The widest limits that code in an export gets: many times the usual ones, as the most generous
+/// operator would set them, while no file can take all of a machine for a night.
+pub const LARGEST: Limits = Limits {
+    memory_bytes: 16 * MEMORY_BYTES,
+    cpu_ms: 30 * CPU_MS,
+    node_timeout_ms: 6 * NODE_TIMEOUT_MS,
+    host_calls: 10 * HOST_CALLS,
+    host_call_bytes: TASK_HOST_CALL_BYTES,
+    output_bytes: 16 * OUTPUT_BYTES,
+    lift_bytes: 8 * LIFT_BYTES,
+    net: NetLimits {
+        response_bytes: 64 << 20,
+        request_bytes: 64 << 20,
+        timeout_ms: NODE_TIMEOUT_MS,
+        longest_timeout_ms: NODE_TIMEOUT_MS,
+        redirects: 20,
+    },
+    sql: SqlLimits {
+        rows: 1_000_000,
+        bytes: 64 << 20,
+        timeout_ms: NODE_TIMEOUT_MS,
+        statement_bytes: 1 << 20,
+    },
+};
+
+impl Limits {
+    /// The narrower of two, each by itself.
+    #[must_use]
+    pub fn at_most(&self, most: &Self) -> Self {
+        let (net, sql) = (&self.net, &self.sql);
+        Self {
+            memory_bytes: self.memory_bytes.min(most.memory_bytes),
+            cpu_ms: self.cpu_ms.min(most.cpu_ms),
+            node_timeout_ms: self.node_timeout_ms.min(most.node_timeout_ms),
+            host_calls: self.host_calls.min(most.host_calls),
+            host_call_bytes: self.host_call_bytes.min(most.host_call_bytes),
+            output_bytes: self.output_bytes.min(most.output_bytes),
+            lift_bytes: self.lift_bytes.min(most.lift_bytes),
+            net: NetLimits {
+                response_bytes: net.response_bytes.min(most.net.response_bytes),
+                request_bytes: net.request_bytes.min(most.net.request_bytes),
+                timeout_ms: net.timeout_ms.min(most.net.timeout_ms),
+                longest_timeout_ms: net.longest_timeout_ms.min(most.net.longest_timeout_ms),
+                redirects: net.redirects.min(most.net.redirects),
+            },
+            sql: SqlLimits {
+                rows: sql.rows.min(most.sql.rows),
+                bytes: sql.bytes.min(most.sql.bytes),
+                timeout_ms: sql.timeout_ms.min(most.sql.timeout_ms),
+                statement_bytes: sql.statement_bytes.min(most.sql.statement_bytes),
+            },
+        }
+    }
+}
+
 /// Limits of one outbound HTTP exchange.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

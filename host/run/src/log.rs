@@ -17,6 +17,7 @@ use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
 use crate::log::held::Held;
+use crate::log::term::Tenure;
 pub(crate) use crate::log::term::Term;
 use crate::ports::Clock;
 use crate::ports::store::{
@@ -44,15 +45,15 @@ pub struct ThreadLog {
     namespace: Namespace,
     durability: Durability,
     /// How long the lease surely lasts; `None` if nobody else could have it.
-    term: Option<Arc<Term>>,
+    tenure: Option<Arc<Tenure>>,
 }
 
 struct Writer {
     store: Arc<dyn Store>,
     clock: Arc<dyn Clock>,
     thread: ThreadId,
-    /// When the thread was made, milliseconds since 1970.
-    created_ms: i64,
+    /// Which of all threads that ever had its id it is.
+    born: String,
     /// The lease under which everything is written.
     epoch: Epoch,
     buffer: Mutex<Buffer>,
@@ -104,9 +105,15 @@ impl ThreadLog {
         let buffer =
             Mutex::new(Buffer { run, next_seq, base, events: Vec::new(), held: Held::at(base) });
         let order = tokio::sync::Mutex::new(Order { next_checkpoint, last: None, waiting: None });
-        let (thread, created_ms) = (head.record.id.clone(), head.record.created_ms);
-        let writer = Arc::new(Writer { store, clock, thread, created_ms, epoch, buffer, order });
-        Self { writer, namespace: Namespace::root(), durability: Durability::default(), term: None }
+        let ThreadRecord { id: thread, born, created_ms, .. } = head.record.clone();
+        let born = born.map_or_else(|| created_ms.to_string(), |born| born.to_string());
+        let writer = Arc::new(Writer { store, clock, thread, born, epoch, buffer, order });
+        Self {
+            writer,
+            namespace: Namespace::root(),
+            durability: Durability::default(),
+            tenure: None,
+        }
     }
 
     /// The same for a run in which something else waits for the disk than usual.
@@ -117,14 +124,14 @@ impl ThreadLog {
 
     /// The same under a lease that ends if its holder is silent.
     pub(crate) fn for_term(mut self, term: Arc<Term>) -> Self {
-        self.term = Some(term);
+        self.tenure = Some(Arc::new(Tenure::new(term)));
         self
     }
 
     /// The same log as a nested graph writes it.
     pub fn within(&self, namespace: Namespace) -> Self {
-        let (writer, term) = (self.writer.clone(), self.term.clone());
-        Self { writer, namespace, durability: self.durability, term }
+        let (writer, tenure) = (self.writer.clone(), self.tenure.clone());
+        Self { writer, namespace, durability: self.durability, tenure }
     }
 
     /// The graph that writes.
@@ -140,11 +147,11 @@ impl ThreadLog {
     /// Names the thread among all that there ever were. If a crash can undo the run that writes,
     /// it names the run as well.
     pub fn signature(&self) -> String {
-        let Writer { thread, created_ms, .. } = self.writer.as_ref();
+        let Writer { thread, born, .. } = self.writer.as_ref();
         if self.runs_ahead() {
-            return format!("{thread}@{created_ms}/{}", self.buffer().run);
+            return format!("{thread}@{born}/{}", self.buffer().run);
         }
-        format!("{thread}@{created_ms}")
+        format!("{thread}@{born}")
     }
 
     /// Whether things leave the host before what led to them is durable.
@@ -316,16 +323,11 @@ impl ThreadLog {
         if is_new { Ok(()) } else { self.check_lease().await }
     }
 
-    /// Asks the store whether the lease holds, unless that is sure. The sign of life goes first:
-    /// from then on nobody can take over a lease that still holds.
+    /// Refuses if the lease does not hold any more.
     async fn check_lease(&self) -> Result<(), StoreError> {
         let Writer { store, thread, epoch, .. } = self.writer.as_ref();
-        let Some(term) = &self.term else { return Ok(()) };
-        if term.is_sure(store.lease_ms()) {
-            return Ok(());
-        }
-        term.beat(store.as_ref()).await?;
-        if store.holds(thread, *epoch).await? {
+        let Some(tenure) = &self.tenure else { return Ok(()) };
+        if tenure.holds(store.as_ref(), thread, *epoch).await? {
             return Ok(());
         }
         Err(StoreError::Fenced { thread: thread.clone(), epoch: epoch.0 })

@@ -11,6 +11,7 @@ mod record;
 mod report;
 mod step;
 mod unstored;
+mod values;
 
 use std::sync::Arc;
 

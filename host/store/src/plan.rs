@@ -192,10 +192,13 @@ pub(crate) fn copied(
         run.thread = to.clone();
         run.id = name(&run.id);
     }
+    let run = record.run.as_ref().map(name);
     let record = ThreadRecord {
         id: to.clone(),
+        // A new name of a run is as new as the copy.
+        born: run.clone(),
         origin: Some(record.origin().clone()),
-        run: record.run.as_ref().map(name),
+        run,
         ..record.clone()
     };
     (record, runs)

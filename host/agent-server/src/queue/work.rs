@@ -110,7 +110,9 @@ impl Agents {
         }
         docs.sort_by(|one, other| (one.created_ms, &one.run).cmp(&(other.created_ms, &other.run)));
         let count = docs.len();
-        docs.into_iter().for_each(|doc| wait_for_turn(self, doc));
+        for doc in docs {
+            wait_for_turn(self, doc);
+        }
         count
     }
 

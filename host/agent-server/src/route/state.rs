@@ -98,8 +98,10 @@ pub(super) async fn update(
         .unwrap_or_default();
     let edit = Edit { as_node: writer(&request)?, writes: writes(&request, &channels)? };
     let checkpoint = request.checkpoint_id().map(|id| of_thread(&record, id)).transpose()?;
+    let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
     let edited = EditThread {
         thread: record.id.clone(),
+        namespace: namespace_of(place.unwrap_or_default()),
         app: Some(app),
         graph: Some(graph),
         tenant: record.tenant.clone(),

@@ -238,6 +238,7 @@ impl Sample {
             children: BTreeMap::new(),
             parents: BTreeMap::new(),
             versions: BTreeMap::new(),
+            made_seq: None,
             metadata: BTreeMap::new(),
         };
         let checkpoint = Checkpoint { meta, values: values.collect(), tails: BTreeMap::new() };

@@ -167,7 +167,9 @@ impl V1 {
     fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         if self.speaks() {
             let spoken = self.talk.take(event, checkpoint, &self.context.lens);
-            spoken.into_iter().for_each(|spoken| self.say(spoken));
+            for spoken in spoken {
+                self.say(spoken);
+            }
         }
         if self.has(Mode::Events) {
             self.name_event(event);

@@ -201,7 +201,9 @@ impl V2 {
     fn leave(&mut self, event: &Event, task: &TaskId, what: &str) {
         let own = self.nested.iter().filter(|namespace| namespace.task().as_ref() == Some(task));
         let own: Vec<Namespace> = own.cloned().collect();
-        own.iter().for_each(|namespace| self.leave_graph(event, namespace, what));
+        for namespace in &own {
+            self.leave_graph(event, namespace, what);
+        }
     }
 
     /// The innermost graph ends first.

@@ -190,10 +190,6 @@ impl Sql for Nothing {
     async fn begin(&self, _: &str, _: &SqlLimits) -> Result<Box<dyn SqlTransaction>, Failure> {
         Err(Failure::unsupported("sql"))
     }
-
-    async fn committed(&self, _: &str, _: &str) -> Result<Option<Value>, Failure> {
-        Err(Failure::unsupported("sql"))
-    }
 }
 
 /// Time that goes on from a fixed start.

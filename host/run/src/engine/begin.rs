@@ -118,6 +118,7 @@ impl Engine {
             tenant: request.tenant.clone(),
             context: request.context.clone(),
             metadata: Default::default(),
+            born: Some(new_run_id()),
             origin: None,
             ttl: request.ttl.or(self.0.thread_ttl),
             pruned_ms: None,

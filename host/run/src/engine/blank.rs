@@ -64,6 +64,7 @@ impl Engine {
             tenant: new.tenant,
             metadata: new.metadata,
             ttl: new.ttl.or(self.0.thread_ttl),
+            born: Some(new_run_id()),
             ..ThreadRecord::blank(thread.clone(), now_ms)
         };
         let batch =

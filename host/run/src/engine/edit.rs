@@ -17,6 +17,7 @@ use wattle_graph::step::{Position, blank, edit, edit_reductions};
 
 use super::begin::{check_owner, graph_of};
 use super::blank::bound;
+use super::history::check_namespace;
 use super::{Engine, Slot, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::StartRun;
@@ -177,6 +178,7 @@ impl Engine {
 }
 
 fn check_request(request: &EditThread) -> Result<(), Failure> {
+    check_namespace(&request.namespace)?;
     if request.supersteps.is_empty() {
         let text = "there is nothing to apply: name at least one edit";
         return Err(Failure::new(code::INVALID, text));

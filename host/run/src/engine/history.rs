@@ -14,6 +14,7 @@ use super::{Engine, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::OpenQuestion;
 use crate::call::travel::{HistoryQuery, StateView, TaskView};
+use crate::limit;
 use crate::ports::store::{CheckpointQuery, CheckpointTuple, ThreadHead, ThreadRecord};
 use crate::replay;
 use crate::view::{self, store_failure};
@@ -33,6 +34,7 @@ impl Engine {
         namespace: &Namespace,
         checkpoint: Option<CheckpointId>,
     ) -> Result<StateView, Failure> {
+        check_namespace(namespace)?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         let is_root = namespace.is_root();
         let id = checkpoint.or(if is_root { head.current } else { None });
@@ -57,6 +59,7 @@ impl Engine {
         thread: &ThreadId,
         query: HistoryQuery,
     ) -> Result<Vec<StateView>, Failure> {
+        check_namespace(&query.namespace)?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         let query = CheckpointQuery {
             namespace: Some(query.namespace),
@@ -150,6 +153,19 @@ impl Engine {
         };
         Ok(whole.map_err(store_failure)?.map(|tuple| tuple.events).unwrap_or_default())
     }
+}
+
+/// Refuses the name of a nested graph that none can have, before anybody goes through its levels.
+pub(super) fn check_namespace(namespace: &Namespace) -> Result<(), Failure> {
+    let depth = namespace.depth();
+    if depth <= limit::GRAPH_DEPTH {
+        return Ok(());
+    }
+    let text = format!(
+        "there is no graph {depth} levels below the thread's own; no graph is nested deeper than {}",
+        limit::GRAPH_DEPTH
+    );
+    Err(Failure::new(code::NOT_FOUND, text))
 }
 
 pub(super) fn no_checkpoint(

@@ -9,7 +9,7 @@ use wattle_graph::failure::{Failure, code};
 
 use super::{Engine, Inner, new_run_id};
 use crate::ports::Ports;
-use crate::ports::store::{ThreadRecord, ThreadStatus};
+use crate::ports::store::{LEASE_MS, ThreadRecord, ThreadStatus};
 use crate::view::store_failure;
 
 /// Runs that are gone on with at once: each waits for the store a few times before it begins.
@@ -40,15 +40,15 @@ impl Engine {
     /// the next of their leases runs out: a host that lives has been heard of by then.
     pub async fn keep_recovering(&self) {
         let Inner { ports: Ports { store, .. }, leases, .. } = &*self.0;
-        let lease = Duration::from_millis(store.lease_ms());
+        let longest = Duration::from_millis(store.lease_ms().min(LEASE_MS));
         loop {
             self.recover().await;
             let next = store.next_lapse(leases.holder()).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "cannot look when leases of other hosts end");
                 None
             });
-            // A host that begins now is heard of at least so long.
-            tokio::time::sleep(next.unwrap_or(lease).clamp(SHORTEST_PAUSE, lease)).await;
+            // A host that begins meanwhile may have a shorter lease than this one.
+            tokio::time::sleep(next.unwrap_or(longest).clamp(SHORTEST_PAUSE, longest)).await;
         }
     }
 

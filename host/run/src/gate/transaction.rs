@@ -6,9 +6,9 @@
 //! journal that is kept elsewhere, and works as the rest of it does: a task that goes on otherwise
 //! than its marker says is a divergence, and neither takes the answers nor commits again.
 //!
-//! So a marker must be found by that task alone. Its key names the thread with the time of its
-//! creation, since copies of a thread have tasks of the same ids, and so has a thread that is made
-//! under the id of a deleted one; then task and call; then where in the log the task was undone
+//! So a marker must be found by that task alone. Its key names the thread with what
+//! tells it from all others that ever had its id: copies of a thread have tasks of the same ids,
+//! and so has a thread that is made under the id of a deleted one; then task and call; then where in the log the task was undone
 //! last, if it was: what it committed before that is not part of its journal any more, and like
 //! everything else behind a reopened question it is done anew. In a run that does not wait for the
 //! disk (durability `async`) the key names the run as well, since a crash can undo all of it.

@@ -3,14 +3,20 @@
 //! A lease cannot be taken over before its holder was silent for the whole time of a lease. So who
 //! remembers when the last sign of life was sent that the store took knows, without asking, that
 //! nobody else has any of its threads yet.
+//!
+//! That goes on from sign to sign, as long as none comes a whole lease after the one before. After
+//! such a silence others may have taken threads, so for each the store is asked whether the lease
+//! still holds before the newest sign counts.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::Instant;
+use wattle_graph::id::ThreadId;
 
 use crate::ports::Clock;
-use crate::ports::store::{Holder, Store, StoreError};
+use crate::ports::store::{Epoch, Holder, Store, StoreError};
 
 /// Part of the time of a lease after which it does not count as sure any more: what is left is for
 /// clocks that differ, and for the way from the question to the effect.
@@ -20,21 +26,54 @@ const SURE_PART: u64 = 2;
 pub(crate) struct Term {
     holder: Holder,
     clock: Arc<dyn Clock>,
-    sent: Mutex<Option<Sent>>,
+    signs: Mutex<Signs>,
 }
 
-/// When a sign of life was sent: by a clock that never goes back, and by one that goes on while the
-/// machine sleeps.
+/// A moment: by a clock that never goes back, and by one that goes on while the machine sleeps.
 #[derive(Clone, Copy)]
-struct Sent {
+struct Moment {
     at: Instant,
     wall_ms: i64,
+}
+
+impl Moment {
+    /// Whether it is surely less than so long before another.
+    fn is_within(self, ms: u64, later: Self) -> bool {
+        let wall_ms = u64::try_from(later.wall_ms.saturating_sub(self.wall_ms));
+        later.at.saturating_duration_since(self.at) < Duration::from_millis(ms)
+            && wall_ms.is_ok_and(|wall_ms| wall_ms < ms)
+    }
+}
+
+/// The signs of life that the store took.
+#[derive(Default)]
+struct Signs {
+    /// When the newest was sent.
+    newest: Option<Moment>,
+    /// How often one came so late that leases may have been lost before it.
+    silences: u64,
+}
+
+impl Signs {
+    /// Notes one that the store took by a moment. It took it before that, and the one before not
+    /// earlier than that was sent.
+    fn took(&mut self, sent: Moment, taken: Moment, lease_ms: u64) {
+        if let Some(newest) = self.newest {
+            if !newest.is_within(lease_ms, taken) {
+                self.silences += 1;
+            }
+            if sent.at <= newest.at {
+                return;
+            }
+        }
+        self.newest = Some(sent);
+    }
 }
 
 impl Term {
     /// A host that has shown no sign of life yet.
     pub(crate) fn new(holder: Holder, clock: Arc<dyn Clock>) -> Self {
-        Self { holder, clock, sent: Mutex::default() }
+        Self { holder, clock, signs: Mutex::default() }
     }
 
     /// Under which name threads are held.
@@ -48,26 +87,95 @@ impl Term {
     ///
     /// That of the store. Then it may have taken the sign or not, so it does not count.
     pub(crate) async fn beat(&self, store: &dyn Store) -> Result<(), StoreError> {
-        let sent = Sent { at: Instant::now(), wall_ms: self.clock.now_ms() };
+        let sent = self.now();
         store.beat(&self.holder).await?;
-        let mut newest = self.sent();
-        if newest.is_none_or(|newest| newest.at < sent.at) {
-            *newest = Some(sent);
-        }
+        let taken = self.now();
+        self.signs().took(sent, taken, store.lease_ms());
         Ok(())
     }
 
-    /// Whether nobody can have taken a lease over that lasts so long without a sign of life.
-    pub(crate) fn is_sure(&self, lease_ms: u64) -> bool {
-        let Some(sent) = *self.sent() else { return false };
-        let sure_ms = lease_ms / SURE_PART;
-        let wall_ms = self.clock.now_ms().saturating_sub(sent.wall_ms);
-        sent.at.elapsed() < Duration::from_millis(sure_ms)
-            && u64::try_from(wall_ms).is_ok_and(|wall_ms| wall_ms < sure_ms)
+    /// Whether nobody can have taken a lease over that lasts so long without a sign of life, and
+    /// that surely held after so many silences.
+    fn is_sure(&self, lease_ms: u64, silences: u64) -> bool {
+        let now = self.now();
+        let signs = self.signs();
+        let newest = signs.newest.filter(|_| signs.silences == silences);
+        newest.is_some_and(|sent| sent.is_within(lease_ms / SURE_PART, now))
+    }
+
+    fn now(&self) -> Moment {
+        Moment { at: Instant::now(), wall_ms: self.clock.now_ms() }
     }
 
     /// No code that can panic runs under this lock.
-    fn sent(&self) -> MutexGuard<'_, Option<Sent>> {
-        self.sent.lock().unwrap_or_else(PoisonError::into_inner)
+    fn signs(&self) -> MutexGuard<'_, Signs> {
+        self.signs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The lease of one thread within the term of its host.
+pub(crate) struct Tenure {
+    term: Arc<Term>,
+    /// After how many silences of the host it surely held.
+    silences: AtomicU64,
+}
+
+impl Tenure {
+    /// That of a lease that was just taken.
+    pub(crate) fn new(term: Arc<Term>) -> Self {
+        let silences = AtomicU64::new(term.signs().silences);
+        Self { term, silences }
+    }
+
+    /// Whether the lease holds; asks the store unless that is sure. The sign of life goes first:
+    /// from then on nobody can take over a lease that still holds.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(crate) async fn holds(
+        &self,
+        store: &dyn Store,
+        thread: &ThreadId,
+        epoch: Epoch,
+    ) -> Result<bool, StoreError> {
+        if self.term.is_sure(store.lease_ms(), self.silences.load(Ordering::Acquire)) {
+            return Ok(true);
+        }
+        self.term.beat(store).await?;
+        let silences = self.term.signs().silences;
+        let holds = store.holds(thread, epoch).await?;
+        if holds {
+            self.silences.fetch_max(silences, Ordering::AcqRel);
+        }
+        Ok(holds)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LEASE_MS: u64 = 10_000;
+
+    #[test]
+    fn a_sign_that_comes_a_lease_after_the_one_before_says_nothing_of_leases_of_before() {
+        let start = Instant::now();
+        let after = |ms: u64| Moment {
+            at: start + Duration::from_millis(ms),
+            wall_ms: i64::try_from(ms).unwrap(),
+        };
+        let mut signs = Signs::default();
+        signs.took(after(0), after(1), LEASE_MS);
+        signs.took(after(9_000), after(9_001), LEASE_MS);
+        // Sent in time, but nobody knows that it was there in time.
+        signs.took(after(18_000), after(19_000), LEASE_MS);
+        assert_eq!(signs.silences, 1);
+        signs.took(after(27_999), after(27_999), LEASE_MS);
+        assert_eq!(signs.silences, 1);
+        // The machine slept: one clock stood still.
+        let asleep = Moment { at: after(28_000).at, wall_ms: 99_000 };
+        signs.took(asleep, asleep, LEASE_MS);
+        assert_eq!(signs.silences, 2);
     }
 }

@@ -30,7 +30,7 @@ impl World<'_> {
         let above = namespace
             .parent()
             .and_then(|above| self.record.graph_of(&self.app, &self.root, &above));
-        let mut checkpoint = Cow::Borrowed(segment.checkpoint);
+        let mut checkpoint = Cow::Borrowed(&segment.checkpoint);
         let mut events = segment.events;
         loop {
             let mut lineage = Lineage::new(checkpoint.as_ref().clone());
@@ -50,9 +50,10 @@ impl World<'_> {
             match self.record.next(&checkpoint.meta) {
                 Next::Nothing => return,
                 Next::Stored(stored) => {
-                    let at = position(&stored.meta, &pack);
+                    let at = position(stored, &pack);
                     if let Some(now) = superstep.make(at, replay).await {
-                        compare(&checkpoint.meta, stored, &now, true, replay);
+                        let stored = self.record.whole(stored);
+                        compare(&checkpoint.meta, &stored, &now, true, replay);
                     }
                     return;
                 }
@@ -69,7 +70,7 @@ impl World<'_> {
                     let Some(now) = now else {
                         return self.leave_rest(made.facts.checkpoint, &checkpoint.meta, replay);
                     };
-                    if self.record.checkpoint(now.meta.id).is_some() {
+                    if self.record.is_stored(now.meta.id) {
                         return;
                     }
                     events = self.record.since(now.meta.id);
@@ -89,7 +90,7 @@ impl World<'_> {
         replay: &mut Replay,
     ) -> bool {
         if let Some(stored) = self.record.checkpoint(now.meta.id) {
-            return compare(&from.meta, stored, now, false, replay);
+            return compare(&from.meta, &stored, now, false, replay);
         }
         let facts = Checkpointed::from(&now.meta);
         if facts == made.facts {
@@ -106,7 +107,7 @@ impl World<'_> {
     /// checkpoint.
     fn leave_rest(&self, from: CheckpointId, meta: &CheckpointMeta, replay: &mut Replay) {
         let mut id = from;
-        while self.record.checkpoint(id).is_none() {
+        while !self.record.is_stored(id) {
             let events = self.record.since(id);
             let at = CheckpointMeta { id, ..meta.clone() };
             let Next::Logged(made) = self.record.next(&at) else { return };

@@ -4,22 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source, Values};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source};
 use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Reopened, TaskFailed};
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::graph::Body;
-use wattle_graph::id::{ChannelName, CheckpointId, GraphName, Namespace, RunId, TaskId, call_path};
+use wattle_graph::id::{CheckpointId, GraphName, Namespace, RunId, TaskId, call_path};
 
+use super::values::Written;
 use crate::app::{App, GraphPack};
 use crate::export::Export;
-use crate::ports::store::{StoredBatch, StoredValue};
 use crate::task::attempt::shown;
 use crate::view::{Answers, Nest};
 
 /// What happened on a thread.
 #[derive(Default)]
 pub(super) struct Record {
-    checkpoints: BTreeMap<CheckpointId, Checkpoint>,
+    checkpoints: BTreeMap<CheckpointId, CheckpointMeta>,
+    written: Written,
     /// Checkpoints whose values are not all there.
     cut: BTreeMap<CheckpointId, Namespace>,
     /// Events since each checkpoint, stored or not, in the graph that made it.
@@ -70,14 +71,14 @@ struct Course<'e> {
 
 /// One superstep: where it started and what happened.
 pub(super) struct Segment<'r> {
-    pub(super) checkpoint: &'r Checkpoint,
+    pub(super) checkpoint: Checkpoint,
     pub(super) events: &'r [Event],
 }
 
 /// What a superstep made.
 pub(super) enum Next<'r> {
     /// A checkpoint that is stored.
-    Stored(&'r Checkpoint),
+    Stored(&'r CheckpointMeta),
     /// One that only the log knows of.
     Logged(&'r Made),
     /// Nothing: it is not over.
@@ -88,12 +89,11 @@ impl Record {
     /// Reads an export.
     pub(super) fn of(export: &Export) -> Result<Self, Failure> {
         let mut record = Self::default();
-        let mut written: BTreeMap<(ChannelName, CheckpointId), Arc<Value>> = BTreeMap::new();
         let mut course = Course::default();
         for batch in &export.batches {
-            keep_values(batch, &mut written)?;
+            record.written.keep(batch)?;
             if let Some(meta) = &batch.checkpoint {
-                record.keep_checkpoint(meta, &written);
+                record.keep_checkpoint(meta);
             }
             for event in &batch.events {
                 record.see(event, &mut course);
@@ -108,19 +108,9 @@ impl Record {
     }
 
     /// One that refers to values from before the thread was pruned is no place to start from.
-    fn keep_checkpoint(
-        &mut self,
-        meta: &CheckpointMeta,
-        written: &BTreeMap<(ChannelName, CheckpointId), Arc<Value>>,
-    ) {
-        let value = |(name, version): (&ChannelName, &CheckpointId)| {
-            let value = written.get(&(name.clone(), *version))?;
-            Some((name.clone(), value.clone()))
-        };
-        let values: Option<Values> = meta.versions.iter().map(value).collect();
-        if let Some(values) = values {
-            let checkpoint = Checkpoint { meta: meta.clone(), values, tails: BTreeMap::new() };
-            self.checkpoints.insert(meta.id, checkpoint);
+    fn keep_checkpoint(&mut self, meta: &CheckpointMeta) {
+        if self.written.has_all(meta) {
+            self.checkpoints.insert(meta.id, meta.clone());
         } else {
             self.cut.insert(meta.id, meta.namespace.clone());
         }
@@ -205,9 +195,9 @@ impl Record {
 
     /// All supersteps that started from stored checkpoints, in the order of these.
     pub(super) fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
-        self.checkpoints.values().map(|checkpoint| {
-            let events = self.since(checkpoint.meta.id);
-            Segment { checkpoint, events }
+        self.checkpoints.values().map(|meta| {
+            let events = self.since(meta.id);
+            Segment { checkpoint: self.whole(meta), events }
         })
     }
 
@@ -222,15 +212,25 @@ impl Record {
     }
 
     /// A stored checkpoint.
-    pub(super) fn checkpoint(&self, id: CheckpointId) -> Option<&Checkpoint> {
-        self.checkpoints.get(&id)
+    pub(super) fn checkpoint(&self, id: CheckpointId) -> Option<Checkpoint> {
+        self.checkpoints.get(&id).map(|meta| self.whole(meta))
+    }
+
+    /// Whether a checkpoint is stored.
+    pub(super) fn is_stored(&self, id: CheckpointId) -> bool {
+        self.checkpoints.contains_key(&id)
+    }
+
+    /// A stored checkpoint with its values.
+    pub(super) fn whole(&self, meta: &CheckpointMeta) -> Checkpoint {
+        let values = self.written.of(meta);
+        Checkpoint { meta: meta.clone(), values, tails: BTreeMap::new() }
     }
 
     /// What was made from a checkpoint since it was last gone back to.
     pub(super) fn next(&self, base: &CheckpointMeta) -> Next<'_> {
         let undone = self.undone.get(&base.id);
-        let stored = self.checkpoints.values().rev().find(|checkpoint| {
-            let meta = &checkpoint.meta;
+        let stored = self.checkpoints.values().rev().find(|meta| {
             meta.parent == Some(base.id)
                 && meta.source == Source::Loop
                 && meta.step == base.step + 1
@@ -329,11 +329,9 @@ impl Record {
             return meta.step.saturating_sub(first);
         }
         let began = self.checkpoints.values().rev().find(|it| {
-            it.meta.namespace == meta.namespace
-                && it.meta.id <= meta.id
-                && it.meta.source != Source::Loop
+            it.namespace == meta.namespace && it.id <= meta.id && it.source != Source::Loop
         });
-        began.map_or(0, |began| meta.step.saturating_sub(began.meta.step))
+        began.map_or(0, |began| meta.step.saturating_sub(began.step))
     }
 }
 
@@ -343,31 +341,4 @@ impl<'e> Course<'e> {
         let at = self.at.get(&Namespace::root()).copied();
         self.since.entry(at).or_default().push(event);
     }
-}
-
-/// Keeps the values that a batch wrote, each whole.
-fn keep_values(
-    batch: &StoredBatch,
-    written: &mut BTreeMap<(ChannelName, CheckpointId), Arc<Value>>,
-) -> Result<(), Failure> {
-    let Some(meta) = &batch.checkpoint else { return Ok(()) };
-    for (channel, stored) in &batch.values {
-        let value = match stored {
-            StoredValue::Whole(value) => value.clone(),
-            StoredValue::Tail { base, keep, items } => {
-                let before = written.get(&(channel.clone(), *base));
-                let kept = before
-                    .and_then(|before| before.as_array()?.get(..*keep as usize))
-                    .ok_or_else(|| {
-                        Failure::new(
-                            code::BROKEN,
-                            format!("the value of `{channel}` at {base} is not in the export"),
-                        )
-                    })?;
-                Value::Array(kept.iter().chain(items).cloned().collect())
-            }
-        };
-        written.insert((channel.clone(), meta.id), Arc::new(value));
-    }
-    Ok(())
 }

@@ -72,6 +72,10 @@ pub struct ThreadRecord {
     /// Free facts of the client.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
+    /// An id that no other thread has, also none that had this thread's id before it was deleted;
+    /// `None` if an older host made the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub born: Option<RunId>,
     /// The thread that this one was copied from, or that one's origin: ids of tasks and questions
     /// derive from it, so that what is pending in the copy still has its ids.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -123,6 +127,7 @@ impl ThreadRecord {
             tenant: None,
             context: Value::Null,
             metadata: BTreeMap::new(),
+            born: None,
             origin: None,
             ttl: None,
             pruned_ms: None,

@@ -71,6 +71,7 @@ fn record() -> ThreadRecord {
         tenant: Some("acme".into()),
         context: Value::Null,
         metadata: BTreeMap::new(),
+        born: None,
         origin: None,
         ttl: None,
         pruned_ms: None,

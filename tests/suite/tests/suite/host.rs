@@ -1,5 +1,6 @@
 //! The host through its public doors: HTTP, files, command line.
 
+mod agents;
 mod api;
 mod cli;
 mod control;

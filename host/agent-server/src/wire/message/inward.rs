@@ -103,7 +103,7 @@ fn from_fields(message: &Map<String, Value>, fresh: Fresh<'_>) -> Result<Value, 
     }
     match role {
         "assistant" if !calls.is_empty() => {
-            drop(ours.insert("tool_calls".to_owned(), calls.into()))
+            drop(ours.insert("tool_calls".to_owned(), calls.into()));
         }
         "tool" => answer(message, &mut ours)?,
         _ => {}

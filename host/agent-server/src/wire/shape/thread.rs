@@ -71,7 +71,7 @@ impl Ttl {
             TtlStrategy::KeepLatest => PruneStrategy::KeepLatest,
         };
         #[expect(clippy::cast_sign_loss, reason = "a time is not negative")]
-        is_time.then(|| ThreadTtl { after_ms: (self.minutes * MINUTE_MS) as u64, strategy })
+        is_time.then_some(ThreadTtl { after_ms: (self.minutes * MINUTE_MS) as u64, strategy })
     }
 }
 

@@ -29,7 +29,7 @@ fn told(log: &Sample, sent: &[Sent]) -> Vec<Value> {
     told.collect()
 }
 
-fn data<'s>(sent: &'s [Sent]) -> Vec<&'s Value> {
+fn data(sent: &[Sent]) -> Vec<&Value> {
     sent.iter().map(|sent| &sent.data["params"]["data"]).collect()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wattle_graph::event::{Called, Decision};
 
-use super::{forget_failed, is_in_doubt, is_rolled_back};
+use super::{forget_failed, forget_last_rollbacks, is_in_doubt, is_rolled_back};
 
 /// What the log holds of the calls of a task, by the path of tool calls they are inside of.
 pub(crate) type Scopes = BTreeMap<Vec<u32>, PastCalls>;
@@ -55,6 +55,7 @@ impl PastCalls {
     /// Takes note that the task is executed again in the same run.
     pub(crate) fn begin_attempt(&mut self) {
         self.doubtful.clear();
+        forget_last_rollbacks(&mut self.answered, self.newest);
     }
 
     /// Forgets what must be made again after a failed attempt; `for_good` says that only a person

@@ -407,6 +407,8 @@ async fn an_edit_that_a_nested_graph_cannot_take_is_refused() {
     assert_eq!(refused(&world, other).await.code, code::INVALID);
     let nowhere = as_one(thread, &Namespace::new("sub"), &[]);
     assert_eq!(refused(&world, nowhere).await.code, code::NOT_FOUND);
+    let bottomless = as_one(thread, &Namespace::new("|".repeat(1_000_000)), &[]);
+    assert_eq!(refused(&world, bottomless).await.code, code::NOT_FOUND);
     let checkpoint = Some(CheckpointId(99));
     assert_eq!(
         refused(&world, EditThread { checkpoint, ..edits.clone() }).await.code,

@@ -187,7 +187,10 @@ async fn a_fork_in_a_nested_graph_survives_a_crash() {
         let answer = reworded(&world, thread, "what if").await;
         world.net.hang_next(1);
         let run = world.engine.fork(from(thread, call, Ok(answer))).await.unwrap();
-        world.net.hung().await;
+        tokio::select! {
+            () = world.net.hung() => {}
+            ended = world.engine.wait(&run) => panic!("it calls the service, {ended:?}"),
+        }
         world.crash().await;
         assert_eq!(world.engine.recover().await, 1);
         let ended = world.engine.wait(&run).await.unwrap();

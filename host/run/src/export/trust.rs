@@ -1,0 +1,85 @@
+//! What is not taken from an export as it says, since whoever wrote it may mean no good: how deep
+//! graphs are nested in it, and what its own code may use.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use wattle_graph::id::{Namespace, PluginName};
+
+use super::Rules;
+use crate::grant::Grants;
+use crate::limit::{self, LARGEST};
+use crate::ports::store::StoredBatch;
+
+impl Rules {
+    /// The grants, with limits no wider than [`LARGEST`]: they bound the code of the same file.
+    pub fn bounded_grants(&self) -> BTreeMap<PluginName, Arc<Grants>> {
+        let bounded = |grants: &Grants| {
+            let limits = grants.limits.at_most(&LARGEST);
+            Arc::new(Grants { limits, ..grants.clone() })
+        };
+        self.grants.iter().map(|(plugin, grants)| (plugin.clone(), bounded(grants))).collect()
+    }
+}
+
+/// Why a batch cannot be of a thread of any host: a graph in it is nested deeper than graphs are.
+pub(super) fn too_deep(batch: &StoredBatch) -> Option<String> {
+    let made = batch.checkpoint.iter().flat_map(|meta| {
+        let others = meta.parents.keys().chain(meta.children.keys());
+        std::iter::once(&meta.namespace).chain(others)
+    });
+    let mut all = batch.events.iter().map(|event| &event.namespace).chain(made);
+    let depth = all.map(Namespace::depth).find(|depth| *depth > limit::GRAPH_DEPTH)?;
+    let allowed = limit::GRAPH_DEPTH;
+    Some(format!("a graph in it is nested {depth} levels deep, and {allowed} are allowed"))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::export::Line;
+
+    fn batch(namespace: &str) -> StoredBatch {
+        let event = json!({
+            "seq": 1, "run": "r", "at_ms": 0, "namespace": namespace,
+            "kind": "run_started", "input": {}, "context": {}
+        });
+        let line = json!({ "batch": { "base": null, "events": [event], "checkpoint": null } });
+        match serde_json::from_value(line).unwrap() {
+            Line::Batch(batch) => *batch,
+            _ => unreachable!(),
+        }
+    }
+
+    #[test]
+    fn graphs_are_nested_as_deep_as_hosts_nest_them() {
+        let deep = |levels| vec!["node"; levels].join("|");
+        assert_eq!(too_deep(&batch("")), None);
+        assert_eq!(too_deep(&batch(&deep(limit::GRAPH_DEPTH))), None);
+        let refused = too_deep(&batch(&deep(100_000))).unwrap();
+        assert!(refused.contains("100000 levels deep"), "{refused}");
+    }
+
+    #[test]
+    fn code_of_an_export_gets_no_more_than_an_operator_would_give_it() {
+        let plugin = PluginName::new("asset").unwrap();
+        let rules = |limits: serde_json::Value| {
+            let rules = json!({ "grants": { "asset": { "limits": limits } }, "settings": {} });
+            let rules: Rules = serde_json::from_value(rules).unwrap();
+            rules.bounded_grants()[&plugin].limits.clone()
+        };
+        let usual = limit::Limits::default();
+        assert_eq!(rules(json!({})), usual);
+        assert_eq!(rules(json!({ "cpu_ms": 3_000 })).cpu_ms, 3_000);
+        let greedy = json!({
+            "memory_bytes": u64::MAX, "cpu_ms": u64::MAX, "node_timeout_ms": u64::MAX,
+            "host_calls": u32::MAX, "host_call_bytes": u64::MAX, "output_bytes": u64::MAX,
+            "lift_bytes": u64::MAX, "net": { "redirects": u32::MAX }, "sql": { "rows": u64::MAX }
+        });
+        let net = limit::NetLimits { redirects: LARGEST.net.redirects, ..usual.net };
+        let sql = limit::SqlLimits { rows: LARGEST.sql.rows, ..usual.sql };
+        assert_eq!(rules(greedy), limit::Limits { net, sql, ..LARGEST });
+    }
+}
