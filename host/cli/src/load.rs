@@ -313,7 +313,7 @@ impl Inner {
 
     /// Loads an old version, for the threads that began on it.
     async fn load_old(&self, old: &Old) -> Result<App, Vec<String>> {
-        let manifest = Manifest::read(&old.folder).map_err(|message| vec![message])?;
+        let manifest = old.manifest().map_err(|message| vec![message])?;
         let (own, others) = old.files(&manifest);
         let loose = app_folder::components(&others, self.sandbox.as_ref()).await?;
         let reader = self.app_folder(&old.folder, &manifest, &own, &loose);

@@ -76,6 +76,10 @@ pub const BLOB_BYTES: u64 = 256 << 20;
 /// held in memory, and a small file may unpack to much more.
 pub const EXPORT_BYTES: u64 = 1 << 30;
 
+/// Bytes of what differs that a replay shows: more than anybody reads, and a difference may be as
+/// large as the whole state.
+pub const REPLAY_SHOWN_BYTES: u64 = 64 << 20;
+
 /// Longest time that an HTTP request may ask to be held back before it is sent: enough for a guest
 /// to back off from a busy service, too short to keep its instance for nothing.
 pub const HTTP_DELAY_MS: u32 = 10_000;
@@ -167,7 +171,7 @@ impl Default for Limits {
 }
 
 /// The widest limits that code in an export gets: many times the usual ones, as the most generous
-/// operator would set them, while no file can take all of a machine for a night.
+/// operator would set them, while no call of code from a stranger takes the machine for itself.
 pub const LARGEST: Limits = Limits {
     memory_bytes: 16 * MEMORY_BYTES,
     cpu_ms: 30 * CPU_MS,

@@ -28,6 +28,7 @@ use std::collections::HashSet;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -72,6 +73,8 @@ pub struct RedbStore(Arc<Inner>);
 struct Inner {
     source: Arc<Source>,
     watches: Arc<Watches>,
+    /// Whether it is dropped: what goes bit by bit ends then.
+    closing: Arc<AtomicBool>,
     /// `None` only while it is dropped.
     commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,
@@ -118,7 +121,8 @@ impl RedbStore {
             .spawn(move || writer.run())
             .map_err(|error| backend("start its writer thread", error))?;
         let (commands, writer) = (Some(commands), Some(writer));
-        Ok(Self(Arc::new(Inner { source, watches, commands, writer })))
+        let closing = Arc::default();
+        Ok(Self(Arc::new(Inner { source, watches, closing, commands, writer })))
     }
 
     async fn send(&self, command: Command) -> Result<(), StoreError> {
@@ -147,7 +151,8 @@ impl RedbStore {
         T: Send + 'static,
         W: FnOnce(&Hand) -> Result<T, StoreError> + Send + 'static,
     {
-        let hand = Hand(self.0.commands.clone().ok_or(StoreError::Closed)?);
+        let commands = self.0.commands.clone().ok_or(StoreError::Closed)?;
+        let hand = Hand { commands, closing: self.0.closing.clone() };
         spawn_blocking(move || work(&hand)).await.map_err(|error| backend("write", error))?
     }
 
@@ -206,7 +211,8 @@ async fn cleared(left: Option<Cleared>) -> Result<(), StoreError> {
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        // The writer ends when the queue is closed and empty.
+        // The writer ends when the queue is closed and empty. A hand holds it open.
+        self.closing.store(true, Ordering::Release);
         self.commands = None;
         if self.writer.take().is_some_and(|writer| writer.join().is_err()) {
             tracing::error!("writer of the checkpoint store panicked");

@@ -234,7 +234,7 @@ pub async fn verify_thread(
 #[into_params(parameter_in = Query)]
 pub struct ExportQuery {
     /// The code with what it may do and its settings, which only the operator gets. For them it is
-    /// there if it is not said otherwise.
+    /// there if it is not said otherwise; if nothing is said, and it is gone, it is left out.
     code: Option<bool>,
     /// The blobs that the thread mentions; there if it is not said otherwise.
     blobs: Option<bool>,
@@ -263,10 +263,15 @@ pub async fn export_thread(
         return Err(not_the_tenants("the code of apps", &tenant));
     }
     let record = scope.thread(&state, &id).await?;
-    let code = query.code.unwrap_or(is_operator);
-    let parts = Parts { code, blobs: query.blobs.unwrap_or(true) };
-    let lines = state.engine.export(&record.id, parts).await?;
-    let lines = lines.map_err(|failure| std::io::Error::other(failure.message));
+    let parts =
+        Parts { code: query.code.unwrap_or(is_operator), blobs: query.blobs.unwrap_or(true) };
+    let lines = match state.engine.export(&record.id, parts).await {
+        Err(failure) if query.code.is_none() && failure.code == code::UNAVAILABLE => {
+            state.engine.export(&record.id, Parts { code: false, ..parts }).await
+        }
+        lines => lines,
+    };
+    let lines = lines?.map_err(|failure| std::io::Error::other(failure.message));
     let headers = [(header::CONTENT_TYPE, "application/x-ndjson")];
     Ok((headers, Body::from_stream(lines)).into_response())
 }

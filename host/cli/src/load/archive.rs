@@ -49,6 +49,25 @@ impl Old {
         let all = self.index.components.iter().map(place);
         all.partition(|(name, _)| manifest.components.contains_key(name))
     }
+
+    /// Its manifest. Nothing is read where that says components or migrations are, which was
+    /// outside of the folder perhaps when it was loaded.
+    ///
+    /// # Errors
+    ///
+    /// A sentence, also if its graphs are said to lie outside of its folder.
+    pub(super) fn manifest(&self) -> Result<Manifest, String> {
+        let manifest = Manifest::read(&self.folder)?;
+        let graphs = &manifest.app.graphs;
+        if is_inside(graphs) {
+            return Ok(manifest);
+        }
+        Err(format!(
+            "{}: the graphs `{}` lie outside of its folder",
+            manifest::FILE,
+            graphs.display()
+        ))
+    }
 }
 
 fn file_of(plugin: &PluginName) -> String {
@@ -88,8 +107,9 @@ fn copy(
     }
     // Renamed into place when whole.
     let draft = kept.with_extension("draft");
+    // Both are left over from copies that broke off.
+    let _ = fs::remove_dir_all(&draft);
     unpack(&gather(app, manifest, folder, files)?, &draft)?;
-    // Left over from a copy that broke off.
     let _ = fs::remove_dir_all(&kept);
     fs::rename(&draft, &kept)
 }
@@ -110,7 +130,7 @@ pub(super) fn files(
     loaded: Option<(&Manifest, &Path, &ComponentFiles)>,
 ) -> io::Result<Vec<CodeFile>> {
     if let Some(old) = read(folder_of(config, app)) {
-        let manifest = Manifest::read(&old.folder).map_err(|message| invalid(&message))?;
+        let manifest = old.manifest().map_err(|message| invalid(&message))?;
         let (own, others) = old.files(&manifest);
         let components = own.into_iter().chain(others).collect();
         return gather(app, &manifest, &old.folder, &components);
@@ -220,4 +240,45 @@ pub(super) fn read(folder: PathBuf) -> Option<Old> {
 fn subfolders(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).into_iter().flatten();
     entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::*;
+
+    fn file(path: &str, text: &str) -> CodeFile {
+        code_file(path, text.as_bytes().to_vec())
+    }
+
+    #[test]
+    fn files_stay_inside_of_their_folder() {
+        let outer = tempfile::tempdir().unwrap();
+        let folder = outer.path().join("code");
+        for path in ["../out.txt", "/tmp/out.txt", "graphs/../../out.txt", ".."] {
+            let code = CodeFile { path: path.to_owned(), bytes: Packed(Bytes::new()) };
+            let error = unpack(&[code], &folder).unwrap_err();
+            assert!(error.to_string().contains("outside"), "{error}");
+        }
+        unpack(&[file("graphs/main.toml", "x")], &folder).unwrap();
+        assert_eq!(fs::read_to_string(folder.join("graphs/main.toml")).unwrap(), "x");
+        assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn graphs_outside_of_the_folder_are_refused() {
+        let read = |graphs: &str| {
+            let folder = tempfile::tempdir().unwrap();
+            let app = format!("[app]\nname = \"asset\"\nversion = \"1\"\ngraphs = \"{graphs}\"");
+            let index = r#"{ "app": "asset", "versions": [], "components": [] }"#;
+            unpack(&[file(manifest::FILE, &app), file(INDEX, index)], folder.path()).unwrap();
+            super::read(folder.path().to_owned()).unwrap().manifest()
+        };
+        assert_eq!(read("graphs/main.toml").unwrap().app.name.as_str(), "asset");
+        for outside in ["../../graph.toml", "/etc/passwd", "graphs/../../graph.toml"] {
+            let refused = read(outside).unwrap_err();
+            assert!(refused.contains("outside of its folder"), "{refused}");
+        }
+    }
 }

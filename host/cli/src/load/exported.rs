@@ -1,5 +1,6 @@
 //! Code as exports hold it: written from what is loaded, and loaded from what was written.
 
+use std::io;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,15 +13,19 @@ use super::{Inner, Loader, archive};
 
 #[async_trait]
 impl CodeSource for Loader {
-    async fn files(&self, app: &App) -> Result<Vec<CodeFile>, Failure> {
+    async fn files(&self, app: &Arc<App>) -> Result<Vec<CodeFile>, Failure> {
         let source = self.inner.sources().get(&app.digest).cloned();
-        let loaded = source.as_ref().map(|it| (&it.manifest, it.folder.as_path(), &it.files));
-        archive::files(&self.inner.config, app, loaded).map_err(|error| {
+        let (config, pinned) = (self.inner.config.clone(), app.clone());
+        let read = blocking(move || {
+            let loaded = source.as_ref().map(|it| (&it.manifest, it.folder.as_path(), &it.files));
+            archive::files(&config, &pinned, loaded)
+        });
+        read.await.map_err(|message| {
             Failure::new(
                 code::UNAVAILABLE,
                 format!(
-                    "the code of app `{}` cannot be exported: {error}; export the thread without \
-                     its code",
+                    "the code of app `{}` cannot be exported: {message}; export the thread \
+                     without its code",
                     app.name
                 ),
             )
@@ -29,27 +34,40 @@ impl CodeSource for Loader {
 }
 
 impl Loader {
-    /// Loads the code in an export, which may do there what it could where it ran.
+    /// Loads the code in an export, which may do there what it could where it ran, within the
+    /// widest limits that a file may set.
     ///
     /// # Errors
     ///
     /// A sentence if it cannot be loaded, or is not what the export says that it is.
     pub async fn load_exported(&self, export: &Export) -> Result<Arc<App>, String> {
-        let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        archive::unpack(&export.code, folder.path()).map_err(|error| error.to_string())?;
-        let old = archive::read(folder.path().to_owned());
+        let code = export.code.clone();
+        // The folder is deleted when it is dropped, which is after the code was loaded.
+        let (_folder, old) = blocking(move || {
+            let folder = tempfile::tempdir()?;
+            archive::unpack(&code, folder.path())?;
+            let old = archive::read(folder.path().to_owned());
+            Ok((folder, old))
+        })
+        .await?;
         let old = old.ok_or("the code in the export has no index")?;
         let loaded = self.inner.load_old(&old).await;
         let mut app = loaded.map_err(|messages| messages.join("\n"))?;
         if let Some(rules) = &export.rules {
-            let grants = rules.grants.iter();
-            app.grants =
-                grants.map(|(name, grants)| (name.clone(), Arc::new(grants.clone()))).collect();
+            app.grants = rules.bounded_grants();
             app.settings = Arc::new(rules.settings.clone());
         }
         check(&app, export)?;
         Ok(Arc::new(app))
     }
+}
+
+/// Reads and writes files where that holds nobody up.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, String> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.map_err(|error| error.to_string())?.map_err(|error| error.to_string())
 }
 
 /// Whether code is what an export says of it.

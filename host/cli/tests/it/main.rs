@@ -7,6 +7,7 @@ mod api;
 mod binary;
 mod blobs;
 mod control;
+mod exports;
 mod fixture;
 mod guards;
 mod help;

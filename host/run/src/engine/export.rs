@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::stream::{BoxStream, StreamExt as _};
 use serde::Serialize;
+use tokio::task::spawn_blocking;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{Digest, ThreadId};
 
@@ -97,10 +98,12 @@ impl Engine {
     /// The lines of the code, and of what it may do.
     async fn code(&self, app: &Arc<App>, record: &ThreadRecord) -> Result<Vec<u8>, Failure> {
         let source = self.0.catalog.source().ok_or_else(|| no_code(record))?;
-        let mut text = Vec::new();
-        for file in source.files(app).await? {
-            text.extend(line(&Line::Code(file))?);
-        }
+        let files = source.files(app).await?;
+        let mut text = apart(move || {
+            let files = files.into_iter().map(|file| line(&Line::Code(file)));
+            Ok(files.collect::<Result<Vec<_>, _>>()?.concat())
+        })
+        .await?;
         let grants = app.plugins.keys().map(|name| (name.clone(), app.grants_of(name)));
         let rules = Rules {
             grants: grants.map(|(name, grants)| (name, grants.as_ref().clone())).collect(),
@@ -179,7 +182,10 @@ impl Lines {
             Ok::<_, Failure>(BlobFile { blob, media_type: info.media_type, bytes })
         };
         match read.await {
-            Ok(file) => line(&Line::Blob(file)).map(|text| Some(text.into())),
+            Ok(file) => {
+                let text = apart(move || line(&Line::Blob(file))).await?;
+                Ok(Some(text.into()))
+            }
             Err(failure) if failure.code == code::NOT_FOUND => Ok(None),
             Err(failure) => Err(failure),
         }
@@ -207,6 +213,14 @@ impl Ending {
         self.is_over |= is_later || (self.seal.is_some() && batch.seal == self.seal);
         is_in
     }
+}
+
+/// Does what takes long where it holds nobody up: large files are compressed.
+async fn apart(
+    work: impl FnOnce() -> Result<Vec<u8>, Failure> + Send + 'static,
+) -> Result<Vec<u8>, Failure> {
+    let cut = |error| Failure::internal(format!("cannot export: {error}"));
+    spawn_blocking(work).await.map_err(cut)?
 }
 
 fn line(value: &impl Serialize) -> Result<Vec<u8>, Failure> {

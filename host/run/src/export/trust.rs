@@ -28,8 +28,8 @@ pub(super) fn too_deep(batch: &StoredBatch) -> Option<String> {
         let others = meta.parents.keys().chain(meta.children.keys());
         std::iter::once(&meta.namespace).chain(others)
     });
-    let mut all = batch.events.iter().map(|event| &event.namespace).chain(made);
-    let depth = all.map(Namespace::depth).find(|depth| *depth > limit::GRAPH_DEPTH)?;
+    let all = batch.events.iter().map(|event| &event.namespace).chain(made);
+    let depth = all.map(Namespace::depth).max().filter(|depth| *depth > limit::GRAPH_DEPTH)?;
     let allowed = limit::GRAPH_DEPTH;
     Some(format!("a graph in it is nested {depth} levels deep, and {allowed} are allowed"))
 }
@@ -39,18 +39,15 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::export::Line;
 
     fn batch(namespace: &str) -> StoredBatch {
-        let event = json!({
-            "seq": 1, "run": "r", "at_ms": 0, "namespace": namespace,
-            "kind": "run_started", "input": {}, "context": {}
+        let made = json!({
+            "seq": 1, "at_ms": 0, "run": "r", "namespace": namespace, "type": "checkpointed",
+            "checkpoint": 1, "step": 0, "source": "input", "changed": [], "next": []
         });
-        let line = json!({ "batch": { "base": null, "events": [event], "checkpoint": null } });
-        match serde_json::from_value(line).unwrap() {
-            Line::Batch(batch) => *batch,
-            _ => unreachable!(),
-        }
+        let events = vec![serde_json::from_value(made).unwrap()];
+        let values = BTreeMap::new();
+        StoredBatch { base: None, events, checkpoint: None, values, seal: None }
     }
 
     #[test]

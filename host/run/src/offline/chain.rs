@@ -99,7 +99,7 @@ impl World<'_> {
         }
         let message = "the writes lead elsewhere";
         let (recorded, now) = (json!(made.facts), json!(facts));
-        replay.divergences.push(Divergence::of(&from.meta, message, recorded, now));
+        replay.differ(Divergence::of(&from.meta, message, recorded, now));
         false
     }
 
@@ -144,7 +144,7 @@ fn compare(
         return true;
     }
     let message = "the writes lead to another checkpoint";
-    replay.divergences.push(Divergence::of(from, message, shown(stored), shown(now)));
+    replay.differ(Divergence::of(from, message, shown(stored), shown(now)));
     false
 }
 

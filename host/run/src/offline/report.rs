@@ -8,6 +8,9 @@ use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId};
 
+use crate::json::weight;
+use crate::limit;
+
 /// What a replay came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Replay {
@@ -23,6 +26,9 @@ pub struct Replay {
     pub skipped: Vec<Skipped>,
     /// What differs.
     pub divergences: Vec<Divergence>,
+    /// About how many bytes of values the differences show.
+    #[serde(skip)]
+    shown: u64,
 }
 
 /// How much of something there is.
@@ -119,6 +125,17 @@ impl Divergence {
 }
 
 impl Replay {
+    /// Notes a difference. Its values are left out if those before it were large: each may be all
+    /// of the state, and a small file may have very many.
+    pub(super) fn differ(&mut self, mut divergence: Divergence) {
+        if self.shown > limit::REPLAY_SHOWN_BYTES {
+            divergence.message.push_str("; too much differs to show what");
+            (divergence.recorded, divergence.now) = (Value::Null, Value::Null);
+        }
+        self.shown += weight(&divergence.recorded) + weight(&divergence.now);
+        self.divergences.push(divergence);
+    }
+
     /// Notes that something is not compared.
     pub(super) fn skip(
         &mut self,
@@ -135,5 +152,29 @@ impl Replay {
             reason: reason.to_owned(),
             left_out,
         });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn values_are_shown_until_they_are_too_much() {
+        let at = json!({
+            "id": 1, "parent": null, "step": 0, "source": "input", "run": "r", "at_ms": 0,
+            "next": [], "versions": {}
+        });
+        let at: CheckpointMeta = serde_json::from_value(at).unwrap();
+        let large = json!("x".repeat(limit::REPLAY_SHOWN_BYTES as usize / 2));
+        let mut replay = Replay::default();
+        for _ in 0..3 {
+            replay.differ(Divergence::of(&at, "it differs", large.clone(), json!("now")));
+        }
+        let shown: Vec<bool> = replay.divergences.iter().map(|it| !it.now.is_null()).collect();
+        assert_eq!(shown, [true, true, false]);
+        assert!(replay.divergences[2].message.ends_with("to show what"));
     }
 }

@@ -96,7 +96,7 @@ impl Superstep<'_> {
         for (_, finished) in strangers {
             let message = "the graph does not run this task here";
             let node = json!(finished.node);
-            replay.divergences.push(self.of_task(finished, message, node, Value::Null));
+            replay.differ(self.of_task(finished, message, node, Value::Null));
         }
     }
 
@@ -159,9 +159,9 @@ impl Superstep<'_> {
             Ok(now) => {
                 let message = "the node decides otherwise from the same answers";
                 let (then, now) = (decided(recorded), decided(&now));
-                replay.divergences.push(self.of_task(recorded, message, then, now));
+                replay.differ(self.of_task(recorded, message, then, now));
             }
-            Err(ended) => replay.divergences.push(self.ended(recorded, ended)),
+            Err(ended) => replay.differ(self.ended(recorded, ended)),
         }
     }
 
@@ -220,7 +220,7 @@ impl Superstep<'_> {
                 },
             };
         let meta = &lineage.checkpoint.meta;
-        replay.divergences.push(Divergence::of(meta, message, Value::Null, json!(failure)));
+        replay.differ(Divergence::of(meta, message, Value::Null, json!(failure)));
         None
     }
 

@@ -69,7 +69,7 @@ impl Superstep<'_> {
         if decided(recorded) != decided(&now) {
             let message = "the graph that it is comes out otherwise";
             let (then, now) = (decided(recorded), decided(&now));
-            replay.divergences.push(self.of_task(recorded, message, then, now));
+            replay.differ(self.of_task(recorded, message, then, now));
         }
     }
 
@@ -86,7 +86,7 @@ impl Superstep<'_> {
             if let Some(told) = self.told(task, started).filter(|told| *told != now) {
                 let meta = CheckpointMeta { namespace: namespace.clone(), ..ended.checkpoint.meta };
                 let message = "the graph that a call started comes out otherwise";
-                replay.divergences.push(Divergence::of(&meta, message, told, now));
+                replay.differ(Divergence::of(&meta, message, told, now));
             }
         }
     }
@@ -140,12 +140,7 @@ impl Superstep<'_> {
             if let Some(left) = unstored.left() {
                 let message = "the graph does not run this task";
                 let known = json!(left);
-                replay.divergences.push(Divergence::of(
-                    &checkpoint.meta,
-                    message,
-                    known,
-                    json!(null),
-                ));
+                replay.differ(Divergence::of(&checkpoint.meta, message, known, json!(null)));
             }
             return Some(InnerEnd { began, checkpoint, outcome });
         }
@@ -165,7 +160,7 @@ impl Superstep<'_> {
                 let meta = &self.lineage.checkpoint.meta;
                 let message = "a nested graph does not accept its input any more";
                 let recorded = json!(inner.input);
-                replay.divergences.push(Divergence::of(meta, message, recorded, json!(failure)));
+                replay.differ(Divergence::of(meta, message, recorded, json!(failure)));
             })
             .ok()
     }

@@ -82,7 +82,7 @@ impl Written {
         self.places.get(channel)?.get(&version).copied()
     }
 
-    /// Whether all values of a checkpoint are there. Some were written before the thread was pruned.
+    /// Whether all values of a checkpoint are there: none was pruned.
     pub(super) fn has_all(&self, meta: &CheckpointMeta) -> bool {
         meta.versions.iter().all(|(channel, version)| self.place(channel, *version).is_some())
     }
@@ -157,7 +157,8 @@ mod tests {
         let tails = [(2, json!([3, 4])), (1, json!([5])), (2, json!([])), (0, json!([6]))];
         let written = written(json!([1, 2]), &tails);
         let all: Vec<Value> = (0..=4).map(|version| at(&written, version)).collect();
-        let expected = [json!([1, 2]), json!([1, 2, 3, 4]), json!([1, 5]), json!([1, 5]), json!([6])];
+        let expected =
+            [json!([1, 2]), json!([1, 2, 3, 4]), json!([1, 5]), json!([1, 5]), json!([6])];
         assert_eq!(all, expected);
     }
 

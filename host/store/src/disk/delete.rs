@@ -3,7 +3,7 @@
 
 use redb::Durability;
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
 
 use crate::disk::head::Head;
 use crate::disk::remains::Cleared;
@@ -25,11 +25,27 @@ pub(crate) struct Begun {
     pub(crate) number: u64,
 }
 
+/// A thread that is written anew, as it was read: any batch changes one of these.
+pub(crate) struct Before {
+    pub(crate) head: Head,
+    pub(crate) record: ThreadRecord,
+    pub(crate) runs: Vec<RunRecord>,
+}
+
+impl Before {
+    /// Whether it still stands so.
+    fn stands(&self, thread: &ThreadId, snapshot: &Snapshot) -> Result<bool, StoreError> {
+        Ok(snapshot.head(thread)?.as_ref() == Some(&self.head)
+            && snapshot.record(thread)?.0 == self.record
+            && snapshot.runs(thread)? == self.runs)
+    }
+}
+
 /// What stands in place of a thread.
 pub(crate) struct Anew {
     pub(crate) thread: ThreadId,
     /// How the thread stood that it was made from; `None` if there must not be any.
-    pub(crate) before: Option<Head>,
+    pub(crate) before: Option<Before>,
     /// The rest of what is written; without a head the thread goes whole.
     pub(crate) stage: Stage,
     /// A thread that must not be at work.
@@ -104,14 +120,16 @@ impl Writer {
         let Anew { thread, before, mut stage, source, number, written } = anew;
         self.leases.free(&source)?;
         let snapshot = self.source.snapshot()?;
-        let now = snapshot.head(&thread)?;
         match &before {
-            None if now.is_some() => return Err(rules::thread_is_there(&thread)),
+            None if snapshot.head(&thread)?.is_some() => {
+                return Err(rules::thread_is_there(&thread));
+            }
             None => refuse_known(&snapshot, &thread, &stage)?,
-            Some(before) if now.as_ref() != Some(before) => return Ok(Replaced::Changed),
+            Some(before) if !before.stands(&thread, &snapshot)? => return Ok(Replaced::Changed),
             Some(_) => {}
         }
         drop(snapshot);
+        let before = before.map(|before| before.head);
         stage.threads = Some(self.intake.threads());
         if written.is_some() {
             stage.remains.insert(number, None);

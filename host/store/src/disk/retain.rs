@@ -6,12 +6,14 @@
 //! and what was written of the new one is deleted.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::{mpsc, oneshot};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
-use crate::disk::delete::{Anew, Begun, Replaced};
+use crate::disk::delete::{Anew, Before, Begun, Replaced};
 use crate::disk::head::Head;
 use crate::disk::remains::Cleared;
 use crate::disk::rewrite::{Past, Target, rewrite};
@@ -37,7 +39,11 @@ pub(crate) enum Cut {
 }
 
 /// The way to the writer, for threads that may block.
-pub(crate) struct Hand(pub(crate) mpsc::Sender<Command>);
+pub(crate) struct Hand {
+    pub(crate) commands: mpsc::Sender<Command>,
+    /// Whether the store is dropped. What was begun then is deleted when it is opened again.
+    pub(crate) closing: Arc<AtomicBool>,
+}
 
 impl Hand {
     fn ask<T, W>(&self, work: W) -> Result<T, StoreError>
@@ -45,12 +51,15 @@ impl Hand {
         T: Send + 'static,
         W: FnOnce(&mut Writer) -> Result<T, StoreError> + Send + 'static,
     {
+        if self.closing.load(Ordering::Acquire) {
+            return Err(StoreError::Closed);
+        }
         let (answer, done) = oneshot::channel();
         let work = move |writer: &mut Writer| {
             // Whoever asked may be gone.
             let _ = answer.send(work(writer));
         };
-        let sent = self.0.blocking_send(Command::Work(Box::new(work)));
+        let sent = self.commands.blocking_send(Command::Work(Box::new(work)));
         sent.map_err(|_| StoreError::Closed)?;
         done.blocking_recv().unwrap_or(Err(StoreError::Closed))
     }
@@ -82,9 +91,11 @@ impl Hand {
             return Ok(Replaced::Done(None));
         }
         let ids: Vec<RunId> = all.iter().map(|run| run.id.clone()).collect();
+        let (record, _) = snapshot.record(thread)?;
+        let before = Before { head: head.clone(), record: record.clone(), runs: all.clone() };
         if plan.loses_all() {
             let stage = Stage { gone: (Vec::new(), ids), ..Stage::default() };
-            let (thread, before) = (thread.clone(), Some(head));
+            let (thread, before) = (thread.clone(), Some(before));
             let source = thread.clone();
             let anew = Anew { thread, before, stage, source, number, written: None };
             return self.ask(move |writer| writer.replace(anew));
@@ -92,13 +103,12 @@ impl Hand {
         let runs = plan.runs(all);
         let stay: BTreeSet<&RunId> = runs.iter().map(|run| &run.id).collect();
         let gone = ids.into_iter().filter(|run| !stay.contains(run)).collect();
-        let (record, _) = snapshot.record(thread)?;
         let record = plan.record(record, &runs);
-        let before = Some(head.clone());
         let head = Head { number, ..head };
         let names = HashMap::new();
         let target = Target { thread: thread.clone(), record, runs, head, names };
-        self.put((&snapshot, &past, &plan), target, entry, (thread.clone(), before, gone))
+        let old = (thread.clone(), Some(before), gone);
+        self.put((&snapshot, &past, &plan), target, entry, old)
     }
 
     /// Writes a thread anew in parts, and puts it in the place of another.
@@ -107,13 +117,14 @@ impl Hand {
         (snapshot, past, plan): (&Snapshot, &Past, &Plan),
         target: Target,
         entry: u64,
-        (source, before, gone): (ThreadId, Option<Head>, Vec<RunId>),
+        (source, before, gone): (ThreadId, Option<Before>, Vec<RunId>),
     ) -> Result<Replaced, StoreError> {
         let (thread, number) = (target.thread.clone(), target.head.number);
         let mut written = None;
         let part = |stage: Stage, frame: u64| {
+            self.ask(move |writer| writer.write_part(stage))?;
             written = Some(frame);
-            self.ask(move |writer| writer.write_part(stage))
+            Ok(())
         };
         let mut stage = match rewrite(snapshot, past, plan, target, entry, part) {
             Ok(stage) => stage,

@@ -10,15 +10,16 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::time::{Duration, Instant};
 
+use sqlx::PgPool;
 use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgDatabaseError, PgSeverity, Postgres};
-use sqlx::{Connection as _, PgPool};
 use tokio::task::spawn_blocking;
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::Batch;
 
 use crate::error::backend;
 use crate::postgres::facts::Wanted;
+use crate::postgres::link::{ANSWER, in_time, ping};
 use crate::postgres::outcome::{Witness, was_written};
 use crate::postgres::stage::{Desk, Head, Past, Stage};
 use crate::postgres::writer::{Answer, Batches, Fault, OPERATION, Writer, stage_all};
@@ -94,9 +95,13 @@ impl Lane {
     async fn open(&mut self, pool: &PgPool) -> Result<PoolConnection<Postgres>, sqlx::Error> {
         match self.0.take() {
             Some((connection, used)) if used.elapsed() < FRESH => Ok(connection),
-            Some((mut connection, _)) => match connection.ping().await {
+            Some((mut connection, _)) => match ping(&mut connection).await {
                 Ok(()) => Ok(connection),
-                Err(_) => pool.acquire().await,
+                Err(_) => {
+                    connection.close_on_drop();
+                    drop(connection);
+                    pool.acquire().await
+                }
             },
             None => pool.acquire().await,
         }
@@ -122,7 +127,8 @@ impl Writer {
             return Ok(None);
         }
         let Ok(mut connection) = self.lane.open(&self.link.writers).await else { return Ok(None) };
-        match stage.rows.write().fetch_optional(&mut *connection).await {
+        let write = stage.rows.write();
+        match in_time(ANSWER, write.fetch_optional(&mut *connection)).await {
             Ok(written) => {
                 self.lane.keep(connection);
                 Ok(written.map(|_| (stage, answers)))
@@ -132,6 +138,7 @@ impl Writer {
                 Ok(None)
             }
             Err(error) => {
+                connection.close_on_drop();
                 drop(connection);
                 tracing::debug!(%error, "checkpoint store finds out whether a batch was written");
                 let witness = Witness::of(&stage.rows);

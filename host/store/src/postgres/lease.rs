@@ -43,13 +43,15 @@ const TAKE: &str = "
 
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1 AND holder IS NOT NULL";
 
-const HOLDS: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2";
+/// Waits for whoever takes the lease just now.
+const HOLDS: &str = "SELECT FROM threads WHERE id = $1 AND epoch = $2 FOR SHARE";
 
-/// A row that was there for the lease alone goes with it.
 const RELEASE: &str = "
-    WITH swept AS (DELETE FROM threads WHERE id = $1 AND epoch = $2 AND record IS NULL)
-    UPDATE threads SET holder = NULL, epoch = NULL
-    WHERE id = $1 AND epoch = $2 AND record IS NOT NULL";
+    UPDATE threads SET holder = NULL, epoch = NULL WHERE id = $1 AND epoch = $2
+    RETURNING record IS NULL AS is_empty";
+
+/// A row that was there for the lease alone goes after it, unless somebody wants it by now.
+const SWEEP: &str = "DELETE FROM threads WHERE id = $1 AND epoch IS NULL AND record IS NULL";
 
 const LEASED: &str = "
     SELECT id, threads.holder FROM threads JOIN living ON living.holder = threads.holder
@@ -129,7 +131,11 @@ pub(super) async fn release(
     const OPERATION: &str = "give a lease back";
     let id = thread.as_str().as_bytes();
     let release = || sqlx::query(RELEASE).bind(id).bind(epoch.0.cast_signed());
-    link.rows(OPERATION, release).await.map(drop)
+    let Some(row) = link.row(OPERATION, release).await? else { return Ok(()) };
+    if row.try_get("is_empty").map_err(while_trying(OPERATION))? {
+        link.rows(OPERATION, || sqlx::query(SWEEP).bind(id)).await?;
+    }
+    Ok(())
 }
 
 /// Refuses what takes things away from threads while somebody works on one.

@@ -1,6 +1,7 @@
 //! The way to the server: pools, retries, and what its failures mean.
 
 use std::fmt;
+use std::io;
 use std::ops::RangeInclusive;
 use std::str::FromStr as _;
 use std::time::Duration;
@@ -12,6 +13,7 @@ use sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, PgConnection, PgPool,
     SqlSafeStr as _, Transaction,
 };
+use tokio::time::timeout;
 use wattle_run::ports::store::{LEASE_MS, StoreError};
 
 use crate::error::backend;
@@ -28,6 +30,10 @@ const CONNECT: Duration = Duration::from_secs(5);
 /// A connection that was idle for longer is asked whether it still works before it is used.
 const FRESH: Duration = Duration::from_secs(1);
 
+/// How long it may take to answer. A connection that the network dropped without a word is noticed
+/// by the system after a quarter of an hour only.
+const PING: Duration = Duration::from_secs(3);
+
 /// Attempts at what can be made again without harm, when the connection fails.
 const ATTEMPTS: u32 = 5;
 
@@ -36,22 +42,35 @@ const ATTEMPTS: u32 = 5;
 const PAUSE: Duration = Duration::from_millis(200);
 
 /// Longest statement. Far more than any of ours needs, and an end for one that hangs.
-const STATEMENT_SECONDS: u32 = 60;
+const STATEMENT_SECONDS: u64 = 60;
+
+/// How long the answer to one may take: the server has given up by then, so none comes any more.
+pub(super) const ANSWER: Duration = Duration::from_secs(STATEMENT_SECONDS + 5);
 
 /// How long a statement waits for a lock before it is made again, with what has changed meanwhile
-/// in sight: this part of a lease, since what a statement knows of the holders is as old as its
-/// beginning.
-const LOCK_SHARE: u32 = 5;
-
-/// The longest such wait.
-const LOCK: Duration = Duration::from_secs(2);
+/// in sight: what a statement knows of the holders is as old as its beginning, and this is a fifth
+/// of the shortest lease.
+const LOCK: Duration = Duration::from_millis(400);
 
 /// What the server calls a lock that did not become free in time.
-pub(super) const LOCK_NOT_AVAILABLE: &str = "55P03";
+const LOCK_NOT_AVAILABLE: &str = "55P03";
+
+/// Attempts at what somebody else has locked, each as long as a statement waits for a lock: twenty
+/// seconds, in which a large thread is written anew.
+pub(super) const HELD_ATTEMPTS: u32 = 50;
 
 /// How long the server waits for the next statement of a transaction: this part of a lease. A host
 /// that stands still while it holds locks must lose them sooner than its leases.
 const IDLE_SHARE: u32 = 2;
+
+/// The same where nobody waits: in snapshots, and while a thread is written anew that no host has
+/// leased. Between two statements of these a large thread is worked through.
+pub(super) const UNHURRIED: &str = "SET LOCAL idle_in_transaction_session_timeout TO '30s'";
+
+/// A snapshot of everything, with [`UNHURRIED`], in one way to the server.
+const SNAPSHOT: &str = "
+    BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY;
+    SET LOCAL idle_in_transaction_session_timeout TO '30s'";
 
 /// Times that a lease may have. Below it a slow disk or network would lose all leases, above it
 /// nobody could wait for a host that died.
@@ -63,6 +82,9 @@ const LEASES: RangeInclusive<Duration> = Duration::from_secs(2)..=Duration::from
 const BY_KEY: &str = "
     SET plan_cache_mode TO force_generic_plan; SET jit TO off; SET enable_seqscan TO off;
     SET enable_hashjoin TO off; SET enable_mergejoin TO off";
+
+/// Other statements are over sooner than they would be compiled, whatever the server expects.
+const READING: &str = "SET jit TO off";
 
 /// Longest name of a schema, as PostgreSQL has it.
 const SCHEMA_LIMIT_BYTES: usize = 63;
@@ -193,9 +215,10 @@ impl Link {
         let place = place(&options);
         let durable = set_up(&config.schema, config.lease);
         let hasty = format!("{durable}; SET synchronous_commit TO off");
+        let reading = format!("{durable}; {READING}");
         let by_key = format!("{durable}; {BY_KEY}");
         Ok(Self {
-            pool: pool(&options, &durable, READ_CONNECTIONS),
+            pool: pool(&options, &reading, READ_CONNECTIONS),
             writers: pool(&options, &by_key, writers),
             signals: pool(&options, &hasty, SIGNAL_CONNECTIONS),
             place,
@@ -210,11 +233,35 @@ impl Link {
         operation: &'static str,
         query: impl Fn() -> Query<'q, Postgres, PgArguments>,
     ) -> Result<Vec<PgRow>, StoreError> {
+        self.attempt_at(query).await.map_err(while_trying(operation))
+    }
+
+    /// The first row of a statement that may run more than once, if the server can carry it out:
+    /// one that does much at once it may refuse. `None` if it does.
+    pub(super) async fn row_if_able<'q>(
+        &self,
+        operation: &'static str,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Option<Option<PgRow>>, StoreError> {
+        match self.attempt_at(query).await {
+            Ok(rows) => Ok(Some(rows.into_iter().next())),
+            Err(error) if error.as_database_error().is_some() && !is_passing(&error) => {
+                tracing::debug!(operation, %error, "checkpoint store goes step by step");
+                Ok(None)
+            }
+            Err(error) => Err(failed(operation, &error)),
+        }
+    }
+
+    async fn attempt_at<'q>(
+        &self,
+        query: impl Fn() -> Query<'q, Postgres, PgArguments>,
+    ) -> Result<Vec<PgRow>, sqlx::Error> {
         let mut attempt = Attempt::default();
         loop {
             match query().fetch_all(&self.pool).await {
-                Ok(rows) => return Ok(rows),
-                Err(error) => attempt.again(operation, error).await?,
+                Err(error) if attempt.may_help(&error).await => {}
+                answer => return answer,
             }
         }
     }
@@ -230,12 +277,17 @@ impl Link {
 
     /// A snapshot of everything to read from.
     pub(super) async fn snapshot(&self, operation: &'static str) -> Result<Begun, StoreError> {
-        begin(&self.pool, operation, "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+        begin(&self.pool, operation, SNAPSHOT).await
     }
 
     /// A transaction for what is not appended.
     pub(super) async fn transaction(&self, operation: &'static str) -> Result<Begun, StoreError> {
         begin(&self.pool, operation, "BEGIN").await
+    }
+
+    /// Attempts to begin a transaction where reads do not keep it waiting.
+    pub(super) async fn group_now(&self) -> Result<Begun, sqlx::Error> {
+        self.writers.begin().await
     }
 
     /// A transaction for appends.
@@ -264,7 +316,7 @@ fn pool(options: &PgConnectOptions, set_up: &str, connections: u32) -> PgPool {
 /// What holds for every connection. What was answered as durable must be so, whatever the default
 /// of the database is.
 fn set_up(schema: &str, lease: Duration) -> String {
-    let lock_ms = LOCK.min(lease / LOCK_SHARE).as_millis();
+    let lock_ms = LOCK.as_millis();
     let idle_ms = (lease / IDLE_SHARE).as_millis();
     format!(
         "SET search_path TO \"{schema}\";
@@ -282,9 +334,24 @@ async fn is_alive(
     facts: PoolConnectionMetadata,
 ) -> Result<bool, sqlx::Error> {
     if facts.idle_for > FRESH {
-        connection.ping().await?;
+        ping(connection).await?;
     }
     Ok(true)
+}
+
+/// Asks whether a connection still works; one that does not answer in time does not.
+pub(super) async fn ping(connection: &mut PgConnection) -> Result<(), sqlx::Error> {
+    in_time(PING, connection.ping()).await
+}
+
+/// An answer of the server; that it does not come in time is a failure of the connection, which
+/// must not be used again.
+pub(super) async fn in_time<T>(
+    limit: Duration,
+    answer: impl Future<Output = Result<T, sqlx::Error>>,
+) -> Result<T, sqlx::Error> {
+    let answered = timeout(limit, answer).await;
+    answered.unwrap_or_else(|_elapsed| Err(io::Error::from(io::ErrorKind::TimedOut).into()))
 }
 
 async fn begin(
@@ -303,7 +370,10 @@ async fn begin(
 
 /// Counts attempts at something that can be made again.
 #[derive(Debug, Default)]
-pub(super) struct Attempt(u32);
+pub(super) struct Attempt {
+    paused: u32,
+    held: u32,
+}
 
 impl Attempt {
     /// Waits for the next attempt, or gives up.
@@ -312,20 +382,30 @@ impl Attempt {
         operation: &'static str,
         error: sqlx::Error,
     ) -> Result<(), StoreError> {
-        if !is_passing(&error) || !self.pause().await {
-            return Err(failed(operation, &error));
+        if self.may_help(&error).await { Ok(()) } else { Err(failed(operation, &error)) }
+    }
+
+    /// Waits for the next attempt; `false` if there is none, or it would fail in the same way.
+    async fn may_help(&mut self, error: &sqlx::Error) -> bool {
+        // To wait for the lock was pause enough.
+        if is_held(error) && self.held < HELD_ATTEMPTS {
+            self.held += 1;
+            return true;
         }
-        tracing::debug!(operation, %error, "checkpoint store tries again");
-        Ok(())
+        let may_help = is_passing(error) && self.pause().await;
+        if may_help {
+            tracing::debug!(%error, "checkpoint store tries again");
+        }
+        may_help
     }
 
     /// Waits for the next attempt; `false` if there is none.
     pub(super) async fn pause(&mut self) -> bool {
-        self.0 += 1;
-        if self.0 >= ATTEMPTS {
+        self.paused += 1;
+        if self.paused >= ATTEMPTS {
             return false;
         }
-        tokio::time::sleep(PAUSE * 2_u32.pow(self.0 - 1)).await;
+        tokio::time::sleep(PAUSE * 2_u32.pow(self.paused - 1)).await;
         true
     }
 }
@@ -365,6 +445,12 @@ pub(super) fn is_passing(error: &sqlx::Error) -> bool {
         sqlx::Error::Protocol(message) => message.contains("closed"),
         _ => false,
     }
+}
+
+/// Whether somebody else has locked what is wanted.
+pub(super) fn is_held(error: &sqlx::Error) -> bool {
+    let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+    code.is_some_and(|code| code == LOCK_NOT_AVAILABLE)
 }
 
 /// A failure of the server, in the port's words.

@@ -91,6 +91,8 @@ pub(super) async fn was_written(link: &Link, witness: &Witness) -> Result<bool, 
     loop {
         match look(link, witness).await {
             Ok(was_written) => return Ok(was_written),
+            // No batch gets an answer before this is known, so the pool is waited for.
+            Err(Fault::Server(sqlx::Error::PoolTimedOut)) if attempt.pause().await => {}
             Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
             Err(Fault::Store(error)) => return Err(error),
         }
@@ -98,7 +100,7 @@ pub(super) async fn was_written(link: &Link, witness: &Witness) -> Result<bool, 
 }
 
 async fn look(link: &Link, witness: &Witness) -> Result<bool, Fault> {
-    let mut transaction = link.transaction(OPERATION).await?;
+    let mut transaction = link.group_now().await?;
     sqlx::query(LOCK).bind(&witness.thread).execute(&mut *transaction).await?;
     if let Some((number, place, seal)) = &witness.batch {
         let there = sqlx::query_scalar(IS_THERE).bind(number).bind(place);

@@ -11,6 +11,7 @@ mod copy;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlx::Row as _;
+use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, RunId, ThreadId};
@@ -23,7 +24,7 @@ use crate::plan::{Outline, Plan, made_by};
 use crate::postgres::delete;
 use crate::postgres::head;
 use crate::postgres::history::bytes;
-use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::link::{Attempt, Begun, Fault, Link, UNHURRIED};
 use crate::postgres::outcome::commit;
 use crate::postgres::raw::{self, Raw};
 use crate::postgres::rows::{Before, ListFacts, RecordRow, Rows, RunRow};
@@ -102,7 +103,13 @@ pub(super) async fn cut(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result
 async fn cut_once(link: &Link, thread: &ThreadId, cut: &Cut<'_>) -> Result<bool, Fault> {
     let mut transaction = link.transaction(OPERATION).await?;
     let Some(whole) = read(&mut transaction, thread).await? else { return Ok(false) };
-    let outlines: Vec<Outline> = whole.log.iter().map(Entry::outline).collect::<Result<_, _>>()?;
+    let (whole, outlines) = spawn_blocking(move || {
+        let outlines: Result<Vec<Outline>, _> = whole.log.iter().map(Entry::outline).collect();
+        (whole, outlines)
+    })
+    .await
+    .map_err(|error| backend(OPERATION, error))?;
+    let outlines = outlines?;
     let current = whole.head.current;
     let plan = match cut {
         Cut::Runs(runs) => {
@@ -189,8 +196,9 @@ pub(super) async fn read(
     read_all(transaction, thread, head).await.map(Some)
 }
 
-/// Reads all of a thread that is locked.
+/// Reads all of a thread that is locked and that nobody works on.
 async fn read_all(transaction: &mut Begun, thread: &ThreadId, head: Head) -> Result<Whole, Fault> {
+    sqlx::query(UNHURRIED).execute(&mut **transaction).await?;
     let facts = sqlx::query(FACTS).bind(thread.as_str().as_bytes());
     let facts = facts.fetch_one(&mut **transaction).await?;
     let runs = sqlx::query(RUNS).bind(head.number).fetch_all(&mut **transaction).await?;

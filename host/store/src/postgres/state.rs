@@ -3,7 +3,8 @@
 //! Which versions of channels belong to a checkpoint stands in its facts, which the server cannot
 //! read. So it is asked for what is right unless the thread was forked or graphs in it share names
 //! of channels: of each channel the newest version up to the checkpoint. Where that is another than
-//! the facts say, everything is read once more, step by step.
+//! the facts say, everything is read once more, step by step; so it is where the server cannot do
+//! so much at once.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -13,7 +14,7 @@ use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Tail, Values};
 use wattle_graph::event::Event;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, ThreadId};
-use wattle_run::ports::store::{CheckpointTuple, Latest, RunRecord, StoreError};
+use wattle_run::ports::store::{CheckpointTuple, Latest, RunRecord, StoreError, ThreadHead};
 
 use crate::codec::unpack;
 use crate::error::{backend, corrupt};
@@ -93,15 +94,15 @@ const NEWEST: &str = statement!(
 /// See [`Store::latest`](wattle_run::ports::Store::latest).
 pub(super) async fn latest(link: &Link, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
     let read = || sqlx::query(LATEST).bind(thread.as_str().as_bytes());
-    let Some(row) = link.row("read a thread", read).await? else { return Ok(None) };
+    let Some(row) = link.row_if_able("read a thread", read).await? else {
+        return latest_step_by_step(link, thread).await;
+    };
+    let Some(row) = row else { return Ok(None) };
     let head = thread_head(&row)?;
     let mut run: Option<RunRecord> =
         column::<Option<&[u8]>>(&row, "run")?.map(|packed| unpack("run", packed)).transpose()?;
     if run.as_ref().map(|run| &run.id) != head.record.run.as_ref() {
-        run = match &head.record.run {
-            Some(id) => history::run(link, id).await?,
-            None => None,
-        };
+        run = run_of(link, &head).await?;
     }
     let tuple = match tuple(row).await? {
         Found::Tuple(tuple) => Some(*tuple),
@@ -111,6 +112,24 @@ pub(super) async fn latest(link: &Link, thread: &ThreadId) -> Result<Option<Late
         }
     };
     Ok(Some(Latest { head, tuple, run }))
+}
+
+/// The same statement by statement.
+async fn latest_step_by_step(link: &Link, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
+    let Some(head) = history::thread(link, thread).await? else { return Ok(None) };
+    let run = run_of(link, &head).await?;
+    let tuple = match head.current {
+        Some(id) => history::step_by_step(link, thread, &Namespace::root(), Some(id)).await?,
+        None => None,
+    };
+    Ok(Some(Latest { head, tuple, run }))
+}
+
+async fn run_of(link: &Link, head: &ThreadHead) -> Result<Option<RunRecord>, StoreError> {
+    match &head.record.run {
+        Some(id) => history::run(link, id).await,
+        None => Ok(None),
+    }
 }
 
 /// See [`Store::checkpoint`](wattle_run::ports::Store::checkpoint).
@@ -131,7 +150,10 @@ pub(super) async fn checkpoint(
             None => read,
         }
     };
-    let Some(row) = link.row("read a checkpoint", read).await? else { return Ok(None) };
+    let Some(row) = link.row_if_able("read a checkpoint", read).await? else {
+        return history::step_by_step(link, thread, namespace, id).await;
+    };
+    let Some(row) = row else { return Ok(None) };
     match tuple(row).await? {
         Found::Tuple(tuple) => Ok(Some(*tuple)),
         Found::Nothing => Ok(None),

@@ -16,7 +16,7 @@ use crate::error::backend;
 use crate::postgres::direct::{Known, Lane};
 use crate::postgres::facts::{self, Wanted};
 use crate::postgres::head;
-use crate::postgres::link::{Attempt, Begun, LOCK_NOT_AVAILABLE, Link, failed, is_passing};
+use crate::postgres::link::{Attempt, Begun, HELD_ATTEMPTS, Link, failed, is_held, is_passing};
 use crate::postgres::news::News;
 use crate::postgres::outcome::has_committed;
 use crate::postgres::stage::{Desk, Head, Stage};
@@ -37,10 +37,6 @@ const GROUP_LIMIT: usize = 256;
 /// A transaction is closed when its rows have so many bytes, so that a few large values do not hold
 /// back the small ones behind them.
 const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
-
-/// Attempts at a thread that somebody else has locked, each as long as a statement waits for a
-/// lock: twenty seconds, in which a large thread is copied.
-const HELD_ATTEMPTS: u32 = 10;
 
 pub(super) const OPERATION: &str = "append";
 
@@ -122,10 +118,7 @@ impl From<sqlx::Error> for Fault {
         // A duplicate key: another host made the same row first, and is seen the next time.
         let database = error.as_database_error();
         let is_duplicate = database.is_some_and(sqlx::error::DatabaseError::is_unique_violation);
-        if database
-            .and_then(sqlx::error::DatabaseError::code)
-            .is_some_and(|code| code == LOCK_NOT_AVAILABLE)
-        {
+        if is_held(&error) {
             return Self::Held(error);
         }
         let is_taken =

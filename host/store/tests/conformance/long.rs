@@ -16,7 +16,7 @@ use wattle_store::RedbStore;
 
 use crate::retain::all;
 use crate::sample::{
-    append, checkpoint, create, events, id, noise, read, run, run_id, tail, thread_id,
+    append, checkpoint, create, events, id, noise, read, record, run, run_id, tail, thread_id,
 };
 
 /// Checkpoints of a long thread: several times what one commit deletes.
@@ -164,6 +164,27 @@ async fn whoever_writes_a_thread_keeps_it_from_being_replaced() {
     let pruned = pruning.await.unwrap().is_ok();
     let newest = read(&*store, &thread, None).await.unwrap();
     assert_eq!(newest.events.last().unwrap().seq, seq);
+    assert_eq!(all(&*store, &thread).await.len() == 1, pruned);
+    store.verify(&thread).await.unwrap().unwrap();
+}
+
+/// Not only events: what is known of a thread and its runs is as much of it.
+#[tokio::test]
+async fn what_changes_facts_only_keeps_a_thread_from_being_replaced() {
+    let dir = TempDir::new().unwrap();
+    let store = Arc::new(RedbStore::open(dir.path().join("wattle.redb")).unwrap());
+    let thread = long(&*store, "long", LONG).await;
+    let (pruning, pruned) = (store.clone(), thread.clone());
+    let pruning =
+        tokio::spawn(async move { pruning.prune(&pruned, PruneStrategy::KeepLatest).await });
+    let mut facts = record(&thread);
+    while !pruning.is_finished() {
+        facts.updated_ms += 1;
+        let batch = Batch { record: Some(facts.clone()), ..Batch::default() };
+        append(&*store, &thread, batch).await.unwrap();
+    }
+    let pruned = pruning.await.unwrap().is_ok();
+    assert_eq!(store.thread(&thread).await.unwrap().unwrap().record.updated_ms, facts.updated_ms);
     assert_eq!(all(&*store, &thread).await.len() == 1, pruned);
     store.verify(&thread).await.unwrap().unwrap();
 }

@@ -74,6 +74,8 @@ async fn hosts_share_threads_and_never_fork_them() {
     two_hosts_do_not_fork_a_thread(&server).await;
     one_takes_over_when_the_other_is_silent(&server).await;
     a_lease_waits_for_a_write_that_is_under_way(&server).await;
+    whoever_asks_for_a_lease_waits_for_who_takes_it(&server).await;
+    a_lease_that_is_given_back_leaves_what_was_begun(&server).await;
     a_watch_sees_what_another_host_writes(&server).await;
     a_wish_is_heard_by_every_host(&server).await;
     what_another_host_wrote_is_gone_on_from(&server).await;
@@ -121,6 +123,41 @@ async fn one_takes_over_when_the_other_is_silent(server: &Server) {
     append(&b, &thread, under(new, 3, 3)).await.unwrap();
     b.release(&thread, new).await.unwrap();
     append(&a, &thread, events(4, 4)).await.unwrap();
+}
+
+/// What is answered must not be over by the time that it is heard.
+async fn whoever_asks_for_a_lease_waits_for_who_takes_it(server: &Server) {
+    let a = server.store("asked").await;
+    let thread = create(&a, "t").await;
+    let epoch = a.lease(&thread, &holder("a")).await.unwrap();
+    assert!(a.holds(&thread, epoch).await.unwrap());
+    let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
+    other.execute("SET search_path TO asked; BEGIN").await.unwrap();
+    other.execute("UPDATE threads SET holder = 'b', epoch = nextval('epochs')").await.unwrap();
+    let (asking, asked) = (a.clone(), thread.clone());
+    let holds = tokio::spawn(async move { asking.holds(&asked, epoch).await });
+    let mut watching = PgConnection::connect(&server.postgres.url()).await.unwrap();
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut watching).await.unwrap() == 0 {}
+    other.execute("COMMIT").await.unwrap();
+    assert!(!holds.await.unwrap().unwrap());
+}
+
+async fn a_lease_that_is_given_back_leaves_what_was_begun(server: &Server) {
+    let (a, b) = pair(server, "given").await;
+    let thread = thread_id("t");
+    let epoch = a.lease(&thread, &holder("a")).await.unwrap();
+    let begun = Batch { epoch: Some(epoch), record: Some(record(&thread)), ..events(1, 1) };
+    let ticket = a.append(&thread, begun).await;
+    a.release(&thread, epoch).await.unwrap();
+    ticket.await.unwrap();
+    let epoch = b.lease(&thread, &holder("b")).await.unwrap();
+    append(&b, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await.unwrap();
+    let empty = thread_id("empty");
+    let epoch = a.lease(&empty, &holder("a")).await.unwrap();
+    a.release(&empty, epoch).await.unwrap();
+    assert!(!a.holds(&empty, epoch).await.unwrap());
+    b.lease(&empty, &holder("b")).await.unwrap();
 }
 
 /// Whoever gets a lease sees everything that was written under the one before.
