@@ -1,5 +1,7 @@
 //! The Agent Server as its clients see it: requests and answers over an engine in memory.
 
+#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
+
 mod assistants;
 mod cancel;
 mod host;

@@ -210,6 +210,7 @@ async fn unstored(twist: &'static str) -> Replay {
         app: None,
         tenant: None,
         options,
+        run: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     world.engine.wait(&run).await.unwrap();
@@ -306,6 +307,7 @@ async fn replayed_deep(graph: &str, twist: &'static str) -> Replay {
         app: None,
         tenant: None,
         options,
+        run: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);

@@ -142,6 +142,7 @@ async fn answer_as(world: &World, waiting: &EndedRun, durability: Durability) ->
         app: None,
         tenant: None,
         options: durably(durability),
+        run: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     world.engine.wait(&run).await.unwrap()
