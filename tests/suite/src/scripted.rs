@@ -164,18 +164,6 @@ impl Model for ScriptedModel {
         })
     }
 
-    async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
-        Err(Failure::unsupported("routes of tenants"))
-    }
-
-    async fn get_route(&self, _: &Caller, _: &str) -> Result<Option<Value>, Failure> {
-        Ok(None)
-    }
-
-    async fn remove_route(&self, _: &Caller, _: &str) -> Result<(), Failure> {
-        Ok(())
-    }
-
     async fn complete(
         &self,
         _: &Caller,

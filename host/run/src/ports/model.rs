@@ -72,12 +72,19 @@ pub trait Model: Send + Sync {
         Err(Failure::unsupported("llm.generate-images"))
     }
 
-    /// Puts something else behind a route for the caller's tenant, durably.
-    async fn set_route(&self, caller: &Caller, route: &str, config: Value) -> Result<(), Failure>;
+    /// Puts something else behind a route for the caller's tenant, durably. An adapter without routes
+    /// of tenants has nothing to add to this and the two below.
+    async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
+        Err(Failure::unsupported("routes of tenants"))
+    }
 
     /// What the tenant put behind a route, without the key; `None` if nothing.
-    async fn get_route(&self, caller: &Caller, route: &str) -> Result<Option<Value>, Failure>;
+    async fn get_route(&self, _: &Caller, _: &str) -> Result<Option<Value>, Failure> {
+        Ok(None)
+    }
 
     /// Goes back to the operator's route.
-    async fn remove_route(&self, caller: &Caller, route: &str) -> Result<(), Failure>;
+    async fn remove_route(&self, _: &Caller, _: &str) -> Result<(), Failure> {
+        Ok(())
+    }
 }

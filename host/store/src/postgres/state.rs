@@ -68,7 +68,9 @@ macro_rules! statement {
                     SELECT channel, version, value, base, keep, items FROM channel_values
                     WHERE channel_values.thread = thread.number
                         AND channel_values.channel = channel.name
-                        AND channel_values.version BETWEEN newest.root AND newest.version) AS link
+                        AND channel_values.version BETWEEN newest.root AND newest.version
+                    -- After `newest`, by the index: before it, it would be all of the thread.
+                    OFFSET 0) AS link
             ) AS value ON true
             WHERE thread.id = $1 AND thread.record IS NOT NULL"
         )

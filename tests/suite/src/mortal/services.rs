@@ -2,7 +2,6 @@
 
 use async_trait::async_trait;
 use reqwest::{Client, Method, RequestBuilder};
-use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::call::image::{GeneratedImage, ImageRequest};
@@ -72,18 +71,6 @@ impl Model for Services {
             has_fallback: false,
             candidates: 1,
         })
-    }
-
-    async fn set_route(&self, _: &Caller, _: &str, _: Value) -> Result<(), Failure> {
-        Err(Failure::unsupported("routes of tenants"))
-    }
-
-    async fn get_route(&self, _: &Caller, _: &str) -> Result<Option<Value>, Failure> {
-        Ok(None)
-    }
-
-    async fn remove_route(&self, _: &Caller, _: &str) -> Result<(), Failure> {
-        Ok(())
     }
 
     async fn complete(
