@@ -8,6 +8,7 @@ use crate::checkpoint::{CheckpointMeta, Source};
 use crate::failure::Failure;
 use crate::id::{
     ChannelName, CheckpointId, Digest, GraphName, InterruptId, Namespace, NodeName, RunId, TaskId,
+    answer_id,
 };
 
 /// One entry of a thread's log.
@@ -31,9 +32,8 @@ fn is_root(namespace: &Namespace) -> bool {
     namespace.as_str().is_empty()
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
-fn is_zero(number: &u32) -> bool {
-    *number == 0
+fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
+    *number == N::default()
 }
 
 /// What happened.
@@ -280,6 +280,20 @@ pub struct CallStarted {
     /// Whether it asks a model for a document for programs, which is nothing to read to a person.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub document: bool,
+    /// 0 the first time that the task begins the call; grows every time that it is begun once more.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub again: u64,
+    /// The request of a call of a tool, or its head if it is large: whoever waits wants to know what
+    /// for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<Value>,
+}
+
+impl CallStarted {
+    /// The id of the message that the answer of a model becomes, if it answers anew so many times.
+    pub fn answer_id(&self, restarts: u32) -> String {
+        answer_id(&self.task, &self.scope, self.call, self.again, restarts)
+    }
 }
 
 /// A piece of a model's answer.
@@ -403,6 +417,10 @@ pub struct Asked {
     /// When the thread expires if nobody answers, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires_ms: Option<i64>,
+    /// Whether it is told once more together with its answer, since a fork takes both over: nobody
+    /// is asked.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub answered: bool,
 }
 
 /// See [`EventKind::Answered`].

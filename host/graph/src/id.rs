@@ -175,6 +175,18 @@ pub fn call_path(scope: &[u32], call: u32) -> String {
     path.join(".")
 }
 
+/// The id of the message that an answer of a model becomes, the same where its pieces are told and
+/// where it is kept. `again` tells the times apart that the call was begun; `restarts` says how often
+/// the model answered anew since. Whoever has pieces of a void answer must not add further ones to
+/// them, so the next answer has another id.
+pub fn answer_id(task: &TaskId, scope: &[u32], call: u32, again: u64, restarts: u32) -> String {
+    let place = call_path(scope, call);
+    match (again, restarts) {
+        (0, 0) => format!("run--{task}-{place}"),
+        _ => format!("run--{task}-{place}-{again}.{restarts}"),
+    }
+}
+
 impl InterruptId {
     /// The id of the question that host call `call` of a task asks. `scope` is the path of tool
     /// calls that it is inside of; empty for the node itself.

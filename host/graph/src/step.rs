@@ -4,6 +4,7 @@
 //! tasks of a superstep finished makes no difference.
 
 mod apply;
+mod command;
 mod edit;
 mod input;
 mod parent;
@@ -21,10 +22,13 @@ use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 use crate::lineage::Lineage;
 use crate::step::route::Ran;
 
+pub use self::command::{Command, command};
 pub use self::edit::{Edit, EditAs, blank, edit};
 pub use self::input::accept_input;
 pub use self::parent::{ParentOutcome, parent_outcome};
-pub use self::reduction::{PluginReduction, edit_reductions, input_reductions, plugin_reductions};
+pub use self::reduction::{
+    PluginReduction, command_reductions, edit_reductions, input_reductions, plugin_reductions,
+};
 pub use crate::error::StepError;
 
 /// What the pure core cannot know about a new checkpoint.

@@ -112,6 +112,7 @@ pub(crate) fn asked(task: &TaskId, name: &str, call: u32) -> Asked {
         payload: Value::Null,
         response_schema: None,
         expires_ms: None,
+        answered: false,
     }
 }
 

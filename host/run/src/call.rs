@@ -50,6 +50,9 @@ pub trait HostCall: Serialize + Send + Sync {
     /// Whether to log its start as an event of its own: for calls that a person waits for.
     const SLOW: bool = false;
 
+    /// Whether that event has the request with it.
+    const TELLS_REQUEST: bool = false;
+
     /// Whether it may be made again after a crash.
     fn repeat(&self) -> Repeat {
         Repeat::Safe
@@ -83,6 +86,9 @@ pub trait HostCall: Serialize + Send + Sync {
     fn tokens(_answer: &Self::Answer) -> Option<Tokens> {
         None
     }
+
+    /// Gives an answer the id of the message that it becomes, if it becomes one.
+    fn name(_answer: &mut Self::Answer, _id: String) {}
 
     /// An answer as the pieces that it would have arrived in, if it was not asked for anew.
     fn pieces(_answer: &Self::Answer) -> Vec<Delta> {

@@ -18,7 +18,7 @@ mod retention;
 pub mod settle;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +34,7 @@ use crate::call::runs::{EndedRun, ResumeRun, RunOutcome, RunRef, Runs, StartRun,
 use crate::cancel::Cancel;
 use crate::catalog::Catalog;
 use crate::gate::{Gate, Setting};
+use crate::log::ThreadLog;
 use crate::ports::sandbox::{Ended, WebRequest, WebResponse};
 use crate::ports::store::{Epoch, Holder, ThreadHead, ThreadRecord, ThreadStatus, ThreadTtl};
 use crate::ports::{Caller, Ports};
@@ -77,6 +78,8 @@ struct Active {
     cancel: Cancel,
     drain: Cancel,
     done: watch::Receiver<Option<Arc<EndedRun>>>,
+    /// What the run writes, once it is at work.
+    log: Weak<ThreadLog>,
 }
 
 /// Holds a thread's slot and its lease; gives them back when dropped.
@@ -162,6 +165,7 @@ impl Engine {
                 cancel: cancel.clone(),
                 drain: drain.clone(),
                 done: receiver,
+                log: Weak::new(),
             },
         );
         Ok(Slot {

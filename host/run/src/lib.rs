@@ -15,6 +15,7 @@
 //! * [`offline`]: a thread executed once more from its journal.
 //! * `replay`: supersteps that were taken and not stored, after a crash.
 //! * `salvage`: answers that cancelled runs paid for and that the next run may still use.
+//! * [`unkept`]: checkpoints that were made and not stored, made again.
 //! * `web`: what the engine is to the web handler of one app.
 
 pub mod app;
@@ -35,5 +36,6 @@ mod replay;
 mod salvage;
 mod task;
 mod tools;
+pub mod unkept;
 mod view;
 mod web;

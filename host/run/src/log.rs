@@ -5,6 +5,7 @@
 //! host, so nobody ever sees what a crash could undo, unless a run was started so (durability
 //! `async`).
 
+mod amend;
 mod held;
 mod term;
 
@@ -16,6 +17,7 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
+pub(crate) use crate::log::amend::Amendment;
 use crate::log::held::Held;
 use crate::log::term::Tenure;
 pub(crate) use crate::log::term::Term;
@@ -67,12 +69,20 @@ struct Order {
     /// with the place in this order, so that numbers reach the store in order.
     next_checkpoint: CheckpointId,
     last: Option<Shared<Ticket>>,
+    /// The facts of the thread that were handed over last, with what was amended.
+    record: Option<ThreadRecord>,
+    amended: Amendment,
     /// A batch that waits for room in the store. It is kept here, not by who handed it over: that
     /// may be a task that a cancel drops, and its events must not be missing in the log.
     waiting: Option<BoxFuture<'static, Ticket>>,
 }
 
 impl Order {
+    fn new(next_checkpoint: CheckpointId) -> Self {
+        let (last, waiting, record, amended) = (None, None, None, Amendment::default());
+        Self { next_checkpoint, last, record, amended, waiting }
+    }
+
     async fn settle(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             self.last = Some(waiting.await.shared());
@@ -104,7 +114,7 @@ impl ThreadLog {
         let next_checkpoint = CheckpointId(head.last_checkpoint.map_or(1, |id| id.0 + 1));
         let buffer =
             Mutex::new(Buffer { run, next_seq, base, events: Vec::new(), held: Held::at(base) });
-        let order = tokio::sync::Mutex::new(Order { next_checkpoint, last: None, waiting: None });
+        let order = tokio::sync::Mutex::new(Order::new(next_checkpoint));
         let ThreadRecord { id: thread, born, created_ms, .. } = head.record.clone();
         let born = born.map_or_else(|| created_ms.to_string(), |born| born.to_string());
         let writer = Arc::new(Writer { store, clock, thread, born, epoch, buffer, order });
@@ -188,14 +198,18 @@ impl ThreadLog {
 
     /// Hands what has happened to the store, without waiting for the disk.
     pub async fn flush(&self) {
-        self.commit(Commit::default()).await;
+        let mut order = self.writer.order.lock().await;
+        order.settle().await;
+        self.hand_over(&mut order, Commit::default());
+        order.settle().await;
     }
 
     /// Hands what has happened to the store, together with new facts and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
         let mut order = self.writer.order.lock().await;
         order.settle().await;
-        self.hand_over(&mut order, commit).await;
+        self.hand_over(&mut order, commit);
+        order.settle().await;
     }
 
     /// Makes a checkpoint under the next number and hands it to the store with what has happened.
@@ -213,7 +227,8 @@ impl ThreadLog {
         let checkpoint = make(order.next_checkpoint)?;
         self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         let commit = Commit { checkpoint: Some(checkpoint.clone()), ..Commit::default() };
-        self.hand_over(&mut order, commit).await;
+        self.hand_over(&mut order, commit);
+        order.settle().await;
         Ok(checkpoint)
     }
 
@@ -238,7 +253,8 @@ impl ThreadLog {
         let mut held = checkpoint.clone();
         held.meta.made_seq = Some(known.map_or_else(made, |made| made.seq));
         self.buffer().held.hold(held);
-        self.hand_over(&mut order, Commit::default()).await;
+        self.hand_over(&mut order, Commit::default());
+        order.settle().await;
         Ok(checkpoint)
     }
 
@@ -259,12 +275,15 @@ impl ThreadLog {
     async fn store_held_in(&self, order: &mut Order) {
         let checkpoint = self.buffer().held.take();
         if checkpoint.is_some() {
-            self.hand_over(order, Commit { checkpoint, ..Commit::default() }).await;
+            self.hand_over(order, Commit { checkpoint, ..Commit::default() });
+            order.settle().await;
         }
     }
 
-    /// Answers whether there was anything.
-    async fn hand_over(&self, order: &mut Order, commit: Commit) -> bool {
+    /// Gives what has happened its place in the order; it is the store's once the order is settled.
+    /// Answers whether there was anything. Not `async`: every task and call that waits would be as
+    /// large as a batch.
+    fn hand_over(&self, order: &mut Order, commit: Commit) -> bool {
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
@@ -277,7 +296,11 @@ impl ThreadLog {
             if let Some(at) = at.or(commit.current) {
                 buffer.base = Some(at);
             }
-            let Commit { record, run, checkpoint, current } = commit;
+            let Commit { mut record, run, checkpoint, current } = commit;
+            if let Some(record) = &mut record {
+                order.amended.apply(record);
+                order.record = Some(record.clone());
+            }
             let epoch = Some(self.writer.epoch);
             Batch { epoch, record, run, base, events, checkpoint, current }
         };
@@ -291,7 +314,6 @@ impl ThreadLog {
         if !nothing {
             let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
             order.waiting = Some(Box::pin(append(store, thread, batch)));
-            order.settle().await;
         }
         !nothing
     }
@@ -316,7 +338,8 @@ impl ThreadLog {
         let (is_new, last) = {
             let mut order = self.writer.order.lock().await;
             order.settle().await;
-            let is_new = self.hand_over(&mut order, Commit::default()).await;
+            let is_new = self.hand_over(&mut order, Commit::default());
+            order.settle().await;
             (is_new, order.last.clone())
         };
         durable(last).await?;

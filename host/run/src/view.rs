@@ -193,7 +193,7 @@ pub(crate) fn past_tasks(events: &[Event]) -> BTreeMap<TaskId, PastTask> {
             }
             EventKind::CallStarted(call) => {
                 let calls = calls_of(&mut past, &call.task, &call.scope);
-                calls.begin(call.call, event.seq);
+                calls.begin(call.call, call.again, event.seq);
                 if call.function == EndedRun::FUNCTION {
                     let waits = &mut past.entry(call.task.clone()).or_default().waits;
                     waits.entry((call.scope.clone(), call.call)).or_insert(event.seq);

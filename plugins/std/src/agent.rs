@@ -176,6 +176,18 @@ mod tests {
     }
 
     #[test]
+    fn an_answer_is_written_under_the_id_that_the_host_streams_it_by() {
+        let host = host().llm(|_| Ok(two_calls().with_id("run--t-1")));
+        let asked = json!({"role": "assistant", "content": "",
+            "tool_calls": [{"id": "c0", "name": "save", "arguments": {}}]});
+        let talk = json!([user("hi"), asked, user("and?")]);
+        let decision = run(&host, json!({"route": "chat"}), talk).unwrap();
+        let written = decision.update("messages").unwrap();
+        let ids: Vec<_> = written.as_array().unwrap().iter().map(|it| it.get("id")).collect();
+        assert_eq!(ids, [None, Some(&json!("run--t-1"))], "the channel names the closed call");
+    }
+
+    #[test]
     fn each_call_is_a_task_of_its_own() {
         let host = host().llm(|_| Ok(two_calls()));
         let order = json!([{"tool": "save", "after": ["parse"]}]);

@@ -22,6 +22,10 @@ const CANCELLED: &str = "the call was cancelled before it was answered";
 /// One message as the state holds it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stored {
+    /// The id of a model's answer, under which clients have seen it grow; the channel gives ids to all
+    /// others. Not read: whatever names a message in another kind of channel is none of our business.
+    #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
+    pub(crate) id: Option<String>,
     /// `system`, `user`, `assistant`, `tool`.
     pub(crate) role: String,
     /// What is said.
@@ -185,6 +189,7 @@ impl Conversation {
         let tool_calls = completion.tool_calls().map(|call| own_call(call, offer, &mut taken));
         let reasoning: String = completion.parts.iter().filter_map(reasoning).collect();
         Stored {
+            id: completion.id().map(str::to_owned),
             role: "assistant".to_owned(),
             content: Some(Content::Text(completion.text())),
             tool_calls: tool_calls.collect(),
@@ -298,6 +303,15 @@ mod tests {
         assert_eq!(ids, ["a-2", "call-3", "call-4", "b"]);
         assert_eq!(message.reasoning.as_deref(), Some("hm"));
         assert_eq!(serde_json::to_value(&message).unwrap()["content"], "so");
+    }
+
+    #[test]
+    fn an_answer_keeps_the_id_under_which_it_was_seen() {
+        let talk = read(json!([{"id": 7, "role": "user", "content": "hi"}]));
+        let said = Completion::of_text("hello").with_id("run--t-0");
+        let message = talk.assistant(&said, &Offer::default());
+        let expected = json!({"id": "run--t-0", "role": "assistant", "content": "hello"});
+        assert_eq!(serde_json::to_value(&message).unwrap(), expected);
     }
 
     #[test]

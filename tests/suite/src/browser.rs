@@ -20,7 +20,7 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// If the program says that something is not as it should be, or does not end.
 #[expect(clippy::print_stdout, reason = "says why it is left out")]
 pub async fn at_a_browser(program: &str, scenario: &str, url: &str) {
-    let (folder, browser) = match browser() {
+    let (folder, browser) = match found("page") {
         Ok(found) => found,
         Err(reason) => {
             println!("left out: {reason}");
@@ -29,24 +29,28 @@ pub async fn at_a_browser(program: &str, scenario: &str, url: &str) {
     };
     let mut command = Command::new("node");
     command.args([program, scenario, url, "pictures"]).current_dir(folder);
-    command.env("CHROMIUM", path_of(browser)).stdin(Stdio::null()).kill_on_drop(true);
+    command.env("CHROMIUM", browser).stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(PATIENCE, command.output()).await;
     let ended = ended.expect("the browser is done in time").expect("node runs");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{scenario} at {url}: {said}");
 }
 
-/// The folder of the browser's driver, and the browser; or why there is none.
-fn browser() -> Result<(PathBuf, &'static str), &'static str> {
+/// The folder of an installed client that drives a browser, and the browser.
+///
+/// # Errors
+///
+/// Says what is missing.
+pub fn found(client: &str) -> Result<(PathBuf, PathBuf), &'static str> {
     let own = std::env::current_exe().unwrap_or_default();
     let target = own.ancestors().nth(3).map(PathBuf::from).unwrap_or_default();
-    let folder = target.join("clients/page");
+    let folder = target.join("clients").join(client);
     if !has("node") || !folder.join("node_modules").is_dir() {
         return Err("no driver for a browser; `cargo xtask clients` installs it (needs npm)");
     }
     let browser = BROWSERS.into_iter().find(|name| has(name));
     let browser = browser.ok_or("no browser (Debian: `apt-get install chromium`)")?;
-    Ok((folder, browser))
+    Ok((folder, path_of(browser)))
 }
 
 fn has(program: &str) -> bool {

@@ -179,6 +179,7 @@ impl Model for ScriptedModel {
             self.hang().await;
         }
         Ok(Completion {
+            id: None,
             parts: vec![Part::Text(format!("answer {call}"))],
             structured: None,
             finish_reason: FinishReason::Stop,

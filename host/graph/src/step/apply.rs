@@ -81,6 +81,27 @@ impl State {
     ) -> Result<(), StepError> {
         let before = self.values.clone();
         self.clear_ephemeral(graph);
+        self.combine(graph, &before, writes, reduced)
+    }
+
+    /// Applies writes before a superstep that is still to run: it sees all that it would have seen.
+    pub(super) fn amend(
+        &mut self,
+        graph: &Graph,
+        writes: &BTreeMap<&ChannelName, Writes<'_>>,
+        reduced: &BTreeMap<ChannelName, Value>,
+    ) -> Result<(), StepError> {
+        let before = self.values.clone();
+        self.combine(graph, &before, writes, reduced)
+    }
+
+    fn combine(
+        &mut self,
+        graph: &Graph,
+        before: &Values,
+        writes: &BTreeMap<&ChannelName, Writes<'_>>,
+        reduced: &BTreeMap<ChannelName, Value>,
+    ) -> Result<(), StepError> {
         for (name, writes) in writes {
             let channel = graph.channels().get(*name).ok_or_else(|| unknown(name, writes))?;
             let current = before.get(*name).map(Arc::as_ref);

@@ -113,15 +113,7 @@ fn author<'e>(
 ) -> Result<Author<'e>, StepError> {
     Ok(match &edit.as_node {
         EditAs::Node(node) if graph.node(node).is_some() => Author::Node(node),
-        EditAs::Node(node) => {
-            let known: Vec<String> = graph.nodes().keys().map(|name| format!("`{name}`")).collect();
-            let message = format!(
-                "graph `{}` has no node `{node}`, its nodes are {}",
-                graph.name,
-                known.join(", ")
-            );
-            return Err(StepError::InvalidEdit { message });
-        }
+        EditAs::Node(node) => return Err(no_node(graph, node)),
         EditAs::Input => Author::Input,
         EditAs::End => Author::End,
         EditAs::Copy => Author::Copy,
@@ -188,6 +180,14 @@ fn copy(base: &Checkpoint, at: Position) -> Checkpoint {
         ..follow(Some(base), &base.meta.namespace, Source::Update, at)
     };
     Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
+}
+
+/// A client named a node that the graph does not have.
+pub(super) fn no_node(graph: &Graph, node: &NodeName) -> StepError {
+    let known: Vec<String> = graph.nodes().keys().map(|name| format!("`{name}`")).collect();
+    let message =
+        format!("graph `{}` has no node `{node}`, its nodes are {}", graph.name, known.join(", "));
+    StepError::InvalidEdit { message }
 }
 
 fn invalid(message: &str) -> StepError {

@@ -46,12 +46,7 @@ pub(super) fn accept(
     reduced: &BTreeMap<ChannelName, Value>,
     at: Position,
 ) -> Result<Checkpoint, StepError> {
-    for write in writes {
-        let Some(channel) = graph.channels().get(&write.channel) else {
-            return Err(unknown(graph, write.channel.as_str()));
-        };
-        channel.check_write(write).map_err(|message| channel.invalid(message))?;
-    }
+    check(graph, writes)?;
     let mut state = match base {
         Some(base) => State::of(base, at.id),
         None => State::defaults(graph, at.id),
@@ -61,6 +56,17 @@ pub(super) fn accept(
     let (next, deferred) = route::undeferred(graph, entry.collect(), Vec::new());
     let meta = CheckpointMeta { next, deferred, ..follow(base, namespace, source, at) };
     Ok(state.into_checkpoint(meta))
+}
+
+/// Checks writes that no node makes.
+pub(super) fn check(graph: &Graph, writes: &[Write]) -> Result<(), StepError> {
+    for write in writes {
+        let Some(channel) = graph.channels().get(&write.channel) else {
+            return Err(unknown(graph, write.channel.as_str()));
+        };
+        channel.check_write(write).map_err(|message| channel.invalid(message))?;
+    }
+    Ok(())
 }
 
 /// The writes of an input.

@@ -11,6 +11,7 @@ use crate::graph::Graph;
 use crate::id::{ChannelName, NodeName, PluginName};
 use crate::lineage::Lineage;
 use crate::step::apply::{Writes, by_channel};
+use crate::step::command::Command;
 use crate::step::edit::Edit;
 use crate::step::{input, tasks_in_order, writes_of};
 
@@ -50,6 +51,15 @@ pub fn input_reductions(
 pub fn edit_reductions(graph: &Graph, base: &Checkpoint, edits: &[Edit]) -> Vec<PluginReduction> {
     let writes = edits.iter().flat_map(|edit| &edit.writes);
     reductions(graph, Some(base), writes.map(|write| (None, write)))
+}
+
+/// What plugins must combine before [`crate::step::command`] can be called.
+pub fn command_reductions(
+    graph: &Graph,
+    base: Option<&Checkpoint>,
+    command: &Command,
+) -> Vec<PluginReduction> {
+    reductions(graph, base, command.writes.iter().map(|write| (None, write)))
 }
 
 fn reductions<'w>(

@@ -91,7 +91,7 @@ pub(super) fn undeferred(
 }
 
 /// By node; sends after the plain one, in the order in which they were made.
-fn sort(triggers: &mut [Trigger]) {
+pub(super) fn sort(triggers: &mut [Trigger]) {
     triggers.sort_by(|one, other| {
         (&one.node, one.input.is_some()).cmp(&(&other.node, other.input.is_some()))
     });

@@ -74,6 +74,8 @@ pub(crate) fn call_started(number: usize, call: u32, document: bool) -> Event {
         function: "llm.complete".to_owned(),
         summary: String::new(),
         document,
+        again: 0,
+        request: None,
     }))
 }
 

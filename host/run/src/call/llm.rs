@@ -220,6 +220,10 @@ pub struct Usage {
 /// A model's answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Completion {
+    /// The id of the message that it becomes, under which its pieces were told. The gate gives it to
+    /// answers of tasks; it is part of the journal, so an answer that is taken over keeps it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<String>,
     /// What it said.
     pub parts: Vec<Part>,
     /// The validated document, if a response schema was asked for.
@@ -318,6 +322,10 @@ impl HostCall for CompletionRequest {
             input: answer.usage.input_tokens.unwrap_or(0),
             output: answer.usage.output_tokens.unwrap_or(0),
         })
+    }
+
+    fn name(answer: &mut Completion, id: String) {
+        answer.id = Some(id);
     }
 
     fn pieces(answer: &Completion) -> Vec<Delta> {

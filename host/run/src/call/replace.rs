@@ -84,15 +84,25 @@ fn check_form(function: &str, form: Form, answer: &Value) -> Result<(), Failure>
     })
 }
 
+/// Gives an answer of a model the id of the message that it becomes.
+pub(crate) fn name(called: &mut Called, id: String) {
+    if let Ok(Value::Object(answer)) = &mut called.result
+        && asks_model(&called.function)
+    {
+        answer.insert("id".to_owned(), id.into());
+    }
+}
+
+fn asks_model(function: &str) -> bool {
+    [CompletionRequest::FUNCTION, stream::FUNCTION].contains(&function)
+}
+
 /// An answer of a model as the pieces that it would have arrived in.
 pub(crate) fn pieces(called: &Called) -> Vec<Delta> {
-    let asks_model = [CompletionRequest::FUNCTION, stream::FUNCTION];
     match &called.result {
-        Ok(answer) if asks_model.contains(&called.function.as_str()) => {
-            serde_json::from_value(answer.clone())
-                .map(|answer: Completion| CompletionRequest::pieces(&answer))
-                .unwrap_or_default()
-        }
+        Ok(answer) if asks_model(&called.function) => serde_json::from_value(answer.clone())
+            .map(|answer: Completion| CompletionRequest::pieces(&answer))
+            .unwrap_or_default(),
         _ => Vec::new(),
     }
 }

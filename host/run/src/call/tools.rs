@@ -51,6 +51,7 @@ impl HostCall for ToolRequest {
     type Answer = ToolOutput;
     const FUNCTION: &'static str = "tools.call";
     const SLOW: bool = true;
+    const TELLS_REQUEST: bool = true;
 
     fn summary(&self) -> String {
         self.tool.clone()

@@ -11,7 +11,7 @@ use wattle_graph::id::{
     AppName, ChannelName, CheckpointId, Digest, GraphName, Namespace, NodeName, RunId, TaskId,
     ThreadId,
 };
-use wattle_graph::step::Edit;
+use wattle_graph::step::{Command, Edit};
 
 use crate::call::runs::OpenQuestion;
 use crate::ports::store::RunOptions;
@@ -146,6 +146,34 @@ pub enum ForkFrom {
         /// The answer that it gets.
         result: Result<Value, Failure>,
     },
+}
+
+/// Goes on where a thread stands, or from its past, with more than what is to run there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CommandThread {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The id of the run, which no other may have; a fresh one without it.
+    pub run: Option<RunId>,
+    /// Only a thread of this app; a blank thread becomes one of it.
+    pub app: AppName,
+    /// The graph of a blank thread; without it, the only one of the app.
+    pub graph: Option<GraphName>,
+    /// Only a thread of this tenant.
+    pub tenant: Option<String>,
+    /// The checkpoint to go on from; where the thread stands without it. What was pending at an
+    /// earlier one runs anew.
+    pub checkpoint: Option<CheckpointId>,
+    /// What is written and runs beside what is to run there.
+    pub command: Command,
+    /// Answers to questions that are open where the thread stands, by interrupt id.
+    pub answers: BTreeMap<String, Value>,
+    /// Handed to every node; as it is set already if `null`.
+    pub context: Value,
+    /// Facts that are added to those of the thread.
+    pub metadata: BTreeMap<String, Value>,
+    /// How the run runs, in place of what the graph says.
+    pub options: RunOptions,
 }
 
 /// A host call in the log of a thread.

@@ -276,7 +276,11 @@ impl Engine {
 
     /// The same for a run, as durable as that is to be.
     fn log_of(&self, run: &RunRecord, head: &ThreadHead, slot: &Slot) -> Arc<ThreadLog> {
-        Arc::new(self.writer(head, slot).with_durability(run.options.durability))
+        let log = Arc::new(self.writer(head, slot).with_durability(run.options.durability));
+        if let Some(active) = self.active().get_mut(&slot.thread) {
+            active.log = Arc::downgrade(&log);
+        }
+        log
     }
 
     fn writer(&self, head: &ThreadHead, slot: &Slot) -> ThreadLog {
@@ -424,7 +428,7 @@ pub(super) fn check_owner(
 }
 
 /// Answers as events of the graphs that asked.
-fn in_their_graphs(
+pub(super) fn in_their_graphs(
     open: &[(Namespace, Question)],
     answers: Vec<Answered>,
 ) -> Vec<(Namespace, EventKind)> {
@@ -464,7 +468,7 @@ fn check_can_continue(
     Ok(())
 }
 
-fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {
+pub(super) fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {
     let word = match error {
         AnswerError::Schema { .. } | AnswerError::Ambiguous { .. } => code::INVALID,
         _ => code::CONFLICT,

@@ -2,6 +2,7 @@
 //! without a run.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
@@ -11,8 +12,16 @@ use super::begin::check_owner;
 use super::{Engine, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::json::check_depth;
-use crate::ports::store::{Batch, ThreadHead, ThreadRecord, ThreadTtl};
+use crate::log::Amendment;
+use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
 use crate::view::store_failure;
+
+/// Attempts at facts of a thread that something else than a run at work has: a run that is about to
+/// begin or has just ended, an edit.
+const AMEND_ATTEMPTS: u32 = 20;
+
+/// Pause before the next attempt.
+const AMEND_PAUSE: Duration = Duration::from_millis(25);
 
 /// A thread to be made before its first run.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -74,21 +83,51 @@ impl Engine {
         Ok(record)
     }
 
-    /// Changes facts of a thread on which no run is at work.
+    /// Changes facts of a thread. A run that is at work has the facts as they were.
     ///
     /// # Errors
     ///
-    /// `not-found`; `busy` while a run is at work, which has the facts as they were.
+    /// `not-found`; `busy` while a run is at work on another host, or while something else happens
+    /// to the thread for long.
     pub async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
         update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         let thread = &update.thread;
-        let mut slot = self.claim(thread, new_run_id()).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         check_owner(&head, None, update.tenant.as_ref())?;
+        let mut attempt = 1;
+        loop {
+            if let Some(record) = self.amend(&update).await? {
+                return Ok(record);
+            }
+            match self.update_standing(&update).await {
+                Err(failure) if failure.code == code::BUSY && attempt < AMEND_ATTEMPTS => {}
+                updated => return updated,
+            }
+            tokio::time::sleep(AMEND_PAUSE).await;
+            attempt += 1;
+        }
+    }
+
+    /// Changes facts by way of the run that is at work; `None` if none is, or it ends just now.
+    async fn amend(&self, update: &UpdateThread) -> Result<Option<ThreadRecord>, Failure> {
+        let at_work = self.active().get(&update.thread).and_then(|active| active.log.upgrade());
+        let Some(log) = at_work else { return Ok(None) };
+        let amendment = Amendment { metadata: update.metadata.clone(), ttl: update.ttl };
+        match log.amend(amendment).await {
+            Err(StoreError::Fenced { .. }) => Ok(None),
+            amended => amended.map_err(store_failure),
+        }
+    }
+
+    /// Changes facts of a thread on which no run is at work.
+    async fn update_standing(&self, update: &UpdateThread) -> Result<ThreadRecord, Failure> {
+        let thread = &update.thread;
+        let mut slot = self.claim(thread, new_run_id()).await?;
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         self.refuse_cut(&head).await?;
         let mut record = head.record;
-        record.metadata.extend(update.metadata);
-        record.ttl = update.ttl.or(record.ttl);
+        let amendment = Amendment { metadata: update.metadata.clone(), ttl: update.ttl };
+        amendment.apply(&mut record);
         record.updated_ms = self.now_ms();
         let batch =
             Batch { epoch: Some(slot.epoch), record: Some(record.clone()), ..Batch::default() };

@@ -6,20 +6,21 @@
 //! and all that it takes over; after a crash it is there and goes on, or it never was. Only copies
 //! of what nested graphs stood at are written before, and mean nothing without it.
 
+mod command;
 mod copy;
 mod order;
 mod reuse;
 mod site;
 mod survey;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Forked, ForkedCall, RunReason};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_graph::id::{CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::step::{self, Position, accept_input, input_reductions};
 
 use self::reuse::{TakenOver, taken_over};
@@ -45,7 +46,8 @@ const PAGE_CHECKPOINTS: usize = 16;
 
 /// A fork that is ready to be written.
 struct Fork {
-    from: CheckpointId,
+    /// `None` for the first checkpoint of a thread.
+    from: Option<CheckpointId>,
     checkpoint: Checkpoint,
     call: Option<ForkedCall>,
     /// What counts as done on it.
@@ -72,6 +74,14 @@ struct Ground {
     app: Arc<App>,
     pack: Arc<GraphPack>,
     tuple: CheckpointTuple,
+}
+
+impl Ground {
+    /// Nodes whose tasks handle failures, in any graph of the app.
+    fn handlers(&self) -> BTreeSet<NodeName> {
+        let nodes = self.app.graphs.values().flat_map(|pack| pack.graph.nodes().values());
+        nodes.filter_map(|node| node.on_error.clone()).collect()
+    }
 }
 
 impl Engine {
@@ -150,7 +160,7 @@ impl Engine {
         input: Option<&Value>,
     ) -> Result<Fork, Failure> {
         let base = &ground.tuple.checkpoint;
-        let at = self.position_after(ground, slot).await?;
+        let at = self.position(&ground.head, &ground.pack, slot).await?;
         let checkpoint = match input {
             Some(input) => {
                 let reductions = input_reductions(&ground.pack.graph, Some(base), input);
@@ -171,7 +181,8 @@ impl Engine {
             }
             None => step::fork(base, at),
         };
-        Ok(Fork { from: base.meta.id, checkpoint, call: None, taken_over: TakenOver::default() })
+        let from = Some(base.meta.id);
+        Ok(Fork { from, checkpoint, call: None, taken_over: TakenOver::default() })
     }
 
     async fn at_call(
@@ -184,35 +195,40 @@ impl Engine {
         let (tuple, replaced) = self.find_call(head, call, result).await?;
         check_replacement(&replaced.called, &replaced.result)?;
         let ground = self.ground(head.clone(), tuple.clone())?;
-        let nodes = ground.app.graphs.values().flat_map(|pack| pack.graph.nodes().values());
         let whole = Known::new(tuple);
         let survey = Survey {
             store: self.0.ports.store.as_ref(),
             thread: &head.record.id,
             origin: head.record.origin(),
-            handlers: nodes.filter_map(|node| node.on_error.clone()).collect(),
+            handlers: ground.handlers(),
             then: &whole.before_undone(replaced.seq),
             whole: &whole,
-            replaced: &replaced,
+            replaced: Some(&replaced),
+            afresh: BTreeSet::new(),
         };
         let found = survey.make().await?;
-        let at = self.position_after(&ground, slot).await?;
+        let at = self.position(&ground.head, &ground.pack, slot).await?;
         let id = CheckpointId(at.id.0 + found.copies());
         let base = &ground.tuple.checkpoint;
         let checkpoint = step::fork(base, Position { id, ..at });
-        let taken_over = taken_over(&found, head.record.origin(), &checkpoint, &replaced);
+        let taken_over = taken_over(&found, head.record.origin(), &checkpoint, Some(&replaced));
         let Called { task, scope, call, .. } = &replaced.called;
         let (task, scope, call) = (task.clone(), scope.clone(), *call);
         let call = Some(ForkedCall { task, scope, call, seq: replaced.seq });
-        Ok(Fork { from: base.meta.id, checkpoint, call, taken_over })
+        Ok(Fork { from: Some(base.meta.id), checkpoint, call, taken_over })
     }
 
-    async fn position_after(&self, ground: &Ground, slot: &Slot) -> Result<Position, Failure> {
+    async fn position(
+        &self,
+        head: &ThreadHead,
+        pack: &GraphPack,
+        slot: &Slot,
+    ) -> Result<Position, Failure> {
         Ok(Position {
-            id: self.free_number(&ground.head).await?,
+            id: self.free_number(head).await?,
             run: slot.run.clone(),
             at_ms: self.now_ms(),
-            version: ground.pack.version,
+            version: pack.version,
             parents: BTreeMap::new(),
         })
     }
@@ -272,7 +288,9 @@ impl Engine {
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
         let log = self.log(&head, slot);
         log.push(self.run_started(&pack, &record, RunReason::Fork));
-        log.push(EventKind::Forked(Forked { from, call }));
+        if let Some(from) = from {
+            log.push(EventKind::Forked(Forked { from, call }));
+        }
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         for (namespace, kind) in taken_over.events {
             log.within(namespace).push(kind);

@@ -40,6 +40,8 @@ struct Inner {
     /// Calls that were begun and have no answer in the log, with the sequence number of the last
     /// time.
     open: BTreeMap<u32, u64>,
+    /// Calls that were begun, however they ended.
+    begun: BTreeMap<u32, Begun>,
     /// What was decided of calls in doubt.
     settled: BTreeMap<u32, Decision>,
     next_call: u32,
@@ -57,6 +59,15 @@ struct Inner {
     past: Scopes,
     /// Journals of the tools that were called.
     inner: BTreeMap<u32, Arc<Journal>>,
+}
+
+/// A call that was begun.
+#[derive(Clone, Copy, Default)]
+struct Begun {
+    /// See [`CallStarted::again`](wattle_graph::event::CallStarted::again).
+    again: u64,
+    /// How often a model answered anew since.
+    restarts: u32,
 }
 
 /// What a task has used in its present attempt, together with all tools that it called.
@@ -100,7 +111,7 @@ impl Journal {
     }
 
     fn of(mut past: Scopes, repeated: bool, sealed: bool) -> Self {
-        let PastCalls { answered: mut entries, open, settled, newest, .. } =
+        let PastCalls { answered: mut entries, open, again, settled, newest, .. } =
             past.remove([].as_slice()).unwrap_or_default();
         if !sealed {
             forget_last_rollbacks(&mut entries, newest);
@@ -108,8 +119,18 @@ impl Journal {
         let open = open.into_iter().filter(|(call, _)| !entries.contains_key(call));
         let open = open.filter_map(|(call, begun)| Some((call, *begun.last()?))).collect();
         let settled = settled.into_iter().map(|(call, (_, decision))| (call, decision)).collect();
-        let inner =
-            Inner { entries, newest, open, settled, repeated, sealed, past, ..Inner::default() };
+        let begun = again.into_iter().map(|(call, again)| (call, Begun { again, restarts: 0 }));
+        let inner = Inner {
+            entries,
+            newest,
+            open,
+            begun: begun.collect(),
+            settled,
+            repeated,
+            sealed,
+            past,
+            ..Inner::default()
+        };
         Self(Mutex::new(inner))
     }
 
@@ -289,7 +310,33 @@ impl Journal {
         ))
     }
 
-    /// Takes note that a call was begun, or a question asked, at a place in the log.
+    /// Which time it is that a call is begun. What was undone is forgotten but was told, so the
+    /// place in the log where that happened stands for all times before.
+    pub(crate) fn again(&self, call: u32) -> u64 {
+        let inner = self.lock();
+        let next = |begun: &Begun| begun.again.saturating_add(1);
+        inner.begun.get(&call).map_or(inner.undone.unwrap_or_default(), next)
+    }
+
+    /// Takes note that a call was begun at a place in the log.
+    pub(crate) fn begin(&self, call: u32, again: u64, seq: u64) {
+        self.lock().begun.insert(call, Begun { again, restarts: 0 });
+        self.note(seq);
+    }
+
+    /// Takes note that a model answers a call anew, so many times.
+    pub(crate) fn restart(&self, call: u32, times: u32) {
+        let mut inner = self.lock();
+        let begun = inner.begun.entry(call).or_default();
+        begun.restarts = begun.restarts.saturating_add(times);
+    }
+
+    /// How often a model has answered a call anew since it was begun.
+    pub(crate) fn restarts(&self, call: u32) -> u32 {
+        self.lock().begun.get(&call).map_or(0, |begun| begun.restarts)
+    }
+
+    /// Takes note that something was begun, or a question asked, at a place in the log.
     pub(crate) fn note(&self, seq: u64) {
         let mut inner = self.lock();
         inner.newest = inner.newest.max(seq);

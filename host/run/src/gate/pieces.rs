@@ -100,6 +100,8 @@ pub(crate) async fn answer_in_pieces<T>(
 impl TaskSide {
     pub(super) async fn streamed(&self, call: u32, deltas: Vec<Delta>) {
         self.alive.called();
+        let restarts = deltas.iter().filter(|delta| matches!(delta, Delta::Restart)).count();
+        self.journal.restart(call, u32::try_from(restarts).unwrap_or(u32::MAX));
         self.log.push(EventKind::Streamed(Streamed {
             task: self.task.clone(),
             node: self.node.clone(),

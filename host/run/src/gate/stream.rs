@@ -91,6 +91,10 @@ impl HostCall for Streaming {
         CompletionRequest::tokens(answer)
     }
 
+    fn name(answer: &mut Completion, id: String) {
+        CompletionRequest::name(answer, id);
+    }
+
     async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
         let also = |deltas: &[Delta]| {
             // A guest that does not look any more may still want the whole answer.

@@ -158,24 +158,17 @@ impl TaskSide {
             Some(Decision::Retry) => begun = None,
             None => {}
         }
-        if C::SLOW {
-            let event = self.log.push(EventKind::CallStarted(CallStarted {
-                task: self.task.clone(),
-                scope: self.scope.clone(),
-                call: number,
-                function: C::FUNCTION.to_owned(),
-                summary: call.summary(),
-                document: call.is_document(),
-            }));
-            self.journal.note(event.seq);
-        }
-        if let Some(answer) = self.salvaged(gate, &place, call, &text).await {
+        let begin = C::SLOW.then(|| self.begin(number, call, &text));
+        if let Some(answer) = self.salvaged(gate, &place, call, &text, begin.as_ref()).await {
             return Ok(Ok(answer));
         }
         self.log.before_effect().await.map_err(log_lost)?;
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
         let entry = Entry { task: self, number, begun };
         let mut answer = gate.perform(call, Some(entry)).await?;
+        if let (Ok(answer), Some(begin)) = (&mut answer, &begin) {
+            C::name(answer, begin.answer_id(self.journal.restarts(number)));
+        }
         let tokens = answer.as_ref().ok().and_then(C::tokens);
         let mut result = match &answer {
             Ok(answer) => {
@@ -212,6 +205,23 @@ impl TaskSide {
         counted.map(|()| answer)
     }
 
+    /// Tells that a call begins that somebody may wait for.
+    fn begin<C: HostCall>(&self, number: u32, call: &C, text: &[u8]) -> CallStarted {
+        let started = CallStarted {
+            task: self.task.clone(),
+            scope: self.scope.clone(),
+            call: number,
+            function: C::FUNCTION.to_owned(),
+            summary: call.summary(),
+            document: call.is_document(),
+            again: self.journal.again(number),
+            request: C::TELLS_REQUEST.then(|| shown(call, text)),
+        };
+        let event = self.log.push(EventKind::CallStarted(started.clone()));
+        self.journal.begin(number, started.again, event.seq);
+        started
+    }
+
     /// Writes down what became of a call in doubt, as if it had been answered so.
     async fn settled<C: HostCall>(
         &self,
@@ -244,10 +254,15 @@ impl TaskSide {
         place: &Place,
         call: &C,
         text: &[u8],
+        begin: Option<&CallStarted>,
     ) -> Option<C::Answer> {
         call.allowed(&gate.setting.grants, gate.caller()).ok()?;
         let Salvaged { seq, answer } = self.salvage.take(C::FUNCTION, place.digest)?;
-        let read = serde_json::from_value::<C::Answer>(answer.clone()).ok()?;
+        let mut read = serde_json::from_value::<C::Answer>(answer).ok()?;
+        if let Some(begin) = begin {
+            C::name(&mut read, begin.answer_id(0));
+        }
+        let answer = serde_json::to_value(&read).ok()?;
         let (started_ms, started) = (self.clock.now_ms(), Instant::now());
         let pieces = C::pieces(&read);
         if !pieces.is_empty() {
@@ -362,6 +377,7 @@ impl TaskSide {
             payload: question.payload,
             response_schema: question.response_schema,
             expires_ms,
+            answered: false,
         }));
         self.journal.note(event.seq);
         self.log.flush().await;

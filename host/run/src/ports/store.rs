@@ -5,19 +5,17 @@
 //! not at all.
 
 mod options;
+mod ticket;
 mod wish;
 mod written;
 
 use std::collections::BTreeMap;
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{broadcast, watch};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::failure::Failure;
@@ -26,6 +24,7 @@ use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunI
 use crate::ports::blob::BlobRef;
 
 pub use self::options::{Durability, RunOptions};
+pub use self::ticket::Ticket;
 pub use self::wish::Wish;
 pub use self::written::{BatchPage, StoredBatch, StoredValue, Verified};
 
@@ -261,39 +260,6 @@ pub struct Batch {
     pub checkpoint: Option<Checkpoint>,
     /// Goes back to an earlier checkpoint as the current one.
     pub current: Option<CheckpointId>,
-}
-
-/// Answers when a batch is durable. Dropping it does not undo the batch.
-pub struct Ticket(Inner);
-
-enum Inner {
-    Ready(Option<Result<(), StoreError>>),
-    Waiting(oneshot::Receiver<Result<(), StoreError>>),
-}
-
-impl Ticket {
-    /// A ticket that is already answered.
-    pub fn ready(result: Result<(), StoreError>) -> Self {
-        Self(Inner::Ready(Some(result)))
-    }
-
-    /// A ticket that a writer answers later.
-    pub fn waiting(receiver: oneshot::Receiver<Result<(), StoreError>>) -> Self {
-        Self(Inner::Waiting(receiver))
-    }
-}
-
-impl Future for Ticket {
-    type Output = Result<(), StoreError>;
-
-    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        match &mut self.0 {
-            Inner::Ready(result) => Poll::Ready(result.take().unwrap_or(Err(StoreError::Closed))),
-            Inner::Waiting(receiver) => {
-                Pin::new(receiver).poll(cx).map(|answer| answer.unwrap_or(Err(StoreError::Closed)))
-            }
-        }
-    }
 }
 
 /// A checkpoint with what has happened since, on its lineage.

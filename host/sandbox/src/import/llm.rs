@@ -137,16 +137,17 @@ fn from_completion(completion: Completion) -> llm::Completion {
         },
         usage: from_usage(&completion.usage),
         model: completion.model,
-        extra: attempts(&completion.attempts),
+        extra: told(completion.id.as_ref(), &completion.attempts),
     }
 }
 
-/// The models that were asked; the fixed fields have no place for them.
-fn attempts(attempts: &[Attempt]) -> Vec<(String, String)> {
-    if attempts.is_empty() {
-        return Vec::new();
-    }
-    vec![("attempts".to_owned(), serde_json::json!(attempts).to_string())]
+/// The message that it becomes, and the models that were asked; the fixed fields have no place for
+/// them.
+fn told(id: Option<&String>, attempts: &[Attempt]) -> Vec<(String, String)> {
+    let id = id.map(|id| ("id", serde_json::json!(id)));
+    let attempts = (!attempts.is_empty()).then(|| ("attempts", serde_json::json!(attempts)));
+    let told = id.into_iter().chain(attempts);
+    told.map(|(key, value)| (key.to_owned(), value.to_string())).collect()
 }
 
 fn from_usage(usage: &Usage) -> llm::Usage {
@@ -164,7 +165,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_sees_which_models_were_asked() {
+    fn a_guest_sees_which_message_it_is_and_which_models_were_asked() {
         let asked = |model: &str, error| Attempt {
             provider: "openai".to_owned(),
             model: model.to_owned(),
@@ -172,12 +173,14 @@ mod tests {
             error,
         };
         let failure = Failure::new("unavailable", "away").retryable();
-        let told = attempts(&[asked("a", Some(failure)), asked("b", None)]);
-        assert_eq!(told.len(), 1);
-        assert_eq!(told[0].0, "attempts");
-        let told: serde_json::Value = serde_json::from_str(&told[0].1).unwrap();
+        let id = "m".to_owned();
+        let told = super::told(Some(&id), &[asked("a", Some(failure)), asked("b", None)]);
+        assert_eq!(told.len(), 2);
+        assert_eq!(told[0], ("id".to_owned(), "\"m\"".to_owned()));
+        assert_eq!(told[1].0, "attempts");
+        let told: serde_json::Value = serde_json::from_str(&told[1].1).unwrap();
         assert_eq!(told[0]["error"]["code"], "unavailable");
         assert_eq!(told[1], serde_json::json!({ "provider": "openai", "model": "b", "tries": 1 }));
-        assert!(attempts(&[]).is_empty());
+        assert!(super::told(None, &[]).is_empty());
     }
 }

@@ -86,6 +86,7 @@ impl Model for Talker {
         deltas.push(Delta::Restart);
         deltas.push(Delta::Text { text: "b".to_owned() });
         Ok(Completion {
+            id: None,
             parts: vec![Part::Text("b".to_owned())],
             structured: None,
             finish_reason: FinishReason::Stop,

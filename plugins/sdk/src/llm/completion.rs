@@ -2,11 +2,14 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Map, Value, json};
 
 use crate::failure::Failure;
 use crate::json::{self, Extra};
 use crate::message::{Message, Part, Role, ToolCall, text_of};
+
+/// Name of the id among what stands beside the fixed fields, of an answer and of a message.
+const ID: &str = "id";
 
 /// Why the model stopped.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -93,6 +96,28 @@ impl Completion {
         }
     }
 
+    /// The same under an id, as tests make it.
+    #[must_use]
+    pub fn with_id(mut self, id: impl Into<String>) -> Self {
+        self.extra.insert(ID.to_owned(), Value::String(id.into()));
+        self
+    }
+
+    /// The id of the message that the answer becomes. Clients that follow the run have seen it grow
+    /// under this id, so the message that the node writes should have it. `None` if the host does not
+    /// say, as in a web handler.
+    ///
+    /// ```
+    /// use wattle_plugin::llm::Completion;
+    ///
+    /// let answer = Completion::of_text("hello");
+    /// assert_eq!(answer.id(), None);
+    /// assert_eq!(answer.with_id("run--1-0").id(), Some("run--1-0"));
+    /// ```
+    pub fn id(&self) -> Option<&str> {
+        self.extra.get(ID).and_then(Value::as_str)
+    }
+
     /// All text parts, joined.
     pub fn text(&self) -> String {
         text_of(&self.parts)
@@ -149,8 +174,76 @@ impl Completion {
         attempts.and_then(Result::ok).unwrap_or_default()
     }
 
-    /// The answer as a message, to go on with the conversation.
-    pub fn into_message(self) -> Message {
-        Message { role: Role::Assistant, parts: self.parts, extra: Extra::new() }
+    /// The answer as a message, to go on with the conversation. Its id is among what stands beside the
+    /// fixed fields.
+    pub fn into_message(mut self) -> Message {
+        let extra = self.extra.remove_entry(ID).into_iter().collect();
+        Message { role: Role::Assistant, parts: self.parts, extra }
+    }
+
+    /// The answer as a node writes it to a channel with the reducer `messages`: with its id, so that
+    /// clients do not take it for another message than the one that they have seen grow.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use wattle_plugin::llm::Completion;
+    ///
+    /// let answer = Completion::of_text("hello").with_id("run--1-0");
+    /// let message = json!({"id": "run--1-0", "role": "assistant", "content": "hello"});
+    /// assert_eq!(answer.to_stored(), message);
+    /// let answer = Completion::of_tool_call("call-1", "add", json!({"a": 1}));
+    /// assert_eq!(answer.to_stored()["tool_calls"][0]["name"], "add");
+    /// ```
+    pub fn to_stored(&self) -> Value {
+        let mut message = Map::new();
+        if let Some(id) = self.id() {
+            message.insert(ID.to_owned(), id.into());
+        }
+        message.insert("role".to_owned(), "assistant".into());
+        message.insert("content".to_owned(), self.text().into());
+        let call = |call: &ToolCall| {
+            let ToolCall { id, name, arguments, .. } = call;
+            json!({ "id": id, "name": name, "arguments": arguments })
+        };
+        let calls: Vec<Value> = self.tool_calls().map(call).collect();
+        if !calls.is_empty() {
+            message.insert("tool_calls".to_owned(), calls.into());
+        }
+        let reasoning: String = self.parts.iter().filter_map(reasoning).collect();
+        if !reasoning.is_empty() {
+            message.insert("reasoning".to_owned(), reasoning.into());
+        }
+        Value::Object(message)
+    }
+}
+
+fn reasoning(part: &Part) -> Option<&str> {
+    match part {
+        Part::Reasoning(text) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::Completion;
+    use crate::message::Part;
+
+    #[test]
+    fn an_answer_becomes_a_message_under_its_id() {
+        let mut answer = Completion::of_tool_call("c", "add", json!({"a": 1})).with_id("m");
+        answer.parts.insert(0, Part::Reasoning("hm".to_owned()));
+        answer.parts.insert(1, Part::Text("so".to_owned()));
+        answer.extra.insert("attempts".to_owned(), json!([]));
+        let stored = json!({
+            "id": "m", "role": "assistant", "content": "so", "reasoning": "hm",
+            "tool_calls": [{"id": "c", "name": "add", "arguments": {"a": 1}}],
+        });
+        assert_eq!(answer.to_stored(), stored);
+        let message = answer.into_message();
+        assert_eq!(json!(message.extra), json!({"id": "m"}));
+        assert!(Completion::of_text("a").into_message().extra.is_empty());
     }
 }

@@ -82,6 +82,7 @@ impl Model for Services {
     ) -> Result<Completion, Failure> {
         let answer = self.answer(self.client.post(format!("{}/echo/model", self.base))).await?;
         Ok(Completion {
+            id: None,
             parts: vec![Part::Text(format!("the model answered {}", answer.status))],
             structured: None,
             finish_reason: FinishReason::Stop,

@@ -5,13 +5,13 @@ use wattle_graph::event::{
     Answered, Asked, CallStarted, Called, Event, EventKind, Settled, Streamed, TaskFailed,
     TaskFinished, TaskStarted,
 };
-use wattle_graph::id::{CheckpointId, InterruptId, Namespace, TaskId};
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, TaskId, answer_id};
 use wattle_graph::interrupt::Question;
 use wattle_graph::lineage::Lineage;
 
 use super::Replaced;
 use super::order::{Part, path};
-use crate::call::replace::pieces;
+use crate::call::replace::{name, pieces};
 use crate::gate::PastCalls;
 
 /// Writes again what stands in the log of one task. Each row has the sequence number of what it
@@ -73,6 +73,16 @@ impl Copy<'_> {
         self.once_begun(rows)
     }
 
+    /// Only the answers that the task was given.
+    pub(super) fn answers(&self, lineage: &Lineage) -> Rows {
+        let mut rows = Rows::new();
+        let own = lineage.questions.values().filter(|it| it.asked.task == *self.old);
+        for question in own.filter(|it| it.answer.is_some()) {
+            self.question(question, &mut rows);
+        }
+        self.once_begun(rows)
+    }
+
     fn answered(&self, calls: &PastCalls, has: impl Fn(u32) -> bool, rows: &mut Rows) {
         for (seq, called) in calls.answered.values().filter(|(_, called)| has(called.call)) {
             let again = Called {
@@ -106,7 +116,8 @@ impl Copy<'_> {
         let Question { asked, asked_seq, answer, .. } = question;
         let interrupt = InterruptId::derive(self.new, &asked.scope, asked.call);
         let task = self.new.clone();
-        let again = Asked { interrupt: interrupt.clone(), task: task.clone(), ..asked.clone() };
+        let (answered, again) = (answer.is_some(), interrupt.clone());
+        let again = Asked { interrupt: again, task: task.clone(), answered, ..asked.clone() };
         rows.push((*asked_seq, EventKind::Asked(again)));
         if let Some(answer) = answer.clone() {
             rows.push((*asked_seq, EventKind::Answered(Answered { interrupt, task, answer })));
@@ -118,7 +129,7 @@ impl Copy<'_> {
         let Called { node, scope, call, .. } = &replaced.called;
         let started = self.call_started(scope, *call);
         let mut kinds: Vec<EventKind> = started.into_iter().map(|(_, kind)| kind).collect();
-        let called = Called {
+        let mut called = Called {
             task: self.new.clone(),
             result: replaced.result.clone(),
             started_ms: replaced.at_ms,
@@ -127,6 +138,8 @@ impl Copy<'_> {
             reused: None,
             ..replaced.called.clone()
         };
+        // Another message than the one that it replaces.
+        name(&mut called, answer_id(self.new, scope, *call, 0, 0));
         let deltas = pieces(&called);
         if !deltas.is_empty() {
             kinds.push(EventKind::Streamed(Streamed {
@@ -167,7 +180,7 @@ impl Copy<'_> {
             EventKind::CallStarted(begun)
                 if begun.task == *self.old && begun.scope == scope && begun.call == call =>
             {
-                let again = CallStarted { task: self.new.clone(), ..begun.clone() };
+                let again = CallStarted { task: self.new.clone(), again: 0, ..begun.clone() };
                 Some(EventKind::CallStarted(again))
             }
             _ => None,

@@ -1,5 +1,5 @@
 //! What a fork inside of a superstep takes over from it: all that does not depend on the call whose
-//! answer is replaced.
+//! answer is replaced, or on what a command writes.
 //!
 //! The tasks of the fork have ids of their own, so what stands in the log of the old ones is
 //! written again under the new ids. Where a task runs a graph its namespace changes with the id,
@@ -31,7 +31,7 @@ pub(super) fn taken_over(
     found: &Sites<'_>,
     origin: &ThreadId,
     fork: &Checkpoint,
-    replaced: &Replaced,
+    replaced: Option<&Replaced>,
 ) -> TakenOver {
     let names = Names::of(found, origin, fork);
     let mut checkpoints: Vec<Checkpoint> = found
@@ -50,7 +50,7 @@ pub(super) fn taken_over(
             checkpoints.push(copy);
         }
         rows.extend(own.into_iter().map(|(seq, kind)| (seq, namespace.clone(), kind)));
-        if site.namespace == replaced.namespace
+        if let Some(replaced) = replaced.filter(|it| it.namespace == site.namespace)
             && let Some(target) = &site.target
         {
             let new = names.task(&target.task);
@@ -78,6 +78,8 @@ fn rows_of(site: &Site<'_>, names: &Names) -> Rows {
             copy.finished(again, names.base(site, old))
         } else if let Some(handler) = failed.and_then(|failed| failed.handler.as_ref()) {
             copy.failed(Some(&names.task(handler)))
+        } else if site.afresh.contains(old) {
+            copy.answers(&site.lineage)
         } else if let Some(past) = site.known.past(old) {
             copy.journal(&Part::all(past), &site.lineage)
         } else {

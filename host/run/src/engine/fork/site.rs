@@ -1,6 +1,6 @@
 //! A graph in which a fork goes on: the superstep that it stood in, and what its tasks did there.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{CallStarted, Event, EventKind, TaskStarted};
@@ -110,6 +110,8 @@ pub(super) struct Site<'a> {
     pub tasks: BTreeMap<TaskId, Seat>,
     pub lineage: Lineage,
     pub target: Option<Target>,
+    /// Tasks that run from their beginning, with no more than the answers that they were given.
+    pub afresh: BTreeSet<TaskId>,
 }
 
 impl Site<'_> {
@@ -144,7 +146,8 @@ impl Site<'_> {
         let begun = strand.events.first().map_or(0, |event| event.seq);
         let Some(owner) = self.owner(child, u64::MAX) else { return false };
         let is_target = self.target.as_ref().is_some_and(|target| target.task == owner);
-        if !is_target && (self.is_void(&owner) || self.has_ended(&owner)) {
+        let is_new = self.afresh.contains(&owner);
+        if !is_target && (is_new || self.is_void(&owner) || self.has_ended(&owner)) {
             return false;
         }
         let part = match &self.target {

@@ -28,7 +28,10 @@ pub(super) struct Survey<'a> {
     pub whole: &'a Known,
     /// The same without what was undone after the call.
     pub then: &'a Known,
-    pub replaced: &'a Replaced,
+    /// The call whose answer is replaced; without it all that was pending is taken over.
+    pub replaced: Option<&'a Replaced>,
+    /// Tasks of the thread's own graph that run from their beginning.
+    pub afresh: BTreeSet<TaskId>,
 }
 
 impl<'a> Survey<'a> {
@@ -54,14 +57,14 @@ impl<'a> Survey<'a> {
 
     /// Whether the call is in a graph or in one nested in it.
     fn is_on_the_way(&self, namespace: &Namespace) -> bool {
-        let inside = &self.replaced.namespace;
-        inside == namespace || inside.is_below(namespace)
+        let inside = self.replaced.map(|replaced| &replaced.namespace);
+        inside.is_some_and(|inside| inside == namespace || inside.is_below(namespace))
     }
 
     /// The graph nested in another one through which the way to the call leads.
     fn next_on_the_way(&self, namespace: &Namespace) -> Option<Namespace> {
-        let inside = self.replaced.namespace.clone();
-        std::iter::successors(Some(inside), Namespace::parent)
+        let inside = self.replaced.map(|replaced| replaced.namespace.clone());
+        std::iter::successors(inside, Namespace::parent)
             .find(|it| it.parent().as_ref() == Some(namespace))
     }
 
@@ -84,7 +87,7 @@ impl<'a> Survey<'a> {
     ) -> Result<Option<Site<'a>>, Failure> {
         let is_on_the_way = self.is_on_the_way(namespace);
         let known = if is_on_the_way { self.then } else { around.known };
-        let end = if is_on_the_way { self.replaced.seq } else { u64::MAX };
+        let end = self.replaced.filter(|_| is_on_the_way).map_or(u64::MAX, |it| it.seq);
         let strand = known.strand(namespace).ok_or_else(|| self.no_way(namespace))?;
         let parents = around.parents_inside();
         let Some(at) = newest(strand, end) else {
@@ -124,10 +127,13 @@ impl<'a> Survey<'a> {
                 lineage.finished.entry(done.task.clone()).or_insert_with(|| done.clone());
             }
         }
-        let mut site =
-            Site { namespace: namespace.clone(), known, stored, tasks, lineage, target: None };
-        if self.is_on_the_way(namespace) {
-            site.target = Some(self.target(&site)?);
+        let afresh = if namespace.is_root() { self.afresh.clone() } else { BTreeSet::new() };
+        let namespace = namespace.clone();
+        let mut site = Site { namespace, known, stored, tasks, lineage, target: None, afresh };
+        if let Some(replaced) = self.replaced
+            && self.is_on_the_way(&site.namespace)
+        {
+            site.target = Some(self.target(&site, replaced)?);
         }
         Ok(site)
     }
@@ -171,8 +177,8 @@ impl<'a> Survey<'a> {
     }
 
     /// What is done anew in a graph on the way to the call.
-    fn target(&self, site: &Site<'a>) -> Result<Target, Failure> {
-        let Replaced { seq, called, .. } = self.replaced;
+    fn target(&self, site: &Site<'a>, replaced: &Replaced) -> Result<Target, Failure> {
+        let Replaced { seq, called, .. } = replaced;
         let lost = || self.no_way(&site.namespace);
         let (task, place) = match self.next_on_the_way(&site.namespace) {
             None => {
@@ -229,7 +235,12 @@ impl<'a> Survey<'a> {
     }
 
     fn no_way(&self, namespace: &Namespace) -> Failure {
-        let Called { task, node, .. } = &self.replaced.called;
+        let goal = match self.replaced {
+            Some(Replaced { called: Called { task, node, .. }, .. }) => {
+                format!("task `{task}` of node `{node}`")
+            }
+            None => "what is pending there".to_owned(),
+        };
         let place = match namespace.as_str() {
             "" => String::new(),
             name => format!(" in the nested graph `{name}`"),
@@ -237,9 +248,9 @@ impl<'a> Survey<'a> {
         Failure::new(
             code::CONFLICT,
             format!(
-                "the log does not lead from checkpoint {} to task `{task}` of node `{node}`{place}: \
-                 its superstep was not stored (durability `exit`) or was pruned, or the graph has \
-                 changed; fork from a checkpoint",
+                "the log does not lead from checkpoint {} to {goal}{place}: its superstep was not \
+                 stored (durability `exit`) or was pruned, or the graph has changed; fork from a \
+                 checkpoint",
                 self.whole.tuple.checkpoint.meta.id
             ),
         )

@@ -16,6 +16,11 @@ pub(crate) struct PastCalls {
     pub answered: BTreeMap<u32, (u64, Called)>,
     /// Calls whose beginning was logged, with the sequence numbers of each time.
     pub open: BTreeMap<u32, Vec<u64>>,
+    /// The numbers that [`CallStarted::again`] had last. Never forgotten, so that no two beginnings
+    /// of a call have the same.
+    ///
+    /// [`CallStarted::again`]: wattle_graph::event::CallStarted::again
+    pub again: BTreeMap<u32, u64>,
     /// What was decided of calls in doubt, with the sequence numbers of that.
     pub settled: BTreeMap<u32, (u64, Decision)>,
     /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
@@ -26,9 +31,11 @@ pub(crate) struct PastCalls {
 }
 
 impl PastCalls {
-    /// Takes note that a call was begun. What was decided of it before says nothing of this time.
-    pub(crate) fn begin(&mut self, call: u32, seq: u64) {
+    /// Takes note that a call was begun, for the time that `again` says. What was decided of it
+    /// before says nothing of this time.
+    pub(crate) fn begin(&mut self, call: u32, again: u64, seq: u64) {
         self.open.entry(call).or_default().push(seq);
+        self.again.insert(call, again);
         self.settled.remove(&call);
         self.newest = self.newest.max(seq);
     }

@@ -1,7 +1,10 @@
 //! Model turns and tool calls, one after the other and side by side.
 
 use serde_json::{Value, json};
+use wattle_graph::event::EventKind;
+use wattle_graph::id::ThreadId;
 use wattle_kit::standin::{Fault, FaultRule, Outcome, Pattern};
+use wattle_run::call::runs::Runs;
 use wattle_suite::desk::{Desk, MODEL_PATH, last_words, message, messages, tool_messages};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
@@ -38,6 +41,31 @@ async fn s2_40_every_turn_and_every_call_is_a_task_of_its_own() {
     assert!(calls.iter().all(|call| call["function"] != "tools.list"), "the agent has: {calls:?}");
     let history = server.get(&format!("/api/v1/threads/{thread}/history")).await.expect(200);
     assert!(history.as_array().is_some_and(|it| it.len() >= 6), "a checkpoint for each");
+}
+
+#[tokio::test]
+async fn answers_are_kept_under_the_ids_that_they_were_streamed_by() {
+    let server = server().await;
+    let run = server.chat("call echo {\"text\":\"a\"}").await;
+    let thread = ThreadId::new(run["thread"].as_str().unwrap()).unwrap();
+    let events = server.running.engine.events(&thread, 0, usize::MAX).await.unwrap();
+    let told = events.iter().filter_map(|event| match &event.kind {
+        EventKind::CallStarted(started) if started.function == "llm.complete" => {
+            Some(json!(started.answer_id(0)))
+        }
+        _ => None,
+    });
+    let messages = messages(&run);
+    let said = messages.iter().filter(|message| message["role"] == "assistant");
+    let kept: Vec<Value> = said.map(|message| message["id"].clone()).collect();
+    assert_eq!(kept, told.collect::<Vec<Value>>());
+    assert_eq!(kept.len(), 2);
+    let begun = events.iter().find_map(|event| match &event.kind {
+        EventKind::CallStarted(started) => started.request.clone(),
+        _ => None,
+    });
+    let call = &messages[1]["tool_calls"][0];
+    assert_eq!(begun.map(|request| request["call_id"].clone()), Some(call["id"].clone()));
 }
 
 #[tokio::test]

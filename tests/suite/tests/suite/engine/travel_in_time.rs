@@ -1,6 +1,7 @@
 //! Time travel: history, edits, and forks from checkpoints and from host calls.
 
 mod call;
+mod command;
 mod edit;
 mod edit_nested;
 mod nested;

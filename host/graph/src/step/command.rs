@@ -1,0 +1,121 @@
+//! Commands by a client: writes, and nodes that are to run beside what is to run anyway.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger};
+use crate::error::StepError;
+use crate::event::{Send, Write};
+use crate::graph::{Graph, is_end};
+use crate::id::{ChannelName, Namespace, NodeName};
+use crate::step::apply::{State, by_channel};
+use crate::step::edit::no_node;
+use crate::step::{Position, fork, input, route};
+
+/// What a client wants of a thread beside what is to run there.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Command {
+    /// What is written before anything runs, in order.
+    pub writes: Vec<Write>,
+    /// Nodes that run in the next superstep.
+    pub goto: Vec<NodeName>,
+    /// Further tasks of the next superstep, with inputs of their own.
+    pub sends: Vec<Send>,
+}
+
+impl Command {
+    /// Whether it wants nothing.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.goto.is_empty() && self.sends.is_empty()
+    }
+}
+
+/// A copy of a checkpoint on which a command was carried out. What was to run there still is, in
+/// tasks of the same indexes; what the command names runs in the same superstep. Without a
+/// checkpoint it is the first of a thread: the writes are its input, and the entry runs, too.
+///
+/// `reduced` holds the results of [`super::command_reductions`].
+///
+/// # Errors
+///
+/// [`StepError::InvalidEdit`] for a node that the graph does not have, and else as
+/// [`super::accept_input`].
+pub fn command(
+    graph: &Graph,
+    base: Option<&Checkpoint>,
+    command: &Command,
+    reduced: &BTreeMap<ChannelName, Value>,
+    at: Position,
+) -> Result<Checkpoint, StepError> {
+    let named = command.goto.iter().filter(|node| !is_end(node));
+    let mut named = named.chain(command.sends.iter().map(|send| &send.node));
+    if let Some(node) = named.find(|node| graph.node(node).is_none()) {
+        return Err(no_node(graph, node));
+    }
+    let made = match base {
+        Some(base) => written(graph, base, &command.writes, reduced, at)?,
+        None => {
+            let (root, source) = (Namespace::root(), Source::Input);
+            input::accept(graph, None, &root, source, &command.writes, reduced, at)?
+        }
+    };
+    Ok(led(graph, made, command))
+}
+
+/// The same with other values.
+fn written(
+    graph: &Graph,
+    base: &Checkpoint,
+    writes: &[Write],
+    reduced: &BTreeMap<ChannelName, Value>,
+    at: Position,
+) -> Result<Checkpoint, StepError> {
+    let id = at.id;
+    let copy = fork(base, at);
+    if writes.is_empty() {
+        return Ok(copy);
+    }
+    input::check(graph, writes)?;
+    let mut state = State::of(base, id);
+    state.amend(graph, &by_channel(writes.iter().map(|write| (None, write))), reduced)?;
+    Ok(state.into_checkpoint(copy.meta))
+}
+
+/// Adds what the command names to what runs next.
+fn led(graph: &Graph, made: Checkpoint, command: &Command) -> Checkpoint {
+    let (mut now, mut late) = (made.meta.next.clone(), made.meta.deferred.clone());
+    let state = || Arc::new(made.state());
+    let plain = command.goto.iter().filter(|node| !is_end(node));
+    let plain = plain.map(|node| Trigger::plain(node.clone(), None));
+    let sends = command.sends.iter().map(|send| Trigger {
+        node: send.node.clone(),
+        from: None,
+        input: Some(Arc::new(send.input.clone())),
+        timeout_ms: send.timeout_ms,
+    });
+    for trigger in plain.chain(sends) {
+        let defers = graph.node(&trigger.node).is_some_and(|node| node.defer);
+        add(if defers { &mut late } else { &mut now }, trigger, &state);
+    }
+    let (next, deferred) = if now.is_empty() { (late, Vec::new()) } else { (now, late) };
+    let meta = CheckpointMeta { next, deferred, ..made.meta.clone() };
+    Checkpoint { meta, ..made }
+}
+
+/// A node that is to run with the state runs once. Where only sends lead to it, the state is a
+/// further send: tasks keep their indexes, by which their ids are told.
+fn add(triggers: &mut Vec<Trigger>, trigger: Trigger, state: &dyn Fn() -> Arc<Value>) {
+    let mut of_node = triggers.iter().filter(|other| other.node == trigger.node).peekable();
+    let is_further = of_node.peek().is_some();
+    if trigger.input.is_none() && of_node.any(|other| other.input.is_none()) {
+        return;
+    }
+    let input = if is_further { Some(trigger.input.unwrap_or_else(state)) } else { trigger.input };
+    triggers.push(Trigger { input, ..trigger });
+    route::sort(triggers);
+}
+
+#[cfg(test)]
+mod tests;

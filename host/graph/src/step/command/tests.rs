@@ -1,0 +1,109 @@
+//! Commands, and what runs after them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{Command, command};
+use crate::checkpoint::{Checkpoint, Source};
+use crate::error::StepError;
+use crate::event::Send;
+use crate::graph::Graph;
+use crate::testing::{Did, at, graph, node, start, superstep, writes};
+
+const GRAPH: &str = r#"
+    [graphs.g]
+    entry = "split"
+    channels.log.reducer = "append"
+    channels.once.reducer = "ephemeral"
+    channels.kind = {}
+    nodes = { split = { goto = "c" }, a = {}, b = {}, c = {}, last = { defer = true } }
+    edges = [{ from = "split", to = ["a", "b", "last"] }]
+"#;
+
+fn send(to: &str, input: Value) -> Send {
+    Send { node: node(to), input, timeout_ms: None }
+}
+
+fn goto(nodes: &[&str]) -> Command {
+    Command { goto: nodes.iter().map(|name| node(name)).collect(), ..Command::default() }
+}
+
+fn apply(graph: &Graph, base: &Checkpoint, wish: &Command) -> Result<Checkpoint, StepError> {
+    command(graph, Some(base), wish, &BTreeMap::new(), at(9))
+}
+
+/// What runs next: nodes, and the inputs of those that have one of their own.
+fn next(checkpoint: &Checkpoint) -> Vec<(&str, Option<Value>)> {
+    let next = checkpoint.meta.next.iter();
+    next.map(|it| (it.node.as_str(), it.input.as_deref().cloned())).collect()
+}
+
+/// After the first superstep, with `a` and `b` to run and `last` waiting.
+fn base(graph: &Graph) -> Checkpoint {
+    let mut lineage = start(graph, &json!({})).unwrap();
+    let did = |_: &_| Did {
+        writes: vec![("log".into(), "split".into()), ("once".into(), json!(1))],
+        ..Did::default()
+    };
+    superstep(graph, &mut lineage, &did).unwrap();
+    lineage.checkpoint
+}
+
+#[test]
+fn what_is_named_runs_beside_what_is_to_run() {
+    let graph = graph(GRAPH);
+    let base = base(&graph);
+    let made = apply(&graph, &base, &goto(&["c", "a", "END"])).unwrap();
+    assert_eq!(next(&made), [("a", None), ("b", None), ("c", None)]);
+    assert_eq!((made.meta.source, made.meta.step), (Source::Fork, base.meta.step));
+    assert_eq!((made.meta.parent, &made.values), (Some(base.meta.id), &base.values));
+    assert_eq!(made.meta.deferred, base.meta.deferred);
+    let late = apply(&graph, &base, &goto(&["last"])).unwrap();
+    assert_eq!(late.meta.deferred, base.meta.deferred, "it waits already");
+}
+
+#[test]
+fn writes_are_seen_by_all_that_runs_next() {
+    let graph = graph(GRAPH);
+    let base = base(&graph);
+    let changes = writes(&[("log".into(), json!("mine")), ("kind".into(), json!(7))]);
+    let wish = Command { writes: changes, ..Command::default() };
+    let made = apply(&graph, &base, &wish).unwrap();
+    assert_eq!(made.state(), json!({ "log": ["split", "mine"], "kind": 7, "once": 1 }));
+    assert_eq!(next(&made), next(&base));
+    assert_eq!(made.meta.changed().count(), 2);
+}
+
+#[test]
+fn tasks_keep_their_indexes() {
+    let graph = graph(GRAPH);
+    let sent = Command { sends: vec![send("c", json!(1)), send("c", json!(2))], ..goto(&[]) };
+    let base = apply(&graph, &base(&graph), &sent).unwrap();
+    let made = apply(&graph, &base, &goto(&["c"])).unwrap();
+    let state = base.state();
+    let inputs: Vec<Option<Value>> = next(&made).into_iter().skip(2).map(|it| it.1).collect();
+    assert_eq!(inputs, [Some(json!(1)), Some(json!(2)), Some(state)]);
+}
+
+#[test]
+fn the_first_of_a_thread_is_an_input() {
+    let graph = graph(GRAPH);
+    let wish = Command { writes: writes(&[("kind".into(), json!(1))]), ..goto(&["c"]) };
+    let made = command(&graph, None, &wish, &BTreeMap::new(), at(1)).unwrap();
+    assert_eq!(next(&made), [("c", None), ("split", None)]);
+    assert_eq!((made.meta.source, made.state()), (Source::Input, json!({ "kind": 1 })));
+}
+
+#[test]
+fn what_cannot_be_done_is_refused() {
+    let graph = graph(GRAPH);
+    let base = base(&graph);
+    let nowhere = apply(&graph, &base, &goto(&["x"])).unwrap_err().to_string();
+    assert!(nowhere.contains("has no node `x`, its nodes are `a`"), "{nowhere}");
+    let sent = Command { sends: vec![send("END", Value::Null)], ..Command::default() };
+    assert!(apply(&graph, &base, &sent).is_err());
+    let wish = Command { writes: writes(&[("x".into(), json!(1))]), ..Command::default() };
+    let unknown = apply(&graph, &base, &wish).unwrap_err().to_string();
+    assert!(unknown.contains("no channel `x`"), "{unknown}");
+}

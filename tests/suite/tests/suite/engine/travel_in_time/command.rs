@@ -1,0 +1,212 @@
+//! Commands: what is pending goes on beside what they name, and sees what they write.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{EventKind, Write};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{ChannelName, CheckpointId, NodeName, ThreadId};
+use wattle_graph::step::Command;
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, Runs as _};
+use wattle_run::call::travel::CommandThread;
+use wattle_run::ports::store::RunOptions;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{prompt, said};
+use wattle_suite::world::{World, questions};
+
+use super::{replays, state};
+
+const FAN: &str = r#"
+[graphs.fan]
+entry = ["a", "b"]
+[graphs.fan.channels.trail]
+reducer = "append"
+[graphs.fan.channels.n]
+[graphs.fan.nodes.a]
+plugin = "p"
+goto = "c"
+[graphs.fan.nodes.b]
+plugin = "p"
+[graphs.fan.nodes.c]
+plugin = "p"
+"#;
+
+const NESTED: &str = r#"
+[graphs.outer]
+entry = "inner"
+[graphs.outer.channels.trail]
+reducer = "append"
+[graphs.outer.nodes.inner]
+graph = "inside"
+goto = "c"
+[graphs.outer.nodes.c]
+plugin = "p"
+
+[graphs.inside]
+entry = "a"
+[graphs.inside.channels.trail]
+reducer = "append"
+[graphs.inside.nodes.a]
+plugin = "p"
+goto = "b"
+[graphs.inside.nodes.b]
+plugin = "p"
+[[graphs.inside.edges]]
+from = "a"
+to = "b"
+"#;
+
+/// The second asks a model, then a person.
+fn plugin() -> NativePlugin {
+    NativePlugin::new("p", "1")
+        .node("a", |_, _| async move { Ok(json!({ "trail": "a" })) })
+        .node("b", |_, gate| async move {
+            let answer = said(&gate.call(prompt("what now")).await?);
+            let question = Ask { payload: json!("sure?"), response_schema: None };
+            let sure = gate.ask(question).await?;
+            Ok(json!({ "trail": format!("{answer}, {}", sure.as_str().unwrap_or("?")) }))
+        })
+        .node(
+            "c",
+            |call, _| async move { Ok(json!({ "trail": format!("c {}", call.input["n"]) })) },
+        )
+}
+
+fn request(world: &World, thread: &ThreadId, goto: &[&str], n: Option<u32>) -> CommandThread {
+    let write = |n: u32| Write {
+        channel: ChannelName::new("n").unwrap(),
+        value: n.into(),
+        overwrite: false,
+    };
+    CommandThread {
+        thread: thread.clone(),
+        run: None,
+        app: world.request(None, Value::Null).app,
+        graph: None,
+        tenant: None,
+        checkpoint: None,
+        command: Command {
+            writes: n.into_iter().map(write).collect(),
+            goto: goto.iter().map(|name| NodeName::new(name).unwrap()).collect(),
+            sends: Vec::new(),
+        },
+        answers: BTreeMap::new(),
+        context: Value::Null,
+        metadata: BTreeMap::new(),
+        options: RunOptions::default(),
+    }
+}
+
+/// The answer to the only question.
+fn answered(request: CommandThread) -> CommandThread {
+    CommandThread { answers: [(String::new(), json!("yes"))].into(), ..request }
+}
+
+async fn carry_out(world: &World, request: CommandThread) -> Result<EndedRun, Failure> {
+    let run = world.engine.command(request).await?;
+    world.engine.wait(&run).await
+}
+
+/// How often a node was begun.
+async fn begun(world: &World, thread: &ThreadId, node: &str) -> usize {
+    let is_new = |kind: &EventKind| match kind {
+        EventKind::TaskFinished(done) => done.node.as_str() == node && !done.cached,
+        _ => false,
+    };
+    world.count(thread, is_new).await
+}
+
+#[tokio::test]
+async fn what_is_pending_goes_on_beside_what_is_named() {
+    let world = World::new(FAN, plugin());
+    let asked = world.run(json!({})).await;
+    let thread = &asked.run.thread;
+    let ended = carry_out(&world, answered(request(&world, thread, &["c"], None))).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    let trail = json!(["a", "answer 1, yes", "c null"]);
+    assert_eq!(ended.state["trail"], trail, "nobody asks the model again");
+    assert_eq!(begun(&world, thread, "a").await, 1, "it had finished");
+    let fork = state(&world, thread, Some(2)).await;
+    assert_eq!((fork.source, fork.parent), (Source::Fork, Some(CheckpointId(1))));
+    replays(&world, thread).await;
+}
+
+#[tokio::test]
+async fn tasks_that_see_what_is_written_begin_anew_with_their_answers() {
+    let world = World::new(FAN, plugin());
+    let asked = world.run(json!({})).await;
+    let thread = &asked.run.thread;
+    let wish = answered(request(&world, thread, &["c"], Some(7)));
+    let ended = carry_out(&world, wish).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["trail"], json!(["a", "answer 2, yes", "c 7"]));
+    assert_eq!(begun(&world, thread, "a").await, 1, "it had finished");
+}
+
+#[tokio::test]
+async fn questions_stay_open_and_are_answered_later() {
+    let world = World::new(FAN, plugin());
+    let asked = world.run(json!({})).await;
+    let thread = &asked.run.thread;
+    let still = carry_out(&world, request(&world, thread, &["c"], None)).await.unwrap();
+    let [open] = questions(&still).try_into().unwrap();
+    assert_eq!(open.payload, json!("sure?"));
+    assert_eq!(still.state["trail"], Value::Null);
+    let ended = world.resume(thread, &[("", json!("no"))], OnFailure::Keep).await.unwrap();
+    assert_eq!(ended.state["trail"], json!(["a", "answer 1, no", "c null"]));
+    replays(&world, thread).await;
+}
+
+#[tokio::test]
+async fn a_nested_graph_goes_on_where_it_stands() {
+    let world = World::new(NESTED, plugin());
+    let mut start = world.request(None, json!({}));
+    start.graph = Some("outer".parse().unwrap());
+    let run = world.engine.start(start).await.unwrap();
+    let asked = world.engine.wait(&run).await.unwrap();
+    let thread = &asked.run.thread;
+    assert_eq!(questions(&asked).len(), 1);
+    let ended = carry_out(&world, answered(request(&world, thread, &["c"], None))).await.unwrap();
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    assert_eq!(ended.state["trail"], json!(["c null", "a", "answer 1, yes"]));
+    assert_eq!(begun(&world, thread, "a").await, 1);
+    replays(&world, thread).await;
+}
+
+#[tokio::test]
+async fn at_an_earlier_checkpoint_all_begins_anew() {
+    let world = World::new(FAN, plugin());
+    let asked = world.run(json!({})).await;
+    let thread = &asked.run.thread;
+    let first = state(&world, thread, None).await.checkpoint;
+    carry_out(&world, answered(request(&world, thread, &["c"], None))).await.unwrap();
+    let past = CommandThread { checkpoint: Some(first), ..request(&world, thread, &[], Some(1)) };
+    let refused = carry_out(&world, answered(past.clone())).await.unwrap_err();
+    assert_eq!(refused.code, code::CONFLICT);
+    let asked = carry_out(&world, past).await.unwrap();
+    assert_eq!(questions(&asked).len(), 1);
+    assert_eq!(begun(&world, thread, "a").await, 2);
+}
+
+#[tokio::test]
+async fn a_command_that_does_not_fit_changes_nothing() {
+    let world = World::new(FAN, plugin());
+    let asked = world.run(json!({})).await;
+    let thread = &asked.run.thread;
+    let before = world.events(thread).await;
+    let mut wrong = request(&world, thread, &[], Some(1));
+    wrong.command.writes[0].channel = ChannelName::new("nothing").unwrap();
+    let mut unknown = request(&world, thread, &["c"], None);
+    unknown.answers = [("nobody".to_owned(), json!(1))].into();
+    for (refused, expected) in [
+        (request(&world, thread, &["nowhere"], None), code::INVALID),
+        (request(&world, thread, &[], None), code::INVALID),
+        (wrong, code::INVALID),
+        (unknown, code::CONFLICT),
+    ] {
+        assert_eq!(carry_out(&world, refused).await.unwrap_err().code, expected);
+    }
+    assert_eq!(world.events(thread).await, before);
+}
