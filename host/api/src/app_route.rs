@@ -87,7 +87,7 @@ async fn handle(
         }
         Found::Nothing => return Err(nothing_at(path)),
     };
-    let tenant = scope::tenant(&state.config, request.headers())?;
+    let tenant = scope::tenant(&state.config, request.headers(), request.extensions())?;
     let headers = visible_headers(&request);
     let asked = Asked { method: method.clone(), headers: request.headers().clone(), tenant };
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());

@@ -4,7 +4,7 @@
 //! the tenant that the link was made for.
 
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, Method};
+use axum::http::{Extensions, HeaderMap, Method};
 use axum::response::Response;
 use wattle_graph::failure::code;
 use wattle_run::ports::link::LINK_PREFIX;
@@ -33,11 +33,12 @@ pub async fn get_linked_blob(
     State(state): State<ApiState>,
     Path((tenant, name)): Path<(String, String)>,
     headers: HeaderMap,
+    extensions: Extensions,
 ) -> Result<Response, Problem> {
     let ports = state.engine.ports();
     let linked = ports.links.read(&tenant, &name).ok_or_else(missing)?;
     // Whoever names no tenant, or names one in vain, is told no more than that.
-    let named = scope::named_tenant(&state.config, &headers).map_err(|_| missing())?;
+    let named = scope::named_tenant(&state.config, &headers, &extensions).map_err(|_| missing())?;
     if named.is_some() && named != linked.tenant {
         return Err(missing());
     }

@@ -8,6 +8,7 @@ use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
 
+use crate::guard::BodyLimit;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
 
@@ -44,12 +45,17 @@ fn is_json(media_type: &str) -> bool {
     essence == "application/json" || essence.ends_with("+json")
 }
 
-/// Reads a whole body.
+/// Reads a whole body: at most so many bytes, or fewer if the key of the request has a limit of its
+/// own.
 ///
 /// # Errors
 ///
 /// `too-large` above the limit, `invalid` if the client stops in the middle.
 pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem> {
+    let own = request.extensions().get::<BodyLimit>().map(|own| own.0);
+    let is_own = own.is_some_and(|own| own < limit_bytes);
+    let limit_bytes = own.unwrap_or(limit_bytes).min(limit_bytes);
+    let too_large = || too_large(limit_bytes, is_own);
     let declared = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -57,7 +63,7 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem
     let body = request.into_body();
     if declared.is_some_and(|length| length > limit_bytes) {
         drain(body).await;
-        return Err(too_large(limit_bytes));
+        return Err(too_large());
     }
     let mut body = body.into_data_stream();
     let mut bytes = Vec::with_capacity(declared.unwrap_or(0));
@@ -67,7 +73,7 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem
         })?;
         if bytes.len() + chunk.len() > limit_bytes {
             drain(Body::from_stream(body)).await;
-            return Err(too_large(limit_bytes));
+            return Err(too_large());
         }
         bytes.extend_from_slice(&chunk);
     }
@@ -85,11 +91,13 @@ async fn drain(body: Body) {
     }
 }
 
-fn too_large(limit_bytes: usize) -> Problem {
-    let detail = format!(
-        "the request body is larger than {limit_bytes} bytes; raise `server.body_limit` in \
-         wattle.toml if such requests are wanted"
-    );
+fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
+    let hint = if is_of_key {
+        "the limit is that of its key: use another one if such requests are wanted"
+    } else {
+        "raise `server.body_limit` in wattle.toml if such requests are wanted"
+    };
+    let detail = format!("the request body is larger than {limit_bytes} bytes; {hint}");
     Problem::new(api_code::TOO_LARGE, detail)
 }
 

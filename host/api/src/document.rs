@@ -3,6 +3,7 @@
 //! They are types of their own, so that the engine may change its types without changing the API.
 
 pub mod app;
+pub mod key;
 pub mod memory;
 pub mod options;
 pub mod plugin;

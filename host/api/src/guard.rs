@@ -1,36 +1,64 @@
 //! What every request passes first: is it meant for this host, does a browser page of another
-//! origin send it, and does the caller have a key.
+//! origin send it, does the caller have a key that opens it, and does the caller ask too often.
 //!
 //! A host that listens on a loopback address is still reachable by every web page that the user
 //! opens. Two checks keep pages out: the `Host` header must not be a foreign name (a page whose
 //! name was rebound to 127.0.0.1), and a request that changes something must not come from a
-//! foreign origin.
+//! foreign origin. One for a WebSocket may lead to anything, and what comes over it can be read by
+//! any page, so it counts as one that changes something.
 
+mod admission;
 mod cors;
+pub mod holder;
 mod host;
-pub(crate) mod key;
+pub mod kept;
+mod key;
+pub(crate) mod keyring;
+pub mod limits;
+mod need;
+pub mod open;
+mod quotas;
+pub mod rate;
+mod refusal;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 
+use crate::guard::refusal::Refusal;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
+
+pub(crate) use self::admission::{BodyLimit, Ledger};
+pub use self::refusal::Form;
 
 /// Headers that carry credentials: no guest sees them. Cookies are among them because those of
 /// `localhost` are shared with whatever else listens there.
 pub const CREDENTIAL_HEADERS: &[&str] =
     &["authorization", "proxy-authorization", "x-api-key", "cookie"];
 
+/// What stands before some paths.
+#[derive(Clone)]
+pub struct Gate {
+    /// What is checked.
+    pub state: ApiState,
+    /// How those are answered that may not pass.
+    pub form: Form,
+}
+
 /// Checks a request, and answers those that may not pass.
-pub async fn check(State(state): State<ApiState>, request: Request, next: Next) -> Response {
-    let config = &state.config;
-    let origin = cors::allowed_origin(config, request.headers());
-    let answer = match refuse(config, &request) {
-        Some(problem) => problem.at(request.uri().path()).into_response(),
+pub async fn check(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
+    let Gate { state, form } = gate;
+    let origin = cors::allowed_origin(&state.config, request.headers());
+    let path = request.uri().path().to_owned();
+    let answer = match refuse(&state.config, &request) {
+        Some(problem) => Refusal::from(problem).answer(form, &path),
         None if origin.is_some() && cors::is_preflight(&request) => cors::preflight(),
-        None => next.run(request).await,
+        None => match admission::admit(&state, form, &mut request).await {
+            Ok(slot) => open::hold(slot, next.run(request).await),
+            Err(refusal) => refusal.answer(form, &path),
+        },
     };
     match origin {
         Some(origin) => cors::allow(answer, origin),
@@ -60,12 +88,6 @@ fn refuse(config: &ApiConfig, request: &Request) -> Option<Problem> {
             ),
         ));
     }
-    if key::is_needed(config, request) && !key::is_known(config, headers) {
-        return Some(Problem::new(
-            api_code::UNAUTHORIZED,
-            "send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`",
-        ));
-    }
     None
 }
 
@@ -85,7 +107,8 @@ fn foreign_origin<'r>(
     headers: &'r HeaderMap,
     host: Option<&str>,
 ) -> Option<&'r str> {
-    if matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS) {
+    let only_reads = matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS);
+    if only_reads && !headers.contains_key(header::UPGRADE) {
         return None;
     }
     let origin = headers.get(header::ORIGIN)?.to_str().unwrap_or("(not text)");
@@ -137,13 +160,19 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_checked_if_there_are_any() {
-        let config = ApiConfig { keys: [ApiConfig::key("s3cret")].into(), ..Default::default() };
-        let host = ("host", "localhost");
-        let refused = Some(api_code::UNAUTHORIZED.to_owned());
-        assert_eq!(check(&config, "GET", &[host]), refused);
-        assert_eq!(check(&config, "GET", &[host, ("x-api-key", "nope")]), refused);
-        assert_eq!(check(&config, "GET", &[host, ("x-api-key", "s3cret")]), None);
-        assert_eq!(check(&config, "GET", &[host, ("authorization", "Bearer s3cret")]), None);
+    fn foreign_pages_open_no_socket() {
+        let config =
+            ApiConfig { origins: ["https://ui.example".into()].into(), ..Default::default() };
+        let with = |origin: Option<&str>| {
+            let mut headers = vec![("host", "localhost:8700"), ("upgrade", "websocket")];
+            headers.extend(origin.map(|origin| ("origin", origin)));
+            check(&config, "GET", &headers)
+        };
+        assert_eq!(with(None), None, "no page at all");
+        assert_eq!(with(Some("http://localhost:8700")), None);
+        assert_eq!(with(Some("https://ui.example")), None);
+        for origin in ["https://evil.example", "null", "http://localhost:9999"] {
+            assert_eq!(with(Some(origin)), Some(api_code::ORIGIN.into()), "{origin}");
+        }
     }
 }

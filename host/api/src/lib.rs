@@ -3,7 +3,7 @@
 //! # Layout
 //!
 //! * [`state`]: what handlers work with; [`router()`] puts everything together.
-//! * [`guard`]: Host, Origin and key checks that every request passes.
+//! * [`guard`]: checks of Host, Origin, key and budget that every request passes; the keys.
 //! * [`native`]: `/api/v1`, one resource a file; [`openapi`]: its description.
 //! * [`app_route`]: the endpoints that apps answer themselves.
 //! * [`stream`]: event logs as server-sent events, also in forms of apps' own.
@@ -36,6 +36,8 @@ use axum::Router;
 use axum::middleware;
 use wattle_graph::id::AppName;
 
+use crate::guard::{Form, Gate};
+
 pub use self::native::scope::Operator;
 pub use self::state::{ApiConfig, ApiState};
 
@@ -45,10 +47,15 @@ pub fn router(state: ApiState) -> Router {
 }
 
 /// The whole API with further routes, behind the same guards. These have no fallback of their own
-/// and are none of the paths that the API has itself; they go before those of mounted apps.
+/// and are none of the paths that the API has itself; they go before those of mounted apps. Guards
+/// refuse there as Agent Servers do, with `{"detail": "..."}`.
 pub fn router_with(state: ApiState, further: Router) -> Router {
-    let guards = middleware::from_fn_with_state(state.clone(), guard::check);
-    unguarded_router(state).merge(further).layer(guards)
+    let gate = |form| {
+        let gate = Gate { state: state.clone(), form };
+        middleware::from_fn_with_state(gate, guard::check)
+    };
+    let further = further.layer(gate(Form::Detail));
+    unguarded_router(state.clone()).layer(gate(Form::Problem)).merge(further)
 }
 
 /// The same without checks of Host, Origin and keys, for callers in the same process. With
@@ -72,7 +79,8 @@ pub fn unguarded_router(state: ApiState) -> Router {
 
 /// The endpoints of one app at their documented paths, for an address of its own.
 pub fn app_router(state: ApiState, app: AppName) -> Router {
-    let guards = middleware::from_fn_with_state(state.clone(), guard::check);
+    let gate = Gate { state: state.clone(), form: Form::Problem };
+    let guards = middleware::from_fn_with_state(gate, guard::check);
     Router::new()
         .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))
         .fallback(move |state, request| app_route::alone(state, app, request))

@@ -5,6 +5,7 @@ pub mod blobs;
 pub mod control;
 pub mod events;
 pub mod health;
+pub mod keys;
 pub mod memory;
 pub mod metrics;
 pub mod plugins;
@@ -33,6 +34,8 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(plugins::list_plugins))
         .routes(routes!(plugins::get_plugin))
         .routes(routes!(problems::list_problems))
+        .routes(routes!(keys::make_key, keys::list_keys))
+        .routes(routes!(keys::revoke_key))
         .routes(routes!(threads::list_threads))
         .routes(routes!(threads::get_thread, threads::delete_thread))
         .routes(routes!(threads::get_state))

@@ -18,6 +18,7 @@ use utoipa::openapi::OpenApi;
         (name = "runs", description = "Runs on threads"),
         (name = "memory", description = "What agents remember over all threads"),
         (name = "tenants", description = "Model routes that tenants bring along"),
+        (name = "keys", description = "API keys that are made and revoked while the host runs"),
         (name = "host", description = "The host itself"),
     )
 )]

@@ -5,10 +5,13 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::HeaderName;
 use tokio::sync::watch;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::engine::Engine;
 use wattle_run::ports::Plugin;
 
+use crate::guard::Ledger;
+use crate::guard::limits::Limits;
 use crate::stream::presence::Presence;
 
 /// Bytes of a request body unless configured: a picture of some 10 MiB as base64 in JSON.
@@ -21,9 +24,15 @@ pub struct ApiConfig {
     pub hosts: BTreeSet<String>,
     /// Origins of browser pages that may call. None by default: no CORS.
     pub origins: BTreeSet<String>,
-    /// Accepted keys, as [`ApiConfig::key`] makes them. Without any, everybody who can connect
-    /// may call, which is only sound on a loopback address.
+    /// Accepted keys, as [`ApiConfig::key`] makes them. Without any, and without keys that were
+    /// made by a command, everybody who can connect may call, which is only sound on a loopback
+    /// address.
     pub keys: BTreeSet<Digest>,
+    /// Whether requests need a key even if there is none at all, as on an address that others can
+    /// reach: the last key may be revoked while the host runs.
+    pub needs_keys: bool,
+    /// How often callers may ask, and how much at once.
+    pub limits: Limits,
     /// Bytes of a request body; see [`BODY_LIMIT_BYTES`].
     pub body_limit_bytes: usize,
     /// Keys that stand for a tenant, in the same form. They are accepted too, and their requests
@@ -43,6 +52,8 @@ impl Default for ApiConfig {
             hosts: BTreeSet::new(),
             origins: BTreeSet::new(),
             keys: BTreeSet::new(),
+            needs_keys: false,
+            limits: Limits::default(),
             body_limit_bytes: BODY_LIMIT_BYTES,
             tenant_keys: BTreeMap::new(),
             tenant_header: None,
@@ -75,6 +86,8 @@ pub struct ApiState {
     pub engine: Engine,
     /// Who may call.
     pub config: Arc<ApiConfig>,
+    /// What guards remember.
+    pub(crate) ledger: Arc<Ledger>,
     /// Becomes true when the server stops: open streams end then.
     pub stopping: watch::Receiver<bool>,
     /// Plugins that belong to no app.
@@ -91,15 +104,28 @@ impl ApiState {
     /// State for a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
         let loose = LoosePlugins::default();
+        let ledger = Arc::new(Ledger::new(&config.limits));
         Self {
             engine,
             config: Arc::new(config),
+            ledger,
             stopping,
             loose,
             metrics: None,
             presence: Presence::default(),
             instance: "".into(),
         }
+    }
+
+    /// Whether there is a key that was made by a command and opens something.
+    ///
+    /// # Errors
+    ///
+    /// Those of the memory in which they are kept.
+    pub async fn has_kept_keys(&self) -> Result<bool, Failure> {
+        let ports = self.engine.ports();
+        let kept = self.ledger.keyring.kept(ports).await?;
+        Ok(kept.opens_any(ports.clock.now_ms()))
     }
 
     /// The same with plugins that belong to no app.

@@ -1,5 +1,6 @@
 //! The command line.
 
+mod key;
 mod travel;
 
 use std::net::SocketAddr;
@@ -9,6 +10,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 
+pub use self::key::{KeyArg, KeyCommand, KeyCreateArgs, ScopeWord};
 pub use self::travel::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
 
 /// Runs agent graphs whose nodes and tools are WebAssembly components
@@ -59,6 +61,9 @@ pub enum Command {
     /// Look after the store
     #[command(subcommand)]
     Store(StoreCommand),
+    /// Make and revoke API keys
+    #[command(subcommand)]
+    Key(KeyCommand),
     /// Check configuration, data folder, sandbox, models and databases
     Doctor,
 }

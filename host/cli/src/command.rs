@@ -5,6 +5,7 @@ mod doctor;
 mod follow;
 mod graph;
 mod input;
+mod key;
 mod plugin;
 mod replay;
 mod run;
@@ -79,6 +80,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
             result
         }
         Command::Replay(args) => Box::pin(replay::rerun(config, &args, output)).await,
+        Command::Key(command) => key::keys(config, command, output).await,
         Command::Store(StoreCommand::Compact) => {
             let client = Client::open(config, Needs::Store).await?;
             let result = upkeep::compact(&client, output).await;

@@ -14,6 +14,7 @@ mod size;
 mod sql_grant;
 mod store;
 mod telemetry;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -26,7 +27,7 @@ use wattle_model::ModelConfig;
 use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 
 pub use self::apps::{AppConfig, FilesConfig};
-pub use self::auth::{AuthConfig, TenantConfig};
+pub use self::auth::{AuthConfig, CallerLimits, TenantConfig};
 pub use self::fill::FindSecret;
 pub use self::grants::{LimitTable, Needs};
 pub use self::mcp::{McpTable, Surroundings};
@@ -36,6 +37,7 @@ pub use self::size::ByteSize;
 pub use self::sql_grant::{SqlGrant, narrower};
 pub use self::store::{StoreConfig, StoreDatabase, StoreKind};
 pub use self::telemetry::TelemetryTable;
+pub use self::webhooks::WebhooksConfig;
 
 /// The name of the file that is read without `--config`.
 pub const DEFAULT_FILE: &str = "wattle.toml";
@@ -95,12 +97,16 @@ pub struct ServerConfig {
     pub origins: BTreeSet<String>,
     /// Largest request body; 16 MiB without it.
     pub body_limit: ByteSize,
+    /// `[server.limits]`.
+    pub limits: CallerLimits,
     /// Header that names the tenant of a request; a header means nothing without it.
     pub tenant_header: Option<String>,
     /// The tenant of requests that name none.
     pub default_tenant: Option<String>,
     /// Whether it also answers as an Agent Server, for the clients of that: on without it.
     pub agent_server: bool,
+    /// `[server.webhooks]`.
+    pub webhooks: WebhooksConfig,
 }
 
 impl Default for ServerConfig {
@@ -110,9 +116,11 @@ impl Default for ServerConfig {
             hosts: BTreeSet::new(),
             origins: BTreeSet::new(),
             body_limit: ByteSize(wattle_api::state::BODY_LIMIT_BYTES as u64),
+            limits: CallerLimits::default(),
             tenant_header: None,
             default_tenant: None,
             agent_server: true,
+            webhooks: WebhooksConfig::default(),
         }
     }
 }
@@ -188,7 +196,14 @@ impl Config {
         self.data.join("server.json")
     }
 
-    /// Whether requests need a key.
+    /// An address that others can reach, if it is to listen on one.
+    pub fn public_address(&self) -> Option<SocketAddr> {
+        let apps = self.apps.values().filter_map(|app| app.listen);
+        let mut all = std::iter::once(self.server.listen).chain(apps);
+        all.find(|address| !address.ip().is_loopback())
+    }
+
+    /// Whether requests need a key whatever was made by `wattle key create`.
     pub fn has_keys(&self, env: &dyn Fn(&str) -> Option<String>) -> bool {
         let tenants = self.tenants.values().any(|tenant| !tenant.keys(env).is_empty());
         tenants || !self.auth.keys(env).is_empty()

@@ -54,9 +54,9 @@ pub enum Error {
     },
     /// An address that others can reach, and no keys.
     #[error(
-        "refusing to listen on `{address}`, which others can reach, without API keys\n  hint: put \
-         keys into an environment variable and name it with `keys_env` under `[auth]`, or listen \
-         on `127.0.0.1`"
+        "refusing to listen on `{address}`, which others can reach, without API keys\n  hint: make \
+         one with `wattle key create`, or put keys into an environment variable and name it with \
+         `keys_env` under `[auth]`, or listen on `127.0.0.1`"
     )]
     OpenAddress {
         /// The address.

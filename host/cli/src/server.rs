@@ -53,16 +53,20 @@ impl Server {
     /// claim the same paths, [`Error::Listen`], and those of [`Host::open`].
     pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
-        listen::refuse_open_address(&config, &*env)?;
         let host = Host::open(config, options.overrides).await?;
         let state = host.api_state()?;
+        if let Err(error) = listen::refuse_open_address(&host.config, &*env, &state).await {
+            drop(state);
+            host.close().await;
+            return Err(error);
+        }
         let changes = host.load_apps().await?;
         refuse_conflicts(&changes)?;
         // Before anybody can ask for a thread whose run was cut.
         let recovered = host.engine.recover().await;
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
-        let (address, api) = (host.config.server.listen, main_router(&host, &state).await);
+        let (address, api) = (host.config.server.listen, main_router(&host, &state).await?);
         let addr = listen::serve(&mut tasks, address, api, stopped(&stop)).await?;
         let mut app_addrs = BTreeMap::new();
         for (name, app) in &host.config.apps {
@@ -82,14 +86,15 @@ impl Server {
 }
 
 /// What answers on the main address.
-async fn main_router(host: &Host, state: &ApiState) -> Router {
+async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
     if !host.config.server.agent_server {
-        return router(state.clone());
+        return Ok(router(state.clone()));
     }
-    let agents = Agents::new(state);
+    let agents = Agents::with_webhooks(state, host.webhooks()?);
     // Before anybody can ask for a run that would come before those that wait.
     agents.recover().await;
-    router_with(state.clone(), wattle_agent_server::router(agents))
+    agents.start().await;
+    Ok(router_with(state.clone(), wattle_agent_server::router(agents)))
 }
 
 /// At the start two apps that claim one path are an error; later, the second is not installed.

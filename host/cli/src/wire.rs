@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
+use wattle_agent_server::Webhooks;
 use wattle_api::state::{LoosePlugins, MetricsText};
 use wattle_api::{ApiConfig, ApiState};
 use wattle_graph::id::Digest;
@@ -148,6 +149,8 @@ impl Host {
             hosts: server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
             origins: server.origins.clone(),
             keys: keys.iter().map(|key| ApiConfig::key(key)).collect(),
+            needs_keys: self.config.public_address().is_some(),
+            limits: (&server.limits).into(),
             tenant_keys: self.tenant_keys(),
             default_tenant: server.default_tenant.clone(),
             body_limit_bytes: usize::try_from(server.body_limit.0).unwrap_or(usize::MAX),
@@ -160,6 +163,16 @@ impl Host {
             .with_loose_plugins(self.loose.clone())
             .with_metrics(metrics_text(&self.telemetry))
             .with_instance(&self.instance))
+    }
+
+    /// Settings of webhooks, with their secret.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] if the secret is missing.
+    pub fn webhooks(&self) -> Result<Webhooks, Error> {
+        let settings = self.config.server.webhooks.settings(&*self.env);
+        settings.map_err(|message| Error::Setup { what: "webhooks", message })
     }
 
     fn tenant_keys(&self) -> BTreeMap<Digest, String> {

@@ -8,11 +8,11 @@ use crate::state::ApiConfig;
 
 /// Headers that pages may send.
 const REQUEST_HEADERS: &str =
-    "content-type, authorization, x-api-key, last-event-id, if-none-match, range";
+    "content-type, authorization, x-api-key, last-event-id, if-none-match, range, prefer";
 
 /// Headers that pages may read.
 const RESPONSE_HEADERS: &str = "location, content-location, etag, content-range, \
-                                x-pagination-total, x-pagination-next";
+                                x-pagination-total, x-pagination-next, retry-after";
 
 /// Seconds for which a browser may remember the answer.
 const MAX_AGE_SECONDS: &str = "600";

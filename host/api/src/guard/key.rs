@@ -1,43 +1,40 @@
-//! API keys.
+//! API keys: where requests have them, and those of the configuration.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, header};
 use wattle_graph::id::Digest;
 
-use crate::blob_link::is_link;
+use crate::guard::holder::Holder;
 use crate::state::ApiConfig;
 
-/// Paths that answer without a key, so that a supervisor can see that the host lives.
+/// Paths that answer without a key, so that a supervisor can see that the host lives. Nothing of
+/// them is counted.
 const OPEN_PATHS: &[&str] = &["/healthz", "/api/v1/health", "/ok"];
 
-/// Whether a request needs a key.
-pub(super) fn is_needed(config: &ApiConfig, request: &Request) -> bool {
-    let (method, path) = (request.method(), request.uri().path());
-    let open = OPEN_PATHS.contains(&path) || method == Method::OPTIONS || is_link(method, path);
-    let has_keys = !config.keys.is_empty() || !config.tenant_keys.is_empty();
-    has_keys && !open
+/// Hex digits of a digest by which requests with a key of the configuration are counted.
+const ID_DIGITS: usize = 16;
+
+/// Whether everybody may send a request, as often as they like.
+pub(super) fn is_open(request: &Request) -> bool {
+    OPEN_PATHS.contains(&request.uri().path()) || request.method() == Method::OPTIONS
 }
 
-/// Whether a request brings a known key.
-pub(super) fn is_known(config: &ApiConfig, headers: &HeaderMap) -> bool {
-    digests(headers).any(|key| config.keys.contains(&key) || config.tenant_keys.contains_key(&key))
+/// Whether requests need a key whatever was made by a command.
+pub(super) fn is_configured(config: &ApiConfig) -> bool {
+    config.needs_keys || !config.keys.is_empty() || !config.tenant_keys.is_empty()
 }
 
-/// Whether a request brings a key that stands for no tenant: that of the operator.
-pub(crate) fn is_operators(config: &ApiConfig, headers: &HeaderMap) -> bool {
-    digests(headers).any(|key| config.keys.contains(&key))
-}
-
-/// The tenant that a request's key stands for.
-pub(crate) fn tenant<'c>(config: &'c ApiConfig, headers: &HeaderMap) -> Option<&'c str> {
-    if config.tenant_keys.is_empty() {
-        return None;
-    }
-    digests(headers).find_map(|key| config.tenant_keys.get(&key)).map(String::as_str)
+/// The key of the configuration that a request brings.
+pub(crate) fn configured(config: &ApiConfig, headers: &HeaderMap) -> Option<Holder> {
+    digests(headers).find_map(|key| {
+        let tenant = config.tenant_keys.get(&key).cloned();
+        let is_known = tenant.is_some() || config.keys.contains(&key);
+        is_known.then(|| Holder::configured(key.to_hex()[..ID_DIGITS].to_owned(), tenant))
+    })
 }
 
 /// The keys of a request, in the form in which they are kept.
-fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
+pub(super) fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
     let bearer = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
     let bearer = bearer.and_then(|value| {
         let (scheme, key) = value.split_once(' ')?;
@@ -45,4 +42,35 @@ fn digests(headers: &HeaderMap) -> impl Iterator<Item = Digest> {
     });
     let own = headers.get("x-api-key").and_then(|value| value.to_str().ok());
     bearer.into_iter().chain(own).map(ApiConfig::key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(config: &ApiConfig, headers: &[(&'static str, &str)]) -> Option<Option<String>> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            map.insert(*name, value.parse().unwrap());
+        }
+        configured(config, &map).map(|holder| holder.tenant().map(str::to_owned))
+    }
+
+    #[test]
+    fn keys_of_the_configuration_are_found_in_both_headers() {
+        let config = ApiConfig {
+            keys: [ApiConfig::key("s3cret")].into(),
+            tenant_keys: [(ApiConfig::key("k-acme"), "acme".to_owned())].into(),
+            ..ApiConfig::default()
+        };
+        assert_eq!(check(&config, &[]), None);
+        assert_eq!(check(&config, &[("x-api-key", "nope")]), None);
+        assert_eq!(check(&config, &[("x-api-key", "s3cret")]), Some(None));
+        assert_eq!(check(&config, &[("authorization", "Bearer s3cret")]), Some(None));
+        let acme = Some(Some("acme".to_owned()));
+        assert_eq!(check(&config, &[("authorization", "bearer k-acme")]), acme);
+        let both = [("authorization", "Bearer of-somebody-else"), ("x-api-key", "k-acme")];
+        assert_eq!(check(&config, &both), acme);
+        assert!(is_configured(&config) && !is_configured(&ApiConfig::default()));
+    }
 }

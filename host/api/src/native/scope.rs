@@ -1,13 +1,13 @@
 //! What a request may see: its tenant, and threads and runs that are its own.
 
 use axum::extract::FromRequestParts;
-use axum::http::HeaderMap;
 use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
-use crate::guard::key;
+use crate::guard::holder::Holder;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 
@@ -25,7 +25,7 @@ impl FromRequestParts<ApiState> for Scope {
         let tenant = match parts.extensions.get::<Operator>() {
             // Nobody stands between the operator and this process who could name a tenant.
             Some(Operator) => Ok(state.config.default_tenant.clone()),
-            None => tenant(&state.config, &parts.headers),
+            None => tenant(&state.config, &parts.headers, &parts.extensions),
         };
         tenant.map(|tenant| Self { tenant }).map_err(|problem| problem.at(parts.uri.path()))
     }
@@ -41,23 +41,26 @@ pub struct Operator;
 pub struct Authority {
     /// The tenant for whom it is if it does not say otherwise.
     pub tenant: Option<String>,
-    /// Whether it is the operator's: it comes from the same process, or there are no tenants, or
-    /// its key is one of the operator's and it names no tenant.
+    /// Whether it is the operator's: it comes from the same process, or there are neither keys nor
+    /// tenants, or its key is one of the operator's and it names no tenant.
     pub is_operator: bool,
 }
 
 impl Authority {
     fn of(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
-        let (config, headers) = (&state.config, &parts.headers);
-        let is_here = parts.extensions.get::<Operator>().is_some();
+        let Parts { headers, extensions, .. } = parts;
+        let config = &state.config;
+        let holder = Holder::of(config, headers, extensions);
         let has_key = || -> Result<bool, Problem> {
-            Ok(key::is_operators(config, headers) && names_none(config, headers)?)
+            let is_operators = holder.as_ref().is_some_and(Holder::is_operators);
+            Ok(is_operators && named_tenant(config, headers, extensions)?.is_none())
         };
-        if is_here || has_key()? {
+        if extensions.get::<Operator>().is_some() || has_key()? {
             return Ok(Self { tenant: config.default_tenant.clone(), is_operator: true });
         }
-        let tenant = tenant(config, headers)?;
-        Ok(Self { is_operator: tenant.is_none(), tenant })
+        let tenant = tenant(config, headers, extensions)?;
+        let may_be = holder.as_ref().is_none_or(Holder::is_operators);
+        Ok(Self { is_operator: may_be && tenant.is_none(), tenant })
     }
 }
 
@@ -70,7 +73,8 @@ impl FromRequestParts<ApiState> for Authority {
 }
 
 /// A request for what is the host's and of no tenant, such as names of secrets in grants or paths of
-/// files: one that names a tenant, by key or header, may not see it.
+/// files: one that names a tenant, by key or header, may not see it, nor one whose key is none of
+/// the operator's.
 #[derive(Clone, Copy, Debug)]
 pub struct OfHost;
 
@@ -81,25 +85,30 @@ impl FromRequestParts<ApiState> for OfHost {
         if parts.extensions.get::<Operator>().is_some() {
             return Ok(Self);
         }
-        let path = parts.uri.path();
-        match named_tenant(&state.config, &parts.headers).map_err(|problem| problem.at(path))? {
-            None => Ok(Self),
-            Some(tenant) => Err(not_the_tenants("this", &tenant).at(path)),
+        let (path, headers, extensions) = (parts.uri.path(), &parts.headers, &parts.extensions);
+        let named = named_tenant(&state.config, headers, extensions);
+        let named = named.map_err(|problem| problem.at(path))?;
+        let holder = Holder::of(&state.config, headers, extensions);
+        match named {
+            None if holder.is_none_or(|holder| holder.is_operators()) => Ok(Self),
+            named => Err(not_the_tenants("this", &named.unwrap_or_default()).at(path)),
         }
     }
 }
 
-/// The refusal of what is the operator's.
+/// The refusal of what is the operator's. The tenant is empty if the request names none and its key
+/// is not the operator's.
 pub fn not_the_tenants(what: &str, tenant: &str) -> Problem {
+    let whose = if tenant.is_empty() {
+        "and the key does not have the scope `admin`".to_owned()
+    } else {
+        format!("not the tenant's `{tenant}`")
+    };
     let detail = format!(
-        "{what} is the operator's, not the tenant's `{tenant}`; send a key of `[auth]` and name no \
-         tenant"
+        "{what} is the operator's, {whose}; send a key of `[auth]`, or one with the scope `admin` \
+         and no tenant, and name no tenant"
     );
     Problem::new(code::DENIED, detail)
-}
-
-fn names_none(config: &ApiConfig, headers: &HeaderMap) -> Result<bool, Problem> {
-    named_tenant(config, headers).map(|named| named.is_none())
 }
 
 /// Characters of a tenant's name.
@@ -110,11 +119,16 @@ const TENANT_CHARS: usize = 64;
 /// # Errors
 ///
 /// `denied` and `invalid` as of [`tenant`].
-pub fn named_tenant(config: &ApiConfig, headers: &HeaderMap) -> Result<Option<String>, Problem> {
+pub fn named_tenant(
+    config: &ApiConfig,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<Option<String>, Problem> {
     let named = config.tenant_header.as_ref().and_then(|name| headers.get(name));
     let named = named.map(|value| value.to_str().unwrap_or("?")).filter(|name| !name.is_empty());
     named.map(check_tenant).transpose()?;
-    match (key::tenant(config, headers), named) {
+    let holder = Holder::of(config, headers, extensions);
+    match (holder.as_ref().and_then(Holder::tenant), named) {
         (Some(own), Some(named)) if own != named => Err(Problem::new(
             code::DENIED,
             format!("the key belongs to another tenant than `{named}`"),
@@ -129,8 +143,12 @@ pub fn named_tenant(config: &ApiConfig, headers: &HeaderMap) -> Result<Option<St
 ///
 /// `unauthorized` if there is a header for tenants and the request names none, `denied` if it names
 /// another than its key stands for, `invalid` for a name that is none.
-pub fn tenant(config: &ApiConfig, headers: &HeaderMap) -> Result<Option<String>, Problem> {
-    if let Some(tenant) = named_tenant(config, headers)? {
+pub fn tenant(
+    config: &ApiConfig,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<Option<String>, Problem> {
+    if let Some(tenant) = named_tenant(config, headers, extensions)? {
         return Ok(Some(tenant));
     }
     match (&config.default_tenant, &config.tenant_header) {
@@ -235,7 +253,7 @@ mod tests {
         for (name, value) in headers {
             map.insert(*name, value.parse().unwrap());
         }
-        tenant(config, &map).map_err(|problem| problem.code.clone())
+        tenant(config, &map, &Extensions::new()).map_err(|problem| problem.code.clone())
     }
 
     #[test]

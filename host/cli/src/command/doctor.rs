@@ -286,10 +286,12 @@ fn listen(config: &Config, env: &ReadEnv, report: &mut Report) {
     } else if has_keys {
         report.ok("address", format!("`{address}` is reachable by others, with keys"));
     } else {
-        report.fail(
+        // Those that were made stand in the store, which a server may hold.
+        report.warn(
             "address",
-            format!("`{address}` is reachable by others, and there are no keys"),
-            "name a variable with keys as `keys_env` under `[auth]`, or listen on `127.0.0.1`",
+            format!("`{address}` is reachable by others, and no keys are configured"),
+            "make one with `wattle key create` if you have not, name a variable with keys as \
+             `keys_env` under `[auth]`, or listen on `127.0.0.1`",
         );
     }
 }

@@ -1,13 +1,16 @@
-//! `[auth]` and `[tenants]`: API keys.
+//! `[auth]` and `[tenants]`: API keys; `[server.limits]`: what callers may take.
 
 use serde::Deserialize;
+use wattle_api::guard::limits::{Limits, OPEN_REQUESTS};
+use wattle_api::guard::rate::Rate;
 
 /// `[auth]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AuthConfig {
     /// The environment variable that holds the accepted keys, separated by commas. Without it, or
-    /// if the variable is empty, no key is needed, and only loopback addresses are listened on.
+    /// if the variable is empty, and without keys that `wattle key create` made, no key is needed,
+    /// and only loopback addresses are listened on.
     pub keys_env: Option<String>,
 }
 
@@ -15,6 +18,32 @@ impl AuthConfig {
     /// The keys, read from the environment.
     pub fn keys(&self, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         read(self.keys_env.as_deref(), env)
+    }
+}
+
+/// `[server.limits]`: how often callers may ask, and how much at once.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CallerLimits {
+    /// Requests of one key that has no rate of its own, such as `50/s`; as many as it likes without
+    /// it.
+    pub rate: Option<Rate>,
+    /// Requests of one address without a known key; as many as it likes without it.
+    pub address_rate: Option<Rate>,
+    /// Requests that one key, or one address without, may have open at once, streams among them.
+    pub open: usize,
+}
+
+impl Default for CallerLimits {
+    fn default() -> Self {
+        Self { rate: None, address_rate: None, open: OPEN_REQUESTS }
+    }
+}
+
+impl From<&CallerLimits> for Limits {
+    fn from(limits: &CallerLimits) -> Self {
+        let CallerLimits { rate, address_rate, open } = *limits;
+        Self { key_rate: rate, address_rate, open }
     }
 }
 

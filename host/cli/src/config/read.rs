@@ -167,6 +167,7 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         server.check(name, problems);
     }
     config.telemetry.check(problems);
+    config.server.webhooks.check(problems);
 }
 
 struct Reader {

@@ -7,21 +7,24 @@ use axum::Router;
 use axum::serve::ListenerExt as _;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
+use wattle_api::ApiState;
+use wattle_graph::failure::Failure;
 
 use crate::config::Config;
 use crate::error::Error;
 
-/// An address that others can reach needs keys.
-pub(super) fn refuse_open_address(
+/// An address that others can reach needs keys, of the configuration or made by a command.
+pub(super) async fn refuse_open_address(
     config: &Config,
     env: &dyn Fn(&str) -> Option<String>,
+    state: &ApiState,
 ) -> Result<(), Error> {
-    let apps = config.apps.values().filter_map(|app| app.listen);
-    let mut all = std::iter::once(config.server.listen).chain(apps);
-    match all.find(|address| !address.ip().is_loopback()) {
-        Some(address) if !config.has_keys(env) => Err(Error::OpenAddress { address }),
-        _ => Ok(()),
+    let Some(address) = config.public_address() else { return Ok(()) };
+    let unreadable = |failure: Failure| Error::Setup { what: "the keys", message: failure.message };
+    if config.has_keys(env) || state.has_kept_keys().await.map_err(unreadable)? {
+        return Ok(());
     }
+    Err(Error::OpenAddress { address })
 }
 
 /// Listens, and answers until `stopped`. Returns the address, whose port may have been 0.
@@ -40,6 +43,8 @@ pub(super) async fn serve(
             tracing::debug!(%error, "cannot set TCP_NODELAY");
         }
     });
+    // Guards count requests without a key by the address that they come from.
+    let router = router.into_make_service_with_connect_info::<SocketAddr>();
     tasks.spawn(async move {
         let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
         if let Err(error) = server.await {

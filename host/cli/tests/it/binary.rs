@@ -14,7 +14,11 @@ struct Served {
 
 impl Served {
     fn start(folder: &Path) -> Self {
-        let mut child = wattle(folder, &["serve", "--json", "--listen", "127.0.0.1:0"])
+        Self::start_on(folder, "127.0.0.1:0")
+    }
+
+    fn start_on(folder: &Path, address: &str) -> Self {
+        let mut child = wattle(folder, &["serve", "--json", "--listen", address])
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
@@ -57,6 +61,49 @@ fn commands_find_the_server_and_do_without_it_when_it_is_gone() {
     assert!(!place.exists());
     let listed = wattle(folder.path(), &["thread", "list", "--json"]).output().unwrap();
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "{\n  \"items\": []\n}\n");
+}
+
+/// What a command prints, and whether it ended well.
+fn said(folder: &Path, args: &[&str], key: Option<&str>) -> (bool, String) {
+    let mut command = wattle(folder, args);
+    let ended = command.envs(key.map(|key| ("WATTLE_API_KEY", key))).output().unwrap();
+    let text = [ended.stdout, ended.stderr].concat();
+    (ended.status.success(), String::from_utf8(text).unwrap())
+}
+
+#[test]
+fn keys_are_made_before_the_server_and_through_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let create = ["key", "create", "--name", "operator", "--scope", "admin"];
+    let made = wattle(folder.path(), &create).output().unwrap();
+    let operator = String::from_utf8(made.stdout).unwrap();
+    let operator = operator.trim();
+    assert!(operator.starts_with("wtl_") && !operator.contains(char::is_whitespace), "{operator}");
+
+    // A key that was made is enough for an address that others can reach.
+    let served = Served::start_on(folder.path(), "0.0.0.0:0");
+    let (went_well, text) = said(folder.path(), &["key", "list"], None);
+    assert!(!went_well && text.contains("send a known key"), "{text}");
+    let create = ["key", "create", "--name", "ci", "--tenant", "acme", "--rate", "10/s", "--json"];
+    let made = wattle(folder.path(), &create).env("WATTLE_API_KEY", operator).output().unwrap();
+    let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    let (went_well, text) = said(folder.path(), &["key", "list"], Some(operator));
+    assert!(went_well && text.contains("acme") && text.contains("10/s"), "{text}");
+    assert!(!text.contains(key), "{text}");
+    let (went_well, text) = said(folder.path(), &["key", "list"], Some(key));
+    assert!(!went_well && text.contains("scope `admin`"), "{text}");
+    assert!(said(folder.path(), &["thread", "list"], Some(key)).0);
+    assert!(said(folder.path(), &["key", "revoke", id], Some(operator)).0);
+    assert!(!said(folder.path(), &["thread", "list"], Some(key)).0);
+
+    // The last key is gone, and nobody may pass.
+    let own = operator.split('_').nth(1).unwrap();
+    assert!(said(folder.path(), &["key", "revoke", own], Some(operator)).0);
+    assert!(!said(folder.path(), &["thread", "list"], None).0);
+    drop(served);
+    let (went_well, text) = said(folder.path(), &["serve", "--listen", "0.0.0.0:0"], None);
+    assert!(!went_well && text.contains("without API keys"), "{text}");
 }
 
 #[test]

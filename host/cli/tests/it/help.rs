@@ -57,6 +57,9 @@ fn help_screens() {
         &["trace"],
         &["replay"],
         &["store"],
+        &["key"],
+        &["key", "create"],
+        &["key", "revoke"],
         &["doctor"],
     ];
     for screen in screens {

@@ -1,0 +1,150 @@
+//! Who may pass: a known key that opens what is asked for, not too often and not too much at once.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use axum::extract::Request;
+use axum::http::HeaderMap;
+use wattle_graph::failure::code;
+
+use crate::blob_link::is_link;
+use crate::guard::holder::{Holder, KeyScope};
+use crate::guard::keyring::Keyring;
+use crate::guard::limits::{Limits, OPEN_RETRY_SECONDS};
+use crate::guard::open::{OpenRequests, Slot, Subject};
+use crate::guard::quotas::{Quotas, address_of};
+use crate::guard::refusal::{Form, Refusal};
+use crate::guard::{key, need};
+use crate::problem::{Problem, api_code};
+use crate::state::ApiState;
+
+/// What guards remember from request to request.
+pub(crate) struct Ledger {
+    pub(crate) keyring: Keyring,
+    quotas: Quotas,
+    open: OpenRequests,
+}
+
+impl Ledger {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            keyring: Keyring::default(),
+            quotas: Quotas::new(limits),
+            open: OpenRequests::new(limits.open),
+        }
+    }
+}
+
+/// Bytes that the body of a request may have, because of its key.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BodyLimit(pub(crate) usize);
+
+/// Lets a request pass or not. Whose it is stands among its extensions then.
+pub(super) async fn admit(
+    state: &ApiState,
+    form: Form,
+    request: &mut Request,
+) -> Result<Option<Slot>, Refusal> {
+    if key::is_open(request) {
+        return Ok(None);
+    }
+    let is_link = is_link(request.method(), request.uri().path());
+    let holder = holder(state, request.headers(), address_of(request), is_link).await?;
+    let ledger = &state.ledger;
+    let subject = match &holder {
+        Some(holder) => {
+            let taken = ledger.quotas.take_key(holder.id(), holder.rate());
+            taken.map_err(|wait| too_often("key", wait))?;
+            check_scope(holder, need::scope_of(form, request))?;
+            Subject::Key(holder.id().to_owned())
+        }
+        None => Subject::Address(take_address(state, address_of(request))?),
+    };
+    let record = holder.as_ref().and_then(Holder::record);
+    let revocable = record.map(|record| (state.clone(), record.digest));
+    let slot = ledger.open.open(subject, revocable).ok_or_else(too_many_open)?;
+    let extensions = request.extensions_mut();
+    extensions.insert(slot.clone());
+    if let Some(holder) = holder {
+        if let Some(record) = holder.record() {
+            let bytes = record.body_limit_bytes.and_then(|bytes| usize::try_from(bytes).ok());
+            if let Some(bytes) = bytes {
+                extensions.insert(BodyLimit(bytes));
+            }
+            ledger.keyring.note_use(state.engine.ports(), &record.id).await;
+        }
+        extensions.insert(holder);
+    }
+    Ok(Some(slot))
+}
+
+/// The key of a request, if it brings a known one or needs none.
+async fn holder(
+    state: &ApiState,
+    headers: &HeaderMap,
+    address: IpAddr,
+    is_link: bool,
+) -> Result<Option<Holder>, Refusal> {
+    match find(state, headers).await {
+        Ok(found) => Ok(found),
+        // A link is its own key; who brings a wrong one beside it is nobody in particular.
+        Err(_) if is_link => Ok(None),
+        Err(problem) => {
+            // Who tries keys out is no faster than who has none.
+            take_address(state, address)?;
+            Err(problem.into())
+        }
+    }
+}
+
+async fn find(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, Problem> {
+    let config = &state.config;
+    if let Some(holder) = key::configured(config, headers) {
+        return Ok(Some(holder));
+    }
+    let ports = state.engine.ports();
+    let kept = state.ledger.keyring.kept(ports).await.map_err(|failure| {
+        tracing::warn!(%failure, "cannot read the keys");
+        Problem::new(code::UNAVAILABLE, "the keys cannot be read now; try again")
+    })?;
+    if let Some(record) = key::digests(headers).find_map(|digest| kept.find(&digest)) {
+        if !record.is_expired(ports.clock.now_ms()) {
+            return Ok(Some(Holder::kept(record)));
+        }
+        let detail = format!("the key `{}` has expired; ask for a new one", record.id);
+        return Err(Problem::new(api_code::UNAUTHORIZED, detail));
+    }
+    if kept.is_empty() && !key::is_configured(config) {
+        return Ok(None);
+    }
+    Err(Problem::new(
+        api_code::UNAUTHORIZED,
+        "send a known key as `authorization: Bearer <key>` or `x-api-key: <key>`",
+    ))
+}
+
+fn check_scope(holder: &Holder, needed: KeyScope) -> Result<(), Refusal> {
+    if holder.opens(needed) {
+        return Ok(());
+    }
+    let detail = format!("the key `{}` does not have the scope `{needed}`", holder.id());
+    let details = serde_json::json!({ "missing_scope": needed });
+    Err(Problem::new(code::DENIED, detail).with_details(details).into())
+}
+
+fn take_address(state: &ApiState, address: IpAddr) -> Result<IpAddr, Refusal> {
+    let taken = state.ledger.quotas.take_address(address);
+    taken.map(|()| address).map_err(|wait| too_often("address", wait))
+}
+
+fn too_often(what: &str, wait: Duration) -> Refusal {
+    let seconds = wait.as_millis().div_ceil(1_000).max(1);
+    Refusal::too_many(format!("this {what} may not ask so often; try again in {seconds} s"), wait)
+}
+
+fn too_many_open() -> Refusal {
+    Refusal::too_many(
+        "too many requests of this caller are open, streams and waits included; end some".into(),
+        Duration::from_secs(OPEN_RETRY_SECONDS),
+    )
+}

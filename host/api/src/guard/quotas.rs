@@ -1,0 +1,126 @@
+//! How often keys and addresses have asked of late.
+
+use std::collections::HashMap;
+use std::net::{IpAddr, Ipv6Addr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::{ConnectInfo, Request};
+use governor::clock::{Clock as _, DefaultClock};
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, RateLimiter};
+
+use crate::guard::limits::{Limits, REMEMBERED};
+use crate::guard::rate::Rate;
+
+/// One budget for each key, and one for each address that asks without one.
+pub(crate) struct Quotas {
+    keys: Mutex<HashMap<String, KeyQuota>>,
+    key_rate: Option<Rate>,
+    addresses: Option<DefaultKeyedRateLimiter<IpAddr>>,
+    clock: DefaultClock,
+}
+
+type KeyQuota = Arc<DefaultDirectRateLimiter>;
+
+impl Quotas {
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            keys: Mutex::default(),
+            key_rate: limits.key_rate,
+            addresses: limits.address_rate.map(|rate| RateLimiter::keyed(rate.quota())),
+            clock: DefaultClock::default(),
+        }
+    }
+
+    /// Takes one request from the budget of a key, or says how long it has to wait for the next.
+    pub(crate) fn take_key(&self, id: &str, own: Option<Rate>) -> Result<(), Duration> {
+        let Some(rate) = own.or(self.key_rate) else { return Ok(()) };
+        let quota = {
+            // No code runs under this lock, so a poisoned one still holds whole data.
+            let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            // Revoked keys are among them; the others get one burst more than they should.
+            if keys.len() >= REMEMBERED {
+                keys.clear();
+            }
+            let new = || Arc::new(RateLimiter::direct(rate.quota()));
+            keys.entry(id.to_owned()).or_insert_with(new).clone()
+        };
+        quota.check().map_err(|early| early.wait_time_from(self.clock.now()))
+    }
+
+    /// The same for an address.
+    pub(crate) fn take_address(&self, address: IpAddr) -> Result<(), Duration> {
+        let Some(addresses) = &self.addresses else { return Ok(()) };
+        if addresses.len() > REMEMBERED {
+            addresses.retain_recent();
+        }
+        addresses.check_key(&address).map_err(|early| early.wait_time_from(self.clock.now()))
+    }
+}
+
+/// Where a request comes from: an address, or the network of 64 bits that one customer mostly has.
+/// Requests of the same process come from none.
+pub(crate) fn address_of(request: &Request) -> IpAddr {
+    let info = request.extensions().get::<ConnectInfo<std::net::SocketAddr>>();
+    let address = info.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |info| info.0.ip());
+    match address.to_canonical() {
+        IpAddr::V4(address) => IpAddr::V4(address),
+        IpAddr::V6(address) => {
+            let network = u128::from(address) >> 64 << 64;
+            IpAddr::V6(network.into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::SocketAddr;
+
+    use axum::body::Body;
+
+    use super::*;
+
+    fn rate(text: &str) -> Option<Rate> {
+        text.parse().ok()
+    }
+
+    fn from(address: &str) -> IpAddr {
+        let mut request = Request::new(Body::empty());
+        let address: SocketAddr = address.parse().unwrap();
+        request.extensions_mut().insert(ConnectInfo(address));
+        address_of(&request)
+    }
+
+    #[test]
+    fn each_key_has_a_budget_of_its_own() {
+        let quotas = Quotas::new(&Limits { key_rate: rate("2/h"), ..Limits::default() });
+        assert!(quotas.take_key("a", None).is_ok() && quotas.take_key("a", None).is_ok());
+        let wait = quotas.take_key("a", None).unwrap_err();
+        assert!(
+            wait > Duration::from_secs(1_700) && wait <= Duration::from_secs(1_800),
+            "{wait:?}"
+        );
+        assert!(quotas.take_key("b", rate("1/h")).is_ok());
+        assert!(quotas.take_key("b", rate("1/h")).is_err());
+    }
+
+    #[test]
+    fn without_a_rate_nothing_is_counted() {
+        let quotas = Quotas::new(&Limits::default());
+        for _ in 0..1_000 {
+            assert!(quotas.take_key("a", None).is_ok());
+            assert!(quotas.take_address(from("10.0.0.1:1")).is_ok());
+        }
+    }
+
+    #[test]
+    fn addresses_are_told_apart_as_customers_have_them() {
+        let quotas = Quotas::new(&Limits { address_rate: rate("1/h"), ..Limits::default() });
+        assert!(quotas.take_address(from("10.0.0.1:1")).is_ok());
+        assert!(quotas.take_address(from("10.0.0.2:1")).is_ok());
+        assert!(quotas.take_address(from("[::ffff:10.0.0.1]:2")).is_err());
+        assert!(quotas.take_address(from("[2001:db8::1]:1")).is_ok());
+        assert!(quotas.take_address(from("[2001:db8::ffff:2]:1")).is_err());
+        assert!(quotas.take_address(from("[2001:db8:0:1::1]:1")).is_ok());
+    }
+}

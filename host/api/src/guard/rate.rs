@@ -1,0 +1,119 @@
+//! How often somebody may ask: `10/s`, `600/m`, `5000/h`.
+
+use std::fmt;
+use std::num::NonZeroU32;
+
+use governor::Quota;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// So many requests in a while. As many may come at once if none came before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rate {
+    requests: NonZeroU32,
+    per: Per,
+}
+
+/// The while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Per {
+    Second,
+    Minute,
+    Hour,
+}
+
+/// The letters of the whiles, with their seconds.
+const UNITS: [(&str, Per, u64); 3] =
+    [("s", Per::Second, 1), ("m", Per::Minute, 60), ("h", Per::Hour, 3_600)];
+
+/// A text that is not a rate.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{text}` is not a rate: write a whole number above 0 and `/s`, `/m` or `/h`, such as `10/s`"
+)]
+pub struct RateError {
+    /// The offending text, cut to 32 characters.
+    pub text: String,
+}
+
+impl Rate {
+    /// The form in which requests are counted.
+    pub(crate) fn quota(self) -> Quota {
+        match self.per {
+            Per::Second => Quota::per_second(self.requests),
+            Per::Minute => Quota::per_minute(self.requests),
+            Per::Hour => Quota::per_hour(self.requests),
+        }
+    }
+
+    /// The one of two that lets less through over time.
+    #[must_use]
+    pub fn slower(self, other: Self) -> Self {
+        if other.per_hour() < self.per_hour() { other } else { self }
+    }
+
+    fn unit(self) -> (&'static str, u64) {
+        let row = UNITS.iter().find(|(_, per, _)| *per == self.per);
+        row.map_or(("s", 1), |(letter, _, seconds)| (letter, *seconds))
+    }
+
+    fn per_hour(self) -> u64 {
+        u64::from(self.requests.get()) * (3_600 / self.unit().1)
+    }
+}
+
+impl std::str::FromStr for Rate {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Self, RateError> {
+        let read = || {
+            let (number, unit) = text.split_once('/')?;
+            let (_, per, _) = UNITS.iter().find(|(letter, ..)| *letter == unit)?;
+            // `parse` would take a sign as well.
+            let is_number = number.bytes().all(|byte| byte.is_ascii_digit());
+            let requests = is_number.then(|| number.parse().ok()).flatten()?;
+            Some(Self { requests, per: *per })
+        };
+        read().ok_or_else(|| RateError { text: text.chars().take(32).collect() })
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.requests, self.unit().0)
+    }
+}
+
+impl Serialize for Rate {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Rate {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rates_read_and_write() {
+        for text in ["10/s", "1/m", "5000/h"] {
+            assert_eq!(text.parse::<Rate>().unwrap().to_string(), text);
+        }
+        for odd in ["", "10", "0/s", "/s", "-1/s", "+1/s", "10/d", "1.5/s", "99999999999/s"] {
+            assert!(odd.parse::<Rate>().is_err(), "{odd}");
+        }
+    }
+
+    #[test]
+    fn the_slower_one_holds() {
+        let rate = |text: &str| text.parse::<Rate>().unwrap();
+        assert_eq!(rate("1/s").slower(rate("61/m")), rate("1/s"));
+        assert_eq!(rate("1/s").slower(rate("59/m")), rate("59/m"));
+    }
+}

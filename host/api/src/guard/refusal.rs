@@ -1,0 +1,108 @@
+//! Answers to requests that may not pass, in the form that their clients read.
+
+use std::time::Duration;
+
+use axum::Json;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::json;
+use wattle_graph::failure::code;
+
+use crate::problem::Problem;
+
+/// How a failure is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// As `application/problem+json`.
+    Problem,
+    /// As `{"detail": "..."}`, which clients of an Agent Server read.
+    Detail,
+}
+
+/// Why a request may not pass.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Refusal {
+    problem: Problem,
+    /// When it may be tried again.
+    retry_after: Option<Duration>,
+}
+
+impl From<Problem> for Refusal {
+    fn from(problem: Problem) -> Self {
+        Self { problem, retry_after: None }
+    }
+}
+
+impl Refusal {
+    /// Something was asked for too often.
+    pub(super) fn too_many(detail: String, wait: Duration) -> Self {
+        let wait_ms = u64::try_from(wait.as_millis()).unwrap_or(u64::MAX).max(1);
+        let details = json!({ "retry_after_ms": wait_ms });
+        let problem = Problem::new(code::RATE_LIMITED, detail).with_details(details);
+        Self { problem, retry_after: Some(wait) }
+    }
+
+    /// The answer to a request for a path.
+    pub(super) fn answer(self, form: Form, path: &str) -> Response {
+        let mut answer = match form {
+            Form::Problem => self.problem.at(path).into_response(),
+            Form::Detail => in_detail(&self.problem),
+        };
+        if let Some(wait) = self.retry_after {
+            // Whole seconds, and never too early.
+            let seconds = wait.as_millis().div_ceil(1_000).max(1);
+            answer.headers_mut().insert(header::RETRY_AFTER, number(seconds));
+        }
+        answer
+    }
+}
+
+fn in_detail(problem: &Problem) -> Response {
+    let status = StatusCode::from_u16(problem.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let mut answer = (status, Json(json!({ "detail": problem.detail }))).into_response();
+    if status == StatusCode::UNAUTHORIZED {
+        let bearer = HeaderValue::from_static("Bearer");
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, bearer);
+    }
+    answer
+}
+
+fn number(seconds: u128) -> HeaderValue {
+    HeaderValue::from(u64::try_from(seconds).unwrap_or(u64::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::to_bytes;
+
+    use super::*;
+    use crate::problem::api_code;
+
+    async fn told(refusal: Refusal, form: Form) -> (u16, Option<String>, serde_json::Value) {
+        let answer = refusal.answer(form, "/x");
+        let (parts, body) = answer.into_parts();
+        let bytes = to_bytes(body, usize::MAX).await.unwrap();
+        let retry = parts.headers.get(header::RETRY_AFTER);
+        let retry = retry.map(|value| value.to_str().unwrap().to_owned());
+        (parts.status.as_u16(), retry, serde_json::from_slice(&bytes).unwrap())
+    }
+
+    #[tokio::test]
+    async fn both_forms_tell_when_to_try_again() {
+        let refusal = || Refusal::too_many("slower".into(), Duration::from_millis(1_001));
+        let (status, retry, body) = told(refusal(), Form::Problem).await;
+        assert_eq!((status, retry.as_deref()), (429, Some("2")));
+        assert_eq!((&body["code"], &body["instance"]), (&json!("rate-limited"), &json!("/x")));
+        assert_eq!(body["details"]["retry_after_ms"], 1_001);
+        let (status, retry, body) = told(refusal(), Form::Detail).await;
+        assert_eq!((status, retry.as_deref()), (429, Some("2")));
+        assert_eq!(body, json!({ "detail": "slower" }));
+    }
+
+    #[tokio::test]
+    async fn other_refusals_do_not() {
+        let refusal = Refusal::from(Problem::new(api_code::UNAUTHORIZED, "a key"));
+        let (status, retry, body) = told(refusal, Form::Detail).await;
+        assert_eq!((status, retry, body), (401, None, json!({ "detail": "a key" })));
+    }
+}

@@ -1,0 +1,126 @@
+//! API keys that are made and revoked while the host runs.
+//!
+//! The operator makes keys of any tenant and of none. A key with the scope `admin` that stands for a
+//! tenant makes keys of that tenant, with no wider limits than its own. Keys of `[tenants]` make
+//! none: those that they made would go on when the operator takes them out of the configuration.
+
+use axum::Json;
+use axum::extract::{FromRequestParts, Path, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use wattle_graph::failure::code;
+
+use crate::body::JsonBody;
+use crate::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument};
+use crate::guard::holder::{Holder, KeyScope};
+use crate::guard::kept::WantedKey;
+use crate::native::scope::{Operator, named_tenant, not_the_tenants};
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Who may work on keys, and of whom.
+pub struct KeyKeeper {
+    /// The tenant whose keys they may work on; those of all without it.
+    tenant: Option<String>,
+    holder: Option<Holder>,
+}
+
+impl KeyKeeper {
+    fn of(state: &ApiState, parts: &Parts) -> Result<Self, Problem> {
+        let Parts { headers, extensions, .. } = parts;
+        if extensions.get::<Operator>().is_some() {
+            return Ok(Self { tenant: None, holder: None });
+        }
+        let tenant = named_tenant(&state.config, headers, extensions)?;
+        let holder = Holder::of(&state.config, headers, extensions);
+        let may = match (&holder, &tenant) {
+            (None, named) => named.is_none(),
+            (Some(holder), None) => holder.is_operators(),
+            // The operator's, who works for a tenant, or one that was made for a tenant.
+            (Some(holder), Some(_)) => {
+                holder.opens(KeyScope::Admin)
+                    && (holder.is_operators() || holder.record().is_some())
+            }
+        };
+        if may {
+            return Ok(Self { tenant, holder });
+        }
+        Err(not_the_tenants("making keys", &tenant.unwrap_or_default()))
+    }
+
+    /// Whose a wanted key is to be.
+    fn tenant_of(&self, wanted: &WantedKey) -> Result<Option<String>, Problem> {
+        match (&self.tenant, &wanted.tenant) {
+            (Some(own), Some(named)) if own != named => {
+                let detail = format!("the request does not come from the tenant `{named}`");
+                Err(Problem::new(code::DENIED, detail))
+            }
+            (own, named) => Ok(named.clone().or_else(|| own.clone())),
+        }
+    }
+}
+
+impl FromRequestParts<ApiState> for KeyKeeper {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        Self::of(state, parts).map_err(|problem| problem.at(parts.uri.path()))
+    }
+}
+
+/// Makes a key and tells it, this once. Not for tenants, unless their key has the scope `admin`.
+#[utoipa::path(post, path = "/api/v1/keys", tag = "keys",
+    request_body = NewKeyDocument,
+    responses(
+        (status = 201, body = MadeKeyDocument),
+        (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 422, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn make_key(
+    State(state): State<ApiState>,
+    keeper: KeyKeeper,
+    JsonBody(new): JsonBody<NewKeyDocument>,
+) -> Result<(StatusCode, Json<MadeKeyDocument>), Problem> {
+    let wanted = WantedKey::from(new);
+    let wanted = WantedKey { tenant: keeper.tenant_of(&wanted)?, ..wanted };
+    let maker = keeper.holder.as_ref().and_then(Holder::record);
+    let (record, key) = state.ledger.keyring.make(state.engine.ports(), wanted, maker).await?;
+    let known = KeyDocument::new(record, None);
+    Ok((StatusCode::CREATED, Json(MadeKeyDocument { known, key })))
+}
+
+/// Lists the keys that were made, oldest first, those that have expired among them.
+#[utoipa::path(get, path = "/api/v1/keys", tag = "keys",
+    responses(
+        (status = 200, body = Vec<KeyDocument>),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn list_keys(
+    State(state): State<ApiState>,
+    keeper: KeyKeeper,
+) -> Result<Json<Vec<KeyDocument>>, Problem> {
+    let ports = state.engine.ports();
+    let keys = state.ledger.keyring.list(ports, keeper.tenant.as_deref()).await?;
+    let keys = keys.into_iter().map(|(record, used_ms)| KeyDocument::new(record, used_ms));
+    Ok(Json(keys.collect()))
+}
+
+/// Revokes a key: it opens this host no longer when this is answered, and other hosts of the same
+/// database within two seconds. Streams that it opened end.
+#[utoipa::path(delete, path = "/api/v1/keys/{key}", tag = "keys",
+    params(("key" = String, Path, description = "id of the key")),
+    responses(
+        (status = 204),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn revoke_key(
+    State(state): State<ApiState>,
+    keeper: KeyKeeper,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    let tenant = keeper.tenant.as_deref();
+    if state.ledger.keyring.revoke(state.engine.ports(), &id, tenant).await? {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let hint = "it was revoked or never was; list keys with `GET /api/v1/keys`";
+    Err(Problem::not_found("key", &id, hint))
+}

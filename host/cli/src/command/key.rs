@@ -1,0 +1,84 @@
+//! `wattle key create|list|revoke`.
+
+use serde_json::json;
+use wattle_api::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument};
+use wattle_api::guard::holder::KeyScope;
+
+use crate::args::{KeyCommand, KeyCreateArgs};
+use crate::client::{Client, Needs, segment};
+use crate::command::words;
+use crate::config::{ByteSize, Config};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::{Output, Table};
+
+/// Where the API has them.
+const PATH: &str = "/api/v1/keys";
+
+pub(super) async fn keys(
+    config: Config,
+    command: KeyCommand,
+    output: Output,
+) -> Result<Exit, Error> {
+    let client = Client::open(config, Needs::Store).await?;
+    let result = match command {
+        KeyCommand::Create(args) => create(&client, &args, output).await,
+        KeyCommand::List => list(&client, output).await,
+        KeyCommand::Revoke(key) => revoke(&client, &key.id, output).await,
+    };
+    client.close().await;
+    result
+}
+
+async fn create(client: &Client, args: &KeyCreateArgs, output: Output) -> Result<Exit, Error> {
+    let made: MadeKeyDocument = client.post(PATH, &NewKeyDocument::from(args)).await?;
+    output.data(&made, |made| made.key.clone());
+    Output::note(&format!(
+        "this is the key `{}` ({}); keep it now, it is not shown again",
+        made.known.name, made.known.id
+    ));
+    let is_operators = made.known.tenant.is_none() && made.known.scopes.contains(&KeyScope::Admin);
+    if client.is_remote() && !is_operators {
+        Output::note(
+            "from now on the server wants a key of every request; further keys are made with one \
+             that has the scope `admin`, or while no server runs",
+        );
+    }
+    Ok(Exit::Ok)
+}
+
+async fn list(client: &Client, output: Output) -> Result<Exit, Error> {
+    let keys: Vec<KeyDocument> = client.get(PATH).await?;
+    output.data(&keys, |keys| {
+        let mut table = Table::new(&[
+            "id", "name", "tenant", "scopes", "rate", "body", "created", "expires", "used",
+        ]);
+        for key in keys {
+            table.row(row(key));
+        }
+        table.render()
+    });
+    Ok(Exit::Ok)
+}
+
+fn row(key: &KeyDocument) -> [String; 9] {
+    let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
+    let scopes: Vec<_> = key.scopes.iter().map(ToString::to_string).collect();
+    [
+        key.id.clone(),
+        key.name.clone(),
+        or_dash(key.tenant.clone()),
+        scopes.join(","),
+        or_dash(key.rate.map(|rate| rate.to_string())),
+        or_dash(key.body_limit_bytes.map(|bytes| ByteSize(bytes).to_string())),
+        words::instant(key.created_ms),
+        key.expires_ms.map_or_else(|| "never".into(), words::instant),
+        or_dash(key.used_ms.map(words::instant)),
+    ]
+}
+
+async fn revoke(client: &Client, id: &str, output: Output) -> Result<Exit, Error> {
+    client.delete(&format!("{PATH}/{}", segment(id))).await?;
+    output.data(&json!({ "revoked": id }), |_| format!("revoked key {id}"));
+    Ok(Exit::Ok)
+}

@@ -1,0 +1,260 @@
+//! Keys that are made while a server runs: what they open, how often, and until when.
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder};
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, answer};
+
+/// Longest wait for something that is about to happen.
+const SOON: Duration = Duration::from_secs(10);
+
+/// A request with a key.
+fn with(fixture: &Fixture, key: &str, method: &str, path: &str) -> RequestBuilder {
+    let method = Method::from_bytes(method.as_bytes()).unwrap();
+    fixture.client.request(method, fixture.url(path)).header("x-api-key", key)
+}
+
+/// Makes a key and tells its id and the key itself.
+async fn make(fixture: &Fixture, by: &str, wanted: Value) -> (String, String) {
+    let (status, made) = answer(with(fixture, by, "POST", "/api/v1/keys").json(&wanted)).await;
+    assert_eq!(status, 201, "{made}");
+    let text = |field: &str| made[field].as_str().unwrap().to_owned();
+    (text("id"), text("key"))
+}
+
+/// A server with the key of an operator.
+async fn start(toml: &str) -> (Fixture, String) {
+    let fixture = Fixture::start(toml).await;
+    let wanted = json!({ "name": "operator", "scopes": ["admin"] });
+    let (_, operator) = make(&fixture, "of-nobody", wanted).await;
+    (fixture, operator)
+}
+
+#[tokio::test]
+async fn the_first_key_closes_the_server_and_a_revoked_one_opens_nothing() {
+    let fixture = Fixture::start("").await;
+    assert_eq!(fixture.get("/api/v1/keys").await, (200, json!([])));
+    let wanted = json!({ "name": "operator", "scopes": ["admin"] });
+    let (_, operator) = make(&fixture, "of-nobody", wanted).await;
+    let (status, problem) = fixture.get("/api/v1/apps").await;
+    assert_eq!((status, &problem["code"]), (401, &json!("unauthorized")));
+    assert_eq!(fixture.get("/threads/x").await.0, 401);
+    assert_eq!(fixture.get("/healthz").await.0, 200);
+
+    let (id, key) = make(&fixture, &operator, json!({ "name": "ci" })).await;
+    assert!(key.starts_with(&format!("wtl_{id}_")), "{key}");
+    let apps = || answer(with(&fixture, &key, "GET", "/api/v1/apps"));
+    assert_eq!(apps().await.0, 200);
+    let bearer = fixture.client.get(fixture.url("/api/v1/apps")).bearer_auth(&key);
+    assert_eq!(answer(bearer).await.0, 200);
+
+    let (_, keys) = answer(with(&fixture, &operator, "GET", "/api/v1/keys")).await;
+    assert_eq!((&keys[0]["name"], &keys[1]["name"]), (&json!("operator"), &json!("ci")));
+    assert_eq!((&keys[1]["id"], &keys[1]["scopes"]), (&json!(id), &json!(["write"])));
+    assert!(keys[1]["used_ms"].is_i64(), "{keys}");
+    assert!(!keys.to_string().contains(&key), "a key is told once");
+
+    let revoke = || answer(with(&fixture, &operator, "DELETE", &format!("/api/v1/keys/{id}")));
+    assert_eq!(revoke().await.0, 204);
+    assert_eq!(apps().await.0, 401);
+    assert_eq!(revoke().await.0, 404);
+}
+
+#[tokio::test]
+async fn a_key_opens_what_its_scopes_say() {
+    let (fixture, operator) = start("").await;
+    let (_, reader) = make(&fixture, &operator, json!({ "name": "r", "scopes": ["read"] })).await;
+    let (_, writer) = make(&fixture, &operator, json!({ "name": "w", "scopes": ["write"] })).await;
+    let run = json!({ "input": { "name": "A" }, "wait": true });
+    let search = json!({ "prefix": [] });
+    for (method, path, body, needed) in [
+        ("GET", "/api/v1/apps", None, "read"),
+        ("POST", "/api/v1/memory/search", Some(&search), "read"),
+        ("POST", "/api/v1/apps/greeter/runs", Some(&run), "write"),
+        ("GET", "/api/v1/plugins", None, "admin"),
+        ("GET", "/api/v1/keys", None, "admin"),
+        ("GET", "/metrics", None, "admin"),
+        ("POST", "/api/v1/store/compact", None, "admin"),
+    ] {
+        let scopes = ["read", "write", "admin"];
+        let rank = |scope: &str| scopes.iter().position(|known| *known == scope);
+        for (scope, key) in [("read", &reader), ("write", &writer), ("admin", &operator)] {
+            let request = with(&fixture, key, method, path);
+            let (status, answered) =
+                answer(body.into_iter().fold(request, |it, body| it.json(body))).await;
+            if rank(scope) >= rank(needed) {
+                assert_eq!(status, 200, "{scope} {path}: {answered}");
+            } else {
+                let missing = &answered["details"]["missing_scope"];
+                assert_eq!((status, missing), (403, &json!(needed)), "{scope} {path}");
+            }
+        }
+    }
+    // Clients of Agent Servers get what they can read.
+    let (status, refused) =
+        answer(with(&fixture, &reader, "POST", "/threads").json(&json!({}))).await;
+    assert_eq!((status, refused.as_object().unwrap().len()), (403, 1), "{refused}");
+    assert!(refused["detail"].as_str().unwrap().contains("scope `write`"), "{refused}");
+    let found = with(&fixture, &reader, "POST", "/threads/search").json(&json!({}));
+    assert_eq!(answer(found).await.0, 200);
+}
+
+#[tokio::test]
+async fn a_key_may_ask_so_often() {
+    let (fixture, operator) = start("[server.limits]\nrate = \"1000/s\"\n").await;
+    let (_, slow) = make(&fixture, &operator, json!({ "name": "slow", "rate": "2/h" })).await;
+    for path in ["/api/v1/apps", "/assistants/x"] {
+        assert_ne!(with(&fixture, &slow, "GET", path).send().await.unwrap().status(), 429);
+    }
+    for (path, form) in [("/api/v1/apps", "code"), ("/assistants/x", "detail")] {
+        let refused = with(&fixture, &slow, "GET", path).send().await.unwrap();
+        assert_eq!(refused.status(), 429, "{path}");
+        let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!((1..=1_800).contains(&wait), "{wait}");
+        let body: Value = refused.json().await.unwrap();
+        assert!(body[form].is_string(), "{body}");
+    }
+    assert_eq!(answer(with(&fixture, &operator, "GET", "/api/v1/apps")).await.0, 200);
+}
+
+#[tokio::test]
+async fn an_address_without_a_key_may_ask_so_often() {
+    let fixture = Fixture::start("[server.limits]\naddress_rate = \"2/h\"\n").await;
+    assert_eq!(fixture.get("/api/v1/apps").await.0, 200);
+    assert_eq!(fixture.get("/api/v1/apps").await.0, 200);
+    let (status, problem) = fixture.get("/api/v1/apps").await;
+    assert_eq!((status, &problem["code"]), (429, &json!("rate-limited")));
+    assert_eq!(fixture.get("/threads/x").await.0, 429);
+    for _ in 0..5 {
+        assert_eq!(fixture.get("/healthz").await.0, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_key_may_send_so_much() {
+    let (fixture, operator) = start("").await;
+    let wanted = json!({ "name": "small", "body_limit_bytes": 100 });
+    let (_, small) = make(&fixture, &operator, wanted).await;
+    let run = json!({ "input": { "name": "A".repeat(100) } });
+    let native = with(&fixture, &small, "POST", "/api/v1/apps/greeter/runs").json(&run);
+    let (status, problem) = answer(native).await;
+    assert_eq!((status, &problem["code"]), (413, &json!("too-large")));
+    assert!(problem["detail"].as_str().unwrap().contains("of its key"), "{problem}");
+    let metadata = json!({ "metadata": { "name": "A".repeat(100) } });
+    let agent = with(&fixture, &small, "POST", "/threads").json(&metadata);
+    let (status, refused) = answer(agent).await;
+    assert_eq!((status, refused.as_object().unwrap().len()), (413, 1), "{refused}");
+    let fits = with(&fixture, &small, "POST", "/threads").json(&json!({}));
+    assert_eq!(answer(fits).await.0, 200);
+}
+
+/// A thread whose events can be followed for ever.
+async fn thread(fixture: &Fixture, key: &str) -> String {
+    let run = json!({ "input": { "name": "A" }, "thread_id": "t", "wait": true });
+    let started = with(fixture, key, "POST", "/api/v1/apps/greeter/runs").json(&run);
+    assert_eq!(answer(started).await.0, 200);
+    "/api/v1/threads/t/events".to_owned()
+}
+
+#[tokio::test]
+async fn a_key_has_so_many_requests_open() {
+    let (fixture, operator) = start("[server.limits]\nopen = 1\n").await;
+    let (_, key) = make(&fixture, &operator, json!({ "name": "one" })).await;
+    let events = thread(&fixture, &key).await;
+    let stream = with(&fixture, &key, "GET", &events).send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let second = with(&fixture, &key, "GET", "/api/v1/apps").send().await.unwrap();
+    assert_eq!(
+        (second.status().as_u16(), &second.headers()["retry-after"]),
+        (429, &"1".parse().unwrap())
+    );
+    assert_eq!(answer(with(&fixture, &operator, "GET", "/api/v1/apps")).await.0, 200);
+    drop(stream);
+}
+
+#[tokio::test]
+async fn streams_of_a_revoked_key_end() {
+    let (fixture, operator) = start("").await;
+    let (id, key) = make(&fixture, &operator, json!({ "name": "gone" })).await;
+    let events = thread(&fixture, &key).await;
+    let stream = with(&fixture, &key, "GET", &events).send().await.unwrap();
+    let revoked = with(&fixture, &operator, "DELETE", &format!("/api/v1/keys/{id}"));
+    assert_eq!(answer(revoked).await.0, 204);
+    let all = tokio::time::timeout(SOON, stream.text()).await.unwrap().unwrap();
+    assert!(all.contains("event: run_started"), "{all}");
+}
+
+#[tokio::test]
+async fn a_key_whose_time_is_over_says_so() {
+    let (fixture, operator) = start("").await;
+    let (id, key) = make(&fixture, &operator, json!({ "name": "brief", "expires_in_ms": 1 })).await;
+    let wait_for_refusal = async {
+        loop {
+            let (status, problem) = answer(with(&fixture, &key, "GET", "/api/v1/apps")).await;
+            if status == 401 {
+                return problem;
+            }
+        }
+    };
+    let problem = tokio::time::timeout(SOON, wait_for_refusal).await.unwrap();
+    let wanted = format!("the key `{id}` has expired");
+    assert!(problem["detail"].as_str().unwrap().contains(&wanted), "{problem}");
+}
+
+#[tokio::test]
+async fn whoever_keeps_keys_of_a_tenant_gets_no_further() {
+    let (fixture, operator) = start("").await;
+    let acme = json!({
+        "name": "acme", "tenant": "acme", "scopes": ["admin"], "rate": "100/s",
+        "body_limit_bytes": 5000, "expires_in_ms": 3_600_000,
+    });
+    let (acme_id, acme) = make(&fixture, &operator, acme).await;
+    let wanted = json!({ "name": "helper", "rate": "500/s" });
+    let (helper_id, helper) = make(&fixture, &acme, wanted).await;
+    let (_, keys) = answer(with(&fixture, &acme, "GET", "/api/v1/keys")).await;
+    let ids: Vec<_> = keys.as_array().unwrap().iter().map(|key| key["id"].clone()).collect();
+    assert_eq!(ids, [json!(acme_id), json!(helper_id)]);
+    let made = &keys[1];
+    assert_eq!((&made["tenant"], &made["rate"]), (&json!("acme"), &json!("100/s")));
+    assert_eq!(made["body_limit_bytes"], 5000);
+    assert_eq!(made["expires_ms"], keys[0]["expires_ms"]);
+
+    let foreign = json!({ "name": "x", "tenant": "globex" });
+    let refused = with(&fixture, &acme, "POST", "/api/v1/keys").json(&foreign);
+    assert_eq!(answer(refused).await.0, 403);
+    let refused = with(&fixture, &helper, "POST", "/api/v1/keys").json(&json!({ "name": "x" }));
+    assert_eq!(answer(refused).await.0, 403);
+    for path in ["/api/v1/plugins", "/metrics", "/api/v1/problems"] {
+        assert_eq!(answer(with(&fixture, &acme, "GET", path)).await.0, 403, "{path}");
+    }
+    let (globex_id, globex) =
+        make(&fixture, &operator, json!({ "name": "g", "tenant": "globex" })).await;
+    let path = format!("/api/v1/keys/{globex_id}");
+    assert_eq!(answer(with(&fixture, &acme, "DELETE", &path)).await.0, 404);
+
+    // What they do is their tenant's.
+    thread(&fixture, &helper).await;
+    assert_eq!(answer(with(&fixture, &acme, "GET", "/api/v1/threads/t")).await.0, 200);
+    assert_eq!(answer(with(&fixture, &globex, "GET", "/api/v1/threads/t")).await.0, 404);
+    assert_eq!(answer(with(&fixture, &operator, "GET", "/api/v1/threads/t")).await.0, 200);
+}
+
+#[tokio::test]
+async fn wrong_wishes_are_refused() {
+    let (fixture, operator) = start("").await;
+    for (wanted, word) in [
+        (json!({ "name": "" }), "name"),
+        (json!({ "name": "x", "rate": "fast" }), "rate"),
+        (json!({ "name": "x", "tenant": "a/b" }), "tenant"),
+        (json!({ "name": "x", "scopes": ["all"] }), "scopes"),
+        (json!({ "name": "x", "body_limit_bytes": 0 }), "limit"),
+        (json!({ "name": "x", "color": "blue" }), "color"),
+    ] {
+        let request = with(&fixture, &operator, "POST", "/api/v1/keys").json(&wanted);
+        let (status, problem) = answer(request).await;
+        assert_eq!(status, 400, "{wanted}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(word), "{problem}");
+    }
+}
