@@ -5,21 +5,26 @@ use std::collections::BTreeSet;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use wattle_graph::definition::NodeSet;
-use wattle_graph::id::{CheckpointId, NodeName, RunId};
+use wattle_graph::event::{Send, Write};
+use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
 use wattle_run::call::runs::Runs as _;
 use wattle_run::ports::store::{Durability, RunOptions, ThreadRecord, ThreadStatus};
 
 use crate::agents::Agents;
+use crate::assistants::settled;
 use crate::begin::answers;
 use crate::doc::run::{RunDoc, Waiting, Work};
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph};
 use crate::wire::id::checkpoint_of;
-use crate::wire::request::{Command, Invalid, Nodes, RunCreate};
+use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
 /// Keys of `config.configurable` that name places, not values for nodes.
 const PLACES: &[&str] =
     &["thread_id", "checkpoint_id", "checkpoint_ns", "checkpoint_map", "run_id"];
+
+/// Names of the end, to which a command may lead.
+pub(crate) const ENDS: &[&str] = &["__end__", END];
 
 /// Fields of the request that stand in the document of the run.
 const KWARGS: &[&str] = &[
@@ -49,6 +54,7 @@ pub(crate) async fn run(
     request: &RunCreate,
 ) -> Result<RunDoc, Fault> {
     check_graph(agents, graph, thread)?;
+    let request = &settled(graph, request);
     let work = work(agents, graph, thread, request).await?;
     let now_ms = agents.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
@@ -59,6 +65,7 @@ pub(crate) async fn run(
         thread: thread.id.clone(),
         tenant: thread.tenant.clone(),
         assistant: graph.assistant().to_string(),
+        assistant_version: graph.made.as_ref().map_or(1, |made| made.doc.used.number),
         graph_id: graph.id.clone(),
         app: graph.app.name.clone(),
         graph: graph.name().clone(),
@@ -97,7 +104,7 @@ async fn work(
     }
     let checkpoint = checkpoint(thread, request)?;
     if let Some(command) = request.command() {
-        return answer(agents, thread, command, checkpoint).await;
+        return commanded(agents, graph, thread, command, checkpoint).await;
     }
     match (input, checkpoint) {
         (input, Some(checkpoint)) => Ok(Work::Fork { checkpoint, input }),
@@ -129,47 +136,103 @@ fn check_input(graph: &AgentGraph, input: &Value) -> Result<(), Fault> {
     let Value::Object(fields) = input else {
         return Err(Fault::unprocessable("`input` must be an object of channel values"));
     };
+    check_channels(graph, "input", fields.keys())
+}
+
+fn check_channels<'n>(
+    graph: &AgentGraph,
+    field: &str,
+    mut names: impl Iterator<Item = &'n String>,
+) -> Result<(), Fault> {
     let channels = graph.pack.graph.channels();
-    let Some(name) = fields.keys().find(|name| !channels.keys().any(|it| it.as_str() == *name))
-    else {
+    let Some(name) = names.find(|name| !channels.keys().any(|it| it.as_str() == *name)) else {
         return Ok(());
     };
     let known: Vec<String> = channels.keys().map(|channel| format!("`{channel}`")).collect();
     let (id, known) = (&graph.id, known.join(", "));
     let text =
-        format!("graph `{id}` has no channel `{name}`, which `input` names; it has: {known}");
+        format!("graph `{id}` has no channel `{name}`, which `{field}` names; it has: {known}");
     Err(Fault::unprocessable(text))
 }
 
-async fn answer(
+/// What a command leads to.
+async fn commanded(
     agents: &Agents,
+    graph: &AgentGraph,
     thread: &ThreadRecord,
     command: &Command,
     checkpoint: Option<CheckpointId>,
 ) -> Result<Work, Fault> {
-    for (field, wish) in [("command.update", &command.update), ("command.goto", &command.goto)] {
-        if wish.is_some() {
-            return Err(Invalid::Unsupported(field).into());
+    let channels = graphs::conversations(&graph.app, &graph.pack);
+    let updates = command.read_update(&channels, &mut fresh)?;
+    let (mut goto, mut sends) = (Vec::new(), Vec::new());
+    for one in command.read_goto(&channels, &mut fresh)? {
+        match one {
+            Goto::Node(name) if ENDS.contains(&name.as_str()) => {}
+            Goto::Node(name) => goto.push(node(graph, &name)?),
+            Goto::Send { node: name, input } => {
+                sends.push(Send { node: node(graph, &name)?, input, timeout_ms: None });
+            }
         }
     }
-    let Some(resume) = command.resume.clone() else {
-        return Err(Fault::unprocessable("`command` needs `resume`"));
+    check_channels(graph, "command.update", updates.iter().map(|(name, _)| name))?;
+    let writes = updates.into_iter().map(|(name, value)| {
+        let channel = ChannelName::new(&name);
+        channel.map(|channel| Write { channel, value, overwrite: false })
+    });
+    let writes = writes.collect::<Result<Vec<_>, _>>();
+    let writes = writes.map_err(|error| Fault::unprocessable(error.to_string()))?;
+    let checkpoint = match &command.resume {
+        Some(resume) => answerable(agents, thread, resume, checkpoint).await?,
+        None => checkpoint,
     };
-    if checkpoint.is_some() {
-        let text = "a question is answered where the thread stands; leave out the checkpoint";
-        return Err(Fault::value(text));
+    let is_plain = writes.is_empty() && goto.is_empty() && sends.is_empty();
+    match &command.resume {
+        Some(resume) if is_plain => Ok(Work::Answer { resume: resume.clone() }),
+        None if is_plain => Err(Fault::value("`command` wants nothing to happen")),
+        resume => Ok(Work::Command { writes, goto, sends, resume: resume.clone(), checkpoint }),
     }
+}
+
+/// A node of the graph.
+fn node(graph: &AgentGraph, name: &str) -> Result<NodeName, Fault> {
+    let nodes = graph.pack.graph.nodes();
+    if let Some(node) = nodes.keys().find(|node| node.as_str() == name) {
+        return Ok(node.clone());
+    }
+    let known: Vec<String> = nodes.keys().map(|node| format!("`{node}`")).collect();
+    let (id, known) = (&graph.id, known.join(", "));
+    let text =
+        format!("graph `{id}` has no node `{name}`, which `command.goto` names; it has: {known}");
+    Err(Fault::unprocessable(text))
+}
+
+/// Whether something can be answered. Questions are open where the thread stands, so a checkpoint
+/// says nothing if it is that.
+async fn answerable(
+    agents: &Agents,
+    thread: &ThreadRecord,
+    resume: &Value,
+    checkpoint: Option<CheckpointId>,
+) -> Result<Option<CheckpointId>, Fault> {
     if thread.is_blank() {
         let text = format!("thread `{}` has not run yet, so nothing can be answered", thread.id);
         return Err(Fault::value(text));
+    }
+    if checkpoint.is_some() {
+        let head = agents.ports().store.thread(&thread.id).await?;
+        if head.and_then(|head| head.current) != checkpoint {
+            let text = "a question is answered where the thread stands; leave out the checkpoint";
+            return Err(Fault::value(text));
+        }
     }
     // A run at work may still ask, so what waits for it is matched when its turn comes.
     if thread.status != ThreadStatus::Running && !agents.queue().has_waiting(&thread.id) {
         let view = agents.engine().thread(&thread.id).await?;
         let open = view.map(|view| view.interrupts).unwrap_or_default();
-        answers(&open, &resume).map_err(|failure| Fault::value(failure.message))?;
+        answers(&open, resume).map_err(|failure| Fault::value(failure.message))?;
     }
-    Ok(Work::Answer { resume })
+    Ok(None)
 }
 
 fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<CheckpointId>, Fault> {
@@ -178,6 +241,11 @@ fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Check
         configurable.get("checkpoint_id")?.as_str()
     };
     let named = request.checkpoint_id().or_else(configured);
+    if named.is_some() && !request.checkpoint_ns().is_empty() {
+        let text = "a run goes on from a checkpoint of the thread itself, not from one of a nested \
+                    graph; change that with `POST /threads/{id}/state`, then run the thread";
+        return Err(Fault::unprocessable(text));
+    }
     named.map(|id| of_thread(thread, id)).transpose()
 }
 
@@ -228,8 +296,10 @@ fn context(request: &RunCreate) -> Value {
 }
 
 fn metadata(request: &RunCreate, graph: &AgentGraph) -> Map<String, Value> {
-    let mut metadata = Map::new();
-    metadata.insert("created_by".into(), "system".into());
+    let mut metadata = match &graph.made {
+        Some(made) => made.doc.used.metadata.clone(),
+        None => Map::from_iter([("created_by".to_owned(), "system".into())]),
+    };
     metadata.extend(request.metadata.clone().unwrap_or_default());
     metadata.insert("graph_id".into(), graph.id.clone().into());
     metadata.insert("assistant_id".into(), graph.assistant().to_string().into());

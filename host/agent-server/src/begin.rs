@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::CheckpointId;
+use wattle_graph::step::Command;
 use wattle_run::call::runs::{OnFailure, OpenQuestion, ResumeRun, RunRef, Runs as _, StartRun};
-use wattle_run::call::travel::{ForkFrom, ForkInto, ForkThread};
+use wattle_run::call::travel::{CommandThread, ForkFrom, ForkInto, ForkThread};
 
 use crate::agents::Agents;
 use crate::doc::run::{RunDoc, Work};
@@ -21,10 +23,17 @@ pub(crate) async fn begin(agents: &Agents, doc: &RunDoc) -> Result<RunRef, Failu
         Work::Start { input } => engine.start(start(doc, input.clone())).await,
         Work::GoOn => engine.resume(resume(doc, BTreeMap::new())).await,
         Work::Answer { resume: value } => {
-            let view = engine.thread(&doc.thread).await?;
-            let open = view.map(|view| view.interrupts).unwrap_or_default();
-            let answers = answers(&open, value)?;
+            let answers = answered(agents, doc, value).await?;
             engine.resume(resume(doc, answers)).await
+        }
+        Work::Command { writes, goto, sends, resume, checkpoint } => {
+            let answers = match resume {
+                Some(value) => answered(agents, doc, value).await?,
+                None => BTreeMap::new(),
+            };
+            let (writes, goto, sends) = (writes.clone(), goto.clone(), sends.clone());
+            let command = Command { writes, goto, sends };
+            engine.command(commanded(doc, command, answers, *checkpoint)).await
         }
         Work::Fork { checkpoint, input } => {
             let fork = ForkThread {
@@ -41,10 +50,45 @@ pub(crate) async fn begin(agents: &Agents, doc: &RunDoc) -> Result<RunRef, Failu
     }
 }
 
-fn start(doc: &RunDoc, input: Value) -> StartRun {
-    // What the first run of a thread is of, stays said of the thread.
+/// What is answered of the questions that are open now.
+async fn answered(
+    agents: &Agents,
+    doc: &RunDoc,
+    value: &Value,
+) -> Result<BTreeMap<String, Value>, Failure> {
+    let view = agents.engine().thread(&doc.thread).await?;
+    let open = view.map(|view| view.interrupts).unwrap_or_default();
+    answers(&open, value)
+}
+
+/// What the first run of a thread is of, stays said of the thread.
+fn facts(doc: &RunDoc) -> BTreeMap<String, Value> {
     let facts = [("graph_id", &doc.graph_id), ("assistant_id", &doc.assistant)];
-    let metadata = facts.map(|(name, id)| (name.to_owned(), json!(id)));
+    facts.map(|(name, id)| (name.to_owned(), json!(id))).into()
+}
+
+fn commanded(
+    doc: &RunDoc,
+    command: Command,
+    answers: BTreeMap<String, Value>,
+    checkpoint: Option<CheckpointId>,
+) -> CommandThread {
+    CommandThread {
+        thread: doc.thread.clone(),
+        run: Some(doc.run.clone()),
+        app: doc.app.clone(),
+        graph: Some(doc.graph.clone()),
+        tenant: doc.tenant.clone(),
+        checkpoint,
+        command,
+        answers,
+        context: doc.context.clone(),
+        metadata: facts(doc),
+        options: doc.options.clone(),
+    }
+}
+
+fn start(doc: &RunDoc, input: Value) -> StartRun {
     StartRun {
         app: doc.app.clone(),
         graph: Some(doc.graph.clone()),
@@ -52,7 +96,7 @@ fn start(doc: &RunDoc, input: Value) -> StartRun {
         thread: Some(doc.thread.clone()),
         run: Some(doc.run.clone()),
         context: doc.context.clone(),
-        metadata: metadata.into(),
+        metadata: facts(doc),
         tenant: doc.tenant.clone(),
         options: doc.options.clone(),
         ttl: None,

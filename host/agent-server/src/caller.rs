@@ -30,6 +30,11 @@ impl FromRequestParts<Agents> for Caller {
 }
 
 impl Caller {
+    /// Somebody of a tenant who asks through the server itself.
+    pub(crate) fn of(tenant: Option<String>) -> Self {
+        Self { tenant }
+    }
+
     /// A thread that it may see; `None` if there is none.
     ///
     /// # Errors

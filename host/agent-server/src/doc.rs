@@ -3,8 +3,13 @@
 //!
 //! * [`run`]: a run as it was asked for. The store knows a run once it has begun; what the client
 //!   wanted, and runs that have not begun, stand here.
+//! * [`assistant`]: a graph with settings that a client made.
+//! * [`webhook`]: who is to be told when a run is over. [`cron`]: runs that come again and again.
 
+pub(crate) mod assistant;
+pub(crate) mod cron;
 pub(crate) mod run;
+pub(crate) mod webhook;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -67,6 +72,29 @@ impl<'p> Shelf<'p> {
         let now_ms = self.ports.clock.now_ms();
         let items = self.ports.memory.search(&self.scope, &search, now_ms).await?;
         items.into_iter().map(|item| read(item.value)).collect()
+    }
+
+    /// All documents, page by page: for small ones of which there may be many. One that is written
+    /// meanwhile may be left out or be there twice.
+    pub(crate) async fn every<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
+        let mut all = Vec::new();
+        loop {
+            let search = Search {
+                prefix: self.namespace.clone(),
+                limit: LISTED,
+                offset: all.len(),
+                ..Search::default()
+            };
+            let now_ms = self.ports.clock.now_ms();
+            let items = self.ports.memory.search(&self.scope, &search, now_ms).await?;
+            let is_last = items.len() < LISTED;
+            for item in items {
+                all.push(read(item.value)?);
+            }
+            if is_last {
+                return Ok(all);
+            }
+        }
     }
 
     pub(crate) async fn clear(&self) -> Result<(), Failure> {

@@ -90,7 +90,7 @@ impl From<Invalid> for Fault {
         let detail = invalid.to_string();
         match invalid {
             Invalid::Value(_) => Self::value(detail),
-            Invalid::Schema(_) | Invalid::Unsupported(_) => Self::unprocessable(detail),
+            Invalid::Schema(_) => Self::unprocessable(detail),
         }
     }
 }

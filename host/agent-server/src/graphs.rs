@@ -10,6 +10,7 @@ use wattle_graph::id::{AppName, GraphName};
 use wattle_run::app::{App, GraphPack};
 use wattle_run::catalog::Catalog;
 
+use crate::doc::assistant::AssistantDoc;
 use crate::fault::Fault;
 use crate::wire::id::assistant_uuid;
 
@@ -22,12 +23,23 @@ pub(crate) struct AgentGraph {
     pub(crate) app: Arc<App>,
     /// What runs.
     pub(crate) pack: Arc<GraphPack>,
+    /// The assistant that a client made of it, if it is meant by that.
+    pub(crate) made: Option<Made>,
+}
+
+/// An assistant that a client made.
+#[derive(Clone)]
+pub(crate) struct Made {
+    /// Its id.
+    pub(crate) id: Uuid,
+    /// What is known of it.
+    pub(crate) doc: AssistantDoc,
 }
 
 impl AgentGraph {
-    /// The id of its own assistant.
+    /// The id of its assistant.
     pub(crate) fn assistant(&self) -> Uuid {
-        assistant_uuid(&self.id)
+        self.made.as_ref().map_or_else(|| assistant_uuid(&self.id), |made| made.id)
     }
 
     /// Its name in the app.
@@ -56,6 +68,7 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
         id: if is_unique(name) { name.to_string() } else { format!("{}/{name}", app.name) },
         app: app.clone(),
         pack: pack.clone(),
+        made: None,
     };
     let of_app = |app: &Arc<App>| -> Vec<AgentGraph> {
         app.graphs.iter().map(|(name, pack)| graph(app, name, pack)).collect()
@@ -63,7 +76,13 @@ pub(crate) fn all(catalog: &Catalog) -> Vec<AgentGraph> {
     apps.iter().flat_map(of_app).collect()
 }
 
-/// The graph of an assistant, named by its UUID or by the graph.
+/// A graph by its id.
+pub(crate) fn by_id(catalog: &Catalog, id: &str) -> Option<AgentGraph> {
+    all(catalog).into_iter().find(|graph| graph.id == id)
+}
+
+/// The graph of the assistant that it has by itself, named by its UUID or by the graph. For all
+/// assistants see [`crate::assistants::find`].
 ///
 /// # Errors
 ///

@@ -9,31 +9,44 @@
 //! * [`agents`]: what handlers work with; `route`: the paths, one resource a file; [`router`] puts
 //!   them together.
 //! * `caller` and `query`: who asks, for what. `fault`: why there is no answer.
-//! * `graphs`: graphs by the ids that clients know. `view`: threads as documents.
-//! * `asked`: from a request to the run that is to be; `doc`: where that is written down; `queue`:
-//!   whose turn it is; `begin`: how it begins in the engine.
+//! * `graphs`: graphs by the ids that clients know; `assistants`: these with settings. `view`: threads as documents.
+//! * `order`: from a request to a run; `asked`: what is to be run; `doc`: where that is written
+//!   down; `queue`: whose turn it is; `begin`: how it begins in the engine.
+//! * `crons`: runs that begin when their time comes. [`webhooks`]: telling others of their end.
 //! * `run`: what became of a run; `answer`: as one document; `follow` and `stream`: as it goes on;
-//!   `presence`: clients whose leaving ends a run.
+//!   `presence`: clients whose leaving ends a run; `past`: the states that events are shown with.
+//! * `command`: what clients of the streaming protocol have done; `feed`: the typed events of a
+//!   thread, `socket`: both over one connection. `joined`: all runs of a thread as one stream.
 
 pub mod agents;
 mod answer;
 mod asked;
+mod assistants;
 mod begin;
 mod caller;
+mod command;
+mod crons;
 mod doc;
 mod fault;
+mod feed;
 mod follow;
 mod graphs;
+mod joined;
+mod order;
+mod past;
 mod presence;
 mod query;
 mod queue;
 mod route;
 mod run;
+mod socket;
 mod stream;
 mod view;
+pub mod webhooks;
 pub mod wire;
 
 pub use self::agents::Agents;
+pub use self::webhooks::Webhooks;
 
 /// All paths of the server, at the root. They have no guards of their own: merge them behind those
 /// of the API, see [`wattle_api::router_with`].

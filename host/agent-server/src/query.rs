@@ -61,7 +61,18 @@ impl Query {
     /// All values of a key, also those of JSON lists.
     pub(crate) fn list(&self, key: &str) -> Vec<String> {
         let values = self.0.iter().filter(|(name, _)| name == key).map(|(_, value)| value);
-        values.flat_map(|value| each(value)).collect()
+        // A client that has nothing to say may say so with an empty value.
+        values.filter(|value| !value.is_empty()).flat_map(|value| each(value)).collect()
+    }
+
+    /// The path of what was asked for here, to be asked for in the same way again.
+    pub(crate) fn again(&self, path: &str) -> String {
+        let mut query = url::form_urlencoded::Serializer::new(String::new());
+        query.extend_pairs(self.0.iter().filter(|(_, value)| !value.is_empty()));
+        match query.finish() {
+            query if query.is_empty() => path.to_owned(),
+            query => format!("{path}?{query}"),
+        }
     }
 }
 
@@ -90,5 +101,14 @@ mod tests {
         assert_eq!(python.number("limit"), Ok(Some(7)));
         assert!(python.flag("limit").is_err());
         assert!(python.number("wait").is_err());
+    }
+
+    #[test]
+    fn a_question_can_be_asked_again() {
+        let query =
+            Query::parse("stream_mode=values&stream_mode=custom&cancel_on_disconnect=&x=%20");
+        assert_eq!(query.again("stream"), "stream?stream_mode=values&stream_mode=custom&x=+");
+        assert_eq!(Query::parse("stream_mode=").again("stream"), "stream");
+        assert_eq!(Query::parse("stream_mode=").list("stream_mode"), Vec::<String>::new());
     }
 }

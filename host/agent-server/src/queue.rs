@@ -97,6 +97,11 @@ impl Queue {
         Turnstile { queue: self, thread: thread.clone(), _held: gate.lock_owned().await }
     }
 
+    /// Waits until nobody decides what a thread does next.
+    pub(crate) async fn settle(&self, thread: &ThreadId) {
+        drop(self.enter(thread).await);
+    }
+
     /// Whether runs wait for a thread.
     pub(crate) fn has_waiting(&self, thread: &ThreadId) -> bool {
         self.lock().get(thread).is_some_and(|lane| !lane.waiting.is_empty())

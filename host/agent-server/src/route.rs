@@ -2,13 +2,17 @@
 
 mod assistants;
 mod cancel;
+mod crons;
 mod drawing;
 mod history;
 mod info;
+mod protocol;
 mod runs;
 mod search;
 mod state;
 mod stateless;
+mod storage;
+mod store;
 mod threads;
 
 use axum::Router;
@@ -23,11 +27,6 @@ pub(crate) fn all(agents: Agents) -> Router {
     Router::new()
         .route("/ok", get(info::ok))
         .route("/info", get(info::info))
-        .route("/assistants/search", post(assistants::search))
-        .route("/assistants/count", post(assistants::count))
-        .route("/assistants/{id}", get(assistants::get))
-        .route("/assistants/{id}/graph", get(assistants::graph))
-        .route("/assistants/{id}/schemas", get(assistants::schemas))
         .route("/threads", post(threads::create))
         .route("/threads/search", post(search::search))
         .route("/threads/count", post(search::count))
@@ -54,6 +53,11 @@ pub(crate) fn all(agents: Agents) -> Router {
         .route("/runs/{run}/stream", get(stateless::join_stream))
         .route("/runs/{run}/join", get(stateless::join))
         .route("/runs/{run}/cancel", post(stateless::cancel))
+        .merge(assistants::routes())
+        .merge(crons::routes())
+        .merge(protocol::routes())
+        .merge(storage::routes())
+        .merge(store::routes())
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(agents)
 }

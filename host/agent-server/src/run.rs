@@ -100,6 +100,7 @@ impl KnownRun {
             thread: record.thread.clone(),
             tenant: thread.tenant.clone(),
             assistant: assistant_uuid(&graph_id).to_string(),
+            assistant_version: 1,
             graph_id,
             app: thread.app.clone(),
             graph: thread.graph.clone(),

@@ -12,22 +12,20 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::stream;
 use serde_json::Value;
-use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
-use wattle_run::ports::store::{RunRecord, ThreadRecord};
+use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
 use crate::doc::run::RunDoc;
 use crate::follow::{HEARTBEAT as SILENCE, Log, Next};
+use crate::past::Past;
 use crate::presence::Presence;
 use crate::run::{Turn, turn};
 use crate::view;
 use crate::wire::request::Mode;
 use crate::wire::shape::error_of;
-use crate::wire::v1::{Context, Frame, HEARTBEAT, Need, V1};
-
-mod past;
+use crate::wire::v1::{Context, Frame, HEARTBEAT, V1};
 
 /// What a client wants to see.
 pub(crate) struct Wish {
@@ -60,7 +58,8 @@ pub(crate) fn nothing() -> Response {
     of_events(Body::empty())
 }
 
-fn of_events(body: Body) -> Response {
+/// An answer of server-sent events.
+pub(crate) fn of_events(body: Body) -> Response {
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream; charset=utf-8"),
         (header::CACHE_CONTROL, "no-store"),
@@ -70,10 +69,45 @@ fn of_events(body: Body) -> Response {
     (headers, body).into_response()
 }
 
+/// The frames of one run.
+pub(crate) struct Shower {
+    v1: V1,
+    past: Past,
+}
+
+impl Shower {
+    pub(crate) fn new(
+        agents: &Agents,
+        thread: &ThreadRecord,
+        doc: &RunDoc,
+        modes: BTreeSet<Mode>,
+        subgraphs: bool,
+    ) -> Self {
+        let context = Context {
+            lens: view::run_lens(agents, thread, doc),
+            run: doc.run.clone(),
+            graph_id: doc.graph_id.clone(),
+            assistant_id: doc.assistant.clone(),
+            metadata: doc.metadata.clone(),
+        };
+        let v1 = V1::new(modes, subgraphs, context);
+        let past = Past::new(agents, &thread.id, v1.wants_states());
+        Self { v1, past }
+    }
+
+    /// What an event becomes. They must come in order from the first of the run.
+    pub(crate) async fn take(&mut self, event: &Event) -> Vec<Frame> {
+        let need = self.v1.needs(event);
+        let shown = self.past.show(event, need.as_ref()).await;
+        self.v1.recall(&shown.before, event);
+        self.v1.take(event, shown.checkpoint.as_ref())
+    }
+}
+
 struct Frames {
     agents: Agents,
     doc: RunDoc,
-    v1: V1,
+    shower: Shower,
     after: u64,
     presence: Option<Presence>,
     ready: VecDeque<Bytes>,
@@ -84,7 +118,7 @@ enum Phase {
     /// For its turn.
     Waiting,
     /// The log is read.
-    Reading(Box<(RunRecord, Log)>),
+    Reading(Box<Log>),
     /// Nothing more comes.
     Over,
 }
@@ -97,17 +131,11 @@ impl Frames {
         wish: Wish,
         presence: Option<Presence>,
     ) -> Self {
-        let context = Context {
-            lens: view::run_lens(agents, thread, &doc),
-            run: doc.run.clone(),
-            graph_id: doc.graph_id.clone(),
-            assistant_id: doc.assistant.clone(),
-            metadata: doc.metadata.clone(),
-        };
+        let shower = Shower::new(agents, thread, &doc, wish.modes, wish.subgraphs);
         Self {
             agents: agents.clone(),
             doc,
-            v1: V1::new(wish.modes, wish.subgraphs, context),
+            shower,
             after: wish.after,
             presence,
             ready: VecDeque::new(),
@@ -132,8 +160,7 @@ impl Frames {
                     let Ok(turn) = waited else { return Some(HEARTBEAT.into()) };
                     self.phase = match turn {
                         Ok(Turn::Begun(record)) => {
-                            let log = Log::new(&self.agents, &record);
-                            Phase::Reading(Box::new((*record, log)))
+                            Phase::Reading(Box::new(Log::new(&self.agents, &record)))
                         }
                         Ok(Turn::Failed(failure)) => {
                             self.ready.push_back(error(&failure));
@@ -144,40 +171,18 @@ impl Frames {
                         Ok(Turn::Stopping) | Err(_) => return None,
                     };
                 }
-                Phase::Reading(reading) => match reading.1.next().await {
-                    Next::Event(event) => self.take(&event).await,
+                Phase::Reading(log) => match log.next().await {
+                    Next::Event(event) => {
+                        let frames = self.shower.take(&event).await;
+                        let new = frames.iter().filter(|frame| frame.id.number > self.after);
+                        self.ready.extend(new.map(Frame::to_bytes));
+                    }
                     Next::Silence => return Some(HEARTBEAT.into()),
                     Next::Over => self.phase = Phase::Over,
                     Next::Broken => return None,
                 },
             }
         }
-    }
-
-    async fn take(&mut self, event: &Event) {
-        let checkpoint = match self.v1.needs(event) {
-            Some(need) => self.read(event, &need).await,
-            None => None,
-        };
-        let frames = self.v1.take(event, checkpoint.as_ref());
-        let new = frames.iter().filter(|frame| frame.id.number > self.after);
-        self.ready.extend(new.map(Frame::to_bytes));
-    }
-
-    async fn read(&self, event: &Event, need: &Need) -> Option<Checkpoint> {
-        let Phase::Reading(reading) = &self.phase else { return None };
-        let found = match need {
-            Need::Start => past::start(&self.agents, &reading.0, event).await,
-            Need::Checkpoint(namespace, id) => {
-                let store = &self.agents.ports().store;
-                let found = store.checkpoint(&self.doc.thread, namespace, Some(*id)).await;
-                found.map(|tuple| tuple.map(|tuple| tuple.checkpoint))
-            }
-        };
-        found.unwrap_or_else(|error| {
-            tracing::warn!(thread = %self.doc.thread, %error, "a stream goes without a state");
-            None
-        })
     }
 }
 

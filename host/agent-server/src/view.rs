@@ -50,6 +50,15 @@ pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
 /// A thread as a document.
 pub(crate) async fn thread(agents: &Agents, record: &ThreadRecord) -> Result<Thread, Fault> {
     let state = state_of(agents, record, &Namespace::root(), None).await?;
+    thread_at(agents, record, state).await
+}
+
+/// The same with a state that was read already; without one if nobody wants to see it.
+pub(crate) async fn thread_at(
+    agents: &Agents,
+    record: &ThreadRecord,
+    state: Option<StateView>,
+) -> Result<Thread, Fault> {
     let mut thread = Thread::new(&lens(agents, record), record, state.as_ref());
     thread.status = status(agents, record);
     if record.status == Stands::Error
@@ -114,6 +123,29 @@ async fn nest(
     let state = Box::pin(state(agents, record, nested, true)).await?;
     task.state = Some(Box::new(state));
     Ok(())
+}
+
+/// Fields of a state that `select` knows.
+const STATE_FIELDS: &[&str] = &[
+    "values",
+    "next",
+    "tasks",
+    "metadata",
+    "created_at",
+    "checkpoint",
+    "parent_checkpoint",
+    "interrupts",
+    "checkpoint_id",
+    "parent_checkpoint_id",
+];
+
+/// Only some fields of a state.
+///
+/// # Errors
+///
+/// 422 for one that it cannot have.
+pub(crate) fn selected(state: &ThreadState, fields: &[String]) -> Result<Value, Fault> {
+    select(state, Some(fields), STATE_FIELDS)
 }
 
 /// Only some fields of a document.

@@ -6,8 +6,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use wattle_graph::event::{Send, Write};
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{AppName, CheckpointId, GraphName, RunId, ThreadId};
+use wattle_graph::id::{AppName, CheckpointId, GraphName, NodeName, RunId, ThreadId};
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{RunOptions, RunRecord, ThreadTtl};
@@ -29,6 +30,9 @@ pub(crate) struct RunDoc {
     pub(crate) tenant: Option<String>,
     /// Its assistant.
     pub(crate) assistant: String,
+    /// The version of that which it runs.
+    #[serde(default)]
+    pub(crate) assistant_version: u32,
     /// The id of its graph.
     pub(crate) graph_id: String,
     pub(crate) app: AppName,
@@ -65,6 +69,15 @@ pub(crate) enum Work {
     Answer { resume: Value },
     /// Goes on from an earlier checkpoint.
     Fork { checkpoint: CheckpointId, input: Option<Value> },
+    /// Goes on where the thread stands, or from an earlier checkpoint, with further values and
+    /// nodes.
+    Command {
+        writes: Vec<Write>,
+        goto: Vec<NodeName>,
+        sends: Vec<Send>,
+        resume: Option<Value>,
+        checkpoint: Option<CheckpointId>,
+    },
 }
 
 /// How a run stands that the store does not know.

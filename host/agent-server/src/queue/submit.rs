@@ -13,6 +13,7 @@ use crate::begin::begin;
 use crate::doc::run::{Queued, RunDoc, Waiting, queued, shelf};
 use crate::fault::Fault;
 use crate::queue::{Turn, work};
+use crate::webhooks::{book, unbook};
 use crate::wire::request::Multitask;
 
 /// Begins a run or lets it wait for its turn; returns once that is durable.
@@ -23,6 +24,8 @@ use crate::wire::request::Multitask;
 pub(crate) async fn submit(agents: &Agents, doc: RunDoc) -> Result<(), Fault> {
     let (queue, ports) = (agents.queue(), agents.ports());
     let thread = doc.thread.clone();
+    // Before the run can begin, and watched once it is known whether it has.
+    let _booking = book(agents, &doc).await?;
     let _turnstile = queue.enter(&thread).await;
     let at_work = at_work(agents, &thread).await?;
     if at_work.is_some() || queue.has_waiting(&thread) {
@@ -37,7 +40,10 @@ pub(crate) async fn submit(agents: &Agents, doc: RunDoc) -> Result<(), Fault> {
             // Somebody else was faster, by another API or on another host.
             Err(failure) if failure.code == code::BUSY && doc.strategy != Multitask::Reject => {}
             Err(failure) => {
-                doc.forget(ports).await?;
+                // A run of this id that another host began has the same document.
+                if ports.store.run(&doc.run).await?.is_none() {
+                    doc.forget(ports).await?;
+                }
                 return Err(failure.into());
             }
         }
@@ -74,6 +80,7 @@ async fn clear_the_way(
         Multitask::Rollback => {
             drop_waiting(agents, thread, None, true).await?;
             if let Some(run) = at_work {
+                unbook(agents, &run.id).await?;
                 agents.engine().cancel(&reference(run)).await?;
                 roll_back(agents, thread, &run.id).await?;
             }
@@ -111,6 +118,9 @@ pub(crate) async fn cancel(
     }
     let record = at_work(agents, thread).await?.filter(|record| record.id == *run);
     let record = record.ok_or_else(|| Fault::missing("run to cancel", run.as_str()))?;
+    if forget {
+        unbook(agents, run).await?;
+    }
     agents.engine().cancel(&reference(&record)).await?;
     if forget {
         roll_back(agents, thread, run).await?;
@@ -124,6 +134,7 @@ pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> R
     if drop_waiting(agents, thread, Some(run), true).await? > 0 {
         return Ok(());
     }
+    unbook(agents, run).await?;
     let record = at_work(agents, thread).await?.filter(|record| record.id == *run);
     if let Some(record) = record {
         agents.engine().cancel(&reference(&record)).await?;

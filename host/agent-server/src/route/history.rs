@@ -16,7 +16,6 @@ use crate::query::Query;
 use crate::view;
 use crate::wire::id::namespace_of;
 use crate::wire::request::{Before, HistoryRequest};
-use crate::wire::shape::ThreadState;
 
 /// Points of an answer unless it says otherwise.
 const PAGE: usize = 1;
@@ -30,11 +29,12 @@ pub(super) async fn get(
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Json<Vec<ThreadState>>, Fault> {
+) -> Result<Json<Vec<Value>>, Fault> {
     let record = caller.thread(&agents, &id).await?;
     let request = HistoryRequest {
         limit: query.number("limit")?,
         before: query.text("before").map(|id| Before::Id(id.to_owned())),
+        select: Some(query.list("select")),
         ..HistoryRequest::default()
     };
     read(&agents, &record, request).await
@@ -46,7 +46,7 @@ pub(super) async fn post(
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<HistoryRequest>,
-) -> Result<Json<Vec<ThreadState>>, Fault> {
+) -> Result<Json<Vec<Value>>, Fault> {
     let record = caller.thread(&agents, &id).await?;
     read(&agents, &record, request).await
 }
@@ -55,7 +55,7 @@ async fn read(
     agents: &Agents,
     record: &ThreadRecord,
     request: HistoryRequest,
-) -> Result<Json<Vec<ThreadState>>, Fault> {
+) -> Result<Json<Vec<Value>>, Fault> {
     let before = request.before.as_ref().and_then(Before::id);
     let before = before.map(|id| of_thread(record, id)).transpose()?;
     let place = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
@@ -71,9 +71,11 @@ async fn read(
         filter,
         limit: Some(request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE)),
     };
+    let fields = request.select.unwrap_or_default();
     let mut states = Vec::new();
     for view in agents.engine().history(&record.id, query).await? {
-        states.push(view::state(agents, record, &view, false).await?);
+        let state = view::state(agents, record, &view, false).await?;
+        states.push(view::selected(&state, &fields)?);
     }
     Ok(Json(states))
 }

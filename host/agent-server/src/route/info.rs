@@ -12,7 +12,7 @@ pub(super) async fn ok() -> Json<Value> {
 pub(super) async fn info() -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
-        "flags": { "assistants": true, "crons": false, "langsmith": false },
+        "flags": { "assistants": true, "crons": true, "langsmith": false },
         "host": { "kind": "wattle" },
     }))
 }

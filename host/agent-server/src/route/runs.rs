@@ -13,17 +13,16 @@ use crate::asked;
 use crate::caller::{Body, Caller, Place};
 use crate::doc::run::RunDoc;
 use crate::fault::Fault;
-use crate::graphs;
+use crate::order;
 use crate::presence::Presence;
 use crate::query::Query;
-use crate::queue::{remove, submit};
+use crate::queue::remove;
 use crate::route::search::PAGE;
-use crate::route::threads::existing_or_new;
 use crate::run::KnownRun;
 use crate::stream::{self, Wish};
 use crate::view;
 use crate::wire::id::EventId;
-use crate::wire::request::{Disconnect, IfMissing, Mode, Modes, RunCreate};
+use crate::wire::request::{Disconnect, Mode, Modes, RunCreate};
 use crate::wire::shape::Run;
 
 /// Most runs of one answer.
@@ -109,13 +108,7 @@ async fn begin(
     id: &str,
     request: &RunCreate,
 ) -> Result<(ThreadRecord, RunDoc), Fault> {
-    request.check()?;
-    let graph = graphs::find(agents.engine().catalog(), &request.assistant_id)?;
-    let may_make = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
-    let thread = existing_or_new(agents, caller, id, may_make).await?;
-    let doc = asked::run(agents, &graph, &thread, asked::new_run()?, request).await?;
-    submit(agents, doc.clone()).await?;
-    Ok((thread, doc))
+    order::on_thread(agents, caller, id, asked::new_run()?, request).await
 }
 
 /// The thread of a run as it is since the run was asked for.
@@ -211,7 +204,7 @@ pub(super) async fn join_stream(
     let run = KnownRun::find(&agents, &thread, &run).await?;
     let place = place(&run.doc);
     let response = joined_stream(&agents, &thread, run, &query, &headers)?;
-    Ok(placed(response, &place, Some("stream")))
+    Ok(placed(response, &place, Some(&query.again("stream"))))
 }
 
 /// The stream of a run from where the client knows it. A run that is over says nothing to a client

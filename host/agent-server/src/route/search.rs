@@ -1,13 +1,14 @@
 //! Threads that are looked for.
 //!
-//! The store filters by tenant and status; facts and values are compared here, thread by thread.
+//! The store filters by tenant and status; facts are compared here in what it lists anyway. Values
+//! are compared thread by thread, in order, until there are enough for the page.
 
 use std::cmp::Ordering;
 
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 use wattle_graph::id::Namespace;
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands};
 
@@ -15,7 +16,8 @@ use crate::agents::Agents;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
 use crate::view::{self, TEMPORARY};
-use crate::wire::request::{Invalid, SortOrder, ThreadCount, ThreadSearch};
+use crate::wire::extract::Extract;
+use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
 use crate::wire::shape::ThreadStatus;
 
 /// Threads of an answer unless it says otherwise.
@@ -40,6 +42,9 @@ const FIELDS: &[&str] = &[
     "ttl",
 ];
 
+/// Those of them that come from its state.
+const OF_STATE: &[&str] = &["state_updated_at", "values", "interrupts"];
+
 /// Headers that say where a list goes on.
 pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap {
     let mut headers = HeaderMap::new();
@@ -57,26 +62,46 @@ pub(super) async fn search(
     caller: Caller,
     Body(request): Body<ThreadSearch>,
 ) -> Result<(HeaderMap, Json<Vec<Value>>), Fault> {
-    if request.extract.as_ref().is_some_and(|extract| !extract.is_empty()) {
-        return Err(Invalid::Unsupported("extract").into());
-    }
+    let extract = Extract::read(&request.extract.unwrap_or_default());
+    let extract = extract.map_err(Fault::unprocessable)?;
     let wanted = Wanted {
         ids: request.ids.as_deref(),
         metadata: request.metadata.as_ref(),
         values: request.values.as_ref(),
         status: request.status,
     };
-    let mut found = wanted.find(&agents, &caller).await?;
+    let mut found = wanted.records(&agents, &caller).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
-    let total = found.len();
     let offset = request.offset.unwrap_or(0);
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    // One more than are shown, so that it is known whether there are any.
+    let found = wanted.with_values(&agents, found, offset.saturating_add(limit + 1)).await?;
+    let total = found.len();
     let mut page = Vec::new();
     for record in found.iter().skip(offset).take(limit) {
-        let thread = view::thread(&agents, record).await?;
-        page.push(view::select(&thread, request.select.as_deref(), FIELDS)?);
+        page.push(shown(&agents, record, request.select.as_deref(), &extract).await?);
     }
     Ok((pagination(total, offset, page.len()), Json(page)))
+}
+
+/// A thread with the fields that are wanted. Its state is read only if one of them needs it.
+async fn shown(
+    agents: &Agents,
+    record: &ThreadRecord,
+    fields: Option<&[String]>,
+    extract: &Extract,
+) -> Result<Value, Fault> {
+    let fields = fields.filter(|fields| !fields.is_empty());
+    let is_of_state = |field: &String| OF_STATE.contains(&field.as_str());
+    let reads = !extract.is_empty() || fields.is_none_or(|fields| fields.iter().any(is_of_state));
+    let state =
+        if reads { view::state_of(agents, record, &Namespace::root(), None).await? } else { None };
+    let thread = view::thread_at(agents, record, state).await?;
+    let mut document = view::select(&thread, fields, FIELDS)?;
+    if !extract.is_empty() {
+        document["extracted"] = extract.of(&json!(thread));
+    }
+    Ok(document)
 }
 
 /// Counts threads.
@@ -91,7 +116,8 @@ pub(super) async fn count(
         values: request.values.as_ref(),
         status: request.status,
     };
-    Ok(Json(wanted.find(&agents, &caller).await?.len()))
+    let found = wanted.records(&agents, &caller).await?;
+    Ok(Json(wanted.with_values(&agents, found, usize::MAX).await?.len()))
 }
 
 struct Wanted<'r> {
@@ -102,7 +128,8 @@ struct Wanted<'r> {
 }
 
 impl Wanted<'_> {
-    async fn find(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
+    /// Threads of which everything else than values is as wanted.
+    async fn records(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
         let query = ThreadQuery {
             tenant: caller.tenant.clone(),
             // A thread whose run waits for its turn is busy in any status of the store.
@@ -111,11 +138,24 @@ impl Wanted<'_> {
         };
         let mut found = agents.ports().store.threads(&query).await?;
         found.retain(|record| self.has_facts(agents, record));
+        Ok(found)
+    }
+
+    /// Those that have the values, not more than are asked for: each costs a look at its state.
+    async fn with_values(
+        &self,
+        agents: &Agents,
+        found: Vec<ThreadRecord>,
+        most: usize,
+    ) -> Result<Vec<ThreadRecord>, Fault> {
         let Some(values) = self.values.filter(|values| !values.is_empty()) else {
             return Ok(found);
         };
         let mut with_values = Vec::new();
         for record in found {
+            if with_values.len() == most {
+                break;
+            }
             if has_values(agents, &record, values).await? {
                 with_values.push(record);
             }

@@ -6,26 +6,26 @@ use axum::Json;
 use axum::extract::State;
 use serde_json::{Value, json};
 use wattle_graph::event::Write;
-use wattle_graph::id::{AppName, ChannelName, END, GraphName, Namespace, NodeName};
+use wattle_graph::id::{AppName, ChannelName, GraphName, Namespace, NodeName};
 use wattle_graph::step::{Edit, EditAs};
 use wattle_run::call::travel::EditThread;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
-use crate::asked::{fresh, of_thread};
+use crate::asked::{ENDS, fresh, of_thread};
+use crate::assistants;
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::query::Query;
 use crate::view;
 use crate::wire::id::namespace_of;
-use crate::wire::request::{StateRequest, StateUpdate};
+use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
 
 /// Names that clients have for what is no node of the graph.
 const INPUTS: &[&str] = &["__start__", "__input__"];
 const COPY: &str = "__copy__";
-const ENDS: &[&str] = &["__end__", END];
 
 /// The fact of a thread that says which graph it is to run.
 const GRAPH_ID: &str = "graph_id";
@@ -36,9 +36,10 @@ pub(super) async fn get(
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Json<ThreadState>, Fault> {
+) -> Result<Json<Value>, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    read(&agents, &record, &Namespace::root(), None, query.flag("subgraphs")?).await
+    let state = read(&agents, &record, &Namespace::root(), None, query.flag("subgraphs")?).await?;
+    Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
 /// A thread at one of its checkpoints.
@@ -47,10 +48,11 @@ pub(super) async fn by_id(
     caller: Caller,
     Place((id, checkpoint)): Place<(String, String)>,
     query: Query,
-) -> Result<Json<ThreadState>, Fault> {
+) -> Result<Json<Value>, Fault> {
     let record = caller.thread(&agents, &id).await?;
     let root = Namespace::root();
-    read(&agents, &record, &root, Some(&checkpoint), query.flag("subgraphs")?).await
+    let state = read(&agents, &record, &root, Some(&checkpoint), query.flag("subgraphs")?).await?;
+    Ok(Json(view::selected(&state, &query.list("select"))?))
 }
 
 /// A thread, or a graph nested in it, at one of its checkpoints.
@@ -59,12 +61,13 @@ pub(super) async fn at(
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<StateRequest>,
-) -> Result<Json<ThreadState>, Fault> {
+) -> Result<Json<Value>, Fault> {
     let record = caller.thread(&agents, &id).await?;
     let checkpoint = &request.checkpoint;
     let namespace = namespace_of(&checkpoint.checkpoint_ns);
-    let named = checkpoint.checkpoint_id.as_deref();
-    read(&agents, &record, &namespace, named, request.subgraphs.unwrap_or(false)).await
+    let nested = request.subgraphs.unwrap_or(false);
+    let state = read(&agents, &record, &namespace, checkpoint.id(), nested).await?;
+    Ok(Json(view::selected(&state, &request.select.unwrap_or_default())?))
 }
 
 async fn read(
@@ -73,13 +76,13 @@ async fn read(
     namespace: &Namespace,
     checkpoint: Option<&str>,
     with_nested: bool,
-) -> Result<Json<ThreadState>, Fault> {
+) -> Result<ThreadState, Fault> {
     let checkpoint = checkpoint.filter(|id| !id.is_empty());
     let checkpoint = checkpoint.map(|id| of_thread(record, id)).transpose()?;
     let found = view::state_of(agents, record, namespace, checkpoint).await?;
     match found {
-        Some(view) => Ok(Json(view::state(agents, record, &view, with_nested).await?)),
-        None if checkpoint.is_none() => Ok(Json(ThreadState::blank(&view::lens(agents, record)))),
+        Some(view) => view::state(agents, record, &view, with_nested).await,
+        None if checkpoint.is_none() => Ok(ThreadState::blank(&view::lens(agents, record))),
         None => Err(Fault::missing("checkpoint of thread", record.id.as_str())),
     }
 }
@@ -92,22 +95,14 @@ pub(super) async fn update(
     Body(request): Body<StateUpdate>,
 ) -> Result<Json<Value>, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    let (app, graph) = graph_of(&agents, &record)?;
-    let channels = graphs::by_name(agents.engine().catalog(), &app, &graph)
-        .map(|known| graphs::conversations(&known.app, &known.pack))
-        .unwrap_or_default();
-    let edit = Edit { as_node: writer(&request)?, writes: writes(&request, &channels)? };
+    let ground = Ground::of(&agents, &record).await?;
+    let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref())?;
     let checkpoint = request.checkpoint_id().map(|id| of_thread(&record, id)).transpose()?;
     let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
     let edited = EditThread {
-        thread: record.id.clone(),
         namespace: namespace_of(place.unwrap_or_default()),
-        app: Some(app),
-        graph: Some(graph),
-        tenant: record.tenant.clone(),
         checkpoint,
-        supersteps: vec![vec![edit]],
-        metadata: Default::default(),
+        ..ground.request(&record, vec![vec![edit]])
     };
     let view = agents.engine().edit(edited).await?;
     let checkpoint = view::lens(&agents, &record).checkpoint(&view.namespace, view.checkpoint);
@@ -118,8 +113,76 @@ pub(super) async fn update(
     })))
 }
 
+/// Gives a new thread a past.
+///
+/// # Errors
+///
+/// 400 if it is not said which graph it is of; 422 for what does not fit the graph.
+pub(super) async fn lived(
+    agents: &Agents,
+    record: &ThreadRecord,
+    steps: Vec<Superstep>,
+) -> Result<(), Fault> {
+    let ground = Ground::of(agents, record).await?;
+    let edits = |step: Superstep| -> Result<Vec<Edit>, Fault> {
+        step.updates.into_iter().map(|update| ground.lived(update)).collect()
+    };
+    let steps = steps.into_iter().map(edits).collect::<Result<_, _>>()?;
+    agents.engine().edit(ground.request(record, steps)).await?;
+    Ok(())
+}
+
+/// What the state of a thread is made of.
+struct Ground {
+    app: AppName,
+    graph: GraphName,
+    channels: BTreeSet<String>,
+}
+
+impl Ground {
+    async fn of(agents: &Agents, record: &ThreadRecord) -> Result<Self, Fault> {
+        let (app, graph) = graph_of(agents, record).await?;
+        let channels = graphs::by_name(agents.engine().catalog(), &app, &graph)
+            .map(|known| graphs::conversations(&known.app, &known.pack))
+            .unwrap_or_default();
+        Ok(Self { app, graph, channels })
+    }
+
+    fn request(&self, record: &ThreadRecord, supersteps: Vec<Vec<Edit>>) -> EditThread {
+        EditThread {
+            thread: record.id.clone(),
+            namespace: Namespace::root(),
+            app: Some(self.app.clone()),
+            graph: Some(self.graph.clone()),
+            tenant: record.tenant.clone(),
+            checkpoint: None,
+            supersteps,
+            metadata: Default::default(),
+        }
+    }
+
+    fn edit(&self, values: Option<&Value>, as_node: Option<&str>) -> Result<Edit, Fault> {
+        Ok(Edit { as_node: writer(values, as_node)?, writes: writes(values, &self.channels)? })
+    }
+
+    /// What a task of the past wrote. Where it led is told by the next superstep.
+    fn lived(&self, update: UpdateInput) -> Result<Edit, Fault> {
+        let UpdateInput { values, command, as_node } = update;
+        let as_node = as_node.as_deref();
+        let Some(command) = command else { return self.edit(values.as_ref(), as_node) };
+        if command.goto.is_some() || command.resume.is_some() {
+            let text = "a `command` of `supersteps` may only hold an `update`; name what ran next \
+                        in the next superstep";
+            return Err(Fault::unprocessable(text));
+        }
+        let written = command.read_update(&self.channels, &mut fresh)?;
+        let writes = written.into_iter().map(write).collect::<Result<_, _>>()?;
+        Ok(Edit { as_node: writer(Some(&Value::Bool(true)), as_node)?, writes })
+    }
+}
+
 /// The graph of a thread; of one that has not run yet the one that its facts name.
-fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, GraphName), Fault> {
+async fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, GraphName), Fault> {
     if !record.is_blank() {
         return Ok((record.app.clone(), record.graph.clone()));
     }
@@ -131,13 +194,13 @@ fn graph_of(agents: &Agents, record: &ThreadRecord) -> Result<(AppName, GraphNam
         );
         return Err(Fault::value(text));
     };
-    let graph = graphs::find(agents.engine().catalog(), named)?;
+    let graph = assistants::find(agents, record.tenant.as_ref(), named).await?;
     Ok((graph.app.name.clone(), graph.name().clone()))
 }
 
-fn writer(request: &StateUpdate) -> Result<EditAs, Fault> {
-    Ok(match request.as_node.as_deref() {
-        None if request.values.as_ref().is_none_or(Value::is_null) => EditAs::Copy,
+fn writer(values: Option<&Value>, as_node: Option<&str>) -> Result<EditAs, Fault> {
+    Ok(match as_node {
+        None if values.is_none_or(Value::is_null) => EditAs::Copy,
         None => EditAs::Infer,
         Some(name) if INPUTS.contains(&name) => EditAs::Input,
         Some(COPY) => EditAs::Copy,
@@ -148,24 +211,28 @@ fn writer(request: &StateUpdate) -> Result<EditAs, Fault> {
     })
 }
 
-fn writes(request: &StateUpdate, channels: &BTreeSet<String>) -> Result<Vec<Write>, Fault> {
+fn writes(values: Option<&Value>, channels: &BTreeSet<String>) -> Result<Vec<Write>, Fault> {
     let mut writes = Vec::new();
-    let each = match request.values.clone() {
-        None | Some(Value::Null) => Vec::new(),
-        Some(Value::Array(each)) => each,
-        Some(one) => vec![one],
+    let each = match values {
+        None | Some(Value::Null) => &[],
+        Some(Value::Array(each)) => each.as_slice(),
+        Some(one) => std::slice::from_ref(one),
     };
     for values in each {
-        let one = StateUpdate { values: Some(values), ..StateUpdate::default() };
+        let one = StateUpdate { values: Some(values.clone()), ..StateUpdate::default() };
         let Value::Object(fields) = one.read(channels, &mut fresh)? else {
             let text = "`values` must be an object of channel values, or a list of such";
             return Err(Fault::unprocessable(text));
         };
-        for (name, value) in fields {
-            let channel = ChannelName::new(&name);
-            let channel = channel.map_err(|error| Fault::unprocessable(error.to_string()))?;
-            writes.push(Write { channel, value, overwrite: false });
+        for field in fields {
+            writes.push(write(field)?);
         }
     }
     Ok(writes)
+}
+
+fn write((name, value): (String, Value)) -> Result<Write, Fault> {
+    let channel = ChannelName::new(&name);
+    let channel = channel.map_err(|error| Fault::unprocessable(error.to_string()))?;
+    Ok(Write { channel, value, overwrite: false })
 }

@@ -5,31 +5,23 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use serde_json::Value;
-use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::call::runs::Runs as _;
-use wattle_run::engine::blank::NewThread;
-use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
+use wattle_graph::id::RunId;
+use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
 use crate::answer::{self, placed};
 use crate::asked;
+use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::run::RunDoc;
 use crate::fault::Fault;
-use crate::graphs::{self, AgentGraph};
+use crate::order;
 use crate::query::Query;
-use crate::queue::submit;
 use crate::route::cancel::cancelled;
 use crate::route::runs::{joined, joined_stream, presence, record, streamed};
 use crate::run::KnownRun;
-use crate::view::TEMPORARY;
-use crate::wire::request::{Completion, RunCreate};
+use crate::wire::request::RunCreate;
 use crate::wire::shape::Run;
-
-/// How long a thread of a run's own is there when nothing happens on it any more: long enough for a
-/// client that lost its connection to come back, also if the host died meanwhile.
-const KEPT_MS: u64 = 60_000;
 
 /// Runs that one request may ask for.
 const BATCH: usize = 100;
@@ -56,8 +48,8 @@ pub(super) async fn batch(
         return Err(Fault::unprocessable(format!("{count} runs are more than {BATCH} at once")));
     }
     for request in &requests {
-        request.check()?;
-        graphs::find(agents.engine().catalog(), &request.assistant_id)?;
+        order::check(&agents, request)?;
+        assistants::find(&agents, caller.tenant.as_ref(), &request.assistant_id).await?;
     }
     let mut runs = Vec::with_capacity(requests.len());
     for request in &requests {
@@ -94,55 +86,7 @@ async fn begin(
     caller: &Caller,
     request: &RunCreate,
 ) -> Result<(ThreadRecord, RunDoc), Fault> {
-    request.check()?;
-    let graph = graphs::find(agents.engine().catalog(), &request.assistant_id)?;
-    if request.command().is_some() || request.input().is_none() {
-        let text = "a run without a thread begins with an `input`; there is nothing to go on from";
-        return Err(Fault::value(text));
-    }
-    let run = asked::new_run()?;
-    let keep = request.on_completion.unwrap_or_default() == Completion::Keep;
-    let ttl = (!keep).then(|| temporary(request));
-    let thread = ThreadId::new(run.as_str());
-    let thread = thread.map_err(|error| Fault::unprocessable(error.to_string()))?;
-    let new = NewThread {
-        thread: Some(thread.clone()),
-        tenant: caller.tenant.clone(),
-        metadata: ttl.map(|_| (TEMPORARY.to_owned(), Value::Bool(true))).into_iter().collect(),
-        ttl,
-        created_ms: None,
-    };
-    let record = agents.engine().create_thread(new).await?;
-    let begun = begin_on(agents, &graph, &record, run, ttl, request).await;
-    match begun {
-        Ok(doc) => Ok((record, doc)),
-        Err(fault) => {
-            agents.engine().delete_thread(&thread).await?;
-            Err(fault)
-        }
-    }
-}
-
-async fn begin_on(
-    agents: &Agents,
-    graph: &AgentGraph,
-    thread: &ThreadRecord,
-    run: RunId,
-    ttl: Option<ThreadTtl>,
-    request: &RunCreate,
-) -> Result<RunDoc, Fault> {
-    let doc = asked::run(agents, graph, thread, run, request).await?;
-    let doc = RunDoc { temporary: ttl, ..doc };
-    submit(agents, doc.clone()).await?;
-    Ok(doc)
-}
-
-/// The time begins anew with everything that happens on the thread.
-fn temporary(request: &RunCreate) -> ThreadTtl {
-    let wait_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
-    #[expect(clippy::cast_sign_loss, reason = "it was checked that it is not negative")]
-    let after_ms = KEPT_MS.saturating_add(wait_ms as u64);
-    ThreadTtl { after_ms, strategy: PruneStrategy::Delete }
+    order::alone(agents, caller, asked::new_run()?, request).await
 }
 
 fn place(doc: &RunDoc) -> String {
@@ -207,7 +151,7 @@ pub(super) async fn join_stream(
     let (thread, run) = find(&agents, &caller, &id).await?;
     let place = place(&run.doc);
     let response = joined_stream(&agents, &thread, run, &query, &headers)?;
-    Ok(placed(response, &place, Some("stream")))
+    Ok(placed(response, &place, Some(&query.again("stream"))))
 }
 
 /// Cancels a run.

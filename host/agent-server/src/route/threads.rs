@@ -5,7 +5,6 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
-use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
 use wattle_run::call::runs::{RunRef, Runs as _};
 use wattle_run::engine::blank::{NewThread, UpdateThread};
@@ -17,8 +16,11 @@ use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::run::shelf;
 use crate::fault::Fault;
 use crate::queue::drop_waiting;
+use crate::route::crons::forget_of_thread;
+use crate::route::state::lived;
 use crate::view;
-use crate::wire::request::{IfExists, Invalid, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
+use crate::webhooks::unbook;
+use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
 use crate::wire::shape::Thread;
 
 /// Makes a thread.
@@ -27,9 +29,6 @@ pub(super) async fn create(
     caller: Caller,
     Body(request): Body<ThreadCreate>,
 ) -> Result<Json<Thread>, Fault> {
-    if request.supersteps.as_ref().is_some_and(|steps| !steps.is_empty()) {
-        return Err(Invalid::Unsupported("supersteps").into());
-    }
     let id = request.thread_id.as_deref();
     if let Some(id) = id
         && let Some(record) = caller.find_thread(&agents, id).await?
@@ -41,12 +40,21 @@ pub(super) async fn create(
     }
     let new = NewThread {
         thread: id.map(|id| parse(&uuid("thread", id)?.to_string())).transpose()?,
-        tenant: caller.tenant,
+        tenant: caller.tenant.clone(),
         metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(ttl).transpose()?,
         created_ms: None,
     };
     let record = agents.engine().create_thread(new).await?;
+    let steps = request.supersteps.unwrap_or_default();
+    if steps.is_empty() {
+        return Ok(Json(view::thread(&agents, &record).await?));
+    }
+    if let Err(fault) = lived(&agents, &record, steps).await {
+        agents.engine().delete_thread(&record.id).await?;
+        return Err(fault);
+    }
+    let record = caller.thread(&agents, record.id.as_str()).await?;
     Ok(Json(view::thread(&agents, &record).await?))
 }
 
@@ -93,13 +101,16 @@ pub(super) async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
+/// Deletes a thread with its runs. Those at work are cancelled.
+pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
     let ThreadRecord { id, run, status, tenant, .. } = record;
     drop_waiting(agents, &id, None, true).await?;
     if let (ThreadStatus::Running, Some(run)) = (status, run) {
+        unbook(agents, &run).await?;
         agents.engine().cancel(&RunRef { thread: id.clone(), run }).await?;
     }
     agents.engine().delete_thread(&id).await?;
+    forget_of_thread(agents, tenant.as_ref(), id.as_str()).await?;
     shelf(agents.ports(), MemoryScope::Host(tenant), &id).clear().await?;
     Ok(())
 }
@@ -141,29 +152,6 @@ pub(super) async fn prune(
         pruned += 1;
     }
     Ok(Json(json!({ "pruned_count": pruned })))
-}
-
-/// A thread that a run is to be on: the one that is there, or a new one if that is wanted.
-pub(super) async fn existing_or_new(
-    agents: &Agents,
-    caller: &Caller,
-    id: &str,
-    may_make: bool,
-) -> Result<ThreadRecord, Fault> {
-    if let Some(record) = caller.find_thread(agents, id).await? {
-        return Ok(record);
-    }
-    if !may_make {
-        return Err(Fault::missing("thread", id));
-    }
-    let thread = Some(parse(id)?);
-    let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
-    match agents.engine().create_thread(new).await {
-        Ok(record) => Ok(record),
-        // Somebody else has just made it.
-        Err(failure) if failure.code == code::CONFLICT => caller.thread(agents, id).await,
-        Err(failure) => Err(failure.into()),
-    }
 }
 
 fn parse(id: &str) -> Result<ThreadId, Fault> {

@@ -1,21 +1,31 @@
 //! What clients ask for. Fields that are not known here are ignored, as other servers do; values
 //! that make no sense are refused before anything is done.
 
+mod assistant;
+mod command;
+mod cron;
 mod mode;
 mod run;
 mod search;
+mod store;
 mod thread;
 
 use serde::de::DeserializeOwned;
 
+pub use self::assistant::{
+    AssistantCount, AssistantCreate, AssistantLatest, AssistantPatch, AssistantSearch,
+    AssistantVersions, settled,
+};
+pub use self::command::{Command, Goto};
+pub use self::cron::{CronCreate, CronPatch, CronSearch, run_of};
 pub use self::mode::{Mode, Modes};
 pub use self::run::{
-    CancelAction, CancelRuns, Command, Completion, Config, Disconnect, IfMissing, Multitask, Nodes,
-    Resume, RunCreate,
+    CancelAction, CancelRuns, Completion, Config, Disconnect, IfMissing, Multitask, Nodes, Resume,
+    RunCreate,
 };
-pub use self::search::{
-    AssistantCount, AssistantSearch, RunStatusFilter, SortOrder, ThreadCount, ThreadPrune,
-    ThreadSearch,
+pub use self::search::{RunStatusFilter, SortOrder, ThreadCount, ThreadPrune, ThreadSearch};
+pub use self::store::{
+    Index, ItemPlace, ItemPut, ItemSearch, NamespaceSearch, check_labels, labels_of,
 };
 pub use self::thread::{
     Before, HistoryRequest, IfExists, StateRequest, StateUpdate, Superstep, ThreadCreate,
@@ -31,9 +41,6 @@ pub enum Invalid {
     /// Its values do not go together (400).
     #[error("{0}")]
     Value(String),
-    /// It asks for something that this server does not do (422).
-    #[error("`{0}` is not supported by this server yet; leave it out")]
-    Unsupported(&'static str),
 }
 
 /// Reads the body of a request; an empty one is an empty object.

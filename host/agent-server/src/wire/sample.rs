@@ -341,6 +341,7 @@ impl Sample {
             payload,
             response_schema: None,
             expires_ms: None,
+            answered: false,
         }));
     }
 
@@ -356,19 +357,31 @@ impl Sample {
         self.push(EventKind::Streamed(Streamed { task, node, scope: Vec::new(), call, deltas }));
     }
 
+    /// A host call begins.
     pub(super) fn call(&mut self, call: u32, function: &str) {
-        self.call_of(call, function, "");
+        self.call_again(call, function, 0);
     }
 
-    /// A host call begins, with one line for people.
-    pub(super) fn call_of(&mut self, call: u32, function: &str, summary: &str) {
+    /// A host call begins, not for the first time.
+    pub(super) fn call_again(&mut self, call: u32, function: &str, again: u64) {
+        self.call_started(call, function, again, None);
+    }
+
+    /// A call of a tool begins.
+    pub(super) fn call_tool(&mut self, call: u32, request: Value) {
+        self.call_started(call, "tools.call", 0, Some(request));
+    }
+
+    fn call_started(&mut self, call: u32, function: &str, again: u64, request: Option<Value>) {
         self.push(EventKind::CallStarted(CallStarted {
             task: self.task(),
             scope: Vec::new(),
             call,
             function: function.to_owned(),
-            summary: summary.to_owned(),
+            summary: String::new(),
             document: false,
+            again,
+            request,
         }));
     }
 

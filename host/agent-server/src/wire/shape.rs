@@ -1,6 +1,8 @@
 //! What clients are answered: threads, runs, states and assistants as documents.
 
 mod assistant;
+mod cron;
+mod item;
 mod outcome;
 mod run;
 mod state;
@@ -12,6 +14,8 @@ use wattle_graph::event::Asked;
 use wattle_run::call::runs::OpenQuestion;
 
 pub use self::assistant::Assistant;
+pub use self::cron::Cron;
+pub use self::item::{FoundItem, Item};
 pub use self::outcome::{error_of, outcome};
 pub use self::run::{Run, RunStatus};
 pub use self::state::{Task, ThreadState, result_of};
@@ -38,6 +42,14 @@ pub struct Checkpoint {
     /// Checkpoints of the graphs around it, by namespace.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checkpoint_map: Option<Value>,
+}
+
+impl Checkpoint {
+    /// The checkpoint that it names, itself or in the map under its graph.
+    pub fn id(&self) -> Option<&str> {
+        let mapped = || self.checkpoint_map.as_ref()?.get(&self.checkpoint_ns)?.as_str();
+        self.checkpoint_id.as_deref().filter(|id| !id.is_empty()).or_else(mapped)
+    }
 }
 
 /// A question to a person.

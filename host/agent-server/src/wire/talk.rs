@@ -1,7 +1,8 @@
 //! What models and nodes say while a run goes on, for the streams of messages.
 //!
-//! An answer is told piece by piece as it comes. What a node writes afterwards is the same message
-//! once more, so it is told only if nothing of it was told before. A message gets its id at the
+//! An answer is told piece by piece as it comes, under the id that the guest finds in it. What a node
+//! writes afterwards is the same message once more, by its id or, if the node left that out, by what
+//! it says; so it is told only if nothing of it was told before. A message gets its id at the
 //! end of the superstep if its node gave it none; until then it waits.
 
 mod answer;
@@ -18,7 +19,6 @@ pub use self::answer::Usage;
 
 use self::answer::{Answer, same};
 use self::turn::Turn;
-use crate::wire::id::task_uuid;
 use crate::wire::lens::Lens;
 use crate::wire::message;
 
@@ -96,6 +96,7 @@ pub enum Piece {
 /// A message that was told.
 #[derive(Clone, Debug)]
 struct Told {
+    id: String,
     text: String,
     calls: usize,
 }
@@ -180,12 +181,11 @@ impl Talk {
         }
         let key = (started.task.clone(), started.call);
         let Some(turn) = self.turns.get_mut(&key) else {
-            let id = format!("run--{}-{}", task_uuid(&started.task), started.call);
-            self.turns.insert(key, Turn::new(id));
+            self.turns.insert(key, Turn::new(started.clone()));
             return;
         };
         // A crash cut the first answer to this call.
-        if let (Some(void), Some(place)) = (turn.restart(), self.places.get(&started.task)) {
+        if let (Some(void), Some(place)) = (turn.begin(started), self.places.get(&started.task)) {
             spoken.push(Spoken { place: place.clone(), id: void, said: Said::Void });
         }
     }
@@ -208,12 +208,12 @@ impl Talk {
         }
         let Some(mut turn) = self.turns.remove(&key) else { return };
         let place = self.place(event, &called.task, &called.node);
-        let mut say = |id: &str, said| {
-            spoken.push(Spoken { place: place.clone(), id: id.to_owned(), said });
+        let mut say = |id: String, said| {
+            spoken.push(Spoken { place: place.clone(), id, said });
         };
         let Ok(answer) = &called.result else {
             if let Some(void) = turn.restart() {
-                say(&void, Said::Void);
+                say(void, Said::Void);
             }
             return;
         };
@@ -223,7 +223,8 @@ impl Talk {
         }
         let usage = called.tokens.map(Usage::from);
         say(turn.id(), Said::Done { usage, reason: answer.reason.clone() });
-        let told = Told { text: answer.text(), calls: answer.calls().count() };
+        let (text, calls) = (answer.text(), answer.calls().count());
+        let told = Told { id: turn.id(), text, calls };
         self.told.entry(called.task.clone()).or_default().push(told);
     }
 
@@ -296,7 +297,9 @@ impl Talk {
         let Some(told) = self.told.get_mut(task) else { return false };
         let calls = message.get("tool_calls").and_then(Value::as_array).map_or(0, Vec::len);
         let text = answer::text_of(message.get("content"));
-        let found = told.iter().position(|told| told.text == text && told.calls == calls);
+        let by_id = told.iter().position(|told| id_of(message) == Some(&told.id));
+        let says_the_same = |told: &Told| told.text == text && told.calls == calls;
+        let found = by_id.or_else(|| told.iter().position(says_the_same));
         found.map(|place| told.remove(place)).is_some()
     }
 
@@ -360,3 +363,6 @@ fn conversation<'c>(lens: &'c Lens, checkpoint: &'c Checkpoint) -> impl Iterator
     let talks = values.filter(|(name, _)| lens.channels.contains(name.as_str()));
     talks.flat_map(|(_, value)| messages(value))
 }
+
+#[cfg(test)]
+mod tests;

@@ -105,6 +105,11 @@ impl V1 {
         self.is_over
     }
 
+    /// Whether anything is shown that states are needed for.
+    pub fn wants_states(&self) -> bool {
+        self.shows_state() || self.speaks()
+    }
+
     /// The state that an event is to be shown with, if any.
     pub fn needs(&self, event: &Event) -> Option<Need> {
         if self.is_over || event.run != self.context.run || !self.sees(&event.namespace) {
@@ -129,10 +134,18 @@ impl V1 {
     }
 
     /// Takes note of what had happened on the checkpoint of [`Need::Start`] when the run began, so
-    /// that questions which the run does not answer stay open. `started` is the event that needs
-    /// it; what came after that is not looked at.
+    /// that questions which the run does not answer stay open, and what its tasks had said is not
+    /// said once more. `started` is the event that needs it; what came after that is not looked at.
     pub fn recall(&mut self, events: &[Event], started: &Event) {
+        let goes_on = match &started.kind {
+            EventKind::RunStarted(started) => goes_on(started.reason),
+            _ => false,
+        };
+        let speaks = goes_on && self.speaks();
         for event in events.iter().filter(|event| event.seq < started.seq) {
+            if speaks && self.sees(&event.namespace) {
+                drop(self.talk.take(event, None, &self.context.lens));
+            }
             match &event.kind {
                 EventKind::Asked(asked) => drop(self.note(event, asked)),
                 EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
@@ -152,6 +165,7 @@ impl V1 {
         self.begin(event);
         match &event.kind {
             // In whatever graph: it is the run that waits.
+            EventKind::Asked(asked) if asked.answered => drop(self.note(event, asked)),
             EventKind::Asked(asked) => self.ask(event, asked),
             EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
             _ if self.sees(&event.namespace) => self.apply(event, checkpoint),
@@ -315,7 +329,7 @@ impl V1 {
 }
 
 /// Whether a run begins where the thread stands, and not with a checkpoint of its own.
-fn goes_on(reason: RunReason) -> bool {
+pub fn goes_on(reason: RunReason) -> bool {
     !matches!(reason, RunReason::Input | RunReason::Fork)
 }
 

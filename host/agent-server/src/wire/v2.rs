@@ -14,7 +14,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{
-    Asked, Checkpointed, Custom, Event, EventKind, RunEnded, RunStatus, TaskFinished,
+    Asked, Checkpointed, Custom, Event, EventKind, Progress, RunEnded, RunStatus, TaskFinished,
 };
 use wattle_graph::id::{Namespace, TaskId};
 
@@ -27,7 +27,7 @@ use crate::wire::lens::Lens;
 use crate::wire::message;
 use crate::wire::shape::{Interrupt, result_of};
 use crate::wire::talk::{Talk, is_speech};
-use crate::wire::v1::Need;
+use crate::wire::v1::{Need, goes_on};
 use crate::wire::work;
 
 /// One event of the stream.
@@ -63,6 +63,10 @@ pub struct V2 {
     /// Nested graphs that are at work.
     nested: BTreeSet<Namespace>,
     is_running: bool,
+    /// Whether the event that is taken begins a run, and does not take one up again.
+    has_begun: bool,
+    /// What has no higher number is known to the subscriber.
+    after: u64,
     index: usize,
     out: Vec<Sent>,
 }
@@ -80,17 +84,47 @@ impl V2 {
             at: BTreeMap::new(),
             nested: BTreeSet::new(),
             is_running: false,
+            has_begun: false,
+            after: 0,
             index: 0,
             out: Vec::new(),
         }
     }
 
+    /// Leaves out what the subscriber knows: all up to this number.
+    #[must_use]
+    pub fn after(self, number: u64) -> Self {
+        Self { after: number, ..self }
+    }
+
+    /// Shows the thread from now on as it is since it runs another version of its graph.
+    pub fn look(&mut self, lens: Lens) {
+        self.lens = lens;
+    }
+
+    /// Whether anything is shown with the state.
+    pub fn shows_state(&self) -> bool {
+        let shown = [Channel::Values, Channel::Tasks, Channel::Checkpoints];
+        shown.iter().any(|channel| self.subscription.has(channel))
+    }
+
     /// The state that an event is to be shown with, if any.
     pub fn needs(&self, event: &Event) -> Option<Need> {
-        let EventKind::Checkpointed(made) = &event.kind else { return None };
-        let shown = [Channel::Values, Channel::Tasks, Channel::Checkpoints];
-        let is_shown = shown.iter().any(|channel| self.subscription.has(channel));
-        is_shown.then(|| Need::Checkpoint(event.namespace.clone(), made.checkpoint))
+        // Tasks that are new are told with the state before them, which may be known.
+        let is_new = EventId::end_of(event.seq) > self.after;
+        if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
+            return None;
+        }
+        match &event.kind {
+            EventKind::Checkpointed(made) => {
+                Some(Need::Checkpoint(event.namespace.clone(), made.checkpoint))
+            }
+            EventKind::RunStarted(started) if event.namespace.is_root() => {
+                let stands = !self.is_running && goes_on(started.reason);
+                (stands && !self.at.contains_key(&event.namespace)).then_some(Need::Start)
+            }
+            _ => None,
+        }
     }
 
     /// What is sent of an event. `checkpoint` is what the event needs.
@@ -111,6 +145,9 @@ impl V2 {
 
     fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
         match &event.kind {
+            EventKind::RunStarted(started) if goes_on(started.reason) => {
+                self.stand_still(event, checkpoint);
+            }
             EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
             EventKind::TaskStarted(started) if started.attempt == 1 => {
                 let input = work::input(&self.lens, &self.at, &event.namespace, &started.task);
@@ -124,7 +161,8 @@ impl V2 {
                 self.leave(event, &failed.task, "failed");
             }
             EventKind::Custom(custom) if !is_speech(custom) => self.custom(event, custom),
-            EventKind::Asked(asked) => self.ask(event, asked),
+            EventKind::Progress(progress) => self.progress(event, progress),
+            EventKind::Asked(asked) if !asked.answered => self.ask(event, asked),
             EventKind::RunEnded(ended) if event.namespace.is_root() => self.end(event, ended),
             _ => {}
         }
@@ -135,7 +173,8 @@ impl V2 {
         let namespace = &event.namespace;
         if namespace.is_root() {
             let starts = matches!(event.kind, EventKind::RunStarted(_));
-            if starts && !std::mem::replace(&mut self.is_running, true) {
+            self.has_begun = starts && !std::mem::replace(&mut self.is_running, true);
+            if self.has_begun {
                 self.lifecycle(event, namespace, "running", Map::new());
             }
             return;
@@ -165,6 +204,18 @@ impl V2 {
             data.extend(more);
         }
         self.push(Channel::Lifecycle, "lifecycle", namespace, event, data);
+    }
+
+    /// A run that goes on begins with the state that the thread stands at.
+    fn stand_still(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+        if !event.namespace.is_root() || !std::mem::take(&mut self.has_begun) {
+            return;
+        }
+        if let Some(start) = checkpoint {
+            self.at.insert(event.namespace.clone(), start.clone());
+        }
+        let values = self.at.get(&event.namespace).map(|it| self.lens.values(&it.state()));
+        self.push_here(Channel::Values, "values", event, values.map(compact).unwrap_or_default());
     }
 
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
@@ -224,6 +275,13 @@ impl V2 {
         self.push_here(Channel::Custom(Some(name)), "custom", event, data);
     }
 
+    fn progress(&mut self, event: &Event, progress: &Progress) {
+        let Progress { node, message, fraction, .. } = progress;
+        let name = "progress";
+        let data = json!({ "name": name, "node": node, "message": message, "fraction": fraction });
+        self.push_here(Channel::Custom(Some(name.to_owned())), "custom", event, data);
+    }
+
     fn ask(&mut self, event: &Event, asked: &Asked) {
         self.push_here(Channel::Updates, "updates", event, json!({}));
         let Interrupt { id, value, response_schema } = asked.into();
@@ -269,7 +327,8 @@ impl V2 {
         self.index += 1;
         let levels = namespace_levels(namespace);
         let unknown_state = channel == Channel::Values && data.is_null();
-        if unknown_state || !self.subscription.wants(&channel, &levels) {
+        let is_known = id.number <= self.after;
+        if unknown_state || is_known || !self.subscription.wants(&channel, &levels) {
             return;
         }
         let data = json!({

@@ -1,14 +1,15 @@
-//! Graphs as assistants, and what is said of the server.
+//! Graphs as assistants, assistants that clients make of them, and what is said of the server.
 
-use serde_json::json;
+use serde_json::{Value, json};
+use wattle_api::ApiConfig;
 
-use crate::host::Host;
+use crate::host::{Host, request};
 
 #[tokio::test]
 async fn every_graph_is_an_assistant_by_itself() {
     let host = Host::new();
     let found = host.post("/assistants/search", json!({ "limit": 2 })).await;
-    assert_eq!(found.header("x-pagination-total"), "4");
+    assert_eq!(found.header("x-pagination-total"), "5");
     assert_eq!(found.header("x-pagination-next"), "2");
     let found = host.post("/assistants/search", json!({ "graph_id": "agent" })).await.ok();
     let agent = &found[0];
@@ -47,4 +48,199 @@ async fn the_server_says_what_it_is() {
     assert_eq!(host.get("/ok").await.ok(), json!({ "ok": true, "services": {} }));
     assert!(host.get("/info").await.ok()["version"].is_string());
     assert_eq!(host.call("PUT", "/threads", None).await.status, 405);
+}
+
+#[tokio::test]
+async fn what_runs_inside_of_a_graph_is_drawn_and_described() {
+    let host = Host::new();
+    let drawn = host.get("/assistants/outer/graph?xray=true").await.ok();
+    let nodes: Vec<_> = drawn["nodes"].as_array().unwrap().iter().map(|it| &it["id"]).collect();
+    assert_eq!(nodes, ["__start__", "inner:ask", "inner:greet", "__end__"]);
+    assert_eq!(
+        drawn["edges"],
+        json!([
+            { "source": "__start__", "target": "inner:greet" },
+            { "source": "inner:ask", "target": "__end__" },
+            { "source": "inner:greet", "target": "inner:ask" },
+        ])
+    );
+    let flat = host.get("/assistants/outer/graph?xray=0").await.ok();
+    assert_eq!(flat["nodes"][1]["id"], "inner");
+    let inside = host.get("/assistants/outer/subgraphs?recurse=true").await.ok();
+    assert_eq!(inside["inner"]["graph_id"], "agent");
+    assert_eq!(host.get("/assistants/outer/subgraphs/inner").await.ok(), inside);
+    assert_eq!(host.get("/assistants/outer/subgraphs/other").await.ok(), json!({}));
+    assert_eq!(host.get("/assistants/agent/subgraphs").await.ok(), json!({}));
+}
+
+async fn make(host: &Host, body: Value) -> Value {
+    host.post("/assistants", body).await.ok()
+}
+
+#[tokio::test]
+async fn an_assistant_is_made_changed_and_deleted() {
+    let host = Host::new();
+    let wish = json!({ "graph_id": "agent", "name": "mine", "metadata": { "team": "a" },
+        "context": { "x": 1 } });
+    let made = make(&host, wish).await;
+    let id = made["assistant_id"].as_str().unwrap();
+    let path = format!("/assistants/{id}");
+    assert_eq!((&made["version"], &made["graph_id"]), (&json!(1), &json!("agent")));
+    assert_eq!(made["config"], json!({ "configurable": { "x": 1 } }), "both say the same");
+    assert_eq!(host.get(&path).await.ok(), made);
+    let change = json!({ "metadata": { "label": 7 }, "config": { "tags": ["t"] } });
+    let changed = host.call("PATCH", &path, Some(change)).await.ok();
+    assert_eq!(changed["version"], 2);
+    assert_eq!(changed["metadata"], json!({ "team": "a", "label": 7 }));
+    assert_eq!(changed["config"], json!({ "tags": ["t"], "configurable": { "x": 1 } }));
+    assert_eq!((&changed["name"], &changed["context"]), (&made["name"], &made["context"]));
+    let found = host.post("/assistants/search", json!({ "metadata": { "label": 7 } })).await.ok();
+    assert_eq!(found, json!([changed]));
+    assert_eq!(host.post("/assistants/count", json!({ "graph_id": "agent" })).await.ok(), 2);
+    let gone = host.call("DELETE", &path, None).await;
+    assert_eq!((gone.status, gone.text.as_str()), (204, ""));
+    assert_eq!(host.get(&path).await.status, 404);
+    assert_eq!(host.call("DELETE", &path, None).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_id_that_is_taken_is_refused_or_answered() {
+    let host = Host::new();
+    let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+    let wish = |if_exists: &str| json!({ "graph_id": "agent", "assistant_id": id, "if_exists": if_exists });
+    let made = make(&host, wish("raise")).await;
+    assert_eq!((&made["assistant_id"], &made["name"]), (&json!(id), &json!("Untitled")));
+    assert_eq!(host.post("/assistants", wish("raise")).await.status, 409);
+    assert_eq!(make(&host, wish("do_nothing")).await, made);
+    for (body, status) in [
+        (json!({ "graph_id": "nothing" }), 422),
+        (json!({ "graph_id": "agent", "assistant_id": "mine" }), 422),
+        (json!({ "graph_id": "agent", "config": { "recursion_limit": "x" } }), 422),
+        (
+            json!({ "graph_id": "agent", "context": { "a": 1 },
+                "config": { "configurable": { "b": 1 } } }),
+            400,
+        ),
+    ] {
+        let refused = host.post("/assistants", body).await;
+        assert_eq!(refused.status, status, "{}", refused.text);
+    }
+}
+
+#[tokio::test]
+async fn the_assistant_of_a_graph_stays_as_it_is() {
+    let host = Host::new();
+    let id = "fe096781-5601-53d2-b2f6-0d3403f7e9ca";
+    let taken = json!({ "graph_id": "agent", "assistant_id": id });
+    assert_eq!(host.post("/assistants", taken).await.status, 409);
+    for (method, path, body) in [
+        ("PATCH", format!("/assistants/{id}"), json!({ "name": "x" })),
+        ("DELETE", "/assistants/agent".to_owned(), Value::Null),
+    ] {
+        let refused = host.call(method, &path, Some(body)).await;
+        assert_eq!(refused.status, 409, "{}", refused.text);
+        assert!(refused.text.contains("graph `agent` itself"), "{}", refused.text);
+    }
+    let versions = host.post(&format!("/assistants/{id}/versions"), json!({})).await.ok();
+    assert_eq!(versions.as_array().unwrap().len(), 1);
+    let latest = format!("/assistants/{id}/latest");
+    assert_eq!(host.post(&latest, json!({ "version": 1 })).await.ok()["version"], 1);
+    assert_eq!(host.post(&latest, json!({ "version": 2 })).await.status, 404);
+}
+
+#[tokio::test]
+async fn versions_stay_and_can_be_gone_back_to() {
+    let host = Host::new();
+    let made = make(&host, json!({ "graph_id": "context", "context": { "n": 1 } })).await;
+    let path = format!("/assistants/{}", made["assistant_id"].as_str().unwrap());
+    for n in [2, 3] {
+        let change = json!({ "context": { "n": n }, "metadata": { "even": n % 2 == 0 } });
+        host.call("PATCH", &path, Some(change)).await.ok();
+    }
+    let versions = async |body: Value| host.post(&format!("{path}/versions"), body).await.ok();
+    let numbers = |found: &Value| -> Vec<Value> {
+        found.as_array().unwrap().iter().map(|it| it["version"].clone()).collect()
+    };
+    assert_eq!(numbers(&versions(json!({})).await), [3, 2, 1]);
+    assert_eq!(numbers(&versions(json!({ "limit": 1, "offset": 1 })).await), [2]);
+    assert_eq!(numbers(&versions(json!({ "metadata": { "even": true } })).await), [2]);
+    let back = host.post(&format!("{path}/latest"), json!({ "version": 2 })).await.ok();
+    assert_eq!((&back["version"], &back["context"]), (&json!(2), &json!({ "n": 2 })));
+    assert_eq!(host.get(&path).await.ok(), back);
+    let next = host.call("PATCH", &path, Some(json!({ "name": "four" }))).await.ok();
+    assert_eq!((&next["version"], &next["context"]), (&json!(4), &json!({ "n": 2 })));
+    assert_eq!(host.post(&format!("{path}/latest"), json!({ "version": 9 })).await.status, 404);
+}
+
+#[tokio::test]
+async fn a_run_has_the_settings_of_its_assistant() {
+    let host = Host::new();
+    let wish = json!({ "graph_id": "context", "context": { "x": 1, "y": 2 },
+        "metadata": { "team": "a" } });
+    let made = make(&host, wish).await;
+    let assistant = made["assistant_id"].clone();
+    let id = host.thread().await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let run = json!({ "assistant_id": assistant, "input": {}, "context": { "y": 3 } });
+    assert_eq!(host.post(&wait, run).await.ok()["value"], json!({ "x": 1, "y": 3 }));
+    let patch = json!({ "context": { "x": 7 } });
+    let path = format!("/assistants/{}", assistant.as_str().unwrap());
+    host.call("PATCH", &path, Some(patch)).await.ok();
+    let run = json!({ "assistant_id": assistant, "input": {},
+        "config": { "configurable": { "z": 1 } }, "metadata": { "own": true } });
+    assert_eq!(host.post(&wait, run).await.ok()["value"], json!({ "x": 7, "z": 1 }));
+    let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
+    assert_eq!(runs[0]["assistant_id"], assistant);
+    let metadata = json!({ "team": "a", "own": true, "graph_id": "context",
+        "assistant_id": assistant });
+    assert_eq!(runs[0]["metadata"], metadata);
+    assert_eq!(runs[0]["kwargs"]["context"], json!({ "x": 7, "z": 1 }));
+    let thread = host.get(&format!("/threads/{id}")).await.ok();
+    assert_eq!(thread["metadata"]["assistant_id"], assistant);
+    let alone = json!({ "assistant_id": assistant, "input": {} });
+    assert_eq!(host.post("/runs/wait", alone).await.ok()["value"], json!({ "x": 7 }));
+}
+
+#[tokio::test]
+async fn threads_go_with_their_assistant_if_that_is_wanted() {
+    let host = Host::new();
+    for (query, status) in [("", 200), ("?delete_threads=true", 404)] {
+        let made = make(&host, json!({ "graph_id": "slow" })).await;
+        let assistant = made["assistant_id"].as_str().unwrap();
+        let id = host.thread().await;
+        let run = json!({ "assistant_id": assistant, "input": { "word": "a" } });
+        host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+        let path = format!("/assistants/{assistant}{query}");
+        assert_eq!(host.call("DELETE", &path, None).await.status, 204);
+        assert_eq!(host.get(&format!("/threads/{id}")).await.status, status, "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_sees_its_own_assistants_only() {
+    let keys = [("k-a", "a"), ("k-b", "b")];
+    let keys = keys.map(|(key, tenant)| (ApiConfig::key(key), tenant.to_owned()));
+    let host = Host::with_config(ApiConfig { tenant_keys: keys.into(), ..ApiConfig::default() });
+    let with_key = async |key: &str, method: &str, path: &str, body: Value| {
+        let mut request = request(method, path, Some(body));
+        request.headers_mut().insert("x-api-key", key.parse().unwrap());
+        host.send(request).await
+    };
+    let made = with_key("k-a", "POST", "/assistants", json!({ "graph_id": "slow" })).await.ok();
+    let assistant = made["assistant_id"].as_str().unwrap();
+    let path = format!("/assistants/{assistant}");
+    assert_eq!(with_key("k-a", "GET", &path, json!({})).await.status, 200);
+    for (method, path) in [
+        ("GET", path.clone()),
+        ("PATCH", path.clone()),
+        ("DELETE", path.clone()),
+        ("GET", format!("{path}/graph")),
+        ("POST", format!("{path}/versions")),
+    ] {
+        assert_eq!(with_key("k-b", method, &path, json!({})).await.status, 404, "{method} {path}");
+    }
+    let run = json!({ "assistant_id": assistant, "input": {} });
+    assert_eq!(with_key("k-b", "POST", "/runs/wait", run).await.status, 404);
+    let wanted = json!({ "graph_id": "slow" });
+    assert_eq!(with_key("k-b", "POST", "/assistants/count", wanted).await.ok(), 1);
 }

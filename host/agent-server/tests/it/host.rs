@@ -11,7 +11,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 use tower::ServiceExt as _;
-use wattle_agent_server::Agents;
+use wattle_agent_server::{Agents, Webhooks};
 use wattle_api::{ApiConfig, ApiState, router_with};
 use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::failure::{Failure, code};
@@ -23,13 +23,15 @@ use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
 use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::store::Store;
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{BlobLinks, Plugin, Ports};
+use wattle_run::ports::{BlobLinks, Clock, Model, Net, Plugin, Ports};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 
 use crate::plugin::{Closures, Nothing, Ticking};
 
-/// `agent` says something and asks; `slow` waits until it is let go; `broken` fails.
+/// `agent` says something and asks; `slow` waits until it is let go; `broken` fails; `outer` runs
+/// `agent` as its node.
 const GRAPHS: &str = r#"
 [graphs.agent]
 entry = "greet"
@@ -60,6 +62,15 @@ value = {}
 [graphs.broken.nodes.fail]
 plugin = "p"
 
+[graphs.outer]
+entry = "inner"
+[graphs.outer.channels]
+messages = { reducer = "messages" }
+value = {}
+items = { reducer = "append" }
+[graphs.outer.nodes.inner]
+graph = "agent"
+
 [graphs.context]
 entry = "tell"
 [graphs.context.channels]
@@ -77,7 +88,30 @@ pub(crate) struct Host {
     /// How many nodes of `slow` were begun.
     pub(crate) begun: watch::Receiver<usize>,
     pub(crate) state: ApiState,
-    _stop: watch::Sender<bool>,
+    pub(crate) agents: Agents,
+    webhooks: Webhooks,
+    stop: watch::Sender<bool>,
+}
+
+/// What a test puts in place of the usual.
+pub(crate) struct Parts {
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) model: Arc<dyn Model>,
+    pub(crate) net: Arc<dyn Net>,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) webhooks: Webhooks,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        Self {
+            store: Arc::new(MemoryStore::new()),
+            model: Arc::new(Nothing),
+            net: Arc::new(Nothing),
+            clock: Arc::new(Ticking(Instant::now())),
+            webhooks: Webhooks::default(),
+        }
+    }
 }
 
 /// An answer that was read to its end.
@@ -151,11 +185,12 @@ fn plugin(let_go: watch::Receiver<bool>, begun: watch::Sender<usize>) -> Closure
         .node("tell", |call, _| async move { Ok(json!({ "value": call.context })) })
 }
 
-fn app(plugin: Closures) -> App {
+fn app(graphs: &str, plugin: Closures) -> App {
     let plugin: Arc<dyn Plugin> = Arc::new(plugin);
     let name = plugin.info().name.clone();
     let plugins: BTreeMap<_, _> = [(name.clone(), plugin)].into();
-    let graphs = check_toml("graph.toml", GRAPHS, &NoFacts).unwrap();
+    let graphs = check_toml("graph.toml", graphs, &NoFacts).unwrap();
+    let grants = Grants { llm: ["chat".to_owned()].into(), ..Grants::default() };
     App {
         version: "0".into(),
         digest: Digest::of(b"test"),
@@ -164,7 +199,7 @@ fn app(plugin: Closures) -> App {
             .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
             .collect(),
         plugins,
-        grants: [(name, Arc::new(Grants::default()))].into(),
+        grants: [(name, Arc::new(grants))].into(),
         ..App::bare(AppName::new("test").unwrap())
     }
 }
@@ -175,28 +210,62 @@ impl Host {
     }
 
     pub(crate) fn with_config(config: ApiConfig) -> Self {
+        Self::with_parts(config, Parts::default())
+    }
+
+    /// A server with other surroundings.
+    pub(crate) fn with_parts(config: ApiConfig, parts: Parts) -> Self {
         let (let_go, go) = watch::channel(true);
         let (begins, begun) = watch::channel(0);
+        let app = app(GRAPHS, plugin(go, begins));
+        Self::of(config, app, parts, (let_go, begun))
+    }
+
+    /// A server with other graphs over one plugin, which may ask a model.
+    pub(crate) fn with_model(graphs: &str, plugin: Closures, model: Arc<dyn Model>) -> Self {
+        let (let_go, begun) = (watch::channel(true).0, watch::channel(0).1);
+        let parts = Parts { model, ..Parts::default() };
+        Self::of(ApiConfig::default(), app(graphs, plugin), parts, (let_go, begun))
+    }
+
+    fn of(
+        config: ApiConfig,
+        app: App,
+        parts: Parts,
+        (let_go, begun): (watch::Sender<bool>, watch::Receiver<usize>),
+    ) -> Self {
         let catalog = Catalog::new();
-        catalog.install(app(plugin(go, begins)));
+        catalog.install(app);
         let ports = Ports {
-            store: Arc::new(MemoryStore::new()),
+            store: parts.store,
             blobs: Arc::new(MemoryBlobs::new()),
             links: BlobLinks::new(b"test"),
             memory: Arc::new(VolatileMemory::new()),
-            model: Arc::new(Nothing),
-            net: Arc::new(Nothing),
+            model: parts.model,
+            net: parts.net,
             sql: Arc::new(Nothing),
             tools: Arc::new(NoToolServers),
-            clock: Arc::new(Ticking(Instant::now())),
+            clock: parts.clock,
             observer: Arc::new(NoObserver),
         };
         let engine = Engine::new(ports, catalog, EngineConfig::default());
         let (stop, stopping) = watch::channel(false);
         let state = ApiState::new(engine.clone(), config, stopping);
-        let agents = Agents::new(&state);
-        let router = router_with(state.clone(), wattle_agent_server::router(agents));
-        Self { router, engine, let_go, begun, state, _stop: stop }
+        let webhooks = parts.webhooks;
+        let agents = Agents::with_webhooks(&state, webhooks.clone());
+        let router = router_with(state.clone(), wattle_agent_server::router(agents.clone()));
+        Self { router, engine, let_go, begun, state, agents, webhooks, stop }
+    }
+
+    /// The same engine under another server, after this one has stopped.
+    pub(crate) fn reborn(self) -> Self {
+        self.stop.send_replace(true);
+        let (stop, stopping) = watch::channel(false);
+        let mut state = self.state;
+        state.stopping = stopping;
+        let agents = Agents::with_webhooks(&state, self.webhooks.clone());
+        let router = router_with(state.clone(), wattle_agent_server::router(agents.clone()));
+        Self { router, state, agents, stop, ..self }
     }
 
     /// The same engine under another server, as after a restart.

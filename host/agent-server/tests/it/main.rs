@@ -4,12 +4,24 @@
 
 mod assistants;
 mod cancel;
+mod command;
+mod crons;
+mod durability;
 mod host;
+mod joined;
+mod live;
+mod messages;
 mod native;
 mod plugin;
+mod protocol;
 mod queue;
 mod runs;
+mod socket;
 mod state;
 mod stateless;
+mod store;
 mod stream;
+mod surprises;
+mod tenancy;
 mod threads;
+mod webhooks;

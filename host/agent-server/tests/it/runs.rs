@@ -31,7 +31,7 @@ async fn a_run_is_waited_for() {
 }
 
 #[tokio::test]
-async fn a_run_that_asks_is_a_success_and_its_thread_is_interrupted() {
+async fn surprise_1_a_run_that_asks_is_a_success_and_its_thread_is_interrupted() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -75,7 +75,7 @@ async fn questions_are_answered_by_id() {
 }
 
 #[tokio::test]
-async fn a_failure_is_an_answer() {
+async fn surprise_2_a_failure_is_an_answer() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -89,7 +89,7 @@ async fn a_failure_is_an_answer() {
 }
 
 #[tokio::test]
-async fn nothing_is_written_for_a_request_that_is_refused() {
+async fn surprise_10_nothing_is_written_for_a_request_that_is_refused() {
     let host = Host::new();
     let id = host.thread().await;
     let wait = format!("/threads/{id}/runs/wait");
@@ -110,14 +110,14 @@ async fn nothing_is_written_for_a_request_that_is_refused() {
         (404, agent("assistant_id", json!("01a1ffdc-22ab-744e-a2fc-8bb051a654f8"))),
         (422, agent("stream_mode", json!("lifecycle"))),
         (422, agent("stream_mode", json!(["values", "tools"]))),
-        (422, agent("webhook", json!("https://example.com"))),
+        (422, agent("webhook", json!("http://127.0.0.1:9/hook"))),
         (422, agent("multitask_strategy", json!("juggle"))),
         (422, agent("durability", json!("stone"))),
         (422, agent("interrupt_before", json!(["a b"]))),
         (400, agent("input", Value::Null)),
         (400, context_twice),
         (400, json!({ "assistant_id": "agent", "command": { "resume": 1 } })),
-        (422, json!({ "assistant_id": "agent", "command": { "goto": "ask" } })),
+        (422, json!({ "assistant_id": "agent", "command": { "goto": "nowhere" } })),
         (404, agent("checkpoint_id", json!("00000000-0001-8000-8000-000000000000"))),
         (422, json!({ "input": {} })),
     ] {
@@ -128,6 +128,22 @@ async fn nothing_is_written_for_a_request_that_is_refused() {
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     assert_eq!(state["values"], json!({}));
     assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok(), json!([]));
+}
+
+#[tokio::test]
+async fn what_only_other_services_use_is_accepted() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let mut run = slow("a");
+    run["feedback_keys"] = json!(["thumbs"]);
+    run["langsmith_tracer"] = json!({ "project_name": "p" });
+    run["strict_resume"] = json!(true);
+    run["stream_mode"] = json!("updates");
+    let stream = host.post(&format!("/threads/{id}/runs/stream"), run).await;
+    let kinds: Vec<String> = stream.frames().into_iter().map(|(kind, ..)| kind).collect();
+    assert_eq!(kinds, ["metadata", "updates"], "there is no feedback to ask for");
+    let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
+    assert_eq!(runs[0]["kwargs"]["feedback_keys"], json!(["thumbs"]));
 }
 
 #[tokio::test]

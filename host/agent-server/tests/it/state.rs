@@ -116,3 +116,55 @@ async fn a_run_goes_on_from_an_earlier_point() {
     let again = json!({ "assistant_id": "slow", "checkpoint": all[1]["checkpoint"] });
     assert_eq!(host.post(&wait, again).await.ok()["items"], json!(["a", "b"]));
 }
+
+#[tokio::test]
+async fn the_state_of_a_nested_graph_is_read_and_changed() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": "outer", "input": {} });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    let whole = host.get(&format!("/threads/{id}/state?subgraphs=true")).await.ok();
+    let nested = &whole["tasks"][0]["state"];
+    assert_eq!(nested["values"]["items"], json!(["greeted"]));
+    let place = &nested["checkpoint"];
+    let ns = place["checkpoint_ns"].as_str().unwrap();
+    assert_eq!(place["checkpoint_map"][ns], place["checkpoint_id"]);
+    let at = async |checkpoint: Value| {
+        let body = json!({ "checkpoint": checkpoint });
+        host.post(&format!("/threads/{id}/state/checkpoint"), body).await
+    };
+    let bare = json!({ "thread_id": id, "checkpoint_ns": ns });
+    assert_eq!(at(bare.clone()).await.ok()["checkpoint"], *place, "its newest");
+    let mut mapped = bare.clone();
+    mapped["checkpoint_map"] = place["checkpoint_map"].clone();
+    assert_eq!(&at(mapped.clone()).await.ok()["checkpoint"], place);
+    let change =
+        json!({ "values": { "items": ["mine"] }, "as_node": "greet", "checkpoint": mapped });
+    let changed = host.post(&format!("/threads/{id}/state"), change).await.ok();
+    assert_eq!(changed["checkpoint"]["checkpoint_ns"], ns);
+    let read = at(bare).await.ok();
+    assert_eq!(read["values"]["items"], json!(["greeted", "mine"]));
+    let from = json!({ "assistant_id": "outer", "input": null, "checkpoint": place });
+    let refused = host.post(&format!("/threads/{id}/runs/wait"), from).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+    let go_on = json!({ "assistant_id": "outer", "input": null });
+    host.post(&format!("/threads/{id}/runs/wait"), go_on).await.ok();
+    let answer = json!({ "assistant_id": "outer", "command": { "resume": "yes" } });
+    let values = host.post(&format!("/threads/{id}/runs/wait"), answer).await.ok();
+    assert_eq!(values["items"], json!(["greeted", "mine", "asked"]));
+}
+
+#[tokio::test]
+async fn only_some_fields_of_a_state_are_wanted() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let names = |state: &Value| state.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    let state = host.get(&format!("/threads/{id}/state?select=values&select=next")).await.ok();
+    assert_eq!(names(&state), ["values", "next"]);
+    let past = history(&host, &id, json!({ "limit": 2, "select": ["checkpoint"] })).await;
+    assert!(past.iter().all(|state| names(state) == ["checkpoint"]), "{past:?}");
+    let at = json!({ "checkpoint": past[1]["checkpoint"], "select": ["metadata"] });
+    let state = host.post(&format!("/threads/{id}/state/checkpoint"), at).await.ok();
+    assert_eq!(names(&state), ["metadata"]);
+    assert_eq!(host.get(&format!("/threads/{id}/state?select=secrets")).await.status, 422);
+}

@@ -25,7 +25,7 @@ async fn a_run_has_a_thread_of_its_own_that_nobody_sees() {
 }
 
 #[tokio::test]
-async fn its_stream_can_be_had_again_where_it_says() {
+async fn surprise_8_its_stream_can_be_had_again_where_it_says() {
     let host = Host::new();
     let streamed = host.post("/runs/stream", slow("a")).await;
     let location = streamed.header("location").to_owned();

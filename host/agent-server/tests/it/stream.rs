@@ -15,7 +15,7 @@ fn kinds(answer: &Answer) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_stream_begins_with_its_run_and_ends_without_a_word() {
+async fn surprise_4_a_stream_begins_with_its_run_and_ends_without_a_word() {
     let host = Host::new();
     let id = host.thread().await;
     let streamed = host.post(&format!("/threads/{id}/runs/stream"), agent(json!("values"))).await;
@@ -35,7 +35,7 @@ async fn a_stream_begins_with_its_run_and_ends_without_a_word() {
 }
 
 #[tokio::test]
-async fn ids_grow_strictly() {
+async fn surprise_7_ids_grow_strictly() {
     let host = Host::new();
     let id = host.thread().await;
     let modes = json!(["values", "updates", "custom", "tasks", "checkpoints", "debug"]);
@@ -50,7 +50,7 @@ async fn ids_grow_strictly() {
 }
 
 #[tokio::test]
-async fn a_run_is_streamed_again_from_any_event() {
+async fn surprise_6_a_run_is_streamed_again_from_any_event() {
     let host = Host::new();
     let id = host.thread().await;
     let modes = json!(["values", "updates", "custom"]);

@@ -132,3 +132,94 @@ async fn several_threads_are_pruned() {
     assert_eq!(prune(&other, "delete").await.ok(), json!({ "pruned_count": 0 }));
     assert_eq!(prune(&one, "odd").await.status, 422);
 }
+
+#[tokio::test]
+async fn facts_change_while_a_run_is_at_work() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    let path = format!("/threads/{id}");
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    let run = host.post(&format!("{path}/runs"), run).await;
+    host.begun(1).await;
+    let patch = json!({ "metadata": { "title": "t" }, "ttl": { "ttl": 5 } });
+    let changed = host.call("PATCH", &path, Some(patch)).await.ok();
+    assert_eq!((&changed["status"], &changed["metadata"]["title"]), (&json!("busy"), &json!("t")));
+    let found = host.post("/threads/search", json!({ "metadata": { "title": "t" } })).await.ok();
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    host.let_go.send_replace(true);
+    host.get(&format!("{}/join", run.header("content-location"))).await.ok();
+    let read = host.get(&path).await.ok();
+    assert_eq!(read["status"], "idle");
+    assert_eq!((&read["metadata"]["title"], &read["ttl"]["ttl"]), (&json!("t"), &json!(5.0)));
+    assert_eq!(read["metadata"]["graph_id"], "slow", "what the run said stays, too");
+    let again = json!({ "assistant_id": "slow", "input": { "word": "b" } });
+    host.post(&format!("{path}/runs/wait"), again).await.ok();
+    assert_eq!(host.get(&path).await.ok()["metadata"]["title"], "t");
+}
+
+#[tokio::test]
+async fn values_are_picked_by_their_paths() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": "agent", "input": { "messages": "hi" } });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    let search = async |extract: Value| {
+        let body = json!({ "ids": [id], "select": ["thread_id"], "extract": extract });
+        host.post("/threads/search", body).await
+    };
+    let paths = json!({ "last": "values.messages[-1].content", "none": "values.messages[9]",
+        "graph": "metadata.graph_id" });
+    let found = search(paths).await.ok();
+    let extracted = json!({ "last": "Hello", "none": null, "graph": "agent" });
+    assert_eq!(found, json!([{ "thread_id": id, "extracted": extracted }]));
+    let refused = search(json!({ "x": "secrets.key" })).await;
+    assert_eq!(refused.status, 422, "{}", refused.text);
+}
+
+#[tokio::test]
+async fn a_page_by_values_says_that_there_are_more() {
+    let host = Host::new();
+    for word in ["a", "a", "b", "a"] {
+        let id = host.thread().await;
+        let run = json!({ "assistant_id": "slow", "input": { "word": word } });
+        host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    }
+    let page = async |offset: usize| {
+        let body = json!({ "values": { "word": "a" }, "limit": 1, "offset": offset });
+        let found = host.post("/threads/search", body).await;
+        assert_eq!(found.ok().as_array().unwrap().len(), 1);
+        found.headers.get("x-pagination-next").map(|next| next.to_str().unwrap().to_owned())
+    };
+    assert_eq!(page(0).await.as_deref(), Some("1"));
+    assert_eq!(page(1).await.as_deref(), Some("2"));
+    assert_eq!(page(2).await, None);
+    let count = host.post("/threads/count", json!({ "values": { "word": "a" } })).await.ok();
+    assert_eq!(count, 3);
+}
+
+#[tokio::test]
+async fn a_new_thread_is_given_a_past() {
+    let host = Host::new();
+    let id = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+    let steps = json!([
+        { "updates": [{ "values": { "word": "a" }, "command": null, "as_node": "__start__" }] },
+        { "updates": [{ "values": null, "command": { "update": { "items": ["a"] } },
+            "as_node": "hold" }] },
+    ]);
+    let wish = |metadata: Value, supersteps: &Value| json!({ "thread_id": id, "metadata": metadata, "supersteps": supersteps });
+    let of_slow = json!({ "graph_id": "slow" });
+    let nowhere = host.post("/threads", wish(json!({}), &steps)).await;
+    assert_eq!(nowhere.status, 400, "{}", nowhere.text);
+    let wrong = json!([{ "updates": [{ "values": { "x": 1 }, "as_node": "hold" }] }]);
+    assert_eq!(host.post("/threads", wish(of_slow.clone(), &wrong)).await.status, 422);
+    let goto = json!([{ "updates": [{ "command": { "goto": "hold" }, "as_node": "hold" }] }]);
+    assert_eq!(host.post("/threads", wish(of_slow.clone(), &goto)).await.status, 422);
+    assert_eq!(host.get(&format!("/threads/{id}")).await.status, 404, "nothing is left of these");
+    let made = host.post("/threads", wish(of_slow, &steps)).await.ok();
+    assert_eq!(made["values"], json!({ "word": "a", "items": ["a"] }));
+    assert_eq!((&made["status"], &made["thread_id"]), (&json!("idle"), &json!(id)));
+    let run = json!({ "assistant_id": "slow", "input": { "word": "b" } });
+    let values = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    assert_eq!(values["items"], json!(["a", "b"]));
+}

@@ -28,6 +28,16 @@ impl EventId {
         Self { number, at_ms: event.at_ms }
     }
 
+    /// The highest number that a frame made of the event in that place of the log can have.
+    pub fn end_of(seq: u64) -> u64 {
+        seq.saturating_mul(FRAMES_PER_EVENT).saturating_add(FRAMES_PER_EVENT - 1)
+    }
+
+    /// The place in the log of the event that the frame of a number was made of.
+    pub fn seq_of(number: u64) -> u64 {
+        number / FRAMES_PER_EVENT
+    }
+
     /// The number after which frames are wanted, from a `Last-Event-ID`: `-1` wants all. `None` if
     /// it is no id.
     pub fn number_of(text: &str) -> Option<u64> {
@@ -62,5 +72,6 @@ mod tests {
         ] {
             assert_eq!(EventId::number_of(text), number, "{text:?}");
         }
+        assert_eq!((EventId::seq_of(id.number), EventId::end_of(12)), (12, 12_999));
     }
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Invalid, Modes};
+use super::{Command, Invalid, Modes};
 use crate::wire::message;
 use crate::wire::shape::Checkpoint;
 
@@ -110,20 +110,6 @@ pub struct Config {
     pub max_concurrency: Option<u32>,
 }
 
-/// What a run begins with in place of an input.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Command {
-    /// Values for the state: an object, or a list of pairs.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub update: Option<Value>,
-    /// Answers to open questions.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub resume: Option<Value>,
-    /// Nodes to run next: a name, an object with `node` and `input`, or a list of these.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub goto: Option<Value>,
-}
-
 /// Answers to open questions.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resume {
@@ -178,7 +164,7 @@ pub struct RunCreate {
     /// Whether it may come back to the stream; here it always may.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stream_resumable: Option<bool>,
-    /// Keys of a feedback service.
+    /// Keys of a feedback service, of which this server has none: nothing is sent for them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub feedback_keys: Option<Vec<String>>,
     /// What happens if the thread is at work already.
@@ -228,12 +214,6 @@ impl RunCreate {
         }
         if self.after_seconds.is_some_and(|after| !after.is_finite() || after < 0.0) {
             return Err(Invalid::Schema("`after_seconds` must not be negative".to_owned()));
-        }
-        if self.webhook.is_some() {
-            return Err(Invalid::Unsupported("webhook"));
-        }
-        if self.feedback_keys.as_ref().is_some_and(|keys| !keys.is_empty()) {
-            return Err(Invalid::Unsupported("feedback_keys"));
         }
         Ok(())
     }
@@ -287,30 +267,17 @@ impl RunCreate {
 
     /// The checkpoint that it goes on from.
     pub fn checkpoint_id(&self) -> Option<&str> {
-        let of_address = || self.checkpoint.as_ref()?.checkpoint_id.as_deref();
+        let of_address = || self.checkpoint.as_ref()?.id();
         self.checkpoint_id.as_deref().or_else(of_address)
+    }
+
+    /// Which graph's checkpoint it goes on from; the thread's own if empty.
+    pub fn checkpoint_ns(&self) -> &str {
+        self.checkpoint.as_ref().map_or("", |checkpoint| &checkpoint.checkpoint_ns)
     }
 }
 
 impl Command {
-    fn is_empty(&self) -> bool {
-        self.update.is_none() && self.resume.is_none() && self.goto.is_none()
-    }
-
-    /// Values for the state with their messages in our form; a list of pairs becomes an object.
-    ///
-    /// # Errors
-    ///
-    /// [`Invalid::Schema`] with the first message that is none.
-    pub fn read_update(
-        &self,
-        channels: &BTreeSet<String>,
-        fresh: message::Fresh<'_>,
-    ) -> Result<Option<Value>, Invalid> {
-        let Some(update) = &self.update else { return Ok(None) };
-        read_values(&of_pairs(update), channels, fresh).map(Some)
-    }
-
     /// The answers: by id if every key of an object is the id of a question.
     pub fn resume(&self, open: &[String]) -> Option<Resume> {
         let answer = self.resume.as_ref()?;
@@ -322,16 +289,6 @@ impl Command {
             None => Resume::Only(answer.clone()),
         })
     }
-}
-
-/// `[["channel", value], ..]` as an object; anything else as it is.
-fn of_pairs(update: &Value) -> Value {
-    let pair = |pair: &Value| match pair.as_array().map(Vec::as_slice) {
-        Some([Value::String(channel), value]) => Some((channel.clone(), value.clone())),
-        _ => None,
-    };
-    let pairs = update.as_array().and_then(|pairs| pairs.iter().map(pair).collect());
-    pairs.map_or_else(|| update.clone(), Value::Object)
 }
 
 /// Whether it looks like the id of a question.

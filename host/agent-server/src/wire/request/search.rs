@@ -64,40 +64,6 @@ pub struct ThreadPrune {
     pub strategy: Option<String>,
 }
 
-/// Assistants that are looked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AssistantSearch {
-    /// All of these facts must be equal.
-    pub metadata: Option<Map<String, Value>>,
-    /// Only of this graph.
-    pub graph_id: Option<String>,
-    /// Only with this in their name.
-    pub name: Option<String>,
-    /// At most so many; ten without it.
-    pub limit: Option<usize>,
-    /// Skip so many.
-    pub offset: Option<usize>,
-    /// `assistant_id`, `graph_id`, `name`, `created_at` or `updated_at`.
-    pub sort_by: Option<String>,
-    /// Which end comes first.
-    pub sort_order: Option<SortOrder>,
-    /// Only these fields of each.
-    pub select: Option<Vec<String>>,
-}
-
-/// Assistants that are counted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct AssistantCount {
-    /// All of these facts must be equal.
-    pub metadata: Option<Map<String, Value>>,
-    /// Only of this graph.
-    pub graph_id: Option<String>,
-    /// Only with this in their name.
-    pub name: Option<String>,
-}
-
 /// Which runs of a thread are listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

@@ -57,7 +57,6 @@ fn what_makes_no_sense_is_refused() {
             json!({ "assistant_id": "a", "input": { "x": 1 }, "command": { "resume": 1 } }),
             "value: `input` and `command`",
         ),
-        (json!({ "assistant_id": "a", "webhook": "http://x" }), "unsupported: `webhook`"),
         (
             json!({ "assistant_id": "a", "multitask_strategy": "wait" }),
             "schema: `multitask_strategy`",
@@ -67,7 +66,6 @@ fn what_makes_no_sense_is_refused() {
         let refused = match run(body.clone()).unwrap_err() {
             Invalid::Schema(why) => format!("schema: {why}"),
             Invalid::Value(why) => format!("value: {why}"),
-            other @ Invalid::Unsupported(_) => format!("unsupported: {other}"),
         };
         assert!(refused.starts_with(expected), "{body}: {refused}");
     }
@@ -114,17 +112,6 @@ fn messages_are_read_before_anything_is_done() {
     let wrong = read(json!({ "messages": ["hi", { "role": "nobody", "content": "" }] }));
     let Err(Invalid::Schema(why)) = wrong else { panic!("{wrong:?}") };
     assert!(why.starts_with("`messages`: message 1: `nobody`"), "{why}");
-}
-
-#[test]
-fn updates_are_objects_or_pairs() {
-    let channels = BTreeSet::from(["messages".to_owned()]);
-    let update = json!([["items", ["a"]], ["messages", "hi"]]);
-    let run = run(json!({ "assistant_id": "a", "command": { "update": update } })).unwrap();
-    let read = run.command().unwrap().read_update(&channels, &mut || "m".to_owned());
-    let expected =
-        json!({ "items": ["a"], "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
-    assert_eq!(read, Ok(Some(expected)));
 }
 
 #[test]

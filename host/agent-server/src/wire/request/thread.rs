@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use super::Command;
 use super::Invalid;
-use super::run::{Command, read_values};
+use super::run::read_values;
 use crate::wire::message::Fresh;
 use crate::wire::shape::{Checkpoint, Ttl};
 
@@ -103,7 +104,7 @@ pub struct StateUpdate {
 impl StateUpdate {
     /// The checkpoint to change.
     pub fn checkpoint_id(&self) -> Option<&str> {
-        let of_address = || self.checkpoint.as_ref()?.checkpoint_id.as_deref();
+        let of_address = || self.checkpoint.as_ref()?.id();
         self.checkpoint_id.as_deref().or_else(of_address)
     }
 }
@@ -116,6 +117,8 @@ pub struct StateRequest {
     pub checkpoint: Checkpoint,
     /// Whether with the states of nested graphs.
     pub subgraphs: Option<bool>,
+    /// Only these fields.
+    pub select: Option<Vec<String>>,
 }
 
 /// A checkpoint before which history is wanted.
@@ -139,7 +142,7 @@ impl Before {
         match self {
             Self::Id(id) => Some(id),
             Self::Checkpoint(checkpoint) | Self::Config { configurable: checkpoint } => {
-                checkpoint.checkpoint_id.as_deref()
+                checkpoint.id()
             }
         }
     }
@@ -157,6 +160,8 @@ pub struct HistoryRequest {
     pub metadata: Option<Map<String, Value>>,
     /// Of which graph.
     pub checkpoint: Option<Checkpoint>,
+    /// Only these fields.
+    pub select: Option<Vec<String>>,
 }
 
 impl StateUpdate {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
-use wattle_graph::event::Delta;
+use wattle_graph::event::{CallStarted, Delta};
 
 use super::answer::Answer;
 use super::{Piece, Said};
@@ -11,10 +11,9 @@ use super::{Piece, Said};
 /// An answer that is being given.
 #[derive(Clone, Debug)]
 pub(super) struct Turn {
-    /// The id of its first try.
-    base: String,
-    id: String,
-    tries: u32,
+    started: CallStarted,
+    /// How often the model answered anew.
+    restarts: u32,
     has_text: bool,
     has_reasoning: bool,
     /// Requests for tools that have begun.
@@ -22,33 +21,36 @@ pub(super) struct Turn {
 }
 
 impl Turn {
-    pub(super) fn new(id: String) -> Self {
-        Self {
-            base: id.clone(),
-            id,
-            tries: 1,
-            has_text: false,
-            has_reasoning: false,
-            calls: BTreeSet::new(),
-        }
+    pub(super) fn new(started: CallStarted) -> Self {
+        Self { started, restarts: 0, has_text: false, has_reasoning: false, calls: BTreeSet::new() }
     }
 
-    /// The id of the message.
-    pub(super) fn id(&self) -> &str {
-        &self.id
+    /// The id of the message, which the host gives to the answer too.
+    pub(super) fn id(&self) -> String {
+        self.started.answer_id(self.restarts)
     }
 
-    /// What came before is void. Clients add pieces to what they have, so what comes next is
-    /// another message. Answers the id of the void one if anything of it was told.
+    /// The call is made once more, so what came before is void. Answers the id of the void message if
+    /// anything of it was told.
+    pub(super) fn begin(&mut self, started: &CallStarted) -> Option<String> {
+        let void = self.void();
+        // Logs of older hosts do not count.
+        let again = started.again.max(self.started.again + 1);
+        *self = Self::new(CallStarted { again, ..started.clone() });
+        void
+    }
+
+    /// The same if the model answers anew. Clients add pieces to what they have, so what comes next
+    /// is another message.
     pub(super) fn restart(&mut self) -> Option<String> {
-        if !self.has_text && !self.has_reasoning && self.calls.is_empty() {
-            return None;
-        }
-        let void = self.id.clone();
-        self.tries += 1;
-        let id = format!("{}.{}", self.base, self.tries);
-        *self = Self { id, tries: self.tries, ..Self::new(std::mem::take(&mut self.base)) };
-        Some(void)
+        let void = self.void();
+        *self = Self { restarts: self.restarts + 1, ..Self::new(self.started.clone()) };
+        void
+    }
+
+    fn void(&self) -> Option<String> {
+        let was_told = self.has_text || self.has_reasoning || !self.calls.is_empty();
+        was_told.then(|| self.id())
     }
 
     /// Takes pieces of the answer. Those that go on from each other become one.
@@ -59,7 +61,8 @@ impl Turn {
                 said.extend(self.restart().map(|void| (void, Said::Void)));
                 continue;
             };
-            let last = said.last_mut().filter(|(id, _)| *id == self.id);
+            let id = self.id();
+            let last = said.last_mut().filter(|(last, _)| *last == id);
             match (last, piece) {
                 (Some((_, Said::Piece(Piece::Text(text)))), Piece::Text(more))
                 | (Some((_, Said::Piece(Piece::Reasoning(text)))), Piece::Reasoning(more)) => {
@@ -69,7 +72,7 @@ impl Turn {
                     Some((_, Said::Piece(Piece::Call { index: before, arguments, .. }))),
                     Piece::Call { index, id: None, name: None, arguments: more },
                 ) if *before == index => arguments.push_str(&more),
-                (_, piece) => said.push((self.id.clone(), Said::Piece(piece))),
+                (_, piece) => said.push((id, Said::Piece(piece))),
             }
         }
         said

@@ -6,6 +6,9 @@ use serde_json::{Value, json};
 
 use crate::wire::talk::{Piece, Said, Spoken};
 
+/// What is said of a message that nothing came of.
+const VOID: &str = "the answer was cut off, so it is no part of the conversation";
+
 /// Messages that are not complete.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Blocks {
@@ -52,7 +55,8 @@ impl Blocks {
             Said::Void => {
                 let Some(mut open) = self.open.remove(&spoken.id) else { return events };
                 open.end_block(&mut events);
-                events.push(json!({ "event": "message-finish" }));
+                // Clients keep messages that are finished.
+                events.push(json!({ "event": "error", "message": VOID, "code": "void" }));
             }
             Said::Whole(_) => {}
         }

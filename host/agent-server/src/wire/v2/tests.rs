@@ -153,11 +153,11 @@ fn a_tool_is_told_before_the_graph_that_it_runs() {
     log.finish(json!({ "messages": [said] }));
     log.checkpoint(Source::Loop, 1, json!({ "messages": [said] }), &["tools"]);
     log.begin("tools");
-    log.call_of(2, "tools.call", "kit/task");
+    let request = json!({ "tool": "kit/task", "call_id": "tc-1", "arguments": order });
+    log.call_tool(2, request.clone());
     log.enter_call("tools", "2.0");
     log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
     log.leave();
-    let request = json!({ "tool": "kit/task", "call_id": "tc-1", "arguments": order });
     log.called(2, "tools.call", request, Ok(json!({ "content": [{ "text": "done" }] })));
     let answer = json!({ "id": "n", "role": "tool", "tool_call_id": "tc-1", "content": "done" });
     log.finish(json!({ "messages": [answer] }));

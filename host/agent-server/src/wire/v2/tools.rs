@@ -1,13 +1,13 @@
 //! Calls of tools as events.
 //!
-//! The journal tells which call of the model it was only when the tool has answered. What was asked
-//! for and has not begun yet tells before that; a guess between two calls of one tool at the same
-//! time may be wrong, but each of them begins and ends once.
+//! The log says with the beginning of a call which one of the model it is. Logs of older hosts say
+//! it only with the answer; there a call begins when it ends.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{CallStarted, Called, Event, EventKind, TaskFinished};
+use wattle_graph::event::{CallStarted, Called, Event, EventKind, RunStatus, TaskFinished};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{Namespace, TaskId};
 
 use crate::wire::lens::Lens;
@@ -15,33 +15,49 @@ use crate::wire::lens::Lens;
 /// The host call that calls a tool.
 const TOOL_CALL: &str = "tools.call";
 
+/// What is said of a call whose run was cancelled.
+const CANCELLED: &str = "the run was cancelled before the tool had answered";
+
 /// What was asked for and has begun.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Tools {
-    asked: BTreeMap<Namespace, Vec<Asked>>,
+    /// Arguments of calls that have no answer yet, by their ids. The log keeps no large requests,
+    /// but the conversation does.
+    asked: BTreeMap<String, Value>,
     /// Calls at work, by their place in the log.
-    begun: BTreeMap<(TaskId, u32), String>,
+    begun: BTreeMap<(TaskId, u32), Begun>,
 }
 
-/// A call that a model asked for.
+/// A call at work.
 #[derive(Clone, Debug)]
-struct Asked {
+struct Begun {
+    /// The model's id of it.
     id: String,
-    name: String,
-    arguments: Value,
-    has_begun: bool,
+    /// The graph that made it.
+    namespace: Namespace,
 }
 
 impl Tools {
-    /// What an event says of calls.
+    /// What an event says of calls of its graph.
     pub(super) fn take(&mut self, event: &Event, lens: &Lens) -> Vec<Value> {
         match &event.kind {
             EventKind::CallStarted(started) => self.begin(event, started).into_iter().collect(),
-            EventKind::Called(called) => self.end(event, called),
-            EventKind::TaskFinished(finished) => {
-                self.hear(event, finished, lens);
-                Vec::new()
+            EventKind::Called(called) => self.end(called),
+            EventKind::TaskFinished(finished) => self.hear(finished, lens),
+            EventKind::TaskFailed(failed) => {
+                self.cut(|task, _| *task == failed.task, &failed.failure)
             }
+            EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
+                // A tool that asks a person goes on with the next run.
+                RunStatus::Interrupted | RunStatus::Running => Vec::new(),
+                RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
+                    let cancelled = || Failure::new("cancelled", CANCELLED);
+                    let why = ended.failure.clone().unwrap_or_else(cancelled);
+                    let own = self.cut(|_, begun| begun.namespace.is_root(), &why);
+                    self.begun.clear();
+                    own
+                }
+            },
             _ => Vec::new(),
         }
     }
@@ -53,67 +69,92 @@ impl Tools {
         let call = place.next()?.parse().ok()?;
         // A graph that the node itself started has the place of that alone.
         place.next()?;
-        self.begun.get(&(namespace.task()?, call)).map(String::as_str)
+        self.begun.get(&(namespace.task()?, call)).map(|begun| begun.id.as_str())
     }
 
     fn begin(&mut self, event: &Event, started: &CallStarted) -> Option<Value> {
         if started.function != TOOL_CALL || !started.scope.is_empty() {
             return None;
         }
-        let name = own_name(&started.summary);
-        let asked = self.asked.get_mut(&event.namespace)?;
-        let asked = asked.iter_mut().find(|asked| {
-            !asked.has_begun && (asked.name == name || asked.name == started.summary)
-        })?;
-        asked.has_begun = true;
-        self.begun.insert((started.task.clone(), started.call), asked.id.clone());
-        Some(began(&asked.id, name, &asked.arguments))
+        let asked = Asked::read(started.request.as_ref()?)?;
+        let (namespace, id) = (event.namespace.clone(), asked.id.to_owned());
+        let place = (started.task.clone(), started.call);
+        // A call that goes on after a question or a crash was told before.
+        let is_new = self.begun.insert(place, Begun { id, namespace }).is_none();
+        is_new.then(|| self.began(&asked))
     }
 
-    fn end(&mut self, event: &Event, called: &Called) -> Vec<Value> {
-        if called.function != TOOL_CALL || !called.scope.is_empty() {
+    fn end(&mut self, called: &Called) -> Vec<Value> {
+        // What a fork takes over was told where it happened.
+        if called.function != TOOL_CALL || !called.scope.is_empty() || called.reused.is_some() {
             return Vec::new();
         }
-        self.begun.remove(&(called.task.clone(), called.call));
-        let of = |name: &str| called.request.get(name);
-        let id = of("call_id").and_then(Value::as_str).filter(|id| !id.is_empty());
-        let (Some(id), Some(tool)) = (id, of("tool").and_then(Value::as_str)) else {
-            return Vec::new();
-        };
-        let mut asked = self.asked.get_mut(&event.namespace).into_iter().flatten();
-        let asked = asked.find(|asked| asked.id == id);
-        let has_begun = asked.is_some_and(|asked| std::mem::replace(&mut asked.has_begun, true));
-        let arguments = of("arguments").unwrap_or(&Value::Null);
-        let begin = (!has_begun).then(|| began(id, own_name(tool), arguments));
-        begin.into_iter().chain([ended(called, id)]).collect()
+        let has_begun = self.begun.remove(&(called.task.clone(), called.call)).is_some();
+        let Some(asked) = Asked::read(&called.request) else { return Vec::new() };
+        let begin = (!has_begun).then(|| self.began(&asked));
+        begin.into_iter().chain([ended(called, asked.id)]).collect()
     }
 
-    /// Takes note of what models ask for, and of what is answered.
-    fn hear(&mut self, event: &Event, finished: &TaskFinished, lens: &Lens) {
-        let asked = self.asked.entry(event.namespace.clone()).or_default();
+    /// The first word of a call.
+    fn began(&self, asked: &Asked<'_>) -> Value {
+        let input = asked.arguments.or_else(|| self.asked.get(asked.id));
+        json!({
+            "event": "tool-started",
+            "tool_call_id": asked.id,
+            "tool_name": own_name(asked.tool),
+            "input": input,
+        })
+    }
+
+    /// Takes note of what models ask for. A call that is answered in the conversation alone, since
+    /// nobody waits for it any more, ends with that.
+    fn hear(&mut self, finished: &TaskFinished, lens: &Lens) -> Vec<Value> {
+        let mut over = Vec::new();
         let writes = finished.writes.iter();
         for write in writes.filter(|write| lens.channels.contains(write.channel.as_str())) {
             let messages =
                 write.value.as_array().map_or(std::slice::from_ref(&write.value), |it| it);
             for message in messages {
                 let calls = message.get("tool_calls").and_then(Value::as_array);
-                asked.extend(calls.into_iter().flatten().filter_map(Asked::read));
-                let answered = message.get("tool_call_id").and_then(Value::as_str);
-                asked.retain(|asked| Some(asked.id.as_str()) != answered);
+                self.asked.extend(calls.into_iter().flatten().filter_map(wanted));
+                if let Some(id) = message.get("tool_call_id").and_then(Value::as_str) {
+                    self.asked.remove(id);
+                    let left = self.begun.extract_if(.., |_, begun| begun.id == id);
+                    over.extend(left.map(|_| failed(id, &text(message), None)));
+                }
             }
         }
+        over
+    }
+
+    /// Ends calls that get no answer.
+    fn cut(&mut self, is_cut: impl Fn(&TaskId, &Begun) -> bool, why: &Failure) -> Vec<Value> {
+        let cut = self.begun.extract_if(.., |(task, _), begun| is_cut(task, begun));
+        cut.map(|(_, begun)| failed(&begun.id, &why.message, Some(&why.code))).collect()
     }
 }
 
-impl Asked {
-    fn read(call: &Value) -> Option<Self> {
-        Some(Self {
-            id: call.get("id")?.as_str()?.to_owned(),
-            name: call.get("name")?.as_str()?.to_owned(),
-            arguments: call.get("arguments").cloned().unwrap_or_default(),
-            has_begun: false,
-        })
+/// A request of a call, as the log has it.
+struct Asked<'r> {
+    id: &'r str,
+    tool: &'r str,
+    /// Not of a large request.
+    arguments: Option<&'r Value>,
+}
+
+impl<'r> Asked<'r> {
+    /// `None` for a call that no model asked for.
+    fn read(request: &'r Value) -> Option<Self> {
+        let text = |name: &str| request.get(name).and_then(Value::as_str);
+        let id = text("call_id").filter(|id| !id.is_empty())?;
+        Some(Self { id, tool: text("tool")?, arguments: request.get("arguments") })
     }
+}
+
+/// A call that a message asks for, with its arguments.
+fn wanted(call: &Value) -> Option<(String, Value)> {
+    let id = call.get("id")?.as_str()?.to_owned();
+    Some((id, call.get("arguments").cloned().unwrap_or_default()))
 }
 
 /// A tool's name without its plugin's.
@@ -121,22 +162,26 @@ fn own_name(tool: &str) -> &str {
     tool.rsplit('/').next().unwrap_or(tool)
 }
 
-fn began(id: &str, name: &str, arguments: &Value) -> Value {
-    json!({ "event": "tool-started", "tool_call_id": id, "tool_name": name, "input": arguments })
-}
-
 fn ended(called: &Called, id: &str) -> Value {
-    let error =
-        |message: String| json!({ "event": "tool-error", "tool_call_id": id, "message": message });
     match &called.result {
-        Err(failure) => error(failure.message.clone()),
-        Ok(answer) if answer.get("is_error") == Some(&Value::Bool(true)) => error(text(answer)),
+        Err(failure) => failed(id, &failure.message, Some(&failure.code)),
+        Ok(answer) if answer.get("is_error") == Some(&Value::Bool(true)) => {
+            failed(id, &text(answer), None)
+        }
         Ok(answer) => {
             let data = answer.get("structured").filter(|data| !data.is_null()).cloned();
             let output = data.unwrap_or_else(|| text(answer).into());
             json!({ "event": "tool-finished", "tool_call_id": id, "output": output })
         }
     }
+}
+
+fn failed(id: &str, message: &str, code: Option<&str>) -> Value {
+    let mut error = json!({ "event": "tool-error", "tool_call_id": id, "message": message });
+    if let Some(code) = code {
+        error["code"] = code.into();
+    }
+    error
 }
 
 fn text(answer: &Value) -> String {
@@ -148,3 +193,6 @@ fn text(answer: &Value) -> String {
         _ => String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

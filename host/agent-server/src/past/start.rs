@@ -2,7 +2,7 @@
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Event, EventKind, RunReason};
-use wattle_graph::id::Namespace;
+use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_run::ports::store::{CheckpointQuery, RunRecord, StoreError};
 
 use crate::agents::Agents;
@@ -18,7 +18,7 @@ pub(super) async fn start(
     agents: &Agents,
     run: &RunRecord,
     started: &Event,
-) -> Result<Option<Checkpoint>, StoreError> {
+) -> Result<Option<CheckpointId>, StoreError> {
     let store = &agents.ports().store;
     let (thread, root) = (&run.thread, Namespace::root());
     let forks = matches!(&started.kind, EventKind::RunStarted(it) if it.reason == RunReason::Fork);
@@ -28,9 +28,8 @@ pub(super) async fn start(
             EventKind::Forked(forked) => Some(forked.from),
             _ => None,
         });
-        if let Some(from) = from {
-            let tuple = store.checkpoint(thread, &root, Some(from)).await?;
-            return Ok(tuple.map(|tuple| tuple.checkpoint));
+        if from.is_some() {
+            return Ok(from);
         }
     }
     let mut query = CheckpointQuery {
@@ -44,7 +43,7 @@ pub(super) async fn start(
         let is_last = page.len() < PAGE_CHECKPOINTS;
         for tuple in page {
             if is_before(agents, run, &tuple.checkpoint).await? {
-                return Ok(Some(tuple.checkpoint));
+                return Ok(Some(tuple.checkpoint.meta.id));
             }
         }
         if is_last {

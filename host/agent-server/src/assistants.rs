@@ -1,0 +1,91 @@
+//! Assistants by their ids: those that graphs have by themselves, and those that clients made.
+
+use serde_json::{Map, Value};
+use uuid::Uuid;
+use wattle_graph::failure::Failure;
+use wattle_run::ports::memory::MemoryScope;
+
+use crate::agents::Agents;
+use crate::doc::assistant::{AssistantDoc, assistants};
+use crate::fault::Fault;
+use crate::graphs::{self, AgentGraph, Made};
+use crate::wire::request::{Config, RunCreate};
+use crate::wire::shape::Assistant;
+
+/// What an assistant runs, by the id of the assistant or by the name of a graph.
+///
+/// # Errors
+///
+/// 404 for a UUID and 422 for a name that nothing has; 409 for an assistant whose graph is gone.
+pub(crate) async fn find(
+    agents: &Agents,
+    tenant: Option<&String>,
+    id: &str,
+) -> Result<AgentGraph, Fault> {
+    let catalog = agents.engine().catalog();
+    let missing = match graphs::find(catalog, id) {
+        Ok(graph) => return Ok(graph),
+        Err(fault) => fault,
+    };
+    let Ok(uuid) = Uuid::try_parse(id) else { return Err(missing) };
+    let doc = made(agents, tenant, uuid).await?.ok_or(missing)?;
+    let graph = graphs::by_id(catalog, &doc.used.graph_id).ok_or_else(|| {
+        let graph = &doc.used.graph_id;
+        Fault::conflict(format!("assistant `{id}` is of graph `{graph}`, which is not loaded"))
+    })?;
+    Ok(AgentGraph { made: Some(Made { id: uuid, doc }), ..graph })
+}
+
+/// An assistant that a client made.
+pub(crate) async fn made(
+    agents: &Agents,
+    tenant: Option<&String>,
+    id: Uuid,
+) -> Result<Option<AssistantDoc>, Failure> {
+    let scope = MemoryScope::Host(tenant.cloned());
+    assistants(agents.ports(), scope).get(&id.to_string()).await
+}
+
+/// All that a tenant has, those of graphs first.
+pub(crate) async fn all(
+    agents: &Agents,
+    tenant: Option<&String>,
+) -> Result<Vec<Assistant>, Failure> {
+    let scope = MemoryScope::Host(tenant.cloned());
+    let made: Vec<AssistantDoc> = assistants(agents.ports(), scope).every().await?;
+    let own = graphs::all(agents.engine().catalog());
+    let own = own.iter().map(of_graph);
+    Ok(own.chain(made.iter().map(AssistantDoc::shape)).collect())
+}
+
+/// The assistant that a graph has by itself. It is there since its app was loaded, which nobody
+/// writes down.
+pub(crate) fn of_graph(graph: &AgentGraph) -> Assistant {
+    let doc = &graph.app.doc;
+    Assistant::of_graph(&graph.id, (!doc.is_empty()).then(|| doc.clone()), 0)
+}
+
+/// A request with the settings of its assistant, as far as it has none of its own: key by key for
+/// settings and what nodes are handed.
+pub(crate) fn settled(graph: &AgentGraph, request: &RunCreate) -> RunCreate {
+    let Some(Made { doc, .. }) = &graph.made else { return request.clone() };
+    let handed = over(&doc.used.context, request.run_context());
+    let own = request.config.as_ref().and_then(|config| serde_json::to_value(config).ok());
+    let config = over(&Value::Object(doc.used.config.clone()), own.unwrap_or_default());
+    let mut config: Config = serde_json::from_value(config).unwrap_or_default();
+    config.configurable = handed.as_object().cloned();
+    RunCreate { config: Some(config), context: Some(handed), ..request.clone() }
+}
+
+/// One value over another: objects key by key.
+fn over(under: &Value, value: Value) -> Value {
+    match (under, value) {
+        (Value::Object(under), Value::Object(fields)) => {
+            let mut all: Map<String, Value> = under.clone();
+            all.extend(fields);
+            Value::Object(all)
+        }
+        (under, Value::Null) => under.clone(),
+        (_, value) => value,
+    }
+}

@@ -1,0 +1,89 @@
+//! Commands of the streaming protocol: each is done, and answered once that is durable.
+
+mod run;
+mod state;
+mod tree;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::ThreadRecord;
+
+use crate::agents::Agents;
+use crate::caller::Caller;
+use crate::fault::Fault;
+use crate::wire::command::{Code, Command, Refusal, done};
+use crate::wire::id::EventId;
+
+/// Commands that only a connection can do that stays open.
+const OF_CONNECTIONS: &str = "subscription.";
+
+/// Whose thread a command is about.
+pub(crate) struct Target<'a> {
+    pub(crate) agents: &'a Agents,
+    pub(crate) caller: &'a Caller,
+    /// The thread, which may not be there yet.
+    pub(crate) thread: &'a ThreadId,
+}
+
+/// Does a command. The answer is a document also if it cannot be done.
+pub(crate) async fn perform(target: &Target<'_>, command: &Command) -> Value {
+    let answered = match end(target).await {
+        Ok(end) => (attempt(target, command).await).map(|result| done(command.id, &result, end)),
+        Err(refusal) => Err(refusal),
+    };
+    answered.unwrap_or_else(|refusal| refusal.answer(Some(command.id)))
+}
+
+async fn attempt(target: &Target<'_>, command: &Command) -> Result<Value, Refusal> {
+    match command.method.as_str() {
+        "run.start" => run::start(target, command.read()?).await,
+        "input.respond" => run::respond(target, command.read()?).await,
+        "state.fork" => run::fork(target, command.read()?).await,
+        "state.get" => state::get(target, command.read()?).await,
+        "state.listCheckpoints" => state::list(target, command.read()?).await,
+        "agent.getTree" => tree::get(target, command.read()?).await,
+        method if method.starts_with(OF_CONNECTIONS) => {
+            let why = format!("`{method}` needs a WebSocket; other streams are what they ask for");
+            Err(Refusal::new(Code::NotSupported, why))
+        }
+        method => {
+            let why = format!("there is no command `{method}`");
+            Err(Refusal::new(Code::UnknownCommand, why))
+        }
+    }
+}
+
+/// The highest number of what a thread has told so far.
+pub(crate) async fn end(target: &Target<'_>) -> Result<u64, Refusal> {
+    let head = target.agents.ports().store.thread(target.thread).await;
+    let head = head.map_err(|error| refused(&error.into()))?;
+    Ok(head.map_or(0, |head| EventId::end_of(head.last_seq)))
+}
+
+impl Target<'_> {
+    /// The thread, if it is there and the caller may see it.
+    async fn find(&self) -> Result<Option<ThreadRecord>, Refusal> {
+        let found = self.caller.find_thread(self.agents, self.thread.as_str()).await;
+        found.map_err(|fault| refused(&fault))
+    }
+
+    /// The thread, which must have run.
+    async fn has_run(&self) -> Result<ThreadRecord, Refusal> {
+        let found = self.find().await?.filter(|record| !record.is_blank());
+        found.ok_or_else(|| {
+            let why = format!("nothing has run on thread `{}` yet", self.thread);
+            Refusal::new(Code::NoSuchRun, why)
+        })
+    }
+}
+
+/// Why a command was not done, in the words of the protocol.
+pub(crate) fn refused(fault: &Fault) -> Refusal {
+    let code = match fault.status() {
+        status if status.is_server_error() => Code::UnknownError,
+        StatusCode::NOT_IMPLEMENTED => Code::NotSupported,
+        _ => Code::InvalidArgument,
+    };
+    Refusal::new(code, fault.detail())
+}

@@ -1,0 +1,100 @@
+//! Commands that begin runs.
+
+use serde_json::{Value, json};
+use wattle_run::call::runs::{OpenQuestion, Runs as _};
+use wattle_run::ports::store::ThreadRecord;
+
+use super::{Target, refused};
+use crate::asked;
+use crate::fault::Fault;
+use crate::graphs;
+use crate::order;
+use crate::run::KnownRun;
+use crate::wire::command::{Code, InputRespond, Refusal, RunStart, StateFork};
+use crate::wire::request::RunCreate;
+
+/// Begins a run, on a new thread if there is none. An input is the answer to a question if one is
+/// open, unless the run goes on from an earlier checkpoint.
+pub(super) async fn start(target: &Target<'_>, params: RunStart) -> Result<Value, Refusal> {
+    let may_answer = params.input.is_some() && !params.forks();
+    let known = if may_answer { target.find().await? } else { None };
+    let answers = match known.filter(|record| !record.is_blank()) {
+        Some(_) => !open(target).await?.is_empty(),
+        None => false,
+    };
+    begin(target, &params.request(answers)?).await
+}
+
+/// Answers questions, with a run of the assistant that ran last.
+pub(super) async fn respond(target: &Target<'_>, params: InputRespond) -> Result<Value, Refusal> {
+    let answers = params.answers()?;
+    let record = target.has_run().await?;
+    let open = open(target).await?;
+    let is_open = |id: &String| open.iter().any(|question| question.id == *id);
+    if let Some(id) = answers.keys().find(|id| !is_open(id)) {
+        let why = match open.as_slice() {
+            [] => format!("question `{id}` is not open, and no other is"),
+            open => {
+                let ids: Vec<String> =
+                    open.iter().map(|question| format!("`{}`", question.id)).collect();
+                format!("question `{id}` is not open; open are: {}", ids.join(", "))
+            }
+        };
+        return Err(Refusal::new(Code::NoSuchInterrupt, why));
+    }
+    let assistant = assistant(target, &record).await?;
+    begin(target, &params.request(assistant, answers)).await
+}
+
+/// Goes on from an earlier checkpoint, with a run of the assistant that ran last.
+pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value, Refusal> {
+    let record = target.has_run().await?;
+    let request = params.request(assistant(target, &record).await?)?;
+    if let Some(id) = &request.checkpoint_id {
+        asked::of_thread(&record, id).map_err(|fault| no_checkpoint(&fault))?;
+    }
+    let mut begun = begin(target, &request).await.map_err(|refusal| match refusal.code {
+        // It is an id of this thread, and nothing stands there.
+        Code::NoSuchRun => Refusal { code: Code::NoSuchCheckpoint, ..refusal },
+        _ => refusal,
+    })?;
+    begun["thread_id"] = json!(target.thread);
+    Ok(begun)
+}
+
+pub(super) fn no_checkpoint(fault: &Fault) -> Refusal {
+    Refusal::new(Code::NoSuchCheckpoint, fault.detail())
+}
+
+async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusal> {
+    let Target { agents, caller, thread } = target;
+    let begun = async {
+        let run = asked::new_run()?;
+        order::on_thread(agents, caller, thread.as_str(), run, request).await
+    };
+    let (_, doc) = begun.await.map_err(|fault| match fault.status().as_u16() {
+        404 => Refusal::new(Code::NoSuchRun, fault.detail()),
+        _ => refused(&fault),
+    })?;
+    Ok(json!({ "run_id": doc.run }))
+}
+
+async fn open(target: &Target<'_>) -> Result<Vec<OpenQuestion>, Refusal> {
+    let view = target.agents.engine().thread(target.thread).await;
+    let view = view.map_err(|failure| refused(&failure.into()))?;
+    Ok(view.map(|view| view.interrupts).unwrap_or_default())
+}
+
+/// The assistant that ran last on a thread.
+async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String, Refusal> {
+    let agents = target.agents;
+    if let Some(run) = &record.run {
+        match KnownRun::find(agents, record, run.as_str()).await {
+            Ok(run) => return Ok(run.doc.assistant),
+            Err(fault) if fault.status().is_server_error() => return Err(refused(&fault)),
+            // It was taken away.
+            Err(_) => {}
+        }
+    }
+    Ok(graphs::id_of(agents.engine().catalog(), &record.app, &record.graph))
+}

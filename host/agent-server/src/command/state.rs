@@ -1,0 +1,88 @@
+//! Commands that read states.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::id::Namespace;
+use wattle_run::call::travel::{HistoryQuery, StateView};
+
+use super::run::no_checkpoint;
+use super::{Target, refused};
+use crate::asked::of_thread;
+use crate::view;
+use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
+use crate::wire::id::namespace_of;
+use crate::wire::time::iso;
+
+/// Checkpoints of one answer unless it says otherwise.
+const PAGE: usize = 10;
+
+/// Most checkpoints of one answer: each is read with its whole state.
+const LARGEST_PAGE: usize = 1_000;
+
+/// Between two levels of a namespace.
+const LEVEL: &str = "|";
+
+/// Where a thread stands, or a graph nested in it.
+pub(super) async fn get(target: &Target<'_>, params: GetState) -> Result<Value, Refusal> {
+    let namespace = namespace(&params.namespace);
+    let found = match target.find().await? {
+        Some(record) => {
+            let state = view::state_of(target.agents, &record, &namespace, None).await;
+            let state = state.map_err(|fault| refused(&fault))?;
+            state.map(|state| (view::lens(target.agents, &record), state))
+        }
+        None => None,
+    };
+    let Some((lens, state)) = found else {
+        if namespace.is_root() {
+            return Ok(json!({ "values": {} }));
+        }
+        let (thread, name) = (target.thread, params.namespace.join(LEVEL));
+        let why = format!("no graph has run in `{name}` of thread `{thread}`");
+        return Err(Refusal::new(Code::NoSuchNamespace, why));
+    };
+    let mut values = lens.values(&state.values);
+    if let (Value::Object(values), Some(keys)) = (&mut values, &params.keys) {
+        values.retain(|name, _| keys.contains(name));
+    }
+    let address = lens.checkpoint(&namespace, state.checkpoint);
+    let checkpoint = json!({ "id": address.checkpoint_id, "ns": address.checkpoint_ns });
+    Ok(json!({ "values": values, "checkpoint": checkpoint }))
+}
+
+/// The points of a thread's past, newest first, without their states.
+pub(super) async fn list(target: &Target<'_>, params: ListCheckpoints) -> Result<Value, Refusal> {
+    let Some(record) = target.find().await?.filter(|record| !record.is_blank()) else {
+        return Ok(json!({ "checkpoints": [] }));
+    };
+    let before = params.before.as_deref().map(|id| of_thread(&record, id)).transpose();
+    let query = HistoryQuery {
+        namespace: namespace(&params.namespace),
+        before: before.map_err(|fault| no_checkpoint(&fault))?,
+        filter: BTreeMap::new(),
+        limit: Some(params.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE)),
+    };
+    let past = target.agents.engine().history(&record.id, query).await;
+    let past = past.map_err(|failure| refused(&failure.into()))?;
+    let (lens, facts) = (view::lens(target.agents, &record), view::facts(&record));
+    let point = |view: &StateView| {
+        let mut metadata = facts.clone();
+        metadata.extend(view.metadata.clone());
+        metadata.insert("source".to_owned(), json!(view.source));
+        metadata.insert("run_id".to_owned(), json!(view.run));
+        json!({
+            "id": lens.checkpoint_id(view.checkpoint),
+            "timestamp": iso(view.at_ms),
+            "step": view.step,
+            "node_name": view.writers.first(),
+            "metadata": metadata,
+        })
+    };
+    let points: Vec<Value> = past.iter().map(point).collect();
+    Ok(json!({ "checkpoints": points }))
+}
+
+fn namespace(levels: &[String]) -> Namespace {
+    namespace_of(&levels.join(LEVEL))
+}

@@ -1,0 +1,90 @@
+//! The graphs of a run, each inside of the one that started it.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::id::RunId;
+
+use super::{Target, refused};
+use crate::feed::{Ready, ThreadLog};
+use crate::graphs;
+use crate::run::KnownRun;
+use crate::view;
+use crate::wire::command::{Code, GetTree, Refusal};
+use crate::wire::v2::{Sent, Subscription, V2};
+
+/// A graph.
+struct Graph {
+    name: Value,
+    status: Value,
+}
+
+/// The graphs of a run by their namespaces, the thread's own first.
+type Graphs = BTreeMap<Vec<String>, Graph>;
+
+/// The graphs of a run as it stands; of the newest, unless it is named.
+pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, Refusal> {
+    let record = target.has_run().await?;
+    let no_run = |why: String| Refusal::new(Code::NoSuchRun, why);
+    let run = match (&params.run_id, &record.run) {
+        (Some(id), _) => {
+            let known = KnownRun::find(target.agents, &record, id).await;
+            known.map_err(|fault| no_run(fault.detail().to_owned()))?.doc.run
+        }
+        (None, Some(run)) => run.clone(),
+        (None, None) => {
+            return Err(no_run(format!("no run is left of thread `{}`", record.id)));
+        }
+    };
+    let lens = view::lens(target.agents, &record);
+    let name = graphs::id_of(target.agents.engine().catalog(), &record.app, &record.graph);
+    let wanted = Subscription::new(&["lifecycle".to_owned()], Vec::new(), None);
+    let wanted = wanted.map_err(|invalid| refused(&invalid.into()))?;
+    let graphs = read(target, &run, V2::new(wanted, lens, name)).await?;
+    match branch(&graphs, &[]) {
+        Some(tree) => Ok(json!({ "tree": tree })),
+        None => Err(no_run(format!("run `{run}` has not begun yet"))),
+    }
+}
+
+/// Reads the log to where it ends now.
+async fn read(target: &Target<'_>, run: &RunId, mut fold: V2) -> Result<Graphs, Refusal> {
+    let store = &target.agents.ports().store;
+    let head = store.thread(target.thread).await.map_err(|error| refused(&error.into()))?;
+    let last_seq = head.map_or(0, |head| head.last_seq);
+    let tenant = target.caller.tenant.clone();
+    let mut log = ThreadLog::new(target.agents, tenant, target.thread, 0);
+    let mut graphs = Graphs::new();
+    let mut seq = 0;
+    while seq < last_seq && log.ready().await == Ready::Event {
+        let Some(event) = log.pop() else { break };
+        seq = event.seq;
+        for sent in fold.take(&event, None).iter().filter(|_| event.run == *run) {
+            note(&mut graphs, sent);
+        }
+    }
+    Ok(graphs)
+}
+
+fn note(graphs: &mut Graphs, sent: &Sent) {
+    let (place, data) = (&sent.data["params"]["namespace"], &sent.data["params"]["data"]);
+    let levels = place.as_array().into_iter().flatten();
+    let place = levels.filter_map(|level| level.as_str().map(str::to_owned)).collect();
+    let graph = Graph { name: data["graph_name"].clone(), status: data["event"].clone() };
+    graphs.insert(place, graph);
+}
+
+fn branch(graphs: &Graphs, place: &[String]) -> Option<Value> {
+    let Graph { name, status } = graphs.get(place)?;
+    let is_child = |other: &Vec<String>| other.len() > place.len() && other.starts_with(place);
+    // Levels between that have no graph of their own are none of the tree.
+    let is_direct = |other: &Vec<String>| {
+        let between = place.len() + 1..other.len();
+        !between.into_iter().any(|depth| graphs.contains_key(&other[..depth]))
+    };
+    let children = graphs.keys().filter(|other| is_child(other) && is_direct(other));
+    let children: Vec<Value> = children.filter_map(|child| branch(graphs, child)).collect();
+    Some(json!({
+        "namespace": place, "status": status, "graph_name": name, "children": children,
+    }))
+}

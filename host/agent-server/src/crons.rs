@@ -1,0 +1,177 @@
+//! Runs that come again: each begins when its time has come.
+//!
+//! The id of a run derives from its cron and from the time at which it is due, so hosts that share
+//! a store begin it once, and so does a host that died between beginning it and noting that. What
+//! came due while no host was there begins once, late, however often it would have come.
+
+use std::time::Duration;
+
+use tokio::sync::Notify;
+use uuid::Uuid;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::memory::MemoryScope;
+
+use crate::agents::Agents;
+use crate::caller::Caller;
+use crate::doc::cron::{CronDoc, Due, dues};
+use crate::doc::run::{RunDoc, Waiting, is_queued, shelf};
+use crate::fault::Fault;
+use crate::order;
+use crate::wire::request::{IfMissing, run_of};
+use crate::wire::time::iso;
+
+/// Pause between looks at what is due, also if nothing is for longer: other hosts write the same
+/// entries, and a clock may be set.
+const LOOK_AGAIN: Duration = Duration::from_secs(15);
+
+/// Shortest pause between looks: what cannot begin right now is tried again.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The fact of a run that says which cron began it.
+const FACT: &str = "cron_id";
+
+/// What requests tell the one that begins the runs.
+#[derive(Default)]
+pub(crate) struct Crons {
+    changed: Notify,
+}
+
+impl Crons {
+    /// Something may be due earlier than it was.
+    pub(crate) fn change(&self) {
+        self.changed.notify_one();
+    }
+}
+
+/// The run of a cron that is due at a time.
+pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
+    let id = Uuid::new_v5(cron, iso(due_ms).as_bytes());
+    RunId::new(id.to_string()).map_err(|error| Fault::unprocessable(error.to_string()))
+}
+
+impl Agents {
+    /// Begins what is due, and answers when the next is, milliseconds since 1970.
+    pub async fn run_crons(&self) -> Option<i64> {
+        let entries = match dues(self.ports()).every::<Due>().await {
+            Ok(entries) => entries,
+            Err(failure) => {
+                tracing::error!(%failure, "cannot look for runs that are due");
+                return None;
+            }
+        };
+        let now_ms = self.now_ms();
+        let mut next = None;
+        for due in entries {
+            let Some(mut next_ms) = due.next_ms else { continue };
+            if next_ms <= now_ms {
+                match self.run_cron(&due, next_ms).await {
+                    Ok(Some(later_ms)) => next_ms = later_ms,
+                    Ok(None) => continue,
+                    Err(failure) => tracing::warn!(cron = %due.cron, %failure, "a run is late"),
+                }
+            }
+            next = Some(next.map_or(next_ms, |next: i64| next.min(next_ms)));
+        }
+        next
+    }
+
+    pub(crate) fn keep_running_crons(&self) {
+        let agents = self.clone();
+        tokio::spawn(async move {
+            let mut stopping = agents.api().stopping.clone();
+            let running = async {
+                loop {
+                    let next_ms = agents.run_crons().await;
+                    let left_ms = next_ms.map(|next_ms| next_ms.saturating_sub(agents.now_ms()));
+                    let left = left_ms.map(|ms| Duration::from_millis(ms.try_into().unwrap_or(0)));
+                    let pause = left.unwrap_or(LOOK_AGAIN).clamp(SHORTEST_PAUSE, LOOK_AGAIN);
+                    tokio::select! {
+                        () = tokio::time::sleep(pause) => {}
+                        () = agents.crons().changed.notified() => {}
+                    }
+                }
+            };
+            tokio::select! {
+                () = running => {}
+                // What is due then begins after the next start.
+                _ = stopping.wait_for(|stopping| *stopping) => {}
+            }
+        });
+    }
+
+    /// Begins a run that is due, and notes when the next is.
+    ///
+    /// # Errors
+    ///
+    /// Why that is to be tried again.
+    async fn run_cron(&self, due: &Due, due_ms: i64) -> Result<Option<i64>, Failure> {
+        let Some(doc) = due.document(self.ports()).await? else {
+            due.forget(self.ports()).await?;
+            return Ok(None);
+        };
+        if doc.revision == due.revision {
+            match self.begin_cron(&doc, due_ms).await {
+                Ok(()) => {}
+                Err(fault) if fault.status().is_server_error() => {
+                    return Err(Failure::internal(fault.detail().to_owned()));
+                }
+                Err(fault) => {
+                    tracing::warn!(cron = %doc.cron, why = fault.detail(), "a run does not begin");
+                    if self.has_lost_its_thread(&doc).await? {
+                        doc.forget(self.ports()).await?;
+                        return Ok(None);
+                    }
+                }
+            }
+        }
+        let later = doc.due(self.now_ms());
+        later.save(self.ports()).await?;
+        Ok(later.next_ms)
+    }
+
+    async fn begin_cron(&self, doc: &CronDoc, due_ms: i64) -> Result<(), Fault> {
+        let run = run_id(&doc.cron, due_ms)?;
+        let mut request = run_of(&doc.payload)?;
+        let fact = (FACT.to_owned(), doc.cron.to_string().into());
+        request.metadata.get_or_insert_default().extend([fact]);
+        let caller = Caller::of(doc.tenant.clone());
+        let thread = doc.thread.as_deref().unwrap_or(run.as_str());
+        if self.has_begun(doc, thread, &run).await? {
+            return Ok(());
+        }
+        tracing::info!(cron = %doc.cron, %run, "a run is due");
+        let asked = if doc.thread.is_some() {
+            request.if_not_exists = Some(IfMissing::Reject);
+            order::on_thread(self, &caller, thread, run.clone(), &request).await
+        } else {
+            request.on_completion = doc.on_run_completed;
+            order::alone(self, &caller, run, &request).await
+        };
+        asked.map(drop)
+    }
+
+    /// Whether the thread of a cron is gone: it may have expired.
+    async fn has_lost_its_thread(&self, doc: &CronDoc) -> Result<bool, Failure> {
+        let Some(thread) = &doc.thread else { return Ok(false) };
+        let Ok(thread) = ThreadId::new(thread) else { return Ok(true) };
+        let head = self.ports().store.thread(&thread).await;
+        Ok(head.map_err(|error| Failure::internal(error.to_string()))?.is_none())
+    }
+
+    /// Whether a run was begun or waits already, here or elsewhere.
+    async fn has_begun(&self, doc: &CronDoc, thread: &str, run: &RunId) -> Result<bool, Fault> {
+        let ports = self.ports();
+        if ports.store.run(run).await?.is_some() {
+            return Ok(true);
+        }
+        let thread = ThreadId::new(thread).map_err(|it| Fault::unprocessable(it.to_string()))?;
+        let scope = MemoryScope::Host(doc.tenant.clone());
+        let known: Option<RunDoc> = shelf(ports, scope, &thread).get(run.as_str()).await?;
+        // One that neither waits nor has begun is left over from a host that died in between.
+        Ok(match known {
+            Some(doc) if doc.state == Waiting::Pending => is_queued(ports, run).await?,
+            known => known.is_some(),
+        })
+    }
+}

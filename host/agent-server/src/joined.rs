@@ -1,0 +1,215 @@
+//! All runs of a thread as one stream of frames, which stays open.
+//!
+//! It begins where the client says, or with what happens next. The frames are those of the runs'
+//! own streams, so the run of the first of them is folded from its beginning.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::convert::Infallible;
+
+use axum::body::Body;
+use axum::response::Response;
+use bytes::Bytes;
+use futures::stream;
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{Event, EventKind};
+use wattle_graph::id::{CheckpointId, Namespace, RunId};
+use wattle_run::ports::store::ThreadRecord;
+
+use crate::agents::Agents;
+use crate::doc::run::RunDoc;
+use crate::fault::Fault;
+use crate::feed::{Ready, ThreadLog};
+use crate::run::KnownRun;
+use crate::stream::{Shower, of_events};
+use crate::view;
+use crate::wire::id::EventId;
+use crate::wire::request::{Mode, Modes};
+use crate::wire::v1::{Frame, HEARTBEAT};
+
+/// Frames that say which run it is, and when it is over.
+const METADATA: &str = "metadata";
+
+/// Frames of states that a client has changed.
+const STATE_UPDATE: &str = "state_update";
+
+/// What a client wants to see of a thread.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Parts {
+    /// What each run's own stream shows.
+    pub(crate) runs: bool,
+    /// How runs begin and end.
+    pub(crate) lifecycle: bool,
+    /// Changes of the state by clients.
+    pub(crate) updates: bool,
+}
+
+impl Parts {
+    /// Reads the names; the runs without any.
+    ///
+    /// # Errors
+    ///
+    /// 422 for a name that is none.
+    pub(crate) fn read(names: &[String]) -> Result<Self, Fault> {
+        let mut parts = Self { runs: names.is_empty(), ..Self::default() };
+        for name in names {
+            match name.as_str() {
+                "run_modes" => parts.runs = true,
+                "lifecycle" => parts.lifecycle = true,
+                STATE_UPDATE => parts.updates = true,
+                other => {
+                    let text = format!(
+                        "`{other}` is no stream mode of a thread; use one of run_modes, lifecycle, \
+                         state_update"
+                    );
+                    return Err(Fault::unprocessable(text));
+                }
+            }
+        }
+        Ok(parts)
+    }
+
+    fn wants(self, frame: &Frame) -> bool {
+        match frame.event.as_str() {
+            METADATA => self.runs || self.lifecycle,
+            STATE_UPDATE => self.updates,
+            _ => self.runs,
+        }
+    }
+}
+
+/// Answers with the stream of a thread: what comes after a number, or from now on.
+///
+/// # Errors
+///
+/// Those of the store.
+pub(crate) async fn answer(
+    agents: &Agents,
+    thread: &ThreadRecord,
+    parts: Parts,
+    after: Option<u64>,
+) -> Result<Response, Fault> {
+    let joined = Joined::new(agents, thread, parts, after).await?;
+    let body = stream::unfold(joined, |mut joined| async move {
+        let bytes = joined.next().await?;
+        Some((Ok::<_, Infallible>(bytes), joined))
+    });
+    Ok(of_events(Body::from_stream(body)))
+}
+
+struct Joined {
+    agents: Agents,
+    parts: Parts,
+    log: ThreadLog,
+    after: u64,
+    /// The run whose events come, unless they are of none.
+    run: Option<(RunId, Option<Shower>)>,
+    ready: VecDeque<Bytes>,
+}
+
+impl Joined {
+    async fn new(
+        agents: &Agents,
+        thread: &ThreadRecord,
+        parts: Parts,
+        after: Option<u64>,
+    ) -> Result<Self, Fault> {
+        let store = &agents.ports().store;
+        let head = store.thread(&thread.id).await?;
+        let last_seq = head.map_or(0, |head| head.last_seq);
+        let after = after.unwrap_or_else(|| EventId::end_of(last_seq));
+        let runs = store.runs(&thread.id).await?;
+        let known = runs.iter().map(|run| run.first_seq);
+        // The run that the next event is of, or one before it.
+        let first = known.filter(|first| *first <= EventId::seq_of(after)).max().unwrap_or(1);
+        let (tenant, before) = (thread.tenant.clone(), first.saturating_sub(1));
+        Ok(Self {
+            agents: agents.clone(),
+            parts,
+            log: ThreadLog::new(agents, tenant, &thread.id, before),
+            after,
+            run: None,
+            ready: VecDeque::new(),
+        })
+    }
+
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Some(bytes);
+            }
+            match self.log.ready().await {
+                Ready::Event => self.take().await,
+                Ready::Anew => (self.after, self.run) = (0, None),
+                Ready::Silence => return Some(HEARTBEAT.into()),
+                Ready::Gone | Ready::Stopping | Ready::Broken => return None,
+            }
+        }
+    }
+
+    async fn take(&mut self) {
+        let Some(event) = self.log.pop() else { return };
+        let Some((record, _)) = self.log.thread() else { return };
+        if self.run.as_ref().is_none_or(|(run, _)| *run != event.run) {
+            let shower = shower(&self.agents, record, &event.run, self.parts).await;
+            self.run = Some((event.run.clone(), shower));
+        }
+        let mut frames = match &mut self.run {
+            Some((_, Some(shower))) => shower.take(&event).await,
+            _ => Vec::new(),
+        };
+        let id = EventId::new(&event, frames.len());
+        let own = own(&self.agents, record, &event, self.parts).await;
+        frames.extend(own.map(|(name, data)| Frame { event: name.to_owned(), data, id }));
+        let is_new = |frame: &&Frame| frame.id.number > self.after && self.parts.wants(frame);
+        self.ready.extend(frames.iter().filter(is_new).map(Frame::to_bytes));
+    }
+}
+
+/// What shows a run; `None` for events of no run.
+async fn shower(
+    agents: &Agents,
+    thread: &ThreadRecord,
+    run: &RunId,
+    parts: Parts,
+) -> Option<Shower> {
+    let doc = KnownRun::find(agents, thread, run.as_str()).await.ok()?.doc;
+    let modes = if parts.runs { modes(&doc) } else { BTreeSet::new() };
+    let subgraphs = doc.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
+    Some(Shower::new(agents, thread, &doc, modes, subgraphs))
+}
+
+/// What was asked for with the run.
+fn modes(doc: &RunDoc) -> BTreeSet<Mode> {
+    let asked = doc.kwargs.get("stream_mode").cloned();
+    let asked = asked.and_then(|asked| serde_json::from_value::<Modes>(asked).ok());
+    Modes::read(asked.as_ref()).unwrap_or_default()
+}
+
+/// What a thread's stream says and no run's does.
+async fn own(
+    agents: &Agents,
+    thread: &ThreadRecord,
+    event: &Event,
+    parts: Parts,
+) -> Option<(&'static str, Value)> {
+    if !event.namespace.is_root() {
+        return None;
+    }
+    match &event.kind {
+        EventKind::RunEnded(_) => {
+            Some((METADATA, json!({ "status": "run_done", "run_id": event.run })))
+        }
+        EventKind::Checkpointed(made) if parts.updates && made.source == Source::Update => {
+            let state = changed(agents, thread, made.checkpoint).await?;
+            Some((STATE_UPDATE, json!({ "state": state, "thread_id": thread.id })))
+        }
+        _ => None,
+    }
+}
+
+async fn changed(agents: &Agents, thread: &ThreadRecord, id: CheckpointId) -> Option<Value> {
+    let found = view::state_of(agents, thread, &Namespace::root(), Some(id)).await.ok()??;
+    let state = view::state(agents, thread, &found, false).await.ok()?;
+    Some(json!(state))
+}

@@ -1,0 +1,148 @@
+//! From a request to a run that is begun or waits: on a thread, or on one of its own.
+
+use serde_json::Value;
+use wattle_graph::failure::code;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::call::runs::Runs as _;
+use wattle_run::engine::blank::NewThread;
+use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
+
+use crate::agents::Agents;
+use crate::asked;
+use crate::assistants;
+use crate::caller::Caller;
+use crate::doc::run::RunDoc;
+use crate::fault::Fault;
+use crate::graphs::AgentGraph;
+use crate::queue::submit;
+use crate::view::TEMPORARY;
+use crate::wire::request::{Completion, IfMissing, RunCreate};
+
+/// How long a thread of a run's own is there when nothing happens on it any more: long enough for a
+/// client that lost its connection to come back, also if the host died meanwhile.
+const KEPT_MS: u64 = 60_000;
+
+/// Asks for a run on a thread, which is made if there is none and the request wants that.
+///
+/// # Errors
+///
+/// 404 for a thread that is not there; 422 and 400 for what cannot be run; those of [`submit`].
+pub(crate) async fn on_thread(
+    agents: &Agents,
+    caller: &Caller,
+    id: &str,
+    run: RunId,
+    request: &RunCreate,
+) -> Result<(ThreadRecord, RunDoc), Fault> {
+    check(agents, request)?;
+    let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
+    let may_make = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
+    let thread = existing_or_new(agents, caller, id, may_make).await?;
+    let doc = asked::run(agents, &graph, &thread, run, request).await?;
+    submit(agents, doc.clone()).await?;
+    Ok((thread, doc))
+}
+
+/// Asks for a run that gets a thread of its own, which has the id of the run.
+///
+/// # Errors
+///
+/// 400 for a run that would have to go on from somewhere; 409 if there is such a thread; else as of
+/// [`on_thread`].
+pub(crate) async fn alone(
+    agents: &Agents,
+    caller: &Caller,
+    run: RunId,
+    request: &RunCreate,
+) -> Result<(ThreadRecord, RunDoc), Fault> {
+    check(agents, request)?;
+    let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
+    if request.command().is_some() || request.input().is_none() {
+        let text = "a run without a thread begins with an `input`; there is nothing to go on from";
+        return Err(Fault::value(text));
+    }
+    let keep = request.on_completion.unwrap_or_default() == Completion::Keep;
+    let ttl = (!keep).then(|| temporary(request));
+    let thread = parse(run.as_str())?;
+    let new = NewThread {
+        thread: Some(thread.clone()),
+        tenant: caller.tenant.clone(),
+        metadata: ttl.map(|_| (TEMPORARY.to_owned(), Value::Bool(true))).into_iter().collect(),
+        ttl,
+        created_ms: None,
+    };
+    let record = agents.engine().create_thread(new).await?;
+    match begin_on(agents, &graph, &record, run, ttl, request).await {
+        Ok(doc) => Ok((record, doc)),
+        Err(fault) => {
+            agents.engine().delete_thread(&thread).await?;
+            Err(fault)
+        }
+    }
+}
+
+/// Whether a request can lead to a run at all.
+///
+/// # Errors
+///
+/// As of [`RunCreate::check`]; 422 also for a webhook that this host may not call.
+pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
+    request.check()?;
+    match &request.webhook {
+        Some(url) => agents.webhooks().check(url),
+        None => Ok(()),
+    }
+}
+
+async fn begin_on(
+    agents: &Agents,
+    graph: &AgentGraph,
+    thread: &ThreadRecord,
+    run: RunId,
+    ttl: Option<ThreadTtl>,
+    request: &RunCreate,
+) -> Result<RunDoc, Fault> {
+    let doc = asked::run(agents, graph, thread, run, request).await?;
+    let doc = RunDoc { temporary: ttl, ..doc };
+    submit(agents, doc.clone()).await?;
+    Ok(doc)
+}
+
+/// The time begins anew with everything that happens on the thread.
+fn temporary(request: &RunCreate) -> ThreadTtl {
+    let wait_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
+    #[expect(clippy::cast_sign_loss, reason = "it was checked that it is not negative")]
+    let after_ms = KEPT_MS.saturating_add(wait_ms as u64);
+    ThreadTtl { after_ms, strategy: PruneStrategy::Delete }
+}
+
+/// A thread that a run is to be on: the one that is there, or a new one if that is wanted.
+///
+/// # Errors
+///
+/// 404 if there is none and none is to be made.
+pub(crate) async fn existing_or_new(
+    agents: &Agents,
+    caller: &Caller,
+    id: &str,
+    may_make: bool,
+) -> Result<ThreadRecord, Fault> {
+    if let Some(record) = caller.find_thread(agents, id).await? {
+        return Ok(record);
+    }
+    if !may_make {
+        return Err(Fault::missing("thread", id));
+    }
+    let thread = Some(parse(id)?);
+    let new = NewThread { thread, tenant: caller.tenant.clone(), ..NewThread::default() };
+    match agents.engine().create_thread(new).await {
+        Ok(record) => Ok(record),
+        // Somebody else has just made it.
+        Err(failure) if failure.code == code::CONFLICT => caller.thread(agents, id).await,
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+fn parse(id: &str) -> Result<ThreadId, Fault> {
+    ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))
+}

@@ -1,0 +1,201 @@
+//! What events are to be shown with: the state that the thread stood at, and what had happened
+//! there.
+//!
+//! States are read from the store. A run of durability `exit` stores its last one only, so those
+//! before it are made again from what its tasks wrote; they are the same on every reading of the
+//! log, whether the run is over or not.
+
+mod start;
+
+use std::sync::Arc;
+
+use wattle_graph::checkpoint::{Checkpoint, Source};
+use wattle_graph::event::{Checkpointed, Event, EventKind, RunReason, RunStarted};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
+use wattle_graph::lineage::Lineage;
+use wattle_run::app::{App, GraphPack};
+use wattle_run::ports::store::{CheckpointTuple, Durability, RunRecord, StoreError};
+use wattle_run::unkept;
+
+use crate::agents::Agents;
+use crate::wire::v1::{Need, goes_on};
+
+/// Reads the past of one thread. Events must come in order, from the first of a run.
+pub(crate) struct Past {
+    agents: Agents,
+    thread: ThreadId,
+    /// Whether anybody asks for states.
+    is_asked: bool,
+    /// The run at work, if it stores only its last state.
+    exit: Option<Exit>,
+}
+
+/// A run that stores only its last state.
+struct Exit {
+    code: (Arc<App>, Arc<GraphPack>),
+    /// Where it stands; `None` if that is not known any more.
+    lineage: Option<Lineage>,
+}
+
+/// What an event is shown with.
+#[derive(Default)]
+pub(crate) struct Shown {
+    /// The state.
+    pub(crate) checkpoint: Option<Checkpoint>,
+    /// What had happened where a run goes on.
+    pub(crate) before: Vec<Event>,
+}
+
+impl Past {
+    pub(crate) fn new(agents: &Agents, thread: &ThreadId, is_asked: bool) -> Self {
+        Self { agents: agents.clone(), thread: thread.clone(), is_asked, exit: None }
+    }
+
+    /// From now on somebody asks for states.
+    pub(crate) fn ask(&mut self) {
+        self.is_asked = true;
+    }
+
+    /// What an event is to be shown with. What cannot be read is left out.
+    pub(crate) async fn show(&mut self, event: &Event, need: Option<&Need>) -> Shown {
+        match self.look(event, need).await {
+            Ok(shown) => shown,
+            Err(error) => {
+                tracing::warn!(thread = %self.thread, %error, "a stream goes without a state");
+                Shown::default()
+            }
+        }
+    }
+
+    async fn look(&mut self, event: &Event, need: Option<&Need>) -> Result<Shown, Failure> {
+        let is_root = event.namespace.is_root();
+        match &event.kind {
+            EventKind::RunStarted(started) if is_root => {
+                return self.begin(event, started, need).await;
+            }
+            EventKind::Checkpointed(made) if is_root && self.exit.is_some() => {
+                let checkpoint = self.arrive(event, made).await?;
+                return Ok(Shown { checkpoint, ..Shown::default() });
+            }
+            EventKind::RunEnded(_) if is_root => self.exit = None,
+            _ => {
+                let lineage = self.exit.as_mut().and_then(|exit| exit.lineage.as_mut());
+                if let Some(lineage) = lineage {
+                    lineage.apply(event);
+                }
+            }
+        }
+        let Some(Need::Checkpoint(namespace, id)) = need else { return Ok(Shown::default()) };
+        let checkpoint = self.read(namespace, *id).await.map_err(unreadable)?;
+        Ok(Shown { checkpoint, ..Shown::default() })
+    }
+
+    /// A run begins, or is taken up again.
+    async fn begin(
+        &mut self,
+        event: &Event,
+        started: &RunStarted,
+        need: Option<&Need>,
+    ) -> Result<Shown, Failure> {
+        let is_new = started.reason != RunReason::Recovery;
+        if is_new {
+            self.exit = None;
+        }
+        if need.is_none() && !(self.is_asked && is_new) {
+            return Ok(Shown::default());
+        }
+        let store = &self.agents.ports().store;
+        let Some(run) = store.run(&event.run).await.map_err(unreadable)? else {
+            return Ok(Shown::default());
+        };
+        let is_exit = is_new && run.options.durability == Durability::Exit;
+        let goes_on = goes_on(started.reason);
+        let stands = if need.is_some() || (is_exit && goes_on) {
+            self.stands(&run, event).await.map_err(unreadable)?
+        } else {
+            None
+        };
+        if is_exit {
+            self.exit = self.exit(started, stands.as_ref().filter(|_| goes_on)).await?;
+        }
+        Ok(match stands {
+            Some(CheckpointTuple { checkpoint, events }) => Shown {
+                checkpoint: Some(checkpoint),
+                before: if goes_on { events } else { Vec::new() },
+            },
+            None => Shown::default(),
+        })
+    }
+
+    /// Where a run goes on from, with what had happened there before it began.
+    async fn stands(
+        &self,
+        run: &RunRecord,
+        event: &Event,
+    ) -> Result<Option<CheckpointTuple>, StoreError> {
+        let Some(id) = start::start(&self.agents, run, event).await? else { return Ok(None) };
+        let store = self.agents.ports().store.as_ref();
+        let tuple = unkept::stood(store, &self.thread, id).await?;
+        Ok(tuple.map(|mut tuple| {
+            tuple.events.retain(|before| before.seq < event.seq);
+            tuple
+        }))
+    }
+
+    async fn exit(
+        &self,
+        started: &RunStarted,
+        stands: Option<&CheckpointTuple>,
+    ) -> Result<Option<Exit>, Failure> {
+        let head = self.agents.ports().store.thread(&self.thread).await.map_err(unreadable)?;
+        let Some(head) = head else { return Ok(None) };
+        let catalog = self.agents.engine().catalog();
+        let code = catalog.version(&head.record.app, &started.graph, started.digest);
+        let lineage = stands.map(|tuple| {
+            let mut lineage = Lineage::new(tuple.checkpoint.clone());
+            tuple.events.iter().for_each(|event| lineage.apply(event));
+            lineage
+        });
+        Ok(code.map(|code| Exit { code, lineage }))
+    }
+
+    /// A run that stores only its last state has made one.
+    async fn arrive(
+        &mut self,
+        event: &Event,
+        made: &Checkpointed,
+    ) -> Result<Option<Checkpoint>, Failure> {
+        let stored = match made.source {
+            Source::Loop => None,
+            _ => self.read(&event.namespace, made.checkpoint).await.map_err(unreadable)?,
+        };
+        let Some(exit) = &mut self.exit else { return Ok(stored) };
+        // What is not taken from here on is not known any more.
+        let lineage = exit.lineage.take();
+        let checkpoint = match (stored, lineage) {
+            (Some(stored), _) => stored,
+            (None, Some(lineage)) => {
+                let (app, pack) = &exit.code;
+                unkept::again(app, pack, &lineage, event, made).await?
+            }
+            (None, None) => return Ok(None),
+        };
+        exit.lineage = Some(Lineage::new(checkpoint.clone()));
+        Ok(Some(checkpoint))
+    }
+
+    async fn read(
+        &self,
+        namespace: &Namespace,
+        id: CheckpointId,
+    ) -> Result<Option<Checkpoint>, StoreError> {
+        let store = &self.agents.ports().store;
+        let found = store.checkpoint(&self.thread, namespace, Some(id)).await?;
+        Ok(found.map(|tuple| tuple.checkpoint))
+    }
+}
+
+fn unreadable(error: StoreError) -> Failure {
+    Failure::internal(error.to_string())
+}

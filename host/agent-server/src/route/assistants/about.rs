@@ -1,0 +1,147 @@
+//! What an assistant runs: its graph as a drawing and by its schemas, with the graphs inside of it.
+
+use axum::Json;
+use axum::extract::State;
+use serde_json::{Map, Value, json};
+use wattle_graph::graph::Body;
+use wattle_graph::id::{GraphName, NodeName};
+use wattle_run::app::{App, GraphPack};
+
+use crate::agents::Agents;
+use crate::assistants;
+use crate::caller::{Caller, Place};
+use crate::fault::Fault;
+use crate::graphs::AgentGraph;
+use crate::query::Query;
+use crate::route::drawing;
+
+/// Between two levels of a namespace.
+const LEVEL: char = '|';
+
+/// Graphs inside of one another that are told of at most: an app may nest them without end.
+const DEEPEST: usize = 16;
+
+async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph, Fault> {
+    assistants::find(agents, caller.tenant.as_ref(), id).await
+}
+
+/// Nodes and ways of its graph. `xray` draws the graphs that run as nodes in their places.
+pub(super) async fn graph(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    query: Query,
+) -> Result<Json<Value>, Fault> {
+    let found = by_id(&agents, &caller, &id).await?;
+    let depth = depth(&query)?.min(DEEPEST);
+    Ok(Json(drawing::of(&found.app, &found.pack.graph, depth)))
+}
+
+/// How many levels of graphs are drawn: a number, all or none.
+fn depth(query: &Query) -> Result<usize, Fault> {
+    match query.text("xray").and_then(|text| text.parse().ok()) {
+        Some(depth) => Ok(depth),
+        None => Ok(if query.flag("xray")? { usize::MAX } else { 0 }),
+    }
+}
+
+/// What its runs take and give.
+pub(super) async fn schemas(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+) -> Result<Json<Value>, Fault> {
+    let found = by_id(&agents, &caller, &id).await?;
+    Ok(Json(schemas_of(&found.id, &found.pack)))
+}
+
+/// A graph takes and gives its channels; what it reads of its context it does not say.
+fn schemas_of(id: &str, pack: &GraphPack) -> Value {
+    let channels = &pack.graph.definition().channels;
+    let properties: Map<String, Value> =
+        channels.iter().map(|(name, channel)| (name.to_string(), channel.schema.clone())).collect();
+    let schema = json!({ "type": "object", "title": id, "properties": properties });
+    json!({
+        "graph_id": id,
+        "input_schema": schema,
+        "output_schema": schema,
+        "state_schema": schema,
+        "config_schema": null,
+        "context_schema": null,
+    })
+}
+
+/// The schemas of the graphs that run as its nodes, by namespace.
+pub(super) async fn subgraphs(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    query: Query,
+) -> Result<Json<Value>, Fault> {
+    let found = by_id(&agents, &caller, &id).await?;
+    let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
+    let mut inside = Map::new();
+    collect(&found.app, &found.pack, "", levels, &mut inside);
+    Ok(Json(Value::Object(inside)))
+}
+
+/// The same of one namespace, as far as it is there.
+pub(super) async fn subgraph(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place((id, namespace)): Place<(String, String)>,
+    query: Query,
+) -> Result<Json<Value>, Fault> {
+    let found = by_id(&agents, &caller, &id).await?;
+    let levels = if query.flag("recurse")? { DEEPEST } else { 1 };
+    let mut inside = Map::new();
+    collect(&found.app, &found.pack, "", levels, &mut inside);
+    let wanted = without_tasks(&namespace);
+    inside.retain(|name, _| *name == wanted);
+    Ok(Json(Value::Object(inside)))
+}
+
+/// A namespace as the graph knows it: which task a node ran as is not part of that.
+fn without_tasks(namespace: &str) -> String {
+    let level = |level: &str| level.split(':').next().unwrap_or_default().to_owned();
+    namespace.split(LEVEL).map(level).collect::<Vec<_>>().join("|")
+}
+
+fn collect(
+    app: &App,
+    pack: &GraphPack,
+    around: &str,
+    levels: usize,
+    inside: &mut Map<String, Value>,
+) {
+    if levels == 0 {
+        return;
+    }
+    for (node, graph, nested) in nested(app, pack) {
+        let name =
+            if around.is_empty() { node.to_string() } else { format!("{around}{LEVEL}{node}") };
+        inside.insert(name.clone(), schemas_of(graph.as_str(), nested));
+        collect(app, nested, &name, levels - 1, inside);
+    }
+}
+
+fn nested<'a>(
+    app: &'a App,
+    pack: &'a GraphPack,
+) -> impl Iterator<Item = (&'a NodeName, &'a GraphName, &'a GraphPack)> {
+    pack.graph.nodes().iter().filter_map(|(name, node)| match &node.body {
+        Body::Graph { graph, .. } => Some((name, graph, app.graphs.get(graph)?.as_ref())),
+        Body::Plugin { .. } => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_known_without_its_tasks() {
+        assert_eq!(without_tasks("a:0af3|b|c:1.2"), "a|b|c");
+        assert_eq!(without_tasks("a"), "a");
+    }
+}

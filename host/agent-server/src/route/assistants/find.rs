@@ -1,0 +1,106 @@
+//! Assistants that are looked for, made ones and those of graphs alike.
+
+use std::cmp::Ordering;
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde_json::Value;
+
+use super::LARGEST_PAGE;
+use crate::agents::Agents;
+use crate::assistants::all;
+use crate::caller::{Body, Caller};
+use crate::fault::Fault;
+use crate::route::search::{PAGE, holds, pagination};
+use crate::view;
+use crate::wire::request::{AssistantCount, AssistantSearch, SortOrder};
+use crate::wire::shape::Assistant;
+
+/// Fields that `select` knows.
+const FIELDS: &[&str] = &[
+    "assistant_id",
+    "graph_id",
+    "name",
+    "description",
+    "config",
+    "context",
+    "created_at",
+    "updated_at",
+    "metadata",
+    "version",
+];
+
+/// Lists assistants.
+pub(super) async fn search(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Body(request): Body<AssistantSearch>,
+) -> Result<(HeaderMap, Json<Vec<Value>>), Fault> {
+    let wanted = AssistantCount {
+        metadata: request.metadata,
+        graph_id: request.graph_id,
+        name: request.name,
+    };
+    let mut found = find(&agents, &caller, &wanted).await?;
+    sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
+    let (total, offset) = (found.len(), request.offset.unwrap_or(0));
+    let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let shown = found.iter().skip(offset).take(limit);
+    let shown = shown.map(|it| view::select(it, request.select.as_deref(), FIELDS));
+    let shown = shown.collect::<Result<Vec<_>, _>>()?;
+    Ok((pagination(total, offset, shown.len()), Json(shown)))
+}
+
+/// Counts assistants.
+pub(super) async fn count(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Body(request): Body<AssistantCount>,
+) -> Result<Json<usize>, Fault> {
+    Ok(Json(find(&agents, &caller, &request).await?.len()))
+}
+
+async fn find(
+    agents: &Agents,
+    caller: &Caller,
+    wanted: &AssistantCount,
+) -> Result<Vec<Assistant>, Fault> {
+    let mut found = all(agents, caller.tenant.as_ref()).await?;
+    let name = wanted.name.as_ref().map(|name| name.to_lowercase());
+    let facts = wanted.metadata.clone().map(Value::Object);
+    found.retain(|assistant| {
+        let is_of_graph = wanted.graph_id.as_ref().is_none_or(|id| *id == assistant.graph_id);
+        let is_named = |name: &String| assistant.name.to_lowercase().contains(name);
+        let has = |facts: &Value| holds(&Value::Object(assistant.metadata.clone()), facts);
+        is_of_graph && name.as_ref().is_none_or(is_named) && facts.as_ref().is_none_or(has)
+    });
+    Ok(found)
+}
+
+/// Of those that are alike the order is by graph.
+fn sort(found: &mut [Assistant], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
+    let compare: fn(&Assistant, &Assistant) -> Ordering = match by.unwrap_or("created_at") {
+        "created_at" => |one, other| one.created_at.cmp(&other.created_at),
+        "updated_at" => |one, other| one.updated_at.cmp(&other.updated_at),
+        "graph_id" => |one, other| one.graph_id.cmp(&other.graph_id),
+        "name" => |one, other| one.name.cmp(&other.name),
+        "assistant_id" => |one, other| one.assistant_id.cmp(&other.assistant_id),
+        other => {
+            let text = format!(
+                "`sort_by` is assistant_id, graph_id, name, created_at or updated_at, not `{other}`"
+            );
+            return Err(Fault::unprocessable(text));
+        }
+    };
+    found.sort_by(|one, other| {
+        let by = match order {
+            SortOrder::Asc => compare(one, other),
+            SortOrder::Desc => compare(other, one),
+        };
+        let alike =
+            || (&one.graph_id, &one.assistant_id).cmp(&(&other.graph_id, &other.assistant_id));
+        by.then_with(alike)
+    });
+    Ok(())
+}

@@ -1,0 +1,320 @@
+//! Runs that come again: make, look for, read, change, delete.
+
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use crate::agents::Agents;
+use crate::assistants;
+use crate::caller::{Body, Caller, Place, uuid};
+use crate::doc::cron::{CronDoc, Due, dues, shelf};
+use crate::fault::Fault;
+use crate::graphs;
+use crate::order;
+use crate::route::search::{PAGE, holds, pagination};
+use crate::view;
+use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of};
+use crate::wire::schedule::{Schedule, read_time};
+use crate::wire::shape::Cron;
+use crate::wire::time::iso;
+
+/// Crons of one tenant: all of their documents are read for a list.
+const TENANT_CRONS: usize = 1_000;
+
+/// Crons of all tenants: all of their entries are read several times a minute.
+const ALL_CRONS: usize = 10_000;
+
+/// Bytes of what a cron asks for: lists of crons hold it whole.
+const PAYLOAD_BYTES: usize = 64 << 10;
+
+/// Most crons of one answer.
+const LARGEST_PAGE: usize = 1_000;
+
+/// Fields that `select` knows.
+const FIELDS: &[&str] = &[
+    "cron_id",
+    "assistant_id",
+    "thread_id",
+    "on_run_completed",
+    "end_time",
+    "schedule",
+    "timezone",
+    "created_at",
+    "updated_at",
+    "user_id",
+    "payload",
+    "next_run_date",
+    "metadata",
+    "enabled",
+    NOW,
+];
+
+/// The field that says when an answer was made.
+const NOW: &str = "now";
+
+pub(super) fn routes() -> Router<Agents> {
+    Router::new()
+        .route("/threads/{id}/runs/crons", post(create_on_thread))
+        .route("/runs/crons", post(create))
+        .route("/runs/crons/search", post(search))
+        .route("/runs/crons/count", post(count))
+        .route("/runs/crons/{cron}", get(read).patch(update).delete(delete))
+}
+
+async fn create(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Body(request): Body<CronCreate>,
+) -> Result<Json<Cron>, Fault> {
+    make(&agents, &caller, None, &request).await
+}
+
+async fn create_on_thread(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    Body(request): Body<CronCreate>,
+) -> Result<Json<Cron>, Fault> {
+    let thread = caller.thread(&agents, &id).await?;
+    make(&agents, &caller, Some(thread.id.to_string()), &request).await
+}
+
+async fn make(
+    agents: &Agents,
+    caller: &Caller,
+    thread: Option<String>,
+    request: &CronCreate,
+) -> Result<Json<Cron>, Fault> {
+    let now_ms = agents.now_ms();
+    let mut doc = CronDoc {
+        cron: Uuid::now_v7(),
+        tenant: caller.tenant.clone(),
+        assistant: String::new(),
+        thread,
+        schedule: request.schedule.clone(),
+        timezone: request.timezone.clone(),
+        end_ms: request.end_time.as_deref().map(time).transpose()?,
+        enabled: request.enabled.unwrap_or(true),
+        on_run_completed: request.on_run_completed,
+        payload: request.payload(),
+        created_ms: now_ms,
+        updated_ms: now_ms,
+        revision: Uuid::now_v7(),
+    };
+    doc.assistant = check(agents, &doc).await?;
+    let entries: Vec<Due> = dues(agents.ports()).every().await?;
+    let own = entries.iter().filter(|due| due.tenant == caller.tenant).count();
+    if own >= TENANT_CRONS || entries.len() >= ALL_CRONS {
+        return Err(Fault::conflict("there are too many crons already; delete some"));
+    }
+    doc.save(agents.ports(), now_ms).await?;
+    agents.crons().change();
+    Ok(Json(doc.shape(now_ms)))
+}
+
+/// What would fail each time is refused at once. Answers the id of the assistant.
+async fn check(agents: &Agents, doc: &CronDoc) -> Result<String, Fault> {
+    let schedule = Schedule::read(&doc.schedule, doc.timezone.as_deref());
+    let schedule = schedule.map_err(Fault::unprocessable)?;
+    if schedule.after(agents.now_ms()).is_none() {
+        let text = format!("`schedule` never comes: `{}`", doc.schedule);
+        return Err(Fault::unprocessable(text));
+    }
+    let bytes = Value::Object(doc.payload.clone()).to_string().len();
+    if bytes > PAYLOAD_BYTES {
+        let text = format!("the payload has {bytes} bytes, more than the limit of {PAYLOAD_BYTES}");
+        return Err(Fault::unprocessable(text));
+    }
+    let run = run_of(&doc.payload)?;
+    order::check(agents, &run)?;
+    if doc.thread.is_none() && (run.command().is_some() || run.input().is_none()) {
+        let text = "a cron without a thread needs an `input`; there is nothing to go on from";
+        return Err(Fault::value(text));
+    }
+    let graph = assistants::find(agents, doc.tenant.as_ref(), &run.assistant_id).await?;
+    Ok(graph.assistant().to_string())
+}
+
+fn time(text: &str) -> Result<i64, Fault> {
+    read_time(text).ok_or_else(|| Fault::unprocessable(format!("`end_time` is no time: `{text}`")))
+}
+
+async fn read(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+) -> Result<Json<Cron>, Fault> {
+    let doc = find(&agents, &caller, &id).await?;
+    Ok(Json(doc.shape(agents.now_ms())))
+}
+
+/// A cron that the caller may see. The operator sees all, and needs to look for whose it is.
+async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<CronDoc, Fault> {
+    let cron = uuid("cron", id)?.to_string();
+    let missing = || Fault::missing("cron", id);
+    if caller.tenant.is_some() {
+        let own = shelf(agents.ports(), caller.tenant.as_ref()).get(&cron).await?;
+        return own.ok_or_else(missing);
+    }
+    let due: Option<Due> = dues(agents.ports()).get(&cron).await?;
+    let doc = due.ok_or_else(missing)?.document(agents.ports()).await?;
+    doc.ok_or_else(missing)
+}
+
+async fn update(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    Body(change): Body<CronPatch>,
+) -> Result<Json<Cron>, Fault> {
+    let mut doc = find(&agents, &caller, &id).await?;
+    let now_ms = agents.now_ms();
+    apply(&mut doc, change)?;
+    doc.assistant = check(&agents, &doc).await?;
+    doc.updated_ms = now_ms;
+    doc.revision = Uuid::now_v7();
+    doc.save(agents.ports(), now_ms).await?;
+    agents.crons().change();
+    Ok(Json(doc.shape(now_ms)))
+}
+
+fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
+    for (name, value) in change.payload() {
+        match (doc.payload.get_mut(&name), value) {
+            // Facts are added, as those of threads are.
+            (Some(Value::Object(known)), Value::Object(further)) if name == "metadata" => {
+                known.extend(further);
+            }
+            (_, value) => drop(doc.payload.insert(name, value)),
+        }
+    }
+    if let Some(schedule) = change.schedule {
+        doc.schedule = schedule;
+    }
+    if let Some(timezone) = change.timezone {
+        doc.timezone = timezone;
+    }
+    if let Some(end_time) = change.end_time {
+        doc.end_ms = end_time.as_deref().map(time).transpose()?;
+    }
+    doc.enabled = change.enabled.unwrap_or(doc.enabled);
+    doc.on_run_completed = change.on_run_completed.or(doc.on_run_completed);
+    Ok(())
+}
+
+async fn delete(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+) -> Result<StatusCode, Fault> {
+    find(&agents, &caller, &id).await?.forget(agents.ports()).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Deletes the crons of a thread that is deleted.
+pub(super) async fn forget_of_thread(
+    agents: &Agents,
+    tenant: Option<&String>,
+    thread: &str,
+) -> Result<(), Fault> {
+    let entries: Vec<Due> = dues(agents.ports()).every().await?;
+    let is_of_thread =
+        |due: &&Due| due.tenant.as_ref() == tenant && due.thread.as_deref() == Some(thread);
+    for due in entries.iter().filter(is_of_thread) {
+        match due.document(agents.ports()).await? {
+            Some(doc) => doc.forget(agents.ports()).await?,
+            None => due.forget(agents.ports()).await?,
+        }
+    }
+    Ok(())
+}
+
+/// All crons of a tenant, or of everybody.
+async fn all(agents: &Agents, tenant: Option<&String>) -> Result<Vec<CronDoc>, Fault> {
+    let entries: Vec<Due> = dues(agents.ports()).every().await?;
+    let mut docs = Vec::new();
+    for due in entries.iter().filter(|due| tenant.is_none() || due.tenant.as_ref() == tenant) {
+        docs.extend(due.document(agents.ports()).await?);
+    }
+    Ok(docs)
+}
+
+async fn search(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Body(request): Body<CronSearch>,
+) -> Result<(HeaderMap, Json<Vec<Value>>), Fault> {
+    let now_ms = agents.now_ms();
+    let mut found = wanted(&agents, &caller, &request).await?;
+    sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
+    let offset = request.offset.unwrap_or(0);
+    let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let fields = request.select.as_deref();
+    let tells_now = fields.is_some_and(|fields| fields.iter().any(|field| field == NOW));
+    let mut page = Vec::new();
+    for cron in found.iter().skip(offset).take(limit) {
+        let mut shown = view::select(cron, fields, FIELDS)?;
+        if tells_now {
+            shown[NOW] = json!(iso(now_ms));
+        }
+        page.push(shown);
+    }
+    Ok((pagination(found.len(), offset, page.len()), Json(page)))
+}
+
+async fn count(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Body(request): Body<CronSearch>,
+) -> Result<Json<usize>, Fault> {
+    Ok(Json(wanted(&agents, &caller, &request).await?.len()))
+}
+
+async fn wanted(
+    agents: &Agents,
+    caller: &Caller,
+    request: &CronSearch,
+) -> Result<Vec<Cron>, Fault> {
+    let assistant = match request.assistant_id.as_deref() {
+        Some(id) if Uuid::try_parse(id).is_err() => {
+            Some(graphs::find(agents.engine().catalog(), id)?.assistant().to_string())
+        }
+        id => id.map(str::to_owned),
+    };
+    let now_ms = agents.now_ms();
+    let is_wanted = |cron: &Cron| {
+        let metadata = request.metadata.as_ref();
+        assistant.as_ref().is_none_or(|id| *id == cron.assistant_id)
+            && (request.thread_id.is_none() || request.thread_id == cron.thread_id)
+            && request.enabled.is_none_or(|enabled| enabled == cron.enabled)
+            && metadata.is_none_or(|facts| {
+                facts.iter().all(|(name, fact)| {
+                    cron.metadata.get(name).is_some_and(|known| holds(known, fact))
+                })
+            })
+    };
+    let all = all(agents, caller.tenant.as_ref()).await?;
+    Ok(all.iter().map(|doc| doc.shape(now_ms)).filter(is_wanted).collect())
+}
+
+/// Times of one form sort as their texts do; what is not there comes first.
+fn sort(found: &mut [Cron], by: Option<&str>, order: SortOrder) -> Result<(), Fault> {
+    let key: fn(&Cron) -> Option<&String> = match by.unwrap_or("created_at") {
+        "cron_id" => |cron| Some(&cron.cron_id),
+        "assistant_id" => |cron| Some(&cron.assistant_id),
+        "thread_id" => |cron| cron.thread_id.as_ref(),
+        "created_at" => |cron| Some(&cron.created_at),
+        "updated_at" => |cron| Some(&cron.updated_at),
+        "next_run_date" => |cron| cron.next_run_date.as_ref(),
+        "end_time" => |cron| cron.end_time.as_ref(),
+        other => return Err(Fault::unprocessable(format!("crons are not sorted by `{other}`"))),
+    };
+    found.sort_by(|one, other| {
+        let ascending = (key(one), &one.cron_id).cmp(&(key(other), &other.cron_id));
+        if order == SortOrder::Asc { ascending } else { ascending.reverse() }
+    });
+    Ok(())
+}

@@ -1,0 +1,159 @@
+//! The streaming protocol: commands, the typed events of a thread, and its runs as one stream.
+
+use std::collections::VecDeque;
+use std::convert::Infallible;
+
+use axum::body::Body as HttpBody;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::ws::rejection::WebSocketUpgradeRejection;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Extension, Json, Router};
+use bytes::Bytes;
+use futures::stream;
+use wattle_api::guard::open::Slot;
+use wattle_graph::id::ThreadId;
+
+use crate::agents::Agents;
+use crate::caller::{Body, Caller, Place};
+use crate::command::{Target, perform};
+use crate::fault::Fault;
+use crate::feed::{Feed, Ready};
+use crate::joined::{self, Parts};
+use crate::query::Query;
+use crate::socket;
+use crate::stream::of_events;
+use crate::wire::command::{Command, Subscribe};
+use crate::wire::id::EventId;
+use crate::wire::v1::HEARTBEAT;
+use crate::wire::v2::Sent;
+
+/// What clients send in place of an id when they want all that there is.
+const ALL: &[&str] = &["-", "0", "0-0"];
+
+pub(super) fn routes() -> Router<Agents> {
+    Router::new()
+        .route("/threads/{id}/commands", post(commands))
+        .route("/threads/{id}/stream", get(runs))
+        .route("/threads/{id}/stream/events", post(events).get(open))
+}
+
+/// Does a command.
+async fn commands(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    request: Request,
+) -> Result<Response, Fault> {
+    let thread = thread(&agents, &caller, &id).await?;
+    let body = wattle_api::body::read(request, agents.api().config.body_limit_bytes).await?;
+    let command = match Command::parse(&body) {
+        Ok(command) => command,
+        Err(refusal) => {
+            return Ok((StatusCode::BAD_REQUEST, Json(refusal.answer(None))).into_response());
+        }
+    };
+    let target = Target { agents: &agents, caller: &caller, thread: &thread };
+    Ok(Json(perform(&target, &command).await).into_response())
+}
+
+/// The thread of a stream or a command, which may not be there yet.
+async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, Fault> {
+    let thread = ThreadId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
+    let own = caller.find_thread(agents, id).await?;
+    if own.is_none() && agents.ports().store.thread(&thread).await?.is_some() {
+        return Err(Fault::missing("thread", id));
+    }
+    Ok(thread)
+}
+
+/// The typed events of a thread, from its beginning on; they do not end by themselves.
+async fn events(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    Body(wanted): Body<Subscribe>,
+) -> Result<Response, Fault> {
+    let subscription = wanted.subscription()?;
+    let thread = thread(&agents, &caller, &id).await?;
+    let mut feed = Feed::new(&agents, caller.tenant, &thread);
+    feed.subscribe(String::new(), subscription, wanted.since.unwrap_or(0));
+    let told = Told { feed, ready: VecDeque::new(), is_over: false };
+    let body = stream::unfold(told, |mut told| async move {
+        let bytes = told.next().await?;
+        Some((Ok::<_, Infallible>(bytes), told))
+    });
+    Ok(of_events(HttpBody::from_stream(body)))
+}
+
+/// Events as server-sent events.
+struct Told {
+    feed: Feed,
+    ready: VecDeque<Bytes>,
+    is_over: bool,
+}
+
+impl Told {
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.ready.pop_front() {
+                return Some(bytes);
+            }
+            if self.is_over {
+                return None;
+            }
+            match self.feed.ready().await {
+                Ready::Event => {
+                    let sent = self.feed.take().await;
+                    self.ready.extend(sent.iter().map(Sent::to_bytes));
+                }
+                Ready::Anew => {}
+                Ready::Silence => return Some(HEARTBEAT.into()),
+                Ready::Gone | Ready::Stopping => return None,
+                Ready::Broken => {
+                    self.is_over = true;
+                    let frame = format!("event: error\r\ndata: {}\r\n\r\n", socket::unreadable());
+                    return Some(frame.into());
+                }
+            }
+        }
+    }
+}
+
+/// Commands and events over a WebSocket.
+async fn open(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    slot: Option<Extension<Slot>>,
+    upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
+) -> Result<Response, Fault> {
+    let upgrade = upgrade.map_err(|rejection| {
+        let why = rejection.body_text();
+        Fault::value(format!("open a WebSocket here, or ask by POST for a stream: {why}"))
+    })?;
+    let thread = thread(&agents, &caller, &id).await;
+    Ok(socket::open(agents, caller, thread, slot.map(|Extension(slot)| slot), upgrade))
+}
+
+/// All runs of a thread as one stream.
+async fn runs(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+    query: Query,
+    headers: HeaderMap,
+) -> Result<Response, Fault> {
+    let record = caller.thread(&agents, &id).await?;
+    // The one is what the server reads, the other what its clients write.
+    let names = [query.list("stream_modes"), query.list("stream_mode")].concat();
+    let parts = Parts::read(&names)?;
+    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let after = after.map(|id| {
+        let number = if ALL.contains(&id.trim()) { Some(0) } else { EventId::number_of(id) };
+        number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is no id of an event")))
+    });
+    joined::answer(&agents, &record, parts, after.transpose()?).await
+}

@@ -1,0 +1,38 @@
+//! What a thread takes in the store.
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use axum::routing::get;
+use axum::{Json, Router};
+use serde_json::{Value, json};
+use wattle_graph::id::Namespace;
+
+use crate::agents::Agents;
+use crate::caller::{Caller, Place};
+use crate::fault::Fault;
+use crate::view;
+
+pub(super) fn routes() -> Router<Agents> {
+    Router::new().route("/threads/{id}/storage", get(storage))
+}
+
+/// Bytes of all that is kept of a thread, as stored, and of the newest value of each channel as
+/// JSON. Logs hold changes of values, so that the one is no sum of the other.
+async fn storage(
+    State(agents): State<Agents>,
+    caller: Caller,
+    Place(id): Place<String>,
+) -> Result<Json<Value>, Fault> {
+    let thread = caller.thread(&agents, &id).await?;
+    let stored = agents.ports().store.stored_bytes(&thread.id).await?;
+    let state = view::state_of(&agents, &thread, &Namespace::root(), None).await?;
+    let values = state.map(|state| state.values).unwrap_or_default();
+    let channels: BTreeMap<_, _> = values
+        .as_object()
+        .into_iter()
+        .flatten()
+        .map(|(channel, value)| (channel, value.to_string().len()))
+        .collect();
+    Ok(Json(json!({ "thread_id": thread.id, "total_bytes": stored, "channels": channels })))
+}

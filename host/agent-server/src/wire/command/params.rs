@@ -1,0 +1,316 @@
+//! What commands are given, and the runs that they ask for.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::{Code, Refusal};
+use crate::wire::request::{self, Config, IfMissing, Modes, Multitask, RunCreate};
+use crate::wire::v2::Subscription;
+
+/// What the streams of runs that a command began show by the first version of the protocol.
+const MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
+
+/// `run.start`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RunStart {
+    /// What runs.
+    pub assistant_id: Option<String>,
+    /// Channel values, or the answer to the open question.
+    pub input: Option<Value>,
+    /// Settings.
+    pub config: Option<Config>,
+    /// What nodes are handed.
+    pub context: Option<Value>,
+    /// Free facts.
+    pub metadata: Option<Map<String, Value>>,
+    /// What happens if the thread is at work already; a word that is none stands for the default.
+    pub multitask_strategy: Option<Value>,
+    /// The same as older clients write it.
+    #[serde(rename = "multitaskStrategy")]
+    pub multitask_strategy_older: Option<Value>,
+}
+
+impl RunStart {
+    /// The run that it asks for. `answers` says whether the input is the answer to a question.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::InvalidArgument`] if it does not say what is to run.
+    pub fn request(self, answers: bool) -> Result<RunCreate, Refusal> {
+        let Some(assistant_id) = self.assistant_id.filter(|id| !id.is_empty()) else {
+            let why = "`run.start` needs an `assistant_id`";
+            return Err(Refusal::new(Code::InvalidArgument, why));
+        };
+        let strategy = self.multitask_strategy.or(self.multitask_strategy_older);
+        let resume = |value| request::Command { resume: Some(value), ..Default::default() };
+        let (input, command) = match self.input {
+            Some(answer) if answers => (None, Some(resume(answer))),
+            input => (input, None),
+        };
+        Ok(RunCreate {
+            input,
+            command,
+            context: self.context,
+            config: self.config,
+            metadata: self.metadata,
+            multitask_strategy: strategy.and_then(|word| serde_json::from_value(word).ok()),
+            ..of(assistant_id)
+        })
+    }
+
+    /// Whether it goes on from an earlier checkpoint.
+    pub fn forks(&self) -> bool {
+        let configurable = self.config.as_ref().and_then(|config| config.configurable.as_ref());
+        let checkpoint = configurable.and_then(|places| places.get("checkpoint_id"));
+        checkpoint.is_some_and(|id| !id.is_null())
+    }
+}
+
+/// A run of an assistant as commands begin it.
+fn of(assistant_id: String) -> RunCreate {
+    let modes = MODES.iter().map(|mode| (*mode).to_owned()).collect();
+    RunCreate {
+        assistant_id,
+        stream_mode: Some(Modes::Many(modes)),
+        stream_subgraphs: Some(true),
+        stream_resumable: Some(true),
+        if_not_exists: Some(IfMissing::Create),
+        multitask_strategy: Some(Multitask::default()),
+        ..RunCreate::default()
+    }
+}
+
+/// `input.respond`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct InputRespond {
+    /// The question.
+    pub interrupt_id: Option<String>,
+    /// The answer.
+    pub response: Value,
+    /// Several questions, in place of one.
+    pub responses: Option<Vec<Response>>,
+    /// Values for the state.
+    pub update: Option<Value>,
+    /// Nodes to run next.
+    pub goto: Option<Value>,
+    /// Settings.
+    pub config: Option<Config>,
+    /// Free facts.
+    pub metadata: Option<Map<String, Value>>,
+}
+
+/// The answer to one question.
+#[derive(Clone, Debug, Deserialize)]
+pub struct Response {
+    /// The question.
+    pub interrupt_id: String,
+    /// The answer.
+    #[serde(default)]
+    pub response: Value,
+}
+
+impl InputRespond {
+    /// The answers by their questions.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::InvalidArgument`] if there are none.
+    pub fn answers(&self) -> Result<Map<String, Value>, Refusal> {
+        let one = self.interrupt_id.iter().map(|id| (id.clone(), self.response.clone()));
+        let answers: Map<String, Value> = match &self.responses {
+            Some(many) => {
+                many.iter().map(|it| (it.interrupt_id.clone(), it.response.clone())).collect()
+            }
+            None => one.collect(),
+        };
+        if answers.is_empty() {
+            let why = "`input.respond` needs an `interrupt_id`, or `responses` that have one each";
+            return Err(Refusal::new(Code::InvalidArgument, why));
+        }
+        Ok(answers)
+    }
+
+    /// The run that it asks for.
+    pub fn request(self, assistant: String, answers: Map<String, Value>) -> RunCreate {
+        let command = request::Command {
+            resume: Some(Value::Object(answers)),
+            update: self.update.filter(|it| !it.is_null()),
+            goto: self.goto.filter(|it| !it.is_null()),
+        };
+        RunCreate {
+            command: Some(command),
+            config: self.config,
+            metadata: self.metadata,
+            ..of(assistant)
+        }
+    }
+}
+
+/// `state.get`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct GetState {
+    /// The nested graph; the thread's own without it.
+    pub namespace: Vec<String>,
+    /// Only these channels.
+    pub keys: Option<Vec<String>>,
+}
+
+/// `state.listCheckpoints`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct ListCheckpoints {
+    /// The nested graph; the thread's own without it.
+    pub namespace: Vec<String>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Only older than this one.
+    pub before: Option<String>,
+}
+
+/// `state.fork`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct StateFork {
+    /// The checkpoint to go on from.
+    pub checkpoint_id: Option<String>,
+    /// Channel values on top of its state.
+    pub input: Option<Value>,
+    /// Settings.
+    pub config: Option<Config>,
+}
+
+impl StateFork {
+    /// The run that it asks for.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::InvalidArgument`] without a checkpoint.
+    pub fn request(self, assistant: String) -> Result<RunCreate, Refusal> {
+        let Some(checkpoint) = self.checkpoint_id.filter(|id| !id.is_empty()) else {
+            let why = "`state.fork` needs a `checkpoint_id`";
+            return Err(Refusal::new(Code::InvalidArgument, why));
+        };
+        Ok(RunCreate {
+            checkpoint_id: Some(checkpoint),
+            input: self.input,
+            config: self.config,
+            ..of(assistant)
+        })
+    }
+}
+
+/// `agent.getTree`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct GetTree {
+    /// The run; the newest without it.
+    pub run_id: Option<String>,
+}
+
+/// `subscription.subscribe`, and the body of a request for a stream.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Subscribe {
+    /// What is wanted.
+    pub channels: Vec<String>,
+    /// Only in and below these graphs.
+    pub namespaces: Option<Vec<Vec<String>>>,
+    /// How far below.
+    pub depth: Option<usize>,
+    /// Only what has a higher number.
+    pub since: Option<u64>,
+}
+
+impl Subscribe {
+    /// What the subscriber wants.
+    ///
+    /// # Errors
+    ///
+    /// [`request::Invalid::Value`] if a channel is none, or there is none.
+    pub fn subscription(&self) -> Result<Subscription, request::Invalid> {
+        let namespaces = self.namespaces.clone().unwrap_or_default();
+        Subscription::new(&self.channels, namespaces, self.depth)
+    }
+}
+
+/// `subscription.unsubscribe`.
+#[derive(Clone, Debug, Default, Deserialize)]
+pub struct Unsubscribe {
+    /// Whose.
+    pub subscription_id: String,
+}
+
+/// `subscription.reconnect`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct Reconnect {
+    /// The last event that the client knows.
+    pub last_event_id: Option<String>,
+    /// Whose; all without it.
+    pub subscriptions: Option<Vec<String>>,
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read<T: serde::de::DeserializeOwned>(params: Value) -> T {
+        serde_json::from_value(params).unwrap()
+    }
+
+    #[test]
+    fn a_run_waits_for_its_turn_unless_it_is_told_otherwise() {
+        for (params, strategy) in [
+            (json!({}), Multitask::Enqueue),
+            (json!({ "multitask_strategy": "rollback" }), Multitask::Rollback),
+            (json!({ "multitaskStrategy": "interrupt" }), Multitask::Interrupt),
+            (json!({ "multitask_strategy": "reject", "multitaskStrategy": 1 }), Multitask::Reject),
+            (json!({ "multitask_strategy": "perhaps" }), Multitask::Enqueue),
+        ] {
+            let mut params = params;
+            params["assistant_id"] = "agent".into();
+            let start: RunStart = read(params.clone());
+            let request = start.request(false).unwrap();
+            assert_eq!(request.multitask_strategy.unwrap_or_default(), strategy, "{params}");
+            assert_eq!(request.check(), Ok(()), "{params}");
+        }
+    }
+
+    #[test]
+    fn an_input_is_an_answer_where_a_question_is_open() {
+        let start: RunStart = read(json!({ "assistant_id": "agent", "input": { "a": 1 } }));
+        assert!(!start.forks());
+        let request = start.clone().request(true).unwrap();
+        assert_eq!(request.input, None);
+        assert_eq!(request.command.unwrap().resume, Some(json!({ "a": 1 })));
+        let request = start.request(false).unwrap();
+        assert_eq!((request.input, request.command), (Some(json!({ "a": 1 })), None));
+        let config = json!({ "configurable": { "checkpoint_id": "c" } });
+        let start: RunStart = read(json!({ "config": config }));
+        assert!(start.forks());
+        assert_eq!(start.request(false).unwrap_err().code, Code::InvalidArgument);
+    }
+
+    #[test]
+    fn one_question_or_several_are_answered() {
+        let one = json!({ "namespace": [], "interrupt_id": "a", "response": "yes" });
+        let many = json!({ "responses": [
+            { "namespace": [], "interrupt_id": "a", "response": "yes" }, { "interrupt_id": "b" },
+        ] });
+        for (params, answers) in
+            [(one, json!({ "a": "yes" })), (many, json!({ "a": "yes", "b": null }))]
+        {
+            let respond: InputRespond = read(params);
+            assert_eq!(Value::Object(respond.answers().unwrap()), answers);
+        }
+        for params in [json!({}), json!({ "responses": [] }), json!({ "response": 1 })] {
+            let refused = read::<InputRespond>(params).answers().unwrap_err();
+            assert_eq!(refused.code, Code::InvalidArgument);
+        }
+    }
+}

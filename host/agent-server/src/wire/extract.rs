@@ -1,0 +1,132 @@
+//! Values of a document by their paths, such as `values.messages[-1].content`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+/// Paths of one request.
+const PATHS: usize = 10;
+
+/// Fields of a thread that paths begin with.
+const ROOTS: &[&str] = &["values", "metadata", "config", "context", "interrupts", "error"];
+
+/// Paths by the names under which their values are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Extract(BTreeMap<String, Vec<Part>>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Field(String),
+    /// From the end if negative.
+    Item(i64),
+}
+
+impl Extract {
+    /// Reads the paths of a request.
+    ///
+    /// # Errors
+    ///
+    /// Which one is none.
+    pub fn read(paths: &Map<String, Value>) -> Result<Self, String> {
+        if paths.len() > PATHS {
+            return Err(format!("`extract` has {} paths, more than {PATHS}", paths.len()));
+        }
+        let read = paths.iter().map(|(name, path)| {
+            let text = path.as_str().ok_or_else(|| format!("path `{name}` must be a text"))?;
+            Ok((name.clone(), parse(text).map_err(|why| format!("path `{text}`: {why}"))?))
+        });
+        read.collect::<Result<_, String>>().map(Self)
+    }
+
+    /// Whether nothing is wanted.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The values; `null` where there is none.
+    pub fn of(&self, document: &Value) -> Value {
+        let value = |path: &Vec<Part>| {
+            let found = path.iter().try_fold(document, |value, part| part.of(value));
+            found.cloned().unwrap_or_default()
+        };
+        Value::Object(self.0.iter().map(|(name, path)| (name.clone(), value(path))).collect())
+    }
+}
+
+impl Part {
+    fn of<'v>(&self, value: &'v Value) -> Option<&'v Value> {
+        match self {
+            Self::Field(name) => value.get(name),
+            Self::Item(at) => {
+                let items = value.as_array()?;
+                let from_end = || items.len().checked_sub(usize::try_from(at.unsigned_abs()).ok()?);
+                items.get(usize::try_from(*at).ok().or_else(from_end)?)
+            }
+        }
+    }
+}
+
+fn parse(path: &str) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    for level in path.split('.') {
+        let (name, rest) = level.split_at(level.find('[').unwrap_or(level.len()));
+        if name.is_empty() {
+            return Err("a field has no name".to_owned());
+        }
+        parts.push(Part::Field(name.to_owned()));
+        let mut rest = rest;
+        while !rest.is_empty() {
+            let item = rest.strip_prefix('[').and_then(|rest| rest.split_once(']'));
+            let (item, further) = item.ok_or("a bracket is not closed")?;
+            let item = item.parse().map_err(|_| format!("`{item}` is no place in a list"))?;
+            parts.push(Part::Item(item));
+            rest = further;
+        }
+    }
+    match &parts[0] {
+        Part::Field(root) if ROOTS.contains(&root.as_str()) => Ok(parts),
+        _ => Err(format!("it must begin with one of {}", ROOTS.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(path: &str) -> Result<Extract, String> {
+        Extract::read(&Map::from_iter([("it".to_owned(), path.into())]))
+    }
+
+    #[test]
+    fn values_are_found_by_their_paths() {
+        let thread = json!({
+            "values": { "messages": [{ "content": "a" }, { "content": "b" }], "grid": [[1, 2]] },
+            "metadata": { "user": "u" },
+        });
+        for (path, expected) in [
+            ("values.messages[-1].content", json!("b")),
+            ("values.messages[0].content", json!("a")),
+            ("values.messages[2]", Value::Null),
+            ("values.messages[-3]", Value::Null),
+            ("values.grid[0][1]", json!(2)),
+            ("metadata.user", json!("u")),
+            ("metadata.user.name", Value::Null),
+            ("metadata", json!({ "user": "u" })),
+        ] {
+            assert_eq!(read(path).unwrap().of(&thread), json!({ "it": expected }), "{path}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_path_is_refused() {
+        for path in ["", "values.", "values[x]", "values[0", "values[0]x", "secret.a", "[0]"] {
+            assert!(read(path).is_err(), "{path}");
+        }
+        let many = (0..11).map(|n| (n.to_string(), json!("values"))).collect();
+        assert!(Extract::read(&many).is_err());
+        assert!(Extract::read(&Map::from_iter([("a".to_owned(), json!(1))])).is_err());
+        assert!(Extract::default().is_empty());
+    }
+}

@@ -1,0 +1,163 @@
+//! Commands: what a run begins with in place of an input.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::Invalid;
+use super::run::read_values;
+use crate::wire::message;
+
+/// What a run begins with in place of an input.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Command {
+    /// Values for the state: an object, or a list of pairs.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub update: Option<Value>,
+    /// Answers to open questions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub resume: Option<Value>,
+    /// Nodes to run next: a name, an object with `node` and `input`, or a list of these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub goto: Option<Value>,
+}
+
+/// A node that is to run next.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Goto {
+    /// With the state.
+    Node(String),
+    /// With an input of its own.
+    Send {
+        /// The node.
+        node: String,
+        /// Its input.
+        input: Value,
+    },
+}
+
+impl Command {
+    pub(super) fn is_empty(&self) -> bool {
+        self.update.is_none() && self.resume.is_none() && self.goto.is_none()
+    }
+
+    /// Values for the state in order, with their messages in our form.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid::Schema`] for what are no channel values, with the first message that is none.
+    pub fn read_update(
+        &self,
+        channels: &BTreeSet<String>,
+        fresh: message::Fresh<'_>,
+    ) -> Result<Vec<(String, Value)>, Invalid> {
+        let pairs = match &self.update {
+            None | Some(Value::Null) => Vec::new(),
+            Some(Value::Object(fields)) => fields.clone().into_iter().collect(),
+            Some(Value::Array(pairs)) => pairs.iter().map(pair).collect::<Result<_, _>>()?,
+            Some(_) => return Err(no_update()),
+        };
+        let mut read = Vec::with_capacity(pairs.len());
+        for (channel, value) in pairs {
+            let one = read_values(&json!({ &channel: value }), channels, fresh)?;
+            read.push((channel.clone(), one[&channel].clone()));
+        }
+        Ok(read)
+    }
+
+    /// The nodes that are to run next, with messages of their inputs in our form.
+    ///
+    /// # Errors
+    ///
+    /// [`Invalid::Schema`] for what names no node.
+    pub fn read_goto(
+        &self,
+        channels: &BTreeSet<String>,
+        fresh: message::Fresh<'_>,
+    ) -> Result<Vec<Goto>, Invalid> {
+        let each = match &self.goto {
+            None | Some(Value::Null) => &[],
+            Some(Value::Array(each)) => each.as_slice(),
+            Some(one) => std::slice::from_ref(one),
+        };
+        each.iter().map(|one| goto(one, channels, fresh)).collect()
+    }
+}
+
+fn pair(pair: &Value) -> Result<(String, Value), Invalid> {
+    match pair.as_array().map(Vec::as_slice) {
+        Some([Value::String(channel), value]) => Ok((channel.clone(), value.clone())),
+        _ => Err(no_update()),
+    }
+}
+
+fn no_update() -> Invalid {
+    let why = "`command.update` must be an object of channel values, or a list of pairs";
+    Invalid::Schema(why.to_owned())
+}
+
+fn goto(
+    one: &Value,
+    channels: &BTreeSet<String>,
+    fresh: message::Fresh<'_>,
+) -> Result<Goto, Invalid> {
+    let refuse = || {
+        let why = "`command.goto` must be the name of a node, an object with `node` and `input`, \
+                   or a list of these";
+        Invalid::Schema(why.to_owned())
+    };
+    match one {
+        Value::String(node) => Ok(Goto::Node(node.clone())),
+        Value::Object(send) => {
+            let node = send.get("node").and_then(Value::as_str).ok_or_else(refuse)?.to_owned();
+            let input = send.get("input").cloned().unwrap_or_default();
+            Ok(Goto::Send { node, input: read_values(&input, channels, fresh)? })
+        }
+        _ => Err(refuse()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn command(body: Value) -> Command {
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn channels() -> BTreeSet<String> {
+        BTreeSet::from(["messages".to_owned()])
+    }
+
+    #[test]
+    fn updates_are_objects_or_pairs() {
+        let read = |update: Value| {
+            let command = command(json!({ "update": update }));
+            command.read_update(&channels(), &mut || "m".to_owned())
+        };
+        let hi = json!([{ "id": "m", "role": "user", "content": "hi" }]);
+        let expected = vec![("items".to_owned(), json!(["a"])), ("messages".to_owned(), hi)];
+        assert_eq!(read(json!([["items", ["a"]], ["messages", "hi"]])), Ok(expected.clone()));
+        assert_eq!(read(json!({ "items": ["a"], "messages": "hi" })), Ok(expected));
+        let twice = json!([["items", 1], ["items", 2]]);
+        assert_eq!(read(twice).map(|writes| writes.len()), Ok(2));
+        assert_eq!(read(Value::Null), Ok(Vec::new()));
+        assert!(read(json!("hi")).is_err() && read(json!([["items"]])).is_err());
+    }
+
+    #[test]
+    fn nodes_to_run_are_names_or_have_inputs() {
+        let read = |goto: Value| {
+            let command = command(json!({ "goto": goto }));
+            command.read_goto(&channels(), &mut || "m".to_owned())
+        };
+        let node = || Goto::Node("a".to_owned());
+        assert_eq!(read(json!("a")), Ok(vec![node()]));
+        let hi = json!({ "messages": [{ "id": "m", "role": "user", "content": "hi" }] });
+        let send = Goto::Send { node: "b".to_owned(), input: hi };
+        let both = json!(["a", { "node": "b", "input": { "messages": ["hi"] } }]);
+        assert_eq!(read(both), Ok(vec![node(), send]));
+        assert!(read(json!(7)).is_err() && read(json!({ "input": 1 })).is_err());
+    }
+}

@@ -1,0 +1,124 @@
+//! Rules that open private addresses to webhooks.
+
+use std::str::FromStr;
+
+use url::{Host, Url};
+
+/// Private addresses that may be called: `http://127.0.0.1:*`, `https://hooks.internal.example`,
+/// `http://*.cluster.example:8080`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AllowRule {
+    scheme: String,
+    host: Hosts,
+    port: Ports,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Hosts {
+    /// Itself.
+    One(Host<String>),
+    /// Every name below it.
+    Below(String),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Ports {
+    Any,
+    One(u16),
+}
+
+/// A text that is no rule.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "`{0}` names no addresses; write scheme and host, such as `http://127.0.0.1:*` or \
+     `https://*.internal.example`"
+)]
+pub struct AllowRuleError(String);
+
+impl AllowRule {
+    /// Whether it opens an address.
+    pub fn covers(&self, url: &Url) -> bool {
+        let host = match (&self.host, url.host()) {
+            (Hosts::One(own), Some(host)) => *own == host.to_owned(),
+            (Hosts::Below(parent), Some(Host::Domain(name))) => name
+                .strip_suffix(parent.as_str())
+                .and_then(|rest| rest.strip_suffix('.'))
+                .is_some_and(|label| !label.is_empty()),
+            _ => false,
+        };
+        let port = match self.port {
+            Ports::Any => true,
+            Ports::One(port) => url.port_or_known_default() == Some(port),
+        };
+        self.scheme == url.scheme() && host && port
+    }
+
+    fn read(text: &str) -> Option<Self> {
+        let (scheme, place) = text.split_once("://")?;
+        let own_port = match scheme {
+            "https" => 443,
+            "http" => 80,
+            _ => return None,
+        };
+        // Colons in brackets are those of an address.
+        let port = place.rsplit_once(':').filter(|(_, port)| !port.ends_with(']'));
+        let (host, port) = match port {
+            Some((host, "*")) => (host, Ports::Any),
+            Some((host, port)) => (host, Ports::One(port.parse().ok()?)),
+            None => (place, Ports::One(own_port)),
+        };
+        let parse = |host| Host::parse(host).ok();
+        let host = match host.strip_prefix("*.") {
+            Some(parent) => match parse(parent)? {
+                Host::Domain(parent) => Hosts::Below(parent),
+                _ => return None,
+            },
+            None => Hosts::One(parse(host)?),
+        };
+        Some(Self { scheme: scheme.to_owned(), host, port })
+    }
+}
+
+impl FromStr for AllowRule {
+    type Err = AllowRuleError;
+
+    fn from_str(text: &str) -> Result<Self, AllowRuleError> {
+        Self::read(text).ok_or_else(|| AllowRuleError(text.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn covers(rule: &str, url: &str) -> bool {
+        rule.parse::<AllowRule>().unwrap().covers(&Url::parse(url).unwrap())
+    }
+
+    #[test]
+    fn scheme_host_and_port_must_match() {
+        for (rule, url, covered) in [
+            ("http://127.0.0.1:*", "http://127.0.0.1:81/x", true),
+            ("http://127.0.0.1:*", "https://127.0.0.1:81/x", false),
+            ("http://127.0.0.1", "http://127.0.0.1/x", true),
+            ("http://127.0.0.1", "http://127.0.0.1:81/x", false),
+            ("http://[::1]:*", "http://[::1]:81/x", true),
+            ("http://[::1]", "http://[::1]/x", true),
+            ("https://Hooks.example:8443", "https://hooks.example:8443/", true),
+            ("https://*.hooks.example", "https://a.b.hooks.example/", true),
+            ("https://*.hooks.example", "https://hooks.example/", false),
+            ("https://*.hooks.example", "https://evilhooks.example/", false),
+        ] {
+            assert_eq!(covers(rule, url), covered, "{rule} {url}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_rule() {
+        for text in
+            ["", "127.0.0.1", "ftp://a", "http://", "http://a:b", "http://a/b", "http://*.::1"]
+        {
+            assert!(text.parse::<AllowRule>().is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! Signatures by the Standard Webhooks specification: who knows the secret can tell that a message
+//! comes from this server, and that it is not an old one.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use sha2::Sha256;
+
+/// What secrets begin with that are written as base64.
+const ENCODED: &str = "whsec_";
+
+/// Bytes of a secret at least: fewer can be guessed.
+const SHORTEST: usize = 16;
+
+/// What messages are signed with.
+#[derive(Clone)]
+pub struct SigningKey(Vec<u8>);
+
+/// A secret that nothing can be signed with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SigningKeyError {
+    /// After the mark stands something else than base64.
+    #[error("the secret is no base64 after `{ENCODED}`")]
+    Encoding,
+    /// It could be guessed.
+    #[error("the secret has fewer than {SHORTEST} bytes")]
+    Short,
+}
+
+impl std::fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("SigningKey(..)")
+    }
+}
+
+impl SigningKey {
+    /// Reads a secret: `whsec_` with base64, or any other text as it is.
+    ///
+    /// # Errors
+    ///
+    /// [`SigningKeyError`].
+    pub fn new(secret: &str) -> Result<Self, SigningKeyError> {
+        let secret = secret.trim();
+        let key = match secret.strip_prefix(ENCODED) {
+            Some(encoded) => STANDARD.decode(encoded).map_err(|_| SigningKeyError::Encoding)?,
+            None => secret.as_bytes().to_vec(),
+        };
+        if key.len() < SHORTEST {
+            return Err(SigningKeyError::Short);
+        }
+        Ok(Self(key))
+    }
+
+    /// The signature of a message: what `webhook-signature` says.
+    pub fn sign(&self, id: &str, timestamp_s: i64, body: &[u8]) -> String {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("keys of any length will do");
+        mac.update(format!("{id}.{timestamp_s}.").as_bytes());
+        mac.update(body);
+        format!("v1,{}", STANDARD.encode(mac.finalize().into_bytes()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_example_of_the_specification_is_signed_as_it_says() {
+        let key = SigningKey::new("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").unwrap();
+        let body = br#"{"test": 2432232314}"#;
+        let signature = key.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, body);
+        assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
+    }
+
+    #[test]
+    fn secrets_are_text_or_base64_and_long_enough() {
+        assert!(SigningKey::new("a secret of some length\n").is_ok());
+        assert_eq!(SigningKey::new("whsec_?").err(), Some(SigningKeyError::Encoding));
+        assert_eq!(SigningKey::new("short").err(), Some(SigningKeyError::Short));
+        assert_eq!(
+            format!("{:?}", SigningKey::new("a secret of some length")),
+            "Ok(SigningKey(..))"
+        );
+    }
+}

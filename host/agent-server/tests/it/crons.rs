@@ -1,0 +1,307 @@
+//! Runs that come again.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_agent_server::Agents;
+use wattle_api::ApiConfig;
+
+use crate::host::{Host, Parts};
+use crate::store::{Hand, two_tenants, with_key};
+
+/// 2026-11-22T09:00:30Z.
+const NOW_MS: i64 = 1_795_338_030_000;
+
+const MINUTE_MS: i64 = 60_000;
+
+const HOUR_MS: i64 = 60 * MINUTE_MS;
+
+fn host() -> (Host, Arc<Hand>) {
+    let clock = Hand::at(NOW_MS);
+    let parts = Parts { clock: clock.clone(), ..Parts::default() };
+    (Host::with_parts(ApiConfig::default(), parts), clock)
+}
+
+fn hourly() -> Value {
+    json!({
+        "assistant_id": "slow",
+        "schedule": "0 * * * *",
+        "input": { "word": "tick" },
+        "metadata": { "suite": "crons" },
+    })
+}
+
+async fn on_thread(host: &Host, cron: Value) -> (String, Value) {
+    let id = host.thread().await;
+    let made = host.post(&format!("/threads/{id}/runs/crons"), cron).await.ok();
+    (id, made)
+}
+
+/// The runs of a thread, when all of them are over.
+async fn runs(host: &Host, id: &str) -> Vec<Value> {
+    let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
+    for run in listed.as_array().unwrap() {
+        let run = run["run_id"].as_str().unwrap();
+        host.get(&format!("/threads/{id}/runs/{run}/join")).await.ok();
+    }
+    let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
+    listed.as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn a_cron_is_made_found_changed_and_deleted() {
+    let (host, _) = host();
+    let made = host.post("/runs/crons", hourly()).await.ok();
+    assert_eq!(made["schedule"], "0 * * * *");
+    assert_eq!(made["next_run_date"], "2026-11-22T10:00:00.000000+00:00");
+    assert_eq!(made["payload"]["input"], json!({ "word": "tick" }));
+    assert_eq!(made["metadata"], json!({ "suite": "crons" }));
+    assert_eq!(made["enabled"], true);
+    for field in ["thread_id", "end_time", "timezone", "user_id", "on_run_completed"] {
+        assert_eq!(made[field], Value::Null, "{field}");
+    }
+    let place = format!("/runs/crons/{}", made["cron_id"].as_str().unwrap());
+    assert_eq!(host.get(&place).await.ok(), made);
+    let change = json!({
+        "schedule": "0 9 * * *",
+        "timezone": "America/New_York",
+        "end_time": "2027-01-01T00:00:00",
+        "input": { "word": "tock" },
+        "metadata": { "more": 1 },
+    });
+    let changed = host.call("PATCH", &place, Some(change)).await.ok();
+    assert_eq!(changed["next_run_date"], "2026-11-22T14:00:00.000000+00:00");
+    assert_eq!(changed["end_time"], "2027-01-01T00:00:00.000000+00:00");
+    assert_eq!(changed["payload"]["input"], json!({ "word": "tock" }));
+    assert_eq!(changed["metadata"], json!({ "suite": "crons", "more": 1 }));
+    let change = json!({ "end_time": null, "enabled": false });
+    let changed = host.call("PATCH", &place, Some(change)).await.ok();
+    assert_eq!((&changed["end_time"], &changed["next_run_date"]), (&Value::Null, &Value::Null));
+    assert_eq!(host.call("DELETE", &place, None).await.status, 204);
+    assert_eq!(host.get(&place).await.status, 404);
+    assert_eq!(host.call("DELETE", &place, None).await.status, 404);
+    assert_eq!(host.get("/runs/crons/mine").await.status, 422);
+}
+
+#[tokio::test]
+async fn crons_are_searched_and_counted() {
+    let (host, clock) = host();
+    let (thread, first) = on_thread(&host, hourly()).await;
+    clock.advance(1);
+    let mut second = hourly();
+    second["enabled"] = json!(false);
+    second["assistant_id"] = json!("agent");
+    second["metadata"] = json!({ "suite": "others" });
+    let second = host.post("/runs/crons", second).await.ok();
+    let search = async |wanted: Value| host.post("/runs/crons/search", wanted).await;
+    let all = search(json!({ "limit": 20 })).await;
+    assert_eq!(all.header("x-pagination-total"), "2");
+    assert_eq!(all.ok(), json!([second, first]));
+    assert_eq!(search(json!({ "thread_id": thread })).await.ok(), json!([first]));
+    assert_eq!(search(json!({ "assistant_id": "agent" })).await.ok(), json!([second]));
+    let by_id = json!({ "assistant_id": first["assistant_id"] });
+    assert_eq!(search(by_id).await.ok(), json!([first]));
+    let assistant = host.post("/assistants", json!({ "graph_id": "slow" })).await.ok();
+    let mut of_made = hourly();
+    of_made["assistant_id"] = assistant["assistant_id"].clone();
+    let of_made = host.post("/runs/crons", of_made).await.ok();
+    let by_id = json!({ "assistant_id": assistant["assistant_id"] });
+    assert_eq!(search(by_id).await.ok(), json!([of_made]));
+    let place = format!("/runs/crons/{}", of_made["cron_id"].as_str().unwrap());
+    assert_eq!(host.call("DELETE", &place, None).await.status, 204);
+    assert_eq!(search(json!({ "enabled": true })).await.ok(), json!([first]));
+    let facts = json!({ "metadata": { "suite": "others" } });
+    assert_eq!(search(facts.clone()).await.ok(), json!([second]));
+    let page = json!({ "limit": 1, "sort_by": "next_run_date", "sort_order": "desc" });
+    let page = search(page).await;
+    assert_eq!(page.header("x-pagination-next"), "1");
+    assert_eq!(page.ok(), json!([first]));
+    let fields = search(json!({ "select": ["cron_id", "now"], "limit": 1 })).await.ok();
+    assert_eq!(fields[0].as_object().unwrap().len(), 2);
+    assert!(fields[0]["now"].as_str().unwrap().starts_with("2026-11-22T09:00:30"));
+    assert_eq!(search(json!({ "sort_by": "mood" })).await.status, 422);
+    let count = async |wanted: Value| host.post("/runs/crons/count", wanted).await.ok();
+    assert_eq!(count(json!({})).await, 2);
+    assert_eq!(count(facts).await, 1);
+    host.call("DELETE", &format!("/threads/{thread}"), None).await;
+    assert_eq!(count(json!({})).await, 1, "the crons of a thread go with it");
+}
+
+#[tokio::test]
+async fn a_run_begins_when_its_time_has_come() {
+    let (host, clock) = host();
+    let (id, cron) = on_thread(&host, hourly()).await;
+    assert_eq!(host.agents.run_crons().await, Some(NOW_MS - 30_000 + HOUR_MS));
+    assert!(runs(&host, &id).await.is_empty());
+    clock.advance(HOUR_MS);
+    let next_ms = host.agents.run_crons().await;
+    assert_eq!(next_ms, Some(NOW_MS - 30_000 + 2 * HOUR_MS));
+    host.agents.run_crons().await;
+    let begun = runs(&host, &id).await;
+    assert_eq!(begun.len(), 1);
+    assert_eq!(begun[0]["status"], "success");
+    assert_eq!(begun[0]["metadata"]["cron_id"], cron["cron_id"]);
+    assert_eq!(begun[0]["metadata"]["suite"], "crons");
+    clock.advance(HOUR_MS);
+    host.agents.run_crons().await;
+    assert_eq!(runs(&host, &id).await.len(), 2);
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["values"]["items"], json!(["tick", "tick"]));
+}
+
+#[tokio::test]
+async fn what_came_due_while_no_host_was_there_begins_once() {
+    let (host, clock) = host();
+    let (id, cron) = on_thread(&host, hourly()).await;
+    clock.advance(10 * HOUR_MS);
+    host.agents.run_crons().await;
+    host.agents.run_crons().await;
+    assert_eq!(runs(&host, &id).await.len(), 1);
+    let place = format!("/runs/crons/{}", cron["cron_id"].as_str().unwrap());
+    let next = host.get(&place).await.ok()["next_run_date"].clone();
+    assert_eq!(next, "2026-11-22T20:00:00.000000+00:00");
+}
+
+#[tokio::test]
+async fn several_hosts_begin_it_once() {
+    let (host, clock) = host();
+    let (id, _) = on_thread(&host, hourly()).await;
+    let mut kept = hourly();
+    kept["on_run_completed"] = json!("keep");
+    host.post("/runs/crons", kept).await.ok();
+    let others = [Agents::new(&host.state), Agents::new(&host.state)];
+    for hour in 1..=3 {
+        clock.advance(HOUR_MS);
+        tokio::join!(host.agents.run_crons(), others[0].run_crons(), others[1].run_crons());
+        assert_eq!(runs(&host, &id).await.len(), hour);
+        let threads = host.post("/threads/count", json!({})).await.ok();
+        assert_eq!(threads, json!(hour + 1));
+    }
+}
+
+#[tokio::test]
+async fn a_thread_at_work_gets_it_in_its_turn() {
+    let (host, clock) = host();
+    host.hold();
+    let (id, _) = on_thread(&host, hourly()).await;
+    let busy = json!({ "assistant_id": "slow", "input": { "word": "busy" } });
+    host.post(&format!("/threads/{id}/runs"), busy).await.ok();
+    host.begun(1).await;
+    clock.advance(HOUR_MS);
+    let other = Agents::new(&host.state);
+    tokio::join!(host.agents.run_crons(), other.run_crons());
+    assert_eq!(host.get(&format!("/threads/{id}/runs")).await.ok().as_array().unwrap().len(), 2);
+    host.let_go.send_replace(true);
+    assert_eq!(runs(&host, &id).await.len(), 2);
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["values"]["items"], json!(["busy", "tick"]));
+}
+
+#[tokio::test]
+async fn it_ends_and_rests_when_it_is_told_to() {
+    let (host, clock) = host();
+    let mut ending = hourly();
+    ending["end_time"] = json!("2026-11-22T10:30:00+00:00");
+    let (ends, _) = on_thread(&host, ending).await;
+    let mut resting = hourly();
+    resting["enabled"] = json!(false);
+    let (rests, cron) = on_thread(&host, resting).await;
+    for _ in 0..3 {
+        clock.advance(HOUR_MS);
+        host.agents.run_crons().await;
+    }
+    assert_eq!(runs(&host, &ends).await.len(), 1);
+    assert!(runs(&host, &rests).await.is_empty());
+    let place = format!("/runs/crons/{}", cron["cron_id"].as_str().unwrap());
+    host.call("PATCH", &place, Some(json!({ "enabled": true }))).await.ok();
+    host.agents.run_crons().await;
+    assert!(runs(&host, &rests).await.is_empty(), "it was not due before");
+    clock.advance(HOUR_MS);
+    host.agents.run_crons().await;
+    assert_eq!(runs(&host, &rests).await.len(), 1);
+    host.call("DELETE", &place, None).await;
+    clock.advance(HOUR_MS);
+    host.agents.run_crons().await;
+    assert_eq!(runs(&host, &rests).await.len(), 1);
+}
+
+#[tokio::test]
+async fn runs_of_their_own_have_threads_that_go_or_stay() {
+    let (host, clock) = host();
+    host.post("/runs/crons", hourly()).await.ok();
+    clock.advance(HOUR_MS);
+    host.agents.run_crons().await;
+    assert_eq!(host.post("/threads/count", json!({})).await.ok(), 0);
+    host.begun(1).await;
+    let mut kept = hourly();
+    kept["on_run_completed"] = json!("keep");
+    host.post("/runs/crons", kept).await.ok();
+    clock.advance(HOUR_MS);
+    host.agents.run_crons().await;
+    assert_eq!(host.post("/threads/count", json!({})).await.ok(), 1);
+}
+
+#[tokio::test]
+async fn the_cron_of_a_thread_that_is_gone_ends() {
+    let (host, clock) = host();
+    let (id, _) = on_thread(&host, hourly()).await;
+    let thread = wattle_graph::id::ThreadId::new(&id).unwrap();
+    // As a thread does that has expired: nobody asks the server for it.
+    host.engine.ports().store.delete_thread(&thread).await.unwrap();
+    clock.advance(HOUR_MS);
+    assert_eq!(host.agents.run_crons().await, None);
+    assert_eq!(host.post("/runs/crons/count", json!({})).await.ok(), 0);
+}
+
+#[tokio::test]
+async fn what_would_never_run_is_refused() {
+    let (host, _) = host();
+    let with = |field: &str, value: Value| {
+        let mut cron = hourly();
+        cron[field] = value;
+        cron
+    };
+    for (status, cron) in [
+        (422, with("schedule", json!("every day"))),
+        (422, with("schedule", json!("0 0 30 2 *"))),
+        (422, with("schedule", Value::Null)),
+        (422, with("timezone", json!("Mars/Base"))),
+        (422, with("end_time", json!("tomorrow"))),
+        (422, with("assistant_id", json!("nobody"))),
+        (422, with("multitask_strategy", json!("juggle"))),
+        (422, with("on_run_completed", json!("burn"))),
+        (422, with("input", json!({ "word": "x".repeat(64 << 10) }))),
+        (400, with("input", Value::Null)),
+        (400, with("command", json!({ "resume": 1 }))),
+    ] {
+        let answer = host.post("/runs/crons", cron.clone()).await;
+        assert_eq!(answer.status, status, "{}: {}", cron["schedule"], answer.text);
+    }
+    let missing = "/threads/01a1ffdc-22ab-744e-a2fc-8bb051a654f8/runs/crons";
+    assert_eq!(host.post(missing, hourly()).await.status, 404);
+    assert_eq!(host.post("/runs/crons/count", json!({})).await.ok(), 0);
+}
+
+#[tokio::test]
+async fn crons_belong_to_tenants() {
+    let clock = Hand::at(NOW_MS);
+    let host = two_tenants(Parts { clock: clock.clone(), ..Parts::default() });
+    let made = with_key(&host, "k-a", "POST", "/runs/crons", Some(hourly())).await.ok();
+    let place = format!("/runs/crons/{}", made["cron_id"].as_str().unwrap());
+    assert_eq!(with_key(&host, "k-a", "GET", &place, None).await.status, 200);
+    for (method, body) in [("GET", None), ("PATCH", Some(json!({}))), ("DELETE", None)] {
+        assert_eq!(with_key(&host, "k-b", method, &place, body).await.status, 404);
+    }
+    let found = with_key(&host, "k-b", "POST", "/runs/crons/search", Some(json!({}))).await.ok();
+    assert_eq!(found, json!([]));
+    let thread = with_key(&host, "k-a", "POST", "/threads", Some(json!({}))).await.ok();
+    let path = format!("/threads/{}/runs/crons", thread["thread_id"].as_str().unwrap());
+    assert_eq!(with_key(&host, "k-b", "POST", &path, Some(hourly())).await.status, 404);
+    let made = with_key(&host, "k-a", "POST", &path, Some(hourly())).await.ok();
+    clock.advance(HOUR_MS);
+    host.agents.run_crons().await;
+    let runs = format!("/threads/{}/runs", made["thread_id"].as_str().unwrap());
+    let begun = with_key(&host, "k-a", "GET", &runs, None).await.ok();
+    assert_eq!(begun.as_array().unwrap().len(), 1);
+    assert_eq!(with_key(&host, "k-b", "GET", &runs, None).await.status, 404);
+}

@@ -1,0 +1,110 @@
+//! Streams of runs that store only their last state.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_run::call::interrupt::Ask;
+use wattle_run::gate::Gate;
+
+use crate::host::{Host, request};
+use crate::live::{Frame, Live};
+use crate::plugin::{Closures, Nothing};
+
+const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+
+fn agent(more: &Value) -> Value {
+    let mut run = json!({
+        "assistant_id": "agent",
+        "if_not_exists": "create",
+        "stream_mode": ["values", "updates"],
+    });
+    for (name, value) in more.as_object().unwrap() {
+        run[name] = value.clone();
+    }
+    run
+}
+
+fn shown(frames: Vec<Frame>) -> Vec<(String, Value)> {
+    let own = frames.into_iter().filter(|(kind, ..)| kind != "metadata");
+    let shown = own.map(|(kind, data, _)| {
+        let text = data.to_string();
+        let id = data["__interrupt__"][0]["id"].as_str().unwrap_or("-").to_owned();
+        (kind, serde_json::from_str(&text.replace(&id, "<question>")).unwrap())
+    });
+    shown.collect()
+}
+
+async fn thread(durability: &str) -> Vec<Vec<(String, Value)>> {
+    let host = Host::new();
+    let mut told = Vec::new();
+    for more in [json!({ "input": { "value": "v" } }), json!({ "command": { "resume": "yes" } })] {
+        let mut run = agent(&more);
+        run["durability"] = durability.into();
+        let streamed = host.post(&format!("/threads/{ID}/runs/stream"), run).await;
+        let place = streamed.header("location").to_owned();
+        let frames = streamed.frames();
+        // The same again from the log.
+        let mut again = request("GET", &place, None);
+        again.headers_mut().insert("last-event-id", "-1".parse().unwrap());
+        assert_eq!(host.send(again).await.frames(), frames, "{durability}");
+        told.push(shown(frames));
+    }
+    let wanted = json!({ "channels": ["values", "lifecycle"] });
+    let mut live = Live::events(&host, ID, wanted).await;
+    for _ in 0..2 {
+        let frames = live.run().await.into_iter();
+        let values = frames.filter(|(kind, ..)| kind == "values");
+        told.push(values.map(|(kind, event, _)| (kind, event["params"]["data"].clone())).collect());
+    }
+    told
+}
+
+#[tokio::test]
+async fn their_streams_have_every_state() {
+    let (exit, sync) = (thread("exit").await, thread("sync").await);
+    assert!(exit[0].iter().filter(|(kind, _)| kind == "values").count() > 2, "{exit:?}");
+    assert_eq!(exit, sync);
+}
+
+#[tokio::test]
+async fn questions_that_a_run_leaves_open_stay_in_its_stream() {
+    let graphs = r#"
+        [graphs.agent]
+        entry = ["one", "other"]
+        [graphs.agent.channels]
+        items = { reducer = "append" }
+        [graphs.agent.nodes.one]
+        plugin = "p"
+        [graphs.agent.nodes.other]
+        plugin = "p"
+    "#;
+    let ask = |what: &'static str, gate: Arc<Gate>| async move {
+        let answer = gate.ask(Ask { payload: json!(what), response_schema: None }).await?;
+        Ok(json!({ "items": [answer] }))
+    };
+    for durability in ["async", "exit"] {
+        let plugin = Closures::new("p")
+            .node("one", move |_, gate| ask("one?", gate))
+            .node("other", move |_, gate| ask("other?", gate));
+        let host = Host::with_model(graphs, plugin, Arc::new(Nothing));
+        let runs = format!("/threads/{ID}/runs/stream");
+        let mut run = agent(&json!({ "input": {}, "durability": durability }));
+        let frames = host.post(&runs, run.clone()).await.frames();
+        let open = frames.last().unwrap().1["__interrupt__"].clone();
+        assert_eq!(open.as_array().unwrap().len(), 2);
+        let question = |which: usize| open[which]["id"].as_str().unwrap();
+        let answers = |which: usize| json!({ "resume": { question(which): which } });
+        run["input"] = Value::Null;
+        run["command"] = answers(0);
+        let frames = host.post(&runs, run.clone()).await.frames();
+        let (kind, last, _) = frames.last().unwrap();
+        assert_eq!(kind, "values");
+        assert_eq!(last["__interrupt__"], json!([open[1]]), "{durability}");
+        // What was written before the run began is in the state that it leads to.
+        run["command"] = answers(1);
+        let frames = host.post(&runs, run).await.frames();
+        let mut items = frames.last().unwrap().1["items"].as_array().unwrap().clone();
+        items.sort_by_key(Value::as_u64);
+        assert_eq!(items, [json!(0), json!(1)], "{durability}");
+    }
+}

@@ -1,0 +1,112 @@
+//! All runs of a thread as one stream.
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+
+use crate::host::{Host, request};
+use crate::live::{Frame, Live};
+
+fn joined(thread: &str, query: &str, after: Option<&str>) -> Request<Body> {
+    let mut request = request("GET", &format!("/threads/{thread}/stream{query}"), None);
+    if let Some(after) = after {
+        request.headers_mut().insert("last-event-id", after.parse().unwrap());
+    }
+    request
+}
+
+fn slow(word: &str) -> Value {
+    json!({ "assistant_id": "slow", "input": { "word": word }, "stream_mode": ["values", "updates"] })
+}
+
+fn is_done((kind, data, _): &Frame) -> bool {
+    kind == "metadata" && data["status"] == "run_done"
+}
+
+fn kinds(frames: &[Frame]) -> Vec<&str> {
+    frames.iter().map(|(kind, ..)| kind.as_str()).collect()
+}
+
+#[tokio::test]
+async fn runs_follow_each_other_with_the_frames_of_their_own_streams() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let runs = format!("/threads/{id}/runs/stream");
+    let mut live = Live::open(&host, joined(&id, "", None)).await;
+    let mut all = Vec::new();
+    for word in ["a", "b"] {
+        let own = host.post(&runs, slow(word)).await.frames();
+        let mut frames = live.until(is_done).await;
+        let done = frames.pop().unwrap();
+        assert_eq!(done.1["run_id"], frames[0].1["run_id"]);
+        assert_eq!(frames, own);
+        all.extend(frames);
+        all.push(done);
+    }
+    assert_eq!(all.last().unwrap().1["status"], "run_done");
+    for from in ["-1", "0", "-"] {
+        let mut again = Live::open(&host, joined(&id, "", Some(from))).await;
+        let mut frames = again.until(is_done).await;
+        frames.extend(again.until(is_done).await);
+        assert_eq!(frames, all);
+    }
+    for known in 0..all.len() - 1 {
+        let mut live = Live::open(&host, joined(&id, "", Some(&all[known].2))).await;
+        assert_eq!(live.next().await.unwrap(), all[known + 1]);
+    }
+}
+
+#[tokio::test]
+async fn without_an_id_it_begins_with_what_happens_next() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let runs = format!("/threads/{id}/runs");
+    host.post(&format!("{runs}/wait"), slow("a")).await.ok();
+    host.hold();
+    host.post(&runs, slow("b")).await.ok();
+    host.begun(2).await;
+    let mut live = Live::open(&host, joined(&id, "", None)).await;
+    host.let_go.send_replace(true);
+    let frames = live.until(is_done).await;
+    assert_eq!(kinds(&frames), ["updates", "values", "metadata"]);
+    assert_eq!(frames[1].1["items"], json!(["a", "b"]));
+}
+
+#[tokio::test]
+async fn a_client_may_see_the_ends_of_runs_or_changes_of_the_state_alone() {
+    let host = Host::new();
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await.ok();
+    let change = json!({ "values": { "word": "z" } });
+    host.post(&format!("/threads/{id}/state"), change).await.ok();
+    host.post(&format!("/threads/{id}/runs/wait"), slow("b")).await.ok();
+    let mut lifecycle = Live::open(&host, joined(&id, "?stream_modes=lifecycle", Some("-1"))).await;
+    for _ in 0..2 {
+        let frames = lifecycle.until(is_done).await;
+        assert_eq!(kinds(&frames), ["metadata", "metadata"]);
+        assert_eq!(frames[0].1["attempt"], 1);
+    }
+    let both = "?stream_modes=state_update&stream_modes=lifecycle";
+    let mut both = Live::open(&host, joined(&id, both, Some("-1"))).await;
+    both.until(is_done).await;
+    let frames = both.until(is_done).await;
+    assert_eq!(kinds(&frames), ["state_update", "metadata", "metadata"]);
+    assert_eq!(frames[0].1["state"]["values"]["word"], "z");
+    assert_eq!(frames[0].1["thread_id"], id);
+    let sdk = joined(&id, "?stream_mode=run_modes", Some("-1"));
+    assert_eq!(Live::open(&host, sdk).await.until(is_done).await.len(), 5);
+}
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let nobody = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+    for (request, status) in [
+        (joined(nobody, "", None), 404),
+        (joined(&id, "?stream_modes=values", None), 422),
+        (joined(&id, "", Some("x")), 422),
+    ] {
+        assert_eq!(host.send(request).await.status, status);
+    }
+}

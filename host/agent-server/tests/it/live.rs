@@ -1,0 +1,82 @@
+//! Streams that do not end by themselves, read as they go on.
+
+use axum::body::{Body, BodyDataStream};
+use axum::http::Request;
+use futures::StreamExt as _;
+use serde_json::Value;
+
+use crate::host::{Host, request};
+
+/// A frame: kind, data, id.
+pub(crate) type Frame = (String, Value, String);
+
+/// An open stream of server-sent events.
+pub(crate) struct Live {
+    body: BodyDataStream,
+    text: String,
+}
+
+impl Live {
+    pub(crate) async fn open(host: &Host, request: Request<Body>) -> Self {
+        let response = host.raw(request).await;
+        assert_eq!(response.status(), 200);
+        let kind = response.headers()["content-type"].to_str().unwrap();
+        assert!(kind.starts_with("text/event-stream"), "{kind}");
+        Self { body: response.into_body().into_data_stream(), text: String::new() }
+    }
+
+    /// The typed events of a thread.
+    pub(crate) async fn events(host: &Host, thread: &str, wanted: Value) -> Self {
+        let path = format!("/threads/{thread}/stream/events");
+        Self::open(host, request("POST", &path, Some(wanted))).await
+    }
+
+    /// The next frame; `None` at the end of the stream. Signs of life are left out.
+    pub(crate) async fn next(&mut self) -> Option<Frame> {
+        loop {
+            if let Some((block, rest)) = self.text.split_once("\r\n\r\n") {
+                let frame = frame(block);
+                self.text = rest.to_owned();
+                match frame {
+                    Some(frame) => return Some(frame),
+                    None => continue,
+                }
+            }
+            let chunk = self.body.next().await?.unwrap();
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    /// Frames up to and with one that is the last.
+    pub(crate) async fn until(&mut self, is_last: impl Fn(&Frame) -> bool) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        loop {
+            let frame = self.next().await.unwrap_or_else(|| panic!("it ended after {frames:?}"));
+            let ends = is_last(&frame);
+            frames.push(frame);
+            if ends {
+                return frames;
+            }
+        }
+    }
+
+    /// Frames up to the last word of a run.
+    pub(crate) async fn run(&mut self) -> Vec<Frame> {
+        self.until(|(kind, data, _)| kind == "lifecycle" && is_last_word(data)).await
+    }
+}
+
+/// Whether an event is the last word of a run.
+pub(crate) fn is_last_word(event: &Value) -> bool {
+    let params = &event["params"];
+    let words = ["completed", "failed", "interrupted"];
+    let is_end = params["data"]["event"].as_str().is_some_and(|word| words.contains(&word));
+    is_end && params["namespace"].as_array().is_some_and(Vec::is_empty)
+}
+
+fn frame(block: &str) -> Option<Frame> {
+    let field = |name: &str| block.split("\r\n").find_map(|line| line.strip_prefix(name));
+    let kind = field("event: ")?.to_owned();
+    let data = serde_json::from_str(field("data: ")?).unwrap();
+    Some((kind, data, field("id: ").unwrap_or_default().to_owned()))
+}

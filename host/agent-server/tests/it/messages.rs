@@ -1,0 +1,183 @@
+//! Messages of models: the id under which one grows is the id that it has in the end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::http::HeaderValue;
+use serde_json::{Value, json};
+use wattle_graph::event::Delta;
+use wattle_graph::failure::Failure;
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::llm::{
+    Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Tries, Usage,
+};
+use wattle_run::ports::model::{Deltas, RouteInfo};
+use wattle_run::ports::{BlobStore, Caller, Model};
+
+use crate::host::{Answer, Host, request};
+use crate::plugin::Closures;
+
+/// `talker` speaks; `asker` speaks, and asks a person before its words are kept.
+const GRAPHS: &str = r#"
+[graphs.talker]
+entry = "speak"
+[graphs.talker.channels]
+messages = { reducer = "messages" }
+[graphs.talker.nodes.speak]
+plugin = "p"
+
+[graphs.asker]
+entry = "check"
+[graphs.asker.channels]
+messages = { reducer = "messages" }
+[graphs.asker.nodes.check]
+plugin = "p"
+"#;
+
+/// A model that says `Hello` in two pieces, after it took back its first words if that is wanted.
+struct Talker {
+    hesitates: bool,
+}
+
+#[async_trait]
+impl Model for Talker {
+    fn has_route(&self, _: &Caller, _: &str) -> bool {
+        true
+    }
+
+    fn route(&self, _: &Caller, _: &str) -> Option<RouteInfo> {
+        None
+    }
+
+    async fn complete(
+        &self,
+        _: &Caller,
+        _: &CompletionRequest,
+        _: &dyn BlobStore,
+        deltas: &dyn Deltas,
+    ) -> Result<Completion, Failure> {
+        let say = |text: &str| deltas.push(Delta::Text { text: text.to_owned() });
+        if self.hesitates {
+            say("Good b");
+            deltas.push(Delta::Restart);
+        }
+        say("Hel");
+        say("lo");
+        Ok(Completion {
+            id: None,
+            parts: vec![Part::Text("Hello".to_owned())],
+            structured: None,
+            finish_reason: FinishReason::Stop,
+            usage: Usage::default(),
+            model: "talker".to_owned(),
+            attempts: Vec::new(),
+        })
+    }
+}
+
+fn prompt() -> CompletionRequest {
+    CompletionRequest {
+        route: "chat".to_owned(),
+        messages: vec![Message { role: Role::User, parts: vec![Part::Text("hi".to_owned())] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        response_schema: None,
+        temperature: None,
+        max_output_tokens: None,
+        seed: None,
+        stop: Vec::new(),
+        tries: Tries::default(),
+    }
+}
+
+/// An answer as a node keeps it.
+fn kept(answer: &Completion) -> Value {
+    json!({ "messages": [{ "id": answer.id, "role": "assistant", "content": "Hello" }] })
+}
+
+fn host(hesitates: bool) -> Host {
+    let plugin = Closures::new("p")
+        .node("speak", |_, gate| async move { Ok(kept(&gate.call(prompt()).await?)) })
+        .node("check", |_, gate| async move {
+            let answer = gate.call(prompt()).await?;
+            gate.ask(Ask { payload: json!("May I say so?"), response_schema: None }).await?;
+            Ok(kept(&answer))
+        });
+    Host::with_model(GRAPHS, plugin, Arc::new(Talker { hesitates }))
+}
+
+async fn stream(host: &Host, thread: &str, run: Value) -> Answer {
+    let mut run = run;
+    run["stream_mode"] = json!(["messages-tuple", "values"]);
+    host.post(&format!("/threads/{thread}/runs/stream"), run).await
+}
+
+/// Ids of the messages that a stream told, in order, and the text of each.
+fn told(answer: &Answer) -> Vec<(String, String)> {
+    let mut told: Vec<(String, String)> = Vec::new();
+    for (_, data, _) in answer.frames().into_iter().filter(|(kind, ..)| kind == "messages") {
+        let (id, text) = (data[0]["id"].as_str().unwrap(), data[0]["content"].as_str().unwrap());
+        match told.last_mut().filter(|(last, _)| last == id) {
+            Some((_, all)) => all.push_str(text),
+            None => told.push((id.to_owned(), text.to_owned())),
+        }
+    }
+    told
+}
+
+/// The id of the only message of the last state of a stream.
+fn last_id(answer: &Answer) -> String {
+    let values = answer.frames().into_iter().rfind(|(kind, ..)| kind == "values").unwrap().1;
+    assert_eq!(values["messages"].as_array().unwrap().len(), 1, "{values}");
+    values["messages"][0]["id"].as_str().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn a_message_has_one_id_while_it_grows_and_in_the_end() {
+    let host = host(false);
+    let thread = host.thread().await;
+    let streamed = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
+    assert_eq!(told(&streamed), [(last_id(&streamed), "Hello".to_owned())]);
+    let state = host.get(&format!("/threads/{thread}/state")).await.ok();
+    assert_eq!(state["values"]["messages"][0]["id"], last_id(&streamed));
+    let copy = host.post(&format!("/threads/{thread}/copy"), json!({})).await.ok();
+    assert_eq!(copy["values"]["messages"][0]["id"], last_id(&streamed), "a copy keeps it");
+}
+
+#[tokio::test]
+async fn whoever_comes_back_is_told_the_same_ids() {
+    let host = host(true);
+    let thread = host.thread().await;
+    let first = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
+    let frames = first.frames();
+    for known in std::iter::once("-1").chain(frames.iter().map(|(_, _, id)| id.as_str())) {
+        let mut request = request("GET", first.header("location"), None);
+        request.headers_mut().insert("last-event-id", HeaderValue::from_str(known).unwrap());
+        let again = host.send(request).await.frames();
+        let left = frames.iter().position(|(_, _, id)| id == known).map_or(0, |at| at + 1);
+        assert_eq!(again, frames[left..], "after {known}");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_given_anew_is_kept_under_its_last_id() {
+    let host = host(true);
+    let thread = host.thread().await;
+    let streamed = stream(&host, &thread, json!({ "assistant_id": "talker", "input": {} })).await;
+    let told = told(&streamed);
+    assert_eq!(told.last(), Some(&(last_id(&streamed), "Hello".to_owned())));
+    let ids: BTreeSet<&String> = told.iter().map(|(id, _)| id).collect();
+    assert_eq!(ids.len(), told.len(), "pieces of a void answer are not gone on with: {told:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_kept_by_a_later_run_has_the_id_of_its_pieces() {
+    let host = host(false);
+    let thread = host.thread().await;
+    let asked = stream(&host, &thread, json!({ "assistant_id": "asker", "input": {} })).await;
+    let resume = json!({ "assistant_id": "asker", "command": { "resume": "yes" } });
+    let resumed = stream(&host, &thread, resume).await;
+    assert_eq!(told(&asked), [(last_id(&resumed), "Hello".to_owned())]);
+    assert_eq!(told(&resumed), [], "it was told before");
+}

@@ -1,0 +1,466 @@
+//! Commands and typed events of the streaming protocol.
+
+use serde_json::{Value, json};
+use wattle_api::ApiConfig;
+use wattle_run::call::emit::Emission;
+use wattle_run::call::interrupt::Ask;
+
+use crate::host::{Answer, Host, request};
+use crate::live::{Frame, Live};
+use crate::plugin::{Closures, Nothing};
+
+const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+
+async fn command(host: &Host, method: &str, params: Value) -> Value {
+    let path = format!("/threads/{ID}/commands");
+    let answer = host.post(&path, json!({ "id": 7, "method": method, "params": params })).await;
+    let answer = answer.ok();
+    assert_eq!(answer["id"], 7);
+    answer
+}
+
+#[track_caller]
+fn result(answer: &Value) -> &Value {
+    assert_eq!(answer["type"], "success", "{answer}");
+    assert!(answer["meta"]["applied_through_seq"].is_u64(), "{answer}");
+    &answer["result"]
+}
+
+#[track_caller]
+fn refused(answer: &Value, code: &str) {
+    assert_eq!((&answer["type"], &answer["error"]), (&json!("error"), &json!(code)), "{answer}");
+    assert!(answer["message"].as_str().is_some_and(|text| !text.is_empty()), "{answer}");
+}
+
+async fn start(host: &Host, input: Value) -> String {
+    let params = json!({ "assistant_id": "agent", "input": input });
+    let answer = command(host, "run.start", params).await;
+    result(&answer)["run_id"].as_str().unwrap().to_owned()
+}
+
+/// Kinds and words of events.
+fn told(frames: &[Frame]) -> Vec<String> {
+    let word = |(kind, data, _): &Frame| match data["params"]["data"]["event"].as_str() {
+        Some(word) => format!("{kind} {word}"),
+        None => kind.clone(),
+    };
+    frames.iter().map(word).collect()
+}
+
+fn question(frames: &[Frame]) -> &str {
+    let asked = frames.iter().find(|(kind, ..)| kind == "input.requested").unwrap();
+    asked.1["params"]["data"]["interrupt_id"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_stream_opens_before_its_thread_and_goes_over_all_runs() {
+    let host = Host::new();
+    let wanted = json!({ "channels": ["lifecycle", "input", "values", "updates", "custom"] });
+    let mut live = Live::events(&host, ID, wanted.clone()).await;
+    let first = start(&host, json!({ "value": "v" })).await;
+    let frames = live.run().await;
+    assert_eq!(
+        told(&frames),
+        [
+            "lifecycle running",
+            "values",
+            "custom",
+            "updates",
+            "values",
+            "updates",
+            "input.requested",
+            "lifecycle interrupted",
+        ]
+    );
+    let id = question(&frames).to_owned();
+    let answer = json!({ "namespace": [], "interrupt_id": id, "response": "yes" });
+    let answer = command(&host, "input.respond", answer).await;
+    assert_ne!(result(&answer)["run_id"], first);
+    let further = live.run().await;
+    assert_eq!(
+        told(&further),
+        ["lifecycle running", "values", "updates", "values", "lifecycle completed"]
+    );
+    let last = &further[3].1["params"]["data"];
+    assert_eq!(last["items"], json!(["greeted", "asked"]));
+    assert_eq!(last["value"], "yes");
+    // Whoever comes later sees the same.
+    let mut again = Live::events(&host, ID, wanted).await;
+    assert_eq!(again.run().await, frames);
+    assert_eq!(again.run().await, further);
+    let ids: Vec<u64> =
+        frames.iter().chain(&further).map(|(_, _, id)| id.parse().unwrap()).collect();
+    assert!(ids.is_sorted_by(|one, other| one < other), "{ids:?}");
+    assert!(frames.iter().all(|(_, event, id)| event["seq"].to_string() == *id));
+}
+
+#[tokio::test]
+async fn who_comes_back_is_told_what_it_does_not_know() {
+    let host = Host::new();
+    start(&host, json!({ "value": "v" })).await;
+    let all = ["lifecycle", "input", "values", "updates", "custom", "tasks", "checkpoints"];
+    let mut live = Live::events(&host, ID, json!({ "channels": all })).await;
+    let frames = live.run().await;
+    for known in 0..frames.len() - 1 {
+        let since: u64 = frames[known].2.parse().unwrap();
+        let wanted = json!({ "channels": all, "since": since });
+        let mut live = Live::events(&host, ID, wanted).await;
+        assert_eq!(live.run().await, frames[known + 1..], "since {since}");
+    }
+    // What is beyond the end is of a thread that had the id before.
+    let mut live = Live::events(&host, ID, json!({ "channels": all, "since": 1_u64 << 40 })).await;
+    assert_eq!(live.run().await, frames);
+}
+
+#[tokio::test]
+async fn an_answer_to_a_command_names_where_its_events_begin() {
+    let host = Host::new();
+    let first = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
+    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
+    live.run().await;
+    let next = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
+    let runs = [result(&first)["run_id"].clone(), result(&next)["run_id"].clone()];
+    assert_ne!(runs[0], runs[1]);
+    let since = &next["meta"]["applied_through_seq"];
+    let mut live = Live::events(&host, ID, json!({ "channels": ["values"], "since": since })).await;
+    let (_, event, _) = live.next().await.unwrap();
+    assert_eq!(event["params"]["data"]["items"], json!([null]), "of the first run only");
+}
+
+#[tokio::test]
+async fn a_subscriber_sees_its_channels_and_graphs_only() {
+    let host = nested();
+    command(&host, "run.start", json!({ "assistant_id": "outer", "input": {} })).await;
+    let ids = async |wanted: Value| {
+        let mut live = Live::events(&host, ID, wanted).await;
+        live.run().await
+    };
+    let all = ids(json!({ "channels": ["lifecycle", "values"] })).await;
+    assert_eq!(
+        told(&all),
+        [
+            "lifecycle running",
+            "values",
+            "lifecycle started",
+            "values",
+            "values",
+            "lifecycle completed",
+            "values",
+            "lifecycle completed",
+        ]
+    );
+    let inner = &all[2].1["params"];
+    let level = inner["namespace"][0].as_str().unwrap();
+    assert!(level.starts_with("inside:"), "{level}");
+    assert_eq!(inner["data"]["namespace"], inner["namespace"]);
+    assert_eq!(inner["data"]["graph_name"], "inside");
+    let root = ids(json!({ "channels": ["lifecycle", "values"], "depth": 0 })).await;
+    assert_eq!(told(&root).len(), 4);
+    let scoped = json!({ "channels": ["values", "lifecycle"], "namespaces": [["inside"]] });
+    let mut live = Live::events(&host, ID, scoped).await;
+    let ends = |(_, event, _): &Frame| event["params"]["data"]["event"] == "completed";
+    assert_eq!(live.until(ends).await, all[2..6]);
+    for wrong in [json!(["nothing"]), json!([]), json!(["custom:"])] {
+        let path = format!("/threads/{ID}/stream/events");
+        let refused = host.post(&path, json!({ "channels": wrong })).await;
+        assert_eq!(refused.status, 400, "{wrong}");
+    }
+    let tree = command(&host, "agent.getTree", json!({})).await;
+    let tree = &result(&tree)["tree"];
+    assert_eq!((&tree["status"], &tree["graph_name"]), (&json!("completed"), &json!("outer")));
+    assert_eq!(tree["children"][0]["namespace"], inner["namespace"]);
+    assert_eq!(tree["children"][0]["status"], "completed");
+}
+
+fn nested() -> Host {
+    let graphs = r#"
+        [graphs.outer]
+        entry = "inside"
+        [graphs.outer.channels]
+        items = { reducer = "append" }
+        [graphs.outer.nodes.inside]
+        graph = "inner"
+        [graphs.inner]
+        entry = "work"
+        [graphs.inner.channels]
+        items = { reducer = "append" }
+        [graphs.inner.nodes.work]
+        plugin = "p"
+    "#;
+    let plugin =
+        Closures::new("p").node("work", |_, _| async move { Ok(json!({ "items": ["worked"] })) });
+    Host::with_model(graphs, plugin, std::sync::Arc::new(Nothing))
+}
+
+/// The reference server's own graph, as far as what it streams goes: a message piece by piece, a
+/// tool's call by hand, a question.
+fn reference() -> Host {
+    let graphs = r#"
+        [graphs.agent]
+        entry = "stream_message"
+        [graphs.agent.channels]
+        messages = { reducer = "messages" }
+        value = {}
+        items = { reducer = "append" }
+        [graphs.agent.nodes.stream_message]
+        plugin = "p"
+        [graphs.agent.nodes.call_tool]
+        plugin = "p"
+        [graphs.agent.nodes.ask_human]
+        plugin = "p"
+        [[graphs.agent.edges]]
+        from = "stream_message"
+        to = "call_tool"
+        [[graphs.agent.edges]]
+        from = "call_tool"
+        to = "ask_human"
+    "#;
+    let emit = |name: &str, data: Value| Emission::Custom { name: name.into(), data };
+    let progress = move |step: &str, phase: &str| {
+        emit("progress", json!({ "name": "progress", "step": step, "phase": phase }))
+    };
+    let plugin = Closures::new("p")
+        .node("stream_message", move |_, gate| async move {
+            gate.emit(progress("stream_message", "start")).await?;
+            for piece in ["Hello,", " world!"] {
+                let piece = json!({ "id": "ai-msg-1", "text": piece });
+                gate.emit(emit("message.delta", piece)).await?;
+            }
+            gate.emit(emit("message.end", json!({ "id": "ai-msg-1" }))).await?;
+            gate.emit(progress("stream_message", "end")).await?;
+            let said = json!({ "id": "ai-msg-1", "role": "assistant", "content": "Hello, world!" });
+            Ok(json!({ "messages": [said], "value": "x", "items": ["streamed"] }))
+        })
+        .node("call_tool", move |_, gate| async move {
+            gate.emit(progress("call_tool", "start")).await?;
+            gate.emit(progress("call_tool", "end")).await?;
+            let call = json!({ "id": "tc-1", "name": "search", "arguments": { "query": "v3" } });
+            let messages = json!([
+                { "id": "ai-msg-2", "role": "assistant", "content": "", "tool_calls": [call] },
+                { "id": "msg-1", "role": "tool", "content": "result for 'v3'",
+                    "tool_call_id": "tc-1" },
+            ]);
+            Ok(json!({ "messages": messages, "items": ["tool"] }))
+        })
+        .node("ask_human", move |_, gate| async move {
+            gate.emit(progress("ask_human", "start")).await?;
+            let ask = Ask { payload: json!("Are we good?"), response_schema: None };
+            let answer = gate.ask(ask).await?;
+            Ok(json!({ "items": ["asked"], "value": answer }))
+        });
+    Host::with_model(graphs, plugin, std::sync::Arc::new(Nothing))
+}
+
+#[tokio::test]
+async fn a_thread_streams_as_the_reference_server_streams_it() {
+    let host = reference();
+    let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
+    let mut live = Live::events(&host, ID, json!({ "channels": channels })).await;
+    start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
+    let frames = live.run().await;
+    let question = question(&frames).to_owned();
+    let ours = frames.iter().map(|(kind, event, _)| {
+        assert_eq!((&event["type"], &event["method"]), (&json!("event"), &json!(kind)));
+        assert!(event["event_id"].is_string() && event["params"]["timestamp"].is_i64());
+        let params = &event["params"];
+        let line = json!([kind, params["namespace"], params["data"]]).to_string();
+        line.replace(&question, "<question>")
+    });
+    let ours: Vec<Value> = ours.map(|line| serde_json::from_str(&line).unwrap()).collect();
+    let captured = include_str!("../../src/wire/v2/testdata/thread.txt").lines().take(ours.len());
+    let captured: Vec<Value> = captured.map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (ours, captured) in ours.iter().zip(&captured) {
+        assert_eq!(without_ids(ours), without_ids(captured));
+    }
+    assert_eq!(ours.len(), 20);
+}
+
+/// Without the id of the tool's answer, which the reference server's node leaves out.
+fn without_ids(line: &Value) -> Value {
+    let text = line.to_string().replace("\"id\":\"msg-1\",", "");
+    serde_json::from_str(&text).unwrap()
+}
+
+#[tokio::test]
+async fn an_input_answers_a_question_that_is_open() {
+    let host = Host::new();
+    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
+    start(&host, json!({ "value": "v" })).await;
+    live.run().await;
+    start(&host, json!("certainly")).await;
+    assert_eq!(told(&live.run().await), ["lifecycle running", "lifecycle completed"]);
+    let state = command(&host, "state.get", json!({ "keys": ["value"] })).await;
+    assert_eq!(result(&state)["values"], json!({ "value": "certainly" }));
+    // Nothing is open any more, so that it is an input again.
+    let params = json!({ "assistant_id": "agent", "input": "certainly" });
+    refused(&command(&host, "run.start", params).await, "invalid_argument");
+}
+
+#[tokio::test]
+async fn several_questions_are_answered_at_once_or_not_at_all() {
+    let host = Host::new();
+    refused(&command(&host, "input.respond", json!({})).await, "invalid_argument");
+    let nothing = json!({ "interrupt_id": "0", "response": 1 });
+    refused(&command(&host, "input.respond", nothing.clone()).await, "no_such_run");
+    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
+    start(&host, json!({ "value": "v" })).await;
+    let id = question(&live.run().await).to_owned();
+    refused(&command(&host, "input.respond", nothing).await, "no_such_interrupt");
+    let one = json!({ "interrupt_id": id, "namespace": [], "response": "yes" });
+    let many = json!({ "responses": [one, { "interrupt_id": "0", "response": 1 }] });
+    refused(&command(&host, "input.respond", many).await, "no_such_interrupt");
+    let answer = json!({ "responses": [one], "metadata": { "who": "me" }, "strict_resume": true });
+    let answer = command(&host, "input.respond", answer).await;
+    let run = result(&answer)["run_id"].as_str().unwrap().to_owned();
+    assert_eq!(told(&live.run().await).last().unwrap(), "lifecycle completed");
+    let run = host.get(&format!("/threads/{ID}/runs/{run}")).await.ok();
+    assert_eq!(run["metadata"]["who"], "me");
+}
+
+#[tokio::test]
+async fn states_are_read_and_gone_on_from() {
+    let host = Host::new();
+    let nothing = command(&host, "state.get", json!({ "namespace": [] })).await;
+    assert_eq!(result(&nothing), &json!({ "values": {} }));
+    let nested = json!({ "namespace": ["x"] });
+    refused(&command(&host, "state.get", nested).await, "no_such_namespace");
+    let none = command(&host, "state.listCheckpoints", json!({})).await;
+    assert_eq!(result(&none), &json!({ "checkpoints": [] }));
+    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
+    start(&host, json!({ "value": "v" })).await;
+    live.run().await;
+    let state = command(&host, "state.get", json!({ "namespace": [] })).await;
+    assert_eq!(result(&state)["values"]["items"], json!(["greeted"]));
+    let listed = command(&host, "state.listCheckpoints", json!({ "limit": 5 })).await;
+    let points = result(&listed)["checkpoints"].as_array().unwrap();
+    assert_eq!(points.len(), 2);
+    assert_eq!(points[0]["id"], result(&state)["checkpoint"]["id"]);
+    assert_eq!((&points[0]["node_name"], &points[1]["step"]), (&json!("greet"), &json!(0)));
+    let older = json!({ "before": points[0]["id"] });
+    let older = command(&host, "state.listCheckpoints", older).await;
+    assert_eq!(result(&older)["checkpoints"], json!([points[1]]));
+    refused(&command(&host, "state.fork", json!({})).await, "invalid_argument");
+    let unknown = json!({ "checkpoint_id": ID });
+    refused(&command(&host, "state.fork", unknown).await, "no_such_checkpoint");
+    let fork = json!({ "checkpoint_id": points[1]["id"] });
+    let forked = command(&host, "state.fork", fork).await;
+    assert_eq!(result(&forked)["thread_id"], ID);
+    assert_eq!(told(&live.run().await), ["lifecycle running", "lifecycle interrupted"]);
+}
+
+#[tokio::test]
+async fn what_is_no_command_is_refused() {
+    let host = Host::new();
+    let path = format!("/threads/{ID}/commands");
+    for wrong in [json!({}), json!([]), json!({ "id": "x", "method": "run.start" })] {
+        let answer = host.post(&path, wrong.clone()).await;
+        assert_eq!(answer.status, 400, "{wrong}");
+        assert_eq!(answer.json()["error"], "invalid_argument");
+        assert_eq!(answer.json()["id"], Value::Null);
+    }
+    refused(&command(&host, "input.inject", json!({})).await, "unknown_command");
+    refused(&command(&host, "what", json!({})).await, "unknown_command");
+    let subscribe = json!({ "channels": ["values"] });
+    refused(&command(&host, "subscription.subscribe", subscribe).await, "not_supported");
+    refused(&command(&host, "run.start", json!({ "input": {} })).await, "invalid_argument");
+    let unknown = json!({ "assistant_id": "nobody", "input": {} });
+    refused(&command(&host, "run.start", unknown).await, "invalid_argument");
+    refused(&command(&host, "agent.getTree", json!({})).await, "no_such_run");
+    assert_eq!(host.get(&format!("/threads/{ID}")).await.status, 404, "nothing made it");
+    assert_eq!(host.post("/threads/x/commands", json!({})).await.status, 422);
+}
+
+#[tokio::test]
+async fn a_failure_is_the_last_word() {
+    let host = Host::new();
+    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle"] })).await;
+    command(&host, "run.start", json!({ "assistant_id": "broken", "input": {} })).await;
+    let frames = live.run().await;
+    assert_eq!(told(&frames), ["lifecycle running", "lifecycle failed"]);
+    let error = frames[1].1["params"]["data"]["error"].as_str().unwrap().to_owned();
+    assert!(error.contains("no way"), "{error}");
+}
+
+#[tokio::test]
+async fn a_stream_ends_with_its_thread() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let mut live = Live::events(&host, &id, json!({ "channels": ["lifecycle"] })).await;
+    let run = json!({ "assistant_id": "slow", "input": {} });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    live.run().await;
+    assert_eq!(host.call("DELETE", &format!("/threads/{id}"), None).await.status, 204);
+    assert_eq!(live.next().await, None);
+}
+
+#[tokio::test]
+async fn a_stream_outlives_a_run_that_is_taken_back() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    let mut live = Live::events(&host, &id, json!({ "channels": ["lifecycle", "values"] })).await;
+    let runs = format!("/threads/{id}/runs");
+    let run = |word: &str| json!({ "assistant_id": "slow", "input": { "word": word } });
+    host.post(&runs, run("a")).await.ok();
+    host.begun(1).await;
+    live.until(|(kind, ..)| kind == "values").await;
+    let mut other = run("b");
+    other["multitask_strategy"] = "rollback".into();
+    host.post(&runs, other).await.ok();
+    host.begun(2).await;
+    host.let_go.send_replace(true);
+    let ends = |(_, event, _): &Frame| event["params"]["data"]["event"] == "completed";
+    let frames = live.until(ends).await;
+    let last = frames.iter().rev().find(|(kind, ..)| kind == "values").unwrap();
+    assert_eq!(last.1["params"]["data"]["items"], json!(["b"]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn silence_is_told() {
+    let host = Host::new();
+    let path = format!("/threads/{ID}/stream/events");
+    let wanted = json!({ "channels": ["values"] });
+    let response = host.raw(request("POST", &path, Some(wanted))).await;
+    let mut body = response.into_body().into_data_stream();
+    let chunk = futures::StreamExt::next(&mut body).await.unwrap().unwrap();
+    assert_eq!(chunk, ": heartbeat\r\n\r\n");
+}
+
+#[tokio::test]
+async fn threads_of_others_are_not_there() {
+    let config =
+        ApiConfig { tenant_header: Some("x-tenant".parse().unwrap()), ..ApiConfig::default() };
+    let host = Host::with_config(config);
+    let send = async |tenant: &str, path: String, body: Value| -> Answer {
+        let mut request = request("POST", &path, Some(body));
+        request.headers_mut().insert("x-tenant", tenant.parse().unwrap());
+        host.send(request).await
+    };
+    let params = json!({ "assistant_id": "slow", "input": {} });
+    let start = json!({ "id": 1, "method": "run.start", "params": params });
+    let commands = format!("/threads/{ID}/commands");
+    assert_eq!(send("a", commands.clone(), start.clone()).await.ok()["type"], "success");
+    assert_eq!(send("b", commands, start).await.status, 404);
+    let events = format!("/threads/{ID}/stream/events");
+    let wanted = json!({ "channels": ["values"] });
+    assert_eq!(send("b", events, wanted).await.status, 404);
+    let mut get = request("GET", &format!("/threads/{ID}/stream"), None);
+    get.headers_mut().insert("x-tenant", "b".parse().unwrap());
+    assert_eq!(host.send(get).await.status, 404);
+}
+
+#[tokio::test]
+async fn an_answer_may_change_the_state() {
+    let host = Host::new();
+    let mut live = Live::events(&host, ID, json!({ "channels": ["lifecycle", "input"] })).await;
+    start(&host, json!({ "value": "v" })).await;
+    let id = question(&live.run().await).to_owned();
+    let answer = json!({
+        "interrupt_id": id, "namespace": [], "response": "yes", "update": { "items": ["more"] },
+    });
+    result(&command(&host, "input.respond", answer).await);
+    assert_eq!(told(&live.run().await).last().unwrap(), "lifecycle completed");
+    let state = command(&host, "state.get", json!({})).await;
+    let items = result(&state)["values"]["items"].as_array().unwrap();
+    assert!(items.contains(&json!("more")) && items.contains(&json!("asked")), "{items:?}");
+}

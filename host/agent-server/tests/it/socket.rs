@@ -1,0 +1,241 @@
+//! The streaming protocol over WebSockets, by real connections.
+
+use futures::{SinkExt as _, StreamExt as _};
+use serde_json::{Value, json};
+use tokio::net::{TcpListener, TcpStream};
+use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
+use tokio_tungstenite::tungstenite::{Error, Message};
+use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
+use wattle_api::ApiConfig;
+
+use crate::host::Host;
+use crate::live::is_last_word;
+
+const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+
+/// An address at which a server listens for as long as the test goes on.
+async fn listen(host: &Host) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let router = host.router.clone();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    address
+}
+
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+
+impl Socket {
+    async fn open(
+        address: &str,
+        thread: &str,
+        headers: &[(&'static str, &str)],
+    ) -> Result<Self, Error> {
+        let uri = format!("ws://{address}/threads/{thread}/stream/events");
+        let mut request = uri.into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        let (socket, _) = connect_async(request).await?;
+        Ok(Self(socket))
+    }
+
+    async fn send(&mut self, command: &Value) {
+        self.0.send(Message::text(command.to_string())).await.unwrap();
+    }
+
+    async fn command(&mut self, id: u64, method: &str, params: Value) -> Value {
+        self.send(&json!({ "id": id, "method": method, "params": params })).await;
+        self.until(|said| said["id"] == id).await.pop().unwrap()
+    }
+
+    async fn next(&mut self) -> Message {
+        self.0.next().await.unwrap().unwrap()
+    }
+
+    /// Documents up to and with one that is the last.
+    async fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let mut said = Vec::new();
+        loop {
+            let Message::Text(text) = self.next().await else { continue };
+            let document: Value = serde_json::from_str(&text).unwrap();
+            let ends = is_last(&document);
+            said.push(document);
+            if ends {
+                return said;
+            }
+        }
+    }
+
+    /// The code with which the other side closes.
+    async fn closed(&mut self) -> u16 {
+        loop {
+            if let Message::Close(frame) = self.next().await {
+                return frame.unwrap().code.into();
+            }
+        }
+    }
+}
+
+fn methods(said: &[Value]) -> Vec<&str> {
+    said.iter().map(|said| said["method"].as_str().unwrap_or_default()).collect()
+}
+
+#[tokio::test]
+async fn commands_and_events_share_a_connection() {
+    let host = Host::new();
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    let wanted = json!({ "channels": ["lifecycle", "input", "values"] });
+    let subscribed = socket.command(1, "subscription.subscribe", wanted.clone()).await;
+    let first = subscribed["result"]["subscription_id"].as_str().unwrap().to_owned();
+    let input = json!({ "assistant_id": "agent", "input": { "value": "v" } });
+    let started = socket.command(2, "run.start", input).await;
+    assert_eq!(started["type"], "success", "{started}");
+    let said = socket.until(is_last_word).await;
+    assert_eq!(methods(&said), ["lifecycle", "values", "values", "input.requested", "lifecycle"]);
+    let question = &said[3]["params"]["data"]["interrupt_id"];
+    let answer = json!({ "interrupt_id": question, "namespace": [], "response": "yes" });
+    socket.send(&json!({ "id": 3, "method": "input.respond", "params": answer })).await;
+    let rest = socket.until(is_last_word).await;
+    assert_eq!(rest.last().unwrap()["params"]["data"]["event"], "completed");
+
+    // Who subscribes later on the same connection is told everything, and others nothing twice.
+    let wanted = json!({ "channels": ["lifecycle"] });
+    let subscribed = socket.command(4, "subscription.subscribe", wanted.clone()).await;
+    let second = subscribed["result"]["subscription_id"].as_str().unwrap().to_owned();
+    let ends = |said: &Value| said["params"]["data"]["event"] == "completed";
+    assert_eq!(methods(&socket.until(ends).await), ["lifecycle"; 4]);
+    let run = json!({ "assistant_id": "agent", "input": { "value": "w" } });
+    socket.command(5, "run.start", run).await;
+    let said = socket.until(is_last_word).await;
+    let mut seqs: Vec<u64> = said.iter().filter_map(|said| said["seq"].as_u64()).collect();
+    assert!(seqs.is_sorted_by(|one, other| one < other), "{seqs:?}");
+    seqs.dedup();
+    assert_eq!(seqs.len(), methods(&said).len(), "each once for both");
+
+    let known = said[said.len() - 2]["event_id"].as_str().unwrap();
+    let again = json!({ "run_id": "r", "last_event_id": known, "subscriptions": [first] });
+    let again = socket.command(6, "subscription.reconnect", again).await;
+    assert_eq!(again["result"], json!({ "restored": true }));
+    assert_eq!(socket.until(is_last_word).await, said[said.len() - 1..]);
+    let lost = json!({ "run_id": "r", "subscriptions": ["x"] });
+    let lost = socket.command(7, "subscription.reconnect", lost).await;
+    assert_eq!(lost["result"], json!({ "restored": false }));
+
+    for id in [&first, &second] {
+        let ended = json!({ "subscription_id": id });
+        let ended = socket.command(8, "subscription.unsubscribe", ended).await;
+        assert_eq!(ended["result"], json!({}));
+    }
+    let ended = json!({ "subscription_id": first });
+    let ended = socket.command(9, "subscription.unsubscribe", ended).await;
+    assert_eq!(ended["error"], "no_such_subscription");
+}
+
+#[tokio::test]
+async fn who_comes_back_is_told_what_it_does_not_know() {
+    let host = Host::new();
+    let address = listen(&host).await;
+    let wanted = json!({ "channels": ["lifecycle", "values"] });
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    socket.command(1, "subscription.subscribe", wanted.clone()).await;
+    let input = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    socket.command(2, "run.start", input).await;
+    let said = socket.until(is_last_word).await;
+    drop(socket);
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    let mut wanted = wanted;
+    wanted["since"] = said[1]["seq"].clone();
+    socket.command(1, "subscription.subscribe", wanted).await;
+    assert_eq!(socket.until(is_last_word).await, said[2..]);
+}
+
+#[tokio::test]
+async fn what_is_no_command_is_refused_and_nothing_ends() {
+    let host = Host::new();
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    socket.0.send(Message::text("{")).await.unwrap();
+    let refused = socket.until(|_| true).await;
+    assert_eq!(
+        (&refused[0]["error"], &refused[0]["id"]),
+        (&json!("invalid_argument"), &json!(null))
+    );
+    let wrong = json!({ "channels": ["nothing"] });
+    let refused = socket.command(1, "subscription.subscribe", wrong).await;
+    assert_eq!(refused["error"], "invalid_argument");
+    let nothing = socket.command(2, "input.inject", json!({})).await;
+    assert_eq!(nothing["error"], "unknown_command");
+    socket
+        .0
+        .send(Message::binary(json!({ "id": 3, "method": "state.get" }).to_string()))
+        .await
+        .unwrap();
+    let state = socket.until(|said| said["id"] == 3).await;
+    assert_eq!(state[0]["result"], json!({ "values": {} }));
+    for id in 0..64 {
+        let wanted = json!({ "channels": ["values"] });
+        socket.command(10 + id, "subscription.subscribe", wanted).await;
+    }
+    let wanted = json!({ "channels": ["values"] });
+    let refused = socket.command(99, "subscription.subscribe", wanted).await;
+    assert_eq!(refused["error"], "invalid_argument", "too many");
+}
+
+#[tokio::test]
+async fn a_close_tells_why() {
+    let config =
+        ApiConfig { tenant_header: Some("x-tenant".parse().unwrap()), ..ApiConfig::default() };
+    let host = Host::with_config(config);
+    let address = listen(&host).await;
+    let own = [("x-tenant", "a")];
+    let mut socket = Socket::open(&address, ID, &own).await.unwrap();
+    let input = json!({ "assistant_id": "slow", "input": {} });
+    socket.command(1, "run.start", input).await;
+    let mut foreign = Socket::open(&address, ID, &[("x-tenant", "b")]).await.unwrap();
+    assert_eq!(foreign.closed().await, 4_404);
+    let mut none = Socket::open(&address, "x", &own).await.unwrap();
+    assert_eq!(none.closed().await, 4_422);
+    let thread = wattle_graph::id::ThreadId::new(ID).unwrap();
+    let channels = json!({ "channels": ["lifecycle"] });
+    socket.command(2, "subscription.subscribe", channels).await;
+    socket.until(is_last_word).await;
+    host.state.engine.ports().store.delete_thread(&thread).await.unwrap();
+    assert_eq!(socket.closed().await, 4_404);
+}
+
+#[tokio::test]
+async fn a_socket_passes_the_same_guards() {
+    let config = ApiConfig {
+        origins: ["https://ui.example".to_owned()].into(),
+        keys: [ApiConfig::key("s3cret")].into(),
+        ..ApiConfig::default()
+    };
+    let host = Host::with_config(config);
+    let address = listen(&host).await;
+    let key = ("x-api-key", "s3cret");
+    for (headers, status) in [
+        (vec![], 401),
+        (vec![("x-api-key", "wrong")], 401),
+        (vec![key, ("origin", "https://evil.example")], 403),
+        (vec![key, ("origin", "null")], 403),
+    ] {
+        match Socket::open(&address, ID, &headers).await {
+            Err(Error::Http(response)) => assert_eq!(response.status(), status, "{headers:?}"),
+            _ => panic!("{headers:?} may open a socket"),
+        }
+    }
+    for headers in [vec![key], vec![key, ("origin", "https://ui.example")]] {
+        assert!(Socket::open(&address, ID, &headers).await.is_ok(), "{headers:?}");
+    }
+    let plain = host.get(&format!("/threads/{ID}/stream/events")).await;
+    assert_eq!(plain.status, 401);
+}
+
+#[tokio::test]
+async fn what_is_no_websocket_is_told_so() {
+    let host = Host::new();
+    let plain = host.get(&format!("/threads/{ID}/stream/events")).await;
+    assert_eq!(plain.status, 400);
+    assert!(plain.json()["detail"].as_str().unwrap().contains("WebSocket"), "{}", plain.text);
+}

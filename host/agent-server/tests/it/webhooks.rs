@@ -1,0 +1,278 @@
+//! Somebody is told of the ends of runs.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::body::Bytes;
+use serde_json::{Value, json};
+use tokio::sync::watch;
+use wattle_agent_server::Webhooks;
+use wattle_agent_server::webhooks::SigningKey;
+use wattle_api::ApiConfig;
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::http::{HttpBody, HttpRequest, HttpResponse};
+use wattle_run::grant::HttpRule;
+use wattle_run::limit::NetLimits;
+use wattle_run::ports::{BlobStore, Caller, Net};
+
+use crate::host::{Host, Parts};
+use crate::store::Hand;
+
+/// Where webhooks of these tests lead.
+const HOOK: &str = "https://hooks.example/run?a=b";
+
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// Takes what is sent, and answers as it was told to, with 200 in the end.
+struct Receiver {
+    answers: Mutex<VecDeque<Result<u16, &'static str>>>,
+    got: watch::Sender<Vec<Message>>,
+}
+
+#[derive(Clone, Debug)]
+struct Message {
+    rule: HttpRule,
+    redirects: u32,
+    request: HttpRequest,
+}
+
+impl Message {
+    fn header(&self, name: &str) -> Option<&str> {
+        let found = self.request.headers.iter().find(|(own, _)| own == name);
+        found.map(|(_, value)| value.as_str())
+    }
+
+    fn body(&self) -> Value {
+        let HttpBody::Bytes(body) = &self.request.body else { panic!("no bytes") };
+        serde_json::from_slice(body).unwrap()
+    }
+}
+
+impl Receiver {
+    fn new(answers: &[Result<u16, &'static str>]) -> Arc<Self> {
+        let answers = Mutex::new(answers.iter().copied().collect());
+        Arc::new(Self { answers, got: watch::Sender::default() })
+    }
+
+    /// What was sent, once it is so much.
+    async fn got(&self, count: usize) -> Vec<Message> {
+        let mut got = self.got.subscribe();
+        got.wait_for(|got| got.len() >= count).await.unwrap().clone()
+    }
+}
+
+#[async_trait]
+impl Net for Receiver {
+    async fn send(
+        &self,
+        _: &Caller,
+        rules: &[HttpRule],
+        limits: &NetLimits,
+        request: &HttpRequest,
+        _: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        let (rule, redirects) = (rules[0].clone(), limits.redirects);
+        let message = Message { rule, redirects, request: request.clone() };
+        self.got.send_modify(|got| got.push(message));
+        let answer = self.answers.lock().unwrap().pop_front().unwrap_or(Ok(200));
+        let status = answer.map_err(|code| Failure::new(code, "no answer"))?;
+        let (headers, body) = (Vec::new(), Bytes::new());
+        Ok(HttpResponse { status, headers, body, url: request.url.clone() })
+    }
+}
+
+/// A server whose webhooks are told again at once, so often.
+fn host(receiver: &Arc<Receiver>, retries: usize) -> Host {
+    let webhooks = Webhooks {
+        key: Some(SigningKey::new(SECRET).unwrap()),
+        retries: vec![Duration::ZERO; retries],
+        ..Webhooks::default()
+    };
+    let parts = Parts { net: receiver.clone(), webhooks, ..Parts::default() };
+    Host::with_parts(ApiConfig::default(), parts)
+}
+
+fn run(assistant: &str, input: Value) -> Value {
+    json!({ "assistant_id": assistant, "input": input, "webhook": HOOK })
+}
+
+/// A run, once a condition holds.
+async fn until(host: &Host, place: &str, holds: impl Fn(&Value) -> bool) -> Value {
+    loop {
+        let run = host.get(place).await.ok();
+        if holds(&run) {
+            return run;
+        }
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn the_end_of_a_run_is_told_and_signed() {
+    let receiver = Receiver::new(&[]);
+    let host = host(&receiver, 0);
+    let id = host.thread().await;
+    let path = format!("/threads/{id}/runs/wait");
+    let wait = host.post(&path, run("slow", json!({ "word": "a" }))).await;
+    assert_eq!(wait.ok()["items"], json!(["a"]));
+    let place = wait.header("content-location").to_owned();
+    let message = receiver.got(1).await.remove(0);
+    let told = message.body();
+    let known = host.get(&place).await.ok();
+    for field in ["run_id", "thread_id", "assistant_id", "status", "metadata", "created_at"] {
+        assert_eq!(told[field], known[field], "{field}");
+    }
+    assert_eq!(told["status"], "success");
+    assert_eq!(told["values"], json!({ "items": ["a"], "word": "a" }));
+    for field in ["run_started_at", "run_ended_at", "webhook_sent_at"] {
+        assert!(told[field].is_string(), "{field}");
+    }
+    assert!(told.get("error").is_none());
+    let request = &message.request;
+    assert_eq!((request.method.as_str(), request.url.as_str()), ("POST", HOOK));
+    assert_eq!(message.header("webhook-id"), told["run_id"].as_str());
+    assert_eq!(message.header("content-type"), Some("application/json"));
+    let timestamp_s: i64 = message.header("webhook-timestamp").unwrap().parse().unwrap();
+    let HttpBody::Bytes(body) = &request.body else { panic!("no bytes") };
+    let key = SigningKey::new(SECRET).unwrap();
+    let signature = key.sign(told["run_id"].as_str().unwrap(), timestamp_s, body);
+    assert_eq!(message.header("webhook-signature"), Some(signature.as_str()));
+    let rule = &message.rule;
+    assert_eq!((rule.host.as_str(), rule.scheme.as_str()), ("hooks.example", "https"));
+    assert_eq!((rule.private, rule.port, message.redirects), (false, None, 0));
+}
+
+#[tokio::test]
+async fn every_end_is_told() {
+    let receiver = Receiver::new(&[]);
+    let host = host(&receiver, 0);
+    host.post("/runs/wait", run("broken", json!({}))).await.ok();
+    let failed = receiver.got(1).await[0].body();
+    assert_eq!(
+        (failed["status"].as_str(), failed["error"].as_str()),
+        (Some("error"), Some("node `fail` of plugin `p`: no way"))
+    );
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs/wait"), run("agent", json!({}))).await.ok();
+    let asked = receiver.got(2).await[1].body();
+    assert_eq!(asked["status"], "success");
+    assert_eq!(asked["values"]["__interrupt__"][0]["value"], "Are we good?");
+    host.hold();
+    let at_work = host.post("/runs", run("slow", json!({ "word": "b" }))).await;
+    let place = at_work.header("content-location").to_owned();
+    host.begun(1).await;
+    host.post(&format!("{place}/cancel"), Value::Null).await;
+    let cancelled = receiver.got(3).await[2].body();
+    assert_eq!((cancelled["status"].as_str(), cancelled.get("error")), (Some("interrupted"), None));
+    let mut later = run("slow", json!({ "word": "c" }));
+    later["after_seconds"] = json!(3600);
+    let later = host.post("/runs", later).await;
+    let place = later.header("content-location").to_owned();
+    host.post(&format!("{place}/cancel"), Value::Null).await;
+    let waiting = receiver.got(4).await[3].body();
+    assert_eq!(waiting["status"], "interrupted");
+    assert_eq!(waiting["values"], Value::Null);
+}
+
+#[tokio::test]
+async fn it_is_told_again_until_it_says_that_it_knows() {
+    let receiver = Receiver::new(&[Ok(500), Err(code::UNAVAILABLE), Ok(302), Ok(204)]);
+    let host = host(&receiver, 5);
+    host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();
+    let got = receiver.got(4).await;
+    assert!(got.iter().all(|it| it.header("webhook-id") == got[0].header("webhook-id")));
+    // The next run's message comes after all that could still be sent for the first.
+    let host = host.reborn();
+    host.agents.start().await;
+    host.post("/runs/wait", run("slow", json!({ "word": "b" }))).await.ok();
+    let got = receiver.got(5).await;
+    assert_eq!(got[4].body()["values"]["word"], "b");
+    assert_eq!(got.len(), 5, "nothing is told twice");
+}
+
+#[tokio::test]
+async fn what_was_not_told_is_told_after_a_restart() {
+    let receiver = Receiver::new(&[Ok(503)]);
+    let clock = Hand::at(1_736_908_245_123);
+    let webhooks = Webhooks { retries: vec![Duration::from_hours(1)], ..Webhooks::default() };
+    let parts = Parts { net: receiver.clone(), clock: clock.clone(), webhooks, ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    host.post("/runs/wait", run("slow", json!({ "word": "a" }))).await.ok();
+    let first = receiver.got(1).await.remove(0);
+    assert_eq!(first.header("webhook-signature"), None, "there is no secret");
+    // A run that is at work meanwhile.
+    host.hold();
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "b" }))).await.ok();
+    host.begun(2).await;
+    let host = host.reborn();
+    clock.advance(3_600_000);
+    host.agents.start().await;
+    let second = receiver.got(2).await.remove(1);
+    assert_eq!(second.header("webhook-id"), first.header("webhook-id"));
+    assert_ne!(second.body()["webhook_sent_at"], first.body()["webhook_sent_at"]);
+    host.let_go.send_replace(true);
+    assert_eq!(receiver.got(3).await[2].body()["values"]["word"], "b");
+}
+
+#[tokio::test]
+async fn one_that_is_given_up_is_a_problem_of_its_run() {
+    let receiver = Receiver::new(&[Ok(500), Ok(500), Err(code::DENIED)]);
+    let host = host(&receiver, 1);
+    let id = host.thread().await;
+    for (word, why) in [("a", "status 500"), ("b", "may not call")] {
+        let path = format!("/threads/{id}/runs");
+        let made = host.post(&path, run("slow", json!({ "word": word }))).await;
+        let place = made.header("content-location").to_owned();
+        let known = until(&host, &place, |run| run["kwargs"].get("webhook_error").is_some()).await;
+        let told = known["kwargs"]["webhook_error"].as_str().unwrap();
+        assert!(told.contains(why), "{told}");
+        assert_eq!(known["status"], "success");
+    }
+    assert_eq!(receiver.got(3).await.len(), 3, "what is denied is not tried again");
+}
+
+#[tokio::test]
+async fn nobody_is_told_of_a_run_that_was_taken_away() {
+    let receiver = Receiver::new(&[]);
+    let host = host(&receiver, 0);
+    host.hold();
+    let id = host.thread().await;
+    let made = host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "a" }))).await;
+    let place = made.header("content-location").to_owned();
+    host.begun(1).await;
+    assert_eq!(host.call("DELETE", &place, None).await.status, 204);
+    let busy = host.post(&format!("/threads/{id}/runs"), run("slow", json!({ "word": "b" }))).await;
+    busy.ok();
+    host.begun(2).await;
+    let mut refused = run("slow", json!({ "word": "c" }));
+    refused["multitask_strategy"] = json!("reject");
+    assert_eq!(host.post(&format!("/threads/{id}/runs"), refused).await.status, 409);
+    host.let_go.send_replace(true);
+    let got = receiver.got(1).await;
+    assert_eq!(got[0].body()["values"]["word"], "b");
+}
+
+#[tokio::test]
+async fn an_address_that_may_not_be_called_is_refused_before_anything_is_done() {
+    let receiver = Receiver::new(&[]);
+    let host = host(&receiver, 0);
+    for url in [
+        "http://127.0.0.1/x",
+        "http://localhost/",
+        "ftp://hooks.example/",
+        "x",
+        "https://a:b@c.example/",
+    ] {
+        let mut request = run("slow", json!({ "word": "a" }));
+        request["webhook"] = json!(url);
+        assert_eq!(host.post("/runs/wait", request.clone()).await.status, 422, "{url}");
+        request["schedule"] = json!("* * * * *");
+        assert_eq!(host.post("/runs/crons", request).await.status, 422, "{url}");
+    }
+    assert_eq!(host.post("/threads/count", json!({})).await.ok(), 0);
+    let found = host.post("/runs/crons/count", json!({})).await.ok();
+    assert_eq!(found, 0);
+}
