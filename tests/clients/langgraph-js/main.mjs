@@ -8,13 +8,19 @@
 
 import { Client } from "@langchain/langgraph-sdk";
 
+import * as cut from "./cut.mjs";
+import * as kept from "./kept.mjs";
 import * as scenarios from "./scenarios.mjs";
+import * as work from "./work.mjs";
 
-/** Nothing takes a second; a stream that does not end must not look like a slow machine. */
+/** Nothing takes longer than a moment; a stream without an end must not look like slowness. */
 const TIMEOUT_MS = 30_000;
 
+/** All of them, by their names. */
+const all = { ...scenarios, ...work, ...kept, ...cut };
+
 const [apiUrl, ...wanted] = process.argv.slice(2);
-const unknown = wanted.filter((name) => !(name in scenarios));
+const unknown = wanted.filter((name) => !(name in all));
 if (apiUrl === undefined || unknown.length > 0) {
   console.error(apiUrl ? `there is no scenario ${unknown}` : "say where the server is");
   process.exit(2);
@@ -31,7 +37,7 @@ function client() {
 
 /** The error, and the line of ours that met it. */
 function reason(error) {
-  const place = error.stack?.match(/scenarios\.mjs:\d+/)?.[0] ?? "?";
+  const place = error.stack?.match(/(scenarios|work|kept|cut|checks)\.mjs:\d+/)?.[0] ?? "?";
   return `${place}: ${error.message}`;
 }
 
@@ -44,7 +50,7 @@ function within(promise, ms) {
 }
 
 const answer = { passed: {}, failed: {} };
-for (const [name, scenario] of Object.entries(scenarios)) {
+for (const [name, scenario] of Object.entries(all)) {
   if (wanted.length > 0 && !wanted.includes(name)) continue;
   try {
     answer.passed[name] = await within(scenario(client()), TIMEOUT_MS);

@@ -3,44 +3,9 @@
 import assert from "node:assert/strict";
 import { randomUUID } from "node:crypto";
 
+import { INPUT, MODES, QUESTION, all, asked, dataOf, refused, texts } from "./checks.mjs";
+
 const { deepEqual, equal, ok } = assert;
-
-/** The input of `agent`. */
-const INPUT = { messages: [], value: "init", items: [] };
-
-/** What `agent` asks. */
-const QUESTION = "Are we good?";
-
-const MODES = ["values", "updates", "messages-tuple", "custom"];
-
-/** A thread whose run waits for an answer, and the values of then. */
-async function asked(client) {
-  const { thread_id } = await client.threads.create();
-  const values = await client.runs.wait(thread_id, "agent", { input: INPUT });
-  return { thread_id, values };
-}
-
-async function all(stream) {
-  const parts = [];
-  for await (const part of stream) parts.push(part);
-  return parts;
-}
-
-function dataOf(parts, event) {
-  return parts.filter((part) => part.event === event).map((part) => part.data);
-}
-
-/** Types and contents of messages. */
-function texts(values) {
-  return values.messages.map(({ type, content }) => [type, content]);
-}
-
-async function refused(request, status) {
-  await assert.rejects(request, (error) => {
-    equal(error.status, status);
-    return true;
-  });
-}
 
 export async function threads({ threads }) {
   const mark = randomUUID();

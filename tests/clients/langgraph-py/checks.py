@@ -53,3 +53,28 @@ async def asked(client: LangGraphClient) -> tuple[str, dict[str, Any]]:
 def texts(values: dict[str, Any]) -> list[tuple[str, Any]]:
     """Types and contents of the messages."""
     return [(message["type"], message["content"]) for message in values["messages"]]
+
+
+async def is_there(client: LangGraphClient, graph: str) -> bool:
+    """Whether the server has a graph."""
+    return bool(await client.assistants.search(graph_id=graph))
+
+
+async def begun(client: LangGraphClient) -> tuple[str, str]:
+    """A thread with a run that is at work until it is cancelled, and the run."""
+    thread_id = (await client.threads.create())["thread_id"]
+    run = await client.runs.create(thread_id, "stalling_agent", input={}, stream_resumable=True)
+    await is_at_work(client, thread_id, run["run_id"])
+    return thread_id, run["run_id"]
+
+
+async def is_at_work(client: LangGraphClient, thread_id: str, run_id: str) -> None:
+    """Waits until a run of `stalling_agent` is at work."""
+    stream = client.runs.join_stream(
+        thread_id, run_id, stream_mode="custom", last_event_id="-1"
+    )
+    async for part in stream:
+        if part.event == "custom":
+            await stream.aclose()
+            return
+    raise AssertionError(f"the run {run_id} ended without a step")

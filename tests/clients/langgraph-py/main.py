@@ -18,19 +18,33 @@ from langgraph_sdk import get_client
 from langgraph_sdk.client import LangGraphClient
 
 import assistants
+import cancel
+import crons
+import cut
 import human
+import multitask
 import rejoin
 import runs
 import states
+import store
 import streams
 import threads
+import typed
 
 Scenario = Callable[[LangGraphClient], Awaitable[object]]
 
 SCENARIOS: list[Scenario] = [
     assistants.every_graph_is_one,
+    assistants.an_assistant_from_beginning_to_end,
+    assistants.assistants_are_found,
+    assistants.a_graph_is_described,
     threads.a_thread_from_beginning_to_end,
     threads.what_is_wrong_is_refused,
+    threads.threads_are_counted_and_pruned,
+    threads.a_copy_goes_its_own_way,
+    threads.threads_are_found_by_what_they_hold,
+    threads.a_thread_has_an_end,
+    threads.a_thread_begins_with_a_past,
     runs.a_run_is_waited_for,
     runs.a_run_without_a_thread,
     runs.runs_are_listed,
@@ -39,6 +53,18 @@ SCENARIOS: list[Scenario] = [
     runs.a_broken_message_changes_nothing,
     runs.a_second_run_is_rejected,
     runs.a_run_is_cancelled,
+    runs.several_at_once,
+    runs.several_are_cancelled,
+    runs.a_failure_is_an_error_of_the_client,
+    runs.a_run_that_comes_later,
+    runs.what_a_run_is_told,
+    runs.a_run_goes_elsewhere,
+    runs.parts_in_one_shape,
+    multitask.it_waits_for_its_turn,
+    multitask.it_interrupts,
+    multitask.it_rolls_back,
+    cancel.a_busy_loop_is_cut,
+    cancel.a_call_of_a_model_is_cut,
     human.answers_of_every_kind,
     human.an_answer_by_id,
     human.a_breakpoint_is_passed,
@@ -51,9 +77,23 @@ SCENARIOS: list[Scenario] = [
     states.history_is_a_chain,
     states.a_state_is_edited,
     states.a_run_from_the_past,
+    store.items_are_kept_and_found,
+    store.namespaces_are_listed,
+    crons.a_cron_from_beginning_to_end,
+    crons.a_cron_of_a_thread,
+    typed.an_answer,
+    typed.messages_in_pieces,
+    typed.tools_and_custom_events,
+    typed.all_runs_of_a_thread,
+    cut.a_stream_goes_on_behind_a_cut,
+    cut.a_graph_inside_goes_on_behind_a_cut,
+    cut.a_run_at_work_is_found_again,
+    cut.a_long_wait_is_not_silent,
+    cut.a_wait_is_taken_up_behind_a_cut,
 ]
 
-#: Nothing here takes a second; a stream that does not end must not look like a slow machine.
+#: Nothing here takes longer but waiting on purpose; a stream that does not end must not look like a
+#: slow machine.
 TIMEOUT_S = 30
 
 

@@ -4,7 +4,7 @@ import uuid
 
 from langgraph_sdk.client import LangGraphClient
 
-from checks import INPUT, QUESTION, asked, is_uuid, refused, same, texts, true
+from checks import INPUT, QUESTION, asked, begun, is_uuid, refused, same, texts, true
 
 
 async def a_run_is_waited_for(client: LangGraphClient) -> dict:
@@ -115,3 +115,93 @@ async def a_run_is_cancelled(client: LangGraphClient) -> dict:
     same("a cancelled run is interrupted", run["status"], "interrupted")
     same("its thread is free", (await client.threads.get(thread_id))["status"], "idle")
     return run
+
+
+async def several_at_once(client: LangGraphClient) -> list[str]:
+    say = [{"assistant_id": "factory_agent", "input": {"text": text}} for text in ("a", "b")]
+    runs = await client.runs.create_batch(say)
+    same("runs", len({run["run_id"] for run in runs}), 2)
+    for run in runs:
+        await client.runs.join(run["thread_id"], run["run_id"])
+    return [run["run_id"] for run in runs]
+
+
+async def several_are_cancelled(client: LangGraphClient) -> list[str]:
+    thread_id, first = await begun(client)
+    second = (await client.runs.create(thread_id, "stalling_agent", input={}))["run_id"]
+    await client.runs.cancel_many(thread_id=thread_id, run_ids=[second])
+    same("the first goes on", (await client.runs.get(thread_id, first))["status"], "running")
+    await client.runs.cancel_many(thread_id=thread_id, run_ids=[first], action="rollback")
+    await refused("a run that is taken back", client.runs.get(thread_id, first), 404)
+    same("the second", (await client.runs.get(thread_id, second))["status"], "interrupted")
+    nothing = client.runs.cancel_many(thread_id=thread_id, run_ids=[second])
+    return [first, second, await refused("nothing to cancel", nothing, 404)]
+
+
+async def a_failure_is_an_error_of_the_client(client: LangGraphClient) -> dict:
+    thread_id = (await client.threads.create())["thread_id"]
+    few = {"recursion_limit": 1}
+    try:
+        await client.runs.wait(thread_id, "agent", input=INPUT, config=few)
+    except Exception as error:  # The client raises nothing more special.
+        true(f"it says why: {error}", "limit" in str(error) or "step" in str(error))
+    else:
+        raise AssertionError("one step was enough")
+    values = await client.runs.wait(
+        thread_id, "agent", input=INPUT, config=few, raise_error=False
+    )
+    same("what it says", set(values["__error__"]), {"error", "message"})
+    same("the thread", (await client.threads.get(thread_id))["status"], "error")
+    parts = client.runs.stream(thread_id, "agent", input=INPUT, config=few)
+    last = [part async for part in parts][-1]
+    same("the last event", last.event, "error")
+    same("what it says", set(last.data), {"error", "message"})
+    return values
+
+
+async def a_run_that_comes_later(client: LangGraphClient) -> str:
+    thread_id = str(uuid.uuid4())
+    made = await client.runs.create(
+        thread_id, "agent", input=INPUT, if_not_exists="create", after_seconds=3600
+    )
+    same("it waits", made["status"], "pending")
+    same("the thread", (await client.threads.get(thread_id))["status"], "busy")
+    await client.runs.cancel(thread_id, made["run_id"])
+    same("the thread after it", (await client.threads.get(thread_id))["status"], "idle")
+    return made["run_id"]
+
+
+async def what_a_run_is_told(client: LangGraphClient) -> list[dict]:
+    say, here = {"text": "hi"}, {"access_context": "here"}
+    ways = [{"context": here}, {"config": {"configurable": here, "tags": ["a"]}}]
+    answers = [
+        await client.runs.wait(None, "factory_agent", input=say, durability=durability, **way)
+        for way, durability in zip(ways, ("sync", "exit"), strict=True)
+    ]
+    same("the context", [one["access_context"] for one in answers], ["here", "here"])
+    both = client.runs.wait(
+        None, "factory_agent", input=say, context=here, config={"configurable": here}
+    )
+    await refused("both at once", both, 400)
+    return answers
+
+
+async def a_run_goes_elsewhere(client: LangGraphClient) -> dict:
+    thread_id, _ = await asked(client)
+    await client.runs.wait(thread_id, "agent", command={"resume": "yes"})
+    command = {"update": {"value": "commanded", "items": ["by command"]}, "goto": "run_subgraph"}
+    values = await client.runs.wait(thread_id, "agent", command=command)
+    same("the value", values["value"], "commanded")
+    done = ["streamed", "tool", "asked", "sub"]
+    same("items", values["items"], [*done, "by command", "sub"])
+    return values
+
+
+async def parts_in_one_shape(client: LangGraphClient) -> list[str]:
+    thread_id = (await client.threads.create())["thread_id"]
+    parts = client.runs.stream(
+        thread_id, "agent", input=INPUT, stream_mode=["values", "updates"], version="v2"
+    )
+    types = [part["type"] async for part in parts]
+    same("the kinds of parts", set(types), {"metadata", "values", "updates"})
+    return types

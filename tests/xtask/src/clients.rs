@@ -35,7 +35,19 @@ const CLIENTS: &[Client] = &[
     Client {
         folder: "langgraph-js",
         what: "the LangGraph client for JavaScript",
-        program: &["langgraph-js/main.mjs", "langgraph-js/scenarios.mjs"],
+        program: &[
+            "langgraph-js/main.mjs",
+            "langgraph-js/checks.mjs",
+            "langgraph-js/scenarios.mjs",
+            "langgraph-js/work.mjs",
+            "langgraph-js/kept.mjs",
+            "langgraph-js/cut.mjs",
+        ],
+    },
+    Client {
+        folder: "react",
+        what: "the LangGraph hooks for React",
+        program: &["react/chat.mjs", "react/visit.mjs"],
     },
     Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", program: CHAT },
     Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", program: CHAT },

@@ -71,6 +71,7 @@ impl Reply {
     /// The answer for the guest.
     pub(crate) fn completion(self, structured: Option<Value>) -> Completion {
         Completion {
+            id: None,
             parts: self.parts,
             structured,
             finish_reason: self.finish,

@@ -1,5 +1,6 @@
 //! The engine through its handle, with plugins in plain Rust and a memory store.
 
+mod answers;
 mod breakpoints;
 mod control;
 mod doubt;

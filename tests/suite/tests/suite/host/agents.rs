@@ -1,27 +1,50 @@
 //! The official clients of LangGraph, unmodified, on a real server with the reference graphs.
 
+mod react;
+mod shapes;
+
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 use tokio::process::Command;
+use wattle_kit::standin::{Fault, FaultRule, Pattern, StreamQuirks};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
 
 /// How long all scenarios of a client may take.
-const PATIENCE: Duration = Duration::from_mins(3);
+const PATIENCE: Duration = Duration::from_mins(4);
 
-async fn server() -> TestServer {
-    let setup = Setup::bare().await;
+/// The apps, and their folders below `tests/clients`.
+const APPS: [(&str, &str); 2] = [("reference", "graphs"), ("talker", "talker")];
+
+/// What makes the model stop behind its first word for as long as `PAUSE_MS`.
+const SLOWLY: &str = "take your time";
+
+/// Longer than a cancel may take in the scenarios.
+const PAUSE_MS: u64 = 4_000;
+
+/// A server with the reference graphs and with one that asks a model, before it is started.
+async fn setup() -> Setup {
+    let mut setup = Setup::bare().await;
     setup.place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
-    let graphs = guests::root().join("tests/clients/graphs");
-    for file in ["app.toml", "graph.toml"] {
-        let content = std::fs::read(graphs.join(file)).unwrap();
-        setup.place.write(&format!("apps/reference/{file}"), content);
+    let clients = guests::root().join("tests/clients");
+    for (app, folder) in APPS {
+        for file in ["app.toml", "graph.toml"] {
+            let content = std::fs::read(clients.join(folder).join(file)).unwrap();
+            setup.place.write(&format!("apps/{app}/{file}"), content);
+        }
+        setup = setup.with(&format!("[apps.{app}]\npath = \"apps/{app}\"\n"));
     }
     setup.place.write("apps/reference/reference.wasm", guests::bytes("wattle-app-reference"));
-    setup.with("[apps.reference]\npath = \"apps/reference\"\n").start().await
+    setup
+}
+
+/// Pauses between the words of the model's answers to a text.
+fn pauses(text: &str, pause_ms: u64) -> FaultRule {
+    let on = Pattern { body_contains: Some(text.to_owned()), ..Pattern::model("chat") };
+    FaultRule::new(on, Fault::Stream(StreamQuirks { pause_ms, ..StreamQuirks::default() }))
 }
 
 /// Where a client is installed.
@@ -36,28 +59,47 @@ fn installed(folder: &str, sign: &str) -> Option<PathBuf> {
     None
 }
 
-/// Lets a client go through all of its scenarios.
-async fn all_pass(program: &Path, arguments: &[&str], server: &TestServer, least: usize) {
+/// Lets a client go through all of its scenarios, and says what each returned.
+async fn all_pass(program: &Path, arguments: &[&str], server: &TestServer) -> Map<String, Value> {
     let mut command = Command::new(program);
     command.args(arguments).arg(server.url("")).stdin(Stdio::null()).kill_on_drop(true);
     let ended = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
-    let report: Value = serde_json::from_slice(&ended.stdout).expect(&said);
+    let mut report: Value = serde_json::from_slice(&ended.stdout).expect(&said);
     assert!(ended.status.success(), "{:#}\n{said}", report["failed"]);
-    assert!(report["passed"].as_object().unwrap().len() >= least, "{report:#}");
+    let Value::Object(passed) = report["passed"].take() else { panic!("{report:#}") };
+    passed
+}
+
+/// Shows how long cancels took, as clients saw it.
+#[expect(clippy::print_stdout, reason = "a number that depends on the machine is no condition")]
+fn show_cancels(passed: &Map<String, Value>) {
+    for (name, returned) in passed {
+        if let Some(took_ms) = returned.get("cancel_ms") {
+            println!("{name}: the run ended {took_ms} ms after the cancel was sent");
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_client_for_python_works_unmodified() {
     let Some(folder) = installed("langgraph-py", "bin/python") else { return };
+    let server = setup().await.start().await;
+    // Once: the thread is used again, and its conversation still has the words.
+    server.standin().fault(pauses(SLOWLY, PAUSE_MS).times(1));
     let main = guests::root().join("tests/clients/langgraph-py/main.py");
     let arguments = ["-B", main.to_str().unwrap()];
-    all_pass(&folder.join("bin/python"), &arguments, &server().await, 20).await;
+    let passed = all_pass(&folder.join("bin/python"), &arguments, &server).await;
+    assert!(passed.len() >= 50, "{passed:#?}");
+    show_cancels(&passed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_client_for_javascript_works_unmodified() {
     let Some(folder) = installed("langgraph-js", "node_modules") else { return };
+    let server = setup().await.start().await;
     let main = folder.join("main.mjs");
-    all_pass(Path::new("node"), &[main.to_str().unwrap()], &server().await, 7).await;
+    let passed = all_pass(Path::new("node"), &[main.to_str().unwrap()], &server).await;
+    assert!(passed.len() >= 20, "{passed:#?}");
+    show_cancels(&passed);
 }

@@ -1,0 +1,155 @@
+// Runs at work: several at once, cut off, and followed by typed events.
+
+import assert from "node:assert/strict";
+
+import { INPUT, all, asked, atWork, begun, dataOf, refused, texts } from "./checks.mjs";
+
+const { deepEqual, equal, ok } = assert;
+
+/** A hang, not a measurement. */
+const SOON_MS = 5_000;
+
+export async function batch(client) {
+  const say = (text) => ({ assistantId: "factory_agent", input: { text } });
+  const runs = await client.runs.createBatch([say("a"), say("b")]);
+  equal(runs.length, 2);
+  for (const { thread_id, run_id } of runs) await client.runs.join(thread_id, run_id);
+  return runs;
+}
+
+export async function multitask(client) {
+  const { thread_id, run_id: first } = await begun(client);
+  const again = (multitaskStrategy) =>
+    client.runs.create(thread_id, "stalling_agent", { input: {}, multitaskStrategy });
+  await refused(again("reject"), 409);
+  const { run_id: second } = await again("enqueue");
+  equal((await client.runs.get(thread_id, second)).status, "pending");
+  await client.runs.cancelMany({ threadId: thread_id, runIds: [second], action: "interrupt" });
+  const { run_id: third } = await again("interrupt");
+  await atWork(client, thread_id, third);
+  equal((await client.runs.get(thread_id, first)).status, "interrupted");
+  const { run_id: fourth } = await again("rollback");
+  await atWork(client, thread_id, fourth);
+  await refused(client.runs.get(thread_id, third), 404);
+  await client.runs.cancel(thread_id, fourth, true, "interrupt", { reason: "enough" });
+  equal((await client.threads.get(thread_id)).status, "idle");
+  await client.runs.delete(thread_id, fourth);
+  return [first, second, third, fourth];
+}
+
+export async function busy_loop(client) {
+  const { thread_id } = await client.threads.create();
+  let run_id;
+  let sent;
+  const stream = client.runs.stream(thread_id, "spinning_agent", {
+    input: {},
+    streamMode: "custom",
+    onRunCreated: (run) => {
+      run_id = run.run_id;
+    },
+  });
+  for await (const { event } of stream) {
+    if (event !== "custom") continue;
+    sent = performance.now();
+    await client.runs.cancel(thread_id, run_id);
+  }
+  const cancel_ms = Math.round(performance.now() - sent);
+  ok(cancel_ms < SOON_MS, `${cancel_ms} ms`);
+  equal((await client.runs.get(thread_id, run_id)).status, "interrupted");
+  equal((await client.threads.get(thread_id)).status, "idle");
+  return { cancel_ms };
+}
+
+export async function failure(client) {
+  const { thread_id } = await client.threads.create();
+  const few = { input: INPUT, config: { recursion_limit: 1 } };
+  await assert.rejects(client.runs.wait(thread_id, "agent", few));
+  const values = await client.runs.wait(thread_id, "agent", { ...few, raiseError: false });
+  deepEqual(Object.keys(values.__error__).toSorted(), ["error", "message"]);
+  const parts = await all(client.runs.stream(thread_id, "agent", few));
+  equal(parts.at(-1).event, "error");
+  return values;
+}
+
+export async function without_a_thread(client) {
+  const parts = await all(
+    client.runs.stream(null, "factory_agent", { input: { text: "hi" }, streamMode: "values" }),
+  );
+  equal(dataOf(parts, "values").at(-1).text, "hi echoed");
+  const { run_id } = await client.runs.create(null, "factory_agent", { input: { text: "ho" } });
+  await all(client.runs.joinStream(null, run_id, { lastEventId: "-1" }));
+  return parts.map(({ event }) => event);
+}
+
+export async function elsewhere(client) {
+  const { thread_id } = await asked(client);
+  await client.runs.wait(thread_id, "agent", { command: { resume: "yes" } });
+  const command = { update: { items: ["by command"] }, goto: "run_subgraph" };
+  const values = await client.runs.wait(thread_id, "agent", { command });
+  deepEqual(values.items, ["streamed", "tool", "asked", "sub", "by command", "sub"]);
+  return values;
+}
+
+/** Resolves when the run itself, not a graph inside, is said to be so. */
+function told(thread, wanted) {
+  return new Promise((resolve) => {
+    thread.onEvent(({ method, params }) => {
+      const isRoot = method === "lifecycle" && params.namespace.length === 0;
+      if (isRoot && params.data.event === wanted) resolve();
+    });
+  });
+}
+
+async function answeredBy(client, transport) {
+  const thread = client.threads.stream({ assistantId: "agent", transport });
+  try {
+    const [asked, completed] = [told(thread, "interrupted"), told(thread, "completed")];
+    await thread.run.start({ input: INPUT });
+    await asked;
+    equal(thread.interrupts.length, 1);
+    const [{ interruptId: interrupt_id, namespace }] = thread.interrupts;
+    await thread.input.respond({ interrupt_id, namespace, response: "yes" });
+    await completed;
+    const { values } = await client.threads.getState(thread.threadId);
+    deepEqual(values.items, ["streamed", "tool", "asked", "sub"]);
+    equal((await client.threads.get(thread.threadId)).status, "idle");
+    return texts(values);
+  } finally {
+    await thread.close();
+  }
+}
+
+export async function typed_events(client) {
+  return answeredBy(client, "sse");
+}
+
+export async function typed_events_by_socket(client) {
+  if (typeof WebSocket === "undefined") return "left out: this Node has no WebSocket";
+  return answeredBy(client, "websocket");
+}
+
+export async function tool_calls(client) {
+  const thread = client.threads.stream({ assistantId: "tools_agent" });
+  try {
+    const seen = (async () => {
+      for await (const call of thread.toolCalls) return call;
+    })();
+    await thread.run.start({ input: { messages: [{ role: "user", content: "search for v3" }] } });
+    const { name, input } = await seen;
+    deepEqual([name, input], ["search", { query: "v3" }]);
+    return { name, input };
+  } finally {
+    await thread.close();
+  }
+}
+
+export async function all_runs_of_a_thread(client) {
+  const { thread_id, run_id } = await begun(client);
+  for await (const { event, data } of client.threads.joinStream(thread_id, { lastEventId: "-1" })) {
+    if (event !== "metadata") continue;
+    equal(data.run_id, run_id);
+    break;
+  }
+  await client.runs.cancel(thread_id, run_id, true);
+  return { run_id };
+}

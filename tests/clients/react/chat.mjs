@@ -1,0 +1,70 @@
+// A chat page on the unmodified `useStream`, of either package.
+//
+// The query says which hook, which graph and where the server is; the fragment is the thread, so
+// that a page that is loaded again finds it. What was on the page is in `window.shown`.
+
+import { useStream as useLegacyStream } from "@langchain/langgraph-sdk/react";
+import { useStream } from "@langchain/react";
+import { createElement as h, useLayoutEffect, useState } from "react";
+import { createRoot } from "react-dom/client";
+
+const query = new URLSearchParams(location.search);
+const hook = query.get("hook");
+
+/** What both hooks want to know. */
+function useOptions() {
+  const [threadId, setThreadId] = useState(location.hash.slice(1) || null);
+  const onThreadId = (id) => {
+    history.replaceState(null, "", `#${id}`);
+    setThreadId(id);
+  };
+  return { apiUrl: query.get("server"), assistantId: query.get("graph"), threadId, onThreadId };
+}
+
+window.shown = [];
+
+function textOf({ content }) {
+  if (typeof content === "string") return content;
+  return content.map((block) => block.text ?? "").join("");
+}
+
+function kindOf(message) {
+  return message.type ?? message.getType();
+}
+
+function Chat({ stream, answer }) {
+  const [text, setText] = useState("");
+  const { messages, interrupt, isLoading, error } = stream;
+  const lines = messages.map((message) => [kindOf(message), textOf(message)]);
+  useLayoutEffect(() => {
+    window.shown.push(lines);
+  });
+  const send = (event) => {
+    event.preventDefault();
+    stream.submit({ messages: [{ type: "human", content: text }] });
+    setText("");
+  };
+  return h("main", { "data-working": String(isLoading) },
+    h("ol", null, lines.map(([kind, line], index) =>
+      h("li", { key: index, "data-kind": kind }, line))),
+    interrupt && h("p", { className: "question" }, String(interrupt.value)),
+    interrupt && h("button", { onClick: answer }, "Yes"),
+    isLoading && h("button", { onClick: () => stream.stop() }, "Stop"),
+    error && h("p", { role: "alert" }, String(error)),
+    h("form", { onSubmit: send },
+      h("input", { value: text, onChange: (event) => setText(event.target.value) })));
+}
+
+function New() {
+  const stream = useStream(useOptions());
+  return h(Chat, { stream, answer: () => stream.respond("yes") });
+}
+
+function Legacy() {
+  const stream = useLegacyStream({ ...useOptions(), reconnectOnMount: true });
+  const answer = () => stream.submit(null, { command: { resume: "yes" } });
+  return h(Chat, { stream, answer });
+}
+
+createRoot(document.body.appendChild(document.createElement("div")))
+  .render(h(hook === "legacy" ? Legacy : New));

@@ -1,0 +1,194 @@
+// A user at a real browser, on a page with `useStream`: `node visit.mjs <scenario> <hook>`.
+//
+// The page comes from a server of its own. Its origin is the first line on standard output; the
+// URL of the Agent Server is the first line on standard input. Ends with an error if the page does
+// not do what the scenario expects of it. The browser may reach nothing but this machine.
+
+import assert from "node:assert/strict";
+import { once } from "node:events";
+import { createServer } from "node:http";
+import { createInterface } from "node:readline";
+import { build } from "esbuild";
+import { chromium } from "playwright-core";
+
+const [scenario, hook] = process.argv.slice(2);
+
+const FLAGS = [
+  "--no-sandbox",
+  "--no-proxy-server",
+  "--disable-background-networking",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+/** What the model says to a text. */
+const ANSWER = "Thank you, I have read your message: ";
+
+/** The model's pieces come one by one, a tenth of a second apart. */
+const TEXT = "please say it slowly enough that it can be seen";
+
+/** The same, but more than a second apart. */
+const LONG = "please take your time, since nobody waits for the end of it";
+
+/** What `agent` has said before it asks, and behind it. */
+const ASKED = [["ai", "Hello, world!"], ["ai", ""], ["tool", "result for 'v3'"]];
+const ANSWERED = [["ai", "Human said: yes"], ["ai", "from subgraph"]];
+
+/** A server with the page. */
+async function serve() {
+  const bundle = await build({
+    entryPoints: ["chat.mjs"],
+    bundle: true,
+    write: false,
+    format: "esm",
+    define: { "process.env.NODE_ENV": '"development"' },
+    logLevel: "error",
+  });
+  const script = bundle.outputFiles[0].contents;
+  const html = '<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,"><body>' +
+    '<script type="module" src="/chat.js"></script>';
+  const server = createServer((request, response) => {
+    const isScript = request.url === "/chat.js";
+    response.setHeader("content-type", isScript ? "text/javascript" : "text/html");
+    response.end(isScript ? script : html);
+  });
+  await once(server.listen(0, "127.0.0.1"), "listening");
+  return `http://127.0.0.1:${server.address().port}`;
+}
+
+async function open(browser, graph) {
+  const page = await browser.newPage();
+  const complaints = [];
+  page.setDefaultTimeout(20_000);
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("console", (message) => {
+    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  await page.goto(`${origin}/?${new URLSearchParams({ hook, graph, server })}`);
+  await page.locator("main").waitFor();
+  return { page, complaints };
+}
+
+async function say(page, text) {
+  await page.getByRole("textbox").fill(text);
+  await page.keyboard.press("Enter");
+}
+
+/** Kinds and texts of the messages on the page. */
+async function lines(page) {
+  const read = (items) => items.map((item) => [item.dataset.kind, item.textContent]);
+  return page.locator("li").evaluateAll(read);
+}
+
+/** Waits until nothing is at work. */
+async function settled(page) {
+  await page.locator("main[data-working=false]").waitFor();
+}
+
+async function until(page, text) {
+  await page.locator("li[data-kind=ai]", { hasText: text }).waitFor();
+}
+
+/** What the page has shown of the answer, each text once, in order. */
+async function growth(page) {
+  const shown = await page.evaluate(() => window.shown);
+  const texts = shown.map((all) => all.findLast(([kind]) => kind === "ai")?.[1] ?? "");
+  return [...new Set(texts)].filter((text) => text !== "");
+}
+
+/** The thread as the server has it. */
+async function kept(page) {
+  const id = new URL(page.url()).hash.slice(1);
+  const read = async (path) => (await fetch(`${server}/threads/${id}${path}`)).json();
+  return { status: (await read("")).status, runs: await read("/runs") };
+}
+
+const scenarios = {
+  /** Words appear as the model says them. */
+  async talks(browser) {
+    const { page, complaints } = await open(browser, "talking_agent");
+    await say(page, TEXT);
+    await until(page, ANSWER + TEXT);
+    await settled(page);
+    const grown = await growth(page);
+    assert.ok(grown.length > 5, `in ${grown.length} steps`);
+    grown.slice(1).forEach((text, index) => assert.ok(text.startsWith(grown[index]), text));
+    assert.deepEqual(await lines(page), [["human", TEXT], ["ai", ANSWER + TEXT]]);
+    await say(page, "and again");
+    await until(page, `${ANSWER}and again`);
+    await settled(page);
+    assert.equal((await lines(page)).length, 4);
+    return complaints;
+  },
+
+  /** A question is shown and answered. */
+  async answers(browser) {
+    const { page, complaints } = await open(browser, "agent");
+    await say(page, "hello");
+    assert.equal(await page.locator(".question").textContent(), "Are we good?");
+    await settled(page);
+    assert.deepEqual(await lines(page), [["human", "hello"], ...ASKED]);
+    await page.getByRole("button", { name: "Yes" }).click();
+    await until(page, "from subgraph");
+    await settled(page);
+    await page.locator(".question").waitFor({ state: "detached" });
+    assert.deepEqual(await lines(page), [["human", "hello"], ...ASKED, ...ANSWERED]);
+    assert.equal((await kept(page)).status, "idle");
+    return complaints;
+  },
+
+  /** A question survives that the page is loaded again. */
+  async asks_again(browser) {
+    const { page, complaints } = await open(browser, "agent");
+    await say(page, "hello");
+    await page.locator(".question").waitFor();
+    await settled(page);
+    await page.reload();
+    assert.equal(await page.locator(".question").textContent(), "Are we good?");
+    assert.deepEqual(await lines(page), [["human", "hello"], ...ASKED]);
+    await page.getByRole("button", { name: "Yes" }).click();
+    await until(page, "from subgraph");
+    await settled(page);
+    assert.deepEqual(await lines(page), [["human", "hello"], ...ASKED, ...ANSWERED]);
+    return complaints;
+  },
+
+  /** A page that is loaded again in the middle of an answer sees the rest of it. */
+  async rejoins(browser) {
+    const { page, complaints } = await open(browser, "talking_agent");
+    await say(page, TEXT);
+    await until(page, "Thank");
+    await page.reload();
+    await until(page, ANSWER + TEXT);
+    await settled(page);
+    assert.deepEqual(await lines(page), [["human", TEXT], ["ai", ANSWER + TEXT]]);
+    assert.equal((await kept(page)).runs.length, 1);
+    return complaints;
+  },
+
+  /** An answer is stopped, and the thread goes on. */
+  async stops(browser) {
+    const { page, complaints } = await open(browser, "talking_agent");
+    await say(page, LONG);
+    await until(page, "Thank");
+    await page.getByRole("button", { name: "Stop" }).click();
+    await settled(page);
+    let { status, runs } = await kept(page);
+    while (status === "busy") ({ status, runs } = await kept(page));
+    assert.deepEqual([status, runs.map((run) => run.status)], ["idle", ["interrupted"]]);
+    const stopped = (await lines(page)).findLast(([kind]) => kind === "ai")?.[1] ?? "";
+    assert.ok(!stopped.endsWith(LONG), stopped);
+    return complaints;
+  },
+};
+
+const origin = await serve();
+console.log(origin);
+const [server] = await once(createInterface(process.stdin), "line");
+const executablePath = process.env.CHROMIUM;
+const browser = await chromium.launch({ executablePath, args: FLAGS });
+try {
+  assert.deepEqual(await scenarios[scenario](browser), []);
+} finally {
+  await browser.close();
+}
+process.exit();

@@ -1,0 +1,89 @@
+//! `useStream` of both packages in a real browser, on a page of another origin.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::Command;
+use wattle_suite::browser;
+use wattle_suite::server::{Setup, TestServer};
+
+use super::{pauses, setup};
+
+/// How long a scenario may take. Browsers start slowly on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// So that each piece of an answer is on the page before the next one comes.
+const PIECE_MS: u64 = 100;
+
+/// Enough to be stopped by somebody at a browser.
+const STOP_MS: u64 = 1_500;
+
+/// A server that lets pages of one origin call, with a model that takes its time.
+async fn server(origin: &str) -> TestServer {
+    let listen = "listen = \"127.0.0.1:0\"\n";
+    let setup: Setup =
+        setup().await.replace(listen, &format!("{listen}origins = [\"{origin}\"]\n"));
+    let server = setup.start().await;
+    server.standin().fault(pauses("take your time", STOP_MS));
+    server.standin().fault(pauses("slowly", PIECE_MS));
+    server
+}
+
+/// Has a user at a browser do something on a page with a hook.
+#[expect(clippy::print_stdout, reason = "says why it is left out")]
+async fn visit(scenario: &str, hook: &str) {
+    let (folder, browser) = match browser::found("react") {
+        Ok(found) => found,
+        Err(reason) => {
+            println!("left out: {reason}");
+            return;
+        }
+    };
+    let mut command = Command::new("node");
+    command.args(["visit.mjs", scenario, hook]).current_dir(folder).env("CHROMIUM", browser);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut visitor = command.spawn().unwrap();
+    let mut says = BufReader::new(visitor.stdout.take().unwrap()).lines();
+    let Some(origin) = says.next_line().await.unwrap() else {
+        let ended = visitor.wait_with_output().await.unwrap();
+        panic!("no page: {}", String::from_utf8_lossy(&ended.stderr));
+    };
+    let server = server(&origin).await;
+    let mut hears = visitor.stdin.take().unwrap();
+    hears.write_all(format!("{}\n", server.url("")).as_bytes()).await.unwrap();
+    let ended = tokio::time::timeout(PATIENCE, visitor.wait_with_output()).await;
+    let ended = ended.expect("the browser is done in time").unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{scenario} with the {hook} hook: {said}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn words_appear_as_they_are_said() {
+    visit("talks", "v1").await;
+    visit("talks", "legacy").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn questions_are_shown_and_answered() {
+    visit("answers", "v1").await;
+    visit("answers", "legacy").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_question_survives_a_reload() {
+    visit("asks_again", "v1").await;
+    visit("asks_again", "legacy").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_reload_in_the_middle_of_an_answer_sees_the_rest() {
+    visit("rejoins", "v1").await;
+    visit("rejoins", "legacy").await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_is_stopped() {
+    visit("stops", "v1").await;
+    visit("stops", "legacy").await;
+}
