@@ -67,7 +67,8 @@ impl Driver {
             let _ = self.context().log.barrier().await;
             return None;
         }
-        self.close(end).await
+        // Boxed, since a run that waits would hold the room for its end otherwise.
+        Box::pin(self.close(end)).await
     }
 
     fn context(&self) -> &RunContext {
@@ -88,7 +89,7 @@ impl Driver {
                 (RunStatus::Interrupted, ThreadStatus::Interrupted, None)
             }
             End::Failed(failure) => {
-                let status = self.reopen(&mut commit, &failure).await;
+                let status = Box::pin(self.reopen(&mut commit, &failure)).await;
                 (RunStatus::Failed, status, Some(failure))
             }
             End::ToParent(_) => (RunStatus::Failed, ThreadStatus::Error, Some(no_parent())),

@@ -188,14 +188,18 @@ impl ThreadLog {
 
     /// Hands what has happened to the store, without waiting for the disk.
     pub async fn flush(&self) {
-        self.commit(Commit::default()).await;
+        let mut order = self.writer.order.lock().await;
+        order.settle().await;
+        self.hand_over(&mut order, Commit::default());
+        order.settle().await;
     }
 
     /// Hands what has happened to the store, together with new facts and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
         let mut order = self.writer.order.lock().await;
         order.settle().await;
-        self.hand_over(&mut order, commit).await;
+        self.hand_over(&mut order, commit);
+        order.settle().await;
     }
 
     /// Makes a checkpoint under the next number and hands it to the store with what has happened.
@@ -213,7 +217,8 @@ impl ThreadLog {
         let checkpoint = make(order.next_checkpoint)?;
         self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         let commit = Commit { checkpoint: Some(checkpoint.clone()), ..Commit::default() };
-        self.hand_over(&mut order, commit).await;
+        self.hand_over(&mut order, commit);
+        order.settle().await;
         Ok(checkpoint)
     }
 
@@ -238,7 +243,8 @@ impl ThreadLog {
         let mut held = checkpoint.clone();
         held.meta.made_seq = Some(known.map_or_else(made, |made| made.seq));
         self.buffer().held.hold(held);
-        self.hand_over(&mut order, Commit::default()).await;
+        self.hand_over(&mut order, Commit::default());
+        order.settle().await;
         Ok(checkpoint)
     }
 
@@ -259,12 +265,15 @@ impl ThreadLog {
     async fn store_held_in(&self, order: &mut Order) {
         let checkpoint = self.buffer().held.take();
         if checkpoint.is_some() {
-            self.hand_over(order, Commit { checkpoint, ..Commit::default() }).await;
+            self.hand_over(order, Commit { checkpoint, ..Commit::default() });
+            order.settle().await;
         }
     }
 
-    /// Answers whether there was anything.
-    async fn hand_over(&self, order: &mut Order, commit: Commit) -> bool {
+    /// Gives what has happened its place in the order; it is the store's once the order is settled.
+    /// Answers whether there was anything. Not `async`: every task and call that waits would be as
+    /// large as a batch.
+    fn hand_over(&self, order: &mut Order, commit: Commit) -> bool {
         let batch = {
             let mut buffer = self.buffer();
             let events = std::mem::take(&mut buffer.events);
@@ -291,7 +300,6 @@ impl ThreadLog {
         if !nothing {
             let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
             order.waiting = Some(Box::pin(append(store, thread, batch)));
-            order.settle().await;
         }
         !nothing
     }
@@ -316,7 +324,8 @@ impl ThreadLog {
         let (is_new, last) = {
             let mut order = self.writer.order.lock().await;
             order.settle().await;
-            let is_new = self.hand_over(&mut order, Commit::default()).await;
+            let is_new = self.hand_over(&mut order, Commit::default());
+            order.settle().await;
             (is_new, order.last.clone())
         };
         durable(last).await?;

@@ -30,6 +30,7 @@ use crate::gate::Setting;
 use crate::gate::journal::{Known, ROLLED_BACK, TRANSACTION_END, divergence};
 use crate::gate::task::{Answered, TaskSide, log_lost};
 use crate::gate::unwind::{Stop, Unwind};
+use crate::json::weight;
 use crate::limit::SqlLimits;
 use crate::ports::Ports;
 use crate::ports::sql::{Marker, SqlTransaction};
@@ -44,6 +45,24 @@ pub struct Transaction {
     next: usize,
     target: Target,
     entry: Option<Entry>,
+    meter: Option<Meter>,
+}
+
+/// Counts what passes the gate to a task's budget, whether it comes from the database or from the
+/// journal.
+struct Meter {
+    task: Arc<TaskSide>,
+    allowed: u64,
+}
+
+impl Meter {
+    fn new(setting: &Setting, task: &Arc<TaskSide>) -> Self {
+        Self { task: task.clone(), allowed: setting.grants.limits.host_call_bytes }
+    }
+
+    fn count(&self, bytes: u64) -> Result<(), Unwind> {
+        self.task.journal.count_bytes(bytes, self.allowed)
+    }
 }
 
 /// Where the transaction runs.
@@ -99,17 +118,18 @@ pub(crate) async fn begin(
     database: &str,
 ) -> Result<Transaction, Stop> {
     let Some(task) = task else { return Ok(open(setting, database, None).await?) };
+    let meter = || Meter::new(setting, task);
     let request = json!({ "database": database });
     let digest = Digest::of(request.to_string().as_bytes());
     let call = task.take_numbers(1, &setting.grants.limits)?;
     match task.journal.look_up(call, FUNCTION, digest, || request)? {
-        Known::Answered(Ok(kept)) => return replay(setting, database, call, kept),
+        Known::Answered(Ok(kept)) => return replay(setting, database, call, kept, meter()),
         Known::Answered(Err(failure)) => return Err(failure.into()),
         Known::Open(_) | Known::New | Known::Settled(_) => {}
     }
     let (started_ms, started) = (setting.ports.clock.now_ms(), Instant::now());
     let entry = || Entry { task: task.clone(), call, digest, started_ms, started };
-    let mut transaction = match open(setting, database, Some(entry())).await {
+    let mut transaction = match open(setting, database, Some((entry(), meter()))).await {
         Ok(transaction) => transaction,
         Err(failure) => {
             entry().write_down(database, Err(failure.clone()));
@@ -121,7 +141,7 @@ pub(crate) async fn begin(
         Ok(Some(kept)) => {
             transaction.let_go();
             entry().write_down(database, Ok(kept.clone()));
-            replay(setting, database, call, kept)
+            replay(setting, database, call, kept, meter())
         }
         Err(failure) => {
             transaction.let_go();
@@ -134,15 +154,22 @@ pub(crate) async fn begin(
 async fn open(
     setting: &Setting,
     database: &str,
-    entry: Option<Entry>,
+    entry: Option<(Entry, Meter)>,
 ) -> Result<Transaction, Failure> {
     sql::writable(&setting.grants, &setting.caller, database)?;
     let target = Target::new(setting, database);
-    let live = target.begin().await?;
-    Ok(Transaction { mode: Mode::Live(Some(live)), statements: Vec::new(), next: 0, target, entry })
+    let mode = Mode::Live(Some(target.begin().await?));
+    let (entry, meter) = entry.unzip();
+    Ok(Transaction { mode, statements: Vec::new(), next: 0, target, entry, meter })
 }
 
-fn replay(setting: &Setting, database: &str, call: u32, kept: Value) -> Result<Transaction, Stop> {
+fn replay(
+    setting: &Setting,
+    database: &str,
+    call: u32,
+    kept: Value,
+    meter: Meter,
+) -> Result<Transaction, Stop> {
     let Kept { statements, end } = serde_json::from_value(kept).map_err(|error| {
         Failure::internal(format!("journaled transaction cannot be read: {error}"))
     })?;
@@ -152,6 +179,7 @@ fn replay(setting: &Setting, database: &str, call: u32, kept: Value) -> Result<T
         next: 0,
         target: Target::new(setting, database),
         entry: None,
+        meter: Some(meter),
     })
 }
 
@@ -242,7 +270,7 @@ impl Transaction {
     ///
     /// Those of the database; [`Unwind::Divergence`] if a re-execution runs another statement.
     pub async fn query(&mut self, text: &str, parameters: Vec<SqlValue>) -> Result<Rows, Stop> {
-        let digest = digest(text, &parameters);
+        let digest = self.asked(text, &parameters)?;
         if let Some(answer) = self.replayed(text, digest)? {
             return decode(answer);
         }
@@ -261,7 +289,7 @@ impl Transaction {
         text: &str,
         parameters: Vec<SqlValue>,
     ) -> Result<Executed, Stop> {
-        let digest = digest(text, &parameters);
+        let digest = self.asked(text, &parameters)?;
         if let Some(answer) = self.replayed(text, digest)? {
             return decode(answer);
         }
@@ -358,7 +386,11 @@ impl Transaction {
         let index = self.next;
         self.next += 1;
         match self.statements.get(index) {
-            Some(kept) if kept.digest == digest => Ok(Some(kept.answer.clone())),
+            Some(kept) if kept.digest == digest => {
+                let answer = kept.answer.clone();
+                self.count_answer(&answer)?;
+                Ok(Some(answer))
+            }
             kept => {
                 let journaled = kept.map_or("the end of the transaction", |kept| &kept.text);
                 let request = |text: &str| json!({ "function": FUNCTION, "request": text });
@@ -372,14 +404,30 @@ impl Transaction {
         text: &str,
         digest: Digest,
         answer: &Result<T, Failure>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), Stop> {
         let answer = match answer {
             Ok(answer) => Ok(serde_json::to_value(answer)
                 .map_err(|error| Failure::internal(format!("cannot journal rows: {error}")))?),
             Err(failure) => Err(failure.clone()),
         };
+        let counted = self.count_answer(&answer);
         self.statements.push(Statement { text: text.to_owned(), digest, answer });
-        Ok(())
+        Ok(counted?)
+    }
+
+    /// Counts a statement, and answers the digest by which it is known again.
+    fn asked(&self, text: &str, parameters: &[SqlValue]) -> Result<Digest, Unwind> {
+        let request = json!([text, parameters]).to_string();
+        self.count(request.len() as u64)?;
+        Ok(Digest::of(request.as_bytes()))
+    }
+
+    fn count_answer(&self, answer: &Result<Value, Failure>) -> Result<(), Unwind> {
+        answer.as_ref().map_or(Ok(()), |answer| self.count(weight(answer)))
+    }
+
+    fn count(&self, bytes: u64) -> Result<(), Unwind> {
+        self.meter.as_ref().map_or(Ok(()), |meter| meter.count(bytes))
     }
 
     fn kept(&self, end: &str) -> Value {
@@ -401,10 +449,6 @@ impl Drop for Transaction {
             self.write_down_rollback();
         }
     }
-}
-
-fn digest(text: &str, parameters: &[SqlValue]) -> Digest {
-    Digest::of(json!([text, parameters]).to_string().as_bytes())
 }
 
 fn decode<T: serde::de::DeserializeOwned>(answer: Result<Value, Failure>) -> Result<T, Stop> {

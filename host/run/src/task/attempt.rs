@@ -40,7 +40,8 @@ pub(super) async fn attempt(
             within(context, task, node, Some(own_ms), &alive, work).await
         }
         Body::Graph { graph, state } => {
-            let work = nested(context, task, node, (graph, *state), alive.clone());
+            // Boxed, since every task would have the size of one with a graph in it otherwise.
+            let work = Box::pin(nested(context, task, node, (graph, *state), alive.clone()));
             within(context, task, node, None, &alive, work).await
         }
     }

@@ -1,7 +1,7 @@
 //! What many hosts on one PostgreSQL database must show.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::ProptestConfig;
@@ -442,43 +442,4 @@ fn random_histories_are_those_of_the_store_in_memory() {
         runtime.block_on(async { play_on(steps, &server.store(&schema).await).await })
     });
     played.unwrap();
-}
-
-/// Appends for a while; answers with batches per second.
-async fn speed(store: &PostgresStore, threads: usize) -> f64 {
-    const BATCHES: u64 = 2000;
-    let each = BATCHES / threads as u64;
-    let start = Instant::now();
-    let writers = (0..threads).map(|n| async move {
-        let thread = create(store, &format!("{threads}-{n}")).await;
-        for seq in 1..=each {
-            let mut batch = batch(checkpoint(seq, None, &[("x", json!(seq))], &[]));
-            batch.events = events(seq, seq).events;
-            append(store, &thread, batch).await.unwrap();
-        }
-    });
-    futures::future::join_all(writers).await;
-    BATCHES as f64 / start.elapsed().as_secs_f64()
-}
-
-/// Prints; for whoever wants to know.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-#[ignore = "a measurement, not a check"]
-async fn batches_per_second() {
-    let Some(server) = Server::start() else { return };
-    let store = server.store("speed").await;
-    for threads in [1, 8, 64] {
-        println!("{threads} threads: {:.0} batches/s", speed(&store, threads).await);
-    }
-    let thread = create(&store, "list").await;
-    let mut items = Vec::new();
-    for n in 1..=1000 {
-        items.push(json!({ "item": n, "text": "x".repeat(200) }));
-        let mut next = checkpoint(n, (n > 1).then(|| n - 1), &[("list", json!(items))], &[]);
-        next.tails.extend((n > 1).then(|| tail("list", n - 1, n as u32 - 1)));
-        append(&store, &thread, batch(next)).await.unwrap();
-    }
-    let start = Instant::now();
-    read(&store, &thread, None).await.unwrap();
-    println!("a list of 1000 ends: {:?}", start.elapsed());
 }

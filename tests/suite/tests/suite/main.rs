@@ -14,3 +14,7 @@ mod observe;
 mod reasoning;
 mod tidy;
 mod travel;
+
+/// That of the host, since some tests measure memory.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -11,7 +11,7 @@ use wattle_graph::id::ThreadId;
 use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
 use wattle_run::call::sql::SqlValue;
 use wattle_run::grant::{Grants, SqlAccess};
-use wattle_run::limit::SqlLimits;
+use wattle_run::limit::{Limits, SqlLimits};
 use wattle_run::ports::Sql;
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_suite::native::NativePlugin;
@@ -411,6 +411,26 @@ async fn a_re_executed_node_that_runs_fewer_statements_diverges() {
     let failed = failure(&world.engine.wait(&run).await.unwrap());
     assert_eq!(failed.code, code::DIVERGENCE, "{failed}");
     assert_eq!(names(&sql).await.len(), 2);
+}
+
+/// What statements carry counts as that of any other call, also when the journal answers them.
+#[tokio::test]
+async fn statements_of_a_transaction_count_to_the_budget_of_bytes() {
+    let folder = TempDir::new().unwrap();
+    let sql = database(&folder).await;
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut transaction = gate.begin("db").await?;
+        loop {
+            transaction.query("SELECT $1", vec![text(&"x".repeat(100))]).await?;
+        }
+    });
+    let limits = Limits { host_call_bytes: 10_000, ..Limits::default() };
+    let world = World::with_sql(ONE, plugin, sql, Grants { limits, ..may_write() });
+    let details = failure(&world.run(json!({})).await).details.unwrap();
+    assert_eq!(
+        (&details["limit"], &details["allowed"]),
+        (&json!("host_call_bytes"), &json!(10_000))
+    );
 }
 
 #[tokio::test]
