@@ -35,8 +35,8 @@ impl Live {
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         loop {
             if let Some((block, rest)) = self.text.split_once("\r\n\r\n") {
-                let frame = frame(block);
-                self.text = rest.to_owned();
+                let (frame, rest) = (frame(block), rest.to_owned());
+                self.text = rest;
                 match frame {
                     Some(frame) => return Some(frame),
                     None => continue,

@@ -96,10 +96,7 @@ mod tests {
         let quotas = Quotas::new(&Limits { key_rate: rate("2/h"), ..Limits::default() });
         assert!(quotas.take_key("a", None).is_ok() && quotas.take_key("a", None).is_ok());
         let wait = quotas.take_key("a", None).unwrap_err();
-        assert!(
-            wait > Duration::from_secs(1_700) && wait <= Duration::from_secs(1_800),
-            "{wait:?}"
-        );
+        assert!(wait > Duration::from_secs(1_700) && wait <= Duration::from_mins(30), "{wait:?}");
         assert!(quotas.take_key("b", rate("1/h")).is_ok());
         assert!(quotas.take_key("b", rate("1/h")).is_err());
     }

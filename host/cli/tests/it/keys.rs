@@ -83,7 +83,7 @@ async fn a_key_opens_what_its_scopes_say() {
         for (scope, key) in [("read", &reader), ("write", &writer), ("admin", &operator)] {
             let request = with(&fixture, key, method, path);
             let (status, answered) =
-                answer(body.into_iter().fold(request, |it, body| it.json(body))).await;
+                answer(body.into_iter().fold(request, reqwest::RequestBuilder::json)).await;
             if rank(scope) >= rank(needed) {
                 assert_eq!(status, 200, "{scope} {path}: {answered}");
             } else {

@@ -64,6 +64,7 @@ impl CronPatch {
 }
 
 /// Whether a field is named, also with `null`.
+#[expect(clippy::option_option, reason = "not named, named with `null`, named with a value")]
 fn named<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Option<T>>, D::Error> {

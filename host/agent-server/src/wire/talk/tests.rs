@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{Delta, RunReason};
-use wattle_graph::failure::Failure;
 
 use super::{Said, Talk};
 use crate::wire::sample::{Sample, lens};
@@ -21,8 +20,8 @@ fn text(text: &str) -> Delta {
     Delta::Text { text: text.to_owned() }
 }
 
-fn answer(text: &str) -> Result<Value, Failure> {
-    Ok(json!({ "parts": [{ "text": text }] }))
+fn answer(text: &str) -> Value {
+    json!({ "parts": [{ "text": text }] })
 }
 
 /// What is said, in order: the id without what all have in common, and what of it.
@@ -58,7 +57,7 @@ fn what_a_node_writes_under_the_id_of_an_answer_was_told_whatever_it_says() {
     let mut log = begun();
     log.call(0, "llm.complete");
     log.stream(0, vec![text("Hel"), text("lo")]);
-    log.called(0, "llm.complete", Value::Null, answer("Hello"));
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
     log.finish(said(&log, "0", "Hello, in other words"));
     check(&log, &[("0", "piece"), ("0", "done")]);
 }
@@ -68,7 +67,7 @@ fn an_answer_that_is_given_anew_has_another_id() {
     let mut log = begun();
     log.call(3, "llm.stream");
     log.stream(3, vec![text("Wro"), Delta::Restart, Delta::Restart, text("Right")]);
-    log.called(3, "llm.stream", Value::Null, answer("Right"));
+    log.called(3, "llm.stream", Value::Null, Ok(answer("Right")));
     log.finish(said(&log, "3-0.2", "Right"));
     let expected = [("3", "piece"), ("3", "void"), ("3-0.2", "piece"), ("3-0.2", "done")];
     check(&log, &expected);
@@ -84,7 +83,7 @@ fn a_call_that_is_begun_once_more_becomes_another_message() {
     log.stream(0, vec![text("Hello")]);
     // The host crashed.
     log.call_again(0, "llm.complete", 2);
-    log.called(0, "llm.complete", Value::Null, answer("Hello"));
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
     log.finish(said(&log, "0-2.0", "Hello"));
     let expected = [
         ("0", "piece"),
@@ -103,7 +102,7 @@ fn logs_that_do_not_count_give_each_answer_an_id_too() {
     log.call(0, "llm.complete");
     log.stream(0, vec![text("He")]);
     log.call(0, "llm.complete");
-    log.called(0, "llm.complete", Value::Null, answer("Hello"));
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
     let said = json!({ "messages": [{ "role": "assistant", "content": "Hello" }] });
     log.finish(said);
     check(&log, &[("0", "piece"), ("0", "void"), ("0-1.0", "piece"), ("0-1.0", "done")]);

@@ -3,7 +3,6 @@
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{RunReason, RunStatus};
-use wattle_graph::failure::Failure;
 
 use super::Tools;
 use crate::wire::sample::{Sample, lens};
@@ -34,8 +33,8 @@ fn finished(id: &str, output: &str) -> Value {
     json!({ "event": "tool-finished", "tool_call_id": id, "output": output })
 }
 
-fn answer(text: &str) -> Result<Value, Failure> {
-    Ok(json!({ "content": [{ "text": text }] }))
+fn answer(text: &str) -> Value {
+    json!({ "content": [{ "text": text }] })
 }
 
 #[test]
@@ -45,8 +44,8 @@ fn two_calls_of_one_tool_at_once_are_told_apart() {
     // They begin in any order, and so they end.
     log.call_tool(1, requests[1].clone());
     log.call_tool(0, requests[0].clone());
-    log.called(0, "tools.call", requests[0].clone(), answer("one"));
-    log.called(1, "tools.call", requests[1].clone(), answer("two"));
+    log.called(0, "tools.call", requests[0].clone(), Ok(answer("one")));
+    log.called(1, "tools.call", requests[1].clone(), Ok(answer("two")));
     let expected = json!([
         started("b", "find", json!({ "n": 2 })),
         started("a", "find", json!({ "n": 1 })),
@@ -65,7 +64,7 @@ fn a_call_that_goes_on_after_a_question_begins_once() {
     log.end(RunStatus::Interrupted);
     log.start(RunReason::Resume);
     log.call_tool(0, request.clone());
-    log.called(0, "tools.call", request, answer("one"));
+    log.called(0, "tools.call", request, Ok(answer("one")));
     log.end(RunStatus::Completed);
     assert_eq!(told(&log), json!([started("a", "find", json!({})), finished("a", "one")]));
 }
@@ -114,7 +113,7 @@ fn arguments_that_are_too_large_for_the_log_come_from_the_conversation() {
 fn calls_that_no_model_asked_for_are_not_told() {
     let mut log = begun();
     log.call_tool(0, request("", "find", json!({})));
-    log.called(0, "tools.call", request("", "find", json!({})), answer("one"));
+    log.called(0, "tools.call", request("", "find", json!({})), Ok(answer("one")));
     log.call(1, "http.send");
     assert_eq!(told(&log), json!([]));
 }
