@@ -31,6 +31,10 @@ const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
 /// The fact of a run that says which cron began it.
 const FACT: &str = "cron_id";
 
+/// Milliseconds until a run that could not begin is tried again: whatever stands in its way, such as
+/// a full queue, is rarely gone at once.
+const LATE_MS: i64 = 15_000;
+
 /// What requests tell the one that begins the runs.
 #[derive(Default)]
 pub(crate) struct Crons {
@@ -68,7 +72,10 @@ impl Agents {
                 match self.run_cron(&due, next_ms).await {
                     Ok(Some(later_ms)) => next_ms = later_ms,
                     Ok(None) => continue,
-                    Err(failure) => tracing::warn!(cron = %due.cron, %failure, "a run is late"),
+                    Err(failure) => {
+                        tracing::warn!(cron = %due.cron, %failure, "a run is late");
+                        next_ms = now_ms.saturating_add(LATE_MS);
+                    }
                 }
             }
             next = Some(next.map_or(next_ms, |next: i64| next.min(next_ms)));
@@ -125,6 +132,11 @@ impl Agents {
                 }
             }
         }
+        // It may have been changed or deleted while its run began.
+        let Some(doc) = due.document(self.ports()).await? else {
+            due.forget(self.ports()).await?;
+            return Ok(None);
+        };
         let later = doc.due(self.now_ms());
         later.save(self.ports()).await?;
         Ok(later.next_ms)

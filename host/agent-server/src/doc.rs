@@ -13,7 +13,7 @@ pub(crate) mod webhook;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::memory::{PutItem, Search};
@@ -66,32 +66,41 @@ impl<'p> Shelf<'p> {
         self.ports.memory.delete(&self.scope, &self.namespace, key).await
     }
 
-    /// All documents, newest update first.
+    /// The documents that were written last, newest first.
     pub(crate) async fn all<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
-        let search = Search { prefix: self.namespace.clone(), limit: LISTED, ..Search::default() };
-        let now_ms = self.ports.clock.now_ms();
-        let items = self.ports.memory.search(&self.scope, &search, now_ms).await?;
-        items.into_iter().map(|item| read(item.value)).collect()
+        self.listed(LISTED).await
     }
 
     /// All documents, page by page: for small ones of which there may be many. One that is written
     /// meanwhile may be left out or be there twice.
     pub(crate) async fn every<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
-        let mut all = Vec::new();
+        self.listed(usize::MAX).await
+    }
+
+    /// At most so many documents, in pages that become smaller where documents are large.
+    async fn listed<T: DeserializeOwned>(&self, most: usize) -> Result<Vec<T>, Failure> {
+        let (mut all, mut page) = (Vec::new(), LISTED);
         loop {
+            let limit = page.min(most - all.len());
             let search = Search {
                 prefix: self.namespace.clone(),
-                limit: LISTED,
+                limit,
                 offset: all.len(),
                 ..Search::default()
             };
             let now_ms = self.ports.clock.now_ms();
-            let items = self.ports.memory.search(&self.scope, &search, now_ms).await?;
-            let is_last = items.len() < LISTED;
+            let items = match self.ports.memory.search(&self.scope, &search, now_ms).await {
+                Err(failure) if failure.code == code::LIMIT && limit > 1 => {
+                    page = limit / 2;
+                    continue;
+                }
+                items => items?,
+            };
+            let is_last = items.len() < limit;
             for item in items {
                 all.push(read(item.value)?);
             }
-            if is_last {
+            if is_last || all.len() >= most {
                 return Ok(all);
             }
         }

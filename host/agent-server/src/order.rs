@@ -1,7 +1,7 @@
 //! From a request to a run that is begun or waits: on a thread, or on one of its own.
 
 use serde_json::Value;
-use wattle_graph::failure::code;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::call::runs::Runs as _;
 use wattle_run::engine::blank::NewThread;
@@ -71,14 +71,34 @@ pub(crate) async fn alone(
         ttl,
         created_ms: None,
     };
-    let record = agents.engine().create_thread(new).await?;
+    let (record, is_new) = match agents.engine().create_thread(new).await {
+        Ok(record) => (record, true),
+        Err(failure) => (left_over(agents, caller, &run, failure).await?, false),
+    };
     match begin_on(agents, &graph, &record, run, ttl, request).await {
         Ok(doc) => Ok((record, doc)),
         Err(fault) => {
-            agents.engine().delete_thread(&thread).await?;
+            if is_new {
+                agents.engine().delete_thread(&thread).await?;
+            }
             Err(fault)
         }
     }
+}
+
+/// The thread that a host made for the same run of a cron, and did not come to begin it.
+async fn left_over(
+    agents: &Agents,
+    caller: &Caller,
+    run: &RunId,
+    failure: Failure,
+) -> Result<ThreadRecord, Fault> {
+    if failure.code != code::CONFLICT {
+        return Err(failure.into());
+    }
+    let known = caller.find_thread(agents, run.as_str()).await?;
+    let own = known.filter(|record| record.is_blank() && record.tenant == caller.tenant);
+    own.ok_or_else(|| failure.into())
 }
 
 /// Whether a request can lead to a run at all.

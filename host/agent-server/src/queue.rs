@@ -8,7 +8,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Mutex as Gate, OwnedMutexGuard, watch};
+use tokio::sync::{Mutex as Gate, Notify, OwnedMutexGuard, watch};
 use tokio::time::Instant;
 use wattle_graph::id::{RunId, ThreadId};
 
@@ -35,6 +35,8 @@ struct Lane {
     gate: Arc<Gate<()>>,
     waiting: VecDeque<Turn>,
     has_worker: bool,
+    /// Tells the worker that other runs wait than before.
+    changed: Arc<Notify>,
     /// How many hold the gate or wait for it: a lane without any, and without runs, is forgotten.
     users: usize,
 }
@@ -58,13 +60,18 @@ impl Turn {
 }
 
 /// The right to decide what a thread does next, for as long as this lives.
-struct Turnstile<'q> {
-    queue: &'q Queue,
-    thread: ThreadId,
+pub(crate) struct Turnstile<'q> {
     _held: OwnedMutexGuard<()>,
+    _user: User<'q>,
 }
 
-impl Drop for Turnstile<'_> {
+/// One of those who have that right or wait for it, and may stop waiting.
+struct User<'q> {
+    queue: &'q Queue,
+    thread: ThreadId,
+}
+
+impl Drop for User<'_> {
     fn drop(&mut self) {
         let mut lanes = self.queue.lock();
         if let Some(lane) = lanes.get_mut(&self.thread) {
@@ -87,14 +94,16 @@ impl Queue {
         self.lanes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn enter(&self, thread: &ThreadId) -> Turnstile<'_> {
+    /// Waits for the right to decide what a thread does next.
+    pub(crate) async fn enter(&self, thread: &ThreadId) -> Turnstile<'_> {
         let gate = {
             let mut lanes = self.lock();
             let lane = lanes.entry(thread.clone()).or_default();
             lane.users += 1;
             lane.gate.clone()
         };
-        Turnstile { queue: self, thread: thread.clone(), _held: gate.lock_owned().await }
+        let user = User { queue: self, thread: thread.clone() };
+        Turnstile { _held: gate.lock_owned().await, _user: user }
     }
 
     /// Waits until nobody decides what a thread does next.
@@ -129,6 +138,7 @@ impl Queue {
         let is_meant = |turn: &Turn| run.is_none_or(|run| turn.doc.run == *run);
         let (taken, kept) = lane.waiting.drain(..).partition(is_meant);
         lane.waiting = kept;
+        lane.changed.notify_one();
         taken.into()
     }
 
@@ -137,6 +147,7 @@ impl Queue {
         let mut lanes = self.lock();
         let lane = lanes.entry(turn.doc.thread.clone()).or_default();
         lane.waiting.push_back(turn);
+        lane.changed.notify_one();
         !std::mem::replace(&mut lane.has_worker, true)
     }
 
@@ -152,12 +163,12 @@ impl Queue {
         if let Some(turn) = lane.waiting.iter().find(|turn| turn.due <= now) {
             return Some(Next::Turn(turn.clone()));
         }
-        let next = lane.waiting.iter().map(|turn| turn.due).min();
-        if next.is_none() {
-            lane.has_worker = false;
-            forget_idle(&mut lanes, thread);
+        if let Some(due) = lane.waiting.iter().map(|turn| turn.due).min() {
+            return Some(Next::At(due, lane.changed.clone()));
         }
-        next.map(Next::At)
+        lane.has_worker = false;
+        forget_idle(&mut lanes, thread);
+        None
     }
 }
 
@@ -165,6 +176,23 @@ impl Queue {
 enum Next {
     /// Begins a run.
     Turn(Turn),
-    /// Looks again at that time.
-    At(Instant),
+    /// Looks again at that time, or when other runs wait.
+    At(Instant, Arc<Notify>),
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_lane_is_forgotten_also_if_somebody_stopped_waiting_for_it() {
+        let (queue, thread) = (Queue::default(), ThreadId::new("t").unwrap());
+        let turnstile = queue.enter(&thread).await;
+        assert!(queue.enter(&thread).now_or_never().is_none());
+        assert_eq!(queue.lock().len(), 1);
+        drop(turnstile);
+        assert!(queue.lock().is_empty());
+    }
 }

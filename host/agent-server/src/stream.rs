@@ -149,12 +149,7 @@ impl Frames {
                 return Some(bytes);
             }
             match &mut self.phase {
-                Phase::Over => {
-                    if let Some(presence) = &mut self.presence {
-                        presence.end();
-                    }
-                    return None;
-                }
+                Phase::Over => return self.end(),
                 Phase::Waiting => {
                     let waited = tokio::time::timeout(SILENCE, turn(&self.agents, &self.doc)).await;
                     let Ok(turn) = waited else { return Some(HEARTBEAT.into()) };
@@ -168,7 +163,7 @@ impl Frames {
                         }
                         Ok(Turn::Gone) => Phase::Over,
                         // The client comes back: the run is not over.
-                        Ok(Turn::Stopping) | Err(_) => return None,
+                        Ok(Turn::Stopping) | Err(_) => return self.end(),
                     };
                 }
                 Phase::Reading(log) => match log.next().await {
@@ -179,10 +174,19 @@ impl Frames {
                     }
                     Next::Silence => return Some(HEARTBEAT.into()),
                     Next::Over => self.phase = Phase::Over,
-                    Next::Broken => return None,
+                    // Nor is it here.
+                    Next::Broken => return self.end(),
                 },
             }
         }
+    }
+
+    /// The stream ends by itself: its client has not left.
+    fn end(&mut self) -> Option<Bytes> {
+        if let Some(presence) = &mut self.presence {
+            presence.end();
+        }
+        None
     }
 }
 

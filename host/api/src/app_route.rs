@@ -4,7 +4,6 @@
 //! app answers at once with its new routes.
 
 mod answer;
-mod detached;
 pub mod mount;
 pub mod pattern;
 
@@ -21,6 +20,7 @@ use wattle_run::ports::sandbox::{Route, WebRequest};
 use crate::app_route::answer::Asked;
 use crate::app_route::pattern::Found;
 use crate::body;
+use crate::detached;
 use crate::guard::CREDENTIAL_HEADERS;
 use crate::native::{apps, scope};
 use crate::problem::Problem;

@@ -12,6 +12,7 @@
 //! * [`document`]: the JSON documents that answers consist of.
 //! * [`body`]: reading request bodies; [`blob_body`]: answering with a blob; [`blob_link`]: blobs
 //!   by links that need no key.
+//! * [`detached`]: work that goes to its end even if its client has gone.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: why the API cannot be set up.
 
@@ -19,6 +20,7 @@ pub mod app_route;
 pub mod blob_body;
 pub mod blob_link;
 pub mod body;
+pub mod detached;
 pub mod document;
 pub mod error;
 pub mod guard;

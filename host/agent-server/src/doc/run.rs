@@ -22,6 +22,10 @@ use crate::wire::time::iso;
 /// and lists of runs read every document whole.
 const KEPT_INPUT_BYTES: usize = 64 << 10;
 
+/// Milliseconds for which the document of a run without a thread outlives that: the run may take
+/// long, the host may be away, and its webhook is told what was asked for.
+const TEMPORARY_MS: u64 = 3_600_000;
+
 /// A run as it was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct RunDoc {
@@ -128,7 +132,7 @@ impl RunDoc {
 
     /// Writes it down, durable when this returns.
     pub(crate) async fn save(&self, ports: &Ports) -> Result<(), Failure> {
-        let ttl_ms = self.temporary.map(|ttl| ttl.after_ms.saturating_mul(2));
+        let ttl_ms = self.temporary.map(|ttl| ttl.after_ms.saturating_add(TEMPORARY_MS));
         shelf(ports, self.scope(), &self.thread).put(self.run.as_str(), self, ttl_ms).await
     }
 

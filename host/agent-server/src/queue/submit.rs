@@ -1,5 +1,10 @@
 //! A run that is asked for: it begins at once if the thread is free, and by its strategy else.
+//!
+//! What is done to a thread is done to its end, also if the client who asked for it hangs up.
 
+use std::future::Future;
+
+use wattle_api::detached;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
@@ -22,6 +27,22 @@ use crate::wire::request::Multitask;
 ///
 /// 409 for a thread at work and the strategy `reject`; 503 if too many wait; those of the engine.
 pub(crate) async fn submit(agents: &Agents, doc: RunDoc) -> Result<(), Fault> {
+    let own = agents.clone();
+    finish(agents, Box::pin(async move { take_in(&own, doc).await })).await
+}
+
+/// Does some work to its end, whoever waits for it. It comes boxed, since handlers would have its
+/// size several times over otherwise.
+async fn finish(
+    agents: &Agents,
+    work: impl Future<Output = Result<(), Fault>> + Send + 'static,
+) -> Result<(), Fault> {
+    let done = detached::finish(agents.api().stopping.clone(), work).await;
+    let broken = || Err(Failure::internal("the host broke down over the request").into());
+    done.unwrap_or_else(broken)
+}
+
+async fn take_in(agents: &Agents, doc: RunDoc) -> Result<(), Fault> {
     let (queue, ports) = (agents.queue(), agents.ports());
     let thread = doc.thread.clone();
     // Before the run can begin, and watched once it is known whether it has.
@@ -112,6 +133,16 @@ pub(crate) async fn cancel(
     run: &RunId,
     forget: bool,
 ) -> Result<(), Fault> {
+    let (own, thread, run) = (agents.clone(), thread.clone(), run.clone());
+    finish(agents, Box::pin(async move { call_off(&own, &thread, &run, forget).await })).await
+}
+
+async fn call_off(
+    agents: &Agents,
+    thread: &ThreadId,
+    run: &RunId,
+    forget: bool,
+) -> Result<(), Fault> {
     let _turnstile = agents.queue().enter(thread).await;
     if drop_waiting(agents, thread, Some(run), forget).await? > 0 {
         return Ok(());
@@ -130,6 +161,11 @@ pub(crate) async fn cancel(
 
 /// Takes a run away with what it did, cancelled before if need be.
 pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
+    let (own, thread, run) = (agents.clone(), thread.clone(), run.clone());
+    finish(agents, Box::pin(async move { take_away(&own, &thread, &run).await })).await
+}
+
+async fn take_away(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
     let _turnstile = agents.queue().enter(thread).await;
     if drop_waiting(agents, thread, Some(run), true).await? > 0 {
         return Ok(());

@@ -10,7 +10,7 @@ use wattle_run::ports::memory::MemoryScope;
 
 use crate::agents::Agents;
 use crate::begin::begin;
-use crate::doc::run::{Queued, RunDoc, Waiting, queued, shelf};
+use crate::doc::run::{Queued, RunDoc, Waiting, is_queued, queued, shelf};
 use crate::queue::{Next, Turn};
 
 /// Pause before looking again at a thread that somebody else has, or whose facts cannot be read.
@@ -36,7 +36,9 @@ pub(super) fn wait_for_turn(agents: &Agents, doc: RunDoc) {
 async fn work(agents: &Agents, thread: &ThreadId) {
     while let Some(next) = agents.queue().next(thread) {
         match next {
-            Next::At(due) => tokio::time::sleep_until(due).await,
+            Next::At(due, changed) => {
+                let _ = tokio::time::timeout_at(due, changed.notified()).await;
+            }
             Next::Turn(turn) => {
                 if let Err(failure) = take_turn(agents, thread, &turn).await {
                     tracing::debug!(%thread, %failure, "a run waits on");
@@ -57,6 +59,12 @@ async fn take_turn(agents: &Agents, thread: &ThreadId, turn: &Turn) -> Result<()
     let _turnstile = agents.queue().enter(thread).await;
     // It may have been cancelled meanwhile.
     if agents.queue().left(thread, &turn.doc.run).is_none() {
+        return Ok(());
+    }
+    // Another host may have begun it, or somebody taken it away there.
+    if !is_queued(agents.ports(), &turn.doc.run).await? {
+        agents.queue().take(thread, Some(&turn.doc.run));
+        turn.left.send_replace(true);
         return Ok(());
     }
     match begin(agents, &turn.doc).await {
@@ -93,7 +101,7 @@ async fn wait_until_free(agents: &Agents, thread: &ThreadId) -> Result<(), Failu
 impl Agents {
     /// Takes up the runs that waited when the host stopped. Answers how many.
     pub async fn recover(&self) -> usize {
-        let entries: Vec<Queued> = match queued(self.ports()).all().await {
+        let entries: Vec<Queued> = match queued(self.ports()).every().await {
             Ok(entries) => entries,
             Err(failure) => {
                 tracing::error!(%failure, "cannot look for runs that wait");

@@ -199,7 +199,9 @@ async fn delete(
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
         let threads = agents.ports().store.threads(&all).await?;
         let is_its = |it: &ThreadRecord| {
-            it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == doc.id.as_str())
+            // Operators see threads of all tenants, and ids are chosen by each tenant.
+            it.tenant == caller.tenant
+                && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == doc.id.as_str())
         };
         for thread in threads.into_iter().filter(is_its) {
             remove(&agents, thread).await?;

@@ -4,6 +4,7 @@
 //! are compared thread by thread, in order, until there are enough for the page.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use axum::Json;
 use axum::extract::State;
@@ -137,7 +138,9 @@ impl Wanted<'_> {
             ..ThreadQuery::default()
         };
         let mut found = agents.ports().store.threads(&query).await?;
-        found.retain(|record| self.has_facts(agents, record));
+        let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
+        let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
+        found.retain(|record| is_named(record.id.as_str()) && self.has_facts(agents, record));
         Ok(found)
     }
 
@@ -164,7 +167,6 @@ impl Wanted<'_> {
     }
 
     fn has_facts(&self, agents: &Agents, record: &ThreadRecord) -> bool {
-        let is_named = self.ids.is_none_or(|ids| ids.iter().any(|id| id == record.id.as_str()));
         let is_shown = !record.metadata.contains_key(TEMPORARY);
         let stands = self.status.is_none_or(|status| view::status(agents, record) == status);
         let facts = self.metadata.is_none_or(|wanted| {
@@ -172,7 +174,7 @@ impl Wanted<'_> {
                 record.metadata.get(name).is_some_and(|known| holds(known, value))
             })
         });
-        is_named && is_shown && stands && facts
+        is_shown && stands && facts
     }
 }
 

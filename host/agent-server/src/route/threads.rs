@@ -103,7 +103,10 @@ pub(super) async fn delete(
 
 /// Deletes a thread with its runs. Those at work are cancelled.
 pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
-    let ThreadRecord { id, run, status, tenant, .. } = record;
+    // Nothing begins on it meanwhile, and it is looked at once that is so.
+    let _turnstile = agents.queue().enter(&record.id).await;
+    let head = agents.ports().store.thread(&record.id).await?;
+    let ThreadRecord { id, run, status, tenant, .. } = head.map_or(record, |head| head.record);
     drop_waiting(agents, &id, None, true).await?;
     if let (ThreadStatus::Running, Some(run)) = (status, run) {
         unbook(agents, &run).await?;

@@ -41,9 +41,14 @@ pub(super) async fn tidings(agents: &Agents, hook: &Hook) -> Result<Option<Tidin
         }
     };
     let Some(end) = end else { return Ok(None) };
-    // Again: it is another one since the run has begun or was cancelled.
-    let Some(doc) = document(agents, hook).await? else { return Ok(None) };
     let record = agents.ports().store.run(&hook.run).await?;
+    // Again: it is another one since the run has begun or was cancelled. That of a run without a
+    // thread may be over by now.
+    let doc = match document(agents, hook).await? {
+        Some(doc) => doc,
+        None if record.is_some() => doc,
+        None => return Ok(None),
+    };
     if record.is_none() && doc.state == Waiting::Pending {
         return Ok(None);
     }

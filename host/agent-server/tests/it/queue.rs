@@ -105,7 +105,7 @@ async fn a_run_begins_later_and_its_thread_is_busy_until_then() {
     assert_eq!(status(&host, &later).await, "interrupted");
     assert_eq!(host.get(&format!("/threads/{id}")).await.ok()["status"], "idle");
     let mut soon = slow("b", "enqueue");
-    soon["after_seconds"] = json!(0.01);
+    soon["after_seconds"] = json!(0.2);
     let soon = begin(&host, &id, soon).await;
     assert_eq!(host.get(&format!("{soon}/join")).await.ok()["items"], json!(["b"]));
 }

@@ -16,7 +16,7 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::{Item, MemoryScope, PutItem, Search};
 
 use crate::guard::kept::{KeyRecord, WantedKey};
-use crate::guard::limits::{KEYS, KEYS_LIFE_MS, USE_KEPT_MS, USE_NOTE_MS};
+use crate::guard::limits::{KEYS, KEYS_LIFE_MS, TENANT_KEYS, USE_KEPT_MS, USE_NOTE_MS};
 
 /// Namespace of the keys: their records by id.
 const KEYS_PLACE: &str = "keys";
@@ -142,6 +142,13 @@ impl Keyring {
             let message = format!("there are {KEYS} keys, and no more may be; revoke some");
             return Err(Failure::new(code::LIMIT, message));
         }
+        if let Some(tenant) = maker.and(record.tenant.as_deref()) {
+            let of_it = |it: &&Arc<KeyRecord>| it.tenant.as_deref() == Some(tenant);
+            if self.read(ports).await?.values().filter(of_it).count() >= TENANT_KEYS {
+                let message = format!("tenant `{tenant}` has {TENANT_KEYS} keys; revoke some");
+                return Err(Failure::new(code::LIMIT, message));
+            }
+        }
         let value = serde_json::to_value(&record)
             .map_err(|error| Failure::internal(format!("the key cannot be written: {error}")))?;
         put(ports, KEYS_PLACE, &record.id, value, None).await?;
@@ -168,6 +175,11 @@ impl Keyring {
         };
         if !kept.values().any(|record| is_it(&record)) {
             return Ok(false);
+        }
+        if tenant.is_some() && kept.values().count() == 1 {
+            let message = "this is the last key that was made, and without any the host may be \
+                           open to everybody; the operator revokes it";
+            return Err(Failure::new(code::DENIED, message));
         }
         // Nobody goes by what was read before, whatever becomes of this request meanwhile.
         *lock(&self.known) = None;

@@ -85,8 +85,11 @@ impl HostCall for HttpRequest {
     const SLOW: bool = true;
 
     fn repeat(&self) -> Repeat {
-        let safe = matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE");
-        if safe || self.idempotency_key.is_some() { Repeat::Safe } else { Repeat::InDoubt }
+        if is_safe(&self.method) || self.idempotency_key.is_some() {
+            Repeat::Safe
+        } else {
+            Repeat::InDoubt
+        }
     }
 
     fn summary(&self) -> String {
@@ -106,6 +109,11 @@ impl HostCall for HttpRequest {
         let (rules, limits) = (&grants.http, &grants.limits.net);
         Ok(ports.net.send(caller, rules, limits, self, ports.blobs.as_ref()).await?)
     }
+}
+
+/// Whether nothing comes of it if a request of this method is made twice.
+pub(crate) fn is_safe(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE")
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ mod order;
 mod reuse;
 mod site;
 mod survey;
+mod unclear;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -14,7 +14,3 @@ mod observe;
 mod reasoning;
 mod tidy;
 mod travel;
-
-/// That of the host, since some tests measure memory.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;

@@ -4,7 +4,8 @@
 //! A command is a fork: what is written and runs is known from its first checkpoint. Where the
 //! thread stands, all that is pending goes on in it: tasks that have finished, answers, journals.
 //! Only tasks that see what the command writes run from their beginning, with their answers, since
-//! what they asked for before may be another now.
+//! what they asked for before may be another now. None of them does so over an effect of which
+//! nobody knows whether it was had.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,6 +22,7 @@ use wattle_graph::step::{self, Command, Position, command_reductions};
 use super::reuse::{TakenOver, taken_over};
 use super::site::{Known, Sites};
 use super::survey::Survey;
+use super::unclear::refuse_unclear;
 use super::{Fork, Ground};
 use crate::app::{App, GraphPack};
 use crate::call::runs::{RunRef, StartRun};
@@ -39,8 +41,9 @@ impl Engine {
     /// # Errors
     ///
     /// `not-found` for what is not there; `busy` while a run is at work; `invalid` for channels,
-    /// nodes and answers that do not fit; `conflict` for answers at an earlier checkpoint, and for
-    /// a way on while another node makes good a failure.
+    /// nodes and answers that do not fit; `conflict` for answers at an earlier checkpoint, for a
+    /// way on while another node makes good a failure, and for values that a task sees that has a
+    /// call in doubt.
     pub async fn command(&self, request: CommandThread) -> Result<RunRef, Failure> {
         check_request(&request)?;
         Box::pin(self.command_thread(request)).await
@@ -188,6 +191,8 @@ impl Engine {
             );
             return Err(Failure::new(code::CONFLICT, text));
         }
+        let afresh = afresh(pack, head.record.origin(), &tuple.checkpoint, command);
+        refuse_unclear(whole, &lineage, &afresh)?;
         let survey = Survey {
             store: self.0.ports.store.as_ref(),
             thread: &head.record.id,
@@ -196,7 +201,7 @@ impl Engine {
             then: whole,
             whole,
             replaced: None,
-            afresh: afresh(pack, head.record.origin(), &tuple.checkpoint, command),
+            afresh,
         };
         survey.make().await
     }

@@ -1,6 +1,7 @@
 //! Commands: what is pending goes on beside what they name, and sees what they write.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
@@ -8,12 +9,14 @@ use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{ChannelName, CheckpointId, NodeName, ThreadId};
 use wattle_graph::step::Command;
+use wattle_run::call::http::HttpRequest;
 use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, Runs as _};
+use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs as _};
 use wattle_run::call::travel::CommandThread;
+use wattle_run::grant::{Grants, InDoubt};
 use wattle_run::ports::store::RunOptions;
 use wattle_suite::native::NativePlugin;
-use wattle_suite::scripted::{prompt, said};
+use wattle_suite::scripted::{NoSql, get, prompt, said};
 use wattle_suite::world::{World, questions};
 
 use super::{replays, state};
@@ -56,6 +59,15 @@ plugin = "p"
 [[graphs.inside.edges]]
 from = "a"
 to = "b"
+"#;
+
+const PAYS: &str = r#"
+[graphs.pays]
+entry = "work"
+[graphs.pays.channels.n]
+[graphs.pays.channels.out]
+[graphs.pays.nodes.work]
+plugin = "p"
 "#;
 
 /// The second asks a model, then a person.
@@ -209,4 +221,45 @@ async fn a_command_that_does_not_fit_changes_nothing() {
         assert_eq!(carry_out(&world, refused).await.unwrap_err().code, expected);
     }
     assert_eq!(world.events(thread).await, before);
+}
+
+/// A run whose payment is under way.
+async fn paying() -> (World, RunRef) {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let post = HttpRequest { method: "POST".into(), ..get("https://example.com/slow-pay") };
+        let answer = gate.call(post).await?;
+        Ok(json!({ "out": answer.status }))
+    });
+    let grants = Grants { in_doubt: InDoubt::Ask, ..Grants::default() };
+    let world = World::with_sql(PAYS, plugin, Arc::new(NoSql), grants);
+    world.net.hang_next(1);
+    let run = world.begin(json!({})).await.unwrap();
+    world.net.hung().await;
+    (world, run)
+}
+
+#[tokio::test]
+async fn no_task_begins_anew_over_a_call_in_doubt() {
+    let (mut world, run) = paying().await;
+    world.crash().await;
+    assert_eq!(world.engine.recover().await, 1);
+    assert_eq!(questions(&world.engine.wait(&run).await.unwrap()).len(), 1);
+    let write = request(&world, &run.thread, &[], Some(7));
+    let decide = [(String::new(), json!({ "kind": "fail" }))].into();
+    let decided = CommandThread { answers: decide, ..write.clone() };
+    for wish in [write, decided] {
+        assert_eq!(carry_out(&world, wish).await.unwrap_err().code, code::CONFLICT);
+    }
+    assert_eq!(world.net.calls(), 1);
+    let ended = world.answer(&run.thread, json!({ "kind": "retry" })).await;
+    assert_eq!((ended.state["out"].clone(), world.net.calls()), (json!(200), 2));
+}
+
+#[tokio::test]
+async fn nor_over_one_that_a_cancelled_run_left() {
+    let (world, run) = paying().await;
+    world.engine.cancel(&run).await.unwrap();
+    let write = request(&world, &run.thread, &[], Some(7));
+    assert_eq!(carry_out(&world, write).await.unwrap_err().code, code::CONFLICT);
+    assert_eq!(world.net.calls(), 1);
 }

@@ -9,7 +9,7 @@ use tokio::sync::{oneshot, watch};
 
 /// Does some work. When the caller drops this, the work goes on until `stopping` becomes true.
 /// `None` if it broke down.
-pub(super) async fn finish<T: Send + 'static>(
+pub async fn finish<T: Send + 'static>(
     mut stopping: watch::Receiver<bool>,
     work: impl Future<Output = T> + Send + 'static,
 ) -> Option<T> {
