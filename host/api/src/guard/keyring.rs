@@ -138,13 +138,14 @@ impl Keyring {
             record.within(maker);
         }
         let _turn = self.turn.lock().await;
-        if self.read(ports).await?.values().count() >= KEYS {
+        let kept = self.read(ports).await?;
+        if kept.values().count() >= KEYS {
             let message = format!("there are {KEYS} keys, and no more may be; revoke some");
             return Err(Failure::new(code::LIMIT, message));
         }
         if let Some(tenant) = maker.and(record.tenant.as_deref()) {
             let of_it = |it: &&Arc<KeyRecord>| it.tenant.as_deref() == Some(tenant);
-            if self.read(ports).await?.values().filter(of_it).count() >= TENANT_KEYS {
+            if kept.values().filter(of_it).count() >= TENANT_KEYS {
                 let message = format!("tenant `{tenant}` has {TENANT_KEYS} keys; revoke some");
                 return Err(Failure::new(code::LIMIT, message));
             }
