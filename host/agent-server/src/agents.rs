@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use tokio::sync::{Mutex, MutexGuard};
 use wattle_api::ApiState;
 use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
 use crate::crons::Crons;
+use crate::hosts;
 use crate::queue::Queue;
 use crate::webhooks::{Hooks, Webhooks};
 
@@ -17,9 +17,9 @@ pub struct Agents(Arc<Inner>);
 
 struct Inner {
     api: ApiState,
+    /// This host among those that share its documents.
+    host: String,
     queue: Queue,
-    /// Held while an assistant is changed: its versions are counted.
-    assistants: Mutex<()>,
     crons: Crons,
     webhooks: Webhooks,
     hooks: Hooks,
@@ -35,19 +35,21 @@ impl Agents {
     pub fn with_webhooks(api: &ApiState, webhooks: Webhooks) -> Self {
         Self(Arc::new(Inner {
             api: api.clone(),
+            host: hosts::name(),
             queue: Queue::default(),
-            assistants: Mutex::default(),
             crons: Crons::default(),
             webhooks,
             hooks: Hooks::default(),
         }))
     }
 
-    /// Does from now on what has its own time: begins the runs of crons and tells webhooks of the
-    /// ends of runs, also of those that ended before. Ends with the host.
+    /// Does from now on what has its own time: begins the runs of crons, tells webhooks of the ends
+    /// of runs, also of those that ended before, and looks after what other hosts leave. Ends with the
+    /// host.
     pub async fn start(&self) {
-        self.take_up_hooks().await;
-        self.keep_taking_up_hooks();
+        // First, since others are to hear of this host all the time that the first look takes.
+        self.keep_looking_around();
+        self.look_around().await;
         self.keep_running_crons();
     }
 
@@ -63,13 +65,13 @@ impl Agents {
         self.engine().ports()
     }
 
-    pub(crate) fn queue(&self) -> &Queue {
-        &self.0.queue
+    /// The name of this host among those that share its documents.
+    pub(crate) fn host(&self) -> &str {
+        &self.0.host
     }
 
-    /// The right to change assistants, for as long as it is held.
-    pub(crate) async fn assistants_changing(&self) -> MutexGuard<'_, ()> {
-        self.0.assistants.lock().await
+    pub(crate) fn queue(&self) -> &Queue {
+        &self.0.queue
     }
 
     pub(crate) fn crons(&self) -> &Crons {

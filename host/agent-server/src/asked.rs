@@ -16,6 +16,7 @@ use crate::begin::answers;
 use crate::doc::run::{RunDoc, Waiting, Work};
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph};
+use crate::queue::has_waiting;
 use crate::wire::id::checkpoint_of;
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
@@ -227,7 +228,7 @@ async fn answerable(
         }
     }
     // A run at work may still ask, so what waits for it is matched when its turn comes.
-    if thread.status != ThreadStatus::Running && !agents.queue().has_waiting(&thread.id) {
+    if thread.status != ThreadStatus::Running && !has_waiting(agents, &thread.id).await? {
         let view = agents.engine().thread(&thread.id).await?;
         let open = view.map(|view| view.interrupts).unwrap_or_default();
         answers(&open, resume).map_err(|failure| Fault::value(failure.message))?;

@@ -6,6 +6,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::MemoryScope;
 
 use crate::agents::Agents;
+use crate::doc::Kept;
 use crate::doc::assistant::{AssistantDoc, assistants};
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph, Made};
@@ -42,8 +43,17 @@ pub(crate) async fn made(
     tenant: Option<&String>,
     id: Uuid,
 ) -> Result<Option<AssistantDoc>, Failure> {
+    Ok(kept(agents, tenant, id).await?.map(|kept| kept.doc))
+}
+
+/// The same, to be changed.
+pub(crate) async fn kept(
+    agents: &Agents,
+    tenant: Option<&String>,
+    id: Uuid,
+) -> Result<Option<Kept<AssistantDoc>>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    assistants(agents.ports(), scope).get(&id.to_string()).await
+    assistants(agents.ports(), scope).kept(&id.to_string()).await
 }
 
 /// All that a tenant has, those of graphs first.

@@ -3,6 +3,10 @@
 //! The id of a run derives from its cron and from the time at which it is due, so hosts that share
 //! a store begin it once, and so does a host that died between beginning it and noting that. What
 //! came due while no host was there begins once, late, however often it would have come.
+//!
+//! When the next run is due is reckoned from the time at which a host looked, and noted only if
+//! nobody has noted anything else since: a host that takes long skips nothing that comes due
+//! meanwhile, and takes nothing back that others have done.
 
 use std::time::Duration;
 
@@ -15,7 +19,8 @@ use wattle_run::ports::memory::MemoryScope;
 use crate::agents::Agents;
 use crate::caller::Caller;
 use crate::doc::cron::{CronDoc, Due, dues};
-use crate::doc::run::{RunDoc, Waiting, is_queued, shelf};
+use crate::doc::queued::is_queued;
+use crate::doc::run::{RunDoc, Waiting, shelf};
 use crate::fault::Fault;
 use crate::order;
 use crate::wire::request::{IfMissing, run_of};
@@ -54,9 +59,15 @@ pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
     RunId::new(id.to_string()).map_err(|error| Fault::unprocessable(error.to_string()))
 }
 
+/// Whether a cron began a run: then other hosts may be about to begin the same.
+pub(crate) fn is_of_cron(doc: &RunDoc) -> bool {
+    doc.metadata.contains_key(FACT)
+}
+
 impl Agents {
     /// Begins what is due, and answers when the next is, milliseconds since 1970.
     pub async fn run_crons(&self) -> Option<i64> {
+        let looked_ms = self.now_ms();
         let entries = match dues(self.ports()).every::<Due>().await {
             Ok(entries) => entries,
             Err(failure) => {
@@ -64,17 +75,16 @@ impl Agents {
                 return None;
             }
         };
-        let now_ms = self.now_ms();
         let mut next = None;
         for due in entries {
             let Some(mut next_ms) = due.next_ms else { continue };
-            if next_ms <= now_ms {
-                match self.run_cron(&due, next_ms).await {
+            if next_ms <= looked_ms {
+                match self.run_cron(&due, looked_ms).await {
                     Ok(Some(later_ms)) => next_ms = later_ms,
                     Ok(None) => continue,
                     Err(failure) => {
-                        tracing::warn!(cron = %due.cron, %failure, "a run is late");
-                        next_ms = now_ms.saturating_add(LATE_MS);
+                        tracing::info!(cron = %due.cron, %failure, "a run is late");
+                        next_ms = self.now_ms().saturating_add(LATE_MS);
                     }
                 }
             }
@@ -107,17 +117,23 @@ impl Agents {
         });
     }
 
-    /// Begins a run that is due, and notes when the next is.
+    /// Begins a run that was due when it was looked for, and notes when the next is.
     ///
     /// # Errors
     ///
     /// Why that is to be tried again.
-    async fn run_cron(&self, due: &Due, due_ms: i64) -> Result<Option<i64>, Failure> {
-        let Some(doc) = due.document(self.ports()).await? else {
-            due.forget(self.ports()).await?;
+    async fn run_cron(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
+        let (ports, key) = (self.ports(), listed.cron.to_string());
+        let Some(due) = dues(ports).kept::<Due>(&key).await? else { return Ok(None) };
+        // Another host was faster, or it was changed while others were begun.
+        let (true, Some(due_ms)) = (due.doc == *listed, listed.next_ms) else {
+            return Ok(due.doc.next_ms);
+        };
+        let Some(doc) = due.doc.document(ports).await? else {
+            due.doc.forget(ports).await?;
             return Ok(None);
         };
-        if doc.revision == due.revision {
+        if doc.revision == due.doc.revision {
             match self.begin_cron(&doc, due_ms).await {
                 Ok(()) => {}
                 Err(fault) if fault.status().is_server_error() => {
@@ -126,20 +142,18 @@ impl Agents {
                 Err(fault) => {
                     tracing::warn!(cron = %doc.cron, why = fault.detail(), "a run does not begin");
                     if self.has_lost_its_thread(&doc).await? {
-                        doc.forget(self.ports()).await?;
+                        doc.forget(ports).await?;
                         return Ok(None);
                     }
                 }
             }
         }
-        // It may have been changed or deleted while its run began.
-        let Some(doc) = due.document(self.ports()).await? else {
-            due.forget(self.ports()).await?;
-            return Ok(None);
-        };
-        let later = doc.due(self.now_ms());
-        later.save(self.ports()).await?;
-        Ok(later.next_ms)
+        if let Some(later) = dues(ports).change(&due, doc.due(looked_ms)).await? {
+            return Ok(later.doc.next_ms);
+        }
+        // It was changed or deleted while its run began, or another host was faster.
+        let noted: Option<Due> = dues(ports).get(&key).await?;
+        Ok(noted.and_then(|due| due.next_ms))
     }
 
     async fn begin_cron(&self, doc: &CronDoc, due_ms: i64) -> Result<(), Fault> {
@@ -158,9 +172,13 @@ impl Agents {
             order::on_thread(self, &caller, thread, run.clone(), &request).await
         } else {
             request.on_completion = doc.on_run_completed;
-            order::alone(self, &caller, run, &request).await
+            order::alone(self, &caller, run.clone(), &request).await
         };
-        asked.map(drop)
+        match asked {
+            // By another host meanwhile.
+            Err(_) if matches!(self.has_begun(doc, thread, &run).await, Ok(true)) => Ok(()),
+            asked => asked.map(drop),
+        }
     }
 
     /// Whether the thread of a cron is gone: it may have expired.
@@ -182,7 +200,7 @@ impl Agents {
         let known: Option<RunDoc> = shelf(ports, scope, &thread).get(run.as_str()).await?;
         // One that neither waits nor has begun is left over from a host that died in between.
         Ok(match known {
-            Some(doc) if doc.state == Waiting::Pending => is_queued(ports, run).await?,
+            Some(doc) if doc.state == Waiting::Pending => is_queued(ports, &thread, run).await?,
             known => known.is_some(),
         })
     }

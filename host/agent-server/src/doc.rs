@@ -4,25 +4,36 @@
 //! * [`run`]: a run as it was asked for. The store knows a run once it has begun; what the client
 //!   wanted, and runs that have not begun, stand here.
 //! * [`assistant`]: a graph with settings that a client made.
+//! * [`queued`]: runs that wait for their turn, and the hosts that have them in hand.
 //! * [`webhook`]: who is to be told when a run is over. [`cron`]: runs that come again and again.
 
 pub(crate) mod assistant;
 pub(crate) mod cron;
+pub(crate) mod queued;
 pub(crate) mod run;
 pub(crate) mod webhook;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::Ports;
-use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::memory::{PutItem, Search};
+use wattle_run::ports::memory::{Item, MemoryScope, PutItem, Search};
 
 /// First part of the namespaces of all documents of this server.
 const ROOT: &str = "agent";
 
 /// Documents that are listed at most: as many as one answer of the memory holds.
 const LISTED: usize = wattle_run::limit::MEMORY_RESULTS;
+
+/// A document as it stands, to be changed unless somebody else changes it first.
+#[derive(Clone, Debug)]
+pub(crate) struct Kept<T> {
+    /// What it says.
+    pub(crate) doc: T,
+    key: String,
+    known: Value,
+}
 
 /// Where documents of one kind are.
 pub(crate) struct Shelf<'p> {
@@ -43,6 +54,47 @@ impl<'p> Shelf<'p> {
         item.map(|item| read(item.value)).transpose()
     }
 
+    /// The same, to be changed.
+    pub(crate) async fn kept<T: DeserializeOwned>(
+        &self,
+        key: &str,
+    ) -> Result<Option<Kept<T>>, Failure> {
+        let now_ms = self.ports.clock.now_ms();
+        let item = self.ports.memory.get(&self.scope, &self.namespace, key, now_ms).await?;
+        item.map(keep).transpose()
+    }
+
+    /// Writes a document where none is, durable when this returns. `None` if another one is there.
+    pub(crate) async fn make<T: Serialize>(
+        &self,
+        key: &str,
+        document: T,
+    ) -> Result<Option<Kept<T>>, Failure> {
+        self.put_if(key, None, document).await
+    }
+
+    /// Writes a document in place of one that was read, durable when this returns. `None` if that
+    /// has been changed or deleted meanwhile.
+    pub(crate) async fn change<T: Serialize>(
+        &self,
+        kept: &Kept<T>,
+        document: T,
+    ) -> Result<Option<Kept<T>>, Failure> {
+        self.put_if(&kept.key, Some(&kept.known), document).await
+    }
+
+    async fn put_if<T: Serialize>(
+        &self,
+        key: &str,
+        known: Option<&Value>,
+        document: T,
+    ) -> Result<Option<Kept<T>>, Failure> {
+        let item = self.item(key, &document, None)?;
+        let (value, now_ms) = (item.value.clone(), self.ports.clock.now_ms());
+        let is_there = self.ports.memory.put_if(&self.scope, known, item, now_ms).await?;
+        Ok(is_there.then(|| Kept { doc: document, key: key.to_owned(), known: value }))
+    }
+
     /// Writes a document, durable when this returns.
     pub(crate) async fn put<T: Serialize>(
         &self,
@@ -50,38 +102,32 @@ impl<'p> Shelf<'p> {
         document: &T,
         ttl_ms: Option<u64>,
     ) -> Result<(), Failure> {
+        let item = self.item(key, document, ttl_ms)?;
+        self.ports.memory.put(&self.scope, item, self.ports.clock.now_ms()).await
+    }
+
+    fn item<T: Serialize>(
+        &self,
+        key: &str,
+        document: &T,
+        ttl_ms: Option<u64>,
+    ) -> Result<PutItem, Failure> {
         let value = serde_json::to_value(document)
             .map_err(|error| Failure::internal(format!("a document cannot be written: {error}")))?;
-        let item = PutItem {
-            namespace: self.namespace.clone(),
-            key: key.to_owned(),
-            value,
-            ttl_ms,
-            refresh_on_read: false,
-        };
-        self.ports.memory.put(&self.scope, item, self.ports.clock.now_ms()).await
+        let (namespace, key) = (self.namespace.clone(), key.to_owned());
+        Ok(PutItem { namespace, key, value, ttl_ms, refresh_on_read: false })
     }
 
     pub(crate) async fn delete(&self, key: &str) -> Result<(), Failure> {
         self.ports.memory.delete(&self.scope, &self.namespace, key).await
     }
 
-    /// The documents that were written last, newest first.
+    /// The documents that were written last, newest first, in pages that become smaller where
+    /// documents are large.
     pub(crate) async fn all<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
-        self.listed(LISTED).await
-    }
-
-    /// All documents, page by page: for small ones of which there may be many. One that is written
-    /// meanwhile may be left out or be there twice.
-    pub(crate) async fn every<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
-        self.listed(usize::MAX).await
-    }
-
-    /// At most so many documents, in pages that become smaller where documents are large.
-    async fn listed<T: DeserializeOwned>(&self, most: usize) -> Result<Vec<T>, Failure> {
         let (mut all, mut page) = (Vec::new(), LISTED);
         loop {
-            let limit = page.min(most - all.len());
+            let limit = page.min(LISTED - all.len());
             let search = Search {
                 prefix: self.namespace.clone(),
                 limit,
@@ -100,8 +146,42 @@ impl<'p> Shelf<'p> {
             for item in items {
                 all.push(read(item.value)?);
             }
-            if is_last || all.len() >= most {
+            if is_last || all.len() >= LISTED {
                 return Ok(all);
+            }
+        }
+    }
+
+    /// All documents, in the order of their keys: for small ones of which there may be many.
+    pub(crate) async fn every<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
+        Ok(self.under("").await?.into_iter().map(|kept| kept.doc).collect())
+    }
+
+    /// Those whose keys begin so, to be changed. One that cannot be read does not keep the others
+    /// from anybody.
+    pub(crate) async fn under<T: DeserializeOwned>(
+        &self,
+        beginning: &str,
+    ) -> Result<Vec<Kept<T>>, Failure> {
+        let (mut all, mut after) = (Vec::new(), beginning.to_owned());
+        loop {
+            let now_ms = self.ports.clock.now_ms();
+            let (memory, namespace) = (&self.ports.memory, &self.namespace);
+            let items = memory.list(&self.scope, namespace, &after, LISTED, now_ms).await?;
+            let Some(last) = items.last() else { return Ok(all) };
+            after.clone_from(&last.key);
+            for item in items {
+                if !item.key.starts_with(beginning) {
+                    return Ok(all);
+                }
+                let key = item.key.clone();
+                match keep(item) {
+                    Ok(kept) => all.push(kept),
+                    Err(failure) => {
+                        let kind = self.namespace.join("/");
+                        tracing::error!(kind, key, %failure, "a document is passed over");
+                    }
+                }
             }
         }
     }
@@ -111,7 +191,12 @@ impl<'p> Shelf<'p> {
     }
 }
 
-fn read<T: DeserializeOwned>(value: serde_json::Value) -> Result<T, Failure> {
+fn keep<T: DeserializeOwned>(item: Item) -> Result<Kept<T>, Failure> {
+    let known = item.value.clone();
+    Ok(Kept { doc: read(item.value)?, key: item.key, known })
+}
+
+fn read<T: DeserializeOwned>(value: Value) -> Result<T, Failure> {
     serde_json::from_value(value)
         .map_err(|error| Failure::internal(format!("a stored document cannot be read: {error}")))
 }

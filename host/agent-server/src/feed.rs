@@ -7,10 +7,10 @@
 //! one reading of the log, in pages of which one is in memory at a time, and for subscribers that
 //! see states one reading of each checkpoint that is new to them. Work and bytes read grow with the
 //! length of the thread; memory grows only with what is open in it: messages and tools that have
-//! not ended, ids of messages, and the state of each graph. A thread whose past was pruned is
-//! shorter. Subscribers of one connection share one reading: who comes later is brought to where
-//! the others are before anything new is told, so that the numbers that a connection sends grow for
-//! each of them.
+//! not ended, ids of messages, and the state of each graph that has not ended. A thread whose past
+//! was pruned is shorter. Subscribers of one connection share one reading: who comes later is
+//! brought to where the others are before anything new is told, so that the numbers that a
+//! connection sends grow for each of them.
 
 mod log;
 

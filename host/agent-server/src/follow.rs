@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use wattle_graph::event::{Event, RunStatus};
+use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_run::call::runs::{RunRef, Runs as _};
 use wattle_run::ports::store::RunRecord;
 
@@ -37,6 +37,8 @@ pub(crate) struct Log {
     news: watch::Receiver<u64>,
     stopping: watch::Receiver<bool>,
     page: VecDeque<Event>,
+    /// Whether its last event was read. What comes after it in the log is of later runs.
+    has_ended: bool,
 }
 
 impl Log {
@@ -50,15 +52,23 @@ impl Log {
             agents: agents.clone(),
             run,
             page: VecDeque::new(),
+            has_ended: false,
         }
     }
 
     /// What comes next.
     pub(crate) async fn next(&mut self) -> Next {
         loop {
+            if self.has_ended {
+                return self.over().await;
+            }
             while let Some(event) = self.page.pop_front() {
                 self.after = event.seq;
                 if event.run == self.run.run {
+                    if event.namespace.is_root() && matches!(event.kind, EventKind::RunEnded(_)) {
+                        self.has_ended = true;
+                        self.page.clear();
+                    }
                     return Next::Event(Box::new(event));
                 }
             }
@@ -78,9 +88,7 @@ impl Log {
                 continue;
             }
             if record.status != RunStatus::Running {
-                // The thread is free again before the stream ends.
-                let _ = self.agents.engine().wait(&self.run).await;
-                return Next::Over;
+                return self.over().await;
             }
             tokio::select! {
                 changed = self.news.changed() => if changed.is_err() { return Next::Over },
@@ -88,6 +96,12 @@ impl Log {
                 () = tokio::time::sleep(HEARTBEAT) => return Next::Silence,
             }
         }
+    }
+
+    /// The thread is free again before the stream ends.
+    async fn over(&self) -> Next {
+        let _ = self.agents.engine().wait(&self.run).await;
+        Next::Over
     }
 
     fn broken(&self, error: &dyn std::fmt::Display) -> Next {

@@ -117,7 +117,9 @@ impl Joined {
         let store = &agents.ports().store;
         let head = store.thread(&thread.id).await?;
         let last_seq = head.map_or(0, |head| head.last_seq);
-        let after = after.unwrap_or_else(|| EventId::end_of(last_seq));
+        let end = EventId::end_of(last_seq);
+        // Beyond the end is what a thread had that was deleted since.
+        let after = after.map_or(end, |after| if after <= end { after } else { 0 });
         let runs = store.runs(&thread.id).await?;
         let known = runs.iter().map(|run| run.first_seq);
         // The run that the next event is of, or one before it.
@@ -139,7 +141,14 @@ impl Joined {
                 return Some(bytes);
             }
             match self.log.ready().await {
-                Ready::Event => self.take().await,
+                Ready::Event => {
+                    if let Err(fault) = self.take().await {
+                        // The client comes back, and is told then what is left out here.
+                        let (thread, error) = (self.log.id(), fault.detail());
+                        tracing::warn!(%thread, error, "the stream of a thread ends");
+                        return None;
+                    }
+                }
                 Ready::Anew => (self.after, self.run) = (0, None),
                 Ready::Silence => return Some(HEARTBEAT.into()),
                 Ready::Gone | Ready::Stopping | Ready::Broken => return None,
@@ -147,11 +156,11 @@ impl Joined {
         }
     }
 
-    async fn take(&mut self) {
-        let Some(event) = self.log.pop() else { return };
-        let Some((record, _)) = self.log.thread() else { return };
+    async fn take(&mut self) -> Result<(), Fault> {
+        let Some(event) = self.log.pop() else { return Ok(()) };
+        let Some((record, _)) = self.log.thread() else { return Ok(()) };
         if self.run.as_ref().is_none_or(|(run, _)| *run != event.run) {
-            let shower = shower(&self.agents, record, &event.run, self.parts).await;
+            let shower = shower(&self.agents, record, &event.run, self.parts).await?;
             self.run = Some((event.run.clone(), shower));
         }
         let mut frames = match &mut self.run {
@@ -163,20 +172,30 @@ impl Joined {
         frames.extend(own.map(|(name, data)| Frame { event: name.to_owned(), data, id }));
         let is_new = |frame: &&Frame| frame.id.number > self.after && self.parts.wants(frame);
         self.ready.extend(frames.iter().filter(is_new).map(Frame::to_bytes));
+        Ok(())
     }
 }
 
 /// What shows a run; `None` for events of no run.
+///
+/// # Errors
+///
+/// Those of the store: without the run its frames would be left out for good.
 async fn shower(
     agents: &Agents,
     thread: &ThreadRecord,
     run: &RunId,
     parts: Parts,
-) -> Option<Shower> {
-    let doc = KnownRun::find(agents, thread, run.as_str()).await.ok()?.doc;
+) -> Result<Option<Shower>, Fault> {
+    let doc = match KnownRun::find(agents, thread, run.as_str()).await {
+        Ok(known) => known.doc,
+        // There is none, whatever its id looks like.
+        Err(fault) if fault.status().is_client_error() => return Ok(None),
+        Err(fault) => return Err(fault),
+    };
     let modes = if parts.runs { modes(&doc) } else { BTreeSet::new() };
     let subgraphs = doc.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
-    Some(Shower::new(agents, thread, &doc, modes, subgraphs))
+    Ok(Some(Shower::new(agents, thread, &doc, modes, subgraphs)))
 }
 
 /// What was asked for with the run.

@@ -7,11 +7,13 @@
 //!
 //! * [`wire`]: what goes over the wire, without anything that reads or writes it.
 //! * [`agents`]: what handlers work with; `route`: the paths, one resource a file; [`router`] puts
-//!   them together.
-//! * `caller` and `query`: who asks, for what. `fault`: why there is no answer.
+//!   them together, and `openapi` their descriptions.
+//! * `caller` and `query`: who asks, for what. `fault`: why there is no answer; `page`: how much there
+//!   may be of it. `whole`: work that goes on when its client hangs up.
 //! * `graphs`: graphs by the ids that clients know; `assistants`: these with settings. `view`: threads as documents.
 //! * `order`: from a request to a run; `asked`: what is to be run; `doc`: where that is written
 //!   down; `queue`: whose turn it is; `begin`: how it begins in the engine.
+//! * `hosts`: several that share their documents, and what one that died leaves to the others.
 //! * `crons`: runs that begin when their time comes. [`webhooks`]: telling others of their end.
 //! * `run`: what became of a run; `answer`: as one document; `follow` and `stream`: as it goes on;
 //!   `presence`: clients whose leaving ends a run; `past`: the states that events are shown with.
@@ -31,8 +33,11 @@ mod fault;
 mod feed;
 mod follow;
 mod graphs;
+mod hosts;
 mod joined;
+mod openapi;
 mod order;
+mod page;
 mod past;
 mod presence;
 mod query;
@@ -43,13 +48,14 @@ mod socket;
 mod stream;
 mod view;
 pub mod webhooks;
+mod whole;
 pub mod wire;
 
 pub use self::agents::Agents;
 pub use self::webhooks::Webhooks;
 
-/// All paths of the server, at the root. They have no guards of their own: merge them behind those
+/// All paths of the server with their descriptions, at the root. They have no guards of their own: merge them behind those
 /// of the API, see [`wattle_api::router_with`].
-pub fn router(agents: Agents) -> axum::Router {
+pub fn router(agents: Agents) -> utoipa_axum::router::OpenApiRouter {
     route::all(agents)
 }

@@ -11,6 +11,7 @@ use crate::agents::Agents;
 use crate::asked;
 use crate::assistants;
 use crate::caller::Caller;
+use crate::doc::queued::of_thread;
 use crate::doc::run::RunDoc;
 use crate::fault::Fault;
 use crate::graphs::AgentGraph;
@@ -79,11 +80,30 @@ pub(crate) async fn alone(
         Ok(doc) => Ok((record, doc)),
         Err(fault) => {
             if is_new {
-                agents.engine().delete_thread(&thread).await?;
+                take_back(agents, &thread).await;
             }
             Err(fault)
         }
     }
+}
+
+/// Deletes the thread of a run that did not begin, unless it has one. A failure is logged: the client
+/// is told why its run did not begin.
+async fn take_back(agents: &Agents, thread: &ThreadId) {
+    let done = match has_runs(agents, thread).await {
+        Ok(true) => Ok(()),
+        Ok(false) => agents.engine().delete_thread(thread).await.map_err(Fault::from),
+        Err(fault) => Err(fault),
+    };
+    if let Err(fault) = done {
+        tracing::warn!(%thread, why = fault.detail(), "a thread stays whose run did not begin");
+    }
+}
+
+/// Whether a thread has a run that was begun or waits: of a cron, by another host meanwhile.
+async fn has_runs(agents: &Agents, thread: &ThreadId) -> Result<bool, Fault> {
+    let ports = agents.ports();
+    Ok(!of_thread(ports, thread).await?.is_empty() || !ports.store.runs(thread).await?.is_empty())
 }
 
 /// The thread that a host made for the same run of a cron, and did not come to begin it.
@@ -93,6 +113,11 @@ async fn left_over(
     run: &RunId,
     failure: Failure,
 ) -> Result<ThreadRecord, Fault> {
+    if failure.code == code::BUSY {
+        // It is not there before that host has made it, and that host may die over it.
+        let text = format!("another host is just making thread `{run}`; try again");
+        return Err(Failure::new(code::UNAVAILABLE, text).into());
+    }
     if failure.code != code::CONFLICT {
         return Err(failure.into());
     }

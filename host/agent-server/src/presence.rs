@@ -4,7 +4,9 @@ use tokio::runtime::Handle;
 use wattle_graph::id::{RunId, ThreadId};
 
 use crate::agents::Agents;
+use crate::doc::run::RunDoc;
 use crate::queue::cancel;
+use crate::wire::request::{Disconnect, RunCreate};
 
 /// A client that is there, for as long as this lives.
 pub(crate) struct Presence {
@@ -25,6 +27,12 @@ impl Presence {
             runtime: Handle::current(),
             is_over: false,
         }
+    }
+
+    /// The client that asks for a run, if its leaving ends that.
+    pub(crate) fn of(agents: &Agents, doc: &RunDoc, request: &RunCreate) -> Option<Self> {
+        let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
+        cancels.then(|| Self::new(agents, &doc.thread, &doc.run))
     }
 
     /// The answer ends by itself: it was not the client who left.

@@ -36,9 +36,19 @@ impl Query {
     ///
     /// 422 if it says neither.
     pub(crate) fn flag(&self, key: &str) -> Result<bool, Fault> {
+        Ok(self.wish(key)?.unwrap_or(false))
+    }
+
+    /// Whether something is wanted, if the query says so.
+    ///
+    /// # Errors
+    ///
+    /// As of [`Query::flag`].
+    pub(crate) fn wish(&self, key: &str) -> Result<Option<bool>, Fault> {
         match self.text(key) {
-            None | Some("" | "0" | "false" | "False") => Ok(false),
-            Some("1" | "true" | "True") => Ok(true),
+            None | Some("") => Ok(None),
+            Some("0" | "false" | "False") => Ok(Some(false)),
+            Some("1" | "true" | "True") => Ok(Some(true)),
             Some(other) => {
                 Err(Fault::unprocessable(format!("`{key}` is `true` or `false`, not `{other}`")))
             }
@@ -95,7 +105,7 @@ mod tests {
         let js = Query::parse("wait=1&stream_mode=%5B%22values%22%2C%22custom%22%5D");
         for query in [&python, &js] {
             assert_eq!(query.flag("wait"), Ok(true));
-            assert_eq!(query.flag("other"), Ok(false));
+            assert_eq!((query.flag("other"), query.wish("other")), (Ok(false), Ok(None)));
             assert_eq!(query.list("stream_mode"), ["values", "custom"]);
         }
         assert_eq!(python.number("limit"), Ok(Some(7)));

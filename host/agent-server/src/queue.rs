@@ -2,7 +2,9 @@
 //! it in the order in which they were asked for.
 //!
 //! Each thread with runs that wait has a lane with one worker. The lane is only an order: what is
-//! to be run stands in the documents, so that a host that starts again takes the lanes up.
+//! to be run stands in the documents, and whether it still waits. So a host that starts again takes
+//! the lanes up, as does another one that shares the documents, and a run is taken out by whichever
+//! host is asked to.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,9 +17,13 @@ use wattle_graph::id::{RunId, ThreadId};
 use crate::doc::run::RunDoc;
 
 mod submit;
+mod take_out;
+mod take_up;
 mod work;
 
-pub(crate) use self::submit::{cancel, drop_waiting, remove, submit};
+pub(crate) use self::submit::{cancel, has_waiting, remove, submit};
+pub(crate) use self::take_out::drop_waiting;
+pub(crate) use self::take_up::{listed, take_up};
 
 /// Runs that may wait for one thread: each is a document in memory and on disk.
 const LANE_RUNS: usize = 1_000;
@@ -116,12 +122,11 @@ impl Queue {
         self.lock().get(thread).is_some_and(|lane| !lane.waiting.is_empty())
     }
 
-    /// All runs that wait, of a tenant or of everybody.
-    pub(crate) fn waiting(&self, tenant: Option<&String>) -> Vec<(ThreadId, RunId)> {
+    /// All runs that wait here.
+    fn waiting(&self) -> Vec<(ThreadId, RunId)> {
         let lanes = self.lock();
         let docs = lanes.values().flat_map(|lane| &lane.waiting).map(|turn| &turn.doc);
-        let own = docs.filter(|doc| tenant.is_none() || doc.tenant.as_ref() == tenant);
-        own.map(|doc| (doc.thread.clone(), doc.run.clone())).collect()
+        docs.map(|doc| (doc.thread.clone(), doc.run.clone())).collect()
     }
 
     /// Becomes true when a run does not wait any more; `None` if it does not wait here.
@@ -132,20 +137,26 @@ impl Queue {
     }
 
     /// Takes runs out of a lane: the one that is named, or all.
-    fn take(&self, thread: &ThreadId, run: Option<&RunId>) -> Vec<Turn> {
+    fn leave(&self, thread: &ThreadId, run: Option<&RunId>) {
         let mut lanes = self.lock();
-        let Some(lane) = lanes.get_mut(thread) else { return Vec::new() };
+        let Some(lane) = lanes.get_mut(thread) else { return };
         let is_meant = |turn: &Turn| run.is_none_or(|run| turn.doc.run == *run);
-        let (taken, kept) = lane.waiting.drain(..).partition(is_meant);
+        let (taken, kept): (VecDeque<Turn>, _) = lane.waiting.drain(..).partition(is_meant);
         lane.waiting = kept;
         lane.changed.notify_one();
-        taken.into()
+        for turn in taken {
+            turn.left.send_replace(true);
+        }
     }
 
-    /// Puts a run at the end of its lane. `true` if the lane needs a worker, which is then counted.
+    /// Puts a run at the end of its lane, unless it waits there already. `true` if the lane needs a
+    /// worker, which is then counted.
     fn push(&self, turn: Turn) -> bool {
         let mut lanes = self.lock();
         let lane = lanes.entry(turn.doc.thread.clone()).or_default();
+        if lane.waiting.iter().any(|waiting| waiting.doc.run == turn.doc.run) {
+            return false;
+        }
         lane.waiting.push_back(turn);
         lane.changed.notify_one();
         !std::mem::replace(&mut lane.has_worker, true)

@@ -15,51 +15,53 @@ mod storage;
 mod store;
 mod threads;
 
-use axum::Router;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 
 use crate::agents::Agents;
+use crate::openapi;
 
-/// All of them.
-pub(crate) fn all(agents: Agents) -> Router {
-    Router::new()
-        .route("/ok", get(info::ok))
-        .route("/info", get(info::info))
-        .route("/threads", post(threads::create))
-        .route("/threads/search", post(search::search))
-        .route("/threads/count", post(search::count))
-        .route("/threads/prune", post(threads::prune))
-        .route("/threads/{id}", get(threads::get).patch(threads::update).delete(threads::delete))
-        .route("/threads/{id}/copy", post(threads::copy))
-        .route("/threads/{id}/state", get(state::get).post(state::update))
-        .route("/threads/{id}/state/checkpoint", post(state::at))
-        .route("/threads/{id}/state/{checkpoint}", get(state::by_id))
-        .route("/threads/{id}/history", get(history::get).post(history::post))
-        .route("/threads/{id}/runs", get(runs::list).post(runs::create))
-        .route("/threads/{id}/runs/wait", post(runs::wait))
-        .route("/threads/{id}/runs/stream", post(runs::stream))
-        .route("/threads/{id}/runs/{run}", get(runs::get).delete(runs::delete))
-        .route("/threads/{id}/runs/{run}/join", get(runs::join))
-        .route("/threads/{id}/runs/{run}/stream", get(runs::join_stream))
-        .route("/threads/{id}/runs/{run}/cancel", post(cancel::one))
-        .route("/runs", post(stateless::create))
-        .route("/runs/batch", post(stateless::batch))
-        .route("/runs/wait", post(stateless::wait))
-        .route("/runs/stream", post(stateless::stream))
-        .route("/runs/cancel", post(cancel::several))
-        .route("/runs/{run}", get(stateless::get))
-        .route("/runs/{run}/stream", get(stateless::join_stream))
-        .route("/runs/{run}/join", get(stateless::join))
-        .route("/runs/{run}/cancel", post(stateless::cancel))
+/// All of them, with their descriptions.
+pub(crate) fn all(agents: Agents) -> OpenApiRouter {
+    let described = OpenApiRouter::with_openapi(openapi::base())
+        .routes(routes!(info::ok))
+        .routes(routes!(info::info))
+        .routes(routes!(threads::create))
+        .routes(routes!(search::search))
+        .routes(routes!(search::count))
+        .routes(routes!(threads::prune))
+        .routes(routes!(threads::get, threads::update, threads::delete))
+        .routes(routes!(threads::copy))
+        .routes(routes!(state::get, state::update))
+        .routes(routes!(state::at))
+        .routes(routes!(state::by_id))
+        .routes(routes!(history::get, history::post))
+        .routes(routes!(runs::list, runs::create))
+        .routes(routes!(runs::wait))
+        .routes(routes!(runs::stream))
+        .routes(routes!(runs::get, runs::delete))
+        .routes(routes!(runs::join))
+        .routes(routes!(runs::join_stream))
+        .routes(routes!(cancel::one))
+        .routes(routes!(stateless::create))
+        .routes(routes!(stateless::batch))
+        .routes(routes!(stateless::wait))
+        .routes(routes!(stateless::stream))
+        .routes(routes!(cancel::several))
+        .routes(routes!(stateless::get))
+        .routes(routes!(stateless::join_stream))
+        .routes(routes!(stateless::join))
+        .routes(routes!(stateless::cancel))
         .merge(assistants::routes())
         .merge(crons::routes())
         .merge(protocol::routes())
         .merge(storage::routes())
-        .merge(store::routes())
-        .method_not_allowed_fallback(method_not_allowed)
-        .with_state(agents)
+        .merge(store::routes());
+    let (router, document) = described.split_for_parts();
+    let router = router.method_not_allowed_fallback(method_not_allowed).with_state(agents);
+    OpenApiRouter::with_openapi(openapi::completed(document)).merge(router.into())
 }
 
 async fn method_not_allowed(method: Method, uri: Uri) -> Response {

@@ -10,7 +10,8 @@ use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::agents::Agents;
-use crate::doc::run::{RunDoc, Waiting, Work, is_queued, shelf};
+use crate::doc::queued::is_queued;
+use crate::doc::run::{RunDoc, Waiting, Work, shelf};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::view;
@@ -57,7 +58,7 @@ impl KnownRun {
         let scope = MemoryScope::Host(thread.tenant.clone());
         let doc: Option<RunDoc> = shelf(ports, scope, &thread.id).get(run.as_str()).await?;
         let is_there = match &doc {
-            Some(doc) if doc.state == Waiting::Pending => is_queued(ports, run).await?,
+            Some(doc) if doc.state == Waiting::Pending => is_queued(ports, &thread.id, run).await?,
             Some(_) => true,
             None => false,
         };
@@ -143,7 +144,7 @@ pub(crate) async fn turn(agents: &Agents, doc: &RunDoc) -> Result<Turn, Fault> {
     loop {
         let left = agents.queue().left(&doc.thread, &doc.run);
         if left.is_none() {
-            let is_queued = is_queued(ports, &doc.run).await?;
+            let is_queued = is_queued(ports, &doc.thread, &doc.run).await?;
             if let Some(record) = ports.store.run(&doc.run).await? {
                 return Ok(Turn::Begun(Box::new(record)));
             }

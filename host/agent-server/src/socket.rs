@@ -1,13 +1,17 @@
 //! The streaming protocol over one WebSocket: commands one way, their answers and the events of
 //! subscriptions the other way.
 
+use std::time::Duration;
+
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade, close_code};
 use axum::http::StatusCode;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::SinkExt as _;
 use serde_json::{Value, json};
+use tokio::sync::mpsc;
 use uuid::Uuid;
+use wattle_api::guard::budget::Budget;
 use wattle_api::guard::open::Slot;
 use wattle_graph::id::ThreadId;
 
@@ -30,25 +34,42 @@ const CLOSE: u16 = 4_000;
 /// its code.
 const REASON_BYTES: usize = 123;
 
+/// How long a client may take to read what it is sent at once. Until then that stays in memory, and
+/// neither its commands nor the end of its key are looked at; slow networks need seconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Commands of one connection that wait for the one at work. Who sends more is not listened to until
+/// there is room again; clients mostly wait for each answer.
+const WAITING: usize = 16;
+
+/// What the guards gave a connection; nothing where no guard stands.
+#[derive(Default)]
+pub(crate) struct Pass {
+    /// Held as long as the connection is open.
+    pub(crate) slot: Option<Slot>,
+    /// What each command is taken from.
+    pub(crate) budget: Option<Budget>,
+}
+
 /// Answers with a WebSocket. What is wrong with the thread is said by closing it, since pages
-/// cannot read the answer to a request for a WebSocket. `slot` is held as long as it is open.
+/// cannot read the answer to a request for a WebSocket.
 pub(crate) fn open(
     agents: Agents,
     caller: Caller,
     thread: Result<ThreadId, Fault>,
-    slot: Option<Slot>,
+    pass: Pass,
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let limit_bytes = agents.api().config.body_limit_bytes;
     let upgrade = upgrade.max_message_size(limit_bytes).max_frame_size(limit_bytes);
     upgrade.on_upgrade(move |mut socket| async move {
         let end = match thread {
-            Ok(thread) => Session::new(agents, caller, thread).run(&mut socket, slot).await,
+            Ok(thread) => Session::new(agents, caller, thread, pass).run(&mut socket).await,
             Err(fault) => End::Told(of_fault(&fault)),
         };
         if let End::Told(frame) = end {
             // The client may be gone already.
-            let _ = socket.send(Message::Close(Some(frame))).await;
+            let _ = in_time(socket.send(Message::Close(Some(frame)))).await;
         }
     })
 }
@@ -67,12 +88,19 @@ struct Session {
     caller: Caller,
     thread: ThreadId,
     feed: Feed,
+    pass: Pass,
+    /// Commands that are to be done.
+    commands: mpsc::Sender<Command>,
+    /// What came of them.
+    answers: mpsc::Receiver<Value>,
 }
 
 /// What happens next.
 enum Said {
     Client(Option<Result<Message, axum::Error>>),
     Thread(Ready),
+    /// A command was done, or not; `None` if none will be done any more.
+    Done(Option<Value>),
     Revoked,
 }
 
@@ -85,13 +113,18 @@ enum End {
 }
 
 impl Session {
-    fn new(agents: Agents, caller: Caller, thread: ThreadId) -> Self {
+    fn new(agents: Agents, caller: Caller, thread: ThreadId, pass: Pass) -> Self {
         let feed = Feed::new(&agents, caller.tenant.clone(), &thread);
-        Self { agents, caller, thread, feed }
+        let (commands, waiting) = mpsc::channel(WAITING);
+        // What is said of one command is told before there is more to say.
+        let (done, answers) = mpsc::channel(1);
+        tokio::spawn(work(agents.clone(), caller.clone(), thread.clone(), waiting, done));
+        Self { agents, caller, thread, feed, pass, commands, answers }
     }
 
     /// Goes on until one side has enough, or the key of the client opens nothing any more.
-    async fn run(&mut self, socket: &mut WebSocket, slot: Option<Slot>) -> End {
+    async fn run(&mut self, socket: &mut WebSocket) -> End {
+        let slot = self.pass.slot.take();
         let revoked = async {
             match &slot {
                 Some(slot) => slot.revoked().await,
@@ -100,14 +133,19 @@ impl Session {
         };
         tokio::pin!(revoked);
         loop {
+            // As long as there is no room, a command is at work, whose answer ends the wait.
+            let has_room = self.commands.capacity() > 0;
             let said = tokio::select! {
-                message = socket.recv() => Said::Client(message),
+                message = socket.recv(), if has_room => Said::Client(message),
                 ready = self.feed.ready() => Said::Thread(ready),
+                answer = self.answers.recv() => Said::Done(answer),
                 () = &mut revoked => Said::Revoked,
             };
             let done = match said {
                 Said::Client(message) => self.hear(socket, message).await,
                 Said::Thread(ready) => self.tell(socket, ready).await,
+                Said::Done(Some(answer)) => say(socket, [answer]).await,
+                Said::Done(None) => Err(End::Told(closing(close_code::ERROR, "a command failed"))),
                 Said::Revoked => {
                     let code = CLOSE + StatusCode::UNAUTHORIZED.as_u16();
                     Err(End::Told(closing(code, "the key was revoked")))
@@ -130,8 +168,10 @@ impl Session {
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
             Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Left),
         };
-        let answer = self.answer(&text).await;
-        say(socket, [answer]).await
+        match self.answer(&text).await {
+            Some(answer) => say(socket, [answer]).await,
+            None => Ok(()),
+        }
     }
 
     async fn tell(&mut self, socket: &mut WebSocket, ready: Ready) -> Result<(), End> {
@@ -142,7 +182,7 @@ impl Session {
             }
             Ready::Anew => Ok(()),
             // Proxies cut connections in which nothing happens.
-            Ready::Silence => socket.send(Message::Ping(Bytes::new())).await.map_err(|_| End::Left),
+            Ready::Silence => in_time(socket.send(Message::Ping(Bytes::new()))).await,
             Ready::Gone => {
                 let fault = Fault::missing("thread", self.thread.as_str());
                 Err(End::Told(of_fault(&fault)))
@@ -158,22 +198,33 @@ impl Session {
         }
     }
 
-    async fn answer(&mut self, text: &[u8]) -> Value {
+    /// The answer to what can be said at once; `None` for a command that takes its time.
+    async fn answer(&mut self, text: &[u8]) -> Option<Value> {
+        // What is no command counts too: it was read.
+        let taken = self.pass.budget.as_ref().map_or(Ok(()), Budget::take);
         let command = match Command::parse(text) {
             Ok(command) => command,
-            Err(refusal) => return refusal.answer(None),
+            Err(refusal) => return Some(refusal.answer(None)),
         };
+        if let Err(wait) = taken {
+            return Some(too_often(wait).answer(Some(command.id)));
+        }
         let subscribed = match command.method.as_str() {
             "subscription.subscribe" => self.subscribe(&command),
             "subscription.unsubscribe" => self.unsubscribe(&command),
             "subscription.reconnect" => self.reconnect(&command),
-            _ => return perform(&self.target(), &command).await,
+            _ => {
+                let id = command.id;
+                // There was room when it was heard.
+                let sent = self.commands.try_send(command);
+                return sent.err().map(|_| too_many().answer(Some(id)));
+            }
         };
         let ended = match subscribed {
             Ok(result) => end(&self.target()).await.map(|end| done(command.id, &result, end)),
             Err(refusal) => Err(refusal),
         };
-        ended.unwrap_or_else(|refusal| refusal.answer(Some(command.id)))
+        Some(ended.unwrap_or_else(|refusal| refusal.answer(Some(command.id))))
     }
 
     fn target(&self) -> Target<'_> {
@@ -221,6 +272,34 @@ impl Session {
     }
 }
 
+/// Does the commands of a connection, one after another. Those that it has are done even if the
+/// client leaves meanwhile.
+async fn work(
+    agents: Agents,
+    caller: Caller,
+    thread: ThreadId,
+    mut commands: mpsc::Receiver<Command>,
+    done: mpsc::Sender<Value>,
+) {
+    while let Some(command) = commands.recv().await {
+        let target = Target { agents: &agents, caller: &caller, thread: &thread };
+        let answer = perform(&target, &command).await;
+        // Nobody hears it if the client has left.
+        let _ = done.send(answer).await;
+    }
+}
+
+fn too_often(wait: Duration) -> Refusal {
+    let seconds = wait.as_millis().div_ceil(1_000).max(1);
+    let why = format!("this caller may not ask so often; try again in {seconds} s");
+    Refusal::new(Code::UnknownError, why)
+}
+
+fn too_many() -> Refusal {
+    let why = format!("{WAITING} commands of this connection wait already; wait for their answers");
+    Refusal::new(Code::UnknownError, why)
+}
+
 /// What is said before a stream ends that cannot go on.
 pub(crate) fn unreadable() -> Value {
     Refusal::new(Code::UnknownError, "the thread cannot be read; try again").answer(None)
@@ -231,9 +310,32 @@ async fn say(
     socket: &mut WebSocket,
     documents: impl IntoIterator<Item = Value>,
 ) -> Result<(), End> {
-    for document in documents {
-        let text = Message::Text(document.to_string().into());
-        socket.feed(text).await.map_err(|_| End::Left)?;
+    in_time(async {
+        for document in documents {
+            socket.feed(Message::Text(document.to_string().into())).await?;
+        }
+        socket.flush().await
+    })
+    .await
+}
+
+/// Leaves a client that is gone or too slow.
+async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
+    match tokio::time::timeout(PATIENCE, sending).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(_)) | Err(_) => Err(End::Left),
     }
-    socket.flush().await.map_err(|_| End::Left)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn who_never_reads_is_left() {
+        let started = tokio::time::Instant::now();
+        assert!(matches!(in_time(std::future::pending()).await, Err(End::Left)));
+        assert_eq!(started.elapsed(), PATIENCE);
+        assert!(in_time(async { Ok(()) }).await.is_ok());
+    }
 }

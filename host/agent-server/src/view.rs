@@ -1,5 +1,6 @@
 //! Threads as documents: what the engine knows of them, with what only this server knows.
 
+use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::code;
 use wattle_graph::id::{CheckpointId, Namespace};
@@ -107,11 +108,25 @@ pub(crate) async fn state(
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
             let Some(namespace) = &task.namespace else { continue };
-            let Some(nested) = state_of(agents, record, namespace, None).await? else { continue };
-            nest(agents, record, &nested, shown).await?;
+            if let Some(nested) = nested(agents, record, namespace, task.child).await? {
+                nest(agents, record, &nested, shown).await?;
+            }
         }
     }
     Ok(state)
+}
+
+/// Where the graph of a task stands; `None` if it has not run yet or its states are gone.
+async fn nested(
+    agents: &Agents,
+    record: &ThreadRecord,
+    namespace: &Namespace,
+    checkpoint: Option<CheckpointId>,
+) -> Result<Option<StateView>, Fault> {
+    match state_of(agents, record, namespace, checkpoint).await {
+        Err(fault) if fault.status() == StatusCode::NOT_FOUND => Ok(None),
+        found => found,
+    }
 }
 
 async fn nest(

@@ -5,8 +5,8 @@
 //! grow, also after the host has stopped and started: at least once, then, and never again after an
 //! answer of 2xx that was read and noted. All attempts have the same `webhook-id`.
 //!
-//! Hosts that share their documents leave a webhook to the host that has it, as long as that says
-//! often enough that it does.
+//! Hosts that share their documents leave a webhook to the host that has it in hand, as long as that
+//! is there (`crate::hosts`).
 
 mod deliver;
 mod tell;
@@ -16,16 +16,17 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
-use uuid::Uuid;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::RunId;
 
 pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey, SigningKeyError};
 
 use crate::agents::Agents;
+use crate::doc::Kept;
 use crate::doc::run::RunDoc;
 use crate::doc::webhook::{Hook, hooks};
 use crate::fault::Fault;
+use crate::hosts::Present;
 use crate::wire::webhook::Target;
 
 /// Pauses before further attempts, about nine hours together: long enough for an outage that people
@@ -39,12 +40,6 @@ pub const RETRIES: [Duration; 7] = [
     Duration::from_hours(3),
     Duration::from_hours(3),
 ];
-
-/// How long a host that shares its documents may be silent before another takes its webhooks on.
-const LEASE_MS: i64 = 90_000;
-
-/// How often it says that it has them, and looks for those of others.
-const RENEWAL: Duration = Duration::from_secs(30);
 
 /// Settings of webhooks.
 #[derive(Clone, Debug)]
@@ -78,16 +73,9 @@ impl Webhooks {
 }
 
 /// The webhooks that this host has in hand.
+#[derive(Default)]
 pub(crate) struct Hooks {
-    /// This host among those that share documents.
-    host: String,
     in_hand: Mutex<HashSet<RunId>>,
-}
-
-impl Default for Hooks {
-    fn default() -> Self {
-        Self { host: Uuid::new_v4().to_string(), in_hand: Mutex::default() }
-    }
 }
 
 impl Hooks {
@@ -97,18 +85,44 @@ impl Hooks {
     }
 }
 
-/// A webhook that is written down for a run that is about to begin. It is looked after from the
-/// moment in which this is dropped: then it is known whether there is such a run.
+/// The webhook of a run is in hand, for as long as this lives.
+struct InHand {
+    agents: Agents,
+    run: RunId,
+}
+
+impl InHand {
+    /// `None` if it is in hand already.
+    fn take(agents: &Agents, run: &RunId) -> Option<Self> {
+        let is_new = agents.hooks().lock().insert(run.clone());
+        is_new.then(|| Self { agents: agents.clone(), run: run.clone() })
+    }
+}
+
+impl Drop for InHand {
+    fn drop(&mut self) {
+        self.agents.hooks().lock().remove(&self.run);
+    }
+}
+
+/// A webhook that is written down for a run that is about to begin. It is in hand all the time, and
+/// looked after from the moment in which this is dropped: then it is known whether there is such a
+/// run.
 pub(crate) struct Booking {
     agents: Agents,
-    hook: Hook,
+    hook: Kept<Hook>,
+    /// `None` if this host still had one of the same run in hand.
+    in_hand: Option<InHand>,
     runtime: Handle,
 }
 
 impl Drop for Booking {
     fn drop(&mut self) {
         let _entered = self.runtime.enter();
-        look_after(&self.agents, self.hook.clone());
+        match self.in_hand.take() {
+            Some(in_hand) => watch(self.hook.clone(), in_hand),
+            None => look_after(&self.agents, self.hook.clone()),
+        }
     }
 }
 
@@ -130,12 +144,15 @@ pub(crate) async fn book(agents: &Agents, doc: &RunDoc) -> Result<Option<Booking
         attempts: 0,
         next_ms: now_ms,
         is_told: false,
-        host: agents.hooks().host.clone(),
-        until_ms: now_ms.saturating_add(LEASE_MS),
+        host: agents.host().to_owned(),
     };
-    let booking = Booking { agents: agents.clone(), hook, runtime: Handle::current() };
-    booking.hook.save(agents.ports()).await?;
-    Ok(Some(booking))
+    // Before anybody can find it and would see that there is no such run.
+    let in_hand = InHand::take(agents, &doc.run);
+    // One that is there is of the same run of a cron, which another host wants to begin, or which
+    // this one could not begin before. Whoever has it in hand knows of the run by now or hears of it.
+    let hook = hooks(agents.ports()).make(doc.run.as_str(), hook).await?;
+    let runtime = Handle::current();
+    Ok(hook.map(|hook| Booking { agents: agents.clone(), hook, in_hand, runtime }))
 }
 
 /// Forgets the webhook of a run that is about to be taken away with all that it did.
@@ -148,66 +165,53 @@ pub(crate) async fn unbook(agents: &Agents, run: &RunId) -> Result<(), Failure> 
 }
 
 /// Sees to it that a webhook is called, in the background, until the host stops.
-fn look_after(agents: &Agents, hook: Hook) {
-    if !agents.hooks().lock().insert(hook.run.clone()) {
-        return;
+fn look_after(agents: &Agents, hook: Kept<Hook>) {
+    if let Some(in_hand) = InHand::take(agents, &hook.doc.run) {
+        watch(hook, in_hand);
     }
-    let agents = agents.clone();
+}
+
+fn watch(hook: Kept<Hook>, in_hand: InHand) {
     tokio::spawn(async move {
-        let run = hook.run.clone();
+        let agents = &in_hand.agents;
         let mut stopping = agents.api().stopping.clone();
         tokio::select! {
-            () = deliver::deliver(&agents, hook) => {}
-            // It goes on after the next start.
+            () = deliver::deliver(agents, hook) => {}
+            // It goes on after the next start, or on another host.
             _ = stopping.wait_for(|stopping| *stopping) => {}
         }
-        agents.hooks().lock().remove(&run);
     });
 }
 
-impl Agents {
-    /// Looks after the webhooks that nobody has in hand.
-    pub(crate) async fn take_up_hooks(&self) {
-        if let Err(failure) = self.try_take_up_hooks().await {
-            tracing::error!(%failure, "cannot look for webhooks that are to be called");
-        }
-    }
+/// The webhooks that are to be called, on all hosts.
+///
+/// # Errors
+///
+/// Those of the memory.
+pub(crate) async fn listed(agents: &Agents) -> Result<Vec<Kept<Hook>>, Failure> {
+    hooks(agents.ports()).under("").await
+}
 
-    async fn try_take_up_hooks(&self) -> Result<(), Failure> {
-        let (own, now_ms) = (&self.hooks().host, self.now_ms());
-        let is_shared = self.engine().is_shared();
-        for mut hook in hooks(self.ports()).every::<Hook>().await? {
-            // Without others, a webhook of another host is one from before this start.
-            let is_left = !is_shared || hook.until_ms < now_ms;
-            if self.hooks().lock().contains(&hook.run) || (hook.host != *own && !is_left) {
-                continue;
+/// Looks after those webhooks that no host has in hand which is present.
+///
+/// # Errors
+///
+/// Those of the memory.
+pub(crate) async fn take_up(
+    agents: &Agents,
+    listed: Vec<Kept<Hook>>,
+    present: &Present,
+) -> Result<(), Failure> {
+    let (own, shelf) = (agents.host(), hooks(agents.ports()));
+    for hook in listed {
+        if hook.doc.host == own {
+            look_after(agents, hook);
+        } else if !present.has(&hook.doc.host) {
+            let taken = Hook { host: own.to_owned(), ..hook.doc.clone() };
+            if let Some(taken) = shelf.change(&hook, taken).await? {
+                look_after(agents, taken);
             }
-            hook.host.clone_from(own);
-            hook.until_ms = now_ms.saturating_add(LEASE_MS);
-            hook.save(self.ports()).await?;
-            look_after(self, hook);
         }
-        Ok(())
     }
-
-    /// Does that again and again, where other hosts may die.
-    pub(crate) fn keep_taking_up_hooks(&self) {
-        if !self.engine().is_shared() {
-            return;
-        }
-        let agents = self.clone();
-        tokio::spawn(async move {
-            let mut stopping = agents.api().stopping.clone();
-            let taking = async {
-                loop {
-                    tokio::time::sleep(RENEWAL).await;
-                    agents.take_up_hooks().await;
-                }
-            };
-            tokio::select! {
-                () = taking => {}
-                _ = stopping.wait_for(|stopping| *stopping) => {}
-            }
-        });
-    }
+    Ok(())
 }

@@ -5,7 +5,8 @@
 //! * [`lens`]: what one thread needs to be shown, the same for all of its documents.
 //! * [`message`]: messages of a conversation, both ways.
 //! * [`command`]: commands of the streaming protocol.
-//! * [`request`]: what clients ask for. [`shape`]: what they are answered.
+//! * [`request`]: what clients ask for. [`shape`]: what they are answered. [`outline`]: what else of
+//!   both is described.
 //! * [`v1`]: a run as a stream of frames, one for each mode that was asked for.
 //! * [`v2`]: a thread as a stream of typed events.
 //! * [`talk`]: what models and nodes say while a run goes on, for both streams.
@@ -16,6 +17,7 @@ pub mod extract;
 pub mod id;
 pub mod lens;
 pub mod message;
+pub mod outline;
 pub mod request;
 pub mod schedule;
 pub mod shape;

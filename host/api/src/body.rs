@@ -1,5 +1,7 @@
 //! Reading request bodies: bounded, and with errors that name the field and its place.
 
+pub mod objects;
+
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
@@ -8,6 +10,7 @@ use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
 
+use self::objects::Objects;
 use crate::guard::BodyLimit;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
@@ -108,7 +111,7 @@ fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
 /// `invalid`, with the field, line and column in `details`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
-    let parsed = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+    let parsed = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {
         let field = error.path().to_string();
         let inner = error.into_inner();
         invalid(&field, inner.line(), inner.column(), &inner.to_string())

@@ -8,11 +8,12 @@
 //! any page, so it counts as one that changes something.
 
 mod admission;
+pub mod budget;
 mod cors;
 pub mod holder;
 mod host;
 pub mod kept;
-mod key;
+pub(crate) mod key;
 pub(crate) mod keyring;
 pub mod limits;
 mod need;

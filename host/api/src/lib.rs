@@ -36,6 +36,8 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware;
+use utoipa::openapi::OpenApi;
+use utoipa_axum::router::OpenApiRouter;
 use wattle_graph::id::AppName;
 
 use crate::guard::{Form, Gate};
@@ -45,26 +47,32 @@ pub use self::state::{ApiConfig, ApiState};
 
 /// The whole API behind its guards: native endpoints, `/apps/{app}/...` and mounted apps.
 pub fn router(state: ApiState) -> Router {
-    router_with(state, Router::new())
+    router_with(state, OpenApiRouter::new())
 }
 
-/// The whole API with further routes, behind the same guards. These have no fallback of their own
-/// and are none of the paths that the API has itself; they go before those of mounted apps. Guards
-/// refuse there as Agent Servers do, with `{"detail": "..."}`.
-pub fn router_with(state: ApiState, further: Router) -> Router {
+/// The whole API with further routes, behind the same guards and in the same document. These have no
+/// fallback of their own and are none of the paths that the API has itself; they go before those of
+/// mounted apps. Guards refuse there as Agent Servers do, with `{"detail": "..."}`.
+pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
+    let (further, described) = further.split_for_parts();
     let gate = |form| {
         let gate = Gate { state: state.clone(), form };
         middleware::from_fn_with_state(gate, guard::check)
     };
     let further = further.layer(gate(Form::Detail));
-    unguarded_router(state.clone()).layer(gate(Form::Problem)).merge(further)
+    described_router(state.clone(), described).layer(gate(Form::Problem)).merge(further)
 }
 
 /// The same without checks of Host, Origin and keys, for callers in the same process. With
 /// [`Operator`] among its extensions a request is the operator's.
 pub fn unguarded_router(state: ApiState) -> Router {
+    described_router(state, OpenApiRouter::<()>::new().into_openapi())
+}
+
+/// The same, with a document that describes further routes too.
+fn described_router(state: ApiState, further: OpenApi) -> Router {
     let (native, document) = native::router().split_for_parts();
-    let document = Arc::new(document);
+    let document = Arc::new(openapi::merged(document, further));
     let openapi = move || async move { openapi::answer(&document) };
     Router::new()
         .merge(native)

@@ -1,17 +1,27 @@
-//! The OpenAPI document of the native API.
+//! The OpenAPI document of the native API, and what documents of further routes have in common with
+//! it.
 
 use axum::Json;
+use axum::http::StatusCode;
 use utoipa::OpenApi as _;
-use utoipa::openapi::OpenApi;
+use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
+use utoipa::openapi::response::{Response, ResponseBuilder};
+use utoipa::openapi::security::{
+    ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityRequirement, SecurityScheme,
+};
+use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
     info(
         title = "Wattle",
         description = "Native API of Wattle. Every failure is an `application/problem+json` \
-                       document with a stable `code`. Endpoints of apps are described by the apps."
+                       document with a stable `code`. Endpoints of apps are described by the apps. \
+                       Paths outside of `/api` and `/blobs` are those of an Agent Server, whose \
+                       failures are documents with a `detail`."
     ),
-    components(schemas(crate::problem::ProblemDocument)),
+    // The one of traces is inside of itself, so it is not found by itself.
+    components(schemas(crate::problem::ProblemDocument, crate::trace::GraphTrace)),
     tags(
         (name = "apps", description = "Loaded apps, their graphs and plugins"),
         (name = "threads", description = "Threads with state, history, events and trace"),
@@ -24,9 +34,130 @@ use utoipa::openapi::OpenApi;
 )]
 struct Base;
 
+/// The names of both ways to send a key.
+const KEY: &str = "api_key";
+const BEARER: &str = "bearer";
+
+/// How requests to the native API are refused.
+const REFUSALS: Refusals = Refusals {
+    schema: "ProblemDocument",
+    media_type: "application/problem+json",
+    always: &[401, 403, 421, 429, 500, 503],
+    of_paths: &[400, 404],
+    of_queries: &[400],
+    of_bodies: &[400, 413, 415, 422],
+};
+
+/// How the requests of a part of the API are refused, whatever they ask for.
+#[derive(Clone, Copy, Debug)]
+pub struct Refusals {
+    /// The document that says why.
+    pub schema: &'static str,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// Statuses of any request.
+    pub always: &'static [u16],
+    /// Statuses of those that name something in their path.
+    pub of_paths: &'static [u16],
+    /// Statuses of those that can have a query.
+    pub of_queries: &'static [u16],
+    /// Statuses of those that can have a body.
+    pub of_bodies: &'static [u16],
+}
+
+impl Refusals {
+    fn of(&self, operation: &Operation) -> Vec<u16> {
+        let parameters = operation.parameters.iter().flatten();
+        let places: Vec<&ParameterIn> = parameters
+            .filter_map(|parameter| match parameter {
+                RefOr::T(parameter) => Some(&parameter.parameter_in),
+                RefOr::Ref(_) => None,
+            })
+            .collect();
+        let mut statuses = self.always.to_vec();
+        if places.contains(&&ParameterIn::Path) {
+            statuses.extend(self.of_paths);
+        }
+        if places.contains(&&ParameterIn::Query) {
+            statuses.extend(self.of_queries);
+        }
+        if operation.request_body.is_some() {
+            statuses.extend(self.of_bodies);
+        }
+        statuses
+    }
+
+    /// The name that an answer of a status has in the document.
+    fn name(&self, status: u16) -> String {
+        format!("{}{status}", self.schema)
+    }
+
+    fn answer(&self, status: u16) -> Response {
+        let content = ContentBuilder::new().schema(Some(Ref::from_schema_name(self.schema)));
+        let answer = ResponseBuilder::new().content(self.media_type, content.build());
+        answer.description(meaning(&status.to_string())).build()
+    }
+}
+
 /// The parts of the document that belong to no endpoint.
 pub fn base() -> OpenApi {
     Base::openapi()
+}
+
+/// The document of the native endpoints with that of further ones.
+pub fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
+    complete(&mut native, &REFUSALS);
+    let components = native.components.get_or_insert_with(Components::new);
+    let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key")));
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build();
+    components.add_security_scheme(KEY, key);
+    components.add_security_scheme(BEARER, SecurityScheme::Http(bearer));
+    let no_scopes: [&str; 0] = [];
+    native.security = Some(vec![
+        // A host without keys needs none.
+        SecurityRequirement::default(),
+        SecurityRequirement::new(KEY, no_scopes),
+        SecurityRequirement::new(BEARER, no_scopes),
+    ]);
+    native.merge(further);
+    native
+}
+
+/// Adds to a document how its requests are refused, and what each status means.
+pub fn complete(document: &mut OpenApi, refusals: &Refusals) {
+    let OpenApi { paths, components, .. } = document;
+    let shared = &mut components.get_or_insert_with(Components::new).responses;
+    for operation in paths.paths.values_mut().flat_map(operations) {
+        operation.summary = operation.summary.take().map(|summary| summary.replace('\n', " "));
+        let statuses = refusals.of(operation);
+        let answers = &mut operation.responses.responses;
+        for status in statuses {
+            answers.entry(status.to_string()).or_insert_with(|| {
+                let name = refusals.name(status);
+                let answer = Ref::from_response_name(&name);
+                shared.entry(name).or_insert_with(|| refusals.answer(status).into());
+                answer.into()
+            });
+        }
+        for (status, answer) in answers {
+            if let RefOr::T(answer) = answer
+                && answer.description.is_empty()
+            {
+                meaning(status).clone_into(&mut answer.description);
+            }
+        }
+    }
+}
+
+/// What a path answers.
+pub fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+    let PathItem { get, put, post, delete, patch, .. } = path;
+    [get, put, post, delete, patch].into_iter().filter_map(Option::as_mut)
+}
+
+fn meaning(status: &str) -> &'static str {
+    let status = status.parse().ok().and_then(|status| StatusCode::from_u16(status).ok());
+    status.and_then(|status| status.canonical_reason()).unwrap_or("Other")
 }
 
 /// Answers with the document.
@@ -36,9 +167,12 @@ pub fn answer(document: &OpenApi) -> Json<OpenApi> {
 
 #[cfg(test)]
 mod tests {
+    use utoipa_axum::router::OpenApiRouter;
+
     #[test]
     fn the_document_is_as_published() {
-        let document = crate::native::router().into_openapi();
+        let further = OpenApiRouter::<()>::new().into_openapi();
+        let document = super::merged(crate::native::router().into_openapi(), further);
         let mut document = serde_json::to_value(&document).unwrap();
         document["info"]["version"] = "[VERSION]".into();
         insta::assert_json_snapshot!(document);

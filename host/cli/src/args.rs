@@ -10,7 +10,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 
-pub use self::key::{KeyArg, KeyCommand, KeyCreateArgs, ScopeWord};
+pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
 pub use self::travel::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
 
 /// Runs agent graphs whose nodes and tools are WebAssembly components

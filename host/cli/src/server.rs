@@ -92,7 +92,6 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
     }
     let agents = Agents::with_webhooks(state, host.webhooks()?);
     // Before anybody can ask for a run that would come before those that wait.
-    agents.recover().await;
     agents.start().await;
     Ok(router_with(state.clone(), wattle_agent_server::router(agents)))
 }

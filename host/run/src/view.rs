@@ -1,5 +1,6 @@
 //! Threads as clients see them, folded from the store.
 
+mod asked;
 mod nest;
 
 use std::collections::BTreeMap;
@@ -17,6 +18,7 @@ use crate::gate::PastCalls;
 use crate::ports::store::{CheckpointTuple, Latest, Store, StoreError, ThreadHead};
 use crate::replay;
 
+pub(crate) use self::asked::{asked, inside};
 pub(crate) use self::nest::{Answers, Nest, Strand};
 
 /// A store's failure as callers of the engine see it.
@@ -56,7 +58,8 @@ pub(crate) fn questions(lineage: &Lineage, nest: &Nest) -> Vec<(Namespace, Quest
     open
 }
 
-fn open_question(
+/// A question as callers of the engine see it.
+pub(crate) fn open_question(
     namespace: &Namespace,
     question: &Question,
     expires_ms: Option<i64>,

@@ -14,7 +14,7 @@ pub(crate) mod find;
 pub(crate) mod list;
 pub(crate) mod path;
 pub(crate) mod record;
-mod shelf;
+pub(crate) mod shelf;
 pub mod volatile;
 mod words;
 

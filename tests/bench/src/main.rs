@@ -6,23 +6,36 @@
 //! * [`steps`]: steps per second of the engine and where the time goes, by a [`timed`] store.
 //! * [`peer`]: Wattle beside LangGraph, each case in a process of its own.
 //! * [`own`]: one case on Wattle, in such a process.
+//! * [`load`]: many streams and runs on a server, and whether an event was lost.
+//! * [`agent_server`]: the same requests to our server and to that of LangGraph.
+//! * [`served`]: our server, in a process of its own; [`usage`]: what a process takes.
 //! * [`graphs`], [`stores`], [`host`]: the graphs of the cases, the stores, an engine over both.
 //! * [`order`]: what a process is told, and what it answers.
 
+mod agent_server;
 mod graphs;
 mod host;
+mod load;
 mod order;
 mod own;
 mod peer;
+mod served;
 mod steps;
 mod stores;
 mod timed;
+mod usage;
 
 use anyhow::{Result, bail};
 
 /// As in the host.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+const USAGE: &str = "\
+usage: wattle-bench
+       wattle-bench peer <folder> [--quick] [<case>...]
+       wattle-bench load [--streams <n>] [--rate <n>] [--seconds <n>] [--store redb|memory]
+       wattle-bench agent-server <folder> [--quick]";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -31,7 +44,9 @@ fn main() -> Result<()> {
         [] => steps::table(),
         ["peer", folder, rest @ ..] => peer::table(folder.as_ref(), rest),
         ["own", code, case, store, order] => own::answer(code, case, store, order),
-        _ => bail!("usage: wattle-bench [peer <folder> [--quick] [<case>...]]"),
+        ["load", rest @ ..] => load::table(rest),
+        ["agent-server", folder, rest @ ..] => agent_server::table(folder.as_ref(), rest),
+        _ => bail!("{USAGE}"),
     }
 }
 

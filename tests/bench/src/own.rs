@@ -13,6 +13,7 @@ use wattle_run::ports::{Plugin, Store};
 
 use crate::graphs::Case;
 use crate::order::{Answer, Order, Reads};
+use crate::usage::Usage;
 use crate::{host, print_line, stores};
 
 /// Measures a case and prints the answer as a line of JSON.
@@ -151,7 +152,7 @@ impl Bench {
     }
 
     async fn measured(&self, steps: usize, seconds: f64, reads: Option<Reads>) -> Result<Answer> {
-        let peak_rss_bytes = peak_rss_bytes()?;
+        let peak_rss_bytes = Usage::of("self")?.peak_rss_bytes;
         let stored_bytes = if self.order.seconds > 0.0 {
             None
         } else {
@@ -163,15 +164,6 @@ impl Bench {
 
 fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1_000.0
-}
-
-/// The most memory that this process had. Not by `getrusage`: what that tells begins with the
-/// memory of whoever started the process.
-fn peak_rss_bytes() -> Result<u64> {
-    let status = std::fs::read_to_string("/proc/self/status")?;
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kilobytes = peak.and_then(|peak| peak.trim().strip_suffix(" kB"));
-    Ok(kilobytes.context("no VmHWM in /proc/self/status")?.parse::<u64>()? * 1_024)
 }
 
 #[cfg(test)]

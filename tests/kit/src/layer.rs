@@ -31,6 +31,16 @@ pub trait Layer: Send + Sync {
         self.below().append(thread, batch).await
     }
 
+    /// See [`Store::is_shared`].
+    fn is_shared(&self) -> bool {
+        self.below().is_shared()
+    }
+
+    /// See [`Store::lease`].
+    async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
+        self.below().lease(thread, holder).await
+    }
+
     /// See [`Store::events`].
     async fn events(
         &self,
@@ -79,7 +89,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
-        self.below().lease(thread, holder).await
+        self.0.lease(thread, holder).await
     }
 
     async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
@@ -91,7 +101,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     fn is_shared(&self) -> bool {
-        self.below().is_shared()
+        self.0.is_shared()
     }
 
     async fn wish(&self, wish: &Wish) -> Result<(), StoreError> {

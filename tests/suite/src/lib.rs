@@ -21,6 +21,7 @@
 //! * [`answer`]: what a server answers, and its event streams.
 //! * [`mortal`]: an engine of its own process that dies at a write.
 //! * [`effects`]: HTTP that counts effects, and can stop on either side of one.
+//! * [`load`]: many streams and runs at once, and whether an event was lost.
 
 pub mod answer;
 pub mod asset;
@@ -30,6 +31,7 @@ pub mod desk;
 pub mod effects;
 pub mod expense;
 pub mod guests;
+pub mod load;
 pub mod lost_put;
 pub mod mortal;
 pub mod native;

@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
+use serde_json::Value;
 use tokio::sync::Notify;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
@@ -55,6 +56,17 @@ impl Memory for LostPut {
         self.inner.get(scope, namespace, key, now_ms).await
     }
 
+    async fn peek(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        self.inner.peek(scope, namespace, key, now_ms).await
+    }
+
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
         self.puts.fetch_add(1, Ordering::SeqCst);
         self.inner.put(scope, item, now_ms).await?;
@@ -63,6 +75,27 @@ impl Memory for LostPut {
             std::future::pending::<()>().await;
         }
         Ok(())
+    }
+
+    async fn put_if(
+        &self,
+        scope: &MemoryScope,
+        known: Option<&Value>,
+        item: PutItem,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        self.inner.put_if(scope, known, item, now_ms).await
+    }
+
+    async fn list(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        after: &str,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        self.inner.list(scope, namespace, after, limit, now_ms).await
     }
 
     async fn delete(

@@ -57,9 +57,12 @@ const CLIENTS: &[Client] = &[
 /// One program for all versions of the hook.
 const CHAT: &[&str] = &["ai-sdk/user.mjs", "ai-sdk/page.mjs", "ai-sdk/visit.mjs", "ai-sdk/dom.mjs"];
 
-/// The client of Python, below `tests/clients`, and the folder of its environment. Its program
-/// stays where it is.
-const PYTHON: &str = "langgraph-py";
+/// Programs of Python: their folders below `tests/clients`, also those of their environments, and
+/// what they are. What tests let them run stays where it is.
+const PYTHON: &[(&str, &str)] = &[
+    ("langgraph-py", "the LangGraph client for Python"),
+    ("schemathesis", "what tests APIs by their descriptions"),
+];
 
 const MANIFEST: &str = "package.json";
 
@@ -85,12 +88,15 @@ pub(crate) fn install() -> Result<()> {
 
 fn install_python() -> Result<()> {
     if !python::is_there() {
-        say("note: no `python3` found; tests with a Python client are left out");
+        say(
+            "note: no `python3` found; tests with a Python client and those by the API's description are left out",
+        );
         return Ok(());
     }
-    let from = root().join("tests/clients").join(PYTHON);
-    let to = target_folder().join("clients").join(PYTHON);
-    python::install("the LangGraph client for Python", &from, &to)
+    PYTHON.iter().try_for_each(|(folder, what)| {
+        let from = root().join("tests/clients").join(folder);
+        python::install(what, &from, &target_folder().join("clients").join(folder))
+    })
 }
 
 fn install_one(client: &Client) -> Result<()> {

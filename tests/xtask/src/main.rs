@@ -20,6 +20,9 @@ usage: cargo xtask <command>
   clients         install the clients and servers that tests use (needs npm and Python)
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
+  bench load      many streams and runs on a server, and whether an event is lost (a minute)
+  bench agent-server
+                  the same requests to our server and to that of LangGraph (needs Python)
 ";
 
 fn main() -> Result<()> {

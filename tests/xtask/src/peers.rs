@@ -41,6 +41,17 @@ pub(crate) fn install() -> Result<()> {
     Ok(())
 }
 
+/// Installs the server of LangGraph, unless this machine has no language for it.
+pub(crate) fn install_server() -> Result<()> {
+    make(&folder())?;
+    if !python::is_there() {
+        say("note: no `python3` found; the server of LangGraph is left out");
+        return Ok(());
+    }
+    let from = root().join("tests/bench/peer/server");
+    python::install("the server of LangGraph", &from, &folder().join("agent-server"))
+}
+
 fn install_node() -> Result<()> {
     let from = root().join("tests/bench/peer/node");
     let to = folder().join("node");

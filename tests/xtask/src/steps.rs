@@ -126,16 +126,22 @@ fn optional(program: &str, what: &str, arguments: &[&str], install: &str) {
     }
 }
 
-/// Steps per second; `peer` measures LangGraph as well.
+/// Steps per second; `peer` measures LangGraph as well, `load` and `agent-server` whole servers.
 pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
     guests::build()?;
-    let mut measure = cargo();
-    measure.args(["run", "--release", "--package", "wattle-bench", "--"]);
-    if let ["peer", rest @ ..] = arguments {
-        peers::install()?;
-        measure.arg("peer").arg(peers::folder()).args(rest);
-    } else {
-        measure.args(arguments);
+    // Together, so that what both need is built once; both must be there, side by side.
+    let build = ["build", "--release", "--package", "wattle", "--package", "wattle-bench"];
+    run("build what is measured", cargo().args(build))?;
+    let mut measure = Command::new(guests::target_folder().join("release/wattle-bench"));
+    measure.current_dir(root());
+    match arguments {
+        [what @ ("peer" | "agent-server"), rest @ ..] => {
+            if *what == "peer" { peers::install() } else { peers::install_server() }?;
+            measure.arg(what).arg(peers::folder()).args(rest);
+        }
+        others => {
+            measure.args(others);
+        }
     }
     run("measure", &mut measure)
 }

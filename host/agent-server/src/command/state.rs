@@ -17,8 +17,9 @@ use crate::wire::time::iso;
 /// Checkpoints of one answer unless it says otherwise.
 const PAGE: usize = 10;
 
-/// Most checkpoints of one answer: each is read with its whole state.
-const LARGEST_PAGE: usize = 1_000;
+/// Most checkpoints of one answer: each is read with its whole state, of which the answer shows
+/// nothing, and all of them are in memory at once.
+const LARGEST_PAGE: usize = 100;
 
 /// Between two levels of a namespace.
 const LEVEL: &str = "|";

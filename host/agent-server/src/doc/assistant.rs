@@ -1,7 +1,8 @@
 //! An assistant that a client made: a graph with settings, in all of its versions.
 //!
 //! Two shelves hold it. The newest word on each assistant, which lists read, and under the
-//! assistant each of its versions, which never change.
+//! assistant each of its versions, which never change. The first is the one that counts: hosts that
+//! share the documents change it one after the other, each what the one before it left.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -9,7 +10,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::Shelf;
+use crate::doc::{Kept, Shelf};
 use crate::wire::shape::Assistant;
 use crate::wire::time::iso;
 
@@ -77,12 +78,47 @@ impl AssistantDoc {
         }
     }
 
-    /// Writes it down with the version that is used, durable when this returns. The version comes
-    /// first: nothing names one that is not there.
-    pub(crate) async fn save(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
-        let number = key(self.used.number);
-        versions(ports, scope.clone(), &self.id).put(&number, &self.used, None).await?;
-        assistants(ports, scope.clone()).put(&self.id, self, None).await
+    /// Writes a new one down, durable when this returns. `None` if there is one of its id.
+    pub(crate) async fn make(
+        self,
+        ports: &Ports,
+        scope: &MemoryScope,
+    ) -> Result<Option<Self>, Failure> {
+        let id = self.id.clone();
+        let made = assistants(ports, scope.clone()).make(&id, self).await?;
+        let Some(made) = made else { return Ok(None) };
+        made.doc.keep_version(ports, scope).await?;
+        Ok(Some(made.doc))
+    }
+
+    /// Writes it down in place of what it was, durable when this returns. `None` if somebody else
+    /// has changed or deleted that meanwhile.
+    pub(crate) async fn replace(
+        self,
+        ports: &Ports,
+        scope: &MemoryScope,
+        old: &Kept<Self>,
+    ) -> Result<Option<Self>, Failure> {
+        // A crash may have come before it was kept.
+        let number = old.doc.used.number;
+        let kept: Option<Version> =
+            versions(ports, scope.clone(), &self.id).get(&key(number)).await?;
+        if kept.as_ref() != Some(&old.doc.used) {
+            old.doc.keep_version(ports, scope).await?;
+        }
+        let new = assistants(ports, scope.clone()).change(old, self).await?;
+        let Some(new) = new else { return Ok(None) };
+        if new.doc.newest > old.doc.newest {
+            new.doc.keep_version(ports, scope).await?;
+        }
+        Ok(Some(new.doc))
+    }
+
+    /// Keeps the version that is used. It is written down in the assistant before: so there is one
+    /// version of a number, whoever else would have made another one of it.
+    async fn keep_version(&self, ports: &Ports, scope: &MemoryScope) -> Result<(), Failure> {
+        let versions = versions(ports, scope.clone(), &self.id);
+        versions.put(&key(self.used.number), &self.used, None).await
     }
 
     /// Forgets it with its versions.
@@ -98,6 +134,9 @@ impl AssistantDoc {
         scope: &MemoryScope,
         number: u32,
     ) -> Result<Option<Version>, Failure> {
+        if number == self.used.number {
+            return Ok(Some(self.used.clone()));
+        }
         versions(ports, scope.clone(), &self.id).get(&key(number)).await
     }
 
@@ -108,8 +147,10 @@ impl AssistantDoc {
         scope: &MemoryScope,
     ) -> Result<Vec<Version>, Failure> {
         let mut all: Vec<Version> = versions(ports, scope.clone(), &self.id).every().await?;
-        // One beyond the newest is of a change that a crash cut off.
-        all.retain(|version| version.number <= self.newest);
+        // One beyond the newest is of an assistant of the same id that was deleted while it was
+        // changed, and the one that is used may not be kept yet.
+        all.retain(|version| version.number <= self.newest && version.number != self.used.number);
+        all.push(self.used.clone());
         all.sort_by_key(|version| std::cmp::Reverse(version.number));
         Ok(all)
     }

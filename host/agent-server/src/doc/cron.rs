@@ -11,11 +11,14 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::Shelf;
+use crate::doc::{Kept, Shelf};
 use crate::wire::request::Completion;
 use crate::wire::schedule::Schedule;
 use crate::wire::shape::Cron;
 use crate::wire::time::iso;
+
+/// Attempts at an entry that others write as well: they come one by one, and each comes to its end.
+const ATTEMPTS: usize = 16;
 
 /// Runs that come again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -82,11 +85,51 @@ impl CronDoc {
         }
     }
 
-    /// Writes it down with its entry, which comes first: one without a document is removed when it
+    /// Writes a new one down with its entry, which comes first: one without a document is removed when it
     /// is due, and a document without an entry would never be due.
     pub(crate) async fn save(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         self.due(now_ms).save(ports).await?;
         shelf(ports, self.tenant.as_ref()).put(&self.cron.to_string(), self, None).await
+    }
+
+    /// Writes it down in place of what it was, and then its entry, durable when this returns. `None`
+    /// if somebody else has changed or deleted that meanwhile.
+    pub(crate) async fn replace(
+        self,
+        ports: &Ports,
+        now_ms: i64,
+        old: &Kept<Self>,
+    ) -> Result<Option<Self>, Failure> {
+        let (key, due) = (self.cron.to_string(), self.due(now_ms));
+        // One that is never due is never looked at: so not, should the host die after the document.
+        if due.next_ms.is_some()
+            && let Some(entry) = dues(ports).kept::<Due>(&key).await?
+            && entry.doc.next_ms.is_none()
+        {
+            dues(ports).change(&entry, due).await?;
+        }
+        let shelf = shelf(ports, old.doc.tenant.as_ref());
+        let Some(new) = shelf.change(old, self).await? else { return Ok(None) };
+        new.doc.settle(ports, now_ms).await?;
+        Ok(Some(new.doc))
+    }
+
+    /// Lets the entry go with the document as that is by now, whoever else changes or deletes it. The
+    /// entry is read first: whoever changes the document later comes to the entry later as well.
+    async fn settle(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
+        let key = self.cron.to_string();
+        for _ in 0..ATTEMPTS {
+            let entry = dues(ports).kept::<Due>(&key).await?;
+            let doc: Option<Self> = shelf(ports, self.tenant.as_ref()).get(&key).await?;
+            let (Some(entry), Some(doc)) = (entry, doc) else { return Ok(()) };
+            if entry.doc.revision == doc.revision
+                || dues(ports).change(&entry, doc.due(now_ms)).await?.is_some()
+            {
+                return Ok(());
+            }
+        }
+        // The entry is made anew when it is due.
+        Ok(())
     }
 
     /// Forgets it with its entry.
@@ -111,7 +154,7 @@ pub(crate) struct Due {
 
 impl Due {
     /// Writes it down, durable when this returns.
-    pub(crate) async fn save(&self, ports: &Ports) -> Result<(), Failure> {
+    async fn save(&self, ports: &Ports) -> Result<(), Failure> {
         dues(ports).put(&self.cron.to_string(), self, None).await
     }
 

@@ -136,15 +136,18 @@ impl RunDoc {
         shelf(ports, self.scope(), &self.thread).put(self.run.as_str(), self, ttl_ms).await
     }
 
-    /// Takes a large input out of the document of a run that has begun.
-    pub(crate) async fn lighten(&self, ports: &Ports) -> Result<(), Failure> {
+    /// Takes a large input out of the document of a run that has begun, if that can be done: the run
+    /// goes on either way.
+    pub(crate) async fn lighten(&self, ports: &Ports) {
         let bytes = self.kwargs.get("input").map_or(0, |input| input.to_string().len());
         if bytes <= KEPT_INPUT_BYTES {
-            return Ok(());
+            return;
         }
         let mut light = Self { work: Work::GoOn, ..self.clone() };
         light.kwargs.insert("input".to_owned(), Value::Null);
-        light.save(ports).await
+        if let Err(failure) = light.save(ports).await {
+            tracing::warn!(run = %self.run, %failure, "the document of a run keeps its large input");
+        }
     }
 
     /// Forgets it.
@@ -156,24 +159,4 @@ impl RunDoc {
 /// The run documents of a thread.
 pub(crate) fn shelf<'p>(ports: &'p Ports, scope: MemoryScope, thread: &ThreadId) -> Shelf<'p> {
     Shelf::new(ports, scope, &["runs", thread.as_str()])
-}
-
-/// A run in a queue, for the next start of the host.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Queued {
-    pub(crate) run: RunId,
-    pub(crate) thread: ThreadId,
-    pub(crate) tenant: Option<String>,
-}
-
-/// Whether a run is in a queue, on this host or on another that shares the documents. Whoever
-/// begins it makes that durable first, so look here before the store is asked for the run.
-pub(crate) async fn is_queued(ports: &Ports, run: &RunId) -> Result<bool, Failure> {
-    let entry: Option<Queued> = queued(ports).get(run.as_str()).await?;
-    Ok(entry.is_some())
-}
-
-/// The runs of all tenants that are in a queue.
-pub(crate) fn queued(ports: &Ports) -> Shelf<'_> {
-    Shelf::new(ports, MemoryScope::Host(None), &["queued"])
 }

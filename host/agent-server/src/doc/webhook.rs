@@ -26,21 +26,14 @@ pub(crate) struct Hook {
     pub(crate) next_ms: i64,
     /// Whether what is to be told is written down.
     pub(crate) is_told: bool,
-    /// The host that has it.
+    /// The host that has it in hand.
     pub(crate) host: String,
-    /// Until when others leave it to that host, milliseconds since 1970.
-    pub(crate) until_ms: i64,
 }
 
 impl Hook {
-    /// Writes it down, durable when this returns.
-    pub(crate) async fn save(&self, ports: &Ports) -> Result<(), Failure> {
-        hooks(ports).put(self.run.as_str(), self, None).await
-    }
-
-    /// As it is written down; `None` if nothing is left to do.
-    pub(crate) async fn stored(&self, ports: &Ports) -> Result<Option<Self>, Failure> {
-        hooks(ports).get(self.run.as_str()).await
+    /// Whether it is written down so: nobody has taken it on or away, or told it.
+    pub(crate) async fn is_own(&self, ports: &Ports) -> Result<bool, Failure> {
+        Ok(hooks(ports).get(self.run.as_str()).await?.as_ref() == Some(self))
     }
 
     /// Forgets it: its end before what it told, so that no end is left without.
@@ -50,10 +43,8 @@ impl Hook {
     }
 
     /// Writes down what is to be told.
-    pub(crate) async fn tell(&mut self, ports: &Ports, tidings: &Tidings) -> Result<(), Failure> {
-        self::tidings(ports).put(self.run.as_str(), tidings, None).await?;
-        self.is_told = true;
-        self.save(ports).await
+    pub(crate) async fn tell(&self, ports: &Ports, told: &Tidings) -> Result<(), Failure> {
+        tidings(ports).put(self.run.as_str(), told, None).await
     }
 
     /// What is to be told.

@@ -2,9 +2,6 @@
 //!
 //! What is done to a thread is done to its end, also if the client who asked for it hangs up.
 
-use std::future::Future;
-
-use wattle_api::detached;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
@@ -15,10 +12,14 @@ use wattle_run::ports::store::{RunRecord, ThreadRecord};
 
 use crate::agents::Agents;
 use crate::begin::begin;
-use crate::doc::run::{Queued, RunDoc, Waiting, queued, shelf};
+use crate::crons;
+use crate::doc::queued::{Queued, of_thread};
+use crate::doc::run::{RunDoc, shelf};
 use crate::fault::Fault;
-use crate::queue::{Turn, work};
+use crate::queue::drop_waiting;
+use crate::queue::work::{passes, wait_for_turn};
 use crate::webhooks::{book, unbook};
+use crate::whole::whole;
 use crate::wire::request::Multitask;
 
 /// Begins a run or lets it wait for its turn; returns once that is durable.
@@ -28,51 +29,61 @@ use crate::wire::request::Multitask;
 /// 409 for a thread at work and the strategy `reject`; 503 if too many wait; those of the engine.
 pub(crate) async fn submit(agents: &Agents, doc: RunDoc) -> Result<(), Fault> {
     let own = agents.clone();
-    finish(agents, Box::pin(async move { take_in(&own, doc).await })).await
-}
-
-/// Does some work to its end, whoever waits for it. It comes boxed, since handlers would have its
-/// size several times over otherwise.
-async fn finish(
-    agents: &Agents,
-    work: impl Future<Output = Result<(), Fault>> + Send + 'static,
-) -> Result<(), Fault> {
-    let done = detached::finish(agents.api().stopping.clone(), work).await;
-    let broken = || Err(Failure::internal("the host broke down over the request").into());
-    done.unwrap_or_else(broken)
+    whole(agents, Box::pin(async move { take_in(&own, doc).await })).await
 }
 
 async fn take_in(agents: &Agents, doc: RunDoc) -> Result<(), Fault> {
-    let (queue, ports) = (agents.queue(), agents.ports());
+    let ports = agents.ports();
     let thread = doc.thread.clone();
     // Before the run can begin, and watched once it is known whether it has.
     let _booking = book(agents, &doc).await?;
-    let _turnstile = queue.enter(&thread).await;
+    let _turnstile = agents.queue().enter(&thread).await;
     let at_work = at_work(agents, &thread).await?;
-    if at_work.is_some() || queue.has_waiting(&thread) {
+    // Another host has begun the same run of a cron.
+    if at_work.as_ref().is_some_and(|record| record.id == doc.run) {
+        return Ok(());
+    }
+    let has_waiting = has_waiting(agents, &thread).await?;
+    if at_work.is_some() || has_waiting {
         clear_the_way(agents, &doc, at_work.as_ref()).await?;
     }
     doc.save(ports).await?;
     let is_free = matches!(doc.strategy, Multitask::Interrupt | Multitask::Rollback)
-        || (at_work.is_none() && !queue.has_waiting(&thread));
+        || (at_work.is_none() && !has_waiting);
     if is_free && doc.due_ms <= agents.now_ms() {
         match begin(agents, &doc).await {
-            Ok(_) => return Ok(doc.lighten(ports).await?),
+            Ok(_) => {
+                doc.lighten(ports).await;
+                return Ok(());
+            }
             // Somebody else was faster, by another API or on another host.
             Err(failure) if failure.code == code::BUSY && doc.strategy != Multitask::Reject => {}
             Err(failure) => {
-                // A run of this id that another host began has the same document.
-                if ports.store.run(&doc.run).await?.is_none() {
+                // The same run of a cron that another host began has the same document.
+                if ports.store.run(&doc.run).await?.is_some() {
+                    return Ok(());
+                }
+                // Another host may need it right now, which begins the same run of a cron. It goes
+                // where that fails as well.
+                if !(passes(&failure) && crons::is_of_cron(&doc)) {
                     doc.forget(ports).await?;
                 }
                 return Err(failure.into());
             }
         }
     }
-    let entry = Queued { run: doc.run.clone(), thread, tenant: doc.tenant.clone() };
-    queued(ports).put(doc.run.as_str(), &entry, None).await?;
-    work::wait_for_turn(agents, doc);
+    // One that is there is of the same run of a cron, which waits on another host.
+    if Queued::new(&doc, agents.host()).make(ports).await? {
+        wait_for_turn(agents, doc);
+    }
     Ok(())
+}
+
+/// Whether runs wait for a thread, here or on another host.
+pub(crate) async fn has_waiting(agents: &Agents, thread: &ThreadId) -> Result<bool, Failure> {
+    let is_here = agents.queue().has_waiting(thread);
+    let may_be_elsewhere = !is_here && agents.engine().is_shared();
+    Ok(is_here || (may_be_elsewhere && !of_thread(agents.ports(), thread).await?.is_empty()))
 }
 
 /// What the strategy does with the runs that are in the way.
@@ -134,7 +145,7 @@ pub(crate) async fn cancel(
     forget: bool,
 ) -> Result<(), Fault> {
     let (own, thread, run) = (agents.clone(), thread.clone(), run.clone());
-    finish(agents, Box::pin(async move { call_off(&own, &thread, &run, forget).await })).await
+    whole(agents, Box::pin(async move { call_off(&own, &thread, &run, forget).await })).await
 }
 
 async fn call_off(
@@ -162,7 +173,7 @@ async fn call_off(
 /// Takes a run away with what it did, cancelled before if need be.
 pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
     let (own, thread, run) = (agents.clone(), thread.clone(), run.clone());
-    finish(agents, Box::pin(async move { take_away(&own, &thread, &run).await })).await
+    whole(agents, Box::pin(async move { take_away(&own, &thread, &run).await })).await
 }
 
 async fn take_away(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
@@ -176,30 +187,6 @@ async fn take_away(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<()
         agents.engine().cancel(&reference(&record)).await?;
     }
     roll_back(agents, thread, run).await
-}
-
-/// Takes runs that wait out of the queue: the one that is named, or all of the thread. They are
-/// told as cancelled, or are forgotten. Answers how many.
-pub(crate) async fn drop_waiting(
-    agents: &Agents,
-    thread: &ThreadId,
-    run: Option<&RunId>,
-    forget: bool,
-) -> Result<usize, Fault> {
-    let ports = agents.ports();
-    let taken: Vec<Turn> = agents.queue().take(thread, run);
-    for turn in &taken {
-        let mut doc = RunDoc::clone(&turn.doc);
-        if forget {
-            doc.forget(ports).await?;
-        } else {
-            doc.state = Waiting::Cancelled;
-            doc.save(ports).await?;
-        }
-        queued(ports).delete(doc.run.as_str()).await?;
-        turn.left.send_replace(true);
-    }
-    Ok(taken.len())
 }
 
 /// Forgets a run that is over, with the checkpoints that it made. A thread that has none then is

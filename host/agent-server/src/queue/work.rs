@@ -4,17 +4,31 @@ use std::time::Duration;
 
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::ThreadId;
+use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::call::runs::{RunRef, Runs as _};
-use wattle_run::ports::memory::MemoryScope;
+use wattle_run::ports::store::StoreError;
 
 use crate::agents::Agents;
 use crate::begin::begin;
-use crate::doc::run::{Queued, RunDoc, Waiting, is_queued, queued, shelf};
+use crate::doc::Kept;
+use crate::doc::queued::{Queued, Stage, entry, leave, queued};
+use crate::doc::run::{RunDoc, Waiting};
+use crate::queue::take_out::finish_drop;
 use crate::queue::{Next, Turn};
 
-/// Pause before looking again at a thread that somebody else has, or whose facts cannot be read.
+/// Pause before looking again at a thread that somebody else has.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
+
+/// Pause after the first failure of what the run needs, and again after a success; it doubles.
+const FIRST_PAUSE: Duration = Duration::from_millis(250);
+
+/// The longest pause: a store that is back is not long without work.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// Failures to begin one run, of the kind that passes, after which it counts as failed: some ten
+/// minutes with their pauses. A store that is away does not bring it to that, however long: the run
+/// then does not come so far.
+const TRIES: u32 = 25;
 
 /// Puts a run at the end of its lane.
 pub(super) fn wait_for_turn(agents: &Agents, doc: RunDoc) {
@@ -26,7 +40,7 @@ pub(super) fn wait_for_turn(agents: &Agents, doc: RunDoc) {
             let mut stopping = agents.api().stopping.clone();
             tokio::select! {
                 () = work(&agents, &thread) => {}
-                // What waits then goes on after the next start.
+                // What waits then goes on after the next start, or on another host.
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
@@ -34,18 +48,59 @@ pub(super) fn wait_for_turn(agents: &Agents, doc: RunDoc) {
 }
 
 async fn work(agents: &Agents, thread: &ThreadId) {
+    let (mut misses, mut tried) = (0, None::<(RunId, u32)>);
     while let Some(next) = agents.queue().next(thread) {
         match next {
             Next::At(due, changed) => {
                 let _ = tokio::time::timeout_at(due, changed.notified()).await;
             }
             Next::Turn(turn) => {
-                if let Err(failure) = take_turn(agents, thread, &turn).await {
-                    tracing::debug!(%thread, %failure, "a run waits on");
-                    tokio::time::sleep(LOOK_AGAIN).await;
+                let run = &turn.doc.run;
+                let tries = tried.filter(|(tried, _)| tried == run).map_or(0, |(_, tries)| tries);
+                tried = Some((run.clone(), tries));
+                match take_turn(agents, thread, &turn, tries).await {
+                    Ok(()) => misses = 0,
+                    Err(Miss::Busy) => tokio::time::sleep(LOOK_AGAIN).await,
+                    Err(Miss::Failed { failure, has_tried }) => {
+                        if misses == 0 {
+                            tracing::warn!(%thread, %run, %failure, "a run waits on, to be tried again");
+                        }
+                        tokio::time::sleep(pause(misses)).await;
+                        misses = misses.saturating_add(1);
+                        tried = Some((run.clone(), tries + u32::from(has_tried)));
+                    }
                 }
             }
         }
+    }
+}
+
+fn pause(misses: u32) -> Duration {
+    FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(misses)).min(LONGEST_PAUSE)
+}
+
+/// Why a run is to be tried again.
+#[derive(Debug)]
+enum Miss {
+    /// Another run is at work on its thread.
+    Busy,
+    /// Something that it needs is away.
+    Failed {
+        failure: Failure,
+        /// Whether the engine was asked to begin it.
+        has_tried: bool,
+    },
+}
+
+impl From<Failure> for Miss {
+    fn from(failure: Failure) -> Self {
+        Self::Failed { failure, has_tried: false }
+    }
+}
+
+impl From<StoreError> for Miss {
+    fn from(error: StoreError) -> Self {
+        Failure::internal(error.to_string()).into()
     }
 }
 
@@ -54,88 +109,101 @@ async fn work(agents: &Agents, thread: &ThreadId) {
 /// # Errors
 ///
 /// Why it is to be tried again.
-async fn take_turn(agents: &Agents, thread: &ThreadId, turn: &Turn) -> Result<(), Failure> {
+async fn take_turn(
+    agents: &Agents,
+    thread: &ThreadId,
+    turn: &Turn,
+    tries: u32,
+) -> Result<(), Miss> {
     wait_until_free(agents, thread).await?;
     let _turnstile = agents.queue().enter(thread).await;
-    // It may have been cancelled meanwhile.
-    if agents.queue().left(thread, &turn.doc.run).is_none() {
-        return Ok(());
+    // It may have been taken out meanwhile, or another host may have taken it on.
+    if agents.queue().left(thread, &turn.doc.run).is_some()
+        && let Some(taken) = take(agents, &turn.doc).await?
+    {
+        begin_taken(agents, &turn.doc, &taken, tries).await?;
     }
-    // Another host may have begun it, or somebody taken it away there.
-    if !is_queued(agents.ports(), &turn.doc.run).await? {
-        agents.queue().take(thread, Some(&turn.doc.run));
-        turn.left.send_replace(true);
-        return Ok(());
-    }
-    match begin(agents, &turn.doc).await {
-        Ok(_) => turn.doc.lighten(agents.ports()).await?,
-        Err(failure) if failure.code == code::BUSY => return Err(failure),
-        Err(failure) => {
-            tracing::info!(%thread, run = %turn.doc.run, %failure, "a run cannot begin");
-            let mut doc = RunDoc::clone(&turn.doc);
-            doc.state = Waiting::Failed { failure };
-            doc.save(agents.ports()).await?;
-        }
-    }
-    queued(agents.ports()).delete(turn.doc.run.as_str()).await?;
-    agents.queue().take(thread, Some(&turn.doc.run));
-    turn.left.send_replace(true);
+    agents.queue().leave(thread, Some(&turn.doc.run));
     Ok(())
 }
 
-async fn wait_until_free(agents: &Agents, thread: &ThreadId) -> Result<(), Failure> {
-    let store = &agents.ports().store;
-    let unreadable =
-        |error: wattle_run::ports::store::StoreError| Failure::internal(error.to_string());
-    loop {
-        let head = store.thread(thread).await.map_err(unreadable)?;
-        let Some(run) = head.and_then(|head| head.record.run) else { return Ok(()) };
-        let record = store.run(&run).await.map_err(unreadable)?;
-        if record.is_none_or(|record| record.status != RunStatus::Running) {
-            return Ok(());
+/// Says that this host begins a run; `None` if that is not for this host to do any more.
+async fn take(agents: &Agents, doc: &RunDoc) -> Result<Option<Kept<Queued>>, Failure> {
+    let entry = entry(agents.ports(), &doc.thread, &doc.run).await?;
+    let Some(entry) = entry.filter(|entry| entry.doc.host == agents.host()) else {
+        return Ok(None);
+    };
+    match entry.doc.stage {
+        // Whoever dropped it may have failed halfway.
+        Stage::Dropped { forget } => {
+            finish_drop(agents, &entry.doc, forget).await?;
+            Ok(None)
         }
-        agents.engine().wait(&RunRef { thread: thread.clone(), run }).await?;
+        Stage::Waiting | Stage::Taken => {
+            queued(agents.ports()).change(&entry, entry.doc.with(Stage::Taken)).await
+        }
     }
 }
 
-impl Agents {
-    /// Takes up the runs that waited when the host stopped. Answers how many.
-    pub async fn recover(&self) -> usize {
-        let entries: Vec<Queued> = match queued(self.ports()).every().await {
-            Ok(entries) => entries,
-            Err(failure) => {
-                tracing::error!(%failure, "cannot look for runs that wait");
-                return 0;
+async fn begin_taken(
+    agents: &Agents,
+    doc: &RunDoc,
+    taken: &Kept<Queued>,
+    tries: u32,
+) -> Result<(), Miss> {
+    let ports = agents.ports();
+    match begin(agents, doc).await {
+        Ok(_) => doc.lighten(ports).await,
+        // Its host died right after it had begun, or the answer was lost.
+        Err(_) if ports.store.run(&doc.run).await?.is_some() => {}
+        Err(failure) => {
+            let is_busy = failure.code == code::BUSY;
+            if is_busy || (passes(&failure) && tries < TRIES) {
+                queued(ports).change(taken, taken.doc.with(Stage::Waiting)).await?;
+                let failed = Miss::Failed { failure, has_tried: true };
+                return Err(if is_busy { Miss::Busy } else { failed });
             }
-        };
-        let mut docs = Vec::with_capacity(entries.len());
-        for entry in entries {
-            match self.waiting(&entry).await {
-                Ok(Some(doc)) => docs.push(doc),
-                Ok(None) => {}
-                Err(failure) => tracing::error!(run = %entry.run, %failure, "cannot take it up"),
-            }
+            tracing::info!(thread = %doc.thread, run = %doc.run, %failure, "a run cannot begin");
+            RunDoc { state: Waiting::Failed { failure }, ..doc.clone() }.save(ports).await?;
         }
-        docs.sort_by(|one, other| (one.created_ms, &one.run).cmp(&(other.created_ms, &other.run)));
-        let count = docs.len();
-        for doc in docs {
-            wait_for_turn(self, doc);
-        }
-        count
     }
+    Ok(leave(ports, &doc.thread, &doc.run).await?)
+}
 
-    /// The document of a run that still waits; an entry whose run does not is removed.
-    async fn waiting(&self, entry: &Queued) -> Result<Option<RunDoc>, Failure> {
-        let ports = self.ports();
-        let scope = MemoryScope::Host(entry.tenant.clone());
-        let doc: Option<RunDoc> =
-            shelf(ports, scope, &entry.thread).get(entry.run.as_str()).await?;
-        let known = ports.store.run(&entry.run).await;
-        let has_begun = known.map_err(|error| Failure::internal(error.to_string()))?.is_some();
-        let doc = doc.filter(|doc| doc.state == Waiting::Pending && !has_begun);
-        if doc.is_none() {
-            queued(ports).delete(entry.run.as_str()).await?;
+/// Whether it may go better another time, without anybody doing anything about the run.
+pub(super) fn passes(failure: &Failure) -> bool {
+    failure.code == code::INTERNAL || failure.code == code::UNAVAILABLE
+}
+
+async fn wait_until_free(agents: &Agents, thread: &ThreadId) -> Result<(), Miss> {
+    let store = &agents.ports().store;
+    loop {
+        let head = store.thread(thread).await?;
+        let Some(run) = head.and_then(|head| head.record.run) else { return Ok(()) };
+        let record = store.run(&run).await?;
+        if record.is_none_or(|record| record.status != RunStatus::Running) {
+            return Ok(());
         }
-        Ok(doc)
+        match agents.engine().wait(&RunRef { thread: thread.clone(), run }).await {
+            // It was cut and is not taken on yet, or has been taken away.
+            Err(failure) if matches!(failure.code.as_str(), code::BUSY | code::NOT_FOUND) => {
+                return Err(Miss::Busy);
+            }
+            ended => drop(ended?),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_to_some_ten_minutes() {
+        assert_eq!(pause(0), FIRST_PAUSE);
+        assert_eq!(pause(1), FIRST_PAUSE * 2);
+        assert_eq!(pause(u32::MAX), LONGEST_PAUSE);
+        let all: Duration = (0..TRIES).map(pause).sum();
+        assert!((Duration::from_mins(9)..Duration::from_mins(12)).contains(&all), "{all:?}");
     }
 }

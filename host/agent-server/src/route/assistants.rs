@@ -3,24 +3,29 @@
 mod about;
 mod find;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::{Map, Value};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 use wattle_run::ports::memory::MemoryScope;
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord};
 
 use crate::agents::Agents;
-use crate::assistants::{self, made, of_graph};
+use crate::assistants::{self, kept, made, of_graph};
 use crate::caller::{Body, Caller, Place, uuid};
-use crate::doc::assistant::{AssistantDoc, Version};
+use crate::doc::Kept;
+use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
 use crate::fault::Fault;
 use crate::graphs;
+use crate::page::Page;
 use crate::query::Query;
 use crate::route::search::{PAGE, holds};
 use crate::route::threads::remove;
+use crate::whole::whole;
+use crate::wire::outline::FaultDocument;
 use crate::wire::request::{
     AssistantCreate, AssistantLatest, AssistantPatch, AssistantVersions, Config, IfExists, Invalid,
     settled,
@@ -30,27 +35,49 @@ use crate::wire::shape::Assistant;
 /// Most assistants, or versions of one, of one answer.
 const LARGEST_PAGE: usize = 1_000;
 
+/// Assistants of one tenant, besides those of graphs: all of their documents are read for a list.
+/// Requests at once may each make the last one, so there can be a few more.
+const TENANT_ASSISTANTS: usize = 1_000;
+
+/// Versions of one assistant: all are read for a list of them, and none is ever taken away.
+const VERSIONS: u32 = 1_000;
+
+/// Bytes of what one version says: lists of assistants and of versions hold it whole.
+const SETTINGS_BYTES: usize = 64 << 10;
+
+/// Attempts at a change that other hosts get in between. Each of them lets one of those through, so
+/// that many hosts at once would have to change the same assistant.
+const ATTEMPTS: usize = 16;
+
 /// What an assistant is called that has no name.
 const UNTITLED: &str = "Untitled";
 
 /// The fact of a thread that says by which assistant it ran first.
 const ASSISTANT_ID: &str = "assistant_id";
 
-pub(super) fn routes() -> Router<Agents> {
-    Router::new()
-        .route("/assistants", post(create))
-        .route("/assistants/search", post(find::search))
-        .route("/assistants/count", post(find::count))
-        .route("/assistants/{id}", get(read).patch(update).delete(delete))
-        .route("/assistants/{id}/versions", post(versions))
-        .route("/assistants/{id}/latest", post(latest))
-        .route("/assistants/{id}/graph", get(about::graph))
-        .route("/assistants/{id}/schemas", get(about::schemas))
-        .route("/assistants/{id}/subgraphs", get(about::subgraphs))
-        .route("/assistants/{id}/subgraphs/{namespace}", get(about::subgraph))
+pub(super) fn routes() -> OpenApiRouter<Agents> {
+    OpenApiRouter::new()
+        .routes(routes!(create))
+        .routes(routes!(find::search))
+        .routes(routes!(find::count))
+        .routes(routes!(read, update, delete))
+        .routes(routes!(versions))
+        .routes(routes!(latest))
+        .routes(routes!(about::graph))
+        .routes(routes!(about::schemas))
+        .routes(routes!(about::subgraphs))
+        .routes(routes!(about::subgraph))
 }
 
 /// Makes an assistant.
+#[utoipa::path(post, path = "/assistants",
+    operation_id = "agent_create_assistant", tag = "agent-assistants",
+    request_body = AssistantCreate,
+    responses(
+        (status = 200, body = Assistant),
+        (status = 400, body = FaultDocument),
+        (status = 404, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 async fn create(
     State(agents): State<Agents>,
     caller: Caller,
@@ -63,15 +90,11 @@ async fn create(
         Some(id) => uuid("assistant", id)?,
         None => Uuid::now_v7(),
     };
-    let _changing = agents.assistants_changing().await;
+    let if_exists = request.if_exists.unwrap_or_default();
     if let Some(there) = known(&agents, &caller, id).await? {
-        return match request.if_exists.unwrap_or_default() {
-            IfExists::DoNothing => Ok(Json(there)),
-            IfExists::Raise => {
-                Err(Fault::conflict(format!("there is an assistant `{id}` already")))
-            }
-        };
+        return existing(there, if_exists);
     }
+    check_count(&agents, &caller).await?;
     let now_ms = agents.now_ms();
     let used = Version {
         number: 1,
@@ -83,10 +106,55 @@ async fn create(
         name: request.name.unwrap_or_else(|| UNTITLED.to_owned()),
         description: request.description,
     };
-    let id = id.to_string();
-    let doc = AssistantDoc { id, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
-    doc.save(agents.ports(), &scope(&caller)).await?;
-    Ok(Json(doc.shape()))
+    check_size(&used)?;
+    let assistant = id.to_string();
+    let doc =
+        AssistantDoc { id: assistant, created_ms: now_ms, updated_ms: now_ms, newest: 1, used };
+    if let Some(doc) = doc.make(agents.ports(), &scope(&caller)).await? {
+        return Ok(Json(doc.shape()));
+    }
+    // Another host has made it right now.
+    match known(&agents, &caller, id).await? {
+        Some(there) => existing(there, if_exists),
+        None => Err(contested(&id.to_string())),
+    }
+}
+
+/// The answer to one who would make what is there.
+fn existing(there: Assistant, if_exists: IfExists) -> Result<Json<Assistant>, Fault> {
+    match if_exists {
+        IfExists::DoNothing => Ok(Json(there)),
+        IfExists::Raise => {
+            let id = there.assistant_id;
+            Err(Fault::conflict(format!("there is an assistant `{id}` already")))
+        }
+    }
+}
+
+async fn check_count(agents: &Agents, caller: &Caller) -> Result<(), Fault> {
+    let all: Vec<AssistantDoc> = shelf(agents.ports(), scope(caller)).every().await?;
+    if all.len() >= TENANT_ASSISTANTS {
+        return Err(Fault::conflict("there are too many assistants already; delete some"));
+    }
+    Ok(())
+}
+
+fn check_size(version: &Version) -> Result<(), Fault> {
+    let texts = version.name.len() + version.description.as_ref().map_or(0, String::len);
+    let objects = [&version.config, &version.metadata];
+    let objects = objects.map(|fields| Value::Object(fields.clone()).to_string().len());
+    let bytes = texts + objects.iter().sum::<usize>() + version.context.to_string().len();
+    if bytes > SETTINGS_BYTES {
+        let text =
+            format!("the assistant has {bytes} bytes, more than the limit of {SETTINGS_BYTES}");
+        return Err(Fault::unprocessable(text));
+    }
+    Ok(())
+}
+
+/// Somebody else was faster each time.
+fn contested(id: &str) -> Fault {
+    Fault::conflict(format!("assistant `{id}` is being changed all the time; try again"))
 }
 
 fn scope(caller: &Caller) -> MemoryScope {
@@ -112,6 +180,10 @@ async fn known(agents: &Agents, caller: &Caller, id: Uuid) -> Result<Option<Assi
 }
 
 /// Reads an assistant, by its id or by the name of a graph.
+#[utoipa::path(get, path = "/assistants/{id}",
+    operation_id = "agent_get_assistant", tag = "agent-assistants",
+    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    responses((status = 200, body = Assistant)))]
 async fn read(
     State(agents): State<Agents>,
     caller: Caller,
@@ -126,7 +198,7 @@ async fn read(
 }
 
 /// An assistant that can be changed.
-async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<AssistantDoc, Fault> {
+async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<AssistantDoc>, Fault> {
     if let Ok(graph) = graphs::find(agents.engine().catalog(), id) {
         let graph = &graph.id;
         let text = format!(
@@ -135,19 +207,41 @@ async fn own(agents: &Agents, caller: &Caller, id: &str) -> Result<AssistantDoc,
         );
         return Err(Fault::conflict(text));
     }
-    let found = made(agents, caller.tenant.as_ref(), uuid("assistant", id)?).await?;
+    let found = kept(agents, caller.tenant.as_ref(), uuid("assistant", id)?).await?;
     found.ok_or_else(|| Fault::missing("assistant", id))
 }
 
 /// Changes an assistant: makes a version of it, which runs use from then on.
+#[utoipa::path(patch, path = "/assistants/{id}",
+    operation_id = "agent_update_assistant", tag = "agent-assistants",
+    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    request_body = AssistantPatch,
+    responses(
+        (status = 200, body = Assistant),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 async fn update(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantPatch>,
 ) -> Result<Json<Assistant>, Fault> {
-    let _changing = agents.assistants_changing().await;
-    let doc = own(&agents, &caller, &id).await?;
+    changed(&agents, &caller, &id, &Change::Version(Box::new(request))).await
+}
+
+fn no_version(assistant: &str, number: u32) -> Fault {
+    Fault::missing("version", &format!("{number} of assistant {assistant}"))
+}
+
+/// The version that a change makes of an assistant.
+fn patched(agents: &Agents, doc: &AssistantDoc, request: AssistantPatch) -> Result<Version, Fault> {
+    if doc.newest >= VERSIONS {
+        let text = format!(
+            "assistant `{}` has {VERSIONS} versions, as many as there may be; make another one",
+            doc.id
+        );
+        return Err(Fault::conflict(text));
+    }
     let Version { graph_id, config, context, metadata, name, description, .. } = doc.used.clone();
     let graph_id = match &request.graph_id {
         Some(id) => graphs::find(agents.engine().catalog(), id)?.id,
@@ -181,21 +275,40 @@ async fn update(
         name: request.name.unwrap_or(name),
         description: request.description.or(description),
     };
-    let doc = AssistantDoc { updated_ms: now_ms, newest: number, used, ..doc };
-    doc.save(agents.ports(), &scope(&caller)).await?;
-    Ok(Json(doc.shape()))
+    check_size(&used)?;
+    Ok(used)
 }
 
 /// Deletes an assistant with its versions, and its threads if that is wanted.
+#[utoipa::path(delete, path = "/assistants/{id}",
+    operation_id = "agent_delete_assistant", tag = "agent-assistants",
+    params(
+        ("id" = String, Path, description = "an assistant, or a graph by its name"),
+        ("delete_threads" = Option<bool>, Query, description = "whether with the threads that it ran first on")),
+    responses(
+        (status = 204),
+        (status = 409, body = FaultDocument)))]
 async fn delete(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
 ) -> Result<StatusCode, Fault> {
-    let _changing = agents.assistants_changing().await;
-    let doc = own(&agents, &caller, &id).await?;
-    if query.flag("delete_threads")? {
+    let with_threads = query.flag("delete_threads")?;
+    let own_agents = agents.clone();
+    let work = async move { take_away(&own_agents, &caller, &id, with_threads).await };
+    whole(&agents, Box::pin(work)).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+async fn take_away(
+    agents: &Agents,
+    caller: &Caller,
+    id: &str,
+    with_threads: bool,
+) -> Result<(), Fault> {
+    let doc = own(agents, caller, id).await?.doc;
+    if with_threads {
         let all = ThreadQuery { tenant: caller.tenant.clone(), ..ThreadQuery::default() };
         let threads = agents.ports().store.threads(&all).await?;
         let is_its = |it: &ThreadRecord| {
@@ -204,24 +317,28 @@ async fn delete(
                 && it.metadata.get(ASSISTANT_ID).is_some_and(|id| *id == doc.id.as_str())
         };
         for thread in threads.into_iter().filter(is_its) {
-            remove(&agents, thread).await?;
+            remove(agents, thread).await?;
         }
     }
-    doc.forget(agents.ports(), &scope(&caller)).await?;
-    Ok(StatusCode::NO_CONTENT)
+    Ok(doc.forget(agents.ports(), &scope(caller)).await?)
 }
 
 /// Lists versions, the newest first.
+#[utoipa::path(post, path = "/assistants/{id}/versions",
+    operation_id = "agent_list_assistant_versions", tag = "agent-assistants",
+    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    request_body = AssistantVersions,
+    responses((status = 200, body = Vec<Assistant>)))]
 async fn versions(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantVersions>,
-) -> Result<Json<Vec<Assistant>>, Fault> {
+) -> Result<Page, Fault> {
     let all = match graphs::find(agents.engine().catalog(), &id) {
         Ok(graph) => vec![of_graph(&graph)],
         Err(_) => {
-            let doc = own(&agents, &caller, &id).await?;
+            let doc = own(&agents, &caller, &id).await?.doc;
             let all = doc.versions(agents.ports(), &scope(&caller)).await?;
             all.iter().map(|version| version.shape(&doc.id)).collect()
         }
@@ -229,27 +346,64 @@ async fn versions(
     let wanted = Value::Object(request.metadata.unwrap_or_default());
     let found = all.into_iter().filter(|it| holds(&it.metadata.clone().into(), &wanted));
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    Ok(Json(found.skip(request.offset.unwrap_or(0)).take(limit).collect()))
+    let mut page = Page::new();
+    for version in found.skip(request.offset.unwrap_or(0)).take(limit) {
+        page.push(&version)?;
+    }
+    Ok(page)
 }
 
 /// Lets runs use another version.
+#[utoipa::path(post, path = "/assistants/{id}/latest",
+    operation_id = "agent_set_assistant_version", tag = "agent-assistants",
+    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    request_body = AssistantLatest,
+    responses((status = 200, body = Assistant)))]
 async fn latest(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<AssistantLatest>,
 ) -> Result<Json<Assistant>, Fault> {
-    let missing = || Fault::missing("version", &format!("{} of assistant {id}", request.version));
     if let Ok(graph) = graphs::find(agents.engine().catalog(), &id) {
         let own = of_graph(&graph);
-        return if own.version == request.version { Ok(Json(own)) } else { Err(missing()) };
+        let is_own = own.version == request.version;
+        return if is_own { Ok(Json(own)) } else { Err(no_version(&id, request.version)) };
     }
-    let _changing = agents.assistants_changing().await;
-    let doc = own(&agents, &caller, &id).await?;
-    let number = request.version;
-    let used = doc.version(agents.ports(), &scope(&caller), number).await?;
-    let used = used.filter(|it| it.number <= doc.newest).ok_or_else(missing)?;
-    let doc = AssistantDoc { updated_ms: agents.now_ms(), used, ..doc };
-    doc.save(agents.ports(), &scope(&caller)).await?;
-    Ok(Json(doc.shape()))
+    changed(&agents, &caller, &id, &Change::Use(request.version)).await
+}
+
+/// What becomes of an assistant.
+enum Change {
+    /// Another version, which is used from then on.
+    Version(Box<AssistantPatch>),
+    /// The version of a number is used.
+    Use(u32),
+}
+
+/// Changes an assistant as it is when nobody else changes it.
+async fn changed(
+    agents: &Agents,
+    caller: &Caller,
+    id: &str,
+    change: &Change,
+) -> Result<Json<Assistant>, Fault> {
+    let (ports, scope) = (agents.ports(), scope(caller));
+    for _ in 0..ATTEMPTS {
+        let old = own(agents, caller, id).await?;
+        let used = match change {
+            Change::Version(patch) => patched(agents, &old.doc, AssistantPatch::clone(patch))?,
+            Change::Use(number) => {
+                let used = old.doc.version(ports, &scope, *number).await?;
+                let used = used.filter(|it| it.number <= old.doc.newest);
+                used.ok_or_else(|| no_version(id, *number))?
+            }
+        };
+        let newest = old.doc.newest.max(used.number);
+        let doc = AssistantDoc { updated_ms: agents.now_ms(), newest, used, ..old.doc.clone() };
+        if let Some(doc) = doc.replace(ports, &scope, &old).await? {
+            return Ok(Json(doc.shape()));
+        }
+    }
+    Err(contested(id))
 }

@@ -9,13 +9,30 @@ use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 use crate::agents::Agents;
 use crate::answer;
 use crate::caller::{Body, Caller, Place};
+use crate::doc::queued::{Queued, queued};
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::queue::cancel;
 use crate::run::KnownRun;
+use crate::whole::whole;
+use crate::wire::outline::FaultDocument;
 use crate::wire::request::CancelRuns;
 
+/// Runs that one request may name: each is looked for.
+const NAMED: usize = 1_000;
+
 /// Cancels one run.
+#[utoipa::path(post, path = "/threads/{id}/runs/{run}/cancel",
+    operation_id = "agent_cancel_run", tag = "agent-runs",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("run" = String, Path, description = "the run"),
+        ("wait" = Option<bool>, Query, description = "whether to answer when it is over"),
+        ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to take away what it did")),
+    responses(
+        (status = 200, body = Value),
+        (status = 202),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn one(
     State(agents): State<Agents>,
     caller: Caller,
@@ -54,6 +71,13 @@ fn forgets(query: &Query) -> Result<bool, Fault> {
 }
 
 /// Cancels several runs: some of a thread, or all in a status.
+#[utoipa::path(post, path = "/runs/cancel", operation_id = "agent_cancel_runs", tag = "agent-runs",
+    params(("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to take away what it did")),
+    request_body = CancelRuns,
+    responses(
+        (status = 204),
+        (status = 404, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn several(
     State(agents): State<Agents>,
     caller: Caller,
@@ -72,14 +96,18 @@ pub(super) async fn several(
             request.status.as_deref().unwrap_or("of these"),
         ));
     }
-    for (thread, run) in meant {
-        match cancel(&agents, &thread, &run, forget).await {
-            // It has ended meanwhile.
-            Err(fault) if fault.status() == StatusCode::NOT_FOUND => {}
-            done => done?,
+    let own = agents.clone();
+    let work = async move {
+        for (thread, run) in meant {
+            match cancel(&own, &thread, &run, forget).await {
+                // It has ended meanwhile.
+                Err(fault) if fault.status() == StatusCode::NOT_FOUND => {}
+                done => done?,
+            }
         }
-    }
-    Ok(StatusCode::NO_CONTENT)
+        Ok(StatusCode::NO_CONTENT)
+    };
+    whole(&agents, Box::pin(work)).await
 }
 
 async fn of_thread(
@@ -88,6 +116,10 @@ async fn of_thread(
     thread: &str,
     runs: &[String],
 ) -> Result<Vec<(ThreadId, RunId)>, Fault> {
+    if runs.len() > NAMED {
+        let count = runs.len();
+        return Err(Fault::unprocessable(format!("{count} runs are more than {NAMED} at once")));
+    }
     let thread = caller.thread(agents, thread).await?;
     let mut meant = Vec::with_capacity(runs.len());
     for run in runs {
@@ -106,7 +138,10 @@ async fn in_status(
 ) -> Result<Vec<(ThreadId, RunId)>, Fault> {
     let mut meant = Vec::new();
     if status != Some("running") {
-        meant.extend(agents.queue().waiting(caller.tenant.as_ref()));
+        let tenant = caller.tenant.as_ref();
+        let all = queued(agents.ports()).every::<Queued>().await?.into_iter();
+        let own = all.filter(|entry| tenant.is_none() || entry.tenant.as_ref() == tenant);
+        meant.extend(own.map(|entry| (entry.thread, entry.run)));
     }
     if status != Some("pending") {
         let query = ThreadQuery {

@@ -1,21 +1,25 @@
 //! Runs that come again: make, look for, read, change, delete.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use uuid::Uuid;
 
 use crate::agents::Agents;
 use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
+use crate::doc::Kept;
 use crate::doc::cron::{CronDoc, Due, dues, shelf};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::order;
+use crate::page::Page;
 use crate::route::search::{PAGE, holds, pagination};
 use crate::view;
+use crate::wire::outline::{CronCount, CronPart, FaultDocument};
 use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of};
 use crate::wire::schedule::{Schedule, read_time};
 use crate::wire::shape::Cron;
@@ -29,6 +33,9 @@ const ALL_CRONS: usize = 10_000;
 
 /// Bytes of what a cron asks for: lists of crons hold it whole.
 const PAYLOAD_BYTES: usize = 64 << 10;
+
+/// Attempts at a change that others get in between: each of them lets one of those through.
+const ATTEMPTS: usize = 16;
 
 /// Most crons of one answer.
 const LARGEST_PAGE: usize = 1_000;
@@ -55,15 +62,23 @@ const FIELDS: &[&str] = &[
 /// The field that says when an answer was made.
 const NOW: &str = "now";
 
-pub(super) fn routes() -> Router<Agents> {
-    Router::new()
-        .route("/threads/{id}/runs/crons", post(create_on_thread))
-        .route("/runs/crons", post(create))
-        .route("/runs/crons/search", post(search))
-        .route("/runs/crons/count", post(count))
-        .route("/runs/crons/{cron}", get(read).patch(update).delete(delete))
+pub(super) fn routes() -> OpenApiRouter<Agents> {
+    OpenApiRouter::new()
+        .routes(routes!(create_on_thread))
+        .routes(routes!(create))
+        .routes(routes!(search))
+        .routes(routes!(count))
+        .routes(routes!(read, update, delete))
 }
 
+/// Makes a cron whose runs each have a thread of their own.
+#[utoipa::path(post, path = "/runs/crons", operation_id = "agent_create_cron", tag = "agent-crons",
+    request_body = CronCreate,
+    responses(
+        (status = 200, body = Cron),
+        (status = 400, body = FaultDocument),
+        (status = 404, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 async fn create(
     State(agents): State<Agents>,
     caller: Caller,
@@ -72,6 +87,15 @@ async fn create(
     make(&agents, &caller, None, &request).await
 }
 
+/// Makes a cron whose runs are on one thread.
+#[utoipa::path(post, path = "/threads/{id}/runs/crons",
+    operation_id = "agent_create_thread_cron", tag = "agent-crons",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = CronCreate,
+    responses(
+        (status = 200, body = Cron),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 async fn create_on_thread(
     State(agents): State<Agents>,
     caller: Caller,
@@ -142,43 +166,60 @@ fn time(text: &str) -> Result<i64, Fault> {
     read_time(text).ok_or_else(|| Fault::unprocessable(format!("`end_time` is no time: `{text}`")))
 }
 
+/// Reads a cron.
+#[utoipa::path(get, path = "/runs/crons/{cron}",
+    operation_id = "agent_get_cron", tag = "agent-crons",
+    params(("cron" = String, Path, description = "the cron")),
+    responses((status = 200, body = Cron)))]
 async fn read(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Cron>, Fault> {
-    let doc = find(&agents, &caller, &id).await?;
+    let doc = find(&agents, &caller, &id).await?.doc;
     Ok(Json(doc.shape(agents.now_ms())))
 }
 
 /// A cron that the caller may see. The operator sees all, and needs to look for whose it is.
-async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<CronDoc, Fault> {
+async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<CronDoc>, Fault> {
     let cron = uuid("cron", id)?.to_string();
     let missing = || Fault::missing("cron", id);
-    if caller.tenant.is_some() {
-        let own = shelf(agents.ports(), caller.tenant.as_ref()).get(&cron).await?;
-        return own.ok_or_else(missing);
+    let mut tenant = caller.tenant.clone();
+    if tenant.is_none() {
+        let due: Option<Due> = dues(agents.ports()).get(&cron).await?;
+        tenant = due.ok_or_else(missing)?.tenant;
     }
-    let due: Option<Due> = dues(agents.ports()).get(&cron).await?;
-    let doc = due.ok_or_else(missing)?.document(agents.ports()).await?;
-    doc.ok_or_else(missing)
+    shelf(agents.ports(), tenant.as_ref()).kept(&cron).await?.ok_or_else(missing)
 }
 
+/// Changes a cron.
+#[utoipa::path(patch, path = "/runs/crons/{cron}",
+    operation_id = "agent_update_cron", tag = "agent-crons",
+    params(("cron" = String, Path, description = "the cron")),
+    request_body = CronPatch,
+    responses(
+        (status = 200, body = Cron),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 async fn update(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(change): Body<CronPatch>,
 ) -> Result<Json<Cron>, Fault> {
-    let mut doc = find(&agents, &caller, &id).await?;
-    let now_ms = agents.now_ms();
-    apply(&mut doc, change)?;
-    doc.assistant = check(&agents, &doc).await?;
-    doc.updated_ms = now_ms;
-    doc.revision = Uuid::now_v7();
-    doc.save(agents.ports(), now_ms).await?;
-    agents.crons().change();
-    Ok(Json(doc.shape(now_ms)))
+    for _ in 0..ATTEMPTS {
+        let old = find(&agents, &caller, &id).await?;
+        let (mut doc, now_ms) = (old.doc.clone(), agents.now_ms());
+        apply(&mut doc, change.clone())?;
+        doc.assistant = check(&agents, &doc).await?;
+        doc.updated_ms = now_ms;
+        doc.revision = Uuid::now_v7();
+        if let Some(doc) = doc.replace(agents.ports(), now_ms, &old).await? {
+            agents.crons().change();
+            return Ok(Json(doc.shape(now_ms)));
+        }
+    }
+    Err(Fault::conflict(format!("cron `{id}` is being changed all the time; try again")))
 }
 
 fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
@@ -205,12 +246,17 @@ fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Deletes a cron.
+#[utoipa::path(delete, path = "/runs/crons/{cron}",
+    operation_id = "agent_delete_cron", tag = "agent-crons",
+    params(("cron" = String, Path, description = "the cron")),
+    responses((status = 204)))]
 async fn delete(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<StatusCode, Fault> {
-    find(&agents, &caller, &id).await?.forget(agents.ports()).await?;
+    find(&agents, &caller, &id).await?.doc.forget(agents.ports()).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -242,11 +288,20 @@ async fn all(agents: &Agents, tenant: Option<&String>) -> Result<Vec<CronDoc>, F
     Ok(docs)
 }
 
+/// Lists crons.
+#[utoipa::path(post, path = "/runs/crons/search",
+    operation_id = "agent_search_crons", tag = "agent-crons",
+    request_body = CronSearch,
+    responses(
+        (status = 200, body = Vec<CronPart>,
+            headers(("X-Pagination-Total" = usize, description = "how many there are"),
+                ("X-Pagination-Next" = usize, description = "where the next ones begin"))),
+        (status = 404, body = FaultDocument)))]
 async fn search(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<CronSearch>,
-) -> Result<(HeaderMap, Json<Vec<Value>>), Fault> {
+) -> Result<(HeaderMap, Page), Fault> {
     let now_ms = agents.now_ms();
     let mut found = wanted(&agents, &caller, &request).await?;
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
@@ -254,17 +309,24 @@ async fn search(
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     let fields = request.select.as_deref();
     let tells_now = fields.is_some_and(|fields| fields.iter().any(|field| field == NOW));
-    let mut page = Vec::new();
+    let mut page = Page::new();
     for cron in found.iter().skip(offset).take(limit) {
         let mut shown = view::select(cron, fields, FIELDS)?;
         if tells_now {
             shown[NOW] = json!(iso(now_ms));
         }
-        page.push(shown);
+        page.push(&shown)?;
     }
-    Ok((pagination(found.len(), offset, page.len()), Json(page)))
+    Ok((pagination(found.len(), offset, page.len()), page))
 }
 
+/// Counts crons.
+#[utoipa::path(post, path = "/runs/crons/count",
+    operation_id = "agent_count_crons", tag = "agent-crons",
+    request_body = CronCount,
+    responses(
+        (status = 200, body = usize, content_type = "application/json"),
+        (status = 404, body = FaultDocument)))]
 async fn count(
     State(agents): State<Agents>,
     caller: Caller,

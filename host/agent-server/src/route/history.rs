@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value};
 use wattle_run::call::travel::HistoryQuery;
@@ -12,9 +11,11 @@ use crate::agents::Agents;
 use crate::asked::of_thread;
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
+use crate::page::Page;
 use crate::query::Query;
 use crate::view;
 use crate::wire::id::namespace_of;
+use crate::wire::outline::ThreadStatePart;
 use crate::wire::request::{Before, HistoryRequest};
 
 /// Points of an answer unless it says otherwise.
@@ -23,13 +24,24 @@ const PAGE: usize = 1;
 /// Most points of one answer: each comes with its whole state.
 const LARGEST_PAGE: usize = 1_000;
 
-/// By the query of the address.
+/// Points that are read at once, and lie in memory whole.
+const READ: usize = 16;
+
+/// Lists the points of a thread, the newest first.
+#[utoipa::path(get, path = "/threads/{id}/history",
+    operation_id = "agent_get_history", tag = "agent-threads",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("limit" = Option<usize>, Query, description = "at most so many"),
+        ("before" = Option<String>, Query, description = "only older than this checkpoint"),
+        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+    responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Json<Vec<Value>>, Fault> {
+) -> Result<Page, Fault> {
     let record = caller.thread(&agents, &id).await?;
     let request = HistoryRequest {
         limit: query.number("limit")?,
@@ -40,13 +52,18 @@ pub(super) async fn get(
     read(&agents, &record, request).await
 }
 
-/// By a document.
+/// Lists those points of a thread that a document asks for.
+#[utoipa::path(post, path = "/threads/{id}/history",
+    operation_id = "agent_search_history", tag = "agent-threads",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = HistoryRequest,
+    responses((status = 200, body = Vec<ThreadStatePart>)))]
 pub(super) async fn post(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<HistoryRequest>,
-) -> Result<Json<Vec<Value>>, Fault> {
+) -> Result<Page, Fault> {
     let record = caller.thread(&agents, &id).await?;
     read(&agents, &record, request).await
 }
@@ -55,29 +72,39 @@ async fn read(
     agents: &Agents,
     record: &ThreadRecord,
     request: HistoryRequest,
-) -> Result<Json<Vec<Value>>, Fault> {
+) -> Result<Page, Fault> {
     let before = request.before.as_ref().and_then(Before::id);
     let before = before.map(|id| of_thread(record, id)).transpose()?;
     let place = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
     let Some(filter) = filter(record, request.metadata.unwrap_or_default()) else {
-        return Ok(Json(Vec::new()));
+        return Ok(Page::new());
     };
     if record.is_blank() {
-        return Ok(Json(Vec::new()));
+        return Ok(Page::new());
     }
-    let query = HistoryQuery {
+    let mut query = HistoryQuery {
         namespace: namespace_of(place.as_deref().unwrap_or_default()),
         before,
         filter,
-        limit: Some(request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE)),
+        limit: None,
     };
     let fields = request.select.unwrap_or_default();
-    let mut states = Vec::new();
-    for view in agents.engine().history(&record.id, query).await? {
-        let state = view::state(agents, record, &view, false).await?;
-        states.push(view::selected(&state, &fields)?);
+    let wanted = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
+    let mut states = Page::new();
+    while states.len() < wanted {
+        let limit = READ.min(wanted - states.len());
+        query.limit = Some(limit);
+        let views = agents.engine().history(&record.id, query.clone()).await?;
+        for view in &views {
+            let state = view::state(agents, record, view, false).await?;
+            states.push(&view::selected(&state, &fields)?)?;
+        }
+        match views.last() {
+            Some(oldest) if views.len() == limit => query.before = Some(oldest.checkpoint),
+            _ => break,
+        }
     }
-    Ok(Json(states))
+    Ok(states)
 }
 
 /// What the checkpoints must have; `None` if the thread itself has it otherwise.

@@ -3,12 +3,18 @@
 use axum::Json;
 use serde_json::{Value, json};
 
+use crate::wire::outline::{Alive, Info};
+
 /// Whether it lives.
+#[utoipa::path(get, path = "/ok", operation_id = "agent_ok", tag = "agent-server",
+    responses((status = 200, body = Alive)))]
 pub(super) async fn ok() -> Json<Value> {
     Json(json!({ "ok": true, "services": {} }))
 }
 
 /// What it can do.
+#[utoipa::path(get, path = "/info", operation_id = "agent_info", tag = "agent-server",
+    responses((status = 200, body = Info)))]
 pub(super) async fn info() -> Json<Value> {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),

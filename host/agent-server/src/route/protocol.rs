@@ -9,10 +9,12 @@ use axum::extract::ws::rejection::WebSocketUpgradeRejection;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
-use axum::{Extension, Json, Router};
+use axum::{Extension, Json};
 use bytes::Bytes;
 use futures::stream;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+use wattle_api::guard::budget::Budget;
 use wattle_api::guard::open::Slot;
 use wattle_graph::id::ThreadId;
 
@@ -23,24 +25,34 @@ use crate::fault::Fault;
 use crate::feed::{Feed, Ready};
 use crate::joined::{self, Parts};
 use crate::query::Query;
-use crate::socket;
+use crate::socket::{self, Pass};
 use crate::stream::of_events;
 use crate::wire::command::{Command, Subscribe};
 use crate::wire::id::EventId;
+use crate::wire::outline::{
+    CommandAnswer, CommandDocument, CommandRefused, FaultDocument, StreamedEvent,
+};
 use crate::wire::v1::HEARTBEAT;
 use crate::wire::v2::Sent;
 
 /// What clients send in place of an id when they want all that there is.
 const ALL: &[&str] = &["-", "0", "0-0"];
 
-pub(super) fn routes() -> Router<Agents> {
-    Router::new()
-        .route("/threads/{id}/commands", post(commands))
-        .route("/threads/{id}/stream", get(runs))
-        .route("/threads/{id}/stream/events", post(events).get(open))
+pub(super) fn routes() -> OpenApiRouter<Agents> {
+    OpenApiRouter::new()
+        .routes(routes!(commands))
+        .routes(routes!(runs))
+        .routes(routes!(events, open))
 }
 
 /// Does a command.
+#[utoipa::path(post, path = "/threads/{id}/commands",
+    operation_id = "agent_command", tag = "agent-protocol",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = CommandDocument,
+    responses(
+        (status = 200, body = CommandAnswer),
+        (status = 400, body = CommandRefused)))]
 async fn commands(
     State(agents): State<Agents>,
     caller: Caller,
@@ -70,6 +82,13 @@ async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, 
 }
 
 /// The typed events of a thread, from its beginning on; they do not end by themselves.
+#[utoipa::path(post, path = "/threads/{id}/stream/events",
+    operation_id = "agent_stream_events", tag = "agent-protocol",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = Subscribe,
+    responses(
+        (status = 200, body = StreamedEvent, content_type = "text/event-stream"),
+        (status = 400, body = FaultDocument)))]
 async fn events(
     State(agents): State<Agents>,
     caller: Caller,
@@ -123,11 +142,18 @@ impl Told {
 }
 
 /// Commands and events over a WebSocket.
+#[utoipa::path(get, path = "/threads/{id}/stream/events",
+    operation_id = "agent_open_socket", tag = "agent-protocol",
+    params(("id" = String, Path, description = "the thread")),
+    responses(
+        (status = 101),
+        (status = 400, body = FaultDocument)))]
 async fn open(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     slot: Option<Extension<Slot>>,
+    budget: Option<Extension<Budget>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Fault> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -135,10 +161,22 @@ async fn open(
         Fault::value(format!("open a WebSocket here, or ask by POST for a stream: {why}"))
     })?;
     let thread = thread(&agents, &caller, &id).await;
-    Ok(socket::open(agents, caller, thread, slot.map(|Extension(slot)| slot), upgrade))
+    let pass = Pass {
+        slot: slot.map(|Extension(slot)| slot),
+        budget: budget.map(|Extension(budget)| budget),
+    };
+    Ok(socket::open(agents, caller, thread, pass, upgrade))
 }
 
 /// All runs of a thread as one stream.
+#[utoipa::path(get, path = "/threads/{id}/stream",
+    operation_id = "agent_stream_runs", tag = "agent-protocol",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("stream_modes" = Option<Vec<String>>, Query, description = "`run_modes` (without it), `lifecycle` or `state_update`"),
+        ("stream_mode" = Option<Vec<String>>, Query, description = "the same as clients write it"),
+        ("Last-Event-ID" = Option<String>, Header, description = "the last event that is known")),
+    responses((status = 200, body = StreamedEvent, content_type = "text/event-stream")))]
 async fn runs(
     State(agents): State<Agents>,
     caller: Caller,

@@ -1,5 +1,7 @@
 //! Runs of a thread: ask for one, follow it, wait for it, read it, delete it.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
@@ -14,6 +16,7 @@ use crate::caller::{Body, Caller, Place};
 use crate::doc::run::RunDoc;
 use crate::fault::Fault;
 use crate::order;
+use crate::page::Page;
 use crate::presence::Presence;
 use crate::query::Query;
 use crate::queue::remove;
@@ -21,9 +24,11 @@ use crate::route::search::PAGE;
 use crate::run::KnownRun;
 use crate::stream::{self, Wish};
 use crate::view;
+use crate::whole::whole;
 use crate::wire::id::EventId;
-use crate::wire::request::{Disconnect, Mode, Modes, RunCreate};
-use crate::wire::shape::Run;
+use crate::wire::outline::{FaultDocument, RunPart, StreamedEvent};
+use crate::wire::request::{Mode, Modes, RunCreate};
+use crate::wire::shape::{Run, RunStatus};
 
 /// Most runs of one answer.
 const LARGEST_PAGE: usize = 1_000;
@@ -41,74 +46,116 @@ const FIELDS: &[&str] = &[
     "multitask_strategy",
 ];
 
+/// Says of a client's leaving that it ends the run.
+const LEAVING: &str = "cancel_on_disconnect";
+
+/// A run that was just asked for.
+pub(super) struct Asked {
+    pub(super) doc: RunDoc,
+    /// The client for whom it works, if its leaving ends it.
+    pub(super) presence: Option<Presence>,
+}
+
 /// Asks for a run and does not wait.
+#[utoipa::path(post, path = "/threads/{id}/runs",
+    operation_id = "agent_create_run", tag = "agent-runs",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = RunCreate,
+    responses(
+        (status = 200, body = Run,
+            headers(("Content-Location" = String, description = "the run"))),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (_, doc) = begin(&agents, &caller, &id, &request).await?;
+    let run = asked::new_run()?;
+    let (_, doc) = order::on_thread(&agents, &caller, &id, run, &request).await?;
     let run = KnownRun::find(&agents, &record(&agents, &doc).await?, doc.run.as_str()).await?;
     let place = place(&doc);
     Ok(placed(Json(run.doc.shape(run.record.as_ref())).into_response(), &place, None))
 }
 
 /// Asks for a run and answers with what it leads to.
+#[utoipa::path(post, path = "/threads/{id}/runs/wait",
+    operation_id = "agent_wait_for_new_run", tag = "agent-runs",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = RunCreate,
+    responses(
+        (status = 200, body = Value,
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn wait(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (_, doc) = begin(&agents, &caller, &id, &request).await?;
-    let (place, presence) = (place(&doc), presence(&agents, &doc, &request));
+    let Asked { doc, presence } = begin(&agents, caller, id, Arc::new(request)).await?;
+    let place = place(&doc);
     Ok(placed(answer::wait(&agents, doc, presence), &place, Some("join")))
 }
 
 /// Asks for a run and answers with its stream.
+#[utoipa::path(post, path = "/threads/{id}/runs/stream",
+    operation_id = "agent_stream_new_run", tag = "agent-runs",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = RunCreate,
+    responses(
+        (status = 200, body = StreamedEvent, content_type = "text/event-stream",
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn stream(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (_, doc) = begin(&agents, &caller, &id, &request).await?;
-    let thread = record(&agents, &doc).await?;
-    let place = place(&doc);
-    let response = streamed(&agents, &thread, doc, &request)?;
+    let request = Arc::new(request);
+    let asked = begin(&agents, caller, id, request.clone()).await?;
+    let place = place(&asked.doc);
+    let response = streamed(&agents, asked, &request).await?;
     Ok(placed(response, &place, Some("stream")))
 }
 
 /// The stream of a run that was just asked for.
-pub(super) fn streamed(
+pub(super) async fn streamed(
     agents: &Agents,
-    thread: &ThreadRecord,
-    doc: RunDoc,
+    asked: Asked,
     request: &RunCreate,
 ) -> Result<Response, Fault> {
+    let Asked { doc, presence } = asked;
+    let thread = record(agents, &doc).await?;
     let wish = Wish {
         modes: Modes::read(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
         after: 0,
     };
-    let presence = presence(agents, &doc, request);
-    Ok(stream::answer(agents, thread, doc, wish, presence))
+    Ok(stream::answer(agents, &thread, doc, wish, presence))
 }
 
-/// The client for which a run works, if its leaving ends it.
-pub(super) fn presence(agents: &Agents, doc: &RunDoc, request: &RunCreate) -> Option<Presence> {
-    let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
-    cancels.then(|| Presence::new(agents, &doc.thread, &doc.run))
-}
-
+/// Asks for a run. A client that leaves meanwhile has left it, too: the run is begun, and what comes
+/// of it is dropped with its presence.
 async fn begin(
     agents: &Agents,
-    caller: &Caller,
-    id: &str,
-    request: &RunCreate,
-) -> Result<(ThreadRecord, RunDoc), Fault> {
-    order::on_thread(agents, caller, id, asked::new_run()?, request).await
+    caller: Caller,
+    id: String,
+    request: Arc<RunCreate>,
+) -> Result<Asked, Fault> {
+    let own = agents.clone();
+    let work = async move {
+        let run = asked::new_run()?;
+        let (_, doc) = order::on_thread(&own, &caller, &id, run, &request).await?;
+        Ok(Asked { presence: Presence::of(&own, &doc, &request), doc })
+    };
+    whole(agents, Box::pin(work)).await
 }
 
 /// The thread of a run as it is since the run was asked for.
@@ -119,16 +166,38 @@ pub(super) async fn record(agents: &Agents, doc: &RunDoc) -> Result<ThreadRecord
 }
 
 fn place(doc: &RunDoc) -> String {
-    format!("/threads/{}/runs/{}", doc.thread, doc.run)
+    format!("/threads/{}/runs/{}", segment(doc.thread.as_str()), segment(doc.run.as_str()))
+}
+
+/// An id as one segment of a path: those of the native API are any text.
+pub(super) fn segment(id: &str) -> String {
+    let mut text = String::with_capacity(id.len());
+    for byte in id.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            text.push_str(&format!("%{byte:02X}"));
+        }
+    }
+    text
 }
 
 /// Lists the runs of a thread, the newest first.
+#[utoipa::path(get, path = "/threads/{id}/runs",
+    operation_id = "agent_list_runs", tag = "agent-runs",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("limit" = Option<usize>, Query, description = "at most so many"),
+        ("offset" = Option<usize>, Query, description = "skip so many"),
+        ("status" = Option<RunStatus>, Query, description = "only in this status"),
+        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+    responses((status = 200, body = Vec<RunPart>)))]
 pub(super) async fn list(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
     query: Query,
-) -> Result<Json<Vec<Value>>, Fault> {
+) -> Result<Page, Fault> {
     let thread = caller.thread(&agents, &id).await?;
     let all = KnownRun::all(&agents, &thread).await?;
     let mut runs: Vec<Run> = all.iter().map(|run| run.doc.shape(run.record.as_ref())).collect();
@@ -140,12 +209,20 @@ pub(super) async fn list(
     let offset = query.number("offset")?.unwrap_or(0);
     let limit = query.number("limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     let fields = query.list("select");
-    let shown = runs.iter().skip(offset).take(limit);
-    let shown = shown.map(|run| view::select(run, Some(&fields), FIELDS));
-    Ok(Json(shown.collect::<Result<_, _>>()?))
+    let mut page = Page::new();
+    for run in runs.iter().skip(offset).take(limit) {
+        page.push(&view::select(run, Some(&fields), FIELDS)?)?;
+    }
+    Ok(page)
 }
 
 /// Reads a run.
+#[utoipa::path(get, path = "/threads/{id}/runs/{run}",
+    operation_id = "agent_get_run", tag = "agent-runs",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("run" = String, Path, description = "the run")),
+    responses((status = 200, body = Run)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
     caller: Caller,
@@ -157,6 +234,14 @@ pub(super) async fn get(
 }
 
 /// Takes a run away with what it did.
+#[utoipa::path(delete, path = "/threads/{id}/runs/{run}",
+    operation_id = "agent_delete_run", tag = "agent-runs",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("run" = String, Path, description = "the run")),
+    responses(
+        (status = 204),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn delete(
     State(agents): State<Agents>,
     caller: Caller,
@@ -169,6 +254,16 @@ pub(super) async fn delete(
 }
 
 /// Answers with what a run leads to.
+#[utoipa::path(get, path = "/threads/{id}/runs/{run}/join",
+    operation_id = "agent_join_run", tag = "agent-runs",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("run" = String, Path, description = "the run"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves")),
+    responses(
+        (status = 200, body = Value,
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
 pub(super) async fn join(
     State(agents): State<Agents>,
     caller: Caller,
@@ -188,11 +283,23 @@ pub(super) fn joined(agents: &Agents, run: KnownRun, query: &Query) -> Result<Re
 }
 
 fn watching(agents: &Agents, run: &KnownRun, query: &Query) -> Result<Option<Presence>, Fault> {
-    let cancels = query.flag("cancel_on_disconnect")?;
+    let cancels = query.flag(LEAVING)?;
     Ok(cancels.then(|| Presence::new(agents, &run.doc.thread, &run.doc.run)))
 }
 
 /// Answers with the stream of a run.
+#[utoipa::path(get, path = "/threads/{id}/runs/{run}/stream",
+    operation_id = "agent_join_run_stream", tag = "agent-runs",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("run" = String, Path, description = "the run"),
+        ("stream_mode" = Option<Vec<Mode>>, Query, description = "what to see of it; as asked for with the run without"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves"),
+        ("Last-Event-ID" = Option<String>, Header, description = "the last event that is known")),
+    responses(
+        (status = 200, body = StreamedEvent, content_type = "text/event-stream",
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
 pub(super) async fn join_stream(
     State(agents): State<Agents>,
     caller: Caller,
@@ -222,14 +329,15 @@ pub(super) fn joined_stream(
         number.ok_or_else(|| Fault::unprocessable(format!("`{id}` is no id of an event")))
     });
     let after = after.transpose()?;
-    if after.is_none() && run.is_over() {
-        return Ok(stream::nothing());
-    }
     let wish = Wish {
         modes: modes(&run.doc, query)?,
         subgraphs: subgraphs(&run.doc),
         after: after.unwrap_or(0),
     };
+    query.flag(LEAVING)?;
+    if after.is_none() && run.is_over() {
+        return Ok(stream::nothing());
+    }
     let presence = watching(agents, &run, query)?;
     Ok(stream::answer(agents, thread, run.doc, wish, presence))
 }

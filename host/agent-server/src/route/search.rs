@@ -1,7 +1,8 @@
 //! Threads that are looked for.
 //!
 //! The store filters by tenant and status; facts are compared here in what it lists anyway. Values
-//! are compared thread by thread, in order, until there are enough for the page.
+//! are compared thread by thread, in order, until there are enough for the page, or too many were
+//! read for it.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -16,15 +17,17 @@ use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands
 use crate::agents::Agents;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
+use crate::page::{Looks, Page};
 use crate::view::{self, TEMPORARY};
 use crate::wire::extract::Extract;
+use crate::wire::outline::ThreadPart;
 use crate::wire::request::{SortOrder, ThreadCount, ThreadSearch};
 use crate::wire::shape::ThreadStatus;
 
 /// Threads of an answer unless it says otherwise.
 pub(super) const PAGE: usize = 10;
 
-/// Most threads of one answer: each comes with its whole state.
+/// Most threads of one answer: each comes with its whole state, and [`Page`] bounds them together.
 const LARGEST_PAGE: usize = 1_000;
 
 /// Fields that `select` knows.
@@ -58,11 +61,18 @@ pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap
 }
 
 /// Lists threads.
+#[utoipa::path(post, path = "/threads/search",
+    operation_id = "agent_search_threads", tag = "agent-threads",
+    request_body = ThreadSearch,
+    responses(
+        (status = 200, body = Vec<ThreadPart>,
+            headers(("X-Pagination-Total" = usize, description = "how many there are; with `values` at least so many"),
+                ("X-Pagination-Next" = usize, description = "where the next ones begin")))))]
 pub(super) async fn search(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<ThreadSearch>,
-) -> Result<(HeaderMap, Json<Vec<Value>>), Fault> {
+) -> Result<(HeaderMap, Page), Fault> {
     let extract = Extract::read(&request.extract.unwrap_or_default());
     let extract = extract.map_err(Fault::unprocessable)?;
     let wanted = Wanted {
@@ -78,11 +88,11 @@ pub(super) async fn search(
     // One more than are shown, so that it is known whether there are any.
     let found = wanted.with_values(&agents, found, offset.saturating_add(limit + 1)).await?;
     let total = found.len();
-    let mut page = Vec::new();
+    let mut page = Page::new();
     for record in found.iter().skip(offset).take(limit) {
-        page.push(shown(&agents, record, request.select.as_deref(), &extract).await?);
+        page.push(&shown(&agents, record, request.select.as_deref(), &extract).await?)?;
     }
-    Ok((pagination(total, offset, page.len()), Json(page)))
+    Ok((pagination(total, offset, page.len()), page))
 }
 
 /// A thread with the fields that are wanted. Its state is read only if one of them needs it.
@@ -106,6 +116,10 @@ async fn shown(
 }
 
 /// Counts threads.
+#[utoipa::path(post, path = "/threads/count",
+    operation_id = "agent_count_threads", tag = "agent-threads",
+    request_body = ThreadCount,
+    responses((status = 200, body = usize, content_type = "application/json")))]
 pub(super) async fn count(
     State(agents): State<Agents>,
     caller: Caller,
@@ -154,12 +168,12 @@ impl Wanted<'_> {
         let Some(values) = self.values.filter(|values| !values.is_empty()) else {
             return Ok(found);
         };
-        let mut with_values = Vec::new();
+        let (mut with_values, mut looks) = (Vec::new(), Looks::default());
         for record in found {
             if with_values.len() == most {
                 break;
             }
-            if has_values(agents, &record, values).await? {
+            if has_values(agents, &record, values, &mut looks).await? {
                 with_values.push(record);
             }
         }
@@ -202,9 +216,11 @@ async fn has_values(
     agents: &Agents,
     record: &ThreadRecord,
     wanted: &Map<String, Value>,
+    looks: &mut Looks,
 ) -> Result<bool, Fault> {
     let state = view::state_of(agents, record, &Namespace::root(), None).await?;
     let Some(state) = state else { return Ok(false) };
+    looks.count(&state.values)?;
     let values = view::lens(agents, record).values(&state.values);
     Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
 }

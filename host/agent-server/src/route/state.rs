@@ -19,7 +19,9 @@ use crate::fault::Fault;
 use crate::graphs;
 use crate::query::Query;
 use crate::view;
+use crate::whole::whole;
 use crate::wire::id::namespace_of;
+use crate::wire::outline::{FaultDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
 
@@ -31,6 +33,13 @@ const COPY: &str = "__copy__";
 const GRAPH_ID: &str = "graph_id";
 
 /// Where a thread stands.
+#[utoipa::path(get, path = "/threads/{id}/state",
+    operation_id = "agent_get_state", tag = "agent-threads",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("subgraphs" = Option<bool>, Query, description = "whether with the states of nested graphs"),
+        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+    responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
     caller: Caller,
@@ -43,6 +52,14 @@ pub(super) async fn get(
 }
 
 /// A thread at one of its checkpoints.
+#[utoipa::path(get, path = "/threads/{id}/state/{checkpoint}",
+    operation_id = "agent_get_state_by_id", tag = "agent-threads",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("checkpoint" = String, Path, description = "id of the checkpoint"),
+        ("subgraphs" = Option<bool>, Query, description = "whether with the states of nested graphs"),
+        ("select" = Option<Vec<String>>, Query, description = "only these fields")),
+    responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn by_id(
     State(agents): State<Agents>,
     caller: Caller,
@@ -56,6 +73,11 @@ pub(super) async fn by_id(
 }
 
 /// A thread, or a graph nested in it, at one of its checkpoints.
+#[utoipa::path(post, path = "/threads/{id}/state/checkpoint",
+    operation_id = "agent_get_state_at", tag = "agent-threads",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = StateRequest,
+    responses((status = 200, body = ThreadStatePart)))]
 pub(super) async fn at(
     State(agents): State<Agents>,
     caller: Caller,
@@ -88,6 +110,14 @@ async fn read(
 }
 
 /// Writes to the state as if a node had finished with that.
+#[utoipa::path(post, path = "/threads/{id}/state",
+    operation_id = "agent_update_state", tag = "agent-threads",
+    params(("id" = String, Path, description = "the thread")),
+    request_body = StateUpdate,
+    responses(
+        (status = 200, body = StateUpdated),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn update(
     State(agents): State<Agents>,
     caller: Caller,
@@ -104,7 +134,9 @@ pub(super) async fn update(
         checkpoint,
         ..ground.request(&record, vec![vec![edit]])
     };
-    let view = agents.engine().edit(edited).await?;
+    let own = agents.clone();
+    let work = async move { Ok(own.engine().edit(edited).await?) };
+    let view = whole(&agents, Box::pin(work)).await?;
     let checkpoint = view::lens(&agents, &record).checkpoint(&view.namespace, view.checkpoint);
     Ok(Json(json!({
         "checkpoint": checkpoint,

@@ -1,10 +1,13 @@
 //! Runs without a thread: each gets one of its own, which has the id of the run and is deleted when
 //! the run is over, unless it is to be kept.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
 use wattle_graph::id::RunId;
 use wattle_run::ports::store::ThreadRecord;
 
@@ -16,81 +19,130 @@ use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::run::RunDoc;
 use crate::fault::Fault;
 use crate::order;
+use crate::presence::Presence;
 use crate::query::Query;
 use crate::route::cancel::cancelled;
-use crate::route::runs::{joined, joined_stream, presence, record, streamed};
+use crate::route::runs::{Asked, joined, joined_stream, segment, streamed};
 use crate::run::KnownRun;
-use crate::wire::request::RunCreate;
+use crate::whole::whole;
+use crate::wire::outline::{FaultDocument, StreamedEvent};
+use crate::wire::request::{Mode, RunCreate, at_most};
 use crate::wire::shape::Run;
 
 /// Runs that one request may ask for.
 const BATCH: usize = 100;
 
+/// Several runs that are asked for at once.
+#[derive(Deserialize)]
+#[serde(transparent)]
+pub(super) struct Batch(#[serde(deserialize_with = "at_most::<BATCH, _, _>")] Vec<RunCreate>);
+
 /// Asks for a run and does not wait.
+#[utoipa::path(post, path = "/runs", operation_id = "agent_create_lone_run", tag = "agent-runs",
+    request_body = RunCreate,
+    responses(
+        (status = 200, body = Run,
+            headers(("Content-Location" = String, description = "the run"))),
+        (status = 400, body = FaultDocument),
+        (status = 404, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (thread, doc) = begin(&agents, &caller, &request).await?;
+    let (own, run) = (agents.clone(), asked::new_run()?);
+    let work = async move { order::alone(&own, &caller, run, &request).await };
+    let (thread, doc) = whole(&agents, Box::pin(work)).await?;
     let run = shown(&agents, &thread, &doc).await?;
     Ok(placed(Json(run).into_response(), &place(&doc), None))
 }
 
-/// Asks for several.
+/// Asks for several: for all of them, also if the client leaves meanwhile.
+#[utoipa::path(post, path = "/runs/batch",
+    operation_id = "agent_create_lone_runs", tag = "agent-runs",
+    request_body = Vec<RunCreate>,
+    responses(
+        (status = 200, body = Vec<Run>),
+        (status = 400, body = FaultDocument),
+        (status = 404, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn batch(
     State(agents): State<Agents>,
     caller: Caller,
-    Body(requests): Body<Vec<RunCreate>>,
+    Body(Batch(requests)): Body<Batch>,
 ) -> Result<Json<Vec<Run>>, Fault> {
-    if requests.len() > BATCH {
-        let count = requests.len();
-        return Err(Fault::unprocessable(format!("{count} runs are more than {BATCH} at once")));
-    }
     for request in &requests {
         order::check(&agents, request)?;
         assistants::find(&agents, caller.tenant.as_ref(), &request.assistant_id).await?;
     }
-    let mut runs = Vec::with_capacity(requests.len());
-    for request in &requests {
-        let (thread, doc) = begin(&agents, &caller, request).await?;
-        runs.push(shown(&agents, &thread, &doc).await?);
-    }
-    Ok(Json(runs))
+    let own = agents.clone();
+    let work = async move {
+        let mut runs = Vec::with_capacity(requests.len());
+        for request in &requests {
+            let (thread, doc) = order::alone(&own, &caller, asked::new_run()?, request).await?;
+            runs.push(shown(&own, &thread, &doc).await?);
+        }
+        Ok(runs)
+    };
+    Ok(Json(whole(&agents, Box::pin(work)).await?))
 }
 
 /// Asks for a run and answers with what it leads to.
+#[utoipa::path(post, path = "/runs/wait",
+    operation_id = "agent_wait_for_new_lone_run", tag = "agent-runs",
+    request_body = RunCreate,
+    responses(
+        (status = 200, body = Value,
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+        (status = 400, body = FaultDocument),
+        (status = 404, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn wait(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (_, doc) = begin(&agents, &caller, &request).await?;
-    let (place, presence) = (place(&doc), presence(&agents, &doc, &request));
+    let Asked { doc, presence } = begin(&agents, caller, Arc::new(request)).await?;
+    let place = place(&doc);
     Ok(placed(answer::wait(&agents, doc, presence), &place, Some("join")))
 }
 
 /// Asks for a run and answers with its stream.
+#[utoipa::path(post, path = "/runs/stream",
+    operation_id = "agent_stream_new_lone_run", tag = "agent-runs",
+    request_body = RunCreate,
+    responses(
+        (status = 200, body = StreamedEvent, content_type = "text/event-stream",
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off"))),
+        (status = 400, body = FaultDocument),
+        (status = 404, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn stream(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let (_, doc) = begin(&agents, &caller, &request).await?;
-    let (thread, place) = (record(&agents, &doc).await?, place(&doc));
-    Ok(placed(streamed(&agents, &thread, doc, &request)?, &place, Some("stream")))
+    let request = Arc::new(request);
+    let asked = begin(&agents, caller, request.clone()).await?;
+    let place = place(&asked.doc);
+    Ok(placed(streamed(&agents, asked, &request).await?, &place, Some("stream")))
 }
 
-async fn begin(
-    agents: &Agents,
-    caller: &Caller,
-    request: &RunCreate,
-) -> Result<(ThreadRecord, RunDoc), Fault> {
-    order::alone(agents, caller, asked::new_run()?, request).await
+/// Asks for a run, as of a run on a thread.
+async fn begin(agents: &Agents, caller: Caller, request: Arc<RunCreate>) -> Result<Asked, Fault> {
+    let own = agents.clone();
+    let work = async move {
+        let (_, doc) = order::alone(&own, &caller, asked::new_run()?, &request).await?;
+        Ok(Asked { presence: Presence::of(&own, &doc, &request), doc })
+    };
+    whole(agents, Box::pin(work)).await
 }
 
 fn place(doc: &RunDoc) -> String {
-    format!("/runs/{}", doc.run)
+    format!("/runs/{}", segment(doc.run.as_str()))
 }
 
 async fn shown(agents: &Agents, thread: &ThreadRecord, doc: &RunDoc) -> Result<Run, Fault> {
@@ -104,9 +156,9 @@ async fn find(
     caller: &Caller,
     id: &str,
 ) -> Result<(ThreadRecord, KnownRun), Fault> {
-    let missing = |fault: Fault| match fault.status().as_u16() {
-        404 => Fault::missing("run", id),
-        _ => fault,
+    // A refusal must not tell which thread of somebody else the run is of.
+    let missing = |fault: Fault| {
+        if fault.status().is_client_error() { Fault::missing("run", id) } else { fault }
     };
     let run = RunId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
     let begun = agents.ports().store.run(&run).await?;
@@ -120,6 +172,9 @@ async fn find(
 }
 
 /// Reads a run.
+#[utoipa::path(get, path = "/runs/{run}", operation_id = "agent_get_run_by_id", tag = "agent-runs",
+    params(("run" = String, Path, description = "the run")),
+    responses((status = 200, body = Run)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
     caller: Caller,
@@ -130,6 +185,15 @@ pub(super) async fn get(
 }
 
 /// Answers with what a run leads to.
+#[utoipa::path(get, path = "/runs/{run}/join",
+    operation_id = "agent_join_run_by_id", tag = "agent-runs",
+    params(
+        ("run" = String, Path, description = "the run"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves")),
+    responses(
+        (status = 200, body = Value,
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
 pub(super) async fn join(
     State(agents): State<Agents>,
     caller: Caller,
@@ -141,6 +205,17 @@ pub(super) async fn join(
 }
 
 /// Answers with the stream of a run.
+#[utoipa::path(get, path = "/runs/{run}/stream",
+    operation_id = "agent_join_run_stream_by_id", tag = "agent-runs",
+    params(
+        ("run" = String, Path, description = "the run"),
+        ("stream_mode" = Option<Vec<Mode>>, Query, description = "what to see of it; as asked for with the run without"),
+        ("cancel_on_disconnect" = Option<bool>, Query, description = "whether the run ends when its client leaves"),
+        ("Last-Event-ID" = Option<String>, Header, description = "the last event that is known")),
+    responses(
+        (status = 200, body = StreamedEvent, content_type = "text/event-stream",
+            headers(("Content-Location" = String, description = "the run"),
+                ("Location" = String, description = "where the answer goes on if it breaks off")))))]
 pub(super) async fn join_stream(
     State(agents): State<Agents>,
     caller: Caller,
@@ -155,6 +230,16 @@ pub(super) async fn join_stream(
 }
 
 /// Cancels a run.
+#[utoipa::path(post, path = "/runs/{run}/cancel",
+    operation_id = "agent_cancel_run_by_id", tag = "agent-runs",
+    params(
+        ("run" = String, Path, description = "the run"),
+        ("wait" = Option<bool>, Query, description = "whether to answer when it is over"),
+        ("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to take away what it did")),
+    responses(
+        (status = 200, body = Value),
+        (status = 202),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn cancel(
     State(agents): State<Agents>,
     caller: Caller,

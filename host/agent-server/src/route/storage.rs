@@ -2,23 +2,29 @@
 
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::State;
-use axum::routing::get;
-use axum::{Json, Router};
 use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use wattle_graph::id::Namespace;
 
 use crate::agents::Agents;
 use crate::caller::{Caller, Place};
 use crate::fault::Fault;
 use crate::view;
+use crate::wire::outline::Storage;
 
-pub(super) fn routes() -> Router<Agents> {
-    Router::new().route("/threads/{id}/storage", get(storage))
+pub(super) fn routes() -> OpenApiRouter<Agents> {
+    OpenApiRouter::new().routes(routes!(storage))
 }
 
 /// Bytes of all that is kept of a thread, as stored, and of the newest value of each channel as
 /// JSON. Logs hold changes of values, so that the one is no sum of the other.
+#[utoipa::path(get, path = "/threads/{id}/storage",
+    operation_id = "agent_get_storage", tag = "agent-threads",
+    params(("id" = String, Path, description = "the thread")),
+    responses((status = 200, body = Storage)))]
 async fn storage(
     State(agents): State<Agents>,
     caller: Caller,

@@ -1,10 +1,11 @@
 //! The long-term memory: the one that agents of the caller's tenant read and write.
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
-use axum::routing::{get, post};
-use axum::{Json, Router};
 use serde_json::{Value, json};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
 use wattle_run::limit::MEMORY_RESULTS;
 use wattle_run::ports::memory::{
     ListNamespaces, MemoryScope, PutItem, Search, check_place, parse_filter,
@@ -15,6 +16,7 @@ use crate::caller::{Body, Caller};
 use crate::fault::Fault;
 use crate::query::Query;
 use crate::route::search::PAGE;
+use crate::wire::outline::{FoundItems, FoundNamespaces};
 use crate::wire::request::{
     ItemPlace, ItemPut, ItemSearch, NamespaceSearch, check_labels, labels_of,
 };
@@ -23,17 +25,21 @@ use crate::wire::shape::{FoundItem, Item};
 /// Namespaces of an answer unless it says otherwise.
 const NAMESPACES: usize = 100;
 
-pub(super) fn routes() -> Router<Agents> {
-    Router::new()
-        .route("/store/items", get(read).put(write).delete(delete))
-        .route("/store/items/search", post(search))
-        .route("/store/namespaces", post(namespaces))
+pub(super) fn routes() -> OpenApiRouter<Agents> {
+    OpenApiRouter::new()
+        .routes(routes!(read, write, delete))
+        .routes(routes!(search))
+        .routes(routes!(namespaces))
 }
 
 fn whose(caller: &Caller) -> MemoryScope {
     MemoryScope::Agents(caller.tenant.clone())
 }
 
+/// Writes a document.
+#[utoipa::path(put, path = "/store/items", operation_id = "agent_put_item", tag = "agent-store",
+    request_body = ItemPut,
+    responses((status = 204)))]
 async fn write(
     State(agents): State<Agents>,
     caller: Caller,
@@ -43,7 +49,7 @@ async fn write(
     let ttl_ms = request.ttl_ms()?;
     let item = PutItem {
         ttl_ms,
-        // As the reference does it unless it is told otherwise.
+        // As the reference does it; reads may say otherwise.
         refresh_on_read: ttl_ms.is_some(),
         namespace: request.namespace,
         key: request.key,
@@ -54,7 +60,13 @@ async fn write(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// A document, or `null`.
+/// Reads a document; `null` if there is none.
+#[utoipa::path(get, path = "/store/items", operation_id = "agent_get_item", tag = "agent-store",
+    params(
+        ("namespace" = String, Query, description = "its labels, with periods between them"),
+        ("key" = String, Query, description = "its key"),
+        ("refresh_ttl" = Option<bool>, Query, description = "`false`: the document lives no longer for it")),
+    responses((status = 200, body = Option<Item>)))]
 async fn read(
     State(agents): State<Agents>,
     caller: Caller,
@@ -67,12 +79,20 @@ async fn read(
     let (namespace, key) = (labels_of(text("namespace")?), text("key")?);
     check_labels(&namespace)?;
     check_place(&namespace, key)?;
-    query.flag("refresh_ttl")?;
-    let (memory, now_ms) = (&agents.ports().memory, agents.now_ms());
-    let found = memory.get(&whose(&caller), &namespace, key, now_ms).await?;
+    let (memory, now_ms, whose) = (&agents.ports().memory, agents.now_ms(), whose(&caller));
+    let found = if query.wish("refresh_ttl")?.unwrap_or(true) {
+        memory.get(&whose, &namespace, key, now_ms).await?
+    } else {
+        memory.peek(&whose, &namespace, key, now_ms).await?
+    };
     Ok(Json(found.map(Item::from)))
 }
 
+/// Deletes a document.
+#[utoipa::path(delete, path = "/store/items",
+    operation_id = "agent_delete_item", tag = "agent-store",
+    request_body = ItemPlace,
+    responses((status = 204)))]
 async fn delete(
     State(agents): State<Agents>,
     caller: Caller,
@@ -84,6 +104,11 @@ async fn delete(
     Ok(StatusCode::NO_CONTENT)
 }
 
+/// Finds documents.
+#[utoipa::path(post, path = "/store/items/search",
+    operation_id = "agent_search_items", tag = "agent-store",
+    request_body = ItemSearch,
+    responses((status = 200, body = FoundItems)))]
 async fn search(
     State(agents): State<Agents>,
     caller: Caller,
@@ -97,6 +122,7 @@ async fn search(
         query: request.query.filter(|query| !query.trim().is_empty()),
         limit: request.limit.unwrap_or(PAGE).min(MEMORY_RESULTS),
         offset: request.offset.unwrap_or(0),
+        peek: !request.refresh_ttl.unwrap_or(true),
     };
     search.check()?;
     let found = agents.ports().memory.search(&whose(&caller), &search, agents.now_ms()).await?;
@@ -104,6 +130,11 @@ async fn search(
     Ok(Json(json!({ "items": items })))
 }
 
+/// Lists namespaces that hold a document.
+#[utoipa::path(post, path = "/store/namespaces",
+    operation_id = "agent_list_namespaces", tag = "agent-store",
+    request_body = NamespaceSearch,
+    responses((status = 200, body = FoundNamespaces)))]
 async fn namespaces(
     State(agents): State<Agents>,
     caller: Caller,

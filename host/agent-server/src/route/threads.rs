@@ -1,10 +1,12 @@
 //! Threads: make, read, change, delete, copy.
 
+use std::collections::BTreeMap;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use wattle_graph::id::ThreadId;
 use wattle_run::call::runs::{RunRef, Runs as _};
 use wattle_run::engine::blank::{NewThread, UpdateThread};
@@ -20,45 +22,84 @@ use crate::route::crons::forget_of_thread;
 use crate::route::state::lived;
 use crate::view;
 use crate::webhooks::unbook;
+use crate::whole::whole;
+use crate::wire::outline::{FaultDocument, Pruned};
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
 use crate::wire::shape::Thread;
 
+/// Bytes of the metadata of a thread as JSON: every search reads those of all threads.
+const METADATA_BYTES: usize = 64 << 10;
+
+/// Threads that one request may prune: it may have to delete each of them.
+const PRUNED: usize = 1_000;
+
 /// Makes a thread.
+#[utoipa::path(post, path = "/threads", operation_id = "agent_create_thread", tag = "agent-threads",
+    request_body = ThreadCreate,
+    responses(
+        (status = 200, body = Thread),
+        (status = 400, body = FaultDocument),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn create(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<ThreadCreate>,
 ) -> Result<Json<Thread>, Fault> {
+    let own = agents.clone();
+    let work = async move {
+        let record = made(&own, &caller, request).await?;
+        view::thread(&own, &record).await
+    };
+    Ok(Json(whole(&agents, Box::pin(work)).await?))
+}
+
+async fn made(
+    agents: &Agents,
+    caller: &Caller,
+    request: ThreadCreate,
+) -> Result<ThreadRecord, Fault> {
     let id = request.thread_id.as_deref();
+    let if_exists = request.if_exists.unwrap_or_default();
     if let Some(id) = id
-        && let Some(record) = caller.find_thread(&agents, id).await?
+        && let Some(record) = caller.find_thread(agents, id).await?
     {
-        return match request.if_exists.unwrap_or_default() {
-            IfExists::DoNothing => Ok(Json(view::thread(&agents, &record).await?)),
+        return match if_exists {
+            IfExists::DoNothing => Ok(record),
             IfExists::Raise => Err(Fault::conflict(format!("there is a thread `{id}` already"))),
         };
     }
     let new = NewThread {
         thread: id.map(|id| parse(&uuid("thread", id)?.to_string())).transpose()?,
         tenant: caller.tenant.clone(),
-        metadata: request.metadata.unwrap_or_default().into_iter().collect(),
+        metadata: merged(BTreeMap::new(), request.metadata)?,
         ttl: request.ttl.map(ttl).transpose()?,
         created_ms: None,
     };
-    let record = agents.engine().create_thread(new).await?;
+    let record = match (agents.engine().create_thread(new).await, id) {
+        (Ok(record), _) => record,
+        // Somebody else has just made it.
+        (Err(failure), Some(id)) if if_exists == IfExists::DoNothing => {
+            let known = caller.find_thread(agents, id).await?;
+            return known.ok_or_else(|| failure.into());
+        }
+        (Err(failure), _) => return Err(failure.into()),
+    };
     let steps = request.supersteps.unwrap_or_default();
     if steps.is_empty() {
-        return Ok(Json(view::thread(&agents, &record).await?));
+        return Ok(record);
     }
-    if let Err(fault) = lived(&agents, &record, steps).await {
+    if let Err(fault) = lived(agents, &record, steps).await {
         agents.engine().delete_thread(&record.id).await?;
         return Err(fault);
     }
-    let record = caller.thread(&agents, record.id.as_str()).await?;
-    Ok(Json(view::thread(&agents, &record).await?))
+    caller.thread(agents, record.id.as_str()).await
 }
 
 /// Reads a thread.
+#[utoipa::path(get, path = "/threads/{id}",
+    operation_id = "agent_get_thread", tag = "agent-threads",
+    params(("id" = String, Path, description = "the thread")),
+    responses((status = 200, body = Thread)))]
 pub(super) async fn get(
     State(agents): State<Agents>,
     caller: Caller,
@@ -69,6 +110,16 @@ pub(super) async fn get(
 }
 
 /// Changes facts of a thread.
+#[utoipa::path(patch, path = "/threads/{id}",
+    operation_id = "agent_update_thread", tag = "agent-threads",
+    params(
+        ("id" = String, Path, description = "the thread"),
+        ("Prefer" = Option<String>, Header, description = "`return=minimal` for no answer")),
+    request_body = ThreadPatch,
+    responses(
+        (status = 200, body = Thread),
+        (status = 204),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn update(
     State(agents): State<Agents>,
     caller: Caller,
@@ -77,13 +128,16 @@ pub(super) async fn update(
     Body(request): Body<ThreadPatch>,
 ) -> Result<Response, Fault> {
     let record = caller.thread(&agents, &id).await?;
+    merged(record.metadata, request.metadata.clone())?;
     let update = UpdateThread {
         thread: record.id,
         tenant: record.tenant,
-        metadata: request.metadata.unwrap_or_default().into_iter().collect(),
+        metadata: merged(BTreeMap::new(), request.metadata)?,
         ttl: request.ttl.map(ttl).transpose()?,
     };
-    let record = agents.engine().update_thread(update).await?;
+    let own = agents.clone();
+    let work = async move { Ok(own.engine().update_thread(update).await?) };
+    let record = whole(&agents, Box::pin(work)).await?;
     if headers.get("prefer").is_some_and(|prefer| prefer == "return=minimal") {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
@@ -91,6 +145,12 @@ pub(super) async fn update(
 }
 
 /// Deletes a thread with its runs. Those at work are cancelled.
+#[utoipa::path(delete, path = "/threads/{id}",
+    operation_id = "agent_delete_thread", tag = "agent-threads",
+    params(("id" = String, Path, description = "the thread")),
+    responses(
+        (status = 204),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn delete(
     State(agents): State<Agents>,
     caller: Caller,
@@ -103,6 +163,11 @@ pub(super) async fn delete(
 
 /// Deletes a thread with its runs. Those at work are cancelled.
 pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
+    let own = agents.clone();
+    whole(agents, Box::pin(async move { take_away(&own, record).await })).await
+}
+
+async fn take_away(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
     // Nothing begins on it meanwhile, and it is looked at once that is so.
     let _turnstile = agents.queue().enter(&record.id).await;
     let head = agents.ports().store.thread(&record.id).await?;
@@ -119,18 +184,32 @@ pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), 
 }
 
 /// Copies a thread with its past.
+#[utoipa::path(post, path = "/threads/{id}/copy",
+    operation_id = "agent_copy_thread", tag = "agent-threads",
+    params(("id" = String, Path, description = "the thread")),
+    responses(
+        (status = 200, body = Thread),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn copy(
     State(agents): State<Agents>,
     caller: Caller,
     Place(id): Place<String>,
 ) -> Result<Json<Thread>, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    let copy = agents.engine().copy_thread(&record.id, None).await?;
+    let own = agents.clone();
+    let work = async move { Ok(own.engine().copy_thread(&record.id, None).await?) };
+    let copy = whole(&agents, Box::pin(work)).await?;
     let record = caller.thread(&agents, copy.as_str()).await?;
     Ok(Json(view::thread(&agents, &record).await?))
 }
 
 /// Takes the past of several threads away, or all of them.
+#[utoipa::path(post, path = "/threads/prune",
+    operation_id = "agent_prune_threads", tag = "agent-threads",
+    request_body = ThreadPrune,
+    responses(
+        (status = 200, body = Pruned),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn prune(
     State(agents): State<Agents>,
     caller: Caller,
@@ -144,17 +223,51 @@ pub(super) async fn prune(
             return Err(Fault::unprocessable(text));
         }
     };
-    let mut pruned = 0;
+    let count = request.thread_ids.len();
+    if count > PRUNED {
+        return Err(Fault::unprocessable(format!(
+            "{count} threads are more than {PRUNED} at once"
+        )));
+    }
+    // All of them are looked for before anything is done.
+    let mut found = BTreeMap::new();
     for id in &request.thread_ids {
-        let Some(record) = caller.find_thread(&agents, id).await? else { continue };
+        let known = caller.find_thread(&agents, id).await?;
+        found.extend(known.map(|record| (record.id.clone(), record)));
+    }
+    let pruned = found.len();
+    for record in found.into_values() {
         if keeps {
-            agents.engine().prune(&record.id, PruneStrategy::KeepLatest).await?;
+            let own = agents.clone();
+            let keep = PruneStrategy::KeepLatest;
+            let work = async move { Ok(own.engine().prune(&record.id, keep).await?) };
+            whole(&agents, Box::pin(work)).await?;
         } else {
             remove(&agents, record).await?;
         }
-        pruned += 1;
     }
     Ok(Json(json!({ "pruned_count": pruned })))
+}
+
+/// Facts of a thread with those that are added.
+///
+/// # Errors
+///
+/// 422 if they are too large together.
+fn merged(
+    mut facts: BTreeMap<String, Value>,
+    added: Option<Map<String, Value>>,
+) -> Result<BTreeMap<String, Value>, Fault> {
+    facts.extend(added.unwrap_or_default());
+    let bytes = json!(facts).to_string().len();
+    if bytes <= METADATA_BYTES {
+        return Ok(facts);
+    }
+    let text = format!(
+        "the metadata of the thread would have {bytes} bytes, more than {METADATA_BYTES}; put what \
+         is large into its state or the store"
+    );
+    Err(Fault::unprocessable(text))
 }
 
 fn parse(id: &str) -> Result<ThreadId, Fault> {

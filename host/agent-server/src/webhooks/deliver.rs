@@ -13,10 +13,11 @@ use wattle_run::limit::NetLimits;
 use wattle_run::ports::Caller;
 use wattle_run::ports::memory::MemoryScope;
 
-use super::{LEASE_MS, RENEWAL, tell};
+use super::tell;
 use crate::agents::Agents;
+use crate::doc::Kept;
 use crate::doc::run::{RunDoc, shelf};
-use crate::doc::webhook::{Hook, Tidings};
+use crate::doc::webhook::{Hook, Tidings, hooks};
 use crate::wire::webhook::Target;
 
 /// Pause before looking again at what cannot be read or written right now.
@@ -48,99 +49,73 @@ enum Miss {
 }
 
 /// Tells a webhook of the end of its run.
-pub(super) async fn deliver(agents: &Agents, mut hook: Hook) {
-    let due_ms = hook.next_ms.saturating_sub(agents.now_ms());
-    rest(agents, &mut hook, Duration::from_millis(u64::try_from(due_ms).unwrap_or(0))).await;
+pub(super) async fn deliver(agents: &Agents, mut hook: Kept<Hook>) {
+    let due_ms = hook.doc.next_ms.saturating_sub(agents.now_ms());
+    tokio::time::sleep(Duration::from_millis(u64::try_from(due_ms).unwrap_or(0))).await;
     loop {
         match step(agents, &mut hook).await {
             Ok(Next::Nothing) => return,
-            Ok(Next::Again(pause)) => rest(agents, &mut hook, pause).await,
+            Ok(Next::Again(pause)) => tokio::time::sleep(pause).await,
             Err(failure) => {
-                tracing::warn!(run = %hook.run, %failure, "a webhook waits on");
+                tracing::warn!(run = %hook.doc.run, %failure, "a webhook waits on");
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
     }
 }
 
-async fn step(agents: &Agents, hook: &mut Hook) -> Result<Next, Failure> {
+async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     let ports = agents.ports();
-    if !hook.is_told {
-        let Some(tidings) = wait_for_end(agents, hook).await? else {
-            hook.forget(ports).await?;
+    if !hook.doc.is_told {
+        let end = tell::tidings(agents, &hook.doc).await;
+        let end = end.map_err(|fault| Failure::internal(fault.detail().to_owned()))?;
+        // The run may have been taken away: then nobody is told that it was cancelled before.
+        // Another host may have the webhook by now.
+        if !hook.doc.is_own(ports).await? {
+            return Ok(Next::Nothing);
+        }
+        let Some(tidings) = end else {
+            hook.doc.forget(ports).await?;
             return Ok(Next::Nothing);
         };
-        // The run may have been taken away: then nobody is told that it was cancelled before.
-        if hook.stored(ports).await?.is_none() {
+        hook.doc.tell(ports, &tidings).await?;
+        let told = Hook { is_told: true, ..hook.doc.clone() };
+        let Some(told) = hooks(ports).change(hook, told).await? else {
+            // What was written down is nobody's if the run was taken away right now.
+            if hooks(ports).get::<Hook>(hook.doc.run.as_str()).await?.is_none() {
+                hook.doc.forget(ports).await?;
+            }
             return Ok(Next::Nothing);
-        }
-        hook.tell(ports, &tidings).await?;
+        };
+        *hook = told;
     }
-    // Another host may have taken it on, or told it already.
-    let stored = hook.stored(ports).await?.filter(|stored| stored.host == hook.host);
-    let (Some(_), Some(tidings)) = (stored, hook.told(ports).await?) else {
+    let (true, Some(tidings)) = (hook.doc.is_own(ports).await?, hook.doc.told(ports).await?) else {
         return Ok(Next::Nothing);
     };
-    match send(agents, hook, &tidings).await {
+    match send(agents, &hook.doc, &tidings).await {
         Ok(()) => {
-            tracing::info!(run = %hook.run, "a webhook was told");
-            hook.forget(ports).await?;
+            tracing::info!(run = %hook.doc.run, "a webhook was told");
+            hook.doc.forget(ports).await?;
             Ok(Next::Nothing)
         }
-        Err(Miss::Never(why)) => give_up(agents, hook, &why).await,
+        Err(Miss::Never(why)) => give_up(agents, &hook.doc, &why).await,
         Err(Miss::Retry(why)) => again(agents, hook, &why).await,
     }
 }
 
-/// The end of the run. Meanwhile other hosts are told that this one waits for it.
-async fn wait_for_end(agents: &Agents, hook: &mut Hook) -> Result<Option<Tidings>, Failure> {
-    let watched = hook.clone();
-    let mut waiting = Box::pin(tell::tidings(agents, &watched));
-    loop {
-        tokio::select! {
-            end = &mut waiting => {
-                return end.map_err(|fault| Failure::internal(fault.detail().to_owned()));
-            }
-            () = tokio::time::sleep(RENEWAL) => renew(agents, hook).await?,
-        }
-    }
-}
-
-/// Waits, and tells other hosts so.
-async fn rest(agents: &Agents, hook: &mut Hook, pause: Duration) {
-    let mut left = pause;
-    while left > Duration::ZERO {
-        let some = left.min(RENEWAL);
-        tokio::time::sleep(some).await;
-        left -= some;
-        if let Err(failure) = renew(agents, hook).await {
-            tracing::debug!(run = %hook.run, %failure, "others may take a webhook on");
-        }
-    }
-}
-
-/// Says that this host still has it, where others might think otherwise.
-async fn renew(agents: &Agents, hook: &mut Hook) -> Result<(), Failure> {
-    if !agents.engine().is_shared() {
-        return Ok(());
-    }
-    let stored = hook.stored(agents.ports()).await?;
-    if stored.is_some_and(|stored| stored.host == hook.host) {
-        hook.until_ms = agents.now_ms().saturating_add(LEASE_MS);
-        hook.save(agents.ports()).await?;
-    }
-    Ok(())
-}
-
-async fn again(agents: &Agents, hook: &mut Hook, why: &str) -> Result<Next, Failure> {
-    let Some(pause) = agents.webhooks().retries.get(hook.attempts).copied() else {
-        return give_up(agents, hook, why).await;
+async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next, Failure> {
+    let Some(pause) = agents.webhooks().retries.get(hook.doc.attempts).copied() else {
+        return give_up(agents, &hook.doc, why).await;
     };
-    hook.attempts += 1;
-    tracing::info!(run = %hook.run, attempts = hook.attempts, why, "a webhook was not told yet");
+    let (run, attempts) = (&hook.doc.run, hook.doc.attempts + 1);
+    tracing::info!(%run, attempts, why, "a webhook was not told yet");
     let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
-    hook.next_ms = agents.now_ms().saturating_add(pause_ms);
-    hook.save(agents.ports()).await?;
+    let next_ms = agents.now_ms().saturating_add(pause_ms);
+    let later = Hook { attempts, next_ms, ..hook.doc.clone() };
+    let Some(later) = hooks(agents.ports()).change(hook, later).await? else {
+        return Ok(Next::Nothing);
+    };
+    *hook = later;
     Ok(Next::Again(pause))
 }
 

@@ -6,6 +6,7 @@
 mod params;
 
 use serde_json::{Value, json};
+use wattle_api::body::objects::Objects;
 
 pub use self::params::{
     GetState, GetTree, InputRespond, ListCheckpoints, Reconnect, RunStart, StateFork, Subscribe,
@@ -109,7 +110,7 @@ impl Command {
     ///
     /// [`Code::InvalidArgument`] with the place in them.
     pub fn read<T: serde::de::DeserializeOwned>(&self) -> Result<T, Refusal> {
-        let read = serde_path_to_error::deserialize(&self.params);
+        let read = serde_path_to_error::deserialize(Objects(&self.params));
         read.map_err(|error| {
             let (method, place) = (&self.method, error.path().to_string());
             let message = format!("`{place}` of `{method}` cannot be read: {}", error.inner());

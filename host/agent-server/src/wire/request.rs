@@ -7,10 +7,12 @@ mod cron;
 mod mode;
 mod run;
 mod search;
+mod several;
 mod store;
 mod thread;
 
 use serde::de::DeserializeOwned;
+use wattle_api::body::objects::Objects;
 
 pub use self::assistant::{
     AssistantCount, AssistantCreate, AssistantLatest, AssistantPatch, AssistantSearch,
@@ -24,6 +26,7 @@ pub use self::run::{
     RunCreate,
 };
 pub use self::search::{RunStatusFilter, SortOrder, ThreadCount, ThreadPrune, ThreadSearch};
+pub use self::several::{at_most, at_most_if_any};
 pub use self::store::{
     Index, ItemPlace, ItemPut, ItemSearch, NamespaceSearch, check_labels, labels_of,
 };
@@ -51,7 +54,7 @@ pub enum Invalid {
 pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
     let body = if body.trim_ascii().is_empty() { b"{}" } else { body };
     let mut document = serde_json::Deserializer::from_slice(body);
-    let read = serde_path_to_error::deserialize(&mut document);
+    let read = serde_path_to_error::deserialize(Objects(&mut document));
     let read = read.map_err(|error| {
         let place = error.path().to_string();
         let what = error.into_inner();

@@ -25,6 +25,7 @@ pub(super) const RUNS: [&str; 2] =
     ["01a1ffdc-236b-73a2-b69b-ef10dd233ed6", "01a1ffdc-259b-758f-8f72-a42ea25ae321"];
 
 /// A log that is written, with the checkpoints that it tells of.
+#[derive(Clone)]
 pub(super) struct Sample {
     pub(super) events: Vec<Event>,
     pub(super) checkpoints: BTreeMap<(Namespace, CheckpointId), Checkpoint>,

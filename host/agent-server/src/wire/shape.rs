@@ -10,6 +10,7 @@ mod thread;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 use wattle_graph::event::Asked;
 use wattle_run::call::runs::OpenQuestion;
 
@@ -28,7 +29,7 @@ pub const INTERRUPT: &str = "__interrupt__";
 pub const ERROR: &str = "__error__";
 
 /// The address of a checkpoint, or of a graph without one.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct Checkpoint {
     /// The checkpoint; the newest without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -53,7 +54,7 @@ impl Checkpoint {
 }
 
 /// A question to a person.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Interrupt {
     /// What the person needs to see.
     pub value: Value,

@@ -12,7 +12,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{CallStarted, Called, Custom, Event, EventKind, Streamed, TaskFinished};
+use wattle_graph::event::{
+    CallStarted, Called, Custom, Event, EventKind, RunStatus, Streamed, TaskFailed, TaskFinished,
+};
 use wattle_graph::id::{Namespace, NodeName, TaskId};
 
 pub use self::answer::Usage;
@@ -21,6 +23,7 @@ use self::answer::{Answer, same};
 use self::turn::Turn;
 use crate::wire::lens::Lens;
 use crate::wire::message;
+use crate::wire::work::is_inside;
 
 /// Name of an event with which a node tells a piece of a message: `id` and `text`.
 pub const MESSAGE_DELTA: &str = "message.delta";
@@ -104,10 +107,12 @@ struct Told {
 /// Folds the events of a run into what is said.
 #[derive(Clone, Debug, Default)]
 pub struct Talk {
+    /// Tasks of supersteps that go on, or may.
     places: BTreeMap<TaskId, Place>,
     /// Answers that are being given.
     turns: BTreeMap<(TaskId, u32), Turn>,
-    /// Answers that were given, of tasks that are still at work.
+    /// Answers that were given, of tasks that have not ended: what was cancelled may go on, and they
+    /// are not given anew then.
     told: BTreeMap<TaskId, Vec<Told>>,
     /// Messages that nodes tell themselves and that are not complete.
     open: BTreeMap<String, Place>,
@@ -152,13 +157,17 @@ impl Talk {
             EventKind::Streamed(streamed) => self.stream(event, streamed, &mut spoken),
             EventKind::Called(called) => self.answered(event, called, &mut spoken),
             EventKind::Custom(custom) => self.emitted(event, custom, &mut spoken),
-            EventKind::TaskFailed(failed) => self.leave(&failed.task, &mut spoken),
+            EventKind::TaskFailed(failed) => self.fail(event, failed, &mut spoken),
             EventKind::TaskFinished(finished) => self.finish(event, finished, lens, &mut spoken),
             EventKind::Checkpointed(_) => {
                 self.name(&event.namespace, checkpoint, lens, &mut spoken);
+                self.forget(&event.namespace, &mut spoken);
                 if let Some(checkpoint) = checkpoint {
                     self.learn(lens, checkpoint);
                 }
+            }
+            EventKind::RunEnded(ended) if event.namespace.is_root() && !waits(ended.status) => {
+                self.cut(|_| true, &mut spoken);
             }
             _ => {}
         }
@@ -325,26 +334,57 @@ impl Talk {
         }
     }
 
-    /// Ends what a task left open.
+    /// Ends what a task left open. Its next attempt, if there is one, begins anew.
     fn leave(&mut self, task: &TaskId, spoken: &mut Vec<Spoken>) {
-        let of_task = |key: &(TaskId, u32), _: &mut Turn| key.0 == *task;
-        let cut: Vec<_> = self.turns.extract_if(.., of_task).collect();
-        for (_, mut turn) in cut {
-            if let (Some(id), Some(place)) = (turn.restart(), self.places.get(task)) {
+        self.cut(|it| it == task, spoken);
+        self.told.remove(task);
+    }
+
+    /// A task gives up, with the graphs that it runs.
+    fn fail(&mut self, event: &Event, failed: &TaskFailed, spoken: &mut Vec<Spoken>) {
+        let TaskFailed { task, node, .. } = failed;
+        let inside = |place: &Place| is_inside(&place.namespace, &event.namespace, task, node);
+        self.leave_all(inside, spoken);
+        self.leave(task, spoken);
+    }
+
+    /// A graph has come to its next superstep: the tasks of the one before are over, and the graphs
+    /// that they ran.
+    fn forget(&mut self, namespace: &Namespace, spoken: &mut Vec<Spoken>) {
+        let is_here = |it: &Namespace| it == namespace || it.is_below(namespace);
+        self.leave_all(|place| is_here(&place.namespace), spoken);
+        self.places.retain(|_, place| !is_here(&place.namespace));
+    }
+
+    fn leave_all(&mut self, is_over: impl Fn(&Place) -> bool, spoken: &mut Vec<Spoken>) {
+        let over = self.places.values().filter(|place| is_over(place));
+        let over: Vec<TaskId> = over.map(|place| place.task.clone()).collect();
+        for task in &over {
+            self.leave(task, spoken);
+        }
+    }
+
+    /// Ends the messages that tasks left open.
+    fn cut(&mut self, is_cut: impl Fn(&TaskId) -> bool, spoken: &mut Vec<Spoken>) {
+        for ((task, _), mut turn) in self.turns.extract_if(.., |(task, _), _| is_cut(task)) {
+            if let (Some(id), Some(place)) = (turn.restart(), self.places.get(&task)) {
                 spoken.push(Spoken { place: place.clone(), id, said: Said::Void });
             }
         }
-        let of_task = |_: &String, place: &mut Place| place.task == *task;
-        for (id, place) in self.open.extract_if(.., of_task) {
+        for (id, place) in self.open.extract_if(.., |_, place| is_cut(&place.task)) {
             spoken.push(Spoken { place, id, said: Said::Done { usage: None, reason: None } });
         }
-        self.told.remove(task);
     }
 }
 
 /// Whether an event of a node is part of a message and so nothing of its own.
 pub fn is_speech(custom: &Custom) -> bool {
     matches!(custom.name.as_str(), MESSAGE_DELTA | MESSAGE_END)
+}
+
+/// Whether what a run left open goes on with the next one.
+fn waits(status: RunStatus) -> bool {
+    matches!(status, RunStatus::Interrupted | RunStatus::Running)
 }
 
 fn id_of(message: &Value) -> Option<&str> {

@@ -73,6 +73,8 @@ pub struct V1 {
     speech: Speech,
     /// Where each graph stands.
     at: BTreeMap<Namespace, Checkpoint>,
+    /// Where nested graphs stood when the run began: they may go on there.
+    stood: BTreeMap<Namespace, CheckpointId>,
     /// Tasks that have begun.
     begun: BTreeMap<TaskId, Place>,
     /// Questions, in the order in which they were asked.
@@ -92,6 +94,7 @@ impl V1 {
             talk: Talk::default(),
             speech: Speech::default(),
             at: BTreeMap::new(),
+            stood: BTreeMap::new(),
             begun: BTreeMap::new(),
             questions: Vec::new(),
             has_begun: false,
@@ -129,6 +132,11 @@ impl V1 {
                 (self.shows_state() || names || is_first)
                     .then(|| Need::Checkpoint(event.namespace.clone(), made.checkpoint))
             }
+            EventKind::TaskStarted(_) if self.shows_tasks() || self.speaks() => {
+                let stood = self.stood.get(&event.namespace)?;
+                let is_known = self.at.contains_key(&event.namespace);
+                (!is_known).then(|| Need::Checkpoint(event.namespace.clone(), *stood))
+            }
             _ => None,
         }
     }
@@ -147,6 +155,10 @@ impl V1 {
                 drop(self.talk.take(event, None, &self.context.lens));
             }
             match &event.kind {
+                EventKind::Checkpointed(made) => {
+                    self.stood.retain(|nested, _| !nested.is_below(&event.namespace));
+                    self.stood.insert(event.namespace.clone(), made.checkpoint);
+                }
                 EventKind::Asked(asked) => drop(self.note(event, asked)),
                 EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
                 EventKind::Reopened(reopened) => {
@@ -191,7 +203,13 @@ impl V1 {
         match &event.kind {
             EventKind::RunStarted(_) => self.start(event, checkpoint),
             EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
-            EventKind::TaskStarted(started) => self.task_started(event, started),
+            EventKind::TaskStarted(started) => {
+                if let Some(stood) = checkpoint {
+                    self.talk.learn(&self.context.lens, stood);
+                    self.at.insert(event.namespace.clone(), stood.clone());
+                }
+                self.task_started(event, started);
+            }
             EventKind::TaskFinished(finished) => self.task_finished(event, finished),
             EventKind::TaskFailed(failed) => self.task_failed(event, failed),
             EventKind::Custom(custom) => self.custom(event, custom),
@@ -240,6 +258,8 @@ impl V1 {
     }
 
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
+        // What the graph had run until then is over.
+        self.at.retain(|nested, _| !nested.is_below(&event.namespace));
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
             return;
         };

@@ -59,6 +59,8 @@ pub struct V2 {
     talk: Talk,
     blocks: Blocks,
     tools: Tools,
+    /// Where the thread's own graph stands, and those nested in it: what failed or was cancelled may go
+    /// on there.
     at: BTreeMap<Namespace, Checkpoint>,
     /// Nested graphs that are at work.
     nested: BTreeSet<Namespace>,
@@ -136,8 +138,8 @@ impl V2 {
                 self.push(Channel::Messages, "messages", &spoken.place.namespace, event, data);
             }
         }
-        for data in self.tools.take(event, &self.lens) {
-            self.push_here(Channel::Tools, "tools", event, data);
+        for (namespace, data) in self.tools.take(event, &self.lens) {
+            self.push(Channel::Tools, "tools", &namespace, event, data);
         }
         self.apply(event, checkpoint);
         std::mem::take(&mut self.out)
@@ -163,6 +165,10 @@ impl V2 {
             EventKind::Custom(custom) if !is_speech(custom) => self.custom(event, custom),
             EventKind::Progress(progress) => self.progress(event, progress),
             EventKind::Asked(asked) if !asked.answered => self.ask(event, asked),
+            EventKind::Answered(answered) => {
+                let data = json!({ "interrupt_ids": [answered.interrupt] });
+                self.push_here(Channel::Input, "input.answered", event, data);
+            }
             EventKind::RunEnded(ended) if event.namespace.is_root() => self.end(event, ended),
             _ => {}
         }
@@ -230,8 +236,12 @@ impl V2 {
             data["parent_id"] = self.lens.checkpoint_id(parent).into();
         }
         self.push_here(Channel::Checkpoints, "checkpoints", event, data);
-        if let Some(state) = state {
-            self.at.insert(event.namespace.clone(), state.clone());
+        // What the graph had run until then is over.
+        self.at.retain(|nested, _| !nested.is_below(&event.namespace));
+        match state {
+            Some(state) => drop(self.at.insert(event.namespace.clone(), state.clone())),
+            // The one before must not pass for it.
+            None => drop(self.at.remove(&event.namespace)),
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::TaskStarted;
-use wattle_graph::id::{Namespace, TaskId};
+use wattle_graph::id::{Namespace, NodeName, TaskId};
 use wattle_graph::plan::led_to;
 
 use crate::wire::id::task_uuid;
@@ -50,6 +50,19 @@ pub(super) fn input(
     let mut tasks = led_to(&lens.origin, &checkpoint.meta).into_iter();
     let sent = tasks.find(|(id, _)| id == task).and_then(|(_, trigger)| trigger.input.clone());
     lens.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
+}
+
+/// Whether a graph runs, at any depth, inside of a task of another.
+pub(super) fn is_inside(
+    graph: &Namespace,
+    around: &Namespace,
+    task: &TaskId,
+    node: &NodeName,
+) -> bool {
+    let mut levels = std::iter::successors(Some(graph.clone()), Namespace::parent);
+    let level = levels.find(|level| level.parent().as_ref() == Some(around));
+    // One that keeps its state is of the node.
+    level.is_some_and(|it| it.task().map_or(it.node() == node.as_str(), |own| own == *task))
 }
 
 /// What leads to a node.

@@ -53,6 +53,8 @@ async fn several_runs_are_cancelled_at_once() {
     let waiting = waiting.header("content-location").to_owned();
     let refused = host.post("/runs/cancel", json!({ "status": "odd" })).await;
     assert_eq!(refused.status, 422);
+    let many = json!({ "thread_id": id, "run_ids": vec![&run; 1_001] });
+    assert_eq!(host.post("/runs/cancel", many).await.status, 422);
     assert_eq!(host.post("/runs/cancel", json!({ "status": "all" })).await.status, 204);
     for run in [&run, &waiting] {
         assert_eq!(host.get(run).await.ok()["status"], "interrupted");

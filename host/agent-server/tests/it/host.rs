@@ -25,7 +25,7 @@ use wattle_run::grant::Grants;
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::Store;
 use wattle_run::ports::tool_server::NoToolServers;
-use wattle_run::ports::{BlobLinks, Clock, Model, Net, Plugin, Ports};
+use wattle_run::ports::{BlobLinks, Clock, Memory, Model, Net, Plugin, Ports};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 
 use crate::plugin::{Closures, Nothing, Ticking};
@@ -96,6 +96,7 @@ pub(crate) struct Host {
 /// What a test puts in place of the usual.
 pub(crate) struct Parts {
     pub(crate) store: Arc<dyn Store>,
+    pub(crate) memory: Arc<dyn Memory>,
     pub(crate) model: Arc<dyn Model>,
     pub(crate) net: Arc<dyn Net>,
     pub(crate) clock: Arc<dyn Clock>,
@@ -106,6 +107,7 @@ impl Default for Parts {
     fn default() -> Self {
         Self {
             store: Arc::new(MemoryStore::new()),
+            memory: Arc::new(VolatileMemory::new()),
             model: Arc::new(Nothing),
             net: Arc::new(Nothing),
             clock: Arc::new(Ticking(Instant::now())),
@@ -240,7 +242,7 @@ impl Host {
             store: parts.store,
             blobs: Arc::new(MemoryBlobs::new()),
             links: BlobLinks::new(b"test"),
-            memory: Arc::new(VolatileMemory::new()),
+            memory: parts.memory,
             model: parts.model,
             net: parts.net,
             sql: Arc::new(Nothing),
@@ -257,9 +259,14 @@ impl Host {
         Self { router, engine, let_go, begun, state, agents, webhooks, stop }
     }
 
+    /// The server does nothing any more.
+    pub(crate) fn die(&self) {
+        self.stop.send_replace(true);
+    }
+
     /// The same engine under another server, after this one has stopped.
     pub(crate) fn reborn(self) -> Self {
-        self.stop.send_replace(true);
+        self.die();
         let (stop, stopping) = watch::channel(false);
         let mut state = self.state;
         state.stopping = stopping;

@@ -1,10 +1,14 @@
 //! All runs of a thread as one stream.
 
+use std::sync::atomic::Ordering;
+
 use axum::body::Body;
 use axum::http::Request;
 use serde_json::{Value, json};
+use wattle_api::ApiConfig;
 
-use crate::host::{Host, request};
+use crate::gated::Gated;
+use crate::host::{Host, Parts, request};
 use crate::live::{Frame, Live};
 
 fn joined(thread: &str, query: &str, after: Option<&str>) -> Request<Body> {
@@ -54,6 +58,31 @@ async fn runs_follow_each_other_with_the_frames_of_their_own_streams() {
         let mut live = Live::open(&host, joined(&id, "", Some(&all[known].2))).await;
         assert_eq!(live.next().await.unwrap(), all[known + 1]);
     }
+}
+
+#[tokio::test]
+async fn an_id_of_a_thread_that_was_there_before_wants_all() {
+    let host = Host::new();
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await.ok();
+    let mut live = Live::open(&host, joined(&id, "", Some("1795293980000-999999999"))).await;
+    let frames = live.until(is_done).await;
+    assert_eq!(kinds(&frames), ["metadata", "values", "updates", "values", "metadata"]);
+}
+
+#[tokio::test]
+async fn a_read_that_fails_ends_the_stream_and_leaves_no_run_out() {
+    let store = Gated::new();
+    let parts = Parts { store: store.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs/wait"), slow("a")).await.ok();
+    let mut live = Live::open(&host, joined(&id, "", Some("-1"))).await;
+    store.failing_runs.store(1, Ordering::SeqCst);
+    assert_eq!(live.next().await, None, "the client comes back");
+    let mut live = Live::open(&host, joined(&id, "", Some("-1"))).await;
+    let frames = live.until(is_done).await;
+    assert_eq!(kinds(&frames), ["metadata", "values", "updates", "values", "metadata"]);
 }
 
 #[tokio::test]

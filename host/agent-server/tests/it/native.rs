@@ -42,6 +42,21 @@ async fn a_chosen_run_id_is_given_out_once() {
 }
 
 #[tokio::test]
+async fn ids_of_any_text_are_told_as_addresses() {
+    let host = Host::new();
+    let thread = Some("case 1/2?\u{e9}".parse().unwrap());
+    let run = host.engine.start(StartRun { thread, ..start("a#1") }).await.unwrap();
+    host.engine.wait(&run).await.unwrap();
+    let place = "/threads/case%201%2F2%3F%C3%A9/runs/a%231";
+    assert_eq!(host.get(place).await.ok()["run_id"], "a#1");
+    let joined = host.get(&format!("{place}/join")).await;
+    assert_eq!(joined.header("content-location"), place);
+    assert_eq!(joined.header("location"), format!("{place}/join"));
+    let joined = host.get(&format!("{place}/stream")).await;
+    assert_eq!(joined.header("location"), format!("{place}/stream"));
+}
+
+#[tokio::test]
 async fn a_thread_without_a_graph_is_bound_by_the_first_run_of_any_api() {
     let host = Host::new();
     let made = json!({ "metadata": { "user": "u" } });
@@ -106,6 +121,16 @@ async fn settings_of_a_run_reach_the_engine() {
     });
     let ended = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
     assert_eq!(ended["__error__"]["error"], code::LIMIT, "{ended}");
+}
+
+#[tokio::test]
+async fn a_thread_that_has_not_run_is_exported_without_code() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let export = host.get(&format!("/api/v1/threads/{id}/export?code=true")).await;
+    assert_eq!(export.status, 200, "{}", export.text);
+    let first: Value = serde_json::from_str(export.text.lines().next().unwrap()).unwrap();
+    assert_eq!(first["parts"]["code"], false, "{first:#}");
 }
 
 #[tokio::test]

@@ -79,9 +79,17 @@ async fn a_stream_opens_before_its_thread_and_goes_over_all_runs() {
     let further = live.run().await;
     assert_eq!(
         told(&further),
-        ["lifecycle running", "values", "updates", "values", "lifecycle completed"]
+        [
+            "lifecycle running",
+            "values",
+            "input.answered",
+            "updates",
+            "values",
+            "lifecycle completed",
+        ]
     );
-    let last = &further[3].1["params"]["data"];
+    assert_eq!(further[2].1["params"]["data"], json!({ "interrupt_ids": [id] }));
+    let last = &further[4].1["params"]["data"];
     assert_eq!(last["items"], json!(["greeted", "asked"]));
     assert_eq!(last["value"], "yes");
     // Whoever comes later sees the same.
@@ -288,7 +296,8 @@ async fn an_input_answers_a_question_that_is_open() {
     start(&host, json!({ "value": "v" })).await;
     live.run().await;
     start(&host, json!("certainly")).await;
-    assert_eq!(told(&live.run().await), ["lifecycle running", "lifecycle completed"]);
+    let expected = ["lifecycle running", "input.answered", "lifecycle completed"];
+    assert_eq!(told(&live.run().await), expected);
     let state = command(&host, "state.get", json!({ "keys": ["value"] })).await;
     assert_eq!(result(&state)["values"], json!({ "value": "certainly" }));
     // Nothing is open any more, so that it is an input again.

@@ -1,5 +1,7 @@
 //! The streaming protocol over WebSockets, by real connections.
 
+use std::collections::VecDeque;
+
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
 use tokio::net::{TcpListener, TcpStream};
@@ -7,8 +9,10 @@ use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use wattle_api::ApiConfig;
+use wattle_api::guard::limits::Limits;
 
-use crate::host::Host;
+use crate::gated::Gated;
+use crate::host::{Host, Parts};
 use crate::live::is_last_word;
 
 const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
@@ -22,7 +26,8 @@ async fn listen(host: &Host) -> String {
     address
 }
 
-struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>);
+/// A connection, and what came over it before the answer that was waited for.
+struct Socket(WebSocketStream<MaybeTlsStream<TcpStream>>, VecDeque<Value>);
 
 impl Socket {
     async fn open(
@@ -36,7 +41,7 @@ impl Socket {
             request.headers_mut().insert(*name, value.parse().unwrap());
         }
         let (socket, _) = connect_async(request).await?;
-        Ok(Self(socket))
+        Ok(Self(socket, VecDeque::new()))
     }
 
     async fn send(&mut self, command: &Value) {
@@ -45,7 +50,10 @@ impl Socket {
 
     async fn command(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(&json!({ "id": id, "method": method, "params": params })).await;
-        self.until(|said| said["id"] == id).await.pop().unwrap()
+        let mut said = self.until(|said| said["id"] == id).await;
+        let answer = said.pop().unwrap();
+        self.1 = said.into();
+        answer
     }
 
     async fn next(&mut self) -> Message {
@@ -56,8 +64,13 @@ impl Socket {
     async fn until(&mut self, is_last: impl Fn(&Value) -> bool) -> Vec<Value> {
         let mut said = Vec::new();
         loop {
-            let Message::Text(text) = self.next().await else { continue };
-            let document: Value = serde_json::from_str(&text).unwrap();
+            let document = match self.1.pop_front() {
+                Some(document) => document,
+                None => match self.next().await {
+                    Message::Text(text) => serde_json::from_str(&text).unwrap(),
+                    _ => continue,
+                },
+            };
             let ends = is_last(&document);
             said.push(document);
             if ends {
@@ -95,7 +108,7 @@ async fn commands_and_events_share_a_connection() {
     assert_eq!(methods(&said), ["lifecycle", "values", "values", "input.requested", "lifecycle"]);
     let question = &said[3]["params"]["data"]["interrupt_id"];
     let answer = json!({ "interrupt_id": question, "namespace": [], "response": "yes" });
-    socket.send(&json!({ "id": 3, "method": "input.respond", "params": answer })).await;
+    socket.command(3, "input.respond", answer).await;
     let rest = socket.until(is_last_word).await;
     assert_eq!(rest.last().unwrap()["params"]["data"]["event"], "completed");
 
@@ -230,6 +243,73 @@ async fn a_socket_passes_the_same_guards() {
     }
     let plain = host.get(&format!("/threads/{ID}/stream/events")).await;
     assert_eq!(plain.status, 401);
+}
+
+#[tokio::test]
+async fn a_command_that_takes_its_time_holds_nothing_up() {
+    let store = Gated::new();
+    let parts = Parts { store: store.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    let wanted = json!({ "channels": ["lifecycle"] });
+    socket.command(1, "subscription.subscribe", wanted.clone()).await;
+    let input = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    socket.command(2, "run.start", input).await;
+    let said = socket.until(is_last_word).await;
+
+    store.checkpoints.send_replace(false);
+    for id in 3..8 {
+        socket.send(&json!({ "id": id, "method": "state.get", "params": {} })).await;
+    }
+    socket.0.send(Message::Ping("hello".into())).await.unwrap();
+    assert_eq!(socket.next().await, Message::Pong("hello".into()));
+    socket.command(9, "subscription.subscribe", wanted).await;
+    assert_eq!(socket.until(is_last_word).await.last(), said.last());
+
+    store.checkpoints.send_replace(true);
+    for id in 3..8 {
+        let answer = socket.until(|said| said["id"].is_u64()).await.pop().unwrap();
+        assert_eq!((&answer["id"], &answer["result"]["values"]["word"]), (&json!(id), &json!("a")));
+    }
+}
+
+#[tokio::test]
+async fn what_waits_is_done_when_the_client_has_left() {
+    let store = Gated::new();
+    let parts = Parts { store: store.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    let run = |word: &str| json!({ "assistant_id": "slow", "input": { "word": word } });
+    socket.command(1, "run.start", run("a")).await;
+    host.post(&format!("/threads/{ID}/runs/wait"), run("b")).await.ok();
+    store.checkpoints.send_replace(false);
+    socket.send(&json!({ "id": 2, "method": "state.get", "params": {} })).await;
+    socket.send(&json!({ "id": 3, "method": "run.start", "params": run("c") })).await;
+    socket.0.close(None).await.unwrap();
+    while let Some(Ok(_)) = socket.0.next().await {}
+    store.checkpoints.send_replace(true);
+    host.begun(3).await;
+}
+
+#[tokio::test]
+async fn commands_count_as_requests_do() {
+    let limits = Limits { key_rate: "4/h".parse().ok(), ..Limits::default() };
+    let keys = [ApiConfig::key("s3cret")].into();
+    let host = Host::with_config(ApiConfig { keys, limits, ..ApiConfig::default() });
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[("x-api-key", "s3cret")]).await.unwrap();
+    let wanted = json!({ "channels": ["lifecycle"] });
+    let subscribed = socket.command(1, "subscription.subscribe", wanted).await;
+    assert_eq!(subscribed["type"], "success", "{subscribed}");
+    assert_eq!(socket.command(2, "state.get", json!({})).await["type"], "success");
+    socket.0.send(Message::text("{")).await.unwrap();
+    socket.until(|said| said["error"] == "invalid_argument").await;
+    let refused = socket.command(3, "state.get", json!({})).await;
+    assert_eq!(refused["error"], "unknown_error");
+    let why = refused["message"].as_str().unwrap();
+    assert!(why.contains("try again in"), "{why}");
 }
 
 #[tokio::test]

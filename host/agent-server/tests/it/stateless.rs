@@ -2,7 +2,8 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, request};
+use crate::host::{Host, Parts, request};
+use crate::store::{two_tenants, with_key};
 
 fn slow(word: &str) -> Value {
     json!({ "assistant_id": "slow", "input": { "word": word } })
@@ -62,6 +63,24 @@ async fn several_are_asked_for_at_once() {
     }
     let odd = json!([slow("a"), { "assistant_id": "nobody", "input": {} }]);
     assert_eq!(host.post("/runs/batch", odd).await.status, 422);
+    let many = vec![slow("a"); 101];
+    let refused = host.post("/runs/batch", json!(many)).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.text.contains("at most 100"), "{}", refused.text);
+}
+
+#[tokio::test]
+async fn a_run_of_another_tenant_does_not_tell_its_thread() {
+    let host = two_tenants(Parts::default());
+    let run = json!({
+        "graph": "slow", "input": { "word": "a" }, "thread_id": "case-of-somebody", "wait": true,
+    });
+    let ran = with_key(&host, "k-b", "POST", "/api/v1/apps/test/runs", Some(run)).await.ok();
+    let path = format!("/runs/{}", ran["run"].as_str().unwrap());
+    let missing = with_key(&host, "k-a", "GET", &path, None).await;
+    assert_eq!(missing.status, 404, "{}", missing.text);
+    assert!(!missing.text.contains("case-of-somebody"), "{}", missing.text);
+    assert_eq!(with_key(&host, "k-b", "GET", &path, None).await.ok()["status"], "success");
 }
 
 #[tokio::test]

@@ -152,6 +152,28 @@ async fn a_document_lives_as_long_as_it_says_since_it_was_read() {
 }
 
 #[tokio::test]
+async fn a_read_that_wishes_it_so_begins_no_time_anew() {
+    let clock = Hand::at(1_736_908_245_123);
+    let parts = Parts { clock: clock.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let item = json!({ "namespace": ["a"], "key": "k", "value": {}, "ttl": 2 });
+    assert_eq!(host.call("PUT", "/store/items", Some(item)).await.status, 204);
+    let read = async |refresh: &str| {
+        host.get(&format!("/store/items?namespace=a&key=k{refresh}")).await.ok()["key"].clone()
+    };
+    let search = async |refresh: Value| {
+        let search = json!({ "namespace_prefix": ["a"], "refresh_ttl": refresh });
+        host.post("/store/items/search", search).await.ok()["items"].as_array().unwrap().len()
+    };
+    clock.advance(60_000);
+    assert_eq!((read("&refresh_ttl=true").await, search(json!(null)).await), (json!("k"), 1));
+    clock.advance(119_000);
+    assert_eq!((read("&refresh_ttl=false").await, search(json!(false)).await), (json!("k"), 1));
+    clock.advance(2_000);
+    assert_eq!((read("").await, search(json!(true)).await), (Value::Null, 0));
+}
+
+#[tokio::test]
 async fn what_is_no_place_or_document_is_refused() {
     let host = Host::new();
     let item = |namespace: Value, key: &str, value: Value| json!({ "namespace": namespace, "key": key, "value": value });

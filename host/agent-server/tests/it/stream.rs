@@ -121,3 +121,16 @@ async fn a_run_ends_with_its_client_if_that_is_wanted() {
     assert_eq!(joined, json!({ "word": "a" }));
     assert_eq!(host.get(&place).await.ok()["status"], "interrupted", "it was cancelled");
 }
+
+#[tokio::test]
+async fn what_makes_no_sense_is_refused_of_a_run_that_is_over_too() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    let ended = host.post(&format!("/threads/{id}/runs/wait"), run).await;
+    let place = format!("{}/stream", ended.header("content-location"));
+    assert_eq!(host.get(&place).await.status, 200);
+    for query in ["stream_mode=nothing", "cancel_on_disconnect=perhaps"] {
+        assert_eq!(host.get(&format!("{place}?{query}")).await.status, 422, "{query}");
+    }
+}

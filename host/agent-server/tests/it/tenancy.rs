@@ -236,12 +236,17 @@ async fn a_revoked_key_opens_other_hosts_for_two_seconds_at_most() {
     };
     assert_eq!(elsewhere(key).await, 200);
     assert_eq!(elsewhere("nobody's").await, 401);
-    let revoked = as_operator("DELETE", &format!("/api/v1/keys/{id}"), None).await;
-    assert_eq!(revoked.status, 204, "{}", revoked.text);
+    let path = format!("/api/v1/keys/{id}");
+    let refused = as_operator("DELETE", &path, None).await;
+    assert_eq!((refused.status, &refused.json()["code"]), (409, &json!("conflict")));
+    assert!(refused.json()["detail"].as_str().unwrap().contains("`--open`"), "{}", refused.text);
+    assert_eq!(elsewhere("nobody's").await, 401, "no host becomes open by that");
+    let revoked = as_operator("DELETE", &format!("{path}?open=true"), None).await;
+    assert_eq!(revoked.ok(), json!({ "revoked": [id], "left": [] }));
     clock.0.fetch_add(1_999, Ordering::SeqCst);
     assert_eq!(elsewhere(key).await, 200);
     clock.0.fetch_add(1, Ordering::SeqCst);
-    // With the last key gone, this host is as open as one without keys.
+    // With the last key gone, as it was wished, this host is as open as one without keys.
     assert_eq!(as_operator("GET", "/api/v1/keys", None).await.json(), json!([]));
     assert_eq!(elsewhere(key).await, 200);
     let other = as_operator("POST", "/api/v1/keys", Some(json!({ "name": "other" }))).await;
@@ -295,7 +300,38 @@ impl Memory for Gone {
         Err(gone())
     }
 
+    async fn peek(
+        &self,
+        _: &MemoryScope,
+        _: &[String],
+        _: &str,
+        _: i64,
+    ) -> Result<Option<Item>, Failure> {
+        Err(gone())
+    }
+
     async fn put(&self, _: &MemoryScope, _: PutItem, _: i64) -> Result<(), Failure> {
+        Err(gone())
+    }
+
+    async fn put_if(
+        &self,
+        _: &MemoryScope,
+        _: Option<&Value>,
+        _: PutItem,
+        _: i64,
+    ) -> Result<bool, Failure> {
+        Err(gone())
+    }
+
+    async fn list(
+        &self,
+        _: &MemoryScope,
+        _: &[String],
+        _: &str,
+        _: usize,
+        _: i64,
+    ) -> Result<Vec<Item>, Failure> {
         Err(gone())
     }
 

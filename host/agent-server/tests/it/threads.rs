@@ -131,6 +131,46 @@ async fn several_threads_are_pruned() {
     assert_eq!(host.get(&format!("/threads/{other}")).await.status, 404);
     assert_eq!(prune(&other, "delete").await.ok(), json!({ "pruned_count": 0 }));
     assert_eq!(prune(&one, "odd").await.status, 422);
+    // Nothing is done if one of them is no thread at all, or if they are too many.
+    let no_ids = json!({ "thread_ids": [one, "mine"], "strategy": "delete" });
+    assert_eq!(host.post("/threads/prune", no_ids).await.status, 422);
+    let many = json!({ "thread_ids": vec![&one; 1_001], "strategy": "delete" });
+    assert_eq!(host.post("/threads/prune", many).await.status, 422);
+    host.get(&format!("/threads/{one}")).await.ok();
+}
+
+#[tokio::test]
+async fn facts_of_a_thread_have_a_size() {
+    let host = Host::new();
+    let facts = |name: &str, bytes: usize| json!({ "metadata": { name: "x".repeat(bytes) } });
+    let refused = host.post("/threads", facts("a", 70 << 10)).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.json()["detail"].as_str().unwrap().contains("65536"), "{}", refused.text);
+    let path = format!("/threads/{}", host.thread().await);
+    let patch = async |facts: Value| host.call("PATCH", &path, Some(facts)).await.status;
+    assert_eq!(patch(facts("a", 40 << 10)).await, 200);
+    assert_eq!(patch(facts("b", 40 << 10)).await, 422, "too large with those that it has");
+    assert_eq!(patch(facts("a", 60 << 10)).await, 200);
+}
+
+#[tokio::test]
+async fn an_answer_that_would_be_too_large_is_refused_and_not_cut() {
+    let host = Host::new();
+    let id = host.thread().await;
+    // Twice in the state: as it was given, and as an item.
+    let run = json!({ "assistant_id": "slow", "input": { "word": "x".repeat(4 << 20) } });
+    assert_eq!(host.post(&format!("/threads/{id}/runs/wait"), run).await.status, 200);
+    for _ in 0..4 {
+        assert_eq!(host.call("POST", &format!("/threads/{id}/copy"), None).await.status, 200);
+    }
+    let search = async |body: Value| host.post("/threads/search", body).await;
+    let refused = search(json!({})).await;
+    assert_eq!(refused.status, 422, "{}", refused.text.len());
+    let detail = refused.json()["detail"].as_str().unwrap().to_owned();
+    assert!(detail.contains("`select`, or set `limit` to 3 or less"), "{detail}");
+    assert_eq!(search(json!({ "limit": 3 })).await.status, 200);
+    let found = search(json!({ "select": ["thread_id", "status"] })).await.ok();
+    assert_eq!(found.as_array().unwrap().len(), 5);
 }
 
 #[tokio::test]

@@ -21,18 +21,18 @@ use crate::host::{Host, Parts};
 use crate::store::Hand;
 
 /// Where webhooks of these tests lead.
-const HOOK: &str = "https://hooks.example/run?a=b";
+pub(crate) const HOOK: &str = "https://hooks.example/run?a=b";
 
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 
 /// Takes what is sent, and answers as it was told to, with 200 in the end.
-struct Receiver {
+pub(crate) struct Receiver {
     answers: Mutex<VecDeque<Result<u16, &'static str>>>,
     got: watch::Sender<Vec<Message>>,
 }
 
 #[derive(Clone, Debug)]
-struct Message {
+pub(crate) struct Message {
     rule: HttpRule,
     redirects: u32,
     request: HttpRequest,
@@ -44,20 +44,20 @@ impl Message {
         found.map(|(_, value)| value.as_str())
     }
 
-    fn body(&self) -> Value {
+    pub(crate) fn body(&self) -> Value {
         let HttpBody::Bytes(body) = &self.request.body else { panic!("no bytes") };
         serde_json::from_slice(body).unwrap()
     }
 }
 
 impl Receiver {
-    fn new(answers: &[Result<u16, &'static str>]) -> Arc<Self> {
+    pub(crate) fn new(answers: &[Result<u16, &'static str>]) -> Arc<Self> {
         let answers = Mutex::new(answers.iter().copied().collect());
         Arc::new(Self { answers, got: watch::Sender::default() })
     }
 
     /// What was sent, once it is so much.
-    async fn got(&self, count: usize) -> Vec<Message> {
+    pub(crate) async fn got(&self, count: usize) -> Vec<Message> {
         let mut got = self.got.subscribe();
         got.wait_for(|got| got.len() >= count).await.unwrap().clone()
     }

@@ -34,6 +34,9 @@ pub struct KeyDocument {
     /// When it was last used, milliseconds since 1970, to the minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used_ms: Option<i64>,
+    /// The id of the key with which it was made, if that was itself made so. It may be revoked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub made_by: Option<String>,
 }
 
 impl KeyDocument {
@@ -49,8 +52,20 @@ impl KeyDocument {
             body_limit_bytes,
             created_ms,
             expires_ms,
+            mut makers,
         } = record;
-        Self { id, name, tenant, scopes, rate, body_limit_bytes, created_ms, expires_ms, used_ms }
+        Self {
+            id,
+            name,
+            tenant,
+            scopes,
+            rate,
+            body_limit_bytes,
+            created_ms,
+            expires_ms,
+            used_ms,
+            made_by: makers.pop(),
+        }
     }
 }
 
@@ -83,6 +98,15 @@ impl From<NewKeyDocument> for WantedKey {
         let NewKeyDocument { name, tenant, scopes, rate, body_limit_bytes, expires_in_ms } = new;
         Self { name, tenant, scopes, rate, body_limit_bytes, expires_in_ms }
     }
+}
+
+/// Keys that were revoked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RevokedKeysDocument {
+    /// Their ids.
+    pub revoked: Vec<String>,
+    /// Ids of keys that came to be by them and still open something.
+    pub left: Vec<String>,
 }
 
 /// A key that was made. It is told this once.

@@ -8,6 +8,7 @@ use axum::http::HeaderMap;
 use wattle_graph::failure::code;
 
 use crate::blob_link::is_link;
+use crate::guard::budget::Budget;
 use crate::guard::holder::{Holder, KeyScope};
 use crate::guard::keyring::Keyring;
 use crate::guard::limits::{Limits, OPEN_RETRY_SECONDS};
@@ -21,7 +22,7 @@ use crate::state::ApiState;
 /// What guards remember from request to request.
 pub(crate) struct Ledger {
     pub(crate) keyring: Keyring,
-    quotas: Quotas,
+    pub(super) quotas: Quotas,
     open: OpenRequests,
 }
 
@@ -62,6 +63,8 @@ pub(super) async fn admit(
     };
     let record = holder.as_ref().and_then(Holder::record);
     let revocable = record.map(|record| (state.clone(), record.digest));
+    let rate = holder.as_ref().and_then(Holder::rate);
+    request.extensions_mut().insert(Budget::new(state, subject.clone(), rate));
     let slot = ledger.open.open(subject, revocable).ok_or_else(too_many_open)?;
     let extensions = request.extensions_mut();
     extensions.insert(slot.clone());

@@ -45,6 +45,10 @@ pub struct KeyRecord {
     pub created_ms: i64,
     /// When it ceases to open anything, milliseconds since 1970.
     pub expires_ms: Option<i64>,
+    /// Ids of the keys by which it came to be: the one that made it is the last, the one that made
+    /// that stands before it. None if it was made without a key that was made itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub makers: Vec<String>,
 }
 
 /// A key that is wanted.
@@ -64,10 +68,12 @@ impl KeyRecord {
         self.expires_ms.is_some_and(|expires_ms| expires_ms <= now_ms)
     }
 
-    /// Narrows it to what its maker has, so that nobody gets further by a key of their own making.
+    /// Narrows it to what its maker has, so that nobody gets further by a key of their own making,
+    /// and notes by whom it was made.
     pub(crate) fn within(&mut self, maker: &Self) {
-        let slower = |own: Rate| maker.rate.map_or(own, |most| own.slower(most));
-        self.rate = self.rate.map(slower).or(maker.rate);
+        self.makers = maker.makers.iter().chain([&maker.id]).cloned().collect();
+        let within = |own: Rate| maker.rate.map_or(own, |most| own.within(most));
+        self.rate = self.rate.map(within).or(maker.rate);
         self.body_limit_bytes = least(self.body_limit_bytes, maker.body_limit_bytes);
         self.expires_ms = least(self.expires_ms, maker.expires_ms);
     }
@@ -119,6 +125,7 @@ impl WantedKey {
             body_limit_bytes: self.body_limit_bytes,
             created_ms: now_ms,
             expires_ms: lifetime.map(|lifetime| now_ms.saturating_add(lifetime)),
+            makers: Vec::new(),
         };
         Ok((record, key))
     }
@@ -200,6 +207,27 @@ mod tests {
         let (mut slow, _) = slow.make(0).unwrap();
         slow.within(&maker);
         assert_eq!((slow.rate, slow.body_limit_bytes), ("1/s".parse().ok(), Some(7)));
+    }
+
+    #[test]
+    fn a_key_knows_by_which_it_came_to_be() {
+        let (mut key, _) = wanted("first").make(0).unwrap();
+        let mut ids = Vec::new();
+        for _ in 0..3 {
+            let (mut next, _) = wanted("next").make(0).unwrap();
+            next.within(&key);
+            ids.push(key.id);
+            assert_eq!(next.makers, ids);
+            key = next;
+        }
+    }
+
+    #[test]
+    fn a_record_of_an_older_host_is_read() {
+        let (record, _) = wanted("x").make(0).unwrap();
+        let mut stored = serde_json::to_value(&record).unwrap();
+        assert!(stored.as_object_mut().unwrap().remove("makers").is_none(), "none are not written");
+        assert_eq!(serde_json::from_value::<KeyRecord>(stored).unwrap(), record);
     }
 
     #[test]

@@ -20,7 +20,7 @@ pub(super) fn is_open(request: &Request) -> bool {
 }
 
 /// Whether requests need a key whatever was made by a command.
-pub(super) fn is_configured(config: &ApiConfig) -> bool {
+pub(crate) fn is_configured(config: &ApiConfig) -> bool {
     config.needs_keys || !config.keys.is_empty() || !config.tenant_keys.is_empty()
 }
 

@@ -16,7 +16,7 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::{Item, MemoryScope, PutItem, Search};
 
 use crate::guard::kept::{KeyRecord, WantedKey};
-use crate::guard::limits::{KEYS, KEYS_LIFE_MS, TENANT_KEYS, USE_KEPT_MS, USE_NOTE_MS};
+use crate::guard::limits::{KEYS, KEYS_LIFE_MS, MAKERS, TENANT_KEYS, USE_KEPT_MS, USE_NOTE_MS};
 
 /// Namespace of the keys: their records by id.
 const KEYS_PLACE: &str = "keys";
@@ -62,6 +62,25 @@ impl FromIterator<KeyRecord> for Kept {
     fn from_iter<I: IntoIterator<Item = KeyRecord>>(records: I) -> Self {
         Self(records.into_iter().map(|record| (record.digest, Arc::new(record))).collect())
     }
+}
+
+/// A key that is to be revoked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Revocation<'r> {
+    pub(crate) id: &'r str,
+    /// Only a key of this tenant; of any without it.
+    pub(crate) tenant: Option<&'r str>,
+    /// Whether with all keys that came to be by it.
+    pub(crate) with_made: bool,
+    /// Whether that may leave no key that opens anything.
+    pub(crate) may_be_last: bool,
+}
+
+/// Ids of keys that were revoked, and of those that they made and that still open something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Revoked {
+    pub(crate) revoked: Vec<String>,
+    pub(crate) left: Vec<String>,
 }
 
 /// What this host knows of the keys.
@@ -125,7 +144,8 @@ impl Keyring {
     ///
     /// # Errors
     ///
-    /// `invalid`, `limit` if there are too many, and those of the memory.
+    /// `invalid`, `limit` if there are too many or too many of one another, `denied` if the key that
+    /// makes it was revoked right now, and those of the memory.
     pub(crate) async fn make(
         &self,
         ports: &Ports,
@@ -138,58 +158,65 @@ impl Keyring {
             record.within(maker);
         }
         let _turn = self.turn.lock().await;
-        let kept = self.read(ports).await?;
-        if kept.values().count() >= KEYS {
-            let message = format!("there are {KEYS} keys, and no more may be; revoke some");
-            return Err(Failure::new(code::LIMIT, message));
-        }
-        if let Some(tenant) = maker.and(record.tenant.as_deref()) {
-            let of_it = |it: &&Arc<KeyRecord>| it.tenant.as_deref() == Some(tenant);
-            if kept.values().filter(of_it).count() >= TENANT_KEYS {
-                let message = format!("tenant `{tenant}` has {TENANT_KEYS} keys; revoke some");
-                return Err(Failure::new(code::LIMIT, message));
-            }
-        }
+        check_maker(self.read(ports).await?.as_ref(), maker)?;
         let value = serde_json::to_value(&record)
             .map_err(|error| Failure::internal(format!("the key cannot be written: {error}")))?;
         put(ports, KEYS_PLACE, &record.id, value, None).await?;
-        self.read(ports).await?;
+        // Another host may have revoked the maker meanwhile. Either it is seen here that the maker is
+        // gone, or that host sees the new key when it looks again.
+        if let Err(failure) = check_alive(self.read(ports).await?.as_ref(), maker) {
+            self.take_away(ports, std::slice::from_ref(&record.id)).await?;
+            return Err(failure);
+        }
         Ok((record, key))
     }
 
-    /// Revokes a key, of one tenant or of any: it opens this host no longer when this returns.
-    /// Answers whether there was such a key.
+    /// Revokes a key, and those that came to be by it if that is wanted: they open this host no
+    /// longer when this returns. `None` if there is nothing to revoke. The keys that a key made are
+    /// found also when it was revoked before.
     ///
     /// # Errors
     ///
-    /// Those of the memory.
+    /// `denied` to a tenant and `conflict` else if no key would be left that opens anything; those of
+    /// the memory.
     pub(crate) async fn revoke(
         &self,
         ports: &Ports,
-        id: &str,
-        tenant: Option<&str>,
-    ) -> Result<bool, Failure> {
+        wanted: Revocation<'_>,
+    ) -> Result<Option<Revoked>, Failure> {
         let _turn = self.turn.lock().await;
+        let now_ms = ports.clock.now_ms();
         let kept = self.read(ports).await?;
-        let is_it = |record: &&Arc<KeyRecord>| {
-            record.id == id && (tenant.is_none() || record.tenant.as_deref() == tenant)
-        };
-        if !kept.values().any(|record| is_it(&record)) {
-            return Ok(false);
+        let mut done = meant(&kept, wanted, now_ms);
+        if done.revoked.is_empty() {
+            return Ok(None);
         }
-        if tenant.is_some() && kept.values().count() == 1 {
-            let message = "this is the last key that was made, and without any the host may be \
-                           open to everybody; the operator revokes it";
-            return Err(Failure::new(code::DENIED, message));
+        if !wanted.may_be_last && leaves_none(&kept, &done.revoked, now_ms) {
+            return Err(last(wanted.tenant));
         }
+        let mut kept = self.take_away(ports, &done.revoked).await?;
+        // What came to be by them on another host meanwhile. Each round is of keys that those of the
+        // last one made, and such a chain has an end.
+        for _ in 0..MAKERS {
+            let more = meant(&kept, wanted, now_ms).revoked;
+            if more.is_empty() {
+                break;
+            }
+            kept = self.take_away(ports, &more).await?;
+            done.revoked.extend(more);
+        }
+        self.revoked.notify_waiters();
+        Ok(Some(done))
+    }
+
+    /// Deletes keys and reads those that are left. Only in one's turn.
+    async fn take_away(&self, ports: &Ports, ids: &[String]) -> Result<Arc<Kept>, Failure> {
         // Nobody goes by what was read before, whatever becomes of this request meanwhile.
         *lock(&self.known) = None;
-        for place in [KEYS_PLACE, USES_PLACE] {
+        for (id, place) in ids.iter().flat_map(|id| [(id, KEYS_PLACE), (id, USES_PLACE)]) {
             ports.memory.delete(&scope(), &[place.to_owned()], id).await?;
         }
-        self.read(ports).await?;
-        self.revoked.notify_waiters();
-        Ok(true)
+        self.read(ports).await
     }
 
     /// Ends when a key opens nothing any more: at once if this host revokes it, and a moment later
@@ -259,6 +286,79 @@ impl Keyring {
     }
 }
 
+/// Whether a key may be made, and by which.
+fn check_maker(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
+    let limit = |message: String| Err(Failure::new(code::LIMIT, message));
+    if kept.values().count() >= KEYS {
+        return limit(format!("there are {KEYS} keys, and no more may be; revoke some"));
+    }
+    check_alive(kept, maker)?;
+    let Some(maker) = maker else { return Ok(()) };
+    if maker.makers.len() >= MAKERS {
+        return limit(format!(
+            "the key `{}` came to be by {MAKERS} others, each made by the one before; make this one \
+             by an earlier of them (see `made_by`)",
+            maker.id
+        ));
+    }
+    // The operator is not bound, whose key stands for no tenant.
+    let Some(tenant) = maker.tenant.as_deref() else { return Ok(()) };
+    let of_it = |key: &&Arc<KeyRecord>| key.tenant.as_deref() == Some(tenant);
+    if kept.values().filter(of_it).count() >= TENANT_KEYS {
+        return limit(format!("tenant `{tenant}` has {TENANT_KEYS} keys; revoke some"));
+    }
+    Ok(())
+}
+
+/// Who revokes a key with all that it made must not miss one that it is just making.
+fn check_alive(kept: &Kept, maker: Option<&KeyRecord>) -> Result<(), Failure> {
+    match maker {
+        Some(maker) if kept.find(&maker.digest).is_none() => {
+            Err(Failure::new(code::DENIED, format!("the key `{}` was revoked", maker.id)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether nobody would get in any more by a key, or everybody without one. Keys that have expired
+/// keep a host closed and let nobody in, so they do not count unless they are all there is.
+fn leaves_none(kept: &Kept, revoked: &[String], now_ms: i64) -> bool {
+    let mut left = kept.values().filter(|key| !revoked.contains(&key.id)).peekable();
+    let is_empty = left.peek().is_none();
+    is_empty || (kept.opens_any(now_ms) && left.all(|key| key.is_expired(now_ms)))
+}
+
+/// Which keys a revocation means: the one that is named before those that came to be by it, so that
+/// none comes to be meanwhile.
+fn meant(kept: &Kept, wanted: Revocation<'_>, now_ms: i64) -> Revoked {
+    let Revocation { id, tenant, with_made, .. } = wanted;
+    let own = kept.values().filter(|key| tenant.is_none() || key.tenant.as_deref() == tenant);
+    let (named, others): (Vec<_>, Vec<_>) = own.partition(|key| key.id == id);
+    let mut made: Vec<_> =
+        others.into_iter().filter(|key| key.makers.iter().any(|maker| maker == id)).collect();
+    made.sort_by(|one, other| (one.created_ms, &one.id).cmp(&(other.created_ms, &other.id)));
+    let ids = |keys: Vec<&Arc<KeyRecord>>| keys.into_iter().map(|key| key.id.clone()).collect();
+    if with_made {
+        return Revoked { revoked: ids([named, made].concat()), left: Vec::new() };
+    }
+    made.retain(|key| !key.is_expired(now_ms));
+    Revoked { revoked: ids(named), left: ids(made) }
+}
+
+/// Why the last key is not revoked.
+fn last(tenant: Option<&str>) -> Failure {
+    if tenant.is_some() {
+        let message = "no key that was made would be left that opens anything, and without any the \
+                       host may be open to everybody; the operator revokes the last one";
+        return Failure::new(code::DENIED, message);
+    }
+    let message = "no key would be left that opens anything, and without any the host is open to \
+                   everybody who reaches it, or to nobody as long as one is left that has expired; \
+                   make another key first, or say with `--open` (`?open=true`) that it shall be \
+                   open, after those that have expired were revoked";
+    Failure::new(code::CONFLICT, message)
+}
+
 /// No guest and no client works in this memory.
 fn scope() -> MemoryScope {
     MemoryScope::Host(None)
@@ -285,4 +385,95 @@ async fn put(
         refresh_on_read: false,
     };
     ports.memory.put(&scope(), item, ports.clock.now_ms()).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(tenant: Option<&str>) -> KeyRecord {
+        let tenant = tenant.map(str::to_owned);
+        WantedKey { name: "k".into(), tenant, ..WantedKey::default() }.make(0).unwrap().0
+    }
+
+    fn refused(kept: &[KeyRecord], maker: Option<&KeyRecord>) -> Option<String> {
+        let kept = kept.iter().cloned().collect();
+        check_maker(&kept, maker).err().map(|failure| failure.code)
+    }
+
+    #[test]
+    fn a_key_that_was_revoked_makes_none() {
+        let maker = key(Some("a"));
+        assert_eq!(refused(std::slice::from_ref(&maker), Some(&maker)), None);
+        assert_eq!(refused(&[key(None)], Some(&maker)).as_deref(), Some(code::DENIED));
+        assert_eq!(refused(&[], None), None, "the operator needs none");
+    }
+
+    #[test]
+    fn there_are_so_many_keys_of_a_tenant_and_of_all() {
+        let (maker, limit) = (key(Some("a")), Some(code::LIMIT.to_owned()));
+        let operators = key(None);
+        let mut kept = vec![operators.clone(), maker.clone()];
+        kept.extend((1..TENANT_KEYS).map(|_| key(Some("a"))));
+        assert_eq!(refused(&kept, Some(&maker)), limit);
+        assert_eq!((refused(&kept, Some(&operators)), refused(&kept, None)), (None, None));
+        kept.resize_with(KEYS, || key(None));
+        assert_eq!(refused(&kept, None), limit);
+    }
+
+    #[test]
+    fn keys_are_made_of_one_another_so_often_and_none_is_forgotten() {
+        let mut chain = vec![key(None)];
+        while refused(&chain, chain.last()).is_none() {
+            let mut next = key(None);
+            next.within(&chain[chain.len() - 1]);
+            chain.push(next);
+        }
+        assert_eq!(refused(&chain, chain.last()).as_deref(), Some(code::LIMIT));
+        assert_eq!(chain.len(), MAKERS + 1);
+        let id = chain[0].id.as_str();
+        let wanted = Revocation { id, tenant: None, with_made: true, may_be_last: true };
+        let kept = chain.iter().cloned().collect();
+        assert_eq!(meant(&kept, wanted, 0).revoked.len(), chain.len(), "by the first, all go");
+    }
+
+    #[test]
+    fn a_key_that_has_expired_is_not_one_that_is_left() {
+        let (first, second) = (key(None), key(None));
+        let mut expired = key(None);
+        expired.within(&first);
+        expired.expires_ms = Some(5);
+        let kept = |keys: &[&KeyRecord]| keys.iter().copied().cloned().collect::<Kept>();
+        let leaves_none = |keys: &[&KeyRecord], revoked: &KeyRecord, now_ms| {
+            leaves_none(&kept(keys), std::slice::from_ref(&revoked.id), now_ms)
+        };
+        assert!(leaves_none(&[&first], &first, 0));
+        assert!(!leaves_none(&[&first, &second, &expired], &first, 5));
+        assert!(!leaves_none(&[&first, &expired], &first, 4));
+        assert!(leaves_none(&[&first, &expired], &first, 5), "nobody would get in");
+        assert!(!leaves_none(&[&first, &expired], &expired, 5));
+        assert!(leaves_none(&[&expired], &expired, 5), "everybody would get in");
+
+        let wanted =
+            Revocation { id: &first.id, tenant: None, with_made: false, may_be_last: true };
+        let left = |now_ms| meant(&kept(&[&first, &expired]), wanted, now_ms).left;
+        assert_eq!((left(4), left(5)), (vec![expired.id.clone()], Vec::new()));
+    }
+
+    #[test]
+    fn a_tenant_revokes_its_own_only() {
+        let operators = key(None);
+        let mut made = [key(Some("a")), key(Some("b"))];
+        for made in &mut made {
+            made.within(&operators);
+        }
+        let kept: Kept = made.iter().chain([&operators]).cloned().collect();
+        let revoke = |tenant| {
+            let id = operators.id.as_str();
+            meant(&kept, Revocation { id, tenant, with_made: true, may_be_last: false }, 0).revoked
+        };
+        assert_eq!(revoke(None).len(), 3);
+        assert_eq!(revoke(None)[0], operators.id, "before those that it made");
+        assert_eq!(revoke(Some("a")), [made[0].id.clone()]);
+    }
 }

@@ -9,6 +9,10 @@ pub const KEYS: usize = wattle_run::limit::MEMORY_RESULTS * 9 / 10;
 /// Keys that the keys of one tenant make at most, so that none uses up those of all.
 pub const TENANT_KEYS: usize = 100;
 
+/// Keys of the chain by which a key came to be at most. All of them are kept with it, so that none
+/// escapes who revokes what came to be by a leaked one; nobody hands keys on so often.
+pub const MAKERS: usize = 16;
+
 /// How long a host goes by what it read of the keys. A key that another host of the same database
 /// revoked still opens this one for so long at most, and one that it made opens it after so long.
 pub const KEYS_LIFE_MS: u64 = 2_000;

@@ -45,10 +45,22 @@ impl Rate {
         }
     }
 
-    /// The one of two that lets less through over time.
+    /// The rate, or what is next to it and lets no more through than another: neither over time nor
+    /// at once.
     #[must_use]
-    pub fn slower(self, other: Self) -> Self {
-        if other.per_hour() < self.per_hour() { other } else { self }
+    pub fn within(self, most: Self) -> Self {
+        if self.per_hour() > most.per_hour() {
+            return most;
+        }
+        if self.requests <= most.requests {
+            return self;
+        }
+        // The same over time in the shorter while of the other, so that less comes at once.
+        let requests = u32::try_from(self.per_hour() / (3_600 / most.unit().1));
+        match requests.ok().and_then(NonZeroU32::new) {
+            Some(requests) => Self { requests, per: most.per },
+            None => Self { requests: most.requests, per: self.per },
+        }
     }
 
     fn unit(self) -> (&'static str, u64) {
@@ -111,9 +123,18 @@ mod tests {
     }
 
     #[test]
-    fn the_slower_one_holds() {
+    fn no_more_comes_through_than_by_another() {
         let rate = |text: &str| text.parse::<Rate>().unwrap();
-        assert_eq!(rate("1/s").slower(rate("61/m")), rate("1/s"));
-        assert_eq!(rate("1/s").slower(rate("59/m")), rate("59/m"));
+        for (own, most, within) in [
+            ("1/s", "61/m", "1/s"),
+            ("1/s", "59/m", "59/m"),
+            ("7/m", "10/s", "7/m"),
+            // Fewer over time, and more at once.
+            ("30000/h", "10/s", "8/s"),
+            ("36000/h", "10/s", "10/s"),
+            ("20/h", "10/m", "10/h"),
+        ] {
+            assert_eq!(rate(own).within(rate(most)), rate(within), "{own} {most}");
+        }
     }
 }

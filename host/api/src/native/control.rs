@@ -54,6 +54,7 @@ pub struct CacheFilter {
 
 /// How much was forgotten.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+#[schema(as = ForgottenDocument)]
 pub struct ClearedDocument {
     /// Entries.
     pub cleared: usize,

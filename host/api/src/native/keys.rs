@@ -3,18 +3,27 @@
 //! The operator makes keys of any tenant and of none. A key with the scope `admin` that stands for a
 //! tenant makes keys of that tenant, with no wider limits than its own. Keys of `[tenants]` make
 //! none: those that they made would go on when the operator takes them out of the configuration.
+//!
+//! A revoked key may have made others. Whoever rotates keys wants to keep these, whoever found a leak
+//! does not: they go only if that is asked for, and the answer names those that are left.
 
 use axum::Json;
-use axum::extract::{FromRequestParts, Path, State};
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{FromRequestParts, Path, Query, State};
 use axum::http::StatusCode;
 use axum::http::request::Parts;
+use serde::Deserialize;
+use utoipa::IntoParams;
 use wattle_graph::failure::code;
 
 use crate::body::JsonBody;
-use crate::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument};
+use crate::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument, RevokedKeysDocument};
 use crate::guard::holder::{Holder, KeyScope};
 use crate::guard::kept::WantedKey;
+use crate::guard::key;
+use crate::guard::keyring::{Revocation, Revoked};
 use crate::native::scope::{Operator, named_tenant, not_the_tenants};
+use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
@@ -104,23 +113,42 @@ pub async fn list_keys(
     Ok(Json(keys.collect()))
 }
 
+/// How a key is revoked.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(default, deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub struct RevokeFilter {
+    /// Whether with all keys that came to be by it, which also finds those of a key that is gone.
+    made: bool,
+    /// Whether also if no key is left then, so that the host is open to everybody who reaches it.
+    open: bool,
+}
+
 /// Revokes a key: it opens this host no longer when this is answered, and other hosts of the same
 /// database within two seconds. Streams that it opened end.
 #[utoipa::path(delete, path = "/api/v1/keys/{key}", tag = "keys",
-    params(("key" = String, Path, description = "id of the key")),
+    params(("key" = String, Path, description = "id of the key"), RevokeFilter),
     responses(
-        (status = 204),
+        (status = 200, body = RevokedKeysDocument),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
-        (status = 404, body = ProblemDocument, content_type = "application/problem+json")))]
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json",
+            description = "it is the last one")))]
 pub async fn revoke_key(
     State(state): State<ApiState>,
     keeper: KeyKeeper,
     Path(id): Path<String>,
-) -> Result<StatusCode, Problem> {
+    filter: Result<Query<RevokeFilter>, QueryRejection>,
+) -> Result<Json<RevokedKeysDocument>, Problem> {
+    let Query(RevokeFilter { made, open }) = filter.map_err(invalid_query)?;
     let tenant = keeper.tenant.as_deref();
-    if state.ledger.keyring.revoke(state.engine.ports(), &id, tenant).await? {
-        return Ok(StatusCode::NO_CONTENT);
-    }
-    let hint = "it was revoked or never was; list keys with `GET /api/v1/keys`";
-    Err(Problem::not_found("key", &id, hint))
+    // Hosts of one database need not have the same configuration, so a tenant never gets there.
+    let may_be_last = tenant.is_none() && (open || key::is_configured(&state.config));
+    let wanted = Revocation { id: &id, tenant, with_made: made, may_be_last };
+    let Some(done) = state.ledger.keyring.revoke(state.engine.ports(), wanted).await? else {
+        let hint = "it was revoked or never was; list keys with `GET /api/v1/keys`";
+        return Err(Problem::not_found("key", &id, hint));
+    };
+    let Revoked { revoked, left } = done;
+    Ok(Json(RevokedKeysDocument { revoked, left }))
 }

@@ -108,7 +108,7 @@ pub async fn search_memory(
     let (offset, limit) = (wanted.offset, page_size(wanted.limit));
     let filter = wanted.filter.as_ref().map(parse_filter).transpose()?.unwrap_or_default();
     let MemorySearchDocument { prefix, query, .. } = wanted;
-    let search = Search { prefix, filter, query, limit: limit + 1, offset };
+    let search = Search { prefix, filter, query, limit: limit + 1, offset, peek: false };
     search.check()?;
     let ports = state.engine.ports();
     let found = ports.memory.search(&whose, &search, ports.clock.now_ms()).await?;

@@ -263,8 +263,11 @@ pub async fn export_thread(
         return Err(not_the_tenants("the code of apps", &tenant));
     }
     let record = scope.thread(&state, &id).await?;
-    let parts =
-        Parts { code: query.code.unwrap_or(is_operator), blobs: query.blobs.unwrap_or(true) };
+    let parts = Parts {
+        // What has not run yet has no code.
+        code: query.code.unwrap_or(is_operator) && !record.is_blank(),
+        blobs: query.blobs.unwrap_or(true),
+    };
     let lines = match state.engine.export(&record.id, parts).await {
         Err(failure) if query.code.is_none() && failure.code == code::UNAVAILABLE => {
             state.engine.export(&record.id, Parts { code: false, ..parts }).await

@@ -16,7 +16,7 @@ pub enum KeyCommand {
     /// List the keys that were made, oldest first
     List,
     /// Revoke a key: it opens nothing any more
-    Revoke(KeyArg),
+    Revoke(KeyRevokeArgs),
 }
 
 /// Arguments of `key create`.
@@ -63,12 +63,18 @@ impl From<ScopeWord> for KeyScope {
     }
 }
 
-/// A key.
+/// Arguments of `key revoke`.
 #[derive(Clone, Debug, Args)]
-pub struct KeyArg {
+pub struct KeyRevokeArgs {
     /// Id of the key, as `key list` shows it
     #[arg(value_name = "ID")]
     pub id: String,
+    /// Revoke all keys that came to be by it, too, as after a leak
+    #[arg(long)]
+    pub made: bool,
+    /// Revoke it also if it is the last one, so that the host is open to everybody who reaches it
+    #[arg(long)]
+    pub open: bool,
 }
 
 impl From<&KeyCreateArgs> for NewKeyDocument {

@@ -1,10 +1,11 @@
 //! `wattle key create|list|revoke`.
 
-use serde_json::json;
-use wattle_api::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument};
+use wattle_api::document::key::{
+    KeyDocument, MadeKeyDocument, NewKeyDocument, RevokedKeysDocument,
+};
 use wattle_api::guard::holder::KeyScope;
 
-use crate::args::{KeyCommand, KeyCreateArgs};
+use crate::args::{KeyCommand, KeyCreateArgs, KeyRevokeArgs};
 use crate::client::{Client, Needs, segment};
 use crate::command::words;
 use crate::config::{ByteSize, Config};
@@ -24,7 +25,7 @@ pub(super) async fn keys(
     let result = match command {
         KeyCommand::Create(args) => create(&client, &args, output).await,
         KeyCommand::List => list(&client, output).await,
-        KeyCommand::Revoke(key) => revoke(&client, &key.id, output).await,
+        KeyCommand::Revoke(args) => revoke(&client, &args, output).await,
     };
     client.close().await;
     result
@@ -52,6 +53,7 @@ async fn list(client: &Client, output: Output) -> Result<Exit, Error> {
     output.data(&keys, |keys| {
         let mut table = Table::new(&[
             "id", "name", "tenant", "scopes", "rate", "body", "created", "expires", "used",
+            "made by",
         ]);
         for key in keys {
             table.row(row(key));
@@ -61,7 +63,7 @@ async fn list(client: &Client, output: Output) -> Result<Exit, Error> {
     Ok(Exit::Ok)
 }
 
-fn row(key: &KeyDocument) -> [String; 9] {
+fn row(key: &KeyDocument) -> [String; 10] {
     let or_dash = |text: Option<String>| text.unwrap_or_else(|| "-".into());
     let scopes: Vec<_> = key.scopes.iter().map(ToString::to_string).collect();
     [
@@ -74,11 +76,24 @@ fn row(key: &KeyDocument) -> [String; 9] {
         words::instant(key.created_ms),
         key.expires_ms.map_or_else(|| "never".into(), words::instant),
         or_dash(key.used_ms.map(words::instant)),
+        or_dash(key.made_by.clone()),
     ]
 }
 
-async fn revoke(client: &Client, id: &str, output: Output) -> Result<Exit, Error> {
-    client.delete(&format!("{PATH}/{}", segment(id))).await?;
-    output.data(&json!({ "revoked": id }), |_| format!("revoked key {id}"));
+async fn revoke(client: &Client, args: &KeyRevokeArgs, output: Output) -> Result<Exit, Error> {
+    let KeyRevokeArgs { id, made, open } = args;
+    let path = format!("{PATH}/{}?made={made}&open={open}", segment(id));
+    let done: RevokedKeysDocument = client.delete_for(&path).await?;
+    output.data(&done, |done| {
+        let lines: Vec<_> = done.revoked.iter().map(|id| format!("revoked key {id}")).collect();
+        lines.join("\n")
+    });
+    if !done.left.is_empty() {
+        Output::note(&format!(
+            "keys that came to be by it still open the host: {}; after a leak revoke them, too, with \
+             `wattle key revoke {id} --made`",
+            done.left.join(", ")
+        ));
+    }
     Ok(Exit::Ok)
 }

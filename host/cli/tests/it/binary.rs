@@ -107,6 +107,35 @@ fn keys_are_made_before_the_server_and_through_it() {
 }
 
 #[test]
+fn keys_are_revoked_with_those_that_they_made_and_the_last_one_if_that_is_wished() {
+    let folder = tempfile::tempdir().unwrap();
+    let make = |name: &str, by: Option<&str>| {
+        let create = ["key", "create", "--name", name, "--scope", "admin", "--json"];
+        let mut made = wattle(folder.path(), &create);
+        let made = made.envs(by.map(|key| ("WATTLE_API_KEY", key))).output().unwrap();
+        let made: Value = serde_json::from_slice(&made.stdout).unwrap();
+        let text = |field: &str| made[field].as_str().unwrap().to_owned();
+        (text("id"), text("key"))
+    };
+    let (first_id, first) = make("first", None);
+    let _served = Served::start(folder.path());
+    let (second_id, second) = make("second", Some(&first));
+    let (_, text) = said(folder.path(), &["key", "list"], Some(&second));
+    assert!(text.lines().any(|line| line.contains("second") && line.contains(&first_id)), "{text}");
+    let revoke = |more: &[&str]| {
+        let args = [&["key", "revoke", first_id.as_str()], more].concat();
+        said(folder.path(), &args, Some(&second))
+    };
+    let (went_well, text) = revoke(&[]);
+    assert!(went_well && text.contains(&format!("still open the host: {second_id};")), "{text}");
+    let (went_well, text) = revoke(&["--made"]);
+    assert!(!went_well && text.contains("`--open`"), "{text}");
+    let (went_well, text) = revoke(&["--made", "--open"]);
+    assert!(went_well && text.contains(&format!("revoked key {second_id}")), "{text}");
+    assert!(said(folder.path(), &["thread", "list"], None).0, "the host is open");
+}
+
+#[test]
 fn a_killed_server_leaves_nothing_in_the_way() {
     let folder = tempfile::tempdir().unwrap();
     drop(Served::start(folder.path()));

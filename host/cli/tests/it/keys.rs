@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
+use wattle_api::guard::limits::TENANT_KEYS;
 
 use crate::fixture::{Fixture, answer};
 
@@ -57,7 +58,7 @@ async fn the_first_key_closes_the_server_and_a_revoked_one_opens_nothing() {
     assert!(!keys.to_string().contains(&key), "a key is told once");
 
     let revoke = || answer(with(&fixture, &operator, "DELETE", &format!("/api/v1/keys/{id}")));
-    assert_eq!(revoke().await.0, 204);
+    assert_eq!(revoke().await, (200, json!({ "revoked": [id], "left": [] })));
     assert_eq!(apps().await.0, 401);
     assert_eq!(revoke().await.0, 404);
 }
@@ -181,7 +182,7 @@ async fn streams_of_a_revoked_key_end() {
     let events = thread(&fixture, &key).await;
     let stream = with(&fixture, &key, "GET", &events).send().await.unwrap();
     let revoked = with(&fixture, &operator, "DELETE", &format!("/api/v1/keys/{id}"));
-    assert_eq!(answer(revoked).await.0, 204);
+    assert_eq!(answer(revoked).await.0, 200);
     let all = tokio::time::timeout(SOON, stream.text()).await.unwrap().unwrap();
     assert!(all.contains("event: run_started"), "{all}");
 }
@@ -239,6 +240,72 @@ async fn whoever_keeps_keys_of_a_tenant_gets_no_further() {
     assert_eq!(answer(with(&fixture, &acme, "GET", "/api/v1/threads/t")).await.0, 200);
     assert_eq!(answer(with(&fixture, &globex, "GET", "/api/v1/threads/t")).await.0, 404);
     assert_eq!(answer(with(&fixture, &operator, "GET", "/api/v1/threads/t")).await.0, 200);
+}
+
+/// Revokes a key and tells what is said to that.
+async fn revoke(fixture: &Fixture, by: &str, id: &str, how: &str) -> (u16, Value) {
+    answer(with(fixture, by, "DELETE", &format!("/api/v1/keys/{id}{how}"))).await
+}
+
+#[tokio::test]
+async fn keys_that_a_leaked_one_made_are_revoked_with_it() {
+    let (fixture, operator) = start("").await;
+    let admin = |name: &str| json!({ "name": name, "tenant": "acme", "scopes": ["admin"] });
+    let (leaked_id, leaked) = make(&fixture, &operator, admin("leaked")).await;
+    let (made_id, made) = make(&fixture, &leaked, admin("made")).await;
+    let (further_id, further) = make(&fixture, &made, json!({ "name": "further" })).await;
+    let (other_id, other) = make(&fixture, &operator, json!({ "name": "other" })).await;
+    let (_, keys) = answer(with(&fixture, &operator, "GET", "/api/v1/keys")).await;
+    let made_by: Vec<_> = keys.as_array().unwrap().iter().map(|key| &key["made_by"]).collect();
+    let operator_id = keys[0]["id"].clone();
+    let ids = [json!(null), operator_id.clone(), json!(leaked_id), json!(made_id), operator_id];
+    assert_eq!(made_by, ids.iter().collect::<Vec<_>>());
+    let opens = async |key: &str| answer(with(&fixture, key, "GET", "/api/v1/apps")).await.0;
+
+    // Alone first: what it made goes on, and is named.
+    let (status, done) = revoke(&fixture, &operator, &leaked_id, "").await;
+    let left = json!([made_id, further_id]);
+    assert_eq!((status, done), (200, json!({ "revoked": [leaked_id], "left": left })));
+    assert_eq!((opens(&leaked).await, opens(&made).await, opens(&further).await), (401, 200, 200));
+    assert_eq!(revoke(&fixture, &operator, &leaked_id, "").await.0, 404);
+    // And then what came to be by it, though it is gone itself.
+    let (status, done) = revoke(&fixture, &operator, &leaked_id, "?made=true").await;
+    assert_eq!((status, done), (200, json!({ "revoked": left, "left": [] })));
+    assert_eq!((opens(&made).await, opens(&further).await, opens(&other).await), (401, 401, 200));
+    assert_eq!(revoke(&fixture, &operator, &other_id, "?made=yes").await.0, 400);
+}
+
+#[tokio::test]
+async fn the_last_key_is_revoked_only_if_the_host_shall_be_open() {
+    let (fixture, operator) = start("").await;
+    let acme = json!({ "name": "acme", "tenant": "acme", "scopes": ["admin"] });
+    let (acme_id, acme) = make(&fixture, &operator, acme).await;
+    let (_, keys) = answer(with(&fixture, &operator, "GET", "/api/v1/keys")).await;
+    let operator_id = keys[0]["id"].as_str().unwrap();
+    let all = revoke(&fixture, &operator, operator_id, "?made=true").await;
+    assert_eq!((all.0, &all.1["code"]), (409, &json!("conflict")));
+    assert_eq!(revoke(&fixture, &operator, operator_id, "").await.0, 200);
+    for how in ["", "?open=true"] {
+        let (status, refused) = revoke(&fixture, &acme, &acme_id, how).await;
+        assert_eq!((status, &refused["code"]), (403, &json!("denied")), "{refused}");
+    }
+    assert_eq!(fixture.get("/api/v1/apps").await.0, 401);
+}
+
+#[tokio::test]
+async fn keys_of_one_tenant_are_so_many() {
+    let (fixture, operator) = start("").await;
+    let acme = json!({ "name": "acme", "tenant": "acme", "scopes": ["admin"] });
+    let (_, acme) = make(&fixture, &operator, acme).await;
+    for n in 1..TENANT_KEYS {
+        make(&fixture, &acme, json!({ "name": n.to_string() })).await;
+    }
+    let more = with(&fixture, &acme, "POST", "/api/v1/keys").json(&json!({ "name": "more" }));
+    let (status, refused) = answer(more).await;
+    assert_eq!((status, &refused["code"]), (422, &json!("limit")), "{refused}");
+    // The operator is not bound by it, and others have their own.
+    make(&fixture, &operator, json!({ "name": "more", "tenant": "acme" })).await;
+    make(&fixture, &operator, json!({ "name": "g", "tenant": "globex" })).await;
 }
 
 #[tokio::test]

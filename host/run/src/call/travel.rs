@@ -65,6 +65,10 @@ pub struct StateView {
     pub tasks: Vec<TaskView>,
     /// Open questions.
     pub interrupts: Vec<OpenQuestion>,
+    /// The questions at which it stood still here: the open ones of where it stands, and in its past
+    /// also those that were answered since.
+    #[serde(default)]
+    pub asked: Vec<OpenQuestion>,
     /// Free facts.
     pub metadata: BTreeMap<String, Value>,
 }
@@ -84,8 +88,15 @@ pub struct TaskView {
     pub failure: Option<Failure>,
     /// Questions that it waits for.
     pub interrupts: Vec<OpenQuestion>,
-    /// Where the states of the graph are that runs as this task.
+    /// Those of [`StateView::asked`] that are its own, or of the graph that it runs.
+    #[serde(default)]
+    pub asked: Vec<OpenQuestion>,
+    /// Where the states of the graph are that runs as this task, or that a call of it started: of
+    /// several, the one that asked, or else the newest.
     pub namespace: Option<Namespace>,
+    /// The newest checkpoint of that graph which this task led to, if it is stored.
+    #[serde(default)]
+    pub child: Option<CheckpointId>,
 }
 
 /// Changes to the state of a thread.

@@ -33,8 +33,8 @@ impl Engine {
             Some(thread) => thread,
             None => new_thread_id(),
         };
-        let run_id = self.free_run_id(request.run.clone()).await?;
-        let slot = self.claim(&thread, run_id.clone()).await?;
+        let slot = self.claim_new(&thread, request.run.clone()).await?;
+        let run_id = slot.run.clone();
         let head = self.live_thread(&thread).await?;
         let (head, app, pack) = match head {
             Some(head) if !head.record.is_blank() => {
@@ -154,8 +154,8 @@ impl Engine {
 
     pub(super) async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let run_id = self.free_run_id(request.run.clone()).await?;
-        let slot = self.claim(thread, run_id.clone()).await?;
+        let slot = self.claim_new(thread, request.run.clone()).await?;
+        let run_id = slot.run.clone();
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
         let store = self.0.ports.store.as_ref();

@@ -9,7 +9,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
 use super::begin::check_owner;
-use super::{Engine, fresh, new_run_id, no_thread};
+use super::{Engine, Slot, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::json::check_depth;
 use crate::log::Amendment;
@@ -136,16 +136,36 @@ impl Engine {
         Ok(record)
     }
 
-    /// The id of a run that begins: the one that was chosen, if no other has it.
-    pub(super) async fn free_run_id(&self, chosen: Option<RunId>) -> Result<RunId, Failure> {
-        let Some(run) = chosen else { return Ok(new_run_id()) };
-        let is_at_work = self.active().values().any(|active| active.run == run);
-        if is_at_work || self.0.ports.store.run(&run).await.map_err(store_failure)?.is_some() {
-            let text = format!("there is a run `{run}` already; choose another id");
-            return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run })));
+    /// Takes a thread for a run that begins, under the id that was chosen if no other run has it.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` for an id that a run has; `busy` if a run is at work on the thread.
+    pub(super) async fn claim_new(
+        &self,
+        thread: &ThreadId,
+        chosen: Option<RunId>,
+    ) -> Result<Slot, Failure> {
+        let Some(run) = chosen else { return self.claim(thread, new_run_id()).await };
+        if self.active().values().any(|active| active.run == run) {
+            return Err(taken(&run));
         }
-        Ok(run)
+        self.refuse_known(&run).await?;
+        let slot = self.claim(thread, run).await?;
+        // Another host may have begun the same run and ended it while its lease was waited for.
+        self.refuse_known(&slot.run).await?;
+        Ok(slot)
     }
+
+    async fn refuse_known(&self, run: &RunId) -> Result<(), Failure> {
+        let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        known.map_or(Ok(()), |_| Err(taken(run)))
+    }
+}
+
+fn taken(run: &RunId) -> Failure {
+    let text = format!("there is a run `{run}` already; choose another id");
+    Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run }))
 }
 
 /// A blank thread as it stands when it is known what it runs. What was said of it before stays.

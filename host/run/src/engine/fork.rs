@@ -126,8 +126,7 @@ impl Engine {
         thread: &ThreadId,
         request: &ForkThread,
     ) -> Result<RunRef, Failure> {
-        let run = self.free_run_id(request.run.clone()).await?;
-        let slot = self.claim(thread, run).await?;
+        let slot = self.claim_new(thread, request.run.clone()).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         self.refuse_cut(&head).await?;
         let fork = match &request.from {

@@ -17,7 +17,7 @@ use crate::call::travel::{HistoryQuery, StateView, TaskView};
 use crate::limit;
 use crate::ports::store::{CheckpointQuery, CheckpointTuple, ThreadHead, ThreadRecord};
 use crate::replay;
-use crate::view::{self, store_failure};
+use crate::view::{self, Nest, store_failure};
 
 /// The code that tells which tasks start from a checkpoint, if it is loaded.
 type Code = Option<(Arc<App>, Arc<GraphPack>)>;
@@ -101,19 +101,20 @@ impl Engine {
     ) -> Result<StateView, Failure> {
         let record = &head.record;
         let stands_here = head.current == Some(tuple.checkpoint.meta.id);
-        let expires_ms = record.expires_ms.filter(|_| stands_here);
         let events = self.events_since(&record.id, &tuple, stands_here).await?;
-        let namespace = &tuple.checkpoint.meta.namespace;
+        let nest = Nest::new(&events);
+        let mut lineage = Lineage::new(tuple.checkpoint);
+        for event in &events {
+            lineage.apply(event);
+        }
+        let namespace = &lineage.checkpoint.meta.namespace;
         let pack = code.as_ref().and_then(|(app, pack)| pack_at(app, pack, &events, namespace));
         let graph = pack.map(|pack| &pack.graph);
-        let (lineage, nest) = view::open(CheckpointTuple { events, ..tuple });
         let meta = &lineage.checkpoint.meta;
-        let interrupts = if meta.namespace.is_root() {
-            view::all_questions(&lineage, &nest, expires_ms)
-        } else {
-            view::open_questions(&lineage, expires_ms)
-        };
-        let tasks = tasks(graph, record.origin(), &lineage, &interrupts);
+        let (interrupts, asked) = questions(head, &lineage, &nest, &events);
+        let known =
+            Known { graph, lineage: &lineage, nest: &nest, open: &interrupts, asked: &asked };
+        let tasks = known.tasks(record.origin());
         Ok(StateView {
             thread: record.id.clone(),
             namespace: meta.namespace.clone(),
@@ -131,6 +132,7 @@ impl Engine {
             next: meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
             tasks,
             interrupts,
+            asked,
             metadata: meta.metadata.clone(),
         })
     }
@@ -184,56 +186,121 @@ pub(super) fn no_checkpoint(
     )
 }
 
-/// The tasks that start from a checkpoint. Without the graph, those of which the log tells.
-fn tasks(
-    graph: Option<&Graph>,
-    origin: &ThreadId,
+/// The open questions of a checkpoint, and those at which the thread stands still or stood there.
+fn questions(
+    head: &ThreadHead,
     lineage: &Lineage,
-    open: &[OpenQuestion],
-) -> Vec<TaskView> {
-    let planned: Vec<(TaskId, NodeName, u32)> = match graph {
-        None => known_tasks(lineage),
-        // Nothing has happened on the copy, so every task of the superstep is yet to run.
-        Some(graph) => match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
-            Planned::Tasks { run, .. } => {
-                run.into_iter().map(|task| (task.id, task.node, task.index)).collect()
-            }
-            _ => Vec::new(),
-        },
+    nest: &Nest,
+    events: &[Event],
+) -> (Vec<OpenQuestion>, Vec<OpenQuestion>) {
+    let meta = &lineage.checkpoint.meta;
+    let expires_ms = head.record.expires_ms.filter(|_| head.current == Some(meta.id));
+    let open = if meta.namespace.is_root() {
+        view::all_questions(lineage, nest, expires_ms)
+    } else {
+        view::open_questions(lineage, expires_ms)
     };
-    planned
-        .into_iter()
-        .map(|(id, node, index)| task_view(graph, lineage, open, id, node, index))
-        .collect()
+    if !is_past(head, lineage, nest) {
+        return (open.clone(), open);
+    }
+    let asked = view::asked(&meta.namespace, meta.id, events).into_iter();
+    let asked = asked.map(|(graph, question)| view::open_question(&graph, &question, None));
+    (open, asked.collect())
 }
 
-fn task_view(
-    graph: Option<&Graph>,
-    lineage: &Lineage,
-    open: &[OpenQuestion],
-    id: TaskId,
-    node: NodeName,
-    index: u32,
-) -> TaskView {
-    let finished = lineage.finished.get(&id);
-    let failure = lineage.failed.get(&id).map(|failed| failed.failure.clone());
-    let namespace = graph.and_then(|graph| child_of(graph, lineage, &node, &id));
-    let asked_here = |question: &&OpenQuestion| {
-        let own = lineage.questions.iter().find(|(interrupt, _)| interrupt.as_str() == question.id);
-        let own = own.is_some_and(|(_, known)| known.asked.task == id);
-        let nested = namespace.as_ref().is_some_and(|child| {
-            question.namespace == *child || question.namespace.is_below(child)
+/// Whether a graph does not stand at a checkpoint any more.
+fn is_past(head: &ThreadHead, lineage: &Lineage, nest: &Nest) -> bool {
+    let meta = &lineage.checkpoint.meta;
+    if meta.namespace.is_root() {
+        return head.current != Some(meta.id);
+    }
+    let stands = nest.strand(&meta.namespace).is_some_and(|strand| strand.at == Some(meta.id));
+    !stands || meta.parents.get(&Namespace::root()).copied() != head.current
+}
+
+/// What is known of a checkpoint.
+struct Known<'a> {
+    graph: Option<&'a Graph>,
+    lineage: &'a Lineage,
+    nest: &'a Nest,
+    open: &'a [OpenQuestion],
+    asked: &'a [OpenQuestion],
+}
+
+impl Known<'_> {
+    /// The tasks that start from the checkpoint. Without the graph, those of which the log tells.
+    fn tasks(&self, origin: &ThreadId) -> Vec<TaskView> {
+        let lineage = self.lineage;
+        let planned: Vec<(TaskId, NodeName, u32)> = match self.graph {
+            None => known_tasks(lineage),
+            // Nothing has happened on the copy, so every task of the superstep is yet to run.
+            Some(graph) => {
+                match plan(graph, origin, &Lineage::new(lineage.checkpoint.clone()), 1) {
+                    Planned::Tasks { run, .. } => {
+                        run.into_iter().map(|task| (task.id, task.node, task.index)).collect()
+                    }
+                    _ => Vec::new(),
+                }
+            }
+        };
+        planned.into_iter().map(|(id, node, index)| self.task(id, node, index)).collect()
+    }
+
+    fn task(&self, id: TaskId, node: NodeName, index: u32) -> TaskView {
+        let lineage = self.lineage;
+        let finished = lineage.finished.get(&id);
+        let failure = lineage.failed.get(&id).map(|failed| failed.failure.clone());
+        let own = |questions: &[OpenQuestion]| {
+            let own = questions.iter().filter(|question| self.is_of(question, &id, &node));
+            own.cloned().collect::<Vec<_>>()
+        };
+        let (interrupts, asked) = (own(self.open), own(self.asked));
+        let runs = self.graph.and_then(|graph| child_of(graph, lineage, &node, &id));
+        let namespace = runs.or_else(|| self.started_by(&id, &asked));
+        let ended = finished.and_then(|finished| finished.child.as_ref()?.checkpoint);
+        let stands = || self.nest.strand(namespace.as_ref()?)?.at;
+        TaskView {
+            writes: finished.map(|finished| finished.writes.clone()),
+            failure: failure.filter(|_| finished.is_none()),
+            child: ended.or_else(stands),
+            interrupts,
+            asked,
+            namespace,
+            id,
+            node,
+            index,
+        }
+    }
+
+    /// Whether a question is of a task, or of a graph inside of it.
+    fn is_of(&self, question: &OpenQuestion, task: &TaskId, node: &NodeName) -> bool {
+        let above = &self.lineage.checkpoint.meta.namespace;
+        match view::inside(above, &question.namespace) {
+            Some(level) => level.task().map_or(level.node() == node.as_str(), |it| it == *task),
+            None => {
+                let mut known = self.lineage.questions.iter();
+                known.any(|(id, known)| id.as_str() == question.id && known.asked.task == *task)
+            }
+        }
+    }
+
+    /// The graph that a call of a task started, if its states are stored: of several the one that
+    /// asked, or else the newest.
+    fn started_by(&self, task: &TaskId, asked: &[OpenQuestion]) -> Option<Namespace> {
+        let above = &self.lineage.checkpoint.meta.namespace;
+        let started = self.nest.strands().filter(|(graph, strand)| {
+            graph.parent().as_ref() == Some(above)
+                && graph.task().as_ref() == Some(task)
+                && graph.place().is_some()
+                && strand.at.is_some()
         });
-        own || nested
-    };
-    TaskView {
-        writes: finished.map(|finished| finished.writes.clone()),
-        failure: failure.filter(|_| finished.is_none()),
-        interrupts: open.iter().filter(asked_here).cloned().collect(),
-        namespace: namespace.clone(),
-        id,
-        node,
-        index,
+        let newest = started.max_by_key(|(graph, strand)| {
+            let has_asked = asked.iter().any(|question| {
+                question.namespace == **graph || question.namespace.is_below(graph)
+            });
+            (has_asked, strand.arrived())
+        });
+        newest.map(|(graph, _)| graph.clone())
     }
 }
 

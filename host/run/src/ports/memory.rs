@@ -82,6 +82,10 @@ pub struct Search {
     pub limit: usize,
     /// Skip so many.
     pub offset: usize,
+    /// Whether documents that are found live no longer for it, whatever was said when they were
+    /// written.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub peek: bool,
 }
 
 /// One condition on a field of a document.
@@ -143,8 +147,29 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure>;
 
+    /// The same, and the document lives no longer for it, whatever was said when it was written.
+    async fn peek(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure>;
+
     /// Writes one document, durable when this returns. `created_ms` of one that is there stays.
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure>;
+
+    /// Writes one document if the one that is there is what the caller knows (`None`: there is none),
+    /// durable when this returns, and nobody writes it in between. Answers whether what was to be
+    /// written is there now: so it may be made again when the answer was lost, and those who would
+    /// write the same thing have all done it.
+    async fn put_if(
+        &self,
+        scope: &MemoryScope,
+        known: Option<&Value>,
+        item: PutItem,
+        now_ms: i64,
+    ) -> Result<bool, Failure>;
 
     /// Deletes one document, durable when this returns; not an error if it is missing.
     async fn delete(
@@ -160,6 +185,19 @@ pub trait Memory: Send + Sync {
         &self,
         scope: &MemoryScope,
         search: &Search,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure>;
+
+    /// Reads the documents of one namespace, not of those under it, in the order of their keys: at
+    /// most `limit` of those behind the key `after`, fewer where they are large, and none if none is
+    /// left. However many there are, each is answered once if it is there all the time. They live no
+    /// longer for it.
+    async fn list(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        after: &str,
+        limit: usize,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 

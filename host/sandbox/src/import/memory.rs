@@ -88,6 +88,7 @@ fn into_search(request: wit::SearchRequest) -> Result<memory::Search, Failure> {
         query: request.query,
         limit: request.limit as usize,
         offset: request.offset as usize,
+        peek: false,
     })
 }
 

@@ -212,7 +212,38 @@ impl Memory for Nothing {
         Err(nothing())
     }
 
+    async fn peek(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _key: &str,
+        _now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        Err(nothing())
+    }
+
     async fn put(&self, _scope: &MemoryScope, _item: PutItem, _now: i64) -> Result<(), Failure> {
+        Err(nothing())
+    }
+
+    async fn put_if(
+        &self,
+        _scope: &MemoryScope,
+        _known: Option<&Value>,
+        _item: PutItem,
+        _now_ms: i64,
+    ) -> Result<bool, Failure> {
+        Err(nothing())
+    }
+
+    async fn list(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _after: &str,
+        _limit: usize,
+        _now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
         Err(nothing())
     }
 

@@ -23,6 +23,7 @@ use std::thread::JoinHandle;
 
 use async_trait::async_trait;
 use redb::{Database, ReadableDatabase};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
 use wattle_graph::failure::Failure;
@@ -91,6 +92,13 @@ impl RedbMemory {
         }
     }
 
+    /// What is kept of a document that has not expired.
+    async fn alive(&self, place: &Place, now_ms: i64) -> Result<Option<Record>, Failure> {
+        let place = place.clone();
+        let record = self.read(move |documents| documents.get(&place)).await?;
+        Ok(record.filter(|record: &Record| record.is_alive(now_ms)))
+    }
+
     /// Notes that documents were read, before anybody else could find them expired.
     async fn touch(&self, places: Vec<Place>, now_ms: i64) -> Result<(), Failure> {
         if !places.is_empty() {
@@ -134,20 +142,41 @@ impl Memory for RedbMemory {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
         let place = (path::encode(scope, namespace), key.to_owned());
-        let wanted = place.clone();
-        let record = self.read(move |documents| documents.get(&wanted)).await?;
-        let Some(record) = record.filter(|record: &Record| record.is_alive(now_ms)) else {
-            return Ok(None);
-        };
+        let Some(record) = self.alive(&place, now_ms).await? else { return Ok(None) };
         if record.refreshed(now_ms).is_some() {
             self.touch(vec![place.clone()], now_ms).await?;
         }
         record.item(&place.0, key).map(Some)
     }
 
+    async fn peek(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        let place = (path::encode(scope, namespace), key.to_owned());
+        let record = self.alive(&place, now_ms).await?;
+        record.map(|record| record.item(&place.0, key)).transpose()
+    }
+
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
         let path = path::encode(scope, &item.namespace);
         self.write(Change::Put { path, item, now_ms }).await.map(drop)
+    }
+
+    async fn put_if(
+        &self,
+        scope: &MemoryScope,
+        known: Option<&Value>,
+        item: PutItem,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let path = path::encode(scope, &item.namespace);
+        let known = known.cloned();
+        let held = self.write(Change::PutIf { path, known, item, now_ms }).await?;
+        Ok(held > 0)
     }
 
     async fn delete(
@@ -171,6 +200,18 @@ impl Memory for RedbMemory {
             self.read(move |documents| shelf::search(documents, &scope, &search, now_ms)).await?;
         self.touch(found.refreshed, now_ms).await?;
         Ok(found.items)
+    }
+
+    async fn list(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        after: &str,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let after = (path::encode(scope, namespace), after.to_owned());
+        self.read(move |documents| shelf::list(documents, &after, limit, now_ms)).await
     }
 
     async fn namespaces(

@@ -122,7 +122,7 @@ impl<'s> Finder<'s> {
                 updated_ms: record.updated_ms,
                 score: rank.score,
             });
-            if record.refreshed(self.now_ms).is_some() {
+            if !self.search.peek && record.refreshed(self.now_ms).is_some() {
                 refreshed.push((path, key));
             }
         }

@@ -28,6 +28,17 @@ pub(crate) struct Record {
     pub document: String,
 }
 
+/// What a conditional put does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Swap {
+    /// It writes.
+    Write,
+    /// What it would write is there.
+    Done,
+    /// Nothing: something else is there.
+    Refuse,
+}
+
 impl Record {
     /// What a put makes of what was there.
     pub(crate) fn after(old: Option<&Self>, put: &PutItem, now_ms: i64) -> Self {
@@ -53,6 +64,23 @@ impl Record {
         let gained = fresh_ms.saturating_sub(expires_ms);
         let is_worth_it = gained > 0 && gained.unsigned_abs() >= refresh_ms / REFRESH_SHARE;
         (self.is_alive(now_ms) && is_worth_it).then_some(fresh_ms)
+    }
+
+    /// What a conditional put does, by what is there and what its caller knows of that.
+    pub(crate) fn swap(
+        old: Option<&Self>,
+        known: Option<&Value>,
+        put: &PutItem,
+        now_ms: i64,
+    ) -> Swap {
+        let old = old.filter(|old| old.is_alive(now_ms)).and_then(|old| old.value().ok());
+        if old.as_ref() == known {
+            Swap::Write
+        } else if old.as_ref() == Some(&put.value) {
+            Swap::Done
+        } else {
+            Swap::Refuse
+        }
     }
 
     /// The document itself.
@@ -105,6 +133,27 @@ mod tests {
         let second = Record::after(Some(&first), &put(None, false), 1_099);
         assert_eq!((second.created_ms, second.updated_ms), (1_000, 1_099));
         assert_eq!(Record::after(Some(&first), &put(None, false), 1_100).created_ms, 1_100);
+    }
+
+    #[test]
+    fn a_conditional_put_writes_over_what_is_known() {
+        let there = Record::after(None, &put(Some(100), false), 1_000);
+        let new = PutItem { value: json!({ "n": 1.5 }), ..put(None, false) };
+        let done = Record::after(None, &new, 1_000);
+        let (old, other) = (json!({}), json!({ "n": 2 }));
+        for (record, known, now_ms, wanted) in [
+            (None, None, 1_000, Swap::Write),
+            (None, Some(&old), 1_000, Swap::Refuse),
+            (Some(&there), Some(&old), 1_000, Swap::Write),
+            (Some(&there), Some(&other), 1_000, Swap::Refuse),
+            (Some(&there), None, 1_000, Swap::Refuse),
+            (Some(&there), None, 1_100, Swap::Write),
+            (Some(&there), Some(&old), 1_100, Swap::Refuse),
+            (Some(&done), Some(&old), 1_000, Swap::Done),
+            (Some(&done), None, 1_000, Swap::Done),
+        ] {
+            assert_eq!(Record::swap(record, known, &new, now_ms), wanted, "{record:?} {known:?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ops::{Bound, Range};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use serde_json::Value;
 use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
@@ -12,7 +13,7 @@ use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Sear
 use crate::lock::lock;
 use crate::longterm::list::Step;
 use crate::longterm::path;
-use crate::longterm::record::{Place, Record};
+use crate::longterm::record::{Place, Record, Swap};
 use crate::longterm::shelf::{self, Shelf, Visit};
 
 /// Documents in memory. Clones share them.
@@ -37,6 +38,11 @@ impl Documents {
         {
             record.expires_ms = Some(expires_ms);
         }
+    }
+
+    fn item(&self, place: &Place, now_ms: i64) -> Result<Option<Item>, Failure> {
+        let record = self.0.get(place).filter(|record| record.is_alive(now_ms));
+        record.map(|record| record.item(&place.0, &place.1)).transpose()
     }
 
     fn retain(&mut self, keep: impl Fn(&Place, &Record) -> bool) -> usize {
@@ -65,6 +71,16 @@ impl Shelf for Documents {
         }
         Ok(())
     }
+
+    fn walk_behind(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure> {
+        let behind = (Bound::Excluded(place), Bound::Unbounded);
+        for ((path, key), record) in self.0.range::<Place, _>(behind) {
+            if matches!(visit(path, key, record.clone())?, Step::Done) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
 }
 
 #[async_trait]
@@ -79,8 +95,17 @@ impl Memory for VolatileMemory {
         let place = (path::encode(scope, namespace), key.to_owned());
         let mut documents = lock(&self.0);
         documents.touch(&place, now_ms);
-        let record = documents.0.get(&place).filter(|record| record.is_alive(now_ms));
-        record.map(|record| record.item(&place.0, key)).transpose()
+        documents.item(&place, now_ms)
+    }
+
+    async fn peek(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        lock(&self.0).item(&(path::encode(scope, namespace), key.to_owned()), now_ms)
     }
 
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
@@ -89,6 +114,24 @@ impl Memory for VolatileMemory {
         let record = Record::after(documents.0.get(&place), &item, now_ms);
         documents.0.insert(place, record);
         Ok(())
+    }
+
+    async fn put_if(
+        &self,
+        scope: &MemoryScope,
+        known: Option<&Value>,
+        item: PutItem,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let place = (path::encode(scope, &item.namespace), item.key.clone());
+        let mut documents = lock(&self.0);
+        let old = documents.0.get(&place);
+        let swap = Record::swap(old, known, &item, now_ms);
+        if swap == Swap::Write {
+            let record = Record::after(old, &item, now_ms);
+            documents.0.insert(place, record);
+        }
+        Ok(swap != Swap::Refuse)
     }
 
     async fn delete(
@@ -113,6 +156,18 @@ impl Memory for VolatileMemory {
             documents.touch(place, now_ms);
         }
         Ok(answer.items)
+    }
+
+    async fn list(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        after: &str,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let after = (path::encode(scope, namespace), after.to_owned());
+        shelf::list(&*lock(&self.0), &after, limit, now_ms)
     }
 
     async fn namespaces(

@@ -6,6 +6,7 @@
 use std::ops::Range;
 
 use async_trait::async_trait;
+use serde_json::Value;
 use sqlx::Row as _;
 use sqlx::postgres::PgRow;
 use wattle_graph::failure::Failure;
@@ -16,7 +17,8 @@ use wattle_run::ports::store::StoreError;
 use crate::longterm::find::Finder;
 use crate::longterm::list::{Lister, Step};
 use crate::longterm::path;
-use crate::longterm::record::{Place, Record};
+use crate::longterm::record::{Place, Record, Swap};
+use crate::longterm::shelf::Listing;
 use crate::postgres::link::{Link, while_trying};
 
 /// Documents that are read at once: even large ones stay far below what a search may look at.
@@ -43,6 +45,22 @@ const PUT: &str = "
         created_ms = CASE WHEN old.expires_ms <= $3 THEN $3 ELSE old.created_ms END,
         updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6";
 
+/// Where no document is, or one that has expired.
+const PUT_NEW: &str = "
+    INSERT INTO memory AS old
+        (path, key, created_ms, updated_ms, expires_ms, refresh_ms, document)
+    VALUES ($1, $2, $3, $3, $4, $5, $6)
+    ON CONFLICT (path, key) DO UPDATE SET
+        created_ms = $3, updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6
+        WHERE old.expires_ms <= $3
+    RETURNING 1";
+
+/// In place of a document that was read just before.
+const PUT_OVER: &str = "
+    UPDATE memory SET updated_ms = $3, expires_ms = $4, refresh_ms = $5, document = $6
+    WHERE path = $1 AND key = $2 AND document = $7 AND (expires_ms IS NULL OR expires_ms > $3)
+    RETURNING 1";
+
 const DELETE: &str = "DELETE FROM memory WHERE path = $1 AND key = $2";
 
 const PAGE_OF_DOCUMENTS: &str = "
@@ -50,6 +68,11 @@ const PAGE_OF_DOCUMENTS: &str = "
     WHERE path >= $1 AND path < $2 AND (path, key) > ($1, $3)
         AND (expires_ms IS NULL OR expires_ms > $4)
     ORDER BY path, key LIMIT $5";
+
+const LIST: &str = "
+    SELECT path, key, created_ms, updated_ms, expires_ms, refresh_ms, document FROM memory
+    WHERE path = $1 AND key > $2 AND (expires_ms IS NULL OR expires_ms > $3)
+    ORDER BY key LIMIT $4";
 
 const PAGE_OF_NAMESPACES: &str = "
     SELECT DISTINCT path FROM memory
@@ -83,6 +106,20 @@ pub struct PostgresMemory(Link);
 impl PostgresMemory {
     pub(super) fn new(link: Link) -> Self {
         Self(link)
+    }
+
+    /// One document that has not expired.
+    async fn read(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<(Place, Record)>, Failure> {
+        let path = path::encode(scope, namespace);
+        let get = || sqlx::query(GET).bind(&path).bind(key.as_bytes()).bind(now_ms);
+        let row = self.0.row("read a document", get).await.map_err(failure)?;
+        row.as_ref().map(document).transpose()
     }
 
     /// Notes that documents were read, before anybody else could find them expired.
@@ -136,16 +173,23 @@ impl Memory for PostgresMemory {
         key: &str,
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
-        let path = path::encode(scope, namespace);
-        let get = || sqlx::query(GET).bind(&path).bind(key.as_bytes()).bind(now_ms);
-        let Some(row) = self.0.row("read a document", get).await.map_err(failure)? else {
-            return Ok(None);
-        };
-        let (place, record) = document(&row)?;
+        let found = self.read(scope, namespace, key, now_ms).await?;
+        let Some((place, record)) = found else { return Ok(None) };
         if record.refreshed(now_ms).is_some() {
             self.touch(std::slice::from_ref(&place), now_ms).await?;
         }
         record.item(&place.0, key).map(Some)
+    }
+
+    async fn peek(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        let found = self.read(scope, namespace, key, now_ms).await?;
+        found.map(|(place, record)| record.item(&place.0, key)).transpose()
     }
 
     async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
@@ -157,6 +201,40 @@ impl Memory for PostgresMemory {
             put.bind(record.expires_ms).bind(refresh_ms).bind(&record.document)
         };
         self.0.rows("write a document", put).await.map(drop).map_err(failure)
+    }
+
+    async fn put_if(
+        &self,
+        scope: &MemoryScope,
+        known: Option<&Value>,
+        item: PutItem,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let old = self.read(scope, &item.namespace, &item.key, now_ms).await?;
+        let old = old.map(|(_, record)| record);
+        match Record::swap(old.as_ref(), known, &item, now_ms) {
+            Swap::Done => return Ok(true),
+            Swap::Refuse => return Ok(false),
+            Swap::Write => {}
+        }
+        let path = path::encode(scope, &item.namespace);
+        let new = Record::after(old.as_ref(), &item, now_ms);
+        let refresh_ms = new.refresh_ms.map(|it| it.min(LONGEST_REFRESH_MS).cast_signed());
+        let put = || {
+            let put = sqlx::query(if old.is_some() { PUT_OVER } else { PUT_NEW });
+            let put = put.bind(&path).bind(item.key.as_bytes()).bind(now_ms).bind(new.expires_ms);
+            let put = put.bind(refresh_ms).bind(&new.document);
+            match &old {
+                Some(old) => put.bind(&old.document),
+                None => put,
+            }
+        };
+        if self.0.row("write a document", put).await.map_err(failure)?.is_some() {
+            return Ok(true);
+        }
+        // Somebody else was faster, or a first attempt was made and its answer lost.
+        let now = self.read(scope, &item.namespace, &item.key, now_ms).await?;
+        Ok(now.is_some_and(|(_, record)| record.document == new.document))
     }
 
     async fn delete(
@@ -182,6 +260,31 @@ impl Memory for PostgresMemory {
         let answer = finder.finish()?;
         self.touch(&answer.refreshed, now_ms).await?;
         Ok(answer.items)
+    }
+
+    async fn list(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        after: &str,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let path = path::encode(scope, namespace);
+        let limit = PAGE.min(i64::try_from(limit).unwrap_or(PAGE));
+        let list = || {
+            let list = sqlx::query(LIST).bind(&path).bind(after.as_bytes());
+            list.bind(now_ms).bind(limit)
+        };
+        let rows = self.0.rows("list documents", list).await.map_err(failure)?;
+        let mut listing = Listing::new(path.clone(), rows.len(), now_ms);
+        for row in &rows {
+            let ((path, key), record) = document(row)?;
+            if matches!(listing.offer(&path, &key, &record)?, Step::Done) {
+                break;
+            }
+        }
+        Ok(listing.finish())
     }
 
     async fn namespaces(

@@ -3,7 +3,7 @@
 use futures::future::join_all;
 use serde_json::json;
 use wattle_run::ports::Memory;
-use wattle_run::ports::memory::PutItem;
+use wattle_run::ports::memory::{PutItem, Search};
 
 use crate::sample::{NOW_MS, empty, item, list, nobody, parts, put, under};
 
@@ -78,4 +78,17 @@ pub(crate) async fn a_read_begins_the_time_anew_if_wanted(memory: &dyn Memory) {
     }
     assert_eq!(memory.sweep(NOW_MS + 5_000).await.unwrap(), 1);
     assert_eq!(memory.sweep(NOW_MS + 4_500 + 1_600).await.unwrap(), 1);
+}
+
+pub(crate) async fn a_peek_begins_no_time_anew(memory: &dyn Memory) {
+    let item = PutItem { refresh_on_read: true, ..kept("k", 1_000) };
+    memory.put(&nobody(), item, NOW_MS).await.unwrap();
+    let search = Search { peek: true, ..under(&["a"]) };
+    for (at_ms, there) in [(500, true), (999, true), (1_000, false)] {
+        let now_ms = NOW_MS + at_ms;
+        let found = memory.peek(&nobody(), &parts(&["a"]), "k", now_ms).await.unwrap();
+        assert_eq!(found.is_some(), there, "{at_ms}");
+        let found = memory.search(&nobody(), &search, now_ms).await.unwrap();
+        assert_eq!(found.len(), usize::from(there), "{at_ms}");
+    }
 }

@@ -10,6 +10,7 @@ mod model;
 mod namespaces;
 mod sample;
 mod search;
+mod swap;
 
 use std::sync::Arc;
 
@@ -96,7 +97,8 @@ conformance! {
         a_put_begins_anew
         a_sweep_takes_what_has_expired
         more_than_one_batch_is_swept
-        a_read_begins_the_time_anew_if_wanted;
+        a_read_begins_the_time_anew_if_wanted
+        a_peek_begins_no_time_anew;
     search:
         a_prefix_is_of_parts_and_not_of_letters
         newest_come_first
@@ -110,6 +112,12 @@ conformance! {
         patterns_and_depths
         pages_follow_one_another
         a_namespace_without_documents_is_gone;
+    swap:
+        a_document_is_written_over_what_is_known
+        what_has_expired_is_not_known
+        one_of_many_writes
+        keys_follow_one_another
+        large_documents_are_listed_a_few_at_a_time;
     model:
         any_history_agrees_with_a_plain_list;
 }

@@ -14,6 +14,7 @@ use crate::fault::Fault;
 use crate::graphs::AgentGraph;
 use crate::query::Query;
 use crate::route::drawing;
+use crate::wire::outline::{Drawing, FaultDocument, GraphSchemas};
 
 /// Between two levels of a namespace.
 const LEVEL: char = '|';
@@ -26,6 +27,14 @@ async fn by_id(agents: &Agents, caller: &Caller, id: &str) -> Result<AgentGraph,
 }
 
 /// Nodes and ways of its graph. `xray` draws the graphs that run as nodes in their places.
+#[utoipa::path(get, path = "/assistants/{id}/graph",
+    operation_id = "agent_get_graph", tag = "agent-assistants",
+    params(
+        ("id" = String, Path, description = "an assistant, or a graph by its name"),
+        ("xray" = Option<String>, Query, description = "levels of nested graphs to draw, or `true` for all of them")),
+    responses(
+        (status = 200, body = Drawing),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn graph(
     State(agents): State<Agents>,
     caller: Caller,
@@ -46,6 +55,12 @@ fn depth(query: &Query) -> Result<usize, Fault> {
 }
 
 /// What its runs take and give.
+#[utoipa::path(get, path = "/assistants/{id}/schemas",
+    operation_id = "agent_get_schemas", tag = "agent-assistants",
+    params(("id" = String, Path, description = "an assistant, or a graph by its name")),
+    responses(
+        (status = 200, body = GraphSchemas),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn schemas(
     State(agents): State<Agents>,
     caller: Caller,
@@ -72,6 +87,14 @@ fn schemas_of(id: &str, pack: &GraphPack) -> Value {
 }
 
 /// The schemas of the graphs that run as its nodes, by namespace.
+#[utoipa::path(get, path = "/assistants/{id}/subgraphs",
+    operation_id = "agent_get_subgraphs", tag = "agent-assistants",
+    params(
+        ("id" = String, Path, description = "an assistant, or a graph by its name"),
+        ("recurse" = Option<bool>, Query, description = "whether with graphs further inside")),
+    responses(
+        (status = 200, body = BTreeMap<String, GraphSchemas>),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn subgraphs(
     State(agents): State<Agents>,
     caller: Caller,
@@ -86,6 +109,15 @@ pub(super) async fn subgraphs(
 }
 
 /// The same of one namespace, as far as it is there.
+#[utoipa::path(get, path = "/assistants/{id}/subgraphs/{namespace}",
+    operation_id = "agent_get_subgraph", tag = "agent-assistants",
+    params(
+        ("id" = String, Path, description = "an assistant, or a graph by its name"),
+        ("namespace" = String, Path, description = "nodes from the outermost on, with `|` between them"),
+        ("recurse" = Option<bool>, Query, description = "whether with graphs further inside")),
+    responses(
+        (status = 200, body = BTreeMap<String, GraphSchemas>),
+        (status = 409, body = FaultDocument)))]
 pub(super) async fn subgraph(
     State(agents): State<Agents>,
     caller: Caller,

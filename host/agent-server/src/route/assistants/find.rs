@@ -12,8 +12,10 @@ use crate::agents::Agents;
 use crate::assistants::all;
 use crate::caller::{Body, Caller};
 use crate::fault::Fault;
+use crate::page::Page;
 use crate::route::search::{PAGE, holds, pagination};
 use crate::view;
+use crate::wire::outline::AssistantPart;
 use crate::wire::request::{AssistantCount, AssistantSearch, SortOrder};
 use crate::wire::shape::Assistant;
 
@@ -32,11 +34,18 @@ const FIELDS: &[&str] = &[
 ];
 
 /// Lists assistants.
+#[utoipa::path(post, path = "/assistants/search",
+    operation_id = "agent_search_assistants", tag = "agent-assistants",
+    request_body = AssistantSearch,
+    responses(
+        (status = 200, body = Vec<AssistantPart>,
+            headers(("X-Pagination-Total" = usize, description = "how many there are"),
+                ("X-Pagination-Next" = usize, description = "where the next ones begin")))))]
 pub(super) async fn search(
     State(agents): State<Agents>,
     caller: Caller,
     Body(request): Body<AssistantSearch>,
-) -> Result<(HeaderMap, Json<Vec<Value>>), Fault> {
+) -> Result<(HeaderMap, Page), Fault> {
     let wanted = AssistantCount {
         metadata: request.metadata,
         graph_id: request.graph_id,
@@ -46,13 +55,18 @@ pub(super) async fn search(
     sort(&mut found, request.sort_by.as_deref(), request.sort_order.unwrap_or_default())?;
     let (total, offset) = (found.len(), request.offset.unwrap_or(0));
     let limit = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
-    let shown = found.iter().skip(offset).take(limit);
-    let shown = shown.map(|it| view::select(it, request.select.as_deref(), FIELDS));
-    let shown = shown.collect::<Result<Vec<_>, _>>()?;
-    Ok((pagination(total, offset, shown.len()), Json(shown)))
+    let mut page = Page::new();
+    for assistant in found.iter().skip(offset).take(limit) {
+        page.push(&view::select(assistant, request.select.as_deref(), FIELDS)?)?;
+    }
+    Ok((pagination(total, offset, page.len()), page))
 }
 
 /// Counts assistants.
+#[utoipa::path(post, path = "/assistants/count",
+    operation_id = "agent_count_assistants", tag = "agent-assistants",
+    request_body = AssistantCount,
+    responses((status = 200, body = usize, content_type = "application/json")))]
 pub(super) async fn count(
     State(agents): State<Agents>,
     caller: Caller,

@@ -2,6 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::{Code, Refusal};
 use crate::wire::request::{self, Config, IfMissing, Modes, Multitask, RunCreate};
@@ -211,10 +212,11 @@ pub struct GetTree {
 }
 
 /// `subscription.subscribe`, and the body of a request for a stream.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct Subscribe {
     /// What is wanted.
+    #[schema(required = true, min_items = 1)]
     pub channels: Vec<String>,
     /// Only in and below these graphs.
     pub namespaces: Option<Vec<Vec<String>>>,

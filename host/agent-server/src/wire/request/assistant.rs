@@ -2,20 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::{IfExists, Invalid, SortOrder};
 
 /// A new assistant.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantCreate {
     /// Its graph.
+    #[schema(required = true, min_length = 1)]
     pub graph_id: String,
     /// Its id; a fresh one without it.
+    #[schema(format = "uuid")]
     pub assistant_id: Option<String>,
     /// Settings of its runs.
     pub config: Option<Map<String, Value>>,
     /// The context of its runs.
+    #[schema(value_type = Option<Object>)]
     pub context: Option<Value>,
     /// Free facts.
     pub metadata: Option<Map<String, Value>>,
@@ -28,7 +32,7 @@ pub struct AssistantCreate {
 }
 
 /// A change of an assistant, which makes a version of it.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantPatch {
     /// Another graph.
@@ -36,6 +40,7 @@ pub struct AssistantPatch {
     /// Settings in place of those that it has.
     pub config: Option<Map<String, Value>>,
     /// A context in place of that which it has.
+    #[schema(value_type = Option<Object>)]
     pub context: Option<Value>,
     /// Facts that are added to those that it has.
     pub metadata: Option<Map<String, Value>>,
@@ -46,7 +51,7 @@ pub struct AssistantPatch {
 }
 
 /// Versions of an assistant that are looked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantVersions {
     /// All of these facts must be equal.
@@ -58,14 +63,14 @@ pub struct AssistantVersions {
 }
 
 /// The version of an assistant that runs use from now on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct AssistantLatest {
     /// Its number.
     pub version: u32,
 }
 
 /// Assistants that are looked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantSearch {
     /// All of these facts must be equal.
@@ -79,6 +84,7 @@ pub struct AssistantSearch {
     /// Skip so many.
     pub offset: Option<usize>,
     /// `assistant_id`, `graph_id`, `name`, `created_at` or `updated_at`.
+    #[schema(pattern = "^(assistant_id|graph_id|name|created_at|updated_at)$")]
     pub sort_by: Option<String>,
     /// Which end comes first.
     pub sort_order: Option<SortOrder>,
@@ -87,7 +93,7 @@ pub struct AssistantSearch {
 }
 
 /// Assistants that are counted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct AssistantCount {
     /// All of these facts must be equal.

@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
+use utoipa::ToSchema;
 
 use super::Invalid;
 use super::run::read_values;
 use crate::wire::message;
 
 /// What a run begins with in place of an input.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Command {
     /// Values for the state: an object, or a list of pairs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

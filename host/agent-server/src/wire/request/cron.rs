@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
+use wattle_api::body::objects::Objects;
 
 use super::{Completion, Invalid, RunCreate, SortOrder};
 
@@ -10,10 +12,11 @@ const OWN: &[&str] =
     &["schedule", "timezone", "end_time", "enabled", "on_run_completed", "thread_id", "cron_id"];
 
 /// Runs that are to come again.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronCreate {
     /// When, as five fields.
+    #[schema(required = true, example = "0 9 * * 1-5")]
     pub schedule: String,
     /// In which zone; UTC without it.
     pub timezone: Option<String>,
@@ -25,6 +28,7 @@ pub struct CronCreate {
     pub on_run_completed: Option<Completion>,
     /// What is asked for each time, as for a run.
     #[serde(flatten)]
+    #[schema(value_type = RunCreate)]
     pub payload: Map<String, Value>,
 }
 
@@ -36,16 +40,18 @@ impl CronCreate {
 }
 
 /// What is to change; what is not named stays as it is.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronPatch {
     /// When, as five fields.
     pub schedule: Option<String>,
     /// In which zone; `null` stands for UTC.
     #[serde(deserialize_with = "named")]
+    #[schema(value_type = Option<String>)]
     pub timezone: Option<Option<String>>,
     /// Not after that; `null` takes the end away.
     #[serde(deserialize_with = "named")]
+    #[schema(value_type = Option<String>)]
     pub end_time: Option<Option<String>>,
     /// Whether they come at all.
     pub enabled: Option<bool>,
@@ -83,7 +89,7 @@ fn payload(fields: &Map<String, Value>) -> Map<String, Value> {
 /// [`Invalid`] if it asks for none.
 pub fn run_of(payload: &Map<String, Value>) -> Result<RunCreate, Invalid> {
     let document = Value::Object(payload.clone());
-    let read: Result<RunCreate, _> = serde_path_to_error::deserialize(document);
+    let read: Result<RunCreate, _> = serde_path_to_error::deserialize(Objects(document));
     let run = read.map_err(|error| {
         let (place, why) = (error.path().to_string(), error.inner().to_string());
         Invalid::Schema(format!("`{place}` of the request cannot be read: {why}"))
@@ -93,7 +99,7 @@ pub fn run_of(payload: &Map<String, Value>) -> Result<RunCreate, Invalid> {
 }
 
 /// Which are looked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CronSearch {
     /// Only of this assistant.
@@ -110,6 +116,9 @@ pub struct CronSearch {
     pub offset: Option<usize>,
     /// `cron_id`, `assistant_id`, `thread_id`, `created_at`, `updated_at`, `next_run_date` or
     /// `end_time`.
+    #[schema(
+        pattern = "^((cron|assistant|thread)_id|(created|updated)_at|next_run_date|end_time)$"
+    )]
     pub sort_by: Option<String>,
     /// Which end comes first.
     pub sort_order: Option<SortOrder>,

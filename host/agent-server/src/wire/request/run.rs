@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::{Command, Invalid, Modes};
 use crate::wire::message;
 use crate::wire::shape::Checkpoint;
 
 /// What happens if the thread is at work already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Multitask {
     /// The request is refused.
@@ -25,7 +26,7 @@ pub enum Multitask {
 }
 
 /// What happens if there is no such thread.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfMissing {
     /// It is made.
@@ -36,7 +37,7 @@ pub enum IfMissing {
 }
 
 /// What happens to the run when its client leaves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Disconnect {
     /// It is cancelled.
@@ -47,7 +48,7 @@ pub enum Disconnect {
 }
 
 /// What happens at its end to the thread that a run without one was given.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Completion {
     /// It is deleted.
@@ -69,7 +70,7 @@ pub enum CancelAction {
 }
 
 /// Some nodes, or all of them.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Nodes {
     /// `*`, or the name of one.
@@ -91,7 +92,7 @@ impl Nodes {
 }
 
 /// Settings of a run.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Config {
     /// Words to find it by.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -120,10 +121,11 @@ pub enum Resume {
 }
 
 /// A run that a client asks for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct RunCreate {
     /// What runs: the id of an assistant, or the name of a graph.
+    #[schema(required = true, min_length = 1)]
     pub assistant_id: String,
     /// Channel values.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -148,6 +150,7 @@ pub struct RunCreate {
     pub checkpoint_id: Option<String>,
     /// Whom to tell of its end.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(format = "uri", max_length = 2048)]
     pub webhook: Option<String>,
     /// Nodes before which it stands still.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -181,9 +184,11 @@ pub struct RunCreate {
     pub on_completion: Option<Completion>,
     /// Seconds until it may begin.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
     pub after_seconds: Option<f64>,
     /// What waits for the disk: `sync`, `async` or `exit`.
     #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(pattern = "^(sync|async|exit)$")]
     pub durability: Option<String>,
     /// The same as older clients write it.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -323,7 +328,7 @@ pub(super) fn read_values(
 }
 
 /// Runs that are to be cancelled.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct CancelRuns {
     /// The thread of `run_ids`.
@@ -331,6 +336,7 @@ pub struct CancelRuns {
     /// These runs.
     pub run_ids: Option<Vec<String>>,
     /// All runs in this status: `pending`, `running` or `all`.
+    #[schema(pattern = "^(pending|running|all)$")]
     pub status: Option<String>,
 }
 

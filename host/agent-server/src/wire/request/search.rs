@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use crate::wire::shape::{RunStatus, ThreadStatus};
 
 /// Which end of a list comes first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SortOrder {
     /// The smallest.
@@ -17,7 +18,7 @@ pub enum SortOrder {
 }
 
 /// Threads that are looked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadSearch {
     /// Only these.
@@ -33,17 +34,19 @@ pub struct ThreadSearch {
     /// Skip so many.
     pub offset: Option<usize>,
     /// `thread_id`, `status`, `created_at`, `updated_at` or `state_updated_at`.
+    #[schema(pattern = "^(thread_id|status|created_at|updated_at|state_updated_at)$")]
     pub sort_by: Option<String>,
     /// Which end comes first.
     pub sort_order: Option<SortOrder>,
     /// Only these fields of each.
     pub select: Option<Vec<String>>,
     /// Paths of values to show, by the names to show them under.
+    #[schema(value_type = Option<BTreeMap<String, String>>)]
     pub extract: Option<Map<String, Value>>,
 }
 
 /// Threads that are counted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadCount {
     /// All of these facts must be equal.
@@ -55,12 +58,13 @@ pub struct ThreadCount {
 }
 
 /// Threads of which something is taken away.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadPrune {
     /// These.
     pub thread_ids: Vec<String>,
     /// `delete` or `keep_latest`.
+    #[schema(pattern = "^(delete|keep_latest)$")]
     pub strategy: Option<String>,
 }
 

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::Invalid;
 
@@ -12,9 +13,10 @@ const LABEL_END: char = '.';
 const MINUTE_MS: f64 = 60_000.0;
 
 /// A document to be written.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ItemPut {
     /// Labels from the widest to the narrowest.
+    #[schema(min_items = 1)]
     pub namespace: Vec<String>,
     /// Its key there.
     pub key: String,
@@ -26,11 +28,12 @@ pub struct ItemPut {
     pub index: Option<Index>,
     /// Minutes that it is kept; for ever without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(exclusive_minimum = 0)]
     pub ttl: Option<f64>,
 }
 
 /// Which fields are searched by meaning.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum Index {
     /// All or none.
@@ -57,7 +60,7 @@ impl ItemPut {
 }
 
 /// A document by its place.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 pub struct ItemPlace {
     /// Labels from the widest to the narrowest.
     #[serde(default)]
@@ -67,7 +70,7 @@ pub struct ItemPlace {
 }
 
 /// Documents that are looked for.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ItemSearch {
     /// Only in namespaces that begin so.
@@ -80,12 +83,12 @@ pub struct ItemSearch {
     pub offset: Option<usize>,
     /// Words to rank by.
     pub query: Option<String>,
-    /// Whether those that are found live longer for it: as they were written, whatever this says.
+    /// `false`: those that are found live no longer for it. Else they do if they were written so.
     pub refresh_ttl: Option<bool>,
 }
 
 /// Namespaces that are looked for.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct NamespaceSearch {
     /// Only those that begin so; `*` stands for any label.

@@ -70,6 +70,10 @@ fn what_makes_no_sense_is_refused() {
         assert!(refused.starts_with(expected), "{body}: {refused}");
     }
     assert!(parse::<RunCreate>(b"{").is_err() && parse::<RunCreate>(b"{} {}").is_err());
+    // A list is no object, though its items might be taken for the fields.
+    for list in ["[]", "[null, null]", r#"{ "config": [] }"#, r#"{ "checkpoint": ["x"] }"#] {
+        assert!(parse::<RunCreate>(list.as_bytes()).is_err(), "{list}");
+    }
     assert!(run(json!({ "assistant_id": "a", "input": {}, "command": { "resume": 1 } })).is_ok());
 }
 

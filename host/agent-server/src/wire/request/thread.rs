@@ -4,15 +4,21 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 
 use super::Command;
 use super::Invalid;
 use super::run::read_values;
+use super::several::{at_most, at_most_if_any};
 use crate::wire::message::Fresh;
 use crate::wire::shape::{Checkpoint, Ttl};
 
+/// Supersteps of the past that a new thread is given, and tasks of one of them: longer ones are given
+/// step by step.
+const STEPS: usize = 1_000;
+
 /// What happens if there is such a thing already.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum IfExists {
     /// The request is refused.
@@ -23,7 +29,7 @@ pub enum IfExists {
 }
 
 /// How long a thread is to be kept: minutes, or with what happens then.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum TtlWish {
     /// Minutes; it is deleted then.
@@ -43,14 +49,15 @@ impl TtlWish {
 }
 
 /// One step of the past that a new thread is given.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Superstep {
-    /// What its tasks wrote.
+    /// What its tasks wrote: at most 1,000.
+    #[serde(deserialize_with = "at_most::<STEPS, _, _>")]
     pub updates: Vec<UpdateInput>,
 }
 
 /// What one task wrote.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct UpdateInput {
     /// Channel values.
@@ -62,10 +69,11 @@ pub struct UpdateInput {
 }
 
 /// A new thread.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadCreate {
     /// Its id; a fresh one without it.
+    #[schema(format = "uuid")]
     pub thread_id: Option<String>,
     /// Free facts.
     pub metadata: Option<Map<String, Value>>,
@@ -73,12 +81,13 @@ pub struct ThreadCreate {
     pub if_exists: Option<IfExists>,
     /// How long it is kept.
     pub ttl: Option<TtlWish>,
-    /// Its past.
+    /// Its past: at most 1,000 steps.
+    #[serde(deserialize_with = "at_most_if_any::<STEPS, _, _>")]
     pub supersteps: Option<Vec<Superstep>>,
 }
 
 /// A change of a thread.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct ThreadPatch {
     /// Facts that are added to those that it has.
@@ -88,7 +97,7 @@ pub struct ThreadPatch {
 }
 
 /// A change of a thread's state.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct StateUpdate {
     /// Channel values: an object, or a list of such.
@@ -110,7 +119,7 @@ impl StateUpdate {
 }
 
 /// A state that is asked for by its address.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct StateRequest {
     /// Where.
@@ -149,7 +158,7 @@ impl Before {
 }
 
 /// Which points of a thread's past are wanted.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(default)]
 pub struct HistoryRequest {
     /// At most so many; one without it.

@@ -2,14 +2,16 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 
 use crate::wire::id::assistant_uuid;
 use crate::wire::time::iso;
 
 /// A graph with settings.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Assistant {
     /// Its id.
+    #[schema(format = "uuid")]
     pub assistant_id: String,
     /// The graph.
     pub graph_id: String,
@@ -22,8 +24,10 @@ pub struct Assistant {
     /// What people call it.
     pub name: String,
     /// When it was made.
+    #[schema(format = DateTime)]
     pub created_at: String,
     /// When it was changed.
+    #[schema(format = DateTime)]
     pub updated_at: String,
     /// Grows with each change.
     pub version: u32,

@@ -2,12 +2,13 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use utoipa::ToSchema;
 use wattle_run::ports::memory;
 
 use crate::wire::time::iso;
 
 /// A document.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Item {
     /// Labels from the widest to the narrowest.
     pub namespace: Vec<String>,
@@ -16,13 +17,15 @@ pub struct Item {
     /// The document.
     pub value: Value,
     /// When it was first written.
+    #[schema(format = DateTime)]
     pub created_at: String,
     /// When it was last written.
+    #[schema(format = DateTime)]
     pub updated_at: String,
 }
 
 /// A document that was found.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct FoundItem {
     /// Which.
     #[serde(flatten)]

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use utoipa::ToSchema;
 use wattle_graph::event::RunStatus as Stands;
 use wattle_graph::failure::code;
 use wattle_run::ports::store::RunRecord;
@@ -9,7 +10,7 @@ use wattle_run::ports::store::RunRecord;
 use crate::wire::request::Multitask;
 
 /// How a run stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
     /// Waits for its turn.
@@ -46,7 +47,7 @@ impl RunStatus {
 }
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Run {
     /// Its id.
     pub run_id: String,
@@ -55,8 +56,10 @@ pub struct Run {
     /// What runs.
     pub assistant_id: String,
     /// When it was asked for.
+    #[schema(format = DateTime)]
     pub created_at: String,
     /// When it changed.
+    #[schema(format = DateTime)]
     pub updated_at: String,
     /// Free facts.
     pub metadata: Map<String, Value>,

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 use wattle_graph::event::Write;
+use wattle_graph::id::Namespace;
 use wattle_run::call::travel::{StateView, TaskView};
 
 use super::{Checkpoint, Interrupt};
@@ -14,7 +16,7 @@ use crate::wire::time::iso;
 const BY_EDGE: &str = "__pregel_pull";
 
 /// A thread, or a graph nested in it, at a checkpoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct ThreadState {
     /// Channel values.
     pub values: Value,
@@ -25,12 +27,13 @@ pub struct ThreadState {
     /// Facts: how the checkpoint came to be, and those of its run.
     pub metadata: Map<String, Value>,
     /// When it was made.
+    #[schema(format = DateTime)]
     pub created_at: Option<String>,
     /// Where it is.
     pub checkpoint: Checkpoint,
     /// The one before.
     pub parent_checkpoint: Option<Checkpoint>,
-    /// Open questions.
+    /// The questions at which the thread stands still, or stood still here.
     pub interrupts: Vec<Interrupt>,
     /// The id of the checkpoint.
     pub checkpoint_id: Option<String>,
@@ -39,7 +42,7 @@ pub struct ThreadState {
 }
 
 /// A task that starts from a checkpoint.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Task {
     /// Its id.
     pub id: String,
@@ -49,11 +52,12 @@ pub struct Task {
     pub path: Vec<Value>,
     /// Why it failed.
     pub error: Option<String>,
-    /// Questions that it waits for.
+    /// Questions that it waits for, or waited for last.
     pub interrupts: Vec<Interrupt>,
     /// Where the states of the graph are that runs as this task.
     pub checkpoint: Option<Checkpoint>,
     /// The state of that graph, if it was asked for.
+    #[schema(no_recursion)]
     pub state: Option<Box<ThreadState>>,
     /// What it wrote, if it has finished.
     pub result: Option<Value>,
@@ -82,7 +86,7 @@ impl ThreadState {
             parent_checkpoint_id: parent.as_ref().and_then(|parent| parent.checkpoint_id.clone()),
             checkpoint,
             parent_checkpoint: parent,
-            interrupts: view.interrupts.iter().map(Interrupt::from).collect(),
+            interrupts: view.asked.iter().map(Interrupt::from).collect(),
         }
     }
 
@@ -94,7 +98,7 @@ impl ThreadState {
             tasks: Vec::new(),
             metadata: Map::new(),
             created_at: None,
-            checkpoint: lens.place(&wattle_graph::id::Namespace::root()),
+            checkpoint: lens.place(&Namespace::root()),
             parent_checkpoint: None,
             interrupts: Vec::new(),
             checkpoint_id: None,
@@ -111,11 +115,20 @@ impl Task {
             name: view.node.to_string(),
             path: vec![BY_EDGE.into(), view.node.as_str().into()],
             error: view.failure.as_ref().map(ToString::to_string),
-            interrupts: view.interrupts.iter().map(Interrupt::from).collect(),
-            checkpoint: view.namespace.as_ref().map(|namespace| lens.place(namespace)),
+            interrupts: view.asked.iter().map(Interrupt::from).collect(),
+            checkpoint: view.namespace.as_ref().map(|namespace| graph_of(lens, namespace, view)),
             state: None,
             result: view.writes.as_deref().map(|writes| result_of(lens, writes)),
         }
+    }
+}
+
+/// Where the states of the graph of a task are. The name of one that keeps its state over tasks says
+/// nothing of this one, so it needs the checkpoint too.
+fn graph_of(lens: &Lens, namespace: &Namespace, view: &TaskView) -> Checkpoint {
+    match view.child.filter(|_| namespace.task().is_none()) {
+        Some(child) => lens.checkpoint(namespace, child),
+        None => lens.place(namespace),
     }
 }
 

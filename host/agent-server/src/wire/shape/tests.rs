@@ -48,7 +48,9 @@ fn view(namespace: &str) -> StateView {
         }]),
         failure: None,
         interrupts: Vec::new(),
+        asked: Vec::new(),
         namespace: Some(Namespace::new(format!("done:{}", task("b")))),
+        child: Some(CheckpointId(7)),
     };
     let asks = TaskView {
         id: task("a"),
@@ -56,8 +58,10 @@ fn view(namespace: &str) -> StateView {
         index: 0,
         writes: None,
         failure: Some(Failure::new("denied", "not allowed")),
-        interrupts: vec![question()],
+        interrupts: Vec::new(),
+        asked: vec![question()],
         namespace: None,
+        child: None,
     };
     StateView {
         thread: ThreadId::new("t").unwrap(),
@@ -75,9 +79,19 @@ fn view(namespace: &str) -> StateView {
         writers: Vec::new(),
         next: vec!["ask".parse().unwrap(), "done".parse().unwrap()],
         tasks: vec![asks, done],
-        interrupts: vec![question()],
+        interrupts: Vec::new(),
+        asked: vec![question()],
         metadata: BTreeMap::new(),
     }
+}
+
+#[test]
+fn a_graph_that_keeps_its_state_is_named_with_its_checkpoint() {
+    let mut view = view("");
+    view.tasks[1].namespace = Some(Namespace::new("done"));
+    let state = ThreadState::new(&lens(), &view, &Map::new());
+    let named = lens().checkpoint(&Namespace::new("done"), CheckpointId(7));
+    assert_eq!(state.tasks[1].checkpoint, Some(named));
 }
 
 #[test]

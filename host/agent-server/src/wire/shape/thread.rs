@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
+use utoipa::ToSchema;
 use wattle_run::call::travel::StateView;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadStatus as Stands, ThreadTtl};
 
@@ -16,7 +17,7 @@ use crate::wire::time::iso;
 const MINUTE_MS: f64 = 60_000.0;
 
 /// What a thread does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadStatus {
     /// Nothing.
@@ -41,7 +42,7 @@ impl From<Stands> for ThreadStatus {
 }
 
 /// What is taken away from a thread whose time to live is over.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TtlStrategy {
     /// The whole thread.
@@ -52,13 +53,14 @@ pub enum TtlStrategy {
 }
 
 /// How long a thread is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Ttl {
     /// What happens then.
     #[serde(default)]
     pub strategy: TtlStrategy,
     /// Minutes since its last change.
     #[serde(rename = "ttl", alias = "default_ttl")]
+    #[schema(minimum = 0)]
     pub minutes: f64,
 }
 
@@ -86,15 +88,18 @@ impl From<ThreadTtl> for Ttl {
 }
 
 /// A thread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]
 pub struct Thread {
     /// Its id.
     pub thread_id: String,
     /// When it was made.
+    #[schema(format = DateTime)]
     pub created_at: String,
     /// When it changed.
+    #[schema(format = DateTime)]
     pub updated_at: String,
     /// When its state changed.
+    #[schema(format = DateTime)]
     pub state_updated_at: String,
     /// Free facts.
     pub metadata: Map<String, Value>,

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
-use wattle_graph::event::{Delta, RunReason};
+use wattle_graph::event::{Delta, RunReason, RunStatus};
 
 use super::{Said, Talk};
 use crate::wire::sample::{Sample, lens};
@@ -106,4 +106,57 @@ fn logs_that_do_not_count_give_each_answer_an_id_too() {
     let said = json!({ "messages": [{ "role": "assistant", "content": "Hello" }] });
     log.finish(said);
     check(&log, &[("0", "piece"), ("0", "void"), ("0-1.0", "piece"), ("0-1.0", "done")]);
+}
+
+#[test]
+fn a_message_ends_with_its_run_unless_that_waits() {
+    for (status, is_over) in
+        [(RunStatus::Cancelled, true), (RunStatus::Failed, true), (RunStatus::Interrupted, false)]
+    {
+        let mut log = begun();
+        log.call(0, "llm.stream");
+        log.stream(0, vec![text("He")]);
+        log.end(status);
+        let expected = [("0", "piece"), ("0", "void")];
+        check(&log, if is_over { &expected } else { &expected[..1] });
+    }
+}
+
+#[test]
+fn what_was_told_before_a_run_was_cancelled_is_not_told_once_more() {
+    let mut log = begun();
+    log.call(0, "llm.complete");
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
+    log.end(RunStatus::Cancelled);
+    log.start(RunReason::Resume);
+    log.begin("agent");
+    // The answer stands in the journal.
+    log.finish(said(&log, "0", "Hello"));
+    check(&log, &[("0", "piece"), ("0", "done")]);
+}
+
+#[test]
+fn nothing_is_kept_of_tasks_that_are_over() {
+    let mut log = begun();
+    log.call(0, "llm.stream");
+    log.stream(0, vec![text("He")]);
+    log.fail(Some(10));
+    log.begin("agent");
+    log.finish(json!({ "messages": [] }));
+    log.begin("outer");
+    log.enter("outer");
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.begin("inner");
+    log.call(0, "llm.stream");
+    log.called(0, "llm.stream", Value::Null, Ok(answer("Hello")));
+    log.call(1, "llm.stream");
+    log.leave();
+    log.end(RunStatus::Cancelled);
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 1, json!({ "messages": [] }), &[]);
+    let mut talk = Talk::default();
+    for event in &log.events {
+        talk.take(event, None, &lens());
+    }
+    assert!(talk.places.is_empty() && talk.turns.is_empty() && talk.told.is_empty());
 }

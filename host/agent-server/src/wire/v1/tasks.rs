@@ -166,7 +166,7 @@ impl V1 {
         } })
     }
 
-    fn shows_tasks(&self) -> bool {
+    pub(super) fn shows_tasks(&self) -> bool {
         self.has(Mode::Tasks) || self.has(Mode::Debug)
     }
 

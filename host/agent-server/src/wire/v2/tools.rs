@@ -6,11 +6,14 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{CallStarted, Called, Event, EventKind, RunStatus, TaskFinished};
+use wattle_graph::event::{
+    CallStarted, Called, Event, EventKind, RunStatus, TaskFailed, TaskFinished,
+};
 use wattle_graph::failure::Failure;
-use wattle_graph::id::{Namespace, TaskId};
+use wattle_graph::id::{Namespace, RunId, TaskId};
 
 use crate::wire::lens::Lens;
+use crate::wire::work::is_inside;
 
 /// The host call that calls a tool.
 const TOOL_CALL: &str = "tools.call";
@@ -35,17 +38,23 @@ struct Begun {
     id: String,
     /// The graph that made it.
     namespace: Namespace,
+    /// The run in which it began or went on.
+    run: RunId,
 }
 
 impl Tools {
-    /// What an event says of calls of its graph.
-    pub(super) fn take(&mut self, event: &Event, lens: &Lens) -> Vec<Value> {
+    /// What an event says of calls, each with the graph that made it.
+    pub(super) fn take(&mut self, event: &Event, lens: &Lens) -> Vec<(Namespace, Value)> {
+        let here = |data: Value| (event.namespace.clone(), data);
         match &event.kind {
-            EventKind::CallStarted(started) => self.begin(event, started).into_iter().collect(),
-            EventKind::Called(called) => self.end(called),
+            EventKind::CallStarted(started) => {
+                self.begin(event, started).map(here).into_iter().collect()
+            }
+            EventKind::Called(called) => self.end(called).into_iter().map(here).collect(),
             EventKind::TaskFinished(finished) => self.hear(finished, lens),
-            EventKind::TaskFailed(failed) => {
-                self.cut(|task, _| *task == failed.task, &failed.failure)
+            EventKind::TaskFailed(TaskFailed { task, node, failure, .. }) => {
+                let inside = |graph: &Namespace| is_inside(graph, &event.namespace, task, node);
+                self.cut(|it, begun| it == task || inside(&begun.namespace), failure)
             }
             EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
                 // A tool that asks a person goes on with the next run.
@@ -53,9 +62,7 @@ impl Tools {
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
                     let cancelled = || Failure::new("cancelled", CANCELLED);
                     let why = ended.failure.clone().unwrap_or_else(cancelled);
-                    let own = self.cut(|_, begun| begun.namespace.is_root(), &why);
-                    self.begun.clear();
-                    own
+                    self.cut(|_, _| true, &why)
                 }
             },
             _ => Vec::new(),
@@ -77,10 +84,16 @@ impl Tools {
             return None;
         }
         let asked = Asked::read(started.request.as_ref()?)?;
-        let (namespace, id) = (event.namespace.clone(), asked.id.to_owned());
         let place = (started.task.clone(), started.call);
-        // A call that goes on after a question or a crash was told before.
-        let is_new = self.begun.insert(place, Begun { id, namespace }).is_none();
+        // A call that goes on after a question or a crash was told before. A command or a fork lets
+        // another task go on with it; two tasks of one run that have the same id are two calls.
+        let goes_on = |at: &(TaskId, u32), begun: &mut Begun| {
+            *at == place || (begun.id == asked.id && at.0 != place.0 && begun.run != event.run)
+        };
+        let is_new = self.begun.extract_if(.., goes_on).count() == 0;
+        let (id, namespace, run) =
+            (asked.id.to_owned(), event.namespace.clone(), event.run.clone());
+        self.begun.insert(place, Begun { id, namespace, run });
         is_new.then(|| self.began(&asked))
     }
 
@@ -108,7 +121,7 @@ impl Tools {
 
     /// Takes note of what models ask for. A call that is answered in the conversation alone, since
     /// nobody waits for it any more, ends with that.
-    fn hear(&mut self, finished: &TaskFinished, lens: &Lens) -> Vec<Value> {
+    fn hear(&mut self, finished: &TaskFinished, lens: &Lens) -> Vec<(Namespace, Value)> {
         let mut over = Vec::new();
         let writes = finished.writes.iter();
         for write in writes.filter(|write| lens.channels.contains(write.channel.as_str())) {
@@ -119,18 +132,35 @@ impl Tools {
                 self.asked.extend(calls.into_iter().flatten().filter_map(wanted));
                 if let Some(id) = message.get("tool_call_id").and_then(Value::as_str) {
                     self.asked.remove(id);
-                    let left = self.begun.extract_if(.., |_, begun| begun.id == id);
-                    over.extend(left.map(|_| failed(id, &text(message), None)));
+                    // Calls of other tasks may have the same id.
+                    let own =
+                        |task: &TaskId, begun: &Begun| begun.id == id && *task == finished.task;
+                    let is_own = self.begun.iter().any(|((task, _), begun)| own(task, begun));
+                    let left = self.begun.extract_if(.., |(task, _), begun| {
+                        if is_own { own(task, begun) } else { begun.id == id }
+                    });
+                    let why = text(message);
+                    over.extend(left.map(|(_, it)| (it.namespace, failed(id, &why, None))));
                 }
             }
         }
         over
     }
 
-    /// Ends calls that get no answer.
-    fn cut(&mut self, is_cut: impl Fn(&TaskId, &Begun) -> bool, why: &Failure) -> Vec<Value> {
+    /// Ends calls that get no answer, those of the innermost graphs first.
+    fn cut(
+        &mut self,
+        is_cut: impl Fn(&TaskId, &Begun) -> bool,
+        why: &Failure,
+    ) -> Vec<(Namespace, Value)> {
         let cut = self.begun.extract_if(.., |(task, _), begun| is_cut(task, begun));
-        cut.map(|(_, begun)| failed(&begun.id, &why.message, Some(&why.code))).collect()
+        let mut cut: Vec<Begun> = cut.map(|(_, begun)| begun).collect();
+        cut.sort_by_key(|begun| std::cmp::Reverse(begun.namespace.depth()));
+        let say = |begun: Begun| {
+            let said = failed(&begun.id, &why.message, Some(&why.code));
+            (begun.namespace, said)
+        };
+        cut.into_iter().map(say).collect()
     }
 }
 

@@ -51,8 +51,7 @@ impl Engine {
 
     async fn command_thread(&self, request: CommandThread) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let run = self.free_run_id(request.run.clone()).await?;
-        let slot = self.claim(thread, run).await?;
+        let slot = self.claim_new(thread, request.run.clone()).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         self.refuse_cut(&head).await?;
         let app = (!head.record.is_blank()).then_some(&request.app);

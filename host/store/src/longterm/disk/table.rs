@@ -1,6 +1,6 @@
 //! The tables of the file, and documents in them.
 
-use std::ops::Range;
+use std::ops::{Bound, Range};
 
 use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, StorageError, TableDefinition};
 use wattle_graph::failure::Failure;
@@ -94,6 +94,19 @@ impl Shelf for Documents {
                 }
             }
             return Ok(());
+        }
+        Ok(())
+    }
+
+    fn walk_behind(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure> {
+        let place = (place.0.as_slice(), place.1.as_str());
+        let behind = (Bound::Excluded(place), Bound::Unbounded);
+        for entry in self.0.range::<(&[u8], &str)>(behind).map_err(cannot(READ))? {
+            let (place, row) = entry.map_err(cannot(READ))?;
+            let (path, key) = place.value();
+            if matches!(visit(path, key, row.value().into())?, Step::Done) {
+                return Ok(());
+            }
         }
         Ok(())
     }

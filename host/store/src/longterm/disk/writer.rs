@@ -5,13 +5,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use redb::{Database, Durability, Error, ReadableTable, Table, WriteTransaction};
+use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::PutItem;
 
 use crate::longterm::disk::cannot;
 use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Row, get, row};
-use crate::longterm::record::{Place, Record};
+use crate::longterm::record::{Place, Record, Swap};
 
 /// Changes that may wait; a caller with one more waits itself. Also the most that share a commit:
 /// documents are small, so this stays below what one write may take.
@@ -24,7 +25,8 @@ pub(crate) const REMOVED_AT_ONCE: usize = 1_000;
 pub(crate) struct Command {
     /// What to do.
     pub change: Change,
-    /// Told how many documents it removed, once it is durable.
+    /// Told how many documents it removed, or as a conditional put has there now, once it is
+    /// durable.
     pub answer: oneshot::Sender<Result<usize, Failure>>,
 }
 
@@ -34,6 +36,17 @@ pub(crate) enum Change {
     Put {
         /// Where; the key is in the item.
         path: Vec<u8>,
+        /// What.
+        item: PutItem,
+        /// When.
+        now_ms: i64,
+    },
+    /// Write one, if what is there is what is known.
+    PutIf {
+        /// Where; the key is in the item.
+        path: Vec<u8>,
+        /// What is known to be there; `None` if nothing is.
+        known: Option<Value>,
         /// What.
         item: PutItem,
         /// When.
@@ -94,7 +107,7 @@ impl Writer {
     }
 }
 
-/// Makes all changes in one transaction; answers how many documents each removed.
+/// Makes all changes in one transaction; answers each as [`Command::answer`] says.
 fn commit(database: &Database, group: &[Command]) -> Result<Vec<usize>, Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_durability(Durability::Immediate)?;
@@ -125,6 +138,16 @@ impl<'t> Tables<'t> {
                 let old = get(&self.documents, &place)?;
                 let new = Record::after(old.as_ref(), item, *now_ms);
                 self.replace(&place, old.as_ref(), Some(&new))
+            }
+            Change::PutIf { path, known, item, now_ms } => {
+                let place = (path.clone(), item.key.clone());
+                let old = get(&self.documents, &place)?;
+                let swap = Record::swap(old.as_ref(), known.as_ref(), item, *now_ms);
+                if swap == Swap::Write {
+                    let new = Record::after(old.as_ref(), item, *now_ms);
+                    self.replace(&place, old.as_ref(), Some(&new))?;
+                }
+                Ok(usize::from(swap != Swap::Refuse))
             }
             Change::Delete { place } => self.remove(std::slice::from_ref(place)),
             Change::Touch { places, now_ms } => self.touch(places, *now_ms),

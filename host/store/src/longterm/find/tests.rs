@@ -75,6 +75,7 @@ fn wanted() -> impl Strategy<Value = Search> {
             query,
             limit,
             offset,
+            peek: false,
         },
     )
 }

@@ -1,6 +1,8 @@
 //! The official clients of LangGraph, unmodified, on a real server with the reference graphs.
 
+mod load;
 mod react;
+mod schema;
 mod shapes;
 
 use std::path::{Path, PathBuf};

@@ -5,7 +5,7 @@ use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{RunReason, RunStatus};
 
 use super::Tools;
-use crate::wire::sample::{Sample, lens};
+use crate::wire::sample::{RUNS, Sample, lens};
 
 /// A run whose tool node has begun.
 fn begun() -> Sample {
@@ -21,8 +21,14 @@ fn request(id: &str, tool: &str, arguments: Value) -> Value {
 }
 
 fn told(log: &Sample) -> Value {
+    told_where(log).into_iter().map(|(_, data)| data).collect()
+}
+
+/// With the depth of the graph.
+fn told_where(log: &Sample) -> Vec<(usize, Value)> {
     let mut tools = Tools::default();
-    log.events.iter().flat_map(|event| tools.take(event, &lens())).collect()
+    let told = log.events.iter().flat_map(|event| tools.take(event, &lens()));
+    told.map(|(graph, data)| (graph.depth(), data)).collect()
 }
 
 fn started(id: &str, tool: &str, input: Value) -> Value {
@@ -70,6 +76,35 @@ fn a_call_that_goes_on_after_a_question_begins_once() {
 }
 
 #[test]
+fn a_call_that_another_task_goes_on_with_ends_once() {
+    let mut log = begun();
+    let request = request("a", "find", json!({}));
+    log.call_tool(0, request.clone());
+    log.ask("sure?".into());
+    log.end(RunStatus::Interrupted);
+    log.go_on(RUNS[1]);
+    log.start(RunReason::Fork);
+    log.checkpoint(Source::Fork, 0, json!({ "messages": [] }), &["tools"]);
+    log.begin("tools");
+    log.call_tool(0, request.clone());
+    log.called(0, "tools.call", request, Ok(answer("one")));
+    let said = json!({ "role": "tool", "tool_call_id": "a", "content": "one" });
+    log.finish(json!({ "messages": [said] }));
+    assert_eq!(told(&log), json!([started("a", "find", json!({})), finished("a", "one")]));
+}
+
+#[test]
+fn calls_of_two_tasks_that_have_one_id_are_two() {
+    let mut log = begun();
+    let request = request("a", "find", json!({}));
+    log.call_tool(0, request.clone());
+    log.begin("other");
+    log.call_tool(0, request);
+    let start = started("a", "find", json!({}));
+    assert_eq!(told(&log), json!([start, start]));
+}
+
+#[test]
 fn a_call_that_gets_no_answer_ends_with_what_it_was_part_of() {
     let mut log = begun();
     let request = request("a", "find", json!({}));
@@ -81,6 +116,34 @@ fn a_call_that_gets_no_answer_ends_with_what_it_was_part_of() {
     let start = started("a", "find", json!({}));
     let cancelled = error(super::CANCELLED, "cancelled");
     assert_eq!(told(&log), json!([start, error("not allowed", "denied"), start, cancelled]));
+}
+
+#[test]
+fn calls_inside_of_nested_graphs_end_with_their_run_or_task() {
+    let mut log = begun();
+    log.call_tool(0, request("a", "task", json!({})));
+    let outer = log.task();
+    log.enter("tools");
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.begin("inner");
+    log.call_tool(0, request("b", "find", json!({})));
+    let (start_a, start_b) = (started("a", "task", json!({})), started("b", "find", json!({})));
+    let error = |id: &str, message: &str, code: &str| super::failed(id, message, Some(code));
+    let cancelled = |id: &str| error(id, super::CANCELLED, "cancelled");
+    let mut other = log.clone();
+
+    log.leave();
+    log.end(RunStatus::Cancelled);
+    let expected = [(0, &start_a), (1, &start_b), (1, &cancelled("b")), (0, &cancelled("a"))];
+    assert_eq!(told_where(&log), expected.map(|(depth, data)| (depth, data.clone())));
+
+    // The graph around gives the nested one up.
+    other.leave();
+    other.tasks.push(("tools".to_owned(), outer));
+    other.fail(None);
+    let denied = |id: &str| error(id, "not allowed", "denied");
+    let expected = [(0, &start_a), (1, &start_b), (1, &denied("b")), (0, &denied("a"))];
+    assert_eq!(told_where(&other), expected.map(|(depth, data)| (depth, data.clone())));
 }
 
 #[test]

@@ -1,0 +1,90 @@
+//! The OpenAPI document of the paths of this server.
+//!
+//! Each handler is described beside its code, and only described ones can be routed. What many have
+//! in common is added here.
+
+use utoipa::OpenApi as _;
+use utoipa::openapi::{Content, Object, OpenApi, RefOr, Required, Schema};
+use wattle_api::openapi::{Refusals, complete, operations};
+
+use crate::wire::outline::FaultDocument;
+
+#[derive(utoipa::OpenApi)]
+#[openapi(
+    components(schemas(FaultDocument)),
+    tags(
+        (name = "agent-server", description = "The Agent Server itself"),
+        (name = "agent-assistants", description = "Graphs with settings"),
+        (name = "agent-threads", description = "Threads with state and history"),
+        (name = "agent-runs", description = "Runs on threads, and runs without one"),
+        (name = "agent-crons", description = "Runs that come again"),
+        (name = "agent-store", description = "What agents remember over all threads"),
+        (name = "agent-protocol", description = "Commands and typed events of threads"),
+    )
+)]
+struct Base;
+
+/// How requests are refused: as `{"detail": "..."}`.
+const REFUSALS: Refusals = Refusals {
+    schema: "FaultDocument",
+    media_type: "application/json",
+    always: &[401, 403, 421, 429, 500, 503],
+    of_paths: &[404, 422],
+    of_queries: &[422],
+    of_bodies: &[413, 422],
+};
+
+/// The parts of the document that belong to no path.
+pub(crate) fn base() -> OpenApi {
+    Base::openapi()
+}
+
+/// Adds what all paths have in common.
+pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
+    complete(&mut document, &REFUSALS);
+    let OpenApi { paths, components, .. } = &mut document;
+    let schemas = components.iter_mut().flat_map(|components| components.schemas.values_mut());
+    schemas.for_each(without_needless_defaults);
+    let schemas = components.as_ref().map(|components| &components.schemas);
+    let bodies = paths.paths.values_mut().flat_map(operations);
+    for body in bodies.filter_map(|operation| operation.request_body.as_mut()) {
+        let RefOr::T(body) = body else { continue };
+        let takes_nothing = body.content.values().any(|content| {
+            let name = name_of(content);
+            name.and_then(|name| schemas?.get(name)).is_some_and(needs_nothing)
+        });
+        if takes_nothing {
+            // No body is an empty object.
+            body.required = Some(Required::False);
+        }
+    }
+    document
+}
+
+/// What must be there has no default, though a reader may have one to see that it is missing.
+fn without_needless_defaults(schema: &mut RefOr<Schema>) {
+    match schema {
+        RefOr::T(Schema::Object(Object { properties, required, .. })) => {
+            for name in required {
+                if let Some(RefOr::T(Schema::Object(property))) = properties.get_mut(name) {
+                    property.default = None;
+                }
+            }
+        }
+        RefOr::T(Schema::AllOf(parts)) => {
+            parts.items.iter_mut().for_each(without_needless_defaults);
+        }
+        _ => {}
+    }
+}
+
+/// The schema that a body has by its name.
+fn name_of(content: &RefOr<Content>) -> Option<&str> {
+    let RefOr::T(Content { schema: Some(RefOr::Ref(schema)), .. }) = content else { return None };
+    schema.ref_location.rsplit('/').next()
+}
+
+/// Whether an empty object is one of these.
+fn needs_nothing(schema: &RefOr<Schema>) -> bool {
+    matches!(schema, RefOr::T(Schema::Object(object)) if object.required.is_empty())
+}

@@ -1,0 +1,107 @@
+//! Crons whose runs several hosts could begin.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::{Value, json};
+use uuid::Uuid;
+use wattle_graph::id::ThreadId;
+use wattle_run::engine::blank::NewThread;
+
+use super::{Common, NOW_MS};
+use crate::host::Host;
+
+const HOUR_MS: i64 = 3_600_000;
+
+/// When the first run is due.
+const FIRST_MS: i64 = NOW_MS - 30_000 + HOUR_MS;
+
+fn hourly() -> Value {
+    json!({ "assistant_id": "slow", "schedule": "0 * * * *", "input": { "word": "tick" } })
+}
+
+async fn on_thread(host: &Host, cron: Value) -> String {
+    let id = host.thread().await;
+    host.post(&format!("/threads/{id}/runs/crons"), cron).await.ok();
+    id
+}
+
+/// The runs of a thread, when all of them are over.
+async fn count(host: &Host, id: &str) -> usize {
+    let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
+    for run in listed.as_array().unwrap() {
+        let run = run["run_id"].as_str().unwrap();
+        host.get(&format!("/threads/{id}/runs/{run}/join")).await.ok();
+    }
+    listed.as_array().unwrap().len()
+}
+
+#[tokio::test]
+async fn what_comes_due_while_a_host_begins_a_run_is_not_skipped() {
+    let common = Common::new();
+    let (clock, is_late) = (common.clock.clone(), Arc::new(AtomicBool::new(false)));
+    let late = is_late.clone();
+    // The host comes to it an hour after it has looked.
+    let common = common.on_read(move |kind| {
+        if kind == "crons" && late.swap(false, Ordering::SeqCst) {
+            clock.advance(HOUR_MS);
+        }
+    });
+    let host = common.host().await;
+    let id = on_thread(&host, hourly()).await;
+    common.clock.advance(HOUR_MS);
+    is_late.store(true, Ordering::SeqCst);
+    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + 2 * HOUR_MS));
+    assert_eq!(count(&host, &id).await, 2);
+}
+
+#[tokio::test]
+async fn hosts_that_look_at_once_begin_each_run_once() {
+    for kept in [false, true] {
+        let common = Common::new();
+        let hosts = [common.host().await, common.host().await, common.host().await];
+        let mut cron = hourly();
+        cron["multitask_strategy"] = json!(if kept { "interrupt" } else { "enqueue" });
+        let id = on_thread(&hosts[0], cron.clone()).await;
+        cron["on_run_completed"] = json!("keep");
+        hosts[1].post("/runs/crons", cron).await.ok();
+        for hour in 1..=4_i64 {
+            common.clock.advance(HOUR_MS);
+            let [one, two, three] = &hosts;
+            let next = tokio::join!(
+                one.agents.run_crons(),
+                two.agents.run_crons(),
+                three.agents.run_crons(),
+            );
+            let wanted = Some(FIRST_MS + hour * HOUR_MS);
+            assert_eq!(next, (wanted, wanted, wanted));
+            assert_eq!(i64::try_from(count(two, &id).await).unwrap(), hour);
+            let listed = two.get(&format!("/threads/{id}/runs")).await.ok();
+            let is_done = |run: &Value| run["status"] == "success";
+            assert!(listed.as_array().unwrap().iter().all(is_done), "{listed:#}");
+            let threads = three.post("/threads/count", json!({})).await.ok();
+            assert_eq!(threads, json!(hour + 1));
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_a_host_made_before_it_died_gets_the_run() {
+    let common = Common::new();
+    let host = common.host().await;
+    let mut cron = hourly();
+    cron["on_run_completed"] = json!("keep");
+    let cron = host.post("/runs/crons", cron).await.ok();
+    let due = cron["next_run_date"].as_str().unwrap();
+    let id: Uuid = cron["cron_id"].as_str().unwrap().parse().unwrap();
+    let run = Uuid::new_v5(&id, due.as_bytes()).to_string();
+    let thread = Some(ThreadId::new(&run).unwrap());
+    host.engine.create_thread(NewThread { thread, ..NewThread::default() }).await.unwrap();
+    common.clock.advance(HOUR_MS);
+    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    let begun = host.get(&format!("/runs/{run}")).await.ok();
+    assert_eq!((&begun["thread_id"], &begun["metadata"]["cron_id"]), (&json!(run), &json!(id)));
+    assert_eq!(count(&host, &run).await, 1);
+    assert_eq!(host.post("/threads/count", json!({})).await.ok(), 1);
+}

@@ -1,0 +1,182 @@
+//! What the past of a thread shows: questions that were answered since, and nested graphs.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_run::call::interrupt::Ask;
+use wattle_run::call::runs::RunOutcome;
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Stop;
+
+use crate::host::Host;
+use crate::plugin::{Closures, Nothing};
+
+/// `twice` asks twice; `outer` runs `twice` as a node that keeps its state, `caller` by a call.
+const GRAPHS: &str = r#"
+    [graphs.twice]
+    entry = "ask"
+    [graphs.twice.channels]
+    items = { reducer = "append" }
+    word = {}
+    [graphs.twice.nodes.ask]
+    plugin = "p"
+
+    [graphs.outer]
+    entry = "inner"
+    [graphs.outer.channels]
+    word = {}
+    [graphs.outer.nodes.inner]
+    graph = "twice"
+    state = "own"
+
+    [graphs.caller]
+    entry = "call"
+    [graphs.caller.channels]
+    items = { reducer = "append" }
+    [graphs.caller.nodes.call]
+    plugin = "p"
+"#;
+
+async fn ask(gate: &Gate, payload: &str) -> Result<Value, Stop> {
+    gate.ask(Ask { payload: json!(payload), response_schema: None }).await
+}
+
+fn host() -> Host {
+    let plugin = Closures::new("p")
+        .node("ask", |_, gate| async move {
+            let one = ask(&gate, "one?").await?;
+            let two = ask(&gate, "two?").await?;
+            Ok(json!({ "items": [one, two] }))
+        })
+        .node("call", |_, gate| async move {
+            let start = json!({ "app": "test", "graph": "twice", "input": {}, "thread": null });
+            let run = gate.start_run(serde_json::from_value(start).unwrap()).await?;
+            let ended = gate.wait_run(&run).await?;
+            match ended.outcome {
+                RunOutcome::Completed => Ok(json!({ "items": ended.state["items"] })),
+                other => Err(Failure::new(code::INTERNAL, format!("{other:?}")).into()),
+            }
+        });
+    Host::with_model(GRAPHS, plugin, Arc::new(Nothing))
+}
+
+async fn run(host: &Host, thread: &str, graph: &str, more: Value) {
+    let mut request = json!({ "assistant_id": graph });
+    for (name, value) in more.as_object().unwrap() {
+        request[name] = value.clone();
+    }
+    host.post(&format!("/threads/{thread}/runs/wait"), request).await.ok();
+}
+
+/// A thread that has asked and was answered so often.
+async fn answered(host: &Host, graph: &str, times: usize) -> String {
+    let thread = host.thread().await;
+    run(host, &thread, graph, json!({ "input": {} })).await;
+    for _ in 0..times {
+        run(host, &thread, graph, json!({ "command": { "resume": "yes" } })).await;
+    }
+    thread
+}
+
+async fn history(host: &Host, thread: &str) -> Vec<Value> {
+    let all = host.post(&format!("/threads/{thread}/history"), json!({ "limit": 10 })).await.ok();
+    all.as_array().unwrap().clone()
+}
+
+fn payloads(interrupts: &Value) -> Vec<&str> {
+    interrupts.as_array().unwrap().iter().map(|it| it["value"].as_str().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn a_question_that_was_answered_stays_in_the_past() {
+    let host = host();
+    let thread = answered(&host, "twice", 2).await;
+    let all = history(&host, &thread).await;
+    let (end, asked) = (&all[0], &all[1]);
+    assert_eq!((&end["next"], &end["interrupts"]), (&json!([]), &json!([])));
+    assert_eq!(asked["next"], json!(["ask"]));
+    // The one at which the task stood still last.
+    assert_eq!(payloads(&asked["interrupts"]), ["two?"]);
+    let task = &asked["tasks"][0];
+    assert_eq!(task["interrupts"], asked["interrupts"]);
+    assert_eq!(task["result"], json!({ "items": ["yes", "yes"] }));
+    let id = asked["checkpoint_id"].as_str().unwrap();
+    assert_eq!(host.get(&format!("/threads/{thread}/state/{id}")).await.ok(), *asked);
+}
+
+#[tokio::test]
+async fn where_a_thread_stands_only_open_questions_are_shown() {
+    let host = host();
+    let thread = answered(&host, "twice", 1).await;
+    let state = host.get(&format!("/threads/{thread}/state")).await.ok();
+    assert_eq!(payloads(&state["interrupts"]), ["two?"]);
+    assert_eq!(payloads(&state["tasks"][0]["interrupts"]), ["two?"]);
+    let shown = host.get(&format!("/threads/{thread}")).await.ok();
+    assert_eq!(shown["interrupts"].as_object().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_question_that_was_left_open_stays_in_the_past() {
+    let host = host();
+    let thread = answered(&host, "twice", 0).await;
+    run(&host, &thread, "twice", json!({ "input": {} })).await;
+    let all = history(&host, &thread).await;
+    for state in &all {
+        assert_eq!(payloads(&state["interrupts"]), ["one?"]);
+    }
+    assert_eq!(all.len(), 2);
+}
+
+#[tokio::test]
+async fn a_task_names_the_graph_that_it_ran() {
+    let host = host();
+    for (graph, is_kept) in [("outer", true), ("caller", false)] {
+        let thread = answered(&host, graph, 2).await;
+        let all = history(&host, &thread).await;
+        let past = &all[1];
+        assert_eq!(payloads(&past["tasks"][0]["interrupts"]), ["two?"], "{graph}");
+        let place = &past["tasks"][0]["checkpoint"];
+        assert_eq!(place["thread_id"], thread, "{graph}");
+        assert_eq!(place.get("checkpoint_id").is_some(), is_kept, "{graph}");
+        let at = json!({ "checkpoint": place });
+        let end = host.post(&format!("/threads/{thread}/state/checkpoint"), at).await.ok();
+        assert_eq!(end["checkpoint"]["checkpoint_ns"], place["checkpoint_ns"]);
+        assert_eq!((&end["values"]["items"], &end["next"]), (&json!(["yes", "yes"]), &json!([])));
+
+        let at = json!({ "checkpoint": past["checkpoint"], "subgraphs": true });
+        let whole = host.post(&format!("/threads/{thread}/state/checkpoint"), at).await.ok();
+        assert_eq!(whole["tasks"][0]["state"]["checkpoint"], end["checkpoint"], "{graph}");
+    }
+}
+
+#[tokio::test]
+async fn a_graph_that_keeps_its_state_is_shown_as_it_was() {
+    let host = host();
+    let thread = answered(&host, "outer", 2).await;
+    run(&host, &thread, "outer", json!({ "input": {} })).await;
+    for _ in 0..2 {
+        run(&host, &thread, "outer", json!({ "command": { "resume": "no" } })).await;
+    }
+    let all = history(&host, &thread).await;
+    let mut seen = Vec::new();
+    for past in [&all[1], &all[3]] {
+        let at = json!({ "checkpoint": past["checkpoint"], "subgraphs": true });
+        let whole = host.post(&format!("/threads/{thread}/state/checkpoint"), at).await.ok();
+        seen.push(whole["tasks"][0]["state"]["values"]["items"].clone());
+    }
+    assert_eq!(seen, [json!(["yes", "yes", "no", "no"]), json!(["yes", "yes"])]);
+}
+
+#[tokio::test]
+async fn the_state_of_a_graph_that_asks_comes_with_its_question() {
+    let host = host();
+    for graph in ["outer", "caller"] {
+        let thread = answered(&host, graph, 1).await;
+        let state = host.get(&format!("/threads/{thread}/state?subgraphs=true")).await.ok();
+        let task = &state["tasks"][0];
+        assert_eq!(payloads(&task["interrupts"]), ["two?"], "{graph}");
+        assert_eq!(payloads(&task["state"]["interrupts"]), ["two?"], "{graph}");
+        assert_eq!(payloads(&task["state"]["tasks"][0]["interrupts"]), ["two?"], "{graph}");
+    }
+}

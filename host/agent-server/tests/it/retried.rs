@@ -1,0 +1,139 @@
+//! Streams of runs that go on with what another run of the thread left.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::Body;
+use axum::http::Request;
+use serde_json::{Value, json};
+use wattle_api::ApiConfig;
+use wattle_graph::failure::{Failure, code};
+
+use crate::gated::Gated;
+use crate::host::{Host, Parts, request};
+use crate::live::{Frame, Live};
+use crate::plugin::{Closures, Nothing};
+
+/// The inner graph's second node fails the first time.
+fn failing_once() -> Host {
+    let graphs = r#"
+        [graphs.outer]
+        entry = "inside"
+        [graphs.outer.channels]
+        word = {}
+        items = { reducer = "append" }
+        [graphs.outer.nodes.inside]
+        graph = "inner"
+        [graphs.inner]
+        entry = "first"
+        [graphs.inner.channels]
+        word = {}
+        items = { reducer = "append" }
+        [graphs.inner.nodes.first]
+        plugin = "p"
+        [graphs.inner.nodes.second]
+        plugin = "p"
+        [[graphs.inner.edges]]
+        from = "first"
+        to = "second"
+    "#;
+    let attempts = Arc::new(AtomicUsize::new(0));
+    let plugin = Closures::new("p")
+        .node("first", |_, _| async move { Ok(json!({ "items": ["first"] })) })
+        .node("second", move |_, _| {
+            let is_first = attempts.fetch_add(1, Ordering::SeqCst) == 0;
+            async move {
+                if is_first {
+                    return Err(Failure::new(code::INVALID, "not yet").into());
+                }
+                Ok(json!({ "items": ["second"] }))
+            }
+        });
+    Host::with_model(graphs, plugin, Arc::new(Nothing))
+}
+
+fn rejoined(thread: &str, run: &str, query: &str, after: &str) -> Request<Body> {
+    let mut request = request("GET", &format!("/threads/{thread}/runs/{run}/stream{query}"), None);
+    request.headers_mut().insert("last-event-id", after.parse().unwrap());
+    request
+}
+
+/// What the tasks of a node read.
+fn inputs(frames: &[Frame], node: &str) -> Vec<Value> {
+    let begun = frames.iter().filter(|(_, data, _)| {
+        data["payload"]["name"] == node && data["payload"].get("input").is_some()
+    });
+    begun.map(|(_, data, _)| data["payload"]["input"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_nested_graph_that_is_tried_again_is_streamed_as_it_was_before() {
+    let host = failing_once();
+    let thread = host.thread().await;
+    let modes = ["values", "updates", "tasks", "checkpoints", "debug", "messages"];
+    let run = |input: Value| {
+        json!({
+            "assistant_id": "outer", "input": input, "stream_mode": modes, "stream_subgraphs": true,
+        })
+    };
+    let runs = format!("/threads/{thread}/runs/stream");
+    let failed = host.post(&runs, run(json!({ "word": "w" }))).await.frames();
+    assert_eq!(failed.last().unwrap().0, "error");
+    let retried = host.post(&runs, run(Value::Null)).await.frames();
+    let read = json!({ "word": "w", "items": ["first"] });
+    for frames in [&failed, &retried] {
+        assert_eq!(inputs(frames, "second"), std::slice::from_ref(&read));
+        let run = frames[0].1["run_id"].as_str().unwrap();
+        let modes: String = modes.map(|mode| format!("&stream_mode={mode}")).concat();
+        let query = format!("?{}", &modes[1..]);
+        let again = host.send(rejoined(&thread, run, &query, "-1")).await.frames();
+        assert_eq!(again, *frames, "whoever comes later is told the same");
+        let numbers: Vec<u64> = frames.iter().map(|(.., id)| number(id)).collect();
+        assert!(numbers.is_sorted_by(|one, other| one < other), "{numbers:?}");
+    }
+}
+
+fn number(id: &str) -> u64 {
+    id.rsplit_once('-').unwrap().1.parse().unwrap()
+}
+
+#[tokio::test]
+async fn typed_events_of_it_are_the_same_for_who_comes_later() {
+    let host = failing_once();
+    let thread = host.thread().await;
+    let wanted = json!({ "channels": ["lifecycle", "tasks", "values", "updates", "checkpoints"] });
+    let mut live = Live::events(&host, &thread, wanted.clone()).await;
+    let mut seen = Vec::new();
+    for input in [json!({ "word": "w" }), Value::Null] {
+        let run = json!({ "assistant_id": "outer", "input": input });
+        host.post(&format!("/threads/{thread}/runs/wait"), run).await.ok();
+        seen.push(live.run().await);
+    }
+    let mut again = Live::events(&host, &thread, wanted).await;
+    for frames in &seen {
+        assert_eq!(again.run().await, *frames);
+        let begun = frames.iter().map(|(_, event, _)| &event["params"]["data"]);
+        let begun = begun.filter(|data| data["name"] == "second");
+        let inputs: Vec<&Value> = begun.filter_map(|data| data.get("input")).collect();
+        assert_eq!(inputs, [&json!({ "word": "w", "items": ["first"] })]);
+    }
+}
+
+#[tokio::test]
+async fn the_stream_of_a_run_reads_no_further_than_the_run() {
+    let store = Gated::new();
+    let parts = Parts { store: store.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let thread = host.thread().await;
+    let run = json!({ "assistant_id": "slow", "input": { "word": "w" } });
+    let first = host.post(&format!("/threads/{thread}/runs/stream"), run.clone()).await.frames();
+    // Some pages of the log.
+    for _ in 0..60 {
+        host.post(&format!("/threads/{thread}/runs/wait"), run.clone()).await.ok();
+    }
+    let id = first[0].1["run_id"].as_str().unwrap();
+    let before = store.event_reads.load(Ordering::SeqCst);
+    let again = host.send(rejoined(&thread, id, "", "-1")).await.frames();
+    assert_eq!(again, first);
+    assert_eq!(store.event_reads.load(Ordering::SeqCst) - before, 1);
+}

@@ -1,0 +1,266 @@
+//! What was asked at a checkpoint that the thread has left, also if it was answered since.
+//!
+//! A task may have asked several times from one checkpoint: it is the questions at which the thread
+//! stood still last that its past shows, as if it stood there still.
+
+use std::collections::BTreeMap;
+
+use wattle_graph::event::{Event, EventKind, Reopened};
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace};
+use wattle_graph::interrupt::Question;
+
+/// Questions for which the tasks of a checkpoint waited last, oldest first, each with the graph that
+/// asked. `events` are what happened since, or since the checkpoint of the graph around.
+pub(crate) fn asked(
+    namespace: &Namespace,
+    checkpoint: CheckpointId,
+    events: &[Event],
+) -> Vec<(Namespace, Question)> {
+    let mut past = Past { namespace, checkpoint, here: true, stops: 0, known: BTreeMap::new() };
+    for event in events {
+        past.see(event);
+    }
+    past.stop();
+    past.last()
+}
+
+/// Folds what happened on a checkpoint.
+struct Past<'a> {
+    namespace: &'a Namespace,
+    checkpoint: CheckpointId,
+    /// Whether the log, as far as it was seen, stands at the checkpoint and not elsewhere.
+    here: bool,
+    /// How often the thread stood still.
+    stops: u32,
+    known: BTreeMap<InterruptId, Known>,
+}
+
+struct Known {
+    graph: Namespace,
+    question: Question,
+    is_open: bool,
+    /// When the thread stood still last because of it.
+    stop: Option<u32>,
+}
+
+impl Past<'_> {
+    fn see(&mut self, event: &Event) {
+        let graph = &event.namespace;
+        match &event.kind {
+            EventKind::Reopened(reopened) => self.reopen(graph, reopened),
+            EventKind::Checkpointed(made) if graph == self.namespace => {
+                self.here = made.checkpoint == self.checkpoint;
+                if self.here {
+                    self.known.clear();
+                }
+            }
+            _ if !self.here => {}
+            // It is the thread that stands still.
+            EventKind::RunEnded(_) if graph.is_root() => self.stop(),
+            _ if graph != self.namespace && !graph.is_below(self.namespace) => {}
+            EventKind::Checkpointed(_) => {
+                self.close(|known| known.graph == *graph || known.graph.is_below(graph));
+            }
+            EventKind::Asked(asked) => {
+                let new = || Known {
+                    graph: graph.clone(),
+                    question: Question {
+                        asked: asked.clone(),
+                        asked_ms: event.at_ms,
+                        asked_seq: event.seq,
+                        answer: None,
+                    },
+                    is_open: !asked.answered,
+                    stop: None,
+                };
+                self.known.entry(asked.interrupt.clone()).or_insert_with(new);
+            }
+            EventKind::Answered(answered) => {
+                self.close(|known| known.question.asked.interrupt == answered.interrupt);
+            }
+            EventKind::TaskFinished(done) => {
+                self.close(|known| known.is_of(graph, done.task.as_str(), done.node.as_str()));
+            }
+            EventKind::TaskFailed(failed) if failed.handler.is_some() => {
+                self.close(|known| known.is_of(graph, failed.task.as_str(), failed.node.as_str()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Some answers are taken back.
+    fn reopen(&mut self, graph: &Namespace, reopened: &Reopened) {
+        let is_again = |id: &InterruptId| reopened.interrupts.contains(id);
+        if graph == self.namespace {
+            self.here = reopened.to == self.checkpoint;
+        } else {
+            self.here |= self.known.keys().any(is_again);
+        }
+        if self.here {
+            for (_, known) in self.known.iter_mut().filter(|(id, _)| is_again(id)) {
+                known.is_open = true;
+            }
+        }
+    }
+
+    fn close(&mut self, is_over: impl Fn(&Known) -> bool) {
+        for known in self.known.values_mut().filter(|known| is_over(known)) {
+            known.is_open = false;
+        }
+    }
+
+    fn stop(&mut self) {
+        for known in self.known.values_mut().filter(|known| known.is_open) {
+            known.stop = Some(self.stops);
+        }
+        self.stops += 1;
+    }
+
+    /// Of each task those of its last stop.
+    fn last(self) -> Vec<(Namespace, Question)> {
+        let mut newest: BTreeMap<String, u32> = BTreeMap::new();
+        for known in self.known.values() {
+            if let Some(stop) = known.stop {
+                let last = newest.entry(known.owner(self.namespace)).or_default();
+                *last = stop.max(*last);
+            }
+        }
+        let is_last = |known: &Known| {
+            known.stop.is_some_and(|stop| newest.get(&known.owner(self.namespace)) == Some(&stop))
+        };
+        let last = self.known.into_values().filter(is_last);
+        let mut last: Vec<_> = last.map(|known| (known.graph, known.question)).collect();
+        last.sort_by_key(|(_, question)| question.asked_seq);
+        last
+    }
+}
+
+impl Known {
+    /// Whether it was asked by a task of a graph, or inside of a graph that the task runs.
+    fn is_of(&self, graph: &Namespace, task: &str, node: &str) -> bool {
+        let own = self.graph == *graph && self.question.asked.task.as_str() == task;
+        own || inside(graph, &self.graph).is_some_and(|it| owner_of(&it, task, node))
+    }
+
+    /// The task of a graph that asked, or in whose graph it was asked.
+    fn owner(&self, graph: &Namespace) -> String {
+        match inside(graph, &self.graph) {
+            None => self.question.asked.task.to_string(),
+            Some(level) => {
+                level.task().map_or_else(|| level.node().to_owned(), |task| task.to_string())
+            }
+        }
+    }
+}
+
+fn owner_of(level: &Namespace, task: &str, node: &str) -> bool {
+    level.task().map_or(level.node() == node, |it| it.as_str() == task)
+}
+
+/// The graph directly below one in which, at any depth, another is; `None` if it is not inside.
+pub(crate) fn inside(around: &Namespace, graph: &Namespace) -> Option<Namespace> {
+    let mut levels = std::iter::successors(Some(graph.clone()), Namespace::parent);
+    levels.find(|level| level.parent().as_ref() == Some(around))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// A log: kind, graph, task, question.
+    fn log(lines: &[(&str, &str, &str, &str)]) -> Vec<Event> {
+        let event = |(place, line): (usize, &(&str, &str, &str, &str))| {
+            let (kind, graph, task, question) = *line;
+            let fields = match kind {
+                "asked" => json!({ "interrupt": question, "task": task, "node": "n", "call": 0,
+                    "payload": question }),
+                "answered" => json!({ "interrupt": question, "task": task, "answer": "yes" }),
+                "checkpointed" => json!({ "checkpoint": task.parse::<u64>().unwrap(), "step": 1,
+                    "source": "loop", "changed": [], "next": [] }),
+                "task_finished" => json!({ "task": task, "node": "n", "base": 1, "writes": [],
+                    "duration_us": 0 }),
+                "run_ended" => json!({ "status": "interrupted" }),
+                "reopened" => json!({ "to": 1, "interrupts": [question] }),
+                other => panic!("{other}"),
+            };
+            let mut event = json!({ "seq": place + 1, "at_ms": 0, "run": "r", "type": kind });
+            if !graph.is_empty() {
+                event["namespace"] = graph.into();
+            }
+            for (name, value) in fields.as_object().unwrap() {
+                event[name] = Value::clone(value);
+            }
+            serde_json::from_value(event).unwrap()
+        };
+        lines.iter().enumerate().map(event).collect()
+    }
+
+    #[track_caller]
+    fn check(graph: &str, lines: &[(&str, &str, &str, &str)], expected: &[&str]) {
+        let asked = asked(&Namespace::new(graph), CheckpointId(1), &log(lines));
+        let ids: Vec<&str> =
+            asked.iter().map(|(_, question)| question.asked.interrupt.as_str()).collect();
+        assert_eq!(ids, expected);
+    }
+
+    const STOP: (&str, &str, &str, &str) = ("run_ended", "", "", "");
+
+    #[test]
+    fn of_each_task_the_past_shows_its_last_stop() {
+        let mut lines = vec![
+            ("asked", "", "a", "a1"),
+            ("asked", "", "b", "b1"),
+            STOP,
+            ("answered", "", "a", "a1"),
+            ("asked", "", "a", "a2"),
+            STOP,
+        ];
+        check("", &lines, &["b1", "a2"]);
+        lines.extend([
+            ("answered", "", "a", "a2"),
+            ("task_finished", "", "a", ""),
+            STOP,
+            ("answered", "", "b", "b1"),
+            ("task_finished", "", "b", ""),
+            ("checkpointed", "", "2", ""),
+            ("asked", "", "c", "c1"),
+            STOP,
+        ]);
+        check("", &lines, &["b1", "a2"]);
+        lines.extend([("reopened", "", "", "a1"), STOP]);
+        check("", &lines, &["a1", "b1"]);
+    }
+
+    #[test]
+    fn what_nobody_had_to_answer_is_not_shown() {
+        // The answer came while another task was still at work.
+        let lines =
+            [("asked", "", "a", "a1"), ("answered", "", "a", "a1"), ("asked", "", "b", "b1"), STOP];
+        check("", &lines, &["b1"]);
+        check("", &[("asked", "", "a", "a1"), ("task_finished", "", "a", ""), STOP], &[]);
+    }
+
+    #[test]
+    fn a_task_shows_what_was_asked_inside_of_it() {
+        let lines = [
+            ("checkpointed", "n:aa", "1", ""),
+            ("asked", "n:aa", "x", "x1"),
+            ("asked", "n:aa.0|m", "y", "y1"),
+            ("asked", "n:bb", "z", "z1"),
+            STOP,
+            ("answered", "n:aa", "x", "x1"),
+            ("checkpointed", "n:aa", "2", ""),
+            ("asked", "n:aa", "x", "x2"),
+            STOP,
+            ("answered", "n:aa", "x", "x2"),
+            ("task_finished", "", "aa", ""),
+            STOP,
+        ];
+        check("", &lines, &["y1", "z1", "x2"]);
+        // It is left by the graph itself, not by the one around.
+        check("n:aa", &lines, &["x1"]);
+        check("n:bb", &lines, &["z1"]);
+    }
+}

@@ -1,0 +1,118 @@
+//! Our Agent Server beside the one of LangGraph: the same requests by the same client, ours and
+//! theirs in turn, in several rounds of which the median counts.
+//!
+//! Each server is a process of its own that is started for a round and ended after it.
+
+mod contestant;
+mod lanes;
+mod report;
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use tokio::runtime::Builder;
+
+use contestant::{CONTESTANTS, Contestant, Running};
+use lanes::Lanes;
+use report::{Figures, Measure, Report};
+
+/// Rounds of each server.
+const ROUNDS: usize = 3;
+
+/// What is measured of one thing in one round.
+const SECONDS: f64 = 4.0;
+
+/// The same for a first look.
+const QUICK_SECONDS: f64 = 0.5;
+
+/// The option for a first look: one short round.
+const QUICK: &str = "--quick";
+
+/// Clients at once.
+const CLIENTS: [usize; 2] = [1, 16];
+
+/// More clients than theirs does jobs at once: it then always finds runs that wait, and does not
+/// pause before it looks again.
+const CROWD: usize = 64;
+
+/// Requests of each kind and client before anything is measured.
+const WARM_UP: usize = 3;
+
+/// Measures all servers, prints what came of it and writes it to `folder`, where theirs is
+/// installed.
+///
+/// # Errors
+///
+/// If a server could not be measured.
+pub(crate) fn table(folder: &Path, words: &[&str]) -> Result<()> {
+    let (rounds, seconds) = match words {
+        [] => (ROUNDS, SECONDS),
+        [QUICK] => (1, QUICK_SECONDS),
+        [other, ..] => bail!("there is no option `{other}`; there is {QUICK}"),
+    };
+    let runtime = Builder::new_multi_thread().enable_all().build()?;
+    let mut report = Report::default();
+    let mut failures = 0;
+    for round in 0..rounds {
+        for contestant in in_turn(folder, round) {
+            say(&format!("round {}: {}", round + 1, contestant.name()));
+            match runtime.block_on(measure(folder, contestant, seconds)) {
+                Ok(figures) => report.add(contestant, figures),
+                Err(error) => {
+                    say(&format!("note: {} failed: {error:#}", contestant.name()));
+                    failures += 1;
+                }
+            }
+        }
+    }
+    report.print();
+    let file = folder.join("agent-server.json");
+    std::fs::write(&file, report.to_json()?)
+        .with_context(|| format!("cannot write {}", file.display()))?;
+    say(&format!("written to {}", file.display()));
+    match failures {
+        0 => Ok(()),
+        failures => bail!("{failures} measurements failed; see the notes above"),
+    }
+}
+
+/// Every second round goes the other way, so that nobody always comes first.
+fn in_turn(folder: &Path, round: usize) -> Vec<Contestant> {
+    let mut present: Vec<_> = CONTESTANTS.into_iter().filter(|it| it.is_there(folder)).collect();
+    if round % 2 == 1 {
+        present.reverse();
+    }
+    present
+}
+
+async fn measure(folder: &Path, contestant: Contestant, seconds: f64) -> Result<Figures> {
+    let running = Running::start(folder, contestant).await?;
+    let measured = measure_running(&running, seconds).await;
+    let measured = measured.with_context(|| running.last_words());
+    running.stop().await?;
+    measured
+}
+
+async fn measure_running(running: &Running, seconds: f64) -> Result<Figures> {
+    let mut figures = Figures::new();
+    for clients in CLIENTS {
+        let lanes = Lanes::new(&running.url, clients, seconds)?;
+        let trips = lanes.round_trips().await?;
+        figures.push((Measure::RoundTrips(clients), trips.per_second()));
+        let streams = lanes.first_events().await?;
+        for percent in [50, 99] {
+            let took_ms = streams.times.percentile_ms(percent);
+            figures.push((Measure::FirstEvent { percent, clients }, took_ms));
+        }
+    }
+    let trips = Lanes::new(&running.url, CROWD, seconds)?.round_trips().await?;
+    figures.push((Measure::RoundTrips(CROWD), trips.per_second()));
+    figures.push((Measure::Memory, running.usage()?.peak_rss_bytes as f64 / 1e6));
+    Ok(figures)
+}
+
+/// Progress for people.
+#[expect(clippy::print_stderr, reason = "tables go to standard output, progress does not")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}

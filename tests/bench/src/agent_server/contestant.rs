@@ -1,0 +1,146 @@
+//! The servers, and how they are started.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, Result, bail};
+use tempfile::TempDir;
+use tokio::process::Command;
+use wattle_kit::process::{Program, free_port};
+use wattle_suite::load::Client;
+
+use crate::served::Served;
+use crate::usage::Usage;
+
+/// How long theirs may take to come up, and the pause between two looks.
+const READY_LIMIT: Duration = Duration::from_mins(1);
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Jobs that theirs does at once: more than its default, so that clients up to that number do not
+/// wait for each other.
+const JOBS: &str = "16";
+
+/// What theirs is made of, beside this program's sources.
+const FILES: [&str; 2] = ["langgraph.json", "graphs.py"];
+
+/// Who takes part.
+pub(crate) const CONTESTANTS: [Contestant; 3] =
+    [Contestant::Redb, Contestant::Theirs, Contestant::Memory];
+
+/// A server with its store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Contestant {
+    /// Ours, with all that it says kept in a file.
+    Redb,
+    /// Ours in memory.
+    Memory,
+    /// Theirs in memory.
+    Theirs,
+}
+
+impl Contestant {
+    /// The name in tables and files.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Redb => "wattle redb",
+            Self::Memory => "wattle memory",
+            Self::Theirs => "langgraph-api",
+        }
+    }
+
+    /// Whether what it needs is installed.
+    pub(crate) fn is_there(self, folder: &Path) -> bool {
+        self != Self::Theirs || program(folder).exists()
+    }
+}
+
+/// Their command, where it is installed.
+fn program(folder: &Path) -> PathBuf {
+    folder.join("agent-server/bin/langgraph")
+}
+
+/// A server that runs.
+pub(crate) struct Running {
+    /// Where it answers.
+    pub(crate) url: String,
+    server: Server,
+}
+
+enum Server {
+    Ours(Served),
+    Theirs { program: Program, _files: TempDir },
+}
+
+impl Running {
+    /// Starts one and waits until it answers.
+    pub(crate) async fn start(folder: &Path, contestant: Contestant) -> Result<Self> {
+        let store = match contestant {
+            Contestant::Redb => "redb",
+            Contestant::Memory => "memory",
+            Contestant::Theirs => return start_theirs(folder).await,
+        };
+        let served = Served::start(store).await?;
+        Ok(Self { url: served.url.clone(), server: Server::Ours(served) })
+    }
+
+    /// What it has taken so far.
+    pub(crate) fn usage(&self) -> Result<Usage> {
+        match &self.server {
+            Server::Ours(served) => served.usage(),
+            Server::Theirs { program, .. } => {
+                Usage::of(&program.id().context("the server has ended")?.to_string())
+            }
+        }
+    }
+
+    /// Everything that it said.
+    pub(crate) fn last_words(&self) -> String {
+        match &self.server {
+            Server::Ours(served) => served.output(),
+            Server::Theirs { program, .. } => program.output(),
+        }
+    }
+
+    /// Ends it.
+    pub(crate) async fn stop(self) -> Result<()> {
+        match self.server {
+            Server::Ours(served) => served.stop().await,
+            // It would write down what it has, which takes long.
+            Server::Theirs { mut program, .. } => Ok(program.kill().await?),
+        }
+    }
+}
+
+async fn start_theirs(folder: &Path) -> Result<Running> {
+    let files = TempDir::new_in(folder)?;
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("peer/server");
+    for file in FILES {
+        std::fs::copy(from.join(file), files.path().join(file))?;
+    }
+    let port = free_port()?.to_string();
+    let mut command = Command::new(program(folder));
+    command.args(["dev", "--host", "127.0.0.1", "--port", &port, "--n-jobs-per-worker", JOBS]);
+    command.args(["--no-browser", "--no-reload", "--server-log-level", "error"]);
+    // Nothing is sent to anybody, whatever the environment says.
+    command.env("LANGSMITH_TRACING", "false").env("LANGCHAIN_TRACING_V2", "false");
+    command.env("LANGGRAPH_CLI_NO_ANALYTICS", "1").env_remove("LANGSMITH_API_KEY");
+    let program = Program::start({
+        command.current_dir(files.path());
+        command
+    })?;
+    let url = format!("http://127.0.0.1:{port}");
+    let server = Server::Theirs { program, _files: files };
+    wait_for(Running { url, server }).await
+}
+
+async fn wait_for(running: Running) -> Result<Running> {
+    let client = Client::new(&running.url)?;
+    let began = Instant::now();
+    while client.get("/ok").await.is_err() {
+        if began.elapsed() > READY_LIMIT {
+            bail!("the server does not come up:\n{}", running.last_words());
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
+    }
+    Ok(running)
+}
