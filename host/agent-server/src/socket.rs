@@ -118,7 +118,13 @@ impl Session {
         let (commands, waiting) = mpsc::channel(WAITING);
         // What is said of one command is told before there is more to say.
         let (done, answers) = mpsc::channel(1);
-        tokio::spawn(work(agents.clone(), caller.clone(), thread.clone(), waiting, done));
+        let worker = Worker {
+            agents: agents.clone(),
+            caller: caller.clone(),
+            thread: thread.clone(),
+            slot: pass.slot.clone(),
+        };
+        tokio::spawn(worker.work(waiting, done));
         Self { agents, caller, thread, feed, pass, commands, answers }
     }
 
@@ -272,20 +278,31 @@ impl Session {
     }
 }
 
-/// Does the commands of a connection, one after another. Those that it has are done even if the
-/// client leaves meanwhile.
-async fn work(
+/// Does the commands of a connection.
+struct Worker {
     agents: Agents,
     caller: Caller,
     thread: ThreadId,
-    mut commands: mpsc::Receiver<Command>,
-    done: mpsc::Sender<Value>,
-) {
-    while let Some(command) = commands.recv().await {
-        let target = Target { agents: &agents, caller: &caller, thread: &thread };
-        let answer = perform(&target, &command).await;
-        // Nobody hears it if the client has left.
-        let _ = done.send(answer).await;
+    /// Held until the last command is done: a connection that is closed meanwhile still counts.
+    slot: Option<Slot>,
+}
+
+impl Worker {
+    /// Does them one after another. Those that it has are done even if the client leaves meanwhile,
+    /// but none is begun with a key that was revoked.
+    async fn work(self, mut commands: mpsc::Receiver<Command>, done: mpsc::Sender<Value>) {
+        while let Some(command) = commands.recv().await {
+            if let Some(slot) = &self.slot
+                && slot.is_revoked().await
+            {
+                return;
+            }
+            let target =
+                Target { agents: &self.agents, caller: &self.caller, thread: &self.thread };
+            let answer = perform(&target, &command).await;
+            // Nobody hears it if the client has left.
+            let _ = done.send(answer).await;
+        }
     }
 }
 

@@ -219,16 +219,21 @@ impl Keyring {
         self.read(ports).await
     }
 
+    /// Whether a key opens nothing any more.
+    pub(crate) async fn is_revoked(&self, ports: &Ports, digest: &Digest) -> bool {
+        // Nobody is cut off because the keys cannot be read for a while.
+        let kept = self.kept(ports).await;
+        kept.is_ok_and(|kept| !kept.opens(digest, ports.clock.now_ms()))
+    }
+
     /// Ends when a key opens nothing any more: at once if this host revokes it, and a moment later
     /// if another one does or its time is over.
     pub(crate) async fn revoked(&self, ports: &Ports, digest: &Digest) {
         loop {
             // Before the look, so that nothing is missed between the two.
             let told = self.revoked.notified();
-            match self.kept(ports).await {
-                Ok(kept) if !kept.opens(digest, ports.clock.now_ms()) => return,
-                // Nobody is cut off because the keys cannot be read for a while.
-                Ok(_) | Err(_) => {}
+            if self.is_revoked(ports, digest).await {
+                return;
             }
             let _ = tokio::time::timeout(Duration::from_millis(KEYS_LIFE_MS), told).await;
         }

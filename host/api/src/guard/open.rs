@@ -68,6 +68,16 @@ impl OpenRequests {
 }
 
 impl Slot {
+    /// Whether the key of the request opens nothing any more.
+    pub async fn is_revoked(&self) -> bool {
+        match &self.0.key {
+            Some((state, digest)) => {
+                state.ledger.keyring.is_revoked(state.engine.ports(), digest).await
+            }
+            None => false,
+        }
+    }
+
     /// Ends when the key of the request opens nothing any more: never, if it brought none that may be
     /// revoked.
     pub async fn revoked(&self) {
