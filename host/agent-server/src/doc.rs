@@ -26,6 +26,10 @@ const ROOT: &str = "agent";
 /// Documents that are listed at most: as many as one answer of the memory holds.
 const LISTED: usize = wattle_run::limit::MEMORY_RESULTS;
 
+/// Attempts at a change of one document that others get in between. Each of them lets one of those
+/// through and brings it to its end, so that many at once would have to change the same document.
+pub(crate) const ATTEMPTS: usize = 16;
+
 /// A document as it stands, to be changed unless somebody else changes it first.
 #[derive(Clone, Debug)]
 pub(crate) struct Kept<T> {

@@ -11,14 +11,11 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::{Kept, Shelf};
+use crate::doc::{ATTEMPTS, Kept, Shelf};
 use crate::wire::request::Completion;
 use crate::wire::schedule::Schedule;
 use crate::wire::shape::Cron;
 use crate::wire::time::iso;
-
-/// Attempts at an entry that others write as well: they come one by one, and each comes to its end.
-const ATTEMPTS: usize = 16;
 
 /// Runs that come again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

@@ -16,8 +16,8 @@ use wattle_run::ports::store::{ThreadQuery, ThreadRecord};
 use crate::agents::Agents;
 use crate::assistants::{self, kept, made, of_graph};
 use crate::caller::{Body, Caller, Place, uuid};
-use crate::doc::Kept;
 use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
+use crate::doc::{ATTEMPTS, Kept};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::page::Page;
@@ -44,10 +44,6 @@ const VERSIONS: u32 = 1_000;
 
 /// Bytes of what one version says: lists of assistants and of versions hold it whole.
 const SETTINGS_BYTES: usize = 64 << 10;
-
-/// Attempts at a change that other hosts get in between. Each of them lets one of those through, so
-/// that many hosts at once would have to change the same assistant.
-const ATTEMPTS: usize = 16;
 
 /// What an assistant is called that has no name.
 const UNTITLED: &str = "Untitled";

@@ -11,8 +11,8 @@ use uuid::Uuid;
 use crate::agents::Agents;
 use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
-use crate::doc::Kept;
 use crate::doc::cron::{CronDoc, Due, dues, shelf};
+use crate::doc::{ATTEMPTS, Kept};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::order;
@@ -33,9 +33,6 @@ const ALL_CRONS: usize = 10_000;
 
 /// Bytes of what a cron asks for: lists of crons hold it whole.
 const PAYLOAD_BYTES: usize = 64 << 10;
-
-/// Attempts at a change that others get in between: each of them lets one of those through.
-const ATTEMPTS: usize = 16;
 
 /// Most crons of one answer.
 const LARGEST_PAGE: usize = 1_000;
