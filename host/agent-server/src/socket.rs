@@ -11,6 +11,7 @@ use futures::SinkExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use uuid::Uuid;
+use wattle_api::guard::BodyLimit;
 use wattle_api::guard::budget::Budget;
 use wattle_api::guard::open::Slot;
 use wattle_graph::id::ThreadId;
@@ -49,6 +50,8 @@ pub(crate) struct Pass {
     pub(crate) slot: Option<Slot>,
     /// What each command is taken from.
     pub(crate) budget: Option<Budget>,
+    /// How large each message may be, if less than the server allows.
+    pub(crate) limit: Option<BodyLimit>,
 }
 
 /// Answers with a WebSocket. What is wrong with the thread is said by closing it, since pages
@@ -174,6 +177,14 @@ impl Session {
             Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
             Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Left),
         };
+        // It was read whole, as the server allows: a connection that ends in the middle of a message
+        // would not tell why.
+        if let Some(BodyLimit(bytes)) = self.pass.limit
+            && text.len() > bytes
+        {
+            let why = format!("the message is larger than {bytes} bytes, the limit of its key");
+            return Err(End::Told(closing(close_code::SIZE, &why)));
+        }
         match self.answer(&text).await {
             Some(answer) => say(socket, [answer]).await,
             None => Ok(()),

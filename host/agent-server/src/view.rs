@@ -108,7 +108,9 @@ pub(crate) async fn state(
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
             let Some(namespace) = &task.namespace else { continue };
-            if let Some(nested) = nested(agents, record, namespace, task.child).await? {
+            let nested = nested(agents, record, namespace, task.child).await?;
+            let is_known = |nested: &StateView| task.child.is_some() || had_begun(nested, view);
+            if let Some(nested) = nested.filter(is_known) {
                 nest(agents, record, &nested, shown).await?;
             }
         }
@@ -127,6 +129,13 @@ async fn nested(
         Err(fault) if fault.status() == StatusCode::NOT_FOUND => Ok(None),
         found => found,
     }
+}
+
+/// Whether the newest state of a nested graph is none that came only after a point of the graph
+/// around it. One that keeps its state has it from task to task; others are of one task alone.
+fn had_begun(nested: &StateView, around: &StateView) -> bool {
+    let made_at = nested.parents.get(&around.namespace);
+    nested.namespace.task().is_some() || made_at.is_some_and(|at| *at <= around.checkpoint)
 }
 
 async fn nest(

@@ -31,7 +31,8 @@ use crate::guard::refusal::Refusal;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 
-pub(crate) use self::admission::{BodyLimit, Ledger};
+pub use self::admission::BodyLimit;
+pub(crate) use self::admission::Ledger;
 pub use self::refusal::Form;
 
 /// Headers that carry credentials: no guest sees them. Cookies are among them because those of

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::stream;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
+use wattle_api::guard::BodyLimit;
 use wattle_api::guard::budget::Budget;
 use wattle_api::guard::open::Slot;
 use wattle_graph::id::ThreadId;
@@ -27,6 +28,7 @@ use crate::joined::{self, Parts};
 use crate::query::Query;
 use crate::socket::{self, Pass};
 use crate::stream::of_events;
+use crate::whole::whole;
 use crate::wire::command::{Command, Subscribe};
 use crate::wire::id::EventId;
 use crate::wire::outline::{
@@ -67,8 +69,12 @@ async fn commands(
             return Ok((StatusCode::BAD_REQUEST, Json(refusal.answer(None))).into_response());
         }
     };
-    let target = Target { agents: &agents, caller: &caller, thread: &thread };
-    Ok(Json(perform(&target, &command).await).into_response())
+    let own = agents.clone();
+    let work = async move {
+        let target = Target { agents: &own, caller: &caller, thread: &thread };
+        Ok(perform(&target, &command).await)
+    };
+    Ok(Json(whole(&agents, Box::pin(work)).await?).into_response())
 }
 
 /// The thread of a stream or a command, which may not be there yet.
@@ -154,6 +160,7 @@ async fn open(
     Place(id): Place<String>,
     slot: Option<Extension<Slot>>,
     budget: Option<Extension<Budget>>,
+    limit: Option<Extension<BodyLimit>>,
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response, Fault> {
     let upgrade = upgrade.map_err(|rejection| {
@@ -164,6 +171,7 @@ async fn open(
     let pass = Pass {
         slot: slot.map(|Extension(slot)| slot),
         budget: budget.map(|Extension(budget)| budget),
+        limit: limit.map(|Extension(limit)| limit),
     };
     Ok(socket::open(agents, caller, thread, pass, upgrade))
 }

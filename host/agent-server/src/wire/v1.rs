@@ -260,7 +260,12 @@ impl V1 {
     fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
         // What the graph had run until then is over.
         self.at.retain(|nested, _| !nested.is_below(&event.namespace));
+        self.stood.remove(&event.namespace);
         let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
+            // Nothing is better than what was before; streams of speech alone look at none of it.
+            if self.shows_state() {
+                self.at.remove(&event.namespace);
+            }
             return;
         };
         self.at.insert(event.namespace.clone(), checkpoint.clone());

@@ -169,6 +169,31 @@ async fn a_graph_that_keeps_its_state_is_shown_as_it_was() {
 }
 
 #[tokio::test]
+async fn a_point_before_a_graph_had_begun_does_not_show_what_became_of_it() {
+    let host = host();
+    let thread = host.thread().await;
+    run(&host, &thread, "outer", json!({ "input": {}, "interrupt_before": ["inner"] })).await;
+    run(&host, &thread, "outer", json!({ "input": {} })).await;
+    for _ in 0..2 {
+        run(&host, &thread, "outer", json!({ "command": { "resume": "yes" } })).await;
+    }
+    let all = history(&host, &thread).await;
+    let first = all.last().unwrap();
+    assert_eq!(first["next"], json!(["inner"]));
+    let id = first["checkpoint_id"].as_str().unwrap();
+    let path = format!("/threads/{thread}/state/{id}?subgraphs=true");
+    let whole = host.get(&path).await.ok();
+    assert_eq!(whole["tasks"][0]["name"], "inner");
+    assert_eq!(whole["tasks"][0]["state"], Value::Null);
+
+    // Where the thread stands, the graph stands as it was left.
+    run(&host, &thread, "outer", json!({ "input": {}, "interrupt_before": ["inner"] })).await;
+    let now = host.get(&format!("/threads/{thread}/state?subgraphs=true")).await.ok();
+    assert_eq!(now["next"], json!(["inner"]));
+    assert_eq!(now["tasks"][0]["state"]["values"]["items"], json!(["yes", "yes"]));
+}
+
+#[tokio::test]
 async fn the_state_of_a_graph_that_asks_comes_with_its_question() {
     let host = host();
     for graph in ["outer", "caller"] {

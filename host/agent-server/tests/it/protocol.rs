@@ -1,15 +1,26 @@
 //! Commands and typed events of the streaming protocol.
 
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
+use wattle_graph::id::ThreadId;
+use wattle_kit::layer::{Layer, Layered};
 use wattle_run::call::emit::Emission;
 use wattle_run::call::interrupt::Ask;
+use wattle_run::ports::store::{Batch, Store, Ticket};
+use wattle_store::MemoryStore;
 
-use crate::host::{Answer, Host, request};
+use crate::host::{Answer, Host, Parts, request};
 use crate::live::{Frame, Live};
 use crate::plugin::{Closures, Nothing};
 
 const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+
+/// Longest wait for something that is about to happen.
+const SOON: Duration = Duration::from_secs(10);
 
 async fn command(host: &Host, method: &str, params: Value) -> Value {
     let path = format!("/threads/{ID}/commands");
@@ -472,4 +483,64 @@ async fn an_answer_may_change_the_state() {
     let state = command(&host, "state.get", json!({})).await;
     let items = result(&state)["values"]["items"].as_array().unwrap();
     assert!(items.contains(&json!("more")) && items.contains(&json!("asked")), "{items:?}");
+}
+
+/// A store that lets others go first whenever it has written.
+struct Slow(Arc<dyn Store>);
+
+#[async_trait]
+impl Layer for Slow {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self(below)
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.0
+    }
+
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        let ticket = self.0.append(thread, batch).await;
+        tokio::task::yield_now().await;
+        ticket
+    }
+}
+
+#[tokio::test]
+async fn a_thread_that_a_command_makes_gets_its_run_whenever_the_client_leaves() {
+    let params = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    let body = json!({ "id": 7, "method": "run.start", "params": params });
+    let mut were_left = 0;
+    for polls in 1.. {
+        let store = Arc::new(Layered::<Slow>::over(Arc::new(MemoryStore::new())));
+        let parts = Parts { store, ..Parts::default() };
+        let host = Host::with_parts(ApiConfig::default(), parts);
+        let wanted = request("POST", &format!("/threads/{ID}/commands"), Some(body.clone()));
+        let mut asked = Box::pin(host.raw(wanted));
+        let mut is_answered = false;
+        for _ in 0..polls {
+            is_answered = futures::poll!(&mut asked).is_ready();
+            if is_answered {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        if is_answered {
+            break;
+        }
+        drop(asked);
+        let has_run = async {
+            let runs = format!("/threads/{ID}/runs");
+            loop {
+                let answer = host.get(&runs).await;
+                if answer.status == 404 || !answer.json().as_array().unwrap().is_empty() {
+                    return;
+                }
+                tokio::task::yield_now().await;
+            }
+        };
+        let waited = tokio::time::timeout(SOON, has_run).await;
+        assert!(waited.is_ok(), "left after {polls} polls, the thread has no run");
+        were_left += 1;
+    }
+    assert!(were_left > 0, "nobody could leave");
 }

@@ -8,11 +8,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest as _;
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
-use wattle_api::ApiConfig;
+use tower::ServiceExt as _;
 use wattle_api::guard::limits::Limits;
+use wattle_api::{ApiConfig, Operator, unguarded_router};
 
 use crate::gated::Gated;
-use crate::host::{Host, Parts};
+use crate::host::{Host, Parts, read, request};
 use crate::live::is_last_word;
 
 const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
@@ -81,9 +82,15 @@ impl Socket {
 
     /// The code with which the other side closes.
     async fn closed(&mut self) -> u16 {
+        self.closed_with().await.0
+    }
+
+    /// The same with the reason.
+    async fn closed_with(&mut self) -> (u16, String) {
         loop {
             if let Message::Close(frame) = self.next().await {
-                return frame.unwrap().code.into();
+                let frame = frame.unwrap();
+                return (frame.code.into(), frame.reason.to_string());
             }
         }
     }
@@ -310,6 +317,32 @@ async fn commands_count_as_requests_do() {
     assert_eq!(refused["error"], "unknown_error");
     let why = refused["message"].as_str().unwrap();
     assert!(why.contains("try again in"), "{why}");
+}
+
+#[tokio::test]
+async fn a_message_may_be_as_large_as_a_request_of_its_key() {
+    let host = Host::new();
+    let wanted = json!({ "name": "small", "body_limit_bytes": 200 });
+    let mut made = request("POST", "/api/v1/keys", Some(wanted));
+    made.extensions_mut().insert(Operator);
+    let own = unguarded_router(host.state.clone());
+    let made = read(own.oneshot(made).await.unwrap()).await.json();
+    let address = listen(&host).await;
+    let key = [("x-api-key", made["key"].as_str().unwrap())];
+
+    let mut socket = Socket::open(&address, ID, &key).await.unwrap();
+    let state = json!({ "id": 1, "method": "state.get" }).to_string();
+    socket.0.send(Message::text(format!("{state:200}"))).await.unwrap();
+    assert_eq!(socket.until(|said| said["id"] == 1).await[0]["type"], "success");
+    socket.0.send(Message::text(format!("{state:201}"))).await.unwrap();
+    let (code, reason) = socket.closed_with().await;
+    assert_eq!(code, 1_009);
+    assert!(reason.contains("200 bytes") && reason.contains("key"), "{reason}");
+
+    // Of a large one the whole is read, so that the client hears why.
+    let mut socket = Socket::open(&address, ID, &key).await.unwrap();
+    socket.0.send(Message::binary(vec![b' '; 4 << 20])).await.unwrap();
+    assert_eq!(socket.closed().await, 1_009);
 }
 
 #[tokio::test]

@@ -36,9 +36,10 @@ impl Ledger {
     }
 }
 
-/// Bytes that the body of a request may have, because of its key.
+/// Bytes that the body of a request may have, because of its key. It is among the extensions of the
+/// request: who takes the connection over, as for a WebSocket, heeds it for each message.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct BodyLimit(pub(crate) usize);
+pub struct BodyLimit(pub usize);
 
 /// Lets a request pass or not. Whose it is stands among its extensions then.
 pub(super) async fn admit(

@@ -136,6 +136,22 @@ fn states_are_read_only_if_somebody_wants_them() {
     assert_eq!(needs(&[Mode::Values]), 3);
 }
 
+#[test]
+fn a_task_is_not_shown_with_the_state_before_one_that_is_gone() {
+    let log = Sample::whole();
+    let modes = BTreeSet::from([Mode::Tasks]);
+    let mut stream = V1::new(modes, false, context(RUNS[0]));
+    let mut inputs = Vec::new();
+    for event in &log.events {
+        let state = log.read(stream.needs(event), event).filter(|state| state.meta.step != 1);
+        let frames = stream.take(event, state);
+        inputs.extend(frames.iter().filter_map(|frame| frame.data.get("input").cloned()));
+    }
+    assert_eq!(inputs.len(), 3);
+    assert_eq!((&inputs[0]["value"], &inputs[2]["value"]), (&json!("i"), &json!("x")));
+    assert_eq!(inputs[1], Value::Null, "it reads the state that is gone");
+}
+
 /// A run of one node that asks a model.
 fn asked_model(deltas: Vec<Delta>, parts: Value, message: Value) -> Sample {
     let mut log = Sample::new();

@@ -29,6 +29,9 @@ pub(super) struct Tools {
     asked: BTreeMap<String, Value>,
     /// Calls at work, by their place in the log.
     begun: BTreeMap<(TaskId, u32), Begun>,
+    /// Calls that had their outcome, until the task of the thread's own graph is over in which they
+    /// were made: the messages that it writes may be about them.
+    ended: Vec<(TaskId, Begun)>,
 }
 
 /// A call at work.
@@ -40,6 +43,8 @@ struct Begun {
     namespace: Namespace,
     /// The run in which it began or went on.
     run: RunId,
+    /// Whether its task is over or was cut, and has not gone on with it since.
+    is_left: bool,
 }
 
 impl Tools {
@@ -51,7 +56,16 @@ impl Tools {
                 self.begin(event, started).map(here).into_iter().collect()
             }
             EventKind::Called(called) => self.end(called).into_iter().map(here).collect(),
-            EventKind::TaskFinished(finished) => self.hear(finished, lens),
+            EventKind::RunStarted(_) if event.namespace.is_root() => {
+                self.begun.values_mut().for_each(|begun| begun.is_left = true);
+                Vec::new()
+            }
+            EventKind::TaskStarted(started) => {
+                let own = self.begun.iter_mut().filter(|((task, _), _)| *task == started.task);
+                own.for_each(|(_, begun)| begun.is_left = false);
+                Vec::new()
+            }
+            EventKind::TaskFinished(finished) => self.hear(event, finished, lens),
             EventKind::TaskFailed(TaskFailed { task, node, failure, .. }) => {
                 let inside = |graph: &Namespace| is_inside(graph, &event.namespace, task, node);
                 self.cut(|it, begun| it == task || inside(&begun.namespace), failure)
@@ -60,6 +74,7 @@ impl Tools {
                 // A tool that asks a person goes on with the next run.
                 RunStatus::Interrupted | RunStatus::Running => Vec::new(),
                 RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
+                    self.ended.clear();
                     let cancelled = || Failure::new("cancelled", CANCELLED);
                     let why = ended.failure.clone().unwrap_or_else(cancelled);
                     self.cut(|_, _| true, &why)
@@ -93,7 +108,7 @@ impl Tools {
         let is_new = self.begun.extract_if(.., goes_on).count() == 0;
         let (id, namespace, run) =
             (asked.id.to_owned(), event.namespace.clone(), event.run.clone());
-        self.begun.insert(place, Begun { id, namespace, run });
+        self.begun.insert(place, Begun { id, namespace, run, is_left: false });
         is_new.then(|| self.began(&asked))
     }
 
@@ -102,7 +117,9 @@ impl Tools {
         if called.function != TOOL_CALL || !called.scope.is_empty() || called.reused.is_some() {
             return Vec::new();
         }
-        let has_begun = self.begun.remove(&(called.task.clone(), called.call)).is_some();
+        let begun = self.begun.remove(&(called.task.clone(), called.call));
+        let has_begun = begun.is_some();
+        self.ended.extend(begun.map(|begun| (called.task.clone(), begun)));
         let Some(asked) = Asked::read(&called.request) else { return Vec::new() };
         let begin = (!has_begun).then(|| self.began(&asked));
         begin.into_iter().chain([ended(called, asked.id)]).collect()
@@ -121,7 +138,16 @@ impl Tools {
 
     /// Takes note of what models ask for. A call that is answered in the conversation alone, since
     /// nobody waits for it any more, ends with that.
-    fn hear(&mut self, finished: &TaskFinished, lens: &Lens) -> Vec<(Namespace, Value)> {
+    fn hear(
+        &mut self,
+        event: &Event,
+        finished: &TaskFinished,
+        lens: &Lens,
+    ) -> Vec<(Namespace, Value)> {
+        let TaskFinished { task, node, .. } = finished;
+        let is_own = |it: &TaskId, begun: &Begun| {
+            it == task || is_inside(&begun.namespace, &event.namespace, task, node)
+        };
         let mut over = Vec::new();
         let writes = finished.writes.iter();
         for write in writes.filter(|write| lens.channels.contains(write.channel.as_str())) {
@@ -132,19 +158,33 @@ impl Tools {
                 self.asked.extend(calls.into_iter().flatten().filter_map(wanted));
                 if let Some(id) = message.get("tool_call_id").and_then(Value::as_str) {
                     self.asked.remove(id);
-                    // Calls of other tasks may have the same id.
-                    let own =
-                        |task: &TaskId, begun: &Begun| begun.id == id && *task == finished.task;
-                    let is_own = self.begun.iter().any(|((task, _), begun)| own(task, begun));
-                    let left = self.begun.extract_if(.., |(task, _), begun| {
-                        if is_own { own(task, begun) } else { begun.id == id }
-                    });
-                    let why = text(message);
-                    over.extend(left.map(|(_, it)| (it.namespace, failed(id, &why, None))));
+                    over.extend(self.close(id, &text(message), is_own));
                 }
             }
         }
+        let left = self.begun.iter_mut().filter(|((it, _), begun)| is_own(it, begun));
+        left.for_each(|(_, begun)| begun.is_left = true);
+        if event.namespace.is_root() {
+            self.ended.retain(|(it, begun)| !is_own(it, begun));
+        }
         over
+    }
+
+    /// Ends calls with a message about them. Other tasks may have calls of the same id: those that
+    /// they wait for are not meant, nor any if the task that writes has had one.
+    fn close(
+        &mut self,
+        id: &str,
+        why: &str,
+        is_own: impl Fn(&TaskId, &Begun) -> bool,
+    ) -> Vec<(Namespace, Value)> {
+        let is_meant = |task: &TaskId, begun: &Begun| begun.id == id && is_own(task, begun);
+        let has_own = self.begun.iter().any(|((task, _), begun)| is_meant(task, begun))
+            || self.ended.iter().any(|(task, begun)| is_meant(task, begun));
+        let closed = self.begun.extract_if(.., |(task, _), begun| {
+            if has_own { is_meant(task, begun) } else { begun.id == id && begun.is_left }
+        });
+        closed.map(|(_, it)| (it.namespace, failed(id, why, None))).collect()
     }
 
     /// Ends calls that get no answer, those of the innermost graphs first.

@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{RunReason, RunStatus};
+use wattle_graph::id::TaskId;
 
 use super::Tools;
 use crate::wire::sample::{RUNS, Sample, lens};
@@ -157,6 +158,112 @@ fn a_call_that_another_task_closes_ends_with_the_message() {
     log.finish(json!({ "messages": [closed] }));
     let error = json!({ "event": "tool-error", "tool_call_id": "a", "message": "cancelled" });
     assert_eq!(told(&log), json!([started("a", "find", json!({})), error]));
+}
+
+/// A tool's message, as conversations have it.
+fn message(id: &str) -> Value {
+    json!({ "messages": [{ "role": "tool", "tool_call_id": id, "content": "said" }] })
+}
+
+/// Goes on as a task that has begun before.
+fn turn_to(log: &mut Sample, (name, task): &(String, TaskId)) {
+    log.tasks.push((name.clone(), task.clone()));
+}
+
+/// Two tasks at work at once, each with a call that the model gave the same id.
+fn two_at_once() -> (Sample, [(String, TaskId); 2]) {
+    let mut log = begun();
+    log.call_tool(0, request("a", "find", json!({})));
+    log.begin("other");
+    log.call_tool(0, request("a", "find", json!({})));
+    let both = [log.tasks[0].clone(), log.tasks[1].clone()];
+    (log, both)
+}
+
+#[test]
+fn a_message_ends_no_call_that_another_task_waits_for() {
+    let start = started("a", "find", json!({}));
+    let closed = json!({ "event": "tool-error", "tool_call_id": "a", "message": "said" });
+    let end = |log: &mut Sample| {
+        log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("one")));
+        log.finish(message("a"));
+    };
+
+    // Each ends with its own outcome, whichever is the first.
+    for order in [[0, 1], [1, 0]] {
+        let (mut log, both) = two_at_once();
+        for which in order {
+            turn_to(&mut log, &both[which]);
+            end(&mut log);
+        }
+        let each = finished("a", "one");
+        assert_eq!(told(&log), json!([start, start, each, each]), "{order:?}");
+    }
+
+    // Of one that its task gave up, and of one that goes on.
+    let (mut log, [first, second]) = two_at_once();
+    turn_to(&mut log, &first);
+    log.finish(message("a"));
+    turn_to(&mut log, &second);
+    end(&mut log);
+    assert_eq!(told(&log), json!([start, start, closed, finished("a", "one")]));
+
+    // Of one that waits on while the other goes on after a question.
+    let (mut log, [first, _]) = two_at_once();
+    log.end(RunStatus::Interrupted);
+    log.start(RunReason::Resume);
+    turn_to(&mut log, &first);
+    end(&mut log);
+    assert_eq!(told(&log), json!([start, start, finished("a", "one")]));
+}
+
+#[test]
+fn a_message_ends_a_call_that_its_task_has_left_open() {
+    let mut log = begun();
+    log.call_tool(0, request("a", "find", json!({})));
+    log.finish(json!({}));
+    log.begin("other");
+    log.finish(message("a"));
+    let closed = json!({ "event": "tool-error", "tool_call_id": "a", "message": "said" });
+    assert_eq!(told(&log), json!([started("a", "find", json!({})), closed]));
+}
+
+#[test]
+fn what_a_nested_graph_hands_on_ends_no_call_of_others() {
+    let (mut log, [around, _]) = two_at_once();
+    turn_to(&mut log, &around);
+    log.enter("tools");
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.begin("inner");
+    log.call_tool(0, request("a", "find", json!({})));
+    log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("one")));
+    log.finish(message("a"));
+    log.leave();
+    turn_to(&mut log, &around);
+    log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("two")));
+    // The message of the nested graph once more.
+    log.finish(message("a"));
+    let start = started("a", "find", json!({}));
+    let expected = json!([start, start, start, finished("a", "one"), finished("a", "two")]);
+    assert_eq!(told(&log), expected);
+
+    // Also if the one that waits does so after a question.
+    let mut log = begun();
+    log.call_tool(0, request("a", "find", json!({})));
+    log.end(RunStatus::Interrupted);
+    log.start(RunReason::Resume);
+    log.begin("sub");
+    let around = log.tasks.last().unwrap().clone();
+    log.enter("sub");
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.begin("inner");
+    log.call_tool(0, request("a", "find", json!({})));
+    log.called(0, "tools.call", request("a", "find", json!({})), Ok(answer("one")));
+    log.finish(message("a"));
+    log.leave();
+    turn_to(&mut log, &around);
+    log.finish(message("a"));
+    assert_eq!(told(&log), json!([start, start, finished("a", "one")]));
 }
 
 #[test]
