@@ -53,7 +53,7 @@ pub(crate) async fn kept(
     id: Uuid,
 ) -> Result<Option<Kept<AssistantDoc>>, Failure> {
     let scope = MemoryScope::Host(tenant.cloned());
-    assistants(agents.ports(), scope).kept(&id.to_string()).await
+    assistants(agents.ports(), scope).get_to_change(&id.to_string()).await
 }
 
 /// All that a tenant has, those of graphs first.

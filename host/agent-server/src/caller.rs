@@ -64,7 +64,8 @@ impl Caller {
         found.ok_or_else(|| Fault::missing("thread", id))
     }
 
-    fn may_see(&self, record: &ThreadRecord) -> bool {
+    /// Whether a thread is the caller's to see.
+    pub(crate) fn may_see(&self, record: &ThreadRecord) -> bool {
         self.tenant.is_none() || record.tenant == self.tenant
     }
 }

@@ -11,7 +11,7 @@
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::memory::MemoryScope;
@@ -53,9 +53,13 @@ impl Crons {
     }
 }
 
-/// The run of a cron that is due at a time.
+/// The run of a cron that is due at a time. The id begins with that, as ids of other runs begin with
+/// the time at which they were asked for: lists go by them.
 pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
-    let id = Uuid::new_v5(cron, iso(due_ms).as_bytes());
+    let name = Uuid::new_v5(cron, iso(due_ms).as_bytes());
+    let [_, _, _, _, _, _, rest @ ..] = name.into_bytes();
+    let due_ms = u64::try_from(due_ms).unwrap_or(0);
+    let id = Builder::from_unix_timestamp_millis(due_ms, &rest).into_uuid();
     RunId::new(id.to_string()).map_err(|error| Fault::unprocessable(error.to_string()))
 }
 
@@ -124,7 +128,7 @@ impl Agents {
     /// Why that is to be tried again.
     async fn run_cron(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
         let (ports, key) = (self.ports(), listed.cron.to_string());
-        let Some(due) = dues(ports).kept::<Due>(&key).await? else { return Ok(None) };
+        let Some(due) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
         // Another host was faster, or it was changed while others were begun.
         let (true, Some(due_ms)) = (due.doc == *listed, listed.next_ms) else {
             return Ok(due.doc.next_ms);

@@ -16,9 +16,9 @@ pub(crate) mod webhook;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_run::ports::Ports;
-use wattle_run::ports::memory::{Item, MemoryScope, PutItem, Search};
+use wattle_run::ports::memory::{Item, MemoryScope, PutItem};
 
 /// First part of the namespaces of all documents of this server.
 const ROOT: &str = "agent";
@@ -28,7 +28,25 @@ const LISTED: usize = wattle_run::limit::MEMORY_RESULTS;
 
 /// Attempts at a change of one document that others get in between. Each of them lets one of those
 /// through and brings it to its end, so that many at once would have to change the same document.
-pub(crate) const ATTEMPTS: usize = 16;
+const ATTEMPTS: usize = 16;
+
+/// Tries to change a document again and again while others change it in between, each of which the
+/// next attempt reads anew. `None` if somebody always does.
+///
+/// # Errors
+///
+/// Those of an attempt: it is the last one.
+pub(crate) async fn attempts<T, E, A>(attempt: impl Fn() -> A) -> Result<Option<T>, E>
+where
+    A: Future<Output = Result<Option<T>, E>>,
+{
+    for _ in 0..ATTEMPTS {
+        if let Some(done) = attempt().await? {
+            return Ok(Some(done));
+        }
+    }
+    Ok(None)
+}
 
 /// A document as it stands, to be changed unless somebody else changes it first.
 #[derive(Clone, Debug)]
@@ -52,20 +70,22 @@ impl<'p> Shelf<'p> {
         Self { ports, scope, namespace: parts.collect() }
     }
 
-    pub(crate) async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
+    async fn item(&self, key: &str) -> Result<Option<Item>, Failure> {
         let now_ms = self.ports.clock.now_ms();
-        let item = self.ports.memory.get(&self.scope, &self.namespace, key, now_ms).await?;
-        item.map(|item| read(item.value)).transpose()
+        self.ports.memory.get(&self.scope, &self.namespace, key, now_ms).await
     }
 
-    /// The same, to be changed.
-    pub(crate) async fn kept<T: DeserializeOwned>(
+    /// What a document says.
+    pub(crate) async fn get<T: DeserializeOwned>(&self, key: &str) -> Result<Option<T>, Failure> {
+        self.item(key).await?.map(|item| read(item.value)).transpose()
+    }
+
+    /// A document as it stands, for [`Self::change`].
+    pub(crate) async fn get_to_change<T: DeserializeOwned>(
         &self,
         key: &str,
     ) -> Result<Option<Kept<T>>, Failure> {
-        let now_ms = self.ports.clock.now_ms();
-        let item = self.ports.memory.get(&self.scope, &self.namespace, key, now_ms).await?;
-        item.map(keep).transpose()
+        self.item(key).await?.map(keep).transpose()
     }
 
     /// Writes a document where none is, durable when this returns. `None` if another one is there.
@@ -93,7 +113,7 @@ impl<'p> Shelf<'p> {
         known: Option<&Value>,
         document: T,
     ) -> Result<Option<Kept<T>>, Failure> {
-        let item = self.item(key, &document, None)?;
+        let item = self.put_item(key, &document, None)?;
         let (value, now_ms) = (item.value.clone(), self.ports.clock.now_ms());
         let is_there = self.ports.memory.put_if(&self.scope, known, item, now_ms).await?;
         Ok(is_there.then(|| Kept { doc: document, key: key.to_owned(), known: value }))
@@ -106,11 +126,11 @@ impl<'p> Shelf<'p> {
         document: &T,
         ttl_ms: Option<u64>,
     ) -> Result<(), Failure> {
-        let item = self.item(key, document, ttl_ms)?;
+        let item = self.put_item(key, document, ttl_ms)?;
         self.ports.memory.put(&self.scope, item, self.ports.clock.now_ms()).await
     }
 
-    fn item<T: Serialize>(
+    fn put_item<T: Serialize>(
         &self,
         key: &str,
         document: &T,
@@ -126,34 +146,17 @@ impl<'p> Shelf<'p> {
         self.ports.memory.delete(&self.scope, &self.namespace, key).await
     }
 
-    /// The documents that were written last, newest first, in pages that become smaller where
-    /// documents are large.
-    pub(crate) async fn all<T: DeserializeOwned>(&self) -> Result<Vec<T>, Failure> {
-        let (mut all, mut page) = (Vec::new(), LISTED);
-        loop {
-            let limit = page.min(LISTED - all.len());
-            let search = Search {
-                prefix: self.namespace.clone(),
-                limit,
-                offset: all.len(),
-                ..Search::default()
-            };
-            let now_ms = self.ports.clock.now_ms();
-            let items = match self.ports.memory.search(&self.scope, &search, now_ms).await {
-                Err(failure) if failure.code == code::LIMIT && limit > 1 => {
-                    page = limit / 2;
-                    continue;
-                }
-                items => items?,
-            };
-            let is_last = items.len() < limit;
-            for item in items {
-                all.push(read(item.value)?);
-            }
-            if is_last || all.len() >= LISTED {
-                return Ok(all);
-            }
-        }
+    /// The documents with the last keys before one, or with the last of all, from there down: at most
+    /// so many, fewer where they are large, none if none is left.
+    pub(crate) async fn down<T: DeserializeOwned>(
+        &self,
+        before: Option<&str>,
+        limit: usize,
+    ) -> Result<Vec<T>, Failure> {
+        let now_ms = self.ports.clock.now_ms();
+        let (memory, namespace) = (&self.ports.memory, &self.namespace);
+        let items = memory.list_down(&self.scope, namespace, before, limit, now_ms).await?;
+        items.into_iter().map(|item| read(item.value)).collect()
     }
 
     /// All documents, in the order of their keys: for small ones of which there may be many.

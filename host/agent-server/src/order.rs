@@ -5,6 +5,7 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::call::runs::Runs as _;
 use wattle_run::engine::blank::NewThread;
+use wattle_run::facts;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::agents::Agents;
@@ -103,7 +104,8 @@ async fn take_back(agents: &Agents, thread: &ThreadId) {
 /// Whether a thread has a run that was begun or waits: of a cron, by another host meanwhile.
 async fn has_runs(agents: &Agents, thread: &ThreadId) -> Result<bool, Fault> {
     let ports = agents.ports();
-    Ok(!of_thread(ports, thread).await?.is_empty() || !ports.store.runs(thread).await?.is_empty())
+    let waits = !of_thread(ports, thread).await?.is_empty();
+    Ok(waits || !ports.store.newest_runs(thread, 0, 1).await?.is_empty())
 }
 
 /// The thread that a host made for the same run of a cron, and did not come to begin it.
@@ -130,9 +132,12 @@ async fn left_over(
 ///
 /// # Errors
 ///
-/// As of [`RunCreate::check`]; 422 also for a webhook that this host may not call.
+/// As of [`RunCreate::check`]; 422 also for facts that are too large, and for a webhook that this
+/// host may not call.
 pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
     request.check()?;
+    let facts = request.metadata.clone().unwrap_or_default();
+    facts::check(&facts.into_iter().collect())?;
     match &request.webhook {
         Some(url) => agents.webhooks().check(url),
         None => Ok(()),

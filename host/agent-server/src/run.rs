@@ -1,5 +1,7 @@
 //! One run as this server knows it, and waiting for what becomes of it.
 
+mod listed;
+
 use std::time::Duration;
 
 use serde_json::{Map, Value, json};
@@ -17,6 +19,8 @@ use crate::graphs;
 use crate::view;
 use crate::wire::id::assistant_uuid;
 use crate::wire::shape::{ERROR, error_of, outcome};
+
+pub(crate) use self::listed::Listed;
 
 /// Pause before looking again at a run that waits on another host.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
@@ -69,28 +73,6 @@ impl KnownRun {
             (Some(doc), record) => Some(Self { doc, record }),
             (None, Some(record)) => Some(Self::of_record(agents, thread, record)),
         })
-    }
-
-    /// All runs of a thread, the newest first.
-    pub(crate) async fn all(agents: &Agents, thread: &ThreadRecord) -> Result<Vec<Self>, Fault> {
-        let ports = agents.ports();
-        let scope = MemoryScope::Host(thread.tenant.clone());
-        let docs: Vec<RunDoc> = shelf(ports, scope, &thread.id).all().await?;
-        let mut records = ports.store.runs(&thread.id).await?;
-        let mut all = Vec::with_capacity(docs.len().max(records.len()));
-        for doc in docs {
-            let place = records.iter().position(|record| record.id == doc.run);
-            match place.map(|place| records.remove(place)) {
-                Some(record) => all.push(Self { doc, record: Some(record) }),
-                None => all.extend(Self::look(agents, thread, &doc.run).await?),
-            }
-        }
-        let others = records.into_iter().map(|record| Self::of_record(agents, thread, record));
-        all.extend(others);
-        all.sort_by(|one, other| {
-            (other.doc.created_ms, &other.doc.run).cmp(&(one.doc.created_ms, &one.doc.run))
-        });
-        Ok(all)
     }
 
     /// A run that was begun by another API.

@@ -9,6 +9,7 @@
 //! * [`app`] and [`catalog`]: loaded apps with their graphs and plugins.
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
+//! * [`facts`]: how large the facts may be that clients give.
 //! * `tools`: tools of plugins and servers under one roof.
 //! * `driver`: the superstep loop of one run; `task`: attempts of one node.
 //! * [`log`]: the writer of one thread's event log; `view`: threads as clients see them.
@@ -25,6 +26,7 @@ pub mod catalog;
 mod driver;
 pub mod engine;
 pub mod export;
+pub mod facts;
 pub mod gate;
 pub mod grant;
 mod json;

@@ -51,6 +51,10 @@ pub const EVENT_BYTES: usize = 64 << 10;
 /// JSON readers end at 128.
 pub const JSON_DEPTH: usize = 100;
 
+/// Bytes of the metadata of a thread, a run or a checkpoint as JSON: lists and searches read those of
+/// all threads.
+pub const METADATA_BYTES: usize = 64 << 10;
+
 /// Calls of one batch (`complete-all`, `send-all`) that run at once: kind to the services.
 pub const BATCH_CONCURRENCY: usize = 4;
 

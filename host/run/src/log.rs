@@ -17,7 +17,7 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
-pub(crate) use crate::log::amend::Amendment;
+pub(crate) use crate::log::amend::{Amended, Amendment};
 use crate::log::held::Held;
 use crate::log::term::Tenure;
 pub(crate) use crate::log::term::Term;

@@ -59,7 +59,9 @@ pub(crate) async fn search(
             return Ok(search);
         }
     }
-    let Some(first) = first_seq(&store.runs(thread).await?, run) else { return Ok(search) };
+    // One more, since `run` itself may be the newest.
+    let newest = store.newest_runs(thread, 0, limit::SALVAGED_RUNS + 1).await?;
+    let Some(first) = first_seq(&newest, run) else { return Ok(search) };
     let mut after = first.saturating_sub(1);
     loop {
         let page = store.events(thread, after, PAGE_EVENTS).await?;
@@ -73,9 +75,10 @@ pub(crate) async fn search(
     }
 }
 
-/// Where the cancelled runs begin that directly precede a run; `None` if none does.
-fn first_seq(runs: &[RunRecord], run: &RunId) -> Option<u64> {
-    let before = runs.iter().rev().filter(|known| known.id != *run);
+/// Where the cancelled runs begin that directly precede a run, of the newest, the newest first;
+/// `None` if none does.
+fn first_seq(newest: &[RunRecord], run: &RunId) -> Option<u64> {
+    let before = newest.iter().filter(|known| known.id != *run);
     let cancelled = before.take_while(|known| known.status == RunStatus::Cancelled);
     cancelled.take(limit::SALVAGED_RUNS).last().map(|first| first.first_seq)
 }

@@ -298,6 +298,16 @@ impl Store for RedbStore {
         self.read(move |snapshot| snapshot.runs(&thread)).await
     }
 
+    async fn newest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let thread = thread.clone();
+        self.read(move |snapshot| snapshot.newest_runs(&thread, skip, limit)).await
+    }
+
     async fn checkpoint(
         &self,
         thread: &ThreadId,

@@ -23,7 +23,7 @@ use wattle_run::ports::store::{
 use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
 use crate::plan::{self, Plan};
-use crate::query::{Summary, page};
+use crate::query::{Summary, page, thread_matches};
 use crate::rules;
 use crate::sweep::Mentions;
 use crate::watches::Watches;
@@ -232,11 +232,10 @@ impl Store for MemoryStore {
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let state = lock(&self.state);
-        let summaries =
-            state.threads.values().map(|thread| Summary::from(&thread.head.record)).collect();
-        let ids = page(query, summaries);
-        let records = ids.iter().filter_map(|id| state.threads.get(id));
-        Ok(records.map(|thread| thread.head.record.clone()).collect())
+        let all = state.threads.values().map(|thread| &thread.head.record);
+        let all = all.map(|record| (Summary::from(record), record));
+        let matching = all.filter(|(summary, _)| thread_matches(query, summary)).collect();
+        Ok(page(query, matching).map(|(_, record)| record.clone()).collect())
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
@@ -246,6 +245,18 @@ impl Store for MemoryStore {
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
         let state = lock(&self.state);
         Ok(state.threads.get(thread).map(|thread| state.runs(thread)).unwrap_or_default())
+    }
+
+    async fn newest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        let state = lock(&self.state);
+        let runs = state.threads.get(thread).map_or(&[][..], |thread| &thread.runs);
+        let newest = runs.iter().rev().skip(skip).take(limit);
+        Ok(newest.filter_map(|run| state.runs.get(run)).cloned().collect())
     }
 
     async fn checkpoint(

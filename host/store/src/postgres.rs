@@ -202,6 +202,15 @@ impl Store for PostgresStore {
         history::runs(&self.0.link, thread).await
     }
 
+    async fn newest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        history::newest_runs(&self.0.link, thread, skip, limit).await
+    }
+
     async fn checkpoint(
         &self,
         thread: &ThreadId,

@@ -48,16 +48,21 @@ impl Summary {
     }
 }
 
-/// The threads that match, newest update first, of equal ones by id, cut to the page.
-pub(crate) fn page(query: &ThreadQuery, summaries: Vec<Summary>) -> Vec<ThreadId> {
-    let mut matching: Vec<Summary> =
-        summaries.into_iter().filter(|summary| thread_matches(query, summary)).collect();
-    matching.sort_by(|a, b| b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)));
+/// Threads that match, newest update first, of equal ones by id, cut to the page; each with what is
+/// known of it.
+pub(crate) fn page<T>(
+    query: &ThreadQuery,
+    mut matching: Vec<(Summary, T)>,
+) -> impl Iterator<Item = (ThreadId, T)> {
+    matching
+        .sort_by(|(a, _), (b, _)| b.updated_ms.cmp(&a.updated_ms).then_with(|| a.id.cmp(&b.id)));
     let limit = query.limit.unwrap_or(usize::MAX);
-    matching.into_iter().skip(query.offset).take(limit).map(|summary| summary.id).collect()
+    let page = matching.into_iter().skip(query.offset).take(limit);
+    page.map(|(summary, known)| (summary.id, known))
 }
 
-fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
+/// Whether a thread matches a query, its page aside.
+pub(crate) fn thread_matches(query: &ThreadQuery, thread: &Summary) -> bool {
     query.app.as_ref().is_none_or(|app| *app == thread.app)
         && query.status.is_none_or(|status| status == thread.status)
         && query.tenant.as_ref().is_none_or(|tenant| thread.tenant.as_ref() == Some(tenant))

@@ -26,6 +26,17 @@ pub trait Layer: Send + Sync {
     /// The store below.
     fn below(&self) -> &dyn Store;
 
+    /// Called before each read, with its name: it waits or fails with this.
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        let _ = read;
+        Ok(())
+    }
+
+    /// Called after each read that was answered, with its name and how many records it answered.
+    fn seen(&self, read: &'static str, records: usize) {
+        let _ = (read, records);
+    }
+
     /// See [`Store::append`].
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
         self.below().append(thread, batch).await
@@ -121,19 +132,43 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
-        self.below().thread(thread).await
+        self.reading("thread").await?;
+        let found = self.below().thread(thread).await?;
+        self.seen("thread", usize::from(found.is_some()));
+        Ok(found)
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
-        self.below().threads(query).await
+        self.reading("threads").await?;
+        let found = self.below().threads(query).await?;
+        self.seen("threads", found.len());
+        Ok(found)
     }
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
-        self.below().run(run).await
+        self.reading("run").await?;
+        let found = self.below().run(run).await?;
+        self.seen("run", usize::from(found.is_some()));
+        Ok(found)
     }
 
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
-        self.below().runs(thread).await
+        self.reading("runs").await?;
+        let found = self.below().runs(thread).await?;
+        self.seen("runs", found.len());
+        Ok(found)
+    }
+
+    async fn newest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
+        self.reading("newest_runs").await?;
+        let found = self.below().newest_runs(thread, skip, limit).await?;
+        self.seen("newest_runs", found.len());
+        Ok(found)
     }
 
     async fn checkpoint(
@@ -142,7 +177,10 @@ impl<L: Layer> Store for Layered<L> {
         namespace: &Namespace,
         id: Option<CheckpointId>,
     ) -> Result<Option<CheckpointTuple>, StoreError> {
-        self.below().checkpoint(thread, namespace, id).await
+        self.reading("checkpoint").await?;
+        let found = self.below().checkpoint(thread, namespace, id).await?;
+        self.seen("checkpoint", usize::from(found.is_some()));
+        Ok(found)
     }
 
     async fn checkpoints(
@@ -150,7 +188,10 @@ impl<L: Layer> Store for Layered<L> {
         thread: &ThreadId,
         query: &CheckpointQuery,
     ) -> Result<Vec<CheckpointTuple>, StoreError> {
-        self.below().checkpoints(thread, query).await
+        self.reading("checkpoints").await?;
+        let found = self.below().checkpoints(thread, query).await?;
+        self.seen("checkpoints", found.len());
+        Ok(found)
     }
 
     async fn events(
@@ -159,7 +200,10 @@ impl<L: Layer> Store for Layered<L> {
         after: u64,
         limit: usize,
     ) -> Result<Vec<Event>, StoreError> {
-        self.0.events(thread, after, limit).await
+        self.reading("events").await?;
+        let found = self.0.events(thread, after, limit).await?;
+        self.seen("events", found.len());
+        Ok(found)
     }
 
     async fn delete_thread(&self, thread: &ThreadId) -> Result<(), StoreError> {

@@ -9,6 +9,8 @@
 //! * [`picture`]: small valid PNG files that carry a text and any wanted size
 //! * [`clock`]: a clock that moves only when told
 //! * [`layer`]: a store over another store that does a few things differently
+//! * [`memory`]: a long-term memory over another one, with a hook before and after each call
+//! * [`gates`]: calls that a test holds up or lets fail
 //! * [`forgetful`]: a store whose logs can become unreadable
 //! * [`process`]: child programs that die with the test
 //! * [`postgres`]: a throw-away PostgreSQL server
@@ -16,7 +18,9 @@
 pub mod clock;
 pub mod error;
 pub mod forgetful;
+pub mod gates;
 pub mod layer;
+pub mod memory;
 pub mod picture;
 pub mod postgres;
 pub mod process;

@@ -11,7 +11,7 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
-use crate::doc::{ATTEMPTS, Kept, Shelf};
+use crate::doc::{Kept, Shelf, attempts};
 use crate::wire::request::Completion;
 use crate::wire::schedule::Schedule;
 use crate::wire::shape::Cron;
@@ -100,7 +100,7 @@ impl CronDoc {
         let (key, due) = (self.cron.to_string(), self.due(now_ms));
         // One that is never due is never looked at: so not, should the host die after the document.
         if due.next_ms.is_some()
-            && let Some(entry) = dues(ports).kept::<Due>(&key).await?
+            && let Some(entry) = dues(ports).get_to_change::<Due>(&key).await?
             && entry.doc.next_ms.is_none()
         {
             dues(ports).change(&entry, due).await?;
@@ -115,18 +115,17 @@ impl CronDoc {
     /// entry is read first: whoever changes the document later comes to the entry later as well.
     async fn settle(&self, ports: &Ports, now_ms: i64) -> Result<(), Failure> {
         let key = self.cron.to_string();
-        for _ in 0..ATTEMPTS {
-            let entry = dues(ports).kept::<Due>(&key).await?;
+        let settled = attempts(|| async {
+            let entry = dues(ports).get_to_change::<Due>(&key).await?;
             let doc: Option<Self> = shelf(ports, self.tenant.as_ref()).get(&key).await?;
-            let (Some(entry), Some(doc)) = (entry, doc) else { return Ok(()) };
-            if entry.doc.revision == doc.revision
-                || dues(ports).change(&entry, doc.due(now_ms)).await?.is_some()
-            {
-                return Ok(());
+            let (Some(entry), Some(doc)) = (entry, doc) else { return Ok(Some(())) };
+            if entry.doc.revision == doc.revision {
+                return Ok(Some(()));
             }
-        }
-        // The entry is made anew when it is due.
-        Ok(())
+            Ok(dues(ports).change(&entry, doc.due(now_ms)).await?.map(drop))
+        });
+        // If it is not, the entry is made anew when it is due.
+        settled.await.map(drop)
     }
 
     /// Forgets it with its entry.

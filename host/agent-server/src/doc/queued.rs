@@ -74,7 +74,7 @@ pub(crate) async fn entry(
     thread: &ThreadId,
     run: &RunId,
 ) -> Result<Option<Kept<Queued>>, Failure> {
-    queued(ports).kept(&key(thread, run)).await
+    queued(ports).get_to_change(&key(thread, run)).await
 }
 
 /// Forgets the entry of a run.

@@ -7,8 +7,12 @@ use wattle_run::ports::store::{CheckpointQuery, RunRecord, StoreError};
 
 use crate::agents::Agents;
 
-/// Checkpoints that are read at a time on the way back: most streams are of the newest run.
-const PAGE_CHECKPOINTS: usize = 16;
+/// Checkpoints that are read first on the way back, each with its whole state: a run that has just
+/// begun has made one, and the one before it is where it goes on from.
+const FIRST_PAGE: usize = 2;
+
+/// Checkpoints that are read at a time at most; each page is twice as long as the one before.
+const LARGEST_PAGE: usize = 16;
 
 /// Events after the first of a run among which it is said where it forks.
 const FIRST_EVENTS: usize = 4;
@@ -32,15 +36,13 @@ pub(super) async fn start(
             return Ok(from);
         }
     }
-    let mut query = CheckpointQuery {
-        namespace: Some(root),
-        limit: Some(PAGE_CHECKPOINTS),
-        ..CheckpointQuery::default()
-    };
+    let mut query = CheckpointQuery { namespace: Some(root), ..CheckpointQuery::default() };
+    let mut limit = FIRST_PAGE;
     loop {
+        query.limit = Some(limit);
         let page = store.checkpoints(thread, &query).await?;
         query.before = page.last().map(|tuple| tuple.checkpoint.meta.id);
-        let is_last = page.len() < PAGE_CHECKPOINTS;
+        let is_last = page.len() < limit;
         for tuple in page {
             if is_before(agents, run, &tuple.checkpoint).await? {
                 return Ok(Some(tuple.checkpoint.meta.id));
@@ -49,6 +51,7 @@ pub(super) async fn start(
         if is_last {
             return Ok(None);
         }
+        limit = (limit * 2).min(LARGEST_PAGE);
     }
 }
 

@@ -17,7 +17,7 @@ use crate::agents::Agents;
 use crate::assistants::{self, kept, made, of_graph};
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::assistant::{AssistantDoc, Version, assistants as shelf};
-use crate::doc::{ATTEMPTS, Kept};
+use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::page::Page;
@@ -385,7 +385,7 @@ async fn changed(
     change: &Change,
 ) -> Result<Json<Assistant>, Fault> {
     let (ports, scope) = (agents.ports(), scope(caller));
-    for _ in 0..ATTEMPTS {
+    let changed = attempts(|| async {
         let old = own(agents, caller, id).await?;
         let used = match change {
             Change::Version(patch) => patched(agents, &old.doc, AssistantPatch::clone(patch))?,
@@ -397,9 +397,8 @@ async fn changed(
         };
         let newest = old.doc.newest.max(used.number);
         let doc = AssistantDoc { updated_ms: agents.now_ms(), newest, used, ..old.doc.clone() };
-        if let Some(doc) = doc.replace(ports, &scope, &old).await? {
-            return Ok(Json(doc.shape()));
-        }
-    }
-    Err(contested(id))
+        Ok::<_, Fault>(doc.replace(ports, &scope, &old).await?)
+    });
+    let doc = changed.await?.ok_or_else(|| contested(id))?;
+    Ok(Json(doc.shape()))
 }

@@ -12,7 +12,7 @@ use crate::agents::Agents;
 use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
 use crate::doc::cron::{CronDoc, Due, dues, shelf};
-use crate::doc::{ATTEMPTS, Kept};
+use crate::doc::{Kept, attempts};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::order;
@@ -186,7 +186,7 @@ async fn find(agents: &Agents, caller: &Caller, id: &str) -> Result<Kept<CronDoc
         let due: Option<Due> = dues(agents.ports()).get(&cron).await?;
         tenant = due.ok_or_else(missing)?.tenant;
     }
-    shelf(agents.ports(), tenant.as_ref()).kept(&cron).await?.ok_or_else(missing)
+    shelf(agents.ports(), tenant.as_ref()).get_to_change(&cron).await?.ok_or_else(missing)
 }
 
 /// Changes a cron.
@@ -204,19 +204,20 @@ async fn update(
     Place(id): Place<String>,
     Body(change): Body<CronPatch>,
 ) -> Result<Json<Cron>, Fault> {
-    for _ in 0..ATTEMPTS {
+    let changed = attempts(|| async {
         let old = find(&agents, &caller, &id).await?;
         let (mut doc, now_ms) = (old.doc.clone(), agents.now_ms());
         apply(&mut doc, change.clone())?;
         doc.assistant = check(&agents, &doc).await?;
         doc.updated_ms = now_ms;
         doc.revision = Uuid::now_v7();
-        if let Some(doc) = doc.replace(agents.ports(), now_ms, &old).await? {
-            agents.crons().change();
-            return Ok(Json(doc.shape(now_ms)));
-        }
-    }
-    Err(Fault::conflict(format!("cron `{id}` is being changed all the time; try again")))
+        let changed = doc.replace(agents.ports(), now_ms, &old).await?;
+        Ok::<_, Fault>(changed.map(|doc| doc.shape(now_ms)))
+    });
+    let contested = || Fault::conflict(format!("cron `{id}` changes all the time; try again"));
+    let changed = changed.await?.ok_or_else(contested)?;
+    agents.crons().change();
+    Ok(Json(changed))
 }
 
 fn apply(doc: &mut CronDoc, change: CronPatch) -> Result<(), Fault> {

@@ -21,7 +21,7 @@ use crate::presence::Presence;
 use crate::query::Query;
 use crate::queue::remove;
 use crate::route::search::PAGE;
-use crate::run::KnownRun;
+use crate::run::{KnownRun, Listed};
 use crate::stream::{self, Wish};
 use crate::view;
 use crate::whole::whole;
@@ -199,21 +199,31 @@ pub(super) async fn list(
     query: Query,
 ) -> Result<Page, Fault> {
     let thread = caller.thread(&agents, &id).await?;
-    let all = KnownRun::all(&agents, &thread).await?;
-    let mut runs: Vec<Run> = all.iter().map(|run| run.doc.shape(run.record.as_ref())).collect();
-    if let Some(status) = query.text("status") {
-        let status = serde_json::from_value(status.into())
-            .map_err(|_| Fault::unprocessable(format!("`status` of runs is never `{status}`")))?;
-        runs.retain(|run| run.status == status);
-    }
-    let offset = query.number("offset")?.unwrap_or(0);
+    let status = query.text("status").map(status).transpose()?;
+    let mut left_out = query.number("offset")?.unwrap_or(0);
     let limit = query.number("limit")?.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     let fields = query.list("select");
+    let mut listed = Listed::new(&agents, &thread);
     let mut page = Page::new();
-    for run in runs.iter().skip(offset).take(limit) {
-        page.push(&view::select(run, Some(&fields), FIELDS)?)?;
+    while page.len() < limit
+        && let Some(run) = listed.next().await?
+    {
+        let run = run.doc.shape(run.record.as_ref());
+        if status.is_some_and(|status| run.status != status) {
+            continue;
+        }
+        if left_out > 0 {
+            left_out -= 1;
+            continue;
+        }
+        page.push(&view::select(&run, Some(&fields), FIELDS)?)?;
     }
     Ok(page)
+}
+
+fn status(word: &str) -> Result<RunStatus, Fault> {
+    serde_json::from_value(word.into())
+        .map_err(|_| Fault::unprocessable(format!("`status` of runs is never `{word}`")))
 }
 
 /// Reads a run.

@@ -1,8 +1,8 @@
 //! Threads that are looked for.
 //!
-//! The store filters by tenant and status; facts are compared here in what it lists anyway. Values
-//! are compared thread by thread, in order, until there are enough for the page, or too many were
-//! read for it.
+//! The store filters by tenant and status; facts are compared here in what it lists anyway. A few
+//! threads that are named are read by their ids. Values are compared thread by thread, in order,
+//! until there are enough for the page, or too many were read for it.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -11,7 +11,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue};
 use serde_json::{Map, Value, json};
-use wattle_graph::id::Namespace;
+use wattle_graph::id::{Namespace, ThreadId};
 use wattle_run::ports::store::{ThreadQuery, ThreadRecord, ThreadStatus as Stands};
 
 use crate::agents::Agents;
@@ -29,6 +29,10 @@ pub(super) const PAGE: usize = 10;
 
 /// Most threads of one answer: each comes with its whole state, and [`Page`] bounds them together.
 const LARGEST_PAGE: usize = 1_000;
+
+/// Ids up to which each thread is read by itself. More are looked for in a list of all threads, which
+/// a store that is far away sends at once.
+const NAMED: usize = 100;
 
 /// Fields that `select` knows.
 const FIELDS: &[&str] = &[
@@ -145,17 +149,24 @@ struct Wanted<'r> {
 impl Wanted<'_> {
     /// Threads of which everything else than values is as wanted.
     async fn records(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
+        let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
+        let mut found = match &ids {
+            Some(ids) if ids.len() <= NAMED => named(agents, caller, ids).await?,
+            _ => self.listed(agents, caller).await?,
+        };
+        let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
+        found.retain(|record| is_named(record.id.as_str()) && self.has_facts(agents, record));
+        Ok(found)
+    }
+
+    async fn listed(&self, agents: &Agents, caller: &Caller) -> Result<Vec<ThreadRecord>, Fault> {
         let query = ThreadQuery {
             tenant: caller.tenant.clone(),
             // A thread whose run waits for its turn is busy in any status of the store.
             status: self.status.and_then(store_status),
             ..ThreadQuery::default()
         };
-        let mut found = agents.ports().store.threads(&query).await?;
-        let ids = self.ids.map(|ids| ids.iter().map(String::as_str).collect::<HashSet<_>>());
-        let is_named = |id: &str| ids.as_ref().is_none_or(|ids| ids.contains(id));
-        found.retain(|record| is_named(record.id.as_str()) && self.has_facts(agents, record));
-        Ok(found)
+        Ok(agents.ports().store.threads(&query).await?)
     }
 
     /// Those that have the values, not more than are asked for: each costs a look at its state.
@@ -192,6 +203,20 @@ impl Wanted<'_> {
     }
 }
 
+/// Threads of some ids, as far as the caller may see them. What is no id names nothing.
+async fn named(
+    agents: &Agents,
+    caller: &Caller,
+    ids: &HashSet<&str>,
+) -> Result<Vec<ThreadRecord>, Fault> {
+    let mut found = Vec::with_capacity(ids.len());
+    for id in ids.iter().filter_map(|id| ThreadId::new(*id).ok()) {
+        let head = agents.ports().store.thread(&id).await?;
+        found.extend(head.map(|head| head.record).filter(|record| caller.may_see(record)));
+    }
+    Ok(found)
+}
+
 /// The status by which the store finds these; `None` if several have them.
 fn store_status(status: ThreadStatus) -> Option<Stands> {
     match status {
@@ -218,10 +243,12 @@ async fn has_values(
     wanted: &Map<String, Value>,
     looks: &mut Looks,
 ) -> Result<bool, Fault> {
-    let state = view::state_of(agents, record, &Namespace::root(), None).await?;
-    let Some(state) = state else { return Ok(false) };
-    looks.count(&state.values)?;
-    let values = view::lens(agents, record).values(&state.values);
+    // Without what is pending, which changes no value.
+    let latest = agents.ports().store.latest(&record.id).await?;
+    let Some(tuple) = latest.and_then(|latest| latest.tuple) else { return Ok(false) };
+    let state = tuple.checkpoint.state();
+    looks.count(&state)?;
+    let values = view::lens(agents, record).values(&state);
     Ok(wanted.iter().all(|(name, value)| values.get(name).is_some_and(|it| holds(it, value))))
 }
 

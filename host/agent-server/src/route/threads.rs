@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
 use wattle_run::call::runs::{RunRef, Runs as _};
 use wattle_run::engine::blank::{NewThread, UpdateThread};
@@ -26,9 +26,6 @@ use crate::whole::whole;
 use crate::wire::outline::{FaultDocument, Pruned};
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
 use crate::wire::shape::Thread;
-
-/// Bytes of the metadata of a thread as JSON: every search reads those of all threads.
-const METADATA_BYTES: usize = 64 << 10;
 
 /// Threads that one request may prune: it may have to delete each of them.
 const PRUNED: usize = 1_000;
@@ -71,7 +68,7 @@ async fn made(
     let new = NewThread {
         thread: id.map(|id| parse(&uuid("thread", id)?.to_string())).transpose()?,
         tenant: caller.tenant.clone(),
-        metadata: merged(BTreeMap::new(), request.metadata)?,
+        metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(ttl).transpose()?,
         created_ms: None,
     };
@@ -128,11 +125,10 @@ pub(super) async fn update(
     Body(request): Body<ThreadPatch>,
 ) -> Result<Response, Fault> {
     let record = caller.thread(&agents, &id).await?;
-    merged(record.metadata, request.metadata.clone())?;
     let update = UpdateThread {
         thread: record.id,
         tenant: record.tenant,
-        metadata: merged(BTreeMap::new(), request.metadata)?,
+        metadata: request.metadata.unwrap_or_default().into_iter().collect(),
         ttl: request.ttl.map(ttl).transpose()?,
     };
     let own = agents.clone();
@@ -247,27 +243,6 @@ pub(super) async fn prune(
         }
     }
     Ok(Json(json!({ "pruned_count": pruned })))
-}
-
-/// Facts of a thread with those that are added.
-///
-/// # Errors
-///
-/// 422 if they are too large together.
-fn merged(
-    mut facts: BTreeMap<String, Value>,
-    added: Option<Map<String, Value>>,
-) -> Result<BTreeMap<String, Value>, Fault> {
-    facts.extend(added.unwrap_or_default());
-    let bytes = json!(facts).to_string().len();
-    if bytes <= METADATA_BYTES {
-        return Ok(facts);
-    }
-    let text = format!(
-        "the metadata of the thread would have {bytes} bytes, more than {METADATA_BYTES}; put what \
-         is large into its state or the store"
-    );
-    Err(Fault::unprocessable(text))
 }
 
 fn parse(id: &str) -> Result<ThreadId, Fault> {

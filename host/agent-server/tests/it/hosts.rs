@@ -3,19 +3,21 @@
 
 mod assistants;
 mod crons;
+mod meanwhile;
+mod patches;
 mod queue;
 mod webhooks;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::ThreadId;
+use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+use wattle_kit::memory::{Call, Hook, Hooked};
 use wattle_run::ports::store::{Epoch, Holder, StoreError};
 use wattle_run::ports::{Memory, Net, Store};
 use wattle_store::{MemoryStore, VolatileMemory};
@@ -30,16 +32,27 @@ const NOW_MS: i64 = 1_795_338_030_000;
 /// After so long without a sign, a host counts as dead.
 const LEASE_MS: i64 = 60_000;
 
-/// A store that several hosts share, which can be away for a moment.
+/// The way of one host to the store that all share. Gates know its calls by their names, such as
+/// `lease` and `run`; and `lease done` when a thread is leased.
 struct Shared {
     below: Arc<dyn Store>,
-    failing: AtomicUsize,
+    gates: Arc<Gates>,
+}
+
+impl Shared {
+    async fn pass(&self, call: &str) -> Result<(), StoreError> {
+        let passed = self.gates.pass(call).await;
+        passed.map_err(|failure| StoreError::Backend {
+            operation: "go through the gates",
+            message: failure.message,
+        })
+    }
 }
 
 #[async_trait]
 impl Layer for Shared {
     fn over(below: Arc<dyn Store>) -> Self {
-        Self { below, failing: AtomicUsize::new(0) }
+        Self { below, gates: Arc::default() }
     }
 
     fn below(&self) -> &dyn Store {
@@ -51,118 +64,43 @@ impl Layer for Shared {
     }
 
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
-        let less = |failing: usize| failing.checked_sub(1);
-        if self.failing.fetch_update(Ordering::SeqCst, Ordering::SeqCst, less).is_ok() {
-            let message = "the database is away".to_owned();
-            return Err(StoreError::Backend { operation: "lease a thread", message });
-        }
-        self.below.lease(thread, holder).await
+        self.pass("lease").await?;
+        let epoch = self.below.lease(thread, holder).await?;
+        self.pass("lease done").await?;
+        Ok(epoch)
+    }
+
+    async fn reading(&self, read: &'static str) -> Result<(), StoreError> {
+        self.pass(read).await
     }
 }
 
-/// A memory in which each call gives way to others, so that theirs come in between, and which does
-/// something when documents of a kind are read.
-struct Yielding {
-    inner: VolatileMemory,
-    on_read: Box<dyn Fn(&str) + Send + Sync>,
+/// The way of one host to the memory that all share. Each call gives way to others, so that theirs
+/// come in between. Gates know them by method and kind of document, such as `get runs`; and by
+/// `get runs done` when one was made, and is not answered yet.
+struct Way(Arc<Gates>);
+
+fn kind(call: Call<'_>) -> &str {
+    call.namespace.get(1).map_or("", String::as_str)
 }
 
 #[async_trait]
-impl Memory for Yielding {
-    async fn get(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        key: &str,
-        now_ms: i64,
-    ) -> Result<Option<Item>, Failure> {
+impl Hook for Way {
+    async fn before(&self, call: Call<'_>) -> Result<(), Failure> {
         tokio::task::yield_now().await;
-        if let Some(kind) = namespace.get(1) {
-            (self.on_read)(kind);
-        }
-        let found = self.inner.get(scope, namespace, key, now_ms).await;
+        self.0.pass(&format!("{} {}", call.method, kind(call))).await
+    }
+
+    async fn after(&self, call: Call<'_>) -> Result<(), Failure> {
+        self.0.pass(&format!("{} {} done", call.method, kind(call))).await?;
         tokio::task::yield_now().await;
-        found
-    }
-
-    async fn peek(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        key: &str,
-        now_ms: i64,
-    ) -> Result<Option<Item>, Failure> {
-        self.inner.peek(scope, namespace, key, now_ms).await
-    }
-
-    async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
-        tokio::task::yield_now().await;
-        self.inner.put(scope, item, now_ms).await
-    }
-
-    async fn put_if(
-        &self,
-        scope: &MemoryScope,
-        known: Option<&Value>,
-        item: PutItem,
-        now_ms: i64,
-    ) -> Result<bool, Failure> {
-        tokio::task::yield_now().await;
-        self.inner.put_if(scope, known, item, now_ms).await
-    }
-
-    async fn list(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        after: &str,
-        limit: usize,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        let found = self.inner.list(scope, namespace, after, limit, now_ms).await;
-        tokio::task::yield_now().await;
-        found
-    }
-
-    async fn delete(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        key: &str,
-    ) -> Result<(), Failure> {
-        self.inner.delete(scope, namespace, key).await
-    }
-
-    async fn search(
-        &self,
-        scope: &MemoryScope,
-        search: &Search,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        self.inner.search(scope, search, now_ms).await
-    }
-
-    async fn namespaces(
-        &self,
-        scope: &MemoryScope,
-        list: &ListNamespaces,
-        now_ms: i64,
-    ) -> Result<Vec<Vec<String>>, Failure> {
-        self.inner.namespaces(scope, list, now_ms).await
-    }
-
-    async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
-        self.inner.clear(scope, prefix).await
-    }
-
-    async fn sweep(&self, now_ms: i64) -> Result<usize, Failure> {
-        self.inner.sweep(now_ms).await
+        Ok(())
     }
 }
 
 /// What hosts have in common.
 struct Common {
-    store: Arc<Layered<Shared>>,
+    store: Arc<dyn Store>,
     memory: Arc<dyn Memory>,
     clock: Arc<Hand>,
     net: Arc<dyn Net>,
@@ -174,30 +112,41 @@ impl Common {
     }
 
     fn with_net(net: Arc<dyn Net>) -> Self {
-        let store = Arc::new(Layered::over(Arc::new(MemoryStore::new())));
-        let on_read = Box::new(|_: &str| {});
-        let memory = Arc::new(Yielding { inner: VolatileMemory::new(), on_read });
+        let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
         Self { store, memory, clock: Hand::at(NOW_MS), net }
-    }
-
-    /// The same, and something is done when documents of a kind are read.
-    fn on_read(self, on_read: impl Fn(&str) + Send + Sync + 'static) -> Self {
-        let on_read = Box::new(on_read);
-        Self { memory: Arc::new(Yielding { inner: VolatileMemory::new(), on_read }), ..self }
     }
 
     /// A host that has told the others that it is there.
     async fn host(&self) -> Host {
+        self.gated().await.0
+    }
+
+    /// The same, with the gates through which it goes to what is common.
+    async fn gated(&self) -> (Host, Arc<Gates>) {
+        let store = Layered::<Shared>::over(self.store.clone());
+        let gates = store.gates.clone();
         let parts = Parts {
-            store: self.store.clone(),
-            memory: self.memory.clone(),
+            store: Arc::new(store),
+            memory: Arc::new(Hooked::over(self.memory.clone(), Way(gates.clone()))),
             clock: self.clock.clone(),
             net: self.net.clone(),
             ..Parts::default()
         };
         let host = Host::with_parts(ApiConfig::default(), parts);
         host.agents.look_around().await;
-        host
+        (host, gates)
+    }
+}
+
+/// How often nodes of `slow` were begun, on all hosts together.
+fn executions<const N: usize>(hosts: [&Host; N]) -> usize {
+    hosts.iter().map(|host| *host.begun.borrow()).sum()
+}
+
+/// Lets what is begun in the background go as far as it can.
+async fn settle() {
+    for _ in 0..1_000 {
+        tokio::task::yield_now().await;
     }
 }
 

@@ -8,6 +8,7 @@ mod command;
 mod crons;
 mod durability;
 mod gated;
+mod growth;
 mod host;
 mod hosts;
 mod joined;

@@ -141,3 +141,21 @@ async fn the_stream_of_a_run_that_waits_begins_with_it() {
     assert_eq!(frames[0].0, "metadata");
     assert_eq!(frames.last().unwrap().1["items"], json!(["a", "b"]));
 }
+
+#[tokio::test]
+async fn a_list_of_runs_that_would_be_too_large_is_refused_and_not_cut() {
+    let host = Host::new();
+    host.hold();
+    let id = host.thread().await;
+    begin(&host, &id, slow("a", "enqueue")).await;
+    let large = "x".repeat(8 << 20);
+    for _ in 0..5 {
+        begin(&host, &id, slow(&large, "enqueue")).await;
+    }
+    let path = format!("/threads/{id}/runs");
+    let refused = host.get(&path).await;
+    assert_eq!(refused.status, 422, "{}", refused.text.len());
+    assert!(refused.text.contains("set `limit` to 3 or less"), "{}", refused.text);
+    let listed = host.get(&format!("{path}?limit=3")).await.ok();
+    assert_eq!(listed.as_array().unwrap().len(), 3);
+}

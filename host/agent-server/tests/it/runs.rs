@@ -237,3 +237,59 @@ async fn a_tenant_sees_its_own_threads_only() {
     let found = with_key("k-b", "POST", "/threads/search", Some(json!({}))).await.ok();
     assert_eq!(found, json!([]));
 }
+
+#[tokio::test]
+async fn runs_of_all_kinds_are_listed_once_by_when_they_were_asked_for() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let path = format!("/threads/{id}/runs");
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    let mut later = run.clone();
+    later["after_seconds"] = json!(3_600);
+    let native = json!({
+        "graph": "slow", "input": { "word": "b" }, "thread_id": id, "wait": true,
+    });
+    let text = |answer: &Value, name: &str| answer[name].as_str().unwrap().to_owned();
+    let (mut asked, mut waiting) = (Vec::new(), Vec::new());
+    // More than are read at once.
+    for n in 0..100 {
+        match n % 5 {
+            0 => {
+                let answer = host.post("/api/v1/apps/test/runs", native.clone()).await.ok();
+                asked.push(text(&answer, "run"));
+            }
+            1 => {
+                let run = text(&host.post(&path, later.clone()).await.ok(), "run_id");
+                asked.push(run.clone());
+                waiting.push(run);
+            }
+            2 => {
+                let run = text(&host.post(&path, later.clone()).await.ok(), "run_id");
+                host.post(&format!("{path}/{run}/cancel"), json!({})).await;
+                asked.push(run);
+            }
+            _ => {
+                let answer = host.post(&format!("{path}/wait"), run.clone()).await;
+                let place = answer.header("content-location").to_owned();
+                asked.push(place.rsplit('/').next().unwrap().to_owned());
+            }
+        }
+    }
+    asked.reverse();
+    waiting.reverse();
+    let listed = async |query: String| {
+        let listed = host.get(&format!("{path}?{query}")).await.ok();
+        let runs = listed.as_array().unwrap().iter();
+        runs.map(|run| run["run_id"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(listed("limit=1000".to_owned()).await, asked);
+    assert_eq!(listed("limit=3".to_owned()).await, asked[..3]);
+    let mut pages = Vec::new();
+    while pages.len() < asked.len() {
+        pages.extend(listed(format!("limit=7&offset={}", pages.len())).await);
+    }
+    assert_eq!(pages, asked);
+    assert_eq!(listed("status=pending&limit=1000".to_owned()).await, waiting);
+    assert_eq!(listed("status=pending&limit=3&offset=2".to_owned()).await, waiting[2..5]);
+    assert_eq!(listed("offset=100".to_owned()).await, [""; 0]);
+}

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::host::{Host, request};
+use crate::host::{Answer, Host, request};
 
 #[tokio::test]
 async fn a_thread_is_there_before_its_first_run() {
@@ -151,6 +151,53 @@ async fn facts_of_a_thread_have_a_size() {
     assert_eq!(patch(facts("a", 40 << 10)).await, 200);
     assert_eq!(patch(facts("b", 40 << 10)).await, 422, "too large with those that it has");
     assert_eq!(patch(facts("a", 60 << 10)).await, 200);
+}
+
+#[tokio::test]
+async fn facts_have_the_same_size_by_whichever_door_they_come() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let path = format!("/threads/{id}");
+    let large = json!({ "a": "x".repeat(40 << 10) });
+    host.call("PATCH", &path, Some(json!({ "metadata": large }))).await.ok();
+    let further = json!({ "b": "x".repeat(40 << 10) });
+    let refused = |answer: &Answer| {
+        assert_eq!(answer.status, 422, "{}", answer.text);
+        assert!(answer.text.contains("`metadata` would have"), "{}", answer.text);
+        assert!(answer.text.contains("limit of 65536"), "{}", answer.text);
+    };
+    // A run of the native API, and an edit.
+    let run = |metadata: &Value| {
+        json!({
+            "graph": "slow", "input": { "word": "a" }, "thread_id": id, "wait": true,
+            "metadata": metadata,
+        })
+    };
+    let answer = host.post("/api/v1/apps/test/runs", run(&further)).await;
+    refused(&answer);
+    let told = &answer.json()["details"];
+    assert_eq!((&told["limit"], &told["field"]), (&json!("metadata_bytes"), &json!("metadata")));
+    assert_eq!(
+        (&told["limit_bytes"], told["bytes"].as_u64() > Some(80 << 10)),
+        (&json!(65_536), true)
+    );
+    host.post("/api/v1/apps/test/runs", run(&json!({ "c": 1 }))).await.ok();
+    let edit = json!({
+        "supersteps": [[{ "values": { "word": "b" } }]],
+        "metadata": { "a": "x".repeat(70 << 10) },
+    });
+    refused(&host.call("POST", &format!("/api/v1/threads/{id}/edits"), Some(edit)).await);
+    // The facts of a run itself, and of a thread whose run is at work.
+    let run = |metadata: Value| json!({ "assistant_id": "slow", "input": { "word": "a" }, "metadata": metadata });
+    let runs = format!("{path}/runs");
+    refused(&host.post(&runs, run(json!({ "a": "x".repeat(70 << 10) }))).await);
+    host.hold();
+    let begun = *host.begun.borrow();
+    host.post(&runs, run(json!({}))).await.ok();
+    host.begun(begun + 1).await;
+    refused(&host.call("PATCH", &path, Some(json!({ "metadata": further }))).await);
+    host.call("PATCH", &path, Some(json!({ "metadata": { "d": 1 } }))).await.ok();
+    host.let_go.send_replace(true);
 }
 
 #[tokio::test]

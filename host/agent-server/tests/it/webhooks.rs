@@ -56,6 +56,11 @@ impl Receiver {
         Arc::new(Self { answers, got: watch::Sender::default() })
     }
 
+    /// How much was sent.
+    pub(crate) fn sent(&self) -> usize {
+        self.got.borrow().len()
+    }
+
     /// What was sent, once it is so much.
     pub(crate) async fn got(&self, count: usize) -> Vec<Message> {
         let mut got = self.got.subscribe();

@@ -27,7 +27,7 @@ pub struct StartDocument {
     /// Handed to every node.
     #[serde(default)]
     pub context: Value,
-    /// Free facts about the thread.
+    /// Free facts about the thread, up to 64 KiB with those that it has.
     #[serde(default)]
     pub metadata: BTreeMap<String, Value>,
     /// How it runs, in place of what the graph says.

@@ -48,6 +48,13 @@ pub(crate) async fn runs(server: &RunningServer, thread: &str, count: usize) -> 
     }
 }
 
+/// How often runs of a thread took their input, each as often as it was begun.
+pub(crate) async fn executions(server: &RunningServer, thread: &str) -> usize {
+    let inputs = json!({ "limit": 1_000, "metadata": { "source": "input" } });
+    let taken = post(server, &format!("/threads/{thread}/history"), inputs).await;
+    taken.as_array().unwrap().len()
+}
+
 /// A database server; `None` if the machine has no PostgreSQL.
 pub(crate) fn database() -> Option<Postgres> {
     match Postgres::start() {
@@ -91,6 +98,7 @@ async fn hosts_of_one_database_begin_a_run_once() {
         let begun = runs(&two, thread.as_str().unwrap(), count).await;
         assert_eq!(begun.len(), count, "{begun:#?}");
         assert!(begun.iter().all(|run| run["status"] == "success"), "{begun:#?}");
+        assert_eq!(executions(&two, thread.as_str().unwrap()).await, count);
     }
     one.shutdown().await;
     two.shutdown().await;

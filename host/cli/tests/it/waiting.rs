@@ -4,7 +4,7 @@ use serde_json::json;
 use wattle::server::{RunningServer, Server};
 use wattle_kit::clock::ManualClock;
 
-use crate::crons::{NOW_MS, at, database, host, post, runs};
+use crate::crons::{NOW_MS, at, database, executions, host, post, runs};
 use crate::fixture::answer;
 
 const HOUR_MS: u32 = 3_600_000;
@@ -42,6 +42,7 @@ async fn they_are_cancelled_and_taken_up_elsewhere() {
     let three = Server::start(host(&folders[2], &database), at(&clock)).await.unwrap();
     let begun = runs(&two, &thread, 1).await;
     assert_eq!((begun.len(), begun[0]["status"].as_str()), (1, Some("success")), "{begun:#?}");
+    assert_eq!(executions(&two, &thread).await, 1);
     two.shutdown().await;
     three.shutdown().await;
 }

@@ -17,6 +17,7 @@ use super::{Engine, Slot, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::driver::{Driver, Past, PastTask, reduce};
+use crate::facts;
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
 use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
@@ -59,6 +60,7 @@ impl Engine {
         let run = RunRecord { options, first_step, ..self.new_run(run_id, &head, None) };
         let salvage = self.salvage(&head, &run.id, &BTreeMap::new()).await;
         let mut record = head.record.clone();
+        facts::check_added(&record.metadata, &request.metadata)?;
         record.status = ThreadStatus::Running;
         record.run = Some(run.id.clone());
         record.updated_ms = run.started_ms;

@@ -11,8 +11,9 @@ use wattle_graph::id::{RunId, ThreadId};
 use super::begin::check_owner;
 use super::{Engine, Slot, fresh, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
+use crate::facts;
 use crate::json::check_depth;
-use crate::log::Amendment;
+use crate::log::{Amended, Amendment};
 use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
 use crate::view::store_failure;
 
@@ -56,9 +57,11 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// `conflict` if there is a thread of that id, `busy` if one is just being made.
+    /// `conflict` if there is a thread of that id, `busy` if one is just being made; `limit` for facts
+    /// that are too large.
     pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
         new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
+        facts::check(&new.metadata)?;
         let thread = new.thread.unwrap_or_else(|| fresh(ThreadId::new));
         let mut slot = self.claim(&thread, new_run_id()).await?;
         if self.live_thread(&thread).await?.is_some() {
@@ -88,7 +91,7 @@ impl Engine {
     /// # Errors
     ///
     /// `not-found`; `busy` while a run is at work on another host, or while something else happens
-    /// to the thread for long.
+    /// to the thread for long; `limit` for facts that are too large with those it has.
     pub async fn update_thread(&self, update: UpdateThread) -> Result<ThreadRecord, Failure> {
         update.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         let thread = &update.thread;
@@ -114,8 +117,10 @@ impl Engine {
         let Some(log) = at_work else { return Ok(None) };
         let amendment = Amendment { metadata: update.metadata.clone(), ttl: update.ttl };
         match log.amend(amendment).await {
-            Err(StoreError::Fenced { .. }) => Ok(None),
-            amended => amended.map_err(store_failure),
+            Ok(Amended::Done(record)) => Ok(Some(record)),
+            Ok(Amended::TooLarge(failure)) => Err(failure),
+            Ok(Amended::TooEarly) | Err(StoreError::Fenced { .. }) => Ok(None),
+            Err(error) => Err(store_failure(error)),
         }
     }
 
@@ -126,6 +131,7 @@ impl Engine {
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         self.refuse_cut(&head).await?;
         let mut record = head.record;
+        facts::check_added(&record.metadata, &update.metadata)?;
         let amendment = Amendment { metadata: update.metadata.clone(), ttl: update.ttl };
         amendment.apply(&mut record);
         record.updated_ms = self.now_ms();

@@ -23,6 +23,7 @@ use crate::app::{App, GraphPack};
 use crate::call::runs::StartRun;
 use crate::call::travel::{EditThread, StateView};
 use crate::driver::reduce;
+use crate::facts;
 use crate::json::check_depth;
 use crate::limit;
 use crate::log::Commit;
@@ -192,6 +193,7 @@ fn check_request(request: &EditThread) -> Result<(), Failure> {
         return Err(Failure::new(code::LIMIT, text));
     }
     request.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
+    facts::check(&request.metadata)?;
     let writes = request.supersteps.iter().flatten().flat_map(|edit| &edit.writes);
     writes.into_iter().try_for_each(|write| {
         check_depth(&format!("the write to channel `{}`", write.channel), &write.value)

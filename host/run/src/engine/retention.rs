@@ -115,12 +115,14 @@ impl Engine {
         let mut slot = self.claim(thread, new_run_id()).await?;
         self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         let store = &self.0.ports.store;
-        let own = store.runs(thread).await.map_err(store_failure)?;
-        let mut named = own.into_iter().filter(|run| runs.contains(&run.id)).peekable();
-        if named.peek().is_none() {
+        let mut named = Vec::with_capacity(runs.len());
+        for run in runs {
+            let known = store.run(run).await.map_err(store_failure)?;
+            named.extend(known.filter(|known| known.thread == *thread).map(|known| known.id));
+        }
+        if named.is_empty() {
             return Ok(());
         }
-        let named: Vec<RunId> = named.map(|run| run.id).collect();
         slot.release().await;
         store.delete_runs(&named).await.map_err(store_failure)
     }

@@ -6,8 +6,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value;
+use wattle_graph::failure::Failure;
 
 use super::{Commit, ThreadLog, durable};
+use crate::facts;
 use crate::ports::store::{StoreError, ThreadRecord, ThreadTtl};
 
 /// What is changed of the facts of a thread.
@@ -17,6 +19,17 @@ pub(crate) struct Amendment {
     pub(crate) metadata: BTreeMap<String, Value>,
     /// How long it is kept; as it is set already without it.
     pub(crate) ttl: Option<ThreadTtl>,
+}
+
+/// What came of an amendment.
+#[derive(Debug)]
+pub(crate) enum Amended {
+    /// The facts as they are now.
+    Done(ThreadRecord),
+    /// Nothing: nothing of the thread was written yet.
+    TooEarly,
+    /// Nothing: they would be too large.
+    TooLarge(Failure),
 }
 
 impl Amendment {
@@ -33,21 +46,21 @@ impl Amendment {
 }
 
 impl ThreadLog {
-    /// Changes facts of the thread, now and in all that is written later. Answers with the facts
-    /// once they are durable; `None` if nothing of the thread was written yet.
+    /// Changes facts of the thread, now and in all that is written later. Answers once they are
+    /// durable.
     ///
     /// # Errors
     ///
     /// As [`Self::barrier`]; [`StoreError::Fenced`] if the run has ended meanwhile.
-    pub(crate) async fn amend(
-        &self,
-        amendment: Amendment,
-    ) -> Result<Option<ThreadRecord>, StoreError> {
+    pub(crate) async fn amend(&self, amendment: Amendment) -> Result<Amended, StoreError> {
         let (record, last) = {
             let mut order = self.writer.order.lock().await;
             order.settle().await;
+            let Some(mut record) = order.record.clone() else { return Ok(Amended::TooEarly) };
+            if let Err(failure) = facts::check_added(&record.metadata, &amendment.metadata) {
+                return Ok(Amended::TooLarge(failure));
+            }
             order.amended.add(amendment);
-            let Some(mut record) = order.record.clone() else { return Ok(None) };
             record.updated_ms = self.writer.clock.now_ms();
             let commit = Commit { record: Some(record), ..Commit::default() };
             self.hand_over(&mut order, commit);
@@ -55,6 +68,6 @@ impl ThreadLog {
             (order.record.clone(), order.last.clone())
         };
         durable(last).await?;
-        Ok(record)
+        Ok(record.map_or(Amended::TooEarly, Amended::Done))
     }
 }

@@ -201,6 +201,17 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 
+    /// The same from the last key down: at most `limit` documents whose keys are less than `before`,
+    /// of all keys without it.
+    async fn list_down(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        before: Option<&str>,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure>;
+
     /// Lists namespaces that hold a document. `limit` if there is too much to look at.
     async fn namespaces(
         &self,

@@ -506,6 +506,15 @@ pub trait Store: Send + Sync {
     /// Runs of a thread, oldest first.
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError>;
 
+    /// Runs of a thread, newest first: at most `limit` of those behind the first `skip`. No others
+    /// are read.
+    async fn newest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError>;
+
     /// A checkpoint with its pending events; the newest of the namespace without an id.
     async fn checkpoint(
         &self,

@@ -247,6 +247,17 @@ impl Memory for Nothing {
         Err(nothing())
     }
 
+    async fn list_down(
+        &self,
+        _scope: &MemoryScope,
+        _namespace: &[String],
+        _before: Option<&str>,
+        _limit: usize,
+        _now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        Err(nothing())
+    }
+
     async fn delete(
         &self,
         _scope: &MemoryScope,
@@ -369,6 +380,15 @@ impl Store for Nothing {
     }
 
     async fn runs(&self, _thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
+    async fn newest_runs(
+        &self,
+        _thread: &ThreadId,
+        _skip: usize,
+        _limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
         Ok(Vec::new())
     }
 

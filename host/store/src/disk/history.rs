@@ -158,11 +158,14 @@ pub(crate) fn checkpoints(
     query: &CheckpointQuery,
 ) -> Result<Vec<CheckpointTuple>, StoreError> {
     let namespace = query.namespace.as_ref();
+    // So that what is newer is not loaded.
+    let is_before = |id: CheckpointId| query.before.is_none_or(|before| id < before);
     let selection = Selection {
         oldest: None,
         limit: query.limit.unwrap_or(usize::MAX),
         header: |header: &Header| {
             namespace.is_none_or(|namespace| namespace.as_str() == header.namespace)
+                && header.checkpoint.is_none_or(is_before)
         },
         meta: |meta: &CheckpointMeta| checkpoint_matches(query, meta),
     };
@@ -262,4 +265,47 @@ fn tuple(
     let values = loader.channels(number, &frame, &meta)?;
     let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
     Ok(CheckpointTuple { checkpoint, events })
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use tempfile::TempDir;
+    use wattle_graph::id::Digest;
+    use wattle_run::ports::store::{Batch, Store as _};
+
+    use super::*;
+    use crate::RedbStore;
+
+    #[tokio::test]
+    async fn checkpoints_that_are_too_new_are_not_loaded() {
+        let dir = TempDir::new().unwrap();
+        let store = RedbStore::open(dir.path().join("store.redb")).unwrap();
+        let thread = ThreadId::new("t").unwrap();
+        let record = json!({
+            "id": thread, "app": "demo", "graph": "main", "version": Digest::of(b"version"),
+            "status": "idle", "created_ms": 1, "updated_ms": 1,
+        });
+        let mut record = Some(serde_json::from_value(record).unwrap());
+        // Few enough that their headers are read in a glance, and too many to be loaded as well.
+        for number in 1..=24 {
+            let meta = json!({
+                "id": number, "parent": null, "step": 0, "source": "loop", "run": "r", "at_ms": 0,
+                "next": [], "versions": {},
+            });
+            let checkpoint = json!({ "meta": meta, "values": {} });
+            let checkpoint = Some(serde_json::from_value(checkpoint).unwrap());
+            let batch = Batch { record: record.take(), checkpoint, ..Batch::default() };
+            store.append(&thread, batch).await.await.unwrap();
+        }
+        let query = CheckpointQuery {
+            before: Some(CheckpointId(4)),
+            limit: Some(2),
+            ..CheckpointQuery::default()
+        };
+        let snapshot = store.0.source.snapshot().unwrap().for_a_glance();
+        let found = checkpoints(&snapshot, &thread, &query);
+        let found = found.unwrap().into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
+        assert_eq!(found.collect::<Vec<_>>(), [3, 2]);
+    }
 }

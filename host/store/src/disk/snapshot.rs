@@ -13,9 +13,11 @@ use crate::disk::chain::{Log, missing};
 use crate::disk::head::Head;
 use crate::disk::table::{HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS};
 use crate::error::{backend, corrupt, while_trying};
-use crate::query::{Summary, page};
+use crate::query::{Summary, page, thread_matches};
 
 const READ: &str = "read";
+
+const RECORD: &str = "thread record";
 
 /// Entries of the log in a glance: few enough that nobody waits for the disk for long.
 const GLANCE_ENTRIES: usize = 32;
@@ -125,19 +127,29 @@ impl Snapshot {
     pub(crate) fn record(&self, thread: &ThreadId) -> Result<(ThreadRecord, u64), StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let packed = records.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
-        let packed = packed.ok_or_else(|| corrupt("thread record", "it is missing"))?;
-        Ok((unpack("thread record", packed.value())?, packed.value().len() as u64))
+        let packed = packed.ok_or_else(|| corrupt(RECORD, "it is missing"))?;
+        Ok((unpack(RECORD, packed.value())?, packed.value().len() as u64))
     }
 
-    /// Threads that match.
+    /// Threads that match. Where all of these are wanted, each is read once.
     pub(crate) fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        let mut summaries: Vec<Summary> = Vec::new();
+        let mut matching: Vec<(Summary, Option<ThreadRecord>)> = Vec::new();
         for entry in records.iter().map_err(while_trying(READ))? {
             let (_, packed) = entry.map_err(while_trying(READ))?;
-            summaries.push(unpack("thread record", packed.value())?);
+            let summary: Summary = unpack(RECORD, packed.value())?;
+            if thread_matches(query, &summary) {
+                let is_wanted = query.limit.is_none();
+                let record = is_wanted.then(|| unpack(RECORD, packed.value())).transpose()?;
+                matching.push((summary, record));
+            }
         }
-        page(query, summaries).iter().map(|id| self.record(id).map(|(record, _)| record)).collect()
+        let page = page(query, matching);
+        let read = |(id, known): (ThreadId, Option<ThreadRecord>)| match known {
+            Some(record) => Ok(record),
+            None => self.record(&id).map(|(record, _)| record),
+        };
+        page.map(read).collect()
     }
 
     /// A run.
@@ -149,12 +161,25 @@ impl Snapshot {
 
     /// Runs of a thread, oldest first.
     pub(crate) fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
+        let mut runs = self.newest_runs(thread, 0, usize::MAX)?;
+        runs.reverse();
+        Ok(runs)
+    }
+
+    /// Runs of a thread, newest first, without the first so many.
+    pub(crate) fn newest_runs(
+        &self,
+        thread: &ThreadId,
+        skip: usize,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>, StoreError> {
         let Some(head) = self.head(thread)? else { return Ok(Vec::new()) };
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
         let mut records = Vec::new();
         let all = (head.number, 0)..=(head.number, u64::MAX);
-        for entry in thread_runs.range(all).map_err(while_trying(READ))? {
+        let all = thread_runs.range(all).map_err(while_trying(READ))?;
+        for entry in all.rev().skip(skip).take(limit) {
             let (_, id) = entry.map_err(while_trying(READ))?;
             let packed = runs.get(id.value()).map_err(while_trying(READ))?;
             let packed = packed.ok_or_else(|| corrupt("run record", "it is missing"))?;

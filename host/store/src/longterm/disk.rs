@@ -214,6 +214,21 @@ impl Memory for RedbMemory {
         self.read(move |documents| shelf::list(documents, &after, limit, now_ms)).await
     }
 
+    async fn list_down(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        before: Option<&str>,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let (path, before) = (path::encode(scope, namespace), before.map(str::to_owned));
+        self.read(move |documents| {
+            shelf::list_down(documents, path, before.as_deref(), limit, now_ms)
+        })
+        .await
+    }
+
     async fn namespaces(
         &self,
         scope: &MemoryScope,

@@ -1,6 +1,7 @@
 //! One thread in memory.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -192,13 +193,15 @@ impl Thread {
         let is_of = |stored: &&Stored| stored.meta.namespace == *namespace;
         let stored = match id {
             Some(id) => self.stored(id).filter(is_of),
-            None => self.newest_first().find(is_of),
+            None => self.newest_first(Bound::Unbounded).find(is_of),
         };
         stored.map(|stored| self.tuple(stored))
     }
 
     pub(super) fn checkpoints(&self, query: &CheckpointQuery) -> Vec<CheckpointTuple> {
-        let matching = self.newest_first().filter(|stored| checkpoint_matches(query, &stored.meta));
+        let before = query.before.map_or(Bound::Unbounded, Bound::Excluded);
+        let matching = self.newest_first(before);
+        let matching = matching.filter(|stored| checkpoint_matches(query, &stored.meta));
         let limit = query.limit.unwrap_or(usize::MAX);
         matching.take(limit).map(|stored| self.tuple(stored)).collect()
     }
@@ -256,8 +259,9 @@ impl Thread {
         self.frames.get(*self.checkpoints.get(&id)?)?.checkpoint.as_ref()
     }
 
-    fn newest_first(&self) -> impl Iterator<Item = &Stored> {
-        self.checkpoints.keys().rev().filter_map(|id| self.stored(*id))
+    fn newest_first(&self, before: Bound<CheckpointId>) -> impl Iterator<Item = &Stored> {
+        let ids = self.checkpoints.range((Bound::Unbounded, before)).rev();
+        ids.filter_map(|(id, _)| self.stored(*id))
     }
 
     fn tuple(&self, stored: &Stored) -> CheckpointTuple {

@@ -59,6 +59,11 @@ const RUNS: &str = "
     WHERE thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
     ORDER BY place";
 
+const NEWEST_RUNS: &str = "
+    SELECT record FROM runs
+    WHERE thread = (SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL)
+    ORDER BY place DESC LIMIT $2 OFFSET $3";
+
 /// See [`Store::thread`](wattle_run::ports::Store::thread).
 pub(super) async fn thread(
     link: &Link,
@@ -97,6 +102,21 @@ pub(super) async fn run(link: &Link, run: &RunId) -> Result<Option<RunRecord>, S
 /// See [`Store::runs`](wattle_run::ports::Store::runs).
 pub(super) async fn runs(link: &Link, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
     let list = || sqlx::query(RUNS).bind(thread.as_str().as_bytes());
+    let rows = link.rows("list runs", list).await?;
+    rows.iter().map(|row| unpack("run", bytes(row, "record")?)).collect()
+}
+
+/// See [`Store::newest_runs`](wattle_run::ports::Store::newest_runs).
+pub(super) async fn newest_runs(
+    link: &Link,
+    thread: &ThreadId,
+    skip: usize,
+    limit: usize,
+) -> Result<Vec<RunRecord>, StoreError> {
+    let list = || {
+        let list = sqlx::query(NEWEST_RUNS).bind(thread.as_str().as_bytes());
+        list.bind(count(limit)).bind(count(skip))
+    };
     let rows = link.rows("list runs", list).await?;
     rows.iter().map(|row| unpack("run", bytes(row, "record")?)).collect()
 }

@@ -175,6 +175,7 @@ conformance! {
         records_are_replaced
         threads_are_listed_by_update
         runs_are_listed_oldest_first
+        the_newest_runs_are_read_alone
         a_run_belongs_to_one_thread
         deleting_takes_everything_of_one_thread
         deleting_a_missing_thread_is_fine

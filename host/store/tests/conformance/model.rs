@@ -268,7 +268,13 @@ async fn agree(memory: &MemoryStore, file: &dyn Store) -> Result<(), TestCaseErr
         let heads = (memory.thread(&thread).await.unwrap(), file.thread(&thread).await.unwrap());
         let heads = (unsealed(heads.0), unsealed(heads.1));
         prop_assert_eq!(&heads.0, &heads.1);
-        prop_assert_eq!(memory.runs(&thread).await.unwrap(), file.runs(&thread).await.unwrap());
+        let runs = file.runs(&thread).await.unwrap();
+        prop_assert_eq!(memory.runs(&thread).await.unwrap(), runs.clone());
+        for skip in 0..=runs.len() {
+            let newest: Vec<_> = runs.iter().rev().skip(skip).take(2).cloned().collect();
+            prop_assert_eq!(memory.newest_runs(&thread, skip, 2).await.unwrap(), newest.clone());
+            prop_assert_eq!(file.newest_runs(&thread, skip, 2).await.unwrap(), newest);
+        }
         for after in 0..heads.0.as_ref().map_or(1, |head| head.last_seq + 1) {
             for limit in [1, 3, 1000] {
                 let expected = memory.events(&thread, after, limit).await.unwrap();

@@ -87,6 +87,8 @@ pub(crate) async fn deleting_a_run_takes_what_it_did(store: &dyn Store) {
     assert_eq!(left[1].checkpoint, before[2].checkpoint);
     assert_eq!(seqs(&left[1].events), [2], "without the first event of the deleted run");
     assert_eq!(run_ids(store, &thread).await, [run_id("t one"), run_id("t three")]);
+    let newest = store.newest_runs(&thread, 1, 2).await.unwrap();
+    assert_eq!(newest.into_iter().map(|run| run.id).collect::<Vec<_>>(), [run_id("t one")]);
     assert_eq!(store.run(&run_id("t two")).await.unwrap(), None);
     assert_eq!(seqs(&store.events(&thread, 0, 99).await.unwrap()), [1, 2, 6]);
     let head = store.thread(&thread).await.unwrap().unwrap();

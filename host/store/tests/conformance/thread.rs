@@ -73,6 +73,26 @@ pub(crate) async fn runs_are_listed_oldest_first(store: &dyn Store) {
     assert!(store.runs(&thread_id("missing")).await.unwrap().is_empty());
 }
 
+pub(crate) async fn the_newest_runs_are_read_alone(store: &dyn Store) {
+    let (thread, other) = (create(store, "t").await, create(store, "other").await);
+    for name in ["z", "a", "m", "b"] {
+        let run = Some(run(&thread, name));
+        append(store, &thread, Batch { run, ..Batch::default() }).await.unwrap();
+        let run = Some(self::run(&other, &format!("{name}-of-other")));
+        append(store, &other, Batch { run, ..Batch::default() }).await.unwrap();
+    }
+    let newest = async |skip, limit| {
+        let runs = store.newest_runs(&thread, skip, limit).await.unwrap();
+        runs.into_iter().map(|run| run.id.to_string()).collect::<Vec<_>>().concat()
+    };
+    assert_eq!(newest(0, 2).await, "bm");
+    assert_eq!(newest(1, 2).await, "ma");
+    assert_eq!(newest(3, usize::MAX).await, "z");
+    assert_eq!(newest(4, 1).await, "");
+    assert_eq!(newest(0, 0).await, "");
+    assert!(store.newest_runs(&thread_id("missing"), 0, 9).await.unwrap().is_empty());
+}
+
 pub(crate) async fn a_run_belongs_to_one_thread(store: &dyn Store) {
     let (thread, other) = (create(store, "t").await, create(store, "other").await);
     let mine = Batch { run: Some(run(&thread, "r")), ..Batch::default() };

@@ -117,6 +117,7 @@ conformance! {
         what_has_expired_is_not_known
         one_of_many_writes
         keys_follow_one_another
+        keys_are_followed_down
         large_documents_are_listed_a_few_at_a_time;
     model:
         any_history_agrees_with_a_plain_list;

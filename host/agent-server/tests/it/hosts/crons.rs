@@ -1,33 +1,30 @@
 //! Crons whose runs several hosts could begin.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use serde_json::{Value, json};
-use uuid::Uuid;
+use uuid::{Builder, Uuid};
 use wattle_graph::id::ThreadId;
 use wattle_run::engine::blank::NewThread;
 
-use super::{Common, NOW_MS};
+use super::{Common, NOW_MS, executions};
 use crate::host::Host;
 
-const HOUR_MS: i64 = 3_600_000;
+pub(super) const HOUR_MS: i64 = 3_600_000;
 
 /// When the first run is due.
-const FIRST_MS: i64 = NOW_MS - 30_000 + HOUR_MS;
+pub(super) const FIRST_MS: i64 = NOW_MS - 30_000 + HOUR_MS;
 
-fn hourly() -> Value {
+pub(super) fn hourly() -> Value {
     json!({ "assistant_id": "slow", "schedule": "0 * * * *", "input": { "word": "tick" } })
 }
 
-async fn on_thread(host: &Host, cron: Value) -> String {
+pub(super) async fn on_thread(host: &Host, cron: Value) -> String {
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs/crons"), cron).await.ok();
     id
 }
 
 /// The runs of a thread, when all of them are over.
-async fn count(host: &Host, id: &str) -> usize {
+pub(super) async fn count(host: &Host, id: &str) -> usize {
     let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
     for run in listed.as_array().unwrap() {
         let run = run["run_id"].as_str().unwrap();
@@ -36,24 +33,30 @@ async fn count(host: &Host, id: &str) -> usize {
     listed.as_array().unwrap().len()
 }
 
+/// The threads of runs that have their own, which have their ids.
+async fn own_runs(host: &Host, other: &str) -> Vec<String> {
+    let all = host.post("/threads/search", json!({})).await.ok();
+    let ids = all.as_array().unwrap().iter().map(|it| it["thread_id"].as_str().unwrap());
+    ids.filter(|id| *id != other).map(str::to_owned).collect()
+}
+
 #[tokio::test]
 async fn what_comes_due_while_a_host_begins_a_run_is_not_skipped() {
     let common = Common::new();
-    let (clock, is_late) = (common.clock.clone(), Arc::new(AtomicBool::new(false)));
-    let late = is_late.clone();
-    // The host comes to it an hour after it has looked.
-    let common = common.on_read(move |kind| {
-        if kind == "crons" && late.swap(false, Ordering::SeqCst) {
-            clock.advance(HOUR_MS);
-        }
-    });
-    let host = common.host().await;
+    let (host, gates) = common.gated().await;
     let id = on_thread(&host, hourly()).await;
     common.clock.advance(HOUR_MS);
-    is_late.store(true, Ordering::SeqCst);
-    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    let gate = gates.hold("get crons");
+    let (next, ()) = tokio::join!(host.agents.run_crons(), async {
+        // The host comes to it an hour after it has looked.
+        let held = gate.reached().await;
+        common.clock.advance(HOUR_MS);
+        drop(held);
+    });
+    assert_eq!(next, Some(FIRST_MS + HOUR_MS));
     assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + 2 * HOUR_MS));
     assert_eq!(count(&host, &id).await, 2);
+    assert_eq!(executions([&host]), 2);
 }
 
 #[tokio::test]
@@ -83,6 +86,13 @@ async fn hosts_that_look_at_once_begin_each_run_once() {
             let threads = three.post("/threads/count", json!({})).await.ok();
             assert_eq!(threads, json!(hour + 1));
         }
+        let state = hosts[1].get(&format!("/threads/{id}/state")).await.ok();
+        assert_eq!(state["values"]["items"], json!(["tick", "tick", "tick", "tick"]));
+        // Each of them, and each of those that have threads of their own.
+        for run in own_runs(&hosts[0], &id).await {
+            hosts[0].get(&format!("/threads/{run}/runs/{run}/join")).await.ok();
+        }
+        assert_eq!(executions(hosts.each_ref()), 8);
     }
 }
 
@@ -95,7 +105,9 @@ async fn a_thread_that_a_host_made_before_it_died_gets_the_run() {
     let cron = host.post("/runs/crons", cron).await.ok();
     let due = cron["next_run_date"].as_str().unwrap();
     let id: Uuid = cron["cron_id"].as_str().unwrap().parse().unwrap();
-    let run = Uuid::new_v5(&id, due.as_bytes()).to_string();
+    let [_, _, _, _, _, _, rest @ ..] = Uuid::new_v5(&id, due.as_bytes()).into_bytes();
+    let run = Builder::from_unix_timestamp_millis(FIRST_MS.cast_unsigned(), &rest);
+    let run = run.into_uuid().to_string();
     let thread = Some(ThreadId::new(&run).unwrap());
     host.engine.create_thread(NewThread { thread, ..NewThread::default() }).await.unwrap();
     common.clock.advance(HOUR_MS);
@@ -104,4 +116,5 @@ async fn a_thread_that_a_host_made_before_it_died_gets_the_run() {
     assert_eq!((&begun["thread_id"], &begun["metadata"]["cron_id"]), (&json!(run), &json!(id)));
     assert_eq!(count(&host, &run).await, 1);
     assert_eq!(host.post("/threads/count", json!({})).await.ok(), 1);
+    assert_eq!(executions([&host]), 1);
 }

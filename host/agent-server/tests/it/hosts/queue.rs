@@ -1,11 +1,9 @@
 //! Runs that wait on one host, as seen and taken on by others.
 
-use std::sync::atomic::Ordering;
-
 use serde_json::{Value, json};
 use wattle_run::ports::memory::{MemoryScope, PutItem};
 
-use super::{Common, LEASE_MS, NOW_MS, begin, items, slow};
+use super::{Common, LEASE_MS, NOW_MS, begin, items, settle, slow};
 use crate::host::Host;
 
 /// A host with a run at work and one that waits: the thread, and the places of both.
@@ -210,11 +208,110 @@ async fn any_number_of_runs_and_webhooks_is_taken_up() {
 #[tokio::test]
 async fn a_run_waits_on_while_the_store_is_away() {
     let common = Common::new();
-    let one = common.host().await;
+    let (one, gates) = common.gated().await;
     let (_, _, waits) = waiting(&one).await;
-    common.store.failing.store(2, Ordering::SeqCst);
+    gates.fail("lease");
+    gates.fail("lease");
     one.let_go.send_replace(true);
     assert_eq!(items(&one, &waits).await, json!(["a", "b"]));
-    assert_eq!(common.store.failing.load(Ordering::SeqCst), 0);
+    assert!(gates.are_passed());
     assert_eq!(status(&one, &waits).await, "success");
+}
+
+/// The stages of all entries.
+async fn stages(common: &Common) -> Vec<Value> {
+    let namespace = ["agent".to_owned(), "waiting".to_owned()];
+    let scope = MemoryScope::Host(None);
+    let all = common.memory.list(&scope, &namespace, "", 10, NOW_MS).await.unwrap();
+    all.into_iter().map(|item| item.value["stage"]["kind"].clone()).collect()
+}
+
+#[tokio::test]
+async fn a_run_that_was_taken_out_halfway_is_not_begun() {
+    let common = Common::new();
+    let (one, (two, gates)) = (common.host().await, common.gated().await);
+    let (_, first, waits) = waiting(&one).await;
+    gates.fail("put runs");
+    assert_eq!(two.post(&format!("{waits}/cancel"), Value::Null).await.status, 500);
+    assert_eq!(stages(&common).await, ["dropped"]);
+    one.let_go.send_replace(true);
+    assert_eq!(items(&one, &first).await, json!(["a"]));
+    settle().await;
+    assert_eq!(status(&one, &waits).await, "interrupted");
+    assert_eq!((*one.begun.borrow(), stages(&common).await), (1, Vec::new()));
+}
+
+#[tokio::test]
+async fn what_was_taken_out_halfway_is_brought_to_its_end_while_all_hosts_live() {
+    let common = Common::new();
+    let (one, (two, gates)) = (common.host().await, common.gated().await);
+    let (_, _, waits) = waiting(&one).await;
+    gates.fail("put runs");
+    assert_eq!(two.post(&format!("{waits}/cancel"), Value::Null).await.status, 500);
+    let three = common.host().await;
+    assert_eq!(status(&three, &waits).await, "interrupted");
+    assert_eq!(stages(&common).await, Vec::<Value>::new());
+}
+
+#[tokio::test]
+async fn a_run_that_was_put_into_the_queue_unheard_begins_all_the_same() {
+    let common = Common::new();
+    let (one, gates) = common.gated().await;
+    let (thread, first, _) = waiting(&one).await;
+    gates.fail("put_if waiting done");
+    let unheard = one.post(&format!("/threads/{thread}/runs"), slow("c")).await;
+    assert_eq!(unheard.status, 500, "{}", unheard.text);
+    assert_eq!(stages(&common).await, ["waiting", "waiting"]);
+    one.agents.look_around().await;
+    one.agents.look_around().await;
+    one.let_go.send_replace(true);
+    items(&one, &first).await;
+    one.begun(3).await;
+    settle().await;
+    let state = one.get(&format!("/threads/{thread}/state")).await.ok();
+    assert_eq!(state["values"]["items"], json!(["a", "b", "c"]));
+    assert_eq!((*one.begun.borrow(), stages(&common).await), (3, Vec::new()));
+}
+
+#[tokio::test]
+async fn a_large_input_is_kept_once_the_run_has_begun_by_the_log_alone() {
+    let common = Common::new();
+    let one = common.host().await;
+    let (thread, first, waits) = waiting(&one).await;
+    let large = "x".repeat(65 << 10);
+    let mut run = slow(&large);
+    run["multitask_strategy"] = json!("interrupt");
+    let at_once = begin(&one, &thread, run).await;
+    one.begun(2).await;
+    let later = begin(&one, &thread, slow(&large)).await;
+    let small = begin(&one, &thread, slow("b")).await;
+    for (place, is_kept) in [(&at_once, false), (&later, true), (&small, true)] {
+        assert_eq!(one.get(place).await.ok()["kwargs"]["input"].is_object(), is_kept, "{place}");
+    }
+    one.let_go.send_replace(true);
+    items(&one, &small).await;
+    for (place, is_kept) in [(&first, true), (&waits, true), (&later, false), (&small, true)] {
+        assert_eq!(one.get(place).await.ok()["kwargs"]["input"].is_object(), is_kept, "{place}");
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_comes_to_the_queue_while_its_host_looks_around_waits_on() {
+    let common = Common::new();
+    let (one, gates) = common.gated().await;
+    let gate = gates.hold("list waiting done");
+    let ((_, first, waits), ()) = tokio::join!(
+        async {
+            let held = gate.reached().await;
+            let found = waiting(&one).await;
+            drop(held);
+            found
+        },
+        one.agents.look_around(),
+    );
+    one.let_go.send_replace(true);
+    items(&one, &first).await;
+    settle().await;
+    assert_eq!(*one.begun.borrow(), 2);
+    assert_eq!(items(&one, &waits).await, json!(["a", "b"]));
 }

@@ -3,8 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use wattle_run::ports::memory::MemoryScope;
 
-use super::{Common, LEASE_MS, begin, slow};
+use super::crons::{HOUR_MS, count, hourly, on_thread};
+use super::{Common, LEASE_MS, NOW_MS, begin, executions, settle, slow};
+use crate::host::Host;
 use crate::webhooks::{HOOK, Receiver};
 
 fn told(word: &str) -> Value {
@@ -85,4 +88,132 @@ async fn a_host_that_was_taken_for_dead_tells_nothing() {
     begin(&two, &thread, told("b")).await;
     let got = receiver.got(2).await;
     assert_eq!(got[1].body()["values"]["items"], json!(["b"]));
+}
+
+/// How many webhooks are to be called.
+async fn kept(common: &Common) -> usize {
+    let namespace = ["agent".to_owned(), "webhooks".to_owned()];
+    let scope = MemoryScope::Host(None);
+    common.memory.list(&scope, &namespace, "", 100, NOW_MS).await.unwrap().len()
+}
+
+#[tokio::test]
+async fn one_whose_run_is_about_to_begin_is_not_taken_for_one_without_a_run() {
+    let receiver = Receiver::new(&[]);
+    let common = common(&receiver);
+    let (one, gates) = common.gated().await;
+    let thread = one.thread().await;
+    let gate = gates.hold("put_if webhooks done");
+    tokio::join!(begin(&one, &thread, told("a")), async {
+        let held = gate.reached().await;
+        one.agents.look_around().await;
+        settle().await;
+        assert_eq!(kept(&common).await, 1);
+        drop(held);
+    });
+    assert_eq!(receiver.got(1).await[0].body()["values"]["items"], json!(["a"]));
+}
+
+/// A cron whose runs tell a webhook.
+async fn telling(host: &Host) -> String {
+    let mut cron = hourly();
+    cron["webhook"] = json!(HOOK);
+    on_thread(host, cron).await
+}
+
+#[tokio::test]
+async fn one_of_a_run_that_two_hosts_begin_is_told_once() {
+    let receiver = Receiver::new(&[]);
+    let common = common(&receiver);
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    telling(&one).await;
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("lease");
+    tokio::join!(one.agents.run_crons(), async {
+        let held = gate.reached().await;
+        two.agents.run_crons().await;
+        // Who wrote it down first has it in hand, and does not know yet what comes of the run.
+        settle().await;
+        assert_eq!(receiver.sent(), 0);
+        drop(held);
+    });
+    receiver.got(1).await;
+    settle().await;
+    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    assert_eq!(executions([&one, &two]), 1);
+}
+
+#[tokio::test]
+async fn one_that_a_host_left_before_its_run_began_is_told() {
+    for looks_first in [false, true] {
+        let receiver = Receiver::new(&[]);
+        let common = common(&receiver);
+        let ((one, gates), two) = (common.gated().await, common.host().await);
+        let id = telling(&one).await;
+        common.clock.advance(HOUR_MS);
+        let gate = gates.hold("put_if webhooks done");
+        let agents = one.agents.clone();
+        let began = tokio::spawn(async move { agents.run_crons().await });
+        let _held = gate.reached().await;
+        one.die();
+        began.abort();
+        common.clock.advance(LEASE_MS);
+        if looks_first {
+            two.agents.look_around().await;
+            settle().await;
+        }
+        two.agents.run_crons().await;
+        two.agents.look_around().await;
+        assert_eq!(count(&two, &id).await, 1);
+        receiver.got(1).await;
+        settle().await;
+        assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    }
+}
+
+#[tokio::test]
+async fn one_of_a_run_that_is_over_is_not_told_again_by_who_notes_that() {
+    let receiver = Receiver::new(&[]);
+    let common = common(&receiver);
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let id = telling(&one).await;
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("put_if dues");
+    let agents = one.agents.clone();
+    let began = tokio::spawn(async move { agents.run_crons().await });
+    let _held = gate.reached().await;
+    receiver.got(1).await;
+    settle().await;
+    one.die();
+    began.abort();
+    two.agents.run_crons().await;
+    assert_eq!(count(&two, &id).await, 1);
+    settle().await;
+    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
+    assert_eq!(executions([&one, &two]), 1);
+}
+
+#[tokio::test]
+async fn one_that_another_host_took_on_is_not_forgotten_by_who_saw_no_run() {
+    let receiver = Receiver::new(&[]);
+    let common = common(&receiver);
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    telling(&one).await;
+    common.clock.advance(HOUR_MS);
+    gates.fail("lease");
+    let gate = gates.hold("get webhooks");
+    one.agents.run_crons().await;
+    let held = gate.reached().await;
+    two.hold();
+    two.agents.run_crons().await;
+    two.begun(1).await;
+    common.clock.advance(LEASE_MS);
+    two.agents.look_around().await;
+    drop(held);
+    settle().await;
+    assert_eq!(kept(&common).await, 1);
+    two.let_go.send_replace(true);
+    receiver.got(1).await;
+    settle().await;
+    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
 }

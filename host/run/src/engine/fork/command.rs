@@ -31,6 +31,7 @@ use crate::driver::reduce;
 use crate::engine::begin::{answer_failure, check_owner, graph_of, in_their_graphs};
 use crate::engine::blank::bound;
 use crate::engine::{Engine, Slot, no_thread};
+use crate::facts;
 use crate::json::check_depth;
 use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead};
 use crate::view::{self, store_failure};
@@ -66,6 +67,7 @@ impl Engine {
         if !request.context.is_null() {
             head.record.context = request.context;
         }
+        facts::check_added(&head.record.metadata, &request.metadata)?;
         head.record.metadata.extend(request.metadata);
         let options = request.options;
         let run = RunRecord { options, ..self.new_run(slot.run.clone(), &head, None) };

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use wattle_kit::memory::Hooked;
 use wattle_run::call::memory::{Delete, Get, Namespaces, Put, Search};
 use wattle_run::call::runs::{RunOutcome, Runs};
 use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
@@ -45,8 +46,8 @@ fn granted(access: MemoryAccess) -> Grants {
     Grants { memory: vec![rule], ..Grants::default() }
 }
 
-fn world(plugin: NativePlugin, access: MemoryAccess) -> (World, Arc<LostPut>) {
-    let memory = Arc::new(LostPut::default());
+fn world(plugin: NativePlugin, access: MemoryAccess) -> (World, Arc<Hooked<LostPut>>) {
+    let memory = LostPut::memory();
     (World::with_memory(ONE, plugin, memory.clone(), granted(access)), memory)
 }
 
@@ -181,7 +182,7 @@ async fn what_is_cached_is_neither_seen_nor_forged() {
     });
     let everything = MemoryRule { namespace: Vec::new(), access: MemoryAccess::ReadWrite };
     let grants = Grants { memory: vec![everything], ..Grants::default() };
-    let memory = Arc::new(LostPut::default());
+    let memory = LostPut::memory();
     let world = World::with_memory(CACHED, plugin, memory.clone(), grants);
     assert_eq!(world.run(json!({})).await.state["out"], "true");
 

@@ -96,7 +96,7 @@ async fn a_task_of_whose_end_nobody_heard_before_a_timeout_is_not_run_again() {
             async { Ok(json!({ "log": "one" })) }
         })
         .node("two", |_, _| async { Ok(json!({ "log": "two" })) });
-    let memory = Arc::new(LostPut::default());
+    let memory = LostPut::memory();
     // It has finished, and then hangs while what it did is put into the cache.
     memory.lose_next();
     let world = World::with_memory(&graph, plugin, memory, Grants::default());

@@ -1,0 +1,213 @@
+//! A long thread costs as much as a short one: what is asked of its newest end reads as many records
+//! however many there were before.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use wattle_api::ApiConfig;
+use wattle_graph::failure::Failure;
+use wattle_kit::layer::{Layer, Layered};
+use wattle_kit::memory::{Call, Hook, Hooked};
+use wattle_run::ports::Store;
+use wattle_store::{MemoryStore, VolatileMemory};
+
+use crate::host::{Host, Parts};
+
+/// How many records each kind of read of the store answered; how often the memory was called.
+type Reads = BTreeMap<&'static str, usize>;
+
+/// A store that counts what is read.
+struct Counted {
+    below: Arc<dyn Store>,
+    reads: Mutex<Reads>,
+}
+
+#[async_trait]
+impl Layer for Counted {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, reads: Mutex::default() }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    fn seen(&self, read: &'static str, records: usize) {
+        *self.reads.lock().unwrap().entry(read).or_default() += records;
+    }
+}
+
+/// Counts the calls for documents of the server.
+#[derive(Default)]
+struct Calls(Mutex<Reads>);
+
+#[async_trait]
+impl Hook for Calls {
+    async fn after(&self, call: Call<'_>) -> Result<(), Failure> {
+        // The keys of the host are looked for once, by somebody else.
+        if call.namespace.first().is_none_or(|part| part != "agent") {
+            return Ok(());
+        }
+        assert_ne!(call.method, "search", "looks at everything there is");
+        *self.0.lock().unwrap().entry(call.method).or_default() += 1;
+        Ok(())
+    }
+}
+
+/// A server whose reads are counted.
+struct Counting {
+    host: Host,
+    store: Arc<Layered<Counted>>,
+    memory: Arc<Hooked<Calls>>,
+}
+
+impl Counting {
+    fn new() -> Self {
+        let store = Arc::new(Layered::<Counted>::over(Arc::new(MemoryStore::new())));
+        let memory = Hooked::over(Arc::new(VolatileMemory::new()), Calls::default());
+        let memory = Arc::new(memory);
+        let parts = Parts { store: store.clone(), memory: memory.clone(), ..Parts::default() };
+        Self { host: Host::with_parts(ApiConfig::default(), parts), store, memory }
+    }
+
+    /// What was read since this was asked last.
+    fn reads(&self) -> Reads {
+        let mut reads = std::mem::take(&mut *self.store.reads.lock().unwrap());
+        reads.append(&mut self.memory.0.lock().unwrap());
+        reads
+    }
+
+    /// What each of the requests reads that want the newest of a thread.
+    async fn of_each(&self, thread: &str) -> Vec<(&'static str, Reads)> {
+        let path = |rest: &str| format!("/threads/{thread}{rest}");
+        let run = json!({
+            "assistant_id": "context", "input": { "value": 1 }, "context": { "a": 1 },
+            "stream_mode": ["values", "messages", "updates"],
+        });
+        let update = json!({ "values": { "value": 2 } });
+        let mut reads = Vec::new();
+        for (what, rest, body) in [
+            ("run", "/runs/wait", Some(run.clone())),
+            ("stream", "/runs/stream", Some(run)),
+            ("update", "/state", Some(update)),
+            ("state", "/state", None),
+            ("thread", "", None),
+            ("history", "/history?limit=10", None),
+            ("runs", "/runs?limit=10", None),
+        ] {
+            self.reads();
+            let method = if body.is_some() { "POST" } else { "GET" };
+            let answer = self.host.call(method, &path(rest), body).await;
+            assert_eq!(answer.status, 200, "{what}: {}", answer.text);
+            reads.push((what, self.reads()));
+        }
+        reads
+    }
+}
+
+#[tokio::test]
+async fn what_is_asked_of_the_newest_reads_no_more_of_a_long_thread() {
+    let counting = Counting::new();
+    let host = &counting.host;
+    let thread = host.thread().await;
+    let run = json!({ "assistant_id": "context", "input": { "value": 1 } });
+    let update = json!({ "values": { "value": 2 } });
+    let mut before = None;
+    // Both times more than are read at once.
+    for _ in 0..2 {
+        for _ in 0..70 {
+            host.post(&format!("/threads/{thread}/runs/wait"), run.clone()).await.ok();
+            host.post(&format!("/threads/{thread}/state"), update.clone()).await.ok();
+        }
+        let reads = counting.of_each(&thread).await;
+        assert_eq!(*before.get_or_insert_with(|| reads.clone()), reads);
+    }
+    let reads: BTreeMap<_, _> = before.unwrap().into_iter().collect();
+    let runs = &reads["runs"];
+    assert!(runs.values().sum::<usize>() < 100, "{runs:?}");
+    // Each comes with the whole state: two of the run, and a few before them.
+    assert!(reads["stream"]["checkpoints"] <= 6, "{:?}", reads["stream"]);
+}
+
+#[tokio::test]
+async fn a_run_after_a_cancelled_one_reads_no_more_of_a_long_thread() {
+    let counting = Counting::new();
+    let host = &counting.host;
+    let thread = host.thread().await;
+    let path = format!("/threads/{thread}/runs");
+    let run = json!({ "assistant_id": "slow", "input": { "word": "a" } });
+    let mut before = None;
+    for _ in 0..2 {
+        for _ in 0..40 {
+            host.post(&format!("{path}/wait"), run.clone()).await.ok();
+        }
+        host.hold();
+        let begun = *host.begun.borrow();
+        let cancelled = host.post(&path, run.clone()).await.ok();
+        host.begun(begun + 1).await;
+        let cancelled = cancelled["run_id"].as_str().unwrap();
+        host.post(&format!("{path}/{cancelled}/cancel?wait=true"), json!({})).await;
+        host.let_go.send_replace(true);
+        counting.reads();
+        host.post(&format!("{path}/wait"), run.clone()).await.ok();
+        let reads = counting.reads();
+        assert!(reads["newest_runs"] < 20 && !reads.contains_key("runs"), "{reads:?}");
+        assert_eq!(*before.get_or_insert_with(|| reads.clone()), reads);
+        let newest = host.get(&format!("{path}?limit=1")).await.ok()[0]["run_id"].clone();
+        counting.reads();
+        let newest = format!("{path}/{}", newest.as_str().unwrap());
+        assert_eq!(host.call("DELETE", &newest, None).await.status, 204);
+        assert!(!counting.reads().contains_key("runs"));
+    }
+}
+
+#[tokio::test]
+async fn threads_that_are_named_are_read_alone() {
+    let counting = Counting::new();
+    let host = &counting.host;
+    let mut ids = Vec::new();
+    for _ in 0..20 {
+        ids.push(host.thread().await);
+    }
+    counting.reads();
+    let none = "00000000-0000-7000-8000-000000000000";
+    let search = json!({ "ids": [ids[3], ids[7], ids[3], none, "no id"], "select": ["thread_id"] });
+    let found = host.post("/threads/search", search).await.ok();
+    let mut wanted = [json!({ "thread_id": ids[7] }), json!({ "thread_id": ids[3] })];
+    let mut found = found.as_array().unwrap().clone();
+    for list in [&mut wanted[..], &mut found[..]] {
+        list.sort_by_key(Value::to_string);
+    }
+    assert_eq!(found, wanted);
+    assert_eq!(counting.reads(), [("thread", 2)].into());
+    // Many are found in one list of all.
+    let many: Vec<String> = (0..100).map(|n| format!("{n}")).chain(ids.clone()).collect();
+    let search = json!({ "ids": many, "limit": 100, "select": ["thread_id"] });
+    let found = host.post("/threads/search", search).await.ok();
+    assert_eq!(found.as_array().unwrap().len(), 20);
+    assert_eq!(counting.reads(), [("threads", 20)].into());
+}
+
+#[tokio::test]
+async fn a_search_by_values_reads_each_state_once() {
+    let counting = Counting::new();
+    let host = &counting.host;
+    for n in 0..20 {
+        let made = host.post("/threads", json!({ "metadata": { "graph_id": "context" } })).await;
+        let id = made.ok()["thread_id"].as_str().unwrap().to_owned();
+        let update = json!({ "values": { "value": n } });
+        host.post(&format!("/threads/{id}/state"), update).await.ok();
+    }
+    counting.reads();
+    let search = json!({ "values": { "value": 3 }, "select": ["thread_id"] });
+    let found = host.post("/threads/search", search.clone()).await.ok();
+    assert_eq!(found.as_array().unwrap().len(), 1);
+    assert_eq!(counting.reads(), [("threads", 20), ("thread", 20), ("checkpoint", 20)].into());
+    // Those that other conditions leave out are not read.
+    let mut search = search;
+    search["metadata"] = json!({ "graph_id": "other" });
+    assert_eq!(host.post("/threads/search", search).await.ok(), json!([]));
+    assert_eq!(counting.reads(), [("threads", 20)].into());
+}

@@ -1,0 +1,173 @@
+//! A run of a cron that one host is about to begin while another one does so.
+
+use serde_json::{Value, json};
+use wattle_run::ports::memory::MemoryScope;
+
+use super::crons::{FIRST_MS, HOUR_MS, count, hourly, on_thread};
+use super::{Common, NOW_MS, begin, executions, items, settle, slow};
+use crate::host::Host;
+
+/// The runs that a thread has, or that wait for it, with the fact that a cron began them.
+async fn ticks(host: &Host, id: &str) -> Vec<Value> {
+    let listed = host.get(&format!("/threads/{id}/runs")).await.ok();
+    let listed = listed.as_array().unwrap().clone();
+    listed.into_iter().filter(|run| run["metadata"]["cron_id"].is_string()).collect()
+}
+
+async fn values(host: &Host, id: &str) -> Value {
+    host.get(&format!("/threads/{id}/state")).await.ok()["values"]["items"].clone()
+}
+
+/// What the document of a run says of its waiting.
+async fn state(common: &Common, thread: &str, run: &Value) -> Value {
+    let namespace = ["agent", "runs", thread].map(str::to_owned);
+    let scope = MemoryScope::Host(None);
+    let doc = common.memory.get(&scope, &namespace, run.as_str().unwrap(), NOW_MS).await;
+    doc.unwrap().unwrap().value["state"]["kind"].clone()
+}
+
+#[tokio::test]
+async fn one_that_is_over_meanwhile_is_not_begun_again() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let id = on_thread(&one, hourly()).await;
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("lease");
+    let (next, ()) = tokio::join!(one.agents.run_crons(), async {
+        let held = gate.reached().await;
+        two.agents.run_crons().await;
+        assert_eq!(count(&two, &id).await, 1);
+        drop(held);
+    });
+    assert_eq!(next, Some(FIRST_MS + HOUR_MS));
+    assert_eq!(count(&one, &id).await, 1);
+    assert_eq!(ticks(&one, &id).await.len(), 1, "its document stays");
+    assert_eq!((executions([&one, &two]), values(&one, &id).await), (1, json!(["tick"])));
+}
+
+#[tokio::test]
+async fn one_that_waited_and_is_over_meanwhile_is_not_begun_again() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let id = on_thread(&one, hourly()).await;
+    two.hold();
+    begin(&two, &id, slow("a")).await;
+    two.begun(1).await;
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("put_if waiting");
+    let (next, ()) = tokio::join!(one.agents.run_crons(), async {
+        let held = gate.reached().await;
+        two.agents.run_crons().await;
+        two.let_go.send_replace(true);
+        assert_eq!(count(&two, &id).await, 2);
+        drop(held);
+    });
+    assert_eq!(next, Some(FIRST_MS + HOUR_MS));
+    settle().await;
+    let tick = ticks(&one, &id).await.remove(0);
+    assert_eq!(tick["status"], "success");
+    assert_eq!(state(&common, &id, &tick["run_id"]).await, "pending", "nobody says that it failed");
+    assert_eq!((executions([&one, &two]), values(&one, &id).await), (2, json!(["a", "tick"])));
+}
+
+#[tokio::test]
+async fn one_that_is_at_work_is_not_in_its_own_way() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let mut cron = hourly();
+    cron["multitask_strategy"] = json!("interrupt");
+    let id = on_thread(&one, cron).await;
+    two.hold();
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("get runs done");
+    let (next, ()) = tokio::join!(one.agents.run_crons(), async {
+        let held = gate.reached().await;
+        two.agents.run_crons().await;
+        two.begun(1).await;
+        drop(held);
+    });
+    assert_eq!(next, Some(FIRST_MS + HOUR_MS));
+    two.let_go.send_replace(true);
+    assert_eq!(count(&two, &id).await, 1);
+    assert_eq!(ticks(&two, &id).await[0]["status"], "success");
+    assert_eq!(executions([&one, &two]), 1);
+}
+
+#[tokio::test]
+async fn what_another_host_needs_is_not_taken_away_by_one_that_fails() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let id = on_thread(&one, hourly()).await;
+    two.hold();
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("lease");
+    let (next, ()) = tokio::join!(one.agents.run_crons(), async {
+        let held = gate.reached().await;
+        begin(&two, &id, slow("a")).await;
+        two.begun(1).await;
+        two.agents.run_crons().await;
+        held.fail();
+    });
+    // The other one has noted it by then.
+    assert_eq!(next, Some(FIRST_MS + HOUR_MS));
+    let waits = ticks(&two, &id).await;
+    assert_eq!((waits.len(), &waits[0]["status"]), (1, &json!("pending")));
+    two.let_go.send_replace(true);
+    let place = format!("/threads/{id}/runs/{}", waits[0]["run_id"].as_str().unwrap());
+    assert_eq!(items(&two, &place).await, json!(["a", "tick"]));
+    assert_eq!(executions([&one, &two]), 2);
+}
+
+/// A cron whose runs have threads of their own, which stay.
+async fn alone(host: &Host) {
+    let mut cron = hourly();
+    cron["on_run_completed"] = json!("keep");
+    host.post("/runs/crons", cron).await.ok();
+}
+
+#[tokio::test]
+async fn a_thread_is_not_taken_back_on_which_another_host_began_the_run() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    alone(&one).await;
+    common.clock.advance(HOUR_MS);
+    // The thread is made, and then the run cannot begin.
+    let (made, begins) = (gates.hold("lease"), gates.hold("lease"));
+    tokio::join!(one.agents.run_crons(), async {
+        drop(made.reached().await);
+        let held = begins.reached().await;
+        let taken_back = gates.hold("list waiting");
+        held.fail();
+        let held = taken_back.reached().await;
+        two.agents.run_crons().await;
+        let id = threads(&two).await.remove(0);
+        assert_eq!(count(&two, &id).await, 1);
+        drop(held);
+    });
+    let all = threads(&one).await;
+    assert_eq!(all.len(), 1);
+    assert_eq!((count(&one, &all[0]).await, executions([&one, &two])), (1, 1));
+}
+
+async fn threads(host: &Host) -> Vec<String> {
+    let all = host.post("/threads/search", json!({})).await.ok();
+    let ids = all.as_array().unwrap().iter().map(|it| it["thread_id"].as_str().unwrap());
+    ids.map(str::to_owned).collect()
+}
+
+#[tokio::test]
+async fn a_run_whose_thread_another_host_is_making_is_late_and_not_left_out() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    alone(&one).await;
+    common.clock.advance(HOUR_MS);
+    let gate = gates.hold("lease done");
+    let (_, next) = tokio::join!(one.agents.run_crons(), async {
+        let _held = gate.reached().await;
+        two.agents.run_crons().await
+    });
+    assert_eq!(next, Some(NOW_MS + HOUR_MS + 15_000), "it is tried again soon");
+    let all = threads(&one).await;
+    assert_eq!((all.len(), count(&one, &all[0]).await), (1, 1));
+    assert_eq!(executions([&one, &two]), 1);
+}

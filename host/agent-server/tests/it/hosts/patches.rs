@@ -1,0 +1,121 @@
+//! Crons that several hosts change at once.
+
+use serde_json::{Value, json};
+
+use super::crons::{FIRST_MS, HOUR_MS, count, hourly, on_thread};
+use super::{Common, executions};
+use crate::host::{Answer, Host};
+
+const MINUTE_MS: i64 = 60_000;
+
+/// The time before the first run is due, at the full hour.
+const NINE_MS: i64 = FIRST_MS - HOUR_MS;
+
+async fn make(host: &Host, cron: Value) -> String {
+    let made = host.post("/runs/crons", cron).await.ok();
+    format!("/runs/crons/{}", made["cron_id"].as_str().unwrap())
+}
+
+async fn patch(host: &Host, path: &str, change: Value) -> Answer {
+    host.call("PATCH", path, Some(change)).await
+}
+
+#[tokio::test]
+async fn neither_change_of_two_hosts_is_lost() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let path = make(&one, hourly()).await;
+    let gate = gates.hold("put_if crons");
+    let (changed, ()) =
+        tokio::join!(patch(&one, &path, json!({ "schedule": "*/10 * * * *" })), async {
+            let held = gate.reached().await;
+            patch(&two, &path, json!({ "input": { "word": "other" } })).await.ok();
+            drop(held);
+        });
+    let changed = changed.ok();
+    assert_eq!(changed, two.get(&path).await.ok());
+    assert_eq!(changed["schedule"], "*/10 * * * *");
+    assert_eq!(changed["payload"]["input"], json!({ "word": "other" }));
+    assert_eq!(two.agents.run_crons().await, Some(NINE_MS + 10 * MINUTE_MS));
+}
+
+#[tokio::test]
+async fn the_next_run_is_of_the_last_change() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let path = make(&one, hourly()).await;
+    let gate = gates.hold("put_if crons done");
+    let (changed, ()) =
+        tokio::join!(patch(&one, &path, json!({ "schedule": "*/10 * * * *" })), async {
+            let held = gate.reached().await;
+            patch(&two, &path, json!({ "schedule": "*/30 * * * *" })).await.ok();
+            drop(held);
+        });
+    changed.ok();
+    assert_eq!(one.get(&path).await.ok()["schedule"], "*/30 * * * *");
+    assert_eq!(one.agents.run_crons().await, Some(NINE_MS + 30 * MINUTE_MS));
+}
+
+#[tokio::test]
+async fn the_next_run_is_of_a_change_that_was_made_while_one_began() {
+    let common = Common::new();
+    let ((one, gates), (two, others)) = (common.gated().await, common.gated().await);
+    let id = on_thread(&one, hourly()).await;
+    let found = one.post("/runs/crons/search", json!({})).await.ok();
+    let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
+    common.clock.advance(HOUR_MS);
+    let (begins, notes) = (others.hold("get crons done"), gates.hold("put_if dues"));
+    let agents = two.agents.clone();
+    let began = tokio::spawn(async move { agents.run_crons().await });
+    // The one has read the cron as it was, the other has changed it and is about to note that.
+    let read = begins.reached().await;
+    let (changed, ()) =
+        tokio::join!(patch(&one, &path, json!({ "schedule": "*/10 * * * *" })), async {
+            let held = notes.reached().await;
+            drop(read);
+            assert_eq!(began.await.unwrap(), Some(FIRST_MS + HOUR_MS));
+            drop(held);
+        });
+    changed.ok();
+    assert_eq!(one.agents.run_crons().await, Some(FIRST_MS + 10 * MINUTE_MS));
+    assert_eq!((count(&two, &id).await, executions([&one, &two])), (1, 1));
+}
+
+#[tokio::test]
+async fn one_that_is_enabled_by_a_host_that_dies_over_it_runs() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let mut cron = hourly();
+    cron["enabled"] = json!(false);
+    let id = on_thread(&one, cron).await;
+    let found = one.post("/runs/crons/search", json!({})).await.ok();
+    let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
+    assert_eq!(two.agents.run_crons().await, None);
+    let gate = gates.hold("put_if crons done");
+    tokio::select! {
+        _ = patch(&one, &path, json!({ "enabled": true })) => panic!("it is held"),
+        _held = gate.reached() => {}
+    }
+    assert_eq!(two.agents.run_crons().await, Some(FIRST_MS));
+    common.clock.advance(HOUR_MS);
+    two.agents.run_crons().await;
+    assert_eq!((count(&two, &id).await, executions([&two])), (1, 1));
+}
+
+#[tokio::test]
+async fn one_that_is_disabled_before_a_host_comes_to_it_does_not_run() {
+    let common = Common::new();
+    let ((one, gates), two) = (common.gated().await, common.host().await);
+    let id = on_thread(&one, hourly()).await;
+    let found = one.post("/runs/crons/search", json!({})).await.ok();
+    let path = format!("/runs/crons/{}", found[0]["cron_id"].as_str().unwrap());
+    common.clock.advance(HOUR_MS);
+    // The host has seen that it is due.
+    let gate = gates.hold("get dues");
+    let (next, ()) = tokio::join!(one.agents.run_crons(), async {
+        let held = gate.reached().await;
+        patch(&two, &path, json!({ "enabled": false })).await.ok();
+        drop(held);
+    });
+    assert_eq!((next, count(&one, &id).await, executions([&one, &two])), (None, 0, 0));
+}

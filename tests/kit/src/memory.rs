@@ -1,0 +1,167 @@
+//! A long-term memory over another one, with a hook before and after each call.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+use wattle_graph::failure::Failure;
+use wattle_run::ports::Memory;
+use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
+
+/// One call of a memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Call<'c> {
+    /// The method, as [`Memory`] names it.
+    pub method: &'static str,
+    /// The namespace that it is about; none for a sweep.
+    pub namespace: &'c [String],
+}
+
+/// What a test does to the calls of a memory.
+#[async_trait]
+pub trait Hook: Send + Sync {
+    /// Called before each; the call fails with this.
+    async fn before(&self, call: Call<'_>) -> Result<(), Failure> {
+        let _ = call;
+        Ok(())
+    }
+
+    /// Called after each that was done; its answer is lost if this fails.
+    async fn after(&self, call: Call<'_>) -> Result<(), Failure> {
+        let _ = call;
+        Ok(())
+    }
+}
+
+/// A memory with a hook.
+pub struct Hooked<H> {
+    below: Arc<dyn Memory>,
+    hook: H,
+}
+
+impl<H: Hook> Hooked<H> {
+    /// A hook over a memory.
+    pub fn over(below: Arc<dyn Memory>, hook: H) -> Self {
+        Self { below, hook }
+    }
+
+    async fn through<T: Send>(
+        &self,
+        method: &'static str,
+        namespace: &[String],
+        done: impl Future<Output = Result<T, Failure>> + Send,
+    ) -> Result<T, Failure> {
+        let call = Call { method, namespace };
+        self.hook.before(call).await?;
+        let answer = done.await?;
+        self.hook.after(call).await?;
+        Ok(answer)
+    }
+}
+
+impl<H> Deref for Hooked<H> {
+    type Target = H;
+
+    fn deref(&self) -> &H {
+        &self.hook
+    }
+}
+
+#[async_trait]
+impl<H: Hook> Memory for Hooked<H> {
+    async fn get(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        self.through("get", namespace, self.below.get(scope, namespace, key, now_ms)).await
+    }
+
+    async fn peek(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+        now_ms: i64,
+    ) -> Result<Option<Item>, Failure> {
+        self.through("peek", namespace, self.below.peek(scope, namespace, key, now_ms)).await
+    }
+
+    async fn put(&self, scope: &MemoryScope, item: PutItem, now_ms: i64) -> Result<(), Failure> {
+        let namespace = item.namespace.clone();
+        self.through("put", &namespace, self.below.put(scope, item, now_ms)).await
+    }
+
+    async fn put_if(
+        &self,
+        scope: &MemoryScope,
+        known: Option<&Value>,
+        item: PutItem,
+        now_ms: i64,
+    ) -> Result<bool, Failure> {
+        let namespace = item.namespace.clone();
+        self.through("put_if", &namespace, self.below.put_if(scope, known, item, now_ms)).await
+    }
+
+    async fn delete(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        key: &str,
+    ) -> Result<(), Failure> {
+        self.through("delete", namespace, self.below.delete(scope, namespace, key)).await
+    }
+
+    async fn search(
+        &self,
+        scope: &MemoryScope,
+        search: &Search,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        self.through("search", &search.prefix, self.below.search(scope, search, now_ms)).await
+    }
+
+    async fn list(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        after: &str,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let listed = self.below.list(scope, namespace, after, limit, now_ms);
+        self.through("list", namespace, listed).await
+    }
+
+    async fn list_down(
+        &self,
+        scope: &MemoryScope,
+        namespace: &[String],
+        before: Option<&str>,
+        limit: usize,
+        now_ms: i64,
+    ) -> Result<Vec<Item>, Failure> {
+        let listed = self.below.list_down(scope, namespace, before, limit, now_ms);
+        self.through("list_down", namespace, listed).await
+    }
+
+    async fn namespaces(
+        &self,
+        scope: &MemoryScope,
+        list: &ListNamespaces,
+        now_ms: i64,
+    ) -> Result<Vec<Vec<String>>, Failure> {
+        self.through("namespaces", &list.prefix, self.below.namespaces(scope, list, now_ms)).await
+    }
+
+    async fn clear(&self, scope: &MemoryScope, prefix: &[String]) -> Result<usize, Failure> {
+        self.through("clear", prefix, self.below.clear(scope, prefix)).await
+    }
+
+    async fn sweep(&self, now_ms: i64) -> Result<usize, Failure> {
+        self.through("sweep", &[], self.below.sweep(now_ms)).await
+    }
+}
