@@ -1,7 +1,9 @@
 //! The store that forgets: everything in memory, for tests and for `wattle.toml` with
 //! `kind = "memory"`.
 //!
-//! A batch is taken at once, so its ticket is answered when [`Store::append`] returns.
+//! A batch is taken at once, so its ticket is answered when [`Store::append`] returns. One lock
+//! guards everything, so what takes long about a batch is done without it, and applied if nothing
+//! has changed meanwhile.
 
 mod frame;
 mod rewrite;
@@ -28,7 +30,7 @@ use crate::rules;
 use crate::sweep::Mentions;
 use crate::watches::Watches;
 use rewrite::Target;
-use thread::Thread;
+use thread::{Checked, Draft, Thread};
 
 /// A store in memory. Clones share their content.
 #[derive(Clone, Debug)]
@@ -42,39 +44,66 @@ struct State {
     threads: HashMap<ThreadId, Thread>,
     runs: HashMap<RunId, RunRecord>,
     leases: Leases,
+    /// The number given last to a thread.
+    numbered: u64,
 }
 
 impl State {
-    fn append(&mut self, id: &ThreadId, batch: Batch) -> Result<u64, StoreError> {
+    /// What a batch takes from its thread.
+    fn draft(&self, id: &ThreadId, batch: &Batch) -> Result<Draft, StoreError> {
+        self.admit(id, batch)?;
+        thread::draft(id, self.threads.get(id), batch)
+    }
+
+    fn admit(&self, id: &ThreadId, batch: &Batch) -> Result<(), StoreError> {
         self.leases.admit(id, batch.epoch)?;
-        let known = self.threads.get(id);
-        rules::admit(id, known.map(Thread::standing), &batch)?;
+        rules::admit(id, self.threads.get(id).map(Thread::standing), batch)?;
         if let Some(run) = &batch.run
             && let Some(owner) = self.runs.get(&run.id).map(|run| &run.thread)
             && owner != id
         {
             return Err(rules::foreign_run(id, run.id.as_str(), owner));
         }
-        let checked = thread::check(id, known, &batch)?;
+        Ok(())
+    }
+
+    /// Applies a batch; gives it back if it was checked against a thread that has changed since.
+    fn append(
+        &mut self,
+        id: &ThreadId,
+        batch: Batch,
+        checked: Checked,
+    ) -> Result<Result<u64, Batch>, StoreError> {
+        if self.threads.get(id).map(Thread::end) != checked.follows {
+            return Ok(Err(batch));
+        }
+        self.admit(id, &batch)?;
         self.leases.taken(id, batch.epoch);
         if let Some(run) = &batch.run {
             self.runs.insert(run.id.clone(), run.clone());
         }
         match (self.threads.get_mut(id), batch.record.clone()) {
-            (Some(thread), _) => Ok(thread.apply(batch, checked)),
+            (Some(thread), _) => Ok(Ok(thread.apply(batch, checked))),
             (None, Some(record)) => {
                 let mut thread = Thread::new(record);
                 let last_seq = thread.apply(batch, checked);
-                self.threads.insert(id.clone(), thread);
-                Ok(last_seq)
+                self.put(id, thread);
+                Ok(Ok(last_seq))
             }
-            (None, None) => Ok(0),
+            (None, None) => Ok(Ok(0)),
         }
     }
 }
 
 /// Runs, pruning and copies.
 impl State {
+    /// Puts a thread in the place of what was there.
+    fn put(&mut self, id: &ThreadId, mut thread: Thread) {
+        self.numbered += 1;
+        thread.number = self.numbered;
+        self.threads.insert(id.clone(), thread);
+    }
+
     fn runs(&self, thread: &Thread) -> Vec<RunRecord> {
         thread.runs.iter().filter_map(|run| self.runs.get(run)).cloned().collect()
     }
@@ -105,7 +134,7 @@ impl State {
         for run in thread.runs.iter().filter(|run| !rewritten.runs.contains(run)) {
             self.runs.remove(run);
         }
-        self.threads.insert(id.clone(), rewritten);
+        self.put(id, rewritten);
         Ok(())
     }
 
@@ -167,7 +196,7 @@ impl State {
         let target = Target { record, runs: &runs, names: &names, goes_on: false };
         let copy = thread.rewritten(&plan, target)?;
         let last_seq = copy.head.last_seq;
-        self.threads.insert(to.clone(), copy);
+        self.put(to, copy);
         self.runs.extend(runs.into_iter().map(|run| (run.id.clone(), run)));
         Ok(Some(last_seq))
     }
@@ -183,8 +212,22 @@ impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
         let leases = Leases::new(0, elapsed());
-        let state = State { threads: HashMap::new(), runs: HashMap::new(), leases };
+        let (threads, runs) = (HashMap::new(), HashMap::new());
+        let state = State { threads, runs, leases, numbered: 0 };
         Self { state: Arc::new(Mutex::new(state)), watches: Arc::default() }
+    }
+
+    fn take(&self, id: &ThreadId, mut batch: Batch) -> Result<u64, StoreError> {
+        loop {
+            // Bound, so that the lock is not held any longer.
+            let draft = lock(&self.state).draft(id, &batch)?;
+            let checked = draft.pack(id, &batch)?;
+            let appended = lock(&self.state).append(id, batch, checked)?;
+            match appended {
+                Ok(last_seq) => return Ok(last_seq),
+                Err(again) => batch = again,
+            }
+        }
     }
 
     fn read<T>(&self, id: &ThreadId, read: impl FnOnce(&Thread) -> T) -> Option<T> {
@@ -195,7 +238,7 @@ impl MemoryStore {
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        let result = lock(&self.state).append(thread, batch);
+        let result = self.take(thread, batch);
         if let Ok(last_seq) = result {
             self.watches.advance(thread, last_seq);
         }

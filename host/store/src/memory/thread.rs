@@ -23,6 +23,8 @@ use crate::rules::{self, Standing};
 /// A thread with all that was ever written to it.
 #[derive(Debug)]
 pub(super) struct Thread {
+    /// Another one once it was written anew.
+    pub(super) number: u64,
     pub(super) head: ThreadHead,
     /// Oldest first.
     pub(super) runs: Vec<RunId>,
@@ -36,19 +38,36 @@ pub(super) struct Thread {
     values: HashMap<(ChannelName, CheckpointId), Arc<Value>>,
 }
 
+/// What a batch takes from its thread's history.
+#[derive(Debug)]
+pub(super) struct Draft {
+    follows: Option<End>,
+    checkpoint: Option<Stored>,
+}
+
+/// What a batch follows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct End {
+    number: u64,
+    seal: Option<Digest>,
+    last_seq: u64,
+}
+
 /// What was found out about a batch before anything of it is applied.
 #[derive(Debug)]
 pub(super) struct Checked {
+    /// What the thread must end with for the batch to be applied.
+    pub(super) follows: Option<End>,
     mentions: BTreeSet<Digest>,
     frame: Option<Frame>,
 }
 
-/// Checks what needs the thread's history, and that the batch can be stored at all.
-pub(super) fn check(
+/// Checks what needs the thread's history.
+pub(super) fn draft(
     id: &ThreadId,
     thread: Option<&Thread>,
     batch: &Batch,
-) -> Result<Checked, StoreError> {
+) -> Result<Draft, StoreError> {
     if let Some(current) = batch.current {
         let point = thread.and_then(|thread| thread.stored(current));
         let point = point.ok_or_else(|| rules::no_checkpoint(id, current))?;
@@ -60,18 +79,27 @@ pub(super) fn check(
         Some(checkpoint) => Some(stored(id, thread, checkpoint)?),
         None => None,
     };
-    let refusal = |message: String| invalid(id, message);
-    let mut packer = Packer::default();
-    packer.measure(&batch.record).map_err(refusal)?;
-    packer.measure(&batch.run).map_err(refusal)?;
-    let mut frame = None;
-    if !batch.events.is_empty() || checkpoint.is_some() {
-        let (seal, last_seq) = thread.map_or((None, 0), |t| (t.head.seal, t.head.last_seq));
-        let events = batch.events.clone();
-        let new = Frame::new(&mut packer, seal, last_seq, batch.base, events, checkpoint);
-        frame = Some(new.map_err(refusal)?);
+    Ok(Draft { follows: thread.map(Thread::end), checkpoint })
+}
+
+impl Draft {
+    /// Packs the batch, which shows whether it can be stored at all. This takes long and needs no
+    /// thread.
+    pub(super) fn pack(self, id: &ThreadId, batch: &Batch) -> Result<Checked, StoreError> {
+        let Self { follows, checkpoint } = self;
+        let refusal = |message: String| invalid(id, message);
+        let mut packer = Packer::default();
+        packer.measure(&batch.record).map_err(refusal)?;
+        packer.measure(&batch.run).map_err(refusal)?;
+        let mut frame = None;
+        if !batch.events.is_empty() || checkpoint.is_some() {
+            let (seal, last_seq) = follows.map_or((None, 0), |end| (end.seal, end.last_seq));
+            let events = batch.events.clone();
+            let new = Frame::new(&mut packer, seal, last_seq, batch.base, events, checkpoint);
+            frame = Some(new.map_err(refusal)?);
+        }
+        Ok(Checked { follows, mentions: packer.mentions, frame })
     }
-    Ok(Checked { mentions: packer.mentions, frame })
 }
 
 /// What is to be written of a checkpoint.
@@ -111,6 +139,7 @@ fn begins(base: Option<&Value>, value: &Value, tail: &Tail) -> bool {
 impl Thread {
     pub(super) fn new(record: ThreadRecord) -> Self {
         Self {
+            number: 0,
             head: ThreadHead::new(record),
             runs: Vec::new(),
             mentions: BTreeSet::new(),
@@ -123,6 +152,12 @@ impl Thread {
 
     pub(super) fn standing(&self) -> Standing {
         Standing { last_seq: self.head.last_seq, last_checkpoint: self.head.last_checkpoint }
+    }
+
+    /// What the next batch follows.
+    pub(super) fn end(&self) -> End {
+        let ThreadHead { seal, last_seq, .. } = self.head;
+        End { number: self.number, seal, last_seq }
     }
 
     /// Applies a batch that passed all checks; answers with the newest sequence number.
