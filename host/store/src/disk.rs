@@ -4,6 +4,7 @@
 
 mod chain;
 mod delete;
+mod desk;
 mod draft;
 mod frame;
 mod head;
@@ -47,14 +48,16 @@ use wattle_run::ports::store::{
 use crate::error::backend;
 use crate::lease::{Leases, elapsed};
 use crate::sweep::Mentions;
+use crate::urgency::{self, COMMIT_DELAY, Urgency};
 use crate::watches::Watches;
+use desk::Desk;
 use open::Opened;
 use remains::{Cleared, Remains};
 use retain::{Cut, Hand, Original};
 use snapshot::Snapshot;
 use source::Source;
 use verify::verify;
-use writer::{Command, QUEUE_LIMIT, Writer};
+use writer::{QUEUE_LIMIT, Writer};
 
 /// How long reads may keep the file from shrinking: a copy of a large thread ends within it.
 const COMPACT_PATIENCE: Duration = Duration::from_mins(1);
@@ -76,7 +79,7 @@ struct Inner {
     /// Whether it is dropped: what goes bit by bit ends then.
     closing: Arc<AtomicBool>,
     /// `None` only while it is dropped.
-    commands: Option<mpsc::Sender<Command>>,
+    desk: Option<Desk>,
     writer: Option<JoinHandle<()>>,
 }
 
@@ -96,7 +99,7 @@ impl RedbStore {
         open::check(path.as_ref())
     }
 
-    /// Opens the file, or creates it; its folder must exist.
+    /// Opens the file, or creates it; its folder must exist. The commit delay is [`COMMIT_DELAY`].
     ///
     /// # Errors
     ///
@@ -104,10 +107,22 @@ impl RedbStore {
     /// damaged or not a store, [`StoreError::Backend`] if it cannot be opened, for example since
     /// another process has it open.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, StoreError> {
+        Self::open_with(path, COMMIT_DELAY)
+    }
+
+    /// The same, with a commit delay of its own: how long batches for which nobody waits may wait
+    /// for others to share their commit, at most [`COMMIT_DELAY_LIMIT`](urgency::COMMIT_DELAY_LIMIT).
+    ///
+    /// # Errors
+    ///
+    /// As [`RedbStore::open`], and [`StoreError::Backend`] if the delay is too long.
+    pub fn open_with(path: impl AsRef<Path>, commit_delay: Duration) -> Result<Self, StoreError> {
+        urgency::check(commit_delay).map_err(|reason| backend("open its file", reason))?;
         let Opened { database, intake, opening } = open::open(path.as_ref())?;
         let source = Arc::new(Source::new(path.as_ref().to_owned(), database));
         let watches = Arc::new(Watches::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
+        let urgency = Arc::<Urgency>::default();
         let writer = Writer {
             source: source.clone(),
             intake,
@@ -115,19 +130,20 @@ impl RedbStore {
             watches: watches.clone(),
             remains: Remains::read(&source)?,
             commands: queue,
+            urgency: urgency.clone(),
+            commit_delay,
         };
         let writer = std::thread::Builder::new()
             .name("wattle-store".into())
             .spawn(move || writer.run())
             .map_err(|error| backend("start its writer thread", error))?;
-        let (commands, writer) = (Some(commands), Some(writer));
-        let closing = Arc::default();
-        Ok(Self(Arc::new(Inner { source, watches, closing, commands, writer })))
+        let desk = Some(Desk { commands, urgency, writer: writer.thread().clone() });
+        let (writer, closing) = (Some(writer), Arc::default());
+        Ok(Self(Arc::new(Inner { source, watches, closing, desk, writer })))
     }
 
-    async fn send(&self, command: Command) -> Result<(), StoreError> {
-        let commands = self.0.commands.as_ref().ok_or(StoreError::Closed)?;
-        commands.send(command).await.map_err(|_| StoreError::Closed)
+    fn desk(&self) -> Result<&Desk, StoreError> {
+        self.0.desk.as_ref().ok_or(StoreError::Closed)
     }
 
     /// Has the writer do something, after all that was handed over before.
@@ -141,7 +157,7 @@ impl RedbStore {
             // Whoever asked may be gone.
             let _ = answer.send(work(writer));
         };
-        self.send(Command::Work(Box::new(work))).await?;
+        self.desk()?.ask(Box::new(work)).await?;
         done.await.unwrap_or(Err(StoreError::Closed))
     }
 
@@ -151,8 +167,7 @@ impl RedbStore {
         T: Send + 'static,
         W: FnOnce(&Hand) -> Result<T, StoreError> + Send + 'static,
     {
-        let commands = self.0.commands.clone().ok_or(StoreError::Closed)?;
-        let hand = Hand { commands, closing: self.0.closing.clone() };
+        let hand = Hand { desk: self.desk()?.clone(), closing: self.0.closing.clone() };
         spawn_blocking(move || work(&hand)).await.map_err(|error| backend("write", error))?
     }
 
@@ -213,8 +228,10 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // The writer ends when the queue is closed and empty. A hand holds it open.
         self.closing.store(true, Ordering::Release);
-        self.commands = None;
-        if self.writer.take().is_some_and(|writer| writer.join().is_err()) {
+        self.desk = None;
+        let Some(writer) = self.writer.take() else { return };
+        writer.thread().unpark();
+        if writer.join().is_err() {
             tracing::error!("writer of the checkpoint store panicked");
         }
     }
@@ -223,10 +240,8 @@ impl Drop for Inner {
 #[async_trait]
 impl Store for RedbStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        let (answer, ticket) = oneshot::channel();
-        let (thread, batch) = (thread.clone(), Box::new(batch));
-        match self.send(Command::Append { thread, batch, answer }).await {
-            Ok(()) => Ticket::waiting(ticket),
+        match self.desk() {
+            Ok(desk) => desk.append(thread.clone(), batch).await,
             Err(error) => Ticket::ready(Err(error)),
         }
     }

@@ -20,6 +20,7 @@
 //! * `plan`: what stays when something is taken away; `tail`: when a list is written whole again.
 //! * `lease`: who may write, for stores of one process.
 //! * `codec`: how records become bytes; `mention`: which blobs such bytes mention.
+//! * [`urgency`]: whether somebody waits for a commit, and how long one is put off otherwise.
 //! * `watches`: the newest sequence number of each thread, to wait for.
 
 pub mod blob;
@@ -37,6 +38,7 @@ mod query;
 mod rules;
 pub mod sweep;
 mod tail;
+pub mod urgency;
 mod watches;
 
 pub use blob::file::FileBlobs;

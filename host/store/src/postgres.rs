@@ -125,12 +125,7 @@ impl PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
-        let (answer, ticket) = oneshot::channel();
-        let job = Job::Append(thread.clone(), Box::new(batch), answer);
-        match self.0.desks.send(job).await {
-            Ok(()) => Ticket::waiting(ticket),
-            Err(error) => Ticket::ready(Err(error)),
-        }
+        self.0.desks.append(thread, batch).await
     }
 
     async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {

@@ -36,6 +36,11 @@ impl Watches {
         receiver
     }
 
+    /// Whether somebody watches a thread.
+    pub(crate) fn is_watched(&self, thread: &ThreadId) -> bool {
+        lock(&self.0).get(thread).is_some_and(|sender| sender.receiver_count() > 0)
+    }
+
     /// Announces the newest sequence number of a thread.
     pub(crate) fn advance(&self, thread: &ThreadId, seq: u64) {
         if let Some(sender) = lock(&self.0).get(thread) {

@@ -86,13 +86,15 @@ impl Layer for Timed {
         let ticket = self.below.append(thread, batch).await;
         self.times.append.add(started);
         let (sender, receiver) = oneshot::channel();
+        let (hurry, hurried) = oneshot::channel();
         let times = self.times.clone();
-        let handed = Instant::now();
         tokio::spawn(async move {
+            // Nobody has to wait for a ticket.
+            let Ok(since) = hurried.await else { return };
             let answer = ticket.await;
-            times.wait.add(handed);
+            times.wait.add(since);
             let _ = sender.send(answer);
         });
-        Ticket::waiting(receiver)
+        Ticket::waiting(receiver, move || drop(hurry.send(Instant::now())))
     }
 }

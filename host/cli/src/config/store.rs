@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use wattle_graph::definition::Span;
 use wattle_store::PostgresConfig;
+use wattle_store::urgency::{self, COMMIT_DELAY};
 
 /// Which store keeps threads.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -29,6 +30,15 @@ pub struct StoreConfig {
     pub kind: StoreKind,
     /// Where the database is; only for [`StoreKind::Postgres`].
     pub database: Option<StoreDatabase>,
+    /// How long what nobody waits for may wait to share a commit; none is [`COMMIT_DELAY`].
+    commit_delay: Option<Span>,
+}
+
+impl StoreConfig {
+    /// How long what nobody waits for may wait to share a commit.
+    pub fn commit_delay(&self) -> Duration {
+        self.commit_delay.map_or(COMMIT_DELAY, |delay| Duration::from_millis(delay.as_ms()))
+    }
 }
 
 /// Where the database of a store is.
@@ -56,13 +66,22 @@ struct Table {
     password_env: Option<String>,
     schema: Option<String>,
     lease: Option<Span>,
+    commit_delay: Option<Span>,
 }
 
 impl TryFrom<Table> for StoreConfig {
     type Error = String;
 
     fn try_from(table: Table) -> Result<Self, String> {
-        let Table { kind, url, url_env, password_env, schema, lease } = table;
+        let Table { kind, url, url_env, password_env, schema, lease, commit_delay } = table;
+        if commit_delay.is_some() && kind == Some(StoreKind::Memory) {
+            return Err("`commit_delay` is for stores that survive a restart; remove it, or \
+                        `kind = \"memory\"`"
+                .into());
+        }
+        if let Some(delay) = commit_delay {
+            urgency::check(Duration::from_millis(delay.as_ms()))?;
+        }
         let address = match (url, url_env) {
             (Some(_), Some(_)) => {
                 return Err("`url` and `url_env` both say where the database is; use one".into());
@@ -86,9 +105,11 @@ impl TryFrom<Table> for StoreConfig {
                     .into(),
             ),
             (Some(database), None) => {
-                Ok(Self { kind: StoreKind::Postgres, database: Some(database) })
+                Ok(Self { kind: StoreKind::Postgres, database: Some(database), commit_delay })
             }
-            (None, kind) => Ok(Self { kind: kind.unwrap_or_default(), database: None }),
+            (None, kind) => {
+                Ok(Self { kind: kind.unwrap_or_default(), database: None, commit_delay })
+            }
         }
     }
 }
@@ -163,6 +184,17 @@ mod tests {
     }
 
     #[test]
+    fn commits_are_put_off_for_as_long_as_is_set() {
+        for (text, delay) in [
+            ("", COMMIT_DELAY),
+            ("commit_delay = \"0ms\"", Duration::ZERO),
+            ("url = \"postgres://h/d\"\ncommit_delay = \"1s\"", Duration::from_secs(1)),
+        ] {
+            assert_eq!(read(text).unwrap().commit_delay(), delay, "{text}");
+        }
+    }
+
+    #[test]
     fn settings_that_contradict_each_other_are_refused() {
         for (text, reason) in [
             ("url = \"a\"\nurl_env = \"b\"", "both say where"),
@@ -171,6 +203,8 @@ mod tests {
             ("password_env = \"a\"", "set `url`"),
             ("lease = \"5s\"", "set `url`"),
             ("url = \"a\"\nlease = \"soon\"", "soon"),
+            ("kind = \"memory\"\ncommit_delay = \"1ms\"", "survive a restart"),
+            ("commit_delay = \"1001ms\"", "at most 1000 ms"),
             ("kind = \"postgres\"", "unknown variant"),
             ("uri = \"a\"", "unknown field"),
         ] {

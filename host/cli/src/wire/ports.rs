@@ -141,7 +141,8 @@ async fn open_stores(
             })
         }
         StoreKind::Redb => {
-            let store = Arc::new(RedbStore::open(config.store_file()).map_err(Error::Store)?);
+            let opened = RedbStore::open_with(config.store_file(), config.store.commit_delay());
+            let store = Arc::new(opened.map_err(Error::Store)?);
             let blobs = Arc::new(FileBlobs::open(config.data.join("blobs")).map_err(Error::Store)?);
             Ok(Stores {
                 store: store.clone(),
@@ -175,7 +176,8 @@ pub(super) fn postgres_config(
     let setup = |message| Error::Setup { what: "the store", message };
     let database = config.store.database.as_ref();
     let database = database.ok_or_else(|| setup("it has no address".to_owned()))?;
-    database.connection(&**env).map_err(setup)
+    let (database, warning) = database.connection(&**env).map_err(setup)?;
+    Ok((database.with_commit_delay(config.store.commit_delay()), warning))
 }
 
 fn open_memory(config: &Config) -> Result<Arc<dyn Memory>, Error> {

@@ -9,17 +9,18 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
 use crate::disk::delete::{Anew, Before, Begun, Replaced};
+use crate::disk::desk::Desk;
 use crate::disk::head::Head;
 use crate::disk::remains::Cleared;
 use crate::disk::rewrite::{Past, Target, rewrite};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
-use crate::disk::writer::{Command, Writer};
+use crate::disk::writer::Writer;
 use crate::error::backend;
 use crate::plan::{Plan, copied};
 use crate::rules;
@@ -40,7 +41,7 @@ pub(crate) enum Cut {
 
 /// The way to the writer, for threads that may block.
 pub(crate) struct Hand {
-    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) desk: Desk,
     /// Whether the store is dropped. What was begun then is deleted when it is opened again.
     pub(crate) closing: Arc<AtomicBool>,
 }
@@ -59,8 +60,7 @@ impl Hand {
             // Whoever asked may be gone.
             let _ = answer.send(work(writer));
         };
-        let sent = self.commands.blocking_send(Command::Work(Box::new(work)));
-        sent.map_err(|_| StoreError::Closed)?;
+        self.desk.blocking_ask(Box::new(work))?;
         done.blocking_recv().unwrap_or(Err(StoreError::Closed))
     }
 

@@ -1,10 +1,13 @@
 //! The one thread that writes: takes what waits in the queue and commits it together.
 //!
 //! While one commit is on its way to the disk, the next batches gather in the queue, so the more
-//! runs there are, the more share a flush (group commit). Whatever else touches the file, and the
-//! leases, takes its turn in the same queue: it sees everything that was handed over before it.
+//! runs there are, the more share a flush (group commit). Batches for which nobody waits gather for
+//! as long as the commit delay. Whatever else touches the file, and the leases, takes its turn in
+//! the same queue: it sees everything that was handed over before it.
 
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use redb::{Database, Durability};
 use tokio::sync::mpsc::error::TryRecvError;
@@ -18,6 +21,7 @@ use crate::disk::remains::Remains;
 use crate::disk::source::Source;
 use crate::error::while_trying;
 use crate::lease::Leases;
+use crate::urgency::Urgency;
 use crate::watches::Watches;
 
 /// Batches that may wait; a caller with one more waits itself. Also the most that share a commit:
@@ -35,9 +39,18 @@ type Answer = oneshot::Sender<Result<(), StoreError>>;
 /// What the writer is asked for.
 pub(crate) enum Command {
     /// See [`Store::append`](wattle_run::ports::Store::append).
-    Append { thread: ThreadId, batch: Box<Batch>, answer: Answer },
+    Append(Handed),
     /// Anything else.
     Work(Work),
+}
+
+/// A batch as it was handed over.
+pub(crate) struct Handed {
+    /// Its number by [`Urgency`].
+    pub(crate) number: u64,
+    pub(crate) thread: ThreadId,
+    pub(crate) batch: Box<Batch>,
+    pub(crate) answer: Answer,
 }
 
 /// Something that the writer does between two commits.
@@ -51,6 +64,9 @@ pub(crate) struct Writer {
     pub(crate) watches: Arc<Watches>,
     pub(crate) remains: Remains,
     pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) urgency: Arc<Urgency>,
+    /// How long batches gather for which nobody waits.
+    pub(crate) commit_delay: Duration,
 }
 
 /// A batch that was staged or refused, with who waits for it.
@@ -66,9 +82,7 @@ impl Writer {
         let mut next = self.next();
         while let Some(command) = next.take() {
             match command {
-                Command::Append { thread, batch, answer } => {
-                    next = self.commit_group(thread, &batch, answer);
-                }
+                Command::Append(first) => next = self.commit_group(first),
                 Command::Work(work) => work(&mut self),
             }
             self.remains.clear_some(&self.source);
@@ -90,22 +104,23 @@ impl Writer {
 
     /// Commits a batch with all that wait behind it, up to a command of another kind, which it
     /// hands back.
-    fn commit_group(&mut self, thread: ThreadId, batch: &Batch, answer: Answer) -> Option<Command> {
+    fn commit_group(&mut self, first: Handed) -> Option<Command> {
         let database = self.source.database();
         let mut group = Group::new(database.clone());
-        let result = self.take(&mut group, &thread, batch);
-        let mut taken = vec![Taken { thread, answer, result }];
+        let (mut oldest, until) = (first.number, Instant::now() + self.commit_delay);
+        let mut taken = vec![self.take(&mut group, first)];
         let mut other = None;
         while taken.len() < QUEUE_LIMIT && group.stage.log_bytes < GROUP_LIMIT_BYTES {
             match self.commands.try_recv() {
-                Ok(Command::Append { thread, batch, answer }) => {
-                    let result = self.take(&mut group, &thread, &batch);
-                    taken.push(Taken { thread, answer, result });
+                Ok(Command::Append(handed)) => {
+                    oldest = oldest.min(handed.number);
+                    taken.push(self.take(&mut group, handed));
                 }
                 Ok(command) => {
                     other = Some(command);
                     break;
                 }
+                Err(TryRecvError::Empty) if self.rests(oldest, until) => {}
                 Err(_) => break,
             }
         }
@@ -118,7 +133,27 @@ impl Writer {
         other
     }
 
-    fn take(
+    /// Rests while nobody waits for the batches from a number on, at the longest until a moment;
+    /// false if there is no time for that. Every command that comes may end a rest.
+    fn rests(&self, oldest: u64, until: Instant) -> bool {
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() || self.urgency.is_wanted(oldest) {
+            return false;
+        }
+        thread::park_timeout(left);
+        true
+    }
+
+    fn take(&mut self, group: &mut Group, handed: Handed) -> Taken {
+        let Handed { number, thread, batch, answer } = handed;
+        if self.watches.is_watched(&thread) {
+            self.urgency.want(number);
+        }
+        let result = self.stage(group, &thread, &batch);
+        Taken { thread, answer, result }
+    }
+
+    fn stage(
         &mut self,
         group: &mut Group,
         thread: &ThreadId,

@@ -17,6 +17,7 @@ use tokio::time::timeout;
 use wattle_run::ports::store::{LEASE_MS, StoreError};
 
 use crate::error::backend;
+use crate::urgency::{self, COMMIT_DELAY};
 
 /// Connections for reads and for what is not appended.
 const READ_CONNECTIONS: u32 = 8;
@@ -99,13 +100,15 @@ pub struct PostgresConfig {
     password: Option<String>,
     schema: String,
     lease: Duration,
+    commit_delay: Duration,
 }
 
 impl PostgresConfig {
     /// A store by URL: `postgres://user@host/database`, with `sslmode` and the like as parameters.
     pub fn new(url: impl Into<String>) -> Self {
         let lease = Duration::from_millis(LEASE_MS);
-        Self { url: url.into(), password: None, schema: DEFAULT_SCHEMA.into(), lease }
+        let schema = DEFAULT_SCHEMA.into();
+        Self { url: url.into(), password: None, schema, lease, commit_delay: COMMIT_DELAY }
     }
 
     /// The password, in place of one in the URL.
@@ -128,6 +131,13 @@ impl PostgresConfig {
         self
     }
 
+    /// How long batches for which nobody waits may wait for others to share their transaction, at
+    /// most [`COMMIT_DELAY_LIMIT`](crate::urgency::COMMIT_DELAY_LIMIT); [`COMMIT_DELAY`] without it.
+    pub fn with_commit_delay(mut self, commit_delay: Duration) -> Self {
+        self.commit_delay = commit_delay;
+        self
+    }
+
     /// Host and database for messages, without user and password.
     pub fn place(&self) -> String {
         let options = PgConnectOptions::from_str(&self.url).ok();
@@ -140,6 +150,7 @@ impl PostgresConfig {
         }
         check_schema(&self.schema)?;
         check_lease(self.lease)?;
+        urgency::check(self.commit_delay)?;
         // The text of this error can quote the address.
         let options = PgConnectOptions::from_str(&self.url)
             .map_err(|_| "its address is not one of PostgreSQL".to_owned())?;
@@ -206,6 +217,8 @@ pub(super) struct Link {
     pub(super) schema: String,
     /// How long this host may be silent.
     pub(super) lease_ms: i64,
+    /// How long batches gather for which nobody waits.
+    pub(super) commit_delay: Duration,
 }
 
 impl Link {
@@ -224,6 +237,7 @@ impl Link {
             place,
             schema: config.schema.clone(),
             lease_ms: i64::try_from(config.lease.as_millis()).unwrap_or(i64::MAX),
+            commit_delay: config.commit_delay,
         })
     }
 

@@ -111,6 +111,11 @@ impl News {
         self.wishes.subscribe()
     }
 
+    /// Whether somebody watches a thread on this host.
+    pub(super) fn is_watched(&self, thread: &ThreadId) -> bool {
+        self.watches.is_watched(thread)
+    }
+
     /// Watches a thread. What is not known here is read meanwhile.
     pub(super) fn watch(&self, link: &Link, thread: &ThreadId) -> watch::Receiver<u64> {
         let receiver = self.watches.subscribe(thread, || 0);

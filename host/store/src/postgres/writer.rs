@@ -2,15 +2,17 @@
 //!
 //! A thread always goes to the same task, so its batches become durable in order; several tasks
 //! let commits overlap, since most of their time goes by on the way to the server and its disk.
+//! Batches for which nobody waits gather for as long as the commit delay.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use sqlx::Row as _;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::spawn_blocking;
+use tokio::time::{Instant, sleep_until};
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Batch, StoreError};
+use wattle_run::ports::store::{Batch, StoreError, Ticket};
 
 use crate::error::backend;
 use crate::postgres::direct::{Known, Lane};
@@ -20,6 +22,7 @@ use crate::postgres::link::{Attempt, Begun, HELD_ATTEMPTS, Link, failed, is_held
 use crate::postgres::news::News;
 use crate::postgres::outcome::has_committed;
 use crate::postgres::stage::{Desk, Head, Stage};
+use crate::urgency::Urgency;
 
 /// Writer tasks. More overlap more round trips; each group gets smaller.
 pub(super) const WRITERS: usize = 4;
@@ -44,15 +47,15 @@ pub(super) const OPERATION: &str = "append";
 pub(super) type Answer = Result<u64, StoreError>;
 
 /// Whom to tell.
-pub(super) type Ticket = oneshot::Sender<Result<(), StoreError>>;
+pub(super) type Asker = oneshot::Sender<Result<(), StoreError>>;
 
 /// What a writer is told.
 #[derive(Debug)]
 pub(super) enum Job {
-    /// To write a batch.
-    Append(ThreadId, Box<Batch>, Ticket),
+    /// To write a batch, which has a number by [`Urgency`].
+    Append(ThreadId, Box<Batch>, Asker, u64),
     /// To say when everything before it is done.
-    Settle(ThreadId, Ticket),
+    Settle(ThreadId, Asker),
     /// How a thread stands whose lease was taken.
     Leased(ThreadId, Box<Head>),
 }
@@ -66,27 +69,59 @@ impl Job {
 
 /// Where batches are handed in.
 #[derive(Debug)]
-pub(super) struct Desks(Vec<mpsc::Sender<Job>>);
+pub(super) struct Desks(Vec<Post>);
+
+/// The way to one writer task.
+#[derive(Debug)]
+struct Post {
+    jobs: mpsc::Sender<Job>,
+    bell: Arc<Bell>,
+}
+
+/// What wakes a writer that lets batches gather.
+#[derive(Debug, Default)]
+pub(super) struct Bell {
+    urgency: Urgency,
+    rung: Notify,
+}
 
 impl Desks {
     /// Starts the writer tasks. They end when this is dropped and everything is written.
     pub(super) fn open(link: &Link, news: &News) -> Self {
         let start = |_| {
             let (jobs, queue) = mpsc::channel(QUEUE_LIMIT);
-            let (link, news) = (link.clone(), news.clone());
-            tokio::spawn(
-                Writer { link, news, known: Known::default(), lane: Lane::default() }.run(queue),
-            );
-            jobs
+            let (link, news, bell) = (link.clone(), news.clone(), Arc::<Bell>::default());
+            let (known, lane) = (Known::default(), Lane::default());
+            tokio::spawn(Writer { link, news, bell: bell.clone(), known, lane }.run(queue));
+            Post { jobs, bell }
         };
         Self((0..WRITERS).map(start).collect())
     }
 
     /// Hands a batch in; waits if many do.
+    pub(super) async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        let Post { jobs, bell } = self.post(thread);
+        let (answer, ticket) = oneshot::channel();
+        let number = bell.urgency.number();
+        let job = Job::Append(thread.clone(), Box::new(batch), answer, number);
+        if jobs.send(job).await.is_err() {
+            return Ticket::ready(Err(StoreError::Closed));
+        }
+        let bell = bell.clone();
+        Ticket::waiting(ticket, move || {
+            bell.urgency.want(number);
+            bell.rung.notify_one();
+        })
+    }
+
+    /// Hands something else in; waits if many do.
     pub(super) async fn send(&self, job: Job) -> Result<(), StoreError> {
-        let digest = blake3::hash(job.thread().as_str().as_bytes());
-        let writer = usize::from(digest.as_bytes()[0]) % self.0.len();
-        self.0[writer].send(job).await.map_err(|_| StoreError::Closed)
+        self.post(job.thread()).jobs.send(job).await.map_err(|_| StoreError::Closed)
+    }
+
+    fn post(&self, thread: &ThreadId) -> &Post {
+        let digest = blake3::hash(thread.as_str().as_bytes());
+        &self.0[usize::from(digest.as_bytes()[0]) % self.0.len()]
     }
 }
 
@@ -94,6 +129,7 @@ impl Desks {
 pub(super) struct Writer {
     pub(super) link: Link,
     news: News,
+    bell: Arc<Bell>,
     pub(super) known: Known,
     pub(super) lane: Lane,
 }
@@ -149,10 +185,11 @@ impl Writer {
     async fn run(mut self, mut queue: mpsc::Receiver<Job>) {
         let mut jobs = Vec::with_capacity(GROUP_LIMIT);
         while queue.recv_many(&mut jobs, GROUP_LIMIT).await > 0 {
+            self.gather(&mut queue, &mut jobs).await;
             let (mut batches, mut tickets, mut settled) = (Vec::new(), Vec::new(), Vec::new());
             for job in jobs.drain(..) {
                 match job {
-                    Job::Append(thread, batch, answer) => {
+                    Job::Append(thread, batch, answer, _) => {
                         batches.push((thread, *batch));
                         tickets.push(answer);
                     }
@@ -177,7 +214,30 @@ impl Writer {
         }
     }
 
-    fn tell(&self, written: Vec<(&ThreadId, Ticket, Answer)>) {
+    /// Takes more while nobody waits for what is there, for as long as the commit delay.
+    async fn gather(&self, queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) {
+        let until = Instant::now() + self.link.commit_delay;
+        while jobs.len() < GROUP_LIMIT && !jobs.iter().any(|job| self.is_wanted(job)) {
+            let room = GROUP_LIMIT - jobs.len();
+            tokio::select! {
+                () = self.bell.rung.notified() => {}
+                more = queue.recv_many(jobs, room) => if more == 0 { return },
+                () = sleep_until(until) => return,
+            }
+        }
+    }
+
+    fn is_wanted(&self, job: &Job) -> bool {
+        match job {
+            Job::Append(thread, .., number) => {
+                self.bell.urgency.is_wanted(*number) || self.news.is_watched(thread)
+            }
+            Job::Settle(..) => true,
+            Job::Leased(..) => false,
+        }
+    }
+
+    fn tell(&self, written: Vec<(&ThreadId, Asker, Answer)>) {
         let mut newest = BTreeMap::new();
         for (thread, _, answer) in &written {
             if let Ok(last_seq) = answer {
@@ -250,7 +310,7 @@ impl Writer {
     }
 
     /// Writes the batches of locked threads, when all others of their group have their answers.
-    async fn write_held(&mut self, held: Vec<(&(ThreadId, Batch), Ticket)>) {
+    async fn write_held(&mut self, held: Vec<(&(ThreadId, Batch), Asker)>) {
         let mut given_up: BTreeMap<&ThreadId, StoreError> = BTreeMap::new();
         for (one, ticket) in held {
             let answer = match given_up.get(&one.0) {

@@ -8,6 +8,7 @@ mod blobs;
 mod checkpoint;
 mod copy;
 mod crash;
+mod delay;
 mod events;
 mod file;
 mod lease;

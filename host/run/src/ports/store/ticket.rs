@@ -13,8 +13,11 @@ pub struct Ticket(Inner);
 
 enum Inner {
     Ready(Option<Result<(), StoreError>>),
-    Waiting(oneshot::Receiver<Result<(), StoreError>>),
+    Waiting { answer: oneshot::Receiver<Result<(), StoreError>>, hurry: Option<Hurry> },
 }
+
+/// Tells a writer that somebody waits.
+type Hurry = Box<dyn FnOnce() + Send>;
 
 impl Ticket {
     /// A ticket that is already answered.
@@ -22,9 +25,13 @@ impl Ticket {
         Self(Inner::Ready(Some(result)))
     }
 
-    /// A ticket that a writer answers later.
-    pub fn waiting(receiver: oneshot::Receiver<Result<(), StoreError>>) -> Self {
-        Self(Inner::Waiting(receiver))
+    /// A ticket that a writer answers later, and which may take its time while nobody waits:
+    /// `hurry` is called once, when somebody first waits for an answer that is not there yet.
+    pub fn waiting(
+        answer: oneshot::Receiver<Result<(), StoreError>>,
+        hurry: impl FnOnce() + Send + 'static,
+    ) -> Self {
+        Self(Inner::Waiting { answer, hurry: Some(Box::new(hurry)) })
     }
 }
 
@@ -34,8 +41,14 @@ impl Future for Ticket {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Inner::Ready(result) => Poll::Ready(result.take().unwrap_or(Err(StoreError::Closed))),
-            Inner::Waiting(receiver) => {
-                Pin::new(receiver).poll(cx).map(|answer| answer.unwrap_or(Err(StoreError::Closed)))
+            Inner::Waiting { answer, hurry } => {
+                let polled = Pin::new(answer).poll(cx);
+                if polled.is_pending()
+                    && let Some(hurry) = hurry.take()
+                {
+                    hurry();
+                }
+                polled.map(|answer| answer.unwrap_or(Err(StoreError::Closed)))
             }
         }
     }

@@ -123,7 +123,7 @@ impl Layer for Freezing {
         let (answer, ticket) = oneshot::channel();
         // Nobody will answer, and the ticket must not notice.
         std::mem::forget(answer);
-        Ticket::waiting(ticket)
+        Ticket::waiting(ticket, || ())
     }
 }
 

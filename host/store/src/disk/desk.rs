@@ -1,0 +1,59 @@
+//! Where batches, and whatever else the writer thread does, are handed to it.
+
+use std::sync::Arc;
+use std::thread::Thread;
+
+use tokio::sync::mpsc::error::TrySendError;
+use tokio::sync::{mpsc, oneshot};
+use wattle_graph::id::ThreadId;
+use wattle_run::ports::store::{Batch, StoreError, Ticket};
+
+use crate::disk::writer::{Command, Handed, Work};
+use crate::urgency::Urgency;
+
+/// The way to the writer thread, which may rest while nobody waits for it.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    pub(crate) commands: mpsc::Sender<Command>,
+    pub(crate) urgency: Arc<Urgency>,
+    pub(crate) writer: Thread,
+}
+
+impl Desk {
+    /// Hands a batch in; waits if many do.
+    pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
+        let (answer, ticket) = oneshot::channel();
+        let number = self.urgency.number();
+        let handed = Handed { number, thread, batch: Box::new(batch), answer };
+        let sent = match self.commands.try_send(Command::Append(handed)) {
+            // The writer may rest over a full queue.
+            Err(TrySendError::Full(command)) => {
+                self.writer.unpark();
+                self.commands.send(command).await.is_ok()
+            }
+            sent => sent.is_ok(),
+        };
+        if !sent {
+            return Ticket::ready(Err(StoreError::Closed));
+        }
+        let (urgency, writer) = (self.urgency.clone(), self.writer.clone());
+        Ticket::waiting(ticket, move || {
+            urgency.want(number);
+            writer.unpark();
+        })
+    }
+
+    /// Has the writer do something, after all that was handed in before.
+    pub(crate) async fn ask(&self, work: Work) -> Result<(), StoreError> {
+        let sent = self.commands.send(Command::Work(work)).await;
+        self.writer.unpark();
+        sent.map_err(|_| StoreError::Closed)
+    }
+
+    /// The same, on a thread that may block.
+    pub(crate) fn blocking_ask(&self, work: Work) -> Result<(), StoreError> {
+        let sent = self.commands.blocking_send(Command::Work(work));
+        self.writer.unpark();
+        sent.map_err(|_| StoreError::Closed)
+    }
+}
