@@ -76,9 +76,8 @@ impl Caller {
 ///
 /// 422 if it is none.
 pub(crate) fn uuid(what: &str, text: &str) -> Result<Uuid, Fault> {
-    Uuid::try_parse(text).map_err(|error| {
-        Fault::unprocessable(format!("the {what} id `{text}` is no UUID: {error}"))
-    })
+    let refused = |_| Fault::unprocessable(format!("the {what} id `{text}` is no UUID"));
+    Uuid::try_parse(text).map_err(refused)
 }
 
 /// A JSON body; an empty one is an empty object.

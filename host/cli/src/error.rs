@@ -66,7 +66,7 @@ pub enum Error {
     #[error("apps cannot be mounted\n{}", list(.0))]
     Mount(Vec<wattle_api::error::Error>),
     /// The server answered with a problem.
-    #[error("{}", .0.detail)]
+    #[error("{}{}", .0.detail, problem_hint(.0))]
     Problem(Box<ProblemDocument>),
     /// A server cannot be reached, or does not speak our language.
     #[error("cannot talk to the server at {address}: {message}")]
@@ -105,6 +105,22 @@ fn listen_hint(error: &std::io::Error) -> &'static str {
     }
 }
 
+/// What people at a terminal can do where the server speaks of its own requests.
+const COMMANDS: [(&str, &str); 4] = [
+    ("`GET /api/v1/threads`", "`wattle thread list` lists them here"),
+    ("`GET /api/v1/apps`", "`wattle plugin list` lists the plugins of all apps here"),
+    ("`GET /api/v1/plugins`", "`wattle plugin list` lists them here"),
+    ("`GET /api/v1/keys`", "`wattle key list` lists them here"),
+];
+
+fn problem_hint(problem: &ProblemDocument) -> String {
+    let hint = match problem.status {
+        401 => Some("commands send the key that the environment variable `WATTLE_API_KEY` holds"),
+        _ => COMMANDS.iter().find(|(request, _)| problem.detail.contains(request)).map(|it| it.1),
+    };
+    hint.map(|hint| format!("\n  hint: {hint}")).unwrap_or_default()
+}
+
 fn list<T: std::fmt::Display>(items: &[T]) -> String {
     items.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n")
 }
@@ -135,5 +151,24 @@ impl Error {
             },
             _ => Exit::Failed,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(status: u16, detail: &str) -> String {
+        let problem = serde_json::json!({ "type": "", "title": "", "status": status,
+            "detail": detail, "code": "any", "instance": "" });
+        Error::Problem(Box::new(serde_json::from_value(problem).unwrap())).to_string()
+    }
+
+    #[test]
+    fn problems_say_what_to_do_at_a_terminal() {
+        assert!(shown(401, "send a known key").ends_with("`WATTLE_API_KEY` holds"));
+        let unknown = shown(404, "there is no thread `x`; list threads with `GET /api/v1/threads`");
+        assert!(unknown.ends_with("hint: `wattle thread list` lists them here"), "{unknown}");
+        assert_eq!(shown(409, "the thread is busy"), "the thread is busy");
     }
 }

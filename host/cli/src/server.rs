@@ -4,8 +4,10 @@ mod listen;
 pub mod place;
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::future::Future;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::time::Duration;
 
 use axum::Router;
@@ -30,6 +32,9 @@ const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
 
 /// How long requests may go on after the server was told to stop.
 const STOP_GRACE: Duration = Duration::from_secs(10);
+
+/// Under which name the log tells what became of a changed file.
+pub(crate) const RELOAD: &str = "wattle::reload";
 
 /// Starts servers.
 pub struct Server;
@@ -176,20 +181,23 @@ fn until(
 fn log_change(change: &Change) {
     match change {
         Change::App { name, notes } => {
-            tracing::info!(app = %name, "app loaded: new threads use it");
+            tracing::info!(target: RELOAD, app = %name, "app loaded: new threads use it");
             for note in notes {
-                tracing::warn!(app = %name, "{note}");
+                tracing::warn!(target: RELOAD, app = %name, "{note}");
             }
         }
-        Change::Plugin { name } => tracing::info!(plugin = %name, "plugin loaded"),
-        Change::Removed { path } => tracing::info!(path = %path.display(), "removed"),
-        Change::Conflict { path, error } => {
-            tracing::error!(path = %path.display(), "not loaded, the old version stays: {error}");
+        Change::Plugin { name } => tracing::info!(target: RELOAD, plugin = %name, "plugin loaded"),
+        Change::Removed { path } => {
+            tracing::info!(target: RELOAD, path = %path.display(), "removed");
         }
-        Change::Problem { path, message } => {
-            tracing::error!(path = %path.display(), "not loaded, the old version stays: {message}");
-        }
+        Change::Conflict { path, error } => log_refusal(path, error),
+        Change::Problem { path, message } => log_refusal(path, message),
     }
+}
+
+fn log_refusal(path: &Path, reason: &dyn Display) {
+    let path = path.display();
+    tracing::error!(target: RELOAD, %path, "not loaded, the old version stays: {reason}");
 }
 
 /// A server that answers requests.

@@ -5,12 +5,17 @@ use std::io::IsTerminal as _;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::filter::LevelFilter;
 
+use crate::server::RELOAD;
+
 /// Variable with a filter such as `wattle_run=debug`; it goes before the command line.
 const FILTER_VARIABLE: &str = "WATTLE_LOG";
 
 /// What would say again, and with less sense, what the host says itself; `genai` would also repeat
 /// what a service says about a key.
 const QUIET: &str = "rmcp=off,genai=off";
+
+/// What is told of changed files also without `--verbose`: somebody has put one there, and waits.
+const NEWS: &str = "info";
 
 /// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything.
 pub fn start(verbosity: u8) {
@@ -22,7 +27,7 @@ pub fn start(verbosity: u8) {
     };
     let filter = EnvFilter::builder()
         .with_default_directive(level.into())
-        .parse_lossy(format!("{QUIET},{}", wanted()));
+        .parse_lossy(format!("{QUIET},{RELOAD}={NEWS},{}", wanted()));
     let subscriber = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)

@@ -9,7 +9,7 @@ from checks import INPUT, begun, same, texts, true
 TRANSPORTS = ("sse", "websocket")
 
 #: Everything is over long before; what a stream owes must not look like a slow machine.
-TIMEOUT_S = 10
+TIMEOUT_S = 25
 
 
 async def an_answer(client: LangGraphClient) -> list:

@@ -226,7 +226,7 @@ async fn update(
 }
 
 fn no_version(assistant: &str, number: u32) -> Fault {
-    Fault::missing("version", &format!("{number} of assistant {assistant}"))
+    Fault::missing(&format!("version {number} of the assistant"), assistant)
 }
 
 /// The version that a change makes of an assistant.

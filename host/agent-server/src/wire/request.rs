@@ -59,6 +59,7 @@ pub fn parse<T: DeserializeOwned>(body: &[u8]) -> Result<T, Invalid> {
         let place = error.path().to_string();
         let what = error.into_inner();
         Invalid::Schema(match place.as_str() {
+            _ if what.is_syntax() || what.is_eof() => format!("the request is not JSON: {what}"),
             "." => format!("the request cannot be read: {what}"),
             place => format!("`{place}` of the request cannot be read: {what}"),
         })

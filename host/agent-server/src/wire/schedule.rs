@@ -49,9 +49,9 @@ impl Schedule {
         let zone = if clocks.is_some() { UTC } else { zone };
         let crontab = parse_crontab(&format!("{} {zone}", parts.join(" ")));
         let crontab = crontab.map_err(|error| {
+            // Above the last line it points into the text, which nobody sees in one line of JSON.
             let why = error.to_string();
-            let why: Vec<&str> = why.split_whitespace().collect();
-            format!("`schedule` cannot be read: {}", why.join(" "))
+            format!("`schedule` cannot be read: {}", why.lines().last().unwrap_or_default().trim())
         })?;
         Ok(Self { crontab, clocks })
     }

@@ -31,16 +31,25 @@ pub async fn watch(loader: Loader, report: impl Fn(&Change) + Send) -> Result<()
         Err(errors) => tracing::warn!(?errors, "cannot watch for changed files"),
     };
     let mut debouncer = new_debouncer(DEBOUNCE, None, tell).map_err(failed)?;
+    // A folder that is not there cannot be watched, and people are told to fill this one.
+    let plugins = &loader.config().plugins;
+    if let Err(error) = std::fs::create_dir_all(plugins) {
+        let folder = plugins.display();
+        tracing::warn!(%folder, %error, "cannot make the plugins folder; restart to load plugins");
+    }
     for (folder, mode) in folders(&loader) {
         if let Err(error) = debouncer.watch(&folder, mode) {
             let folder = folder.display();
             tracing::warn!(%folder, %error, "cannot watch a folder; restart to load changes there");
         }
     }
-    while changed.recv().await.is_some() {
+    // What came before the folders were watched is looked for at once.
+    loop {
         loader.refresh().await.iter().for_each(&report);
+        if changed.recv().await.is_none() {
+            return Ok(());
+        }
     }
-    Ok(())
 }
 
 fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {

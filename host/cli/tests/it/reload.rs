@@ -66,17 +66,23 @@ async fn a_loose_plugin_serves_the_graphs_that_name_it() {
 #[tokio::test]
 async fn changes_are_seen_without_being_told() {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir_all(folder.path().join("plugins")).unwrap();
+    let plugins = folder.path().join("plugins");
     let watching = ServerOptions { watch: true, ..options() };
     let server = Server::start(config(folder.path(), ""), watching).await.unwrap();
-    // Gives the watcher a moment to begin; an app that comes before is found by the next change.
-    tokio::time::sleep(Duration::from_millis(200)).await;
-    write_app(&folder.path().join("plugins"), "greeter");
-    let loaded = async {
-        while server.engine.catalog().apps().is_empty() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
+    let become_apps = async |count: usize| {
+        let reached = async {
+            while server.engine.catalog().apps().len() != count {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(20), reached).await.unwrap();
     };
-    tokio::time::timeout(Duration::from_secs(20), loaded).await.unwrap();
+    // At once, when nothing may be watched yet, into a folder that was not there.
+    write_app(&plugins, "greeter");
+    become_apps(1).await;
+    write_app(&plugins, "welcomer");
+    become_apps(2).await;
+    std::fs::remove_dir_all(plugins.join("greeter")).unwrap();
+    become_apps(1).await;
     server.shutdown().await;
 }
