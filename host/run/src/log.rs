@@ -204,6 +204,15 @@ impl ThreadLog {
         order.settle().await;
     }
 
+    /// The same of what must not be lost, since it was paid for or cannot be had twice: the store is
+    /// to write it at once, but nobody waits.
+    pub async fn flush_at_once(&self) {
+        self.flush().await;
+        let last = self.writer.order.lock().await.last.clone();
+        // To ask a ticket is what makes a store hurry.
+        drop(last.map(FutureExt::now_or_never));
+    }
+
     /// Hands what has happened to the store, together with new facts and a checkpoint.
     pub async fn commit(&self, commit: Commit) {
         let mut order = self.writer.order.lock().await;

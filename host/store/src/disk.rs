@@ -228,7 +228,9 @@ impl Drop for Inner {
     fn drop(&mut self) {
         // The writer ends when the queue is closed and empty. A hand holds it open.
         self.closing.store(true, Ordering::Release);
-        self.desk = None;
+        if let Some(desk) = self.desk.take() {
+            desk.hurry();
+        }
         let Some(writer) = self.writer.take() else { return };
         writer.thread().unpark();
         if writer.join().is_err() {
@@ -275,7 +277,7 @@ impl Store for RedbStore {
     }
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
-        self.0.watches.subscribe(thread, || {
+        let newest = self.0.watches.subscribe(thread, || {
             // Waits while the file shrinks, which is better than a number that is too small.
             let head = self.0.source.snapshot().and_then(|snapshot| snapshot.head(thread));
             head.map_or_else(
@@ -285,7 +287,12 @@ impl Store for RedbStore {
                 },
                 |head| head.map_or(0, |head| head.last_seq),
             )
-        })
+        });
+        // What rests was taken before anybody watched.
+        if let Ok(desk) = self.desk() {
+            desk.hurry();
+        }
+        newest
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {

@@ -174,7 +174,10 @@ impl Store for PostgresStore {
     }
 
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
-        self.0.news.watch(&self.0.link, thread)
+        let newest = self.0.news.watch(&self.0.link, thread);
+        // What rests was taken before anybody watched.
+        self.0.desks.hurry(thread);
+        newest
     }
 
     async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {

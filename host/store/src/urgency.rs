@@ -49,6 +49,11 @@ impl Urgency {
         self.wanted.fetch_max(number, Ordering::Release);
     }
 
+    /// Somebody waits for all batches so far.
+    pub(crate) fn want_all(&self) {
+        self.want(self.given.load(Ordering::Relaxed));
+    }
+
     /// Whether somebody waits for any of the batches from a number on. Also true for a while after
     /// a later batch was waited for: then the writer is busy enough to gather without a delay.
     pub(crate) fn is_wanted(&self, first: u64) -> bool {

@@ -95,6 +95,8 @@ impl Layer for Timed {
             times.wait.add(since);
             let _ = sender.send(answer);
         });
-        Ticket::waiting(receiver, move || drop(hurry.send(Instant::now())))
+        Ticket::waiting(receiver, move || {
+            let _ = hurry.send(Instant::now());
+        })
     }
 }

@@ -343,12 +343,22 @@ impl V2 {
         }
         let data = json!({
             "type": "event",
-            "event_id": id.to_string(),
+            "event_id": event_id(method, event, id),
             "seq": id.number,
             "method": method,
             "params": { "namespace": levels, "timestamp": event.at_ms, "data": data },
         });
         self.out.push(Sent { method, data, seq: id.number });
+    }
+}
+
+/// The id of an event. Clients find there, and nowhere else, whose beginning, end or question it
+/// tells: the one for JavaScript takes an earlier run's end for that of the run it began, unless it
+/// can read the run between two colons behind `synth`.
+fn event_id(method: &str, event: &Event, id: EventId) -> String {
+    match method {
+        "lifecycle" | "input.requested" => format!("synth:{}:{id}", event.run),
+        _ => id.to_string(),
     }
 }
 

@@ -275,12 +275,17 @@ async fn a_thread_streams_as_the_reference_server_streams_it() {
     let host = reference();
     let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
     let mut live = Live::events(&host, ID, json!({ "channels": channels })).await;
-    start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
+    let run = start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
     let frames = live.run().await;
     let question = question(&frames).to_owned();
     let ours = frames.iter().map(|(kind, event, _)| {
         assert_eq!((&event["type"], &event["method"]), (&json!("event"), &json!(kind)));
-        assert!(event["event_id"].is_string() && event["params"]["timestamp"].is_i64());
+        let id = event["event_id"].as_str().unwrap();
+        assert!(event["params"]["timestamp"].is_i64());
+        // Whose beginning, end or question it is, stands in the id and nowhere else.
+        let names_run = id.strip_prefix("synth:").and_then(|rest| rest.split_once(':'));
+        let of_run = ["lifecycle", "input.requested"].contains(&kind.as_str());
+        assert_eq!(names_run.map(|(run, _)| run), of_run.then_some(run.as_str()), "{id}");
         let params = &event["params"];
         let line = json!([kind, params["namespace"], params["data"]]).to_string();
         line.replace(&question, "<question>")

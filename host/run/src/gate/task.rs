@@ -200,7 +200,7 @@ impl TaskSide {
             tokens,
             reused: None,
         });
-        self.log.flush().await;
+        self.log.flush_at_once().await;
         // An answer that is too much is kept all the same: no other attempt must pay for it again.
         counted.map(|()| answer)
     }
@@ -243,7 +243,7 @@ impl TaskSide {
             tokens: None,
             reused: None,
         });
-        self.log.flush().await;
+        self.log.flush_at_once().await;
     }
 
     /// The answer that a cancelled run paid for, if there is one. The log shows it as if the model

@@ -324,7 +324,7 @@ impl Transaction {
         if ended.is_ok() {
             entry.write_down(&self.target.database, Ok(marker.answers));
         }
-        entry.task.log.flush().await;
+        entry.task.log.flush_at_once().await;
         ended
     }
 

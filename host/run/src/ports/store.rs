@@ -414,7 +414,8 @@ pub trait Store: Send + Sync {
     /// from then on; only a store with a single writer keeps the order over all threads, so nothing
     /// may depend on that. The engine calls it a few times per superstep, with one writer per
     /// thread. A batch whose events do not go on from the newest one is a `Conflict`. May wait for
-    /// room in a bounded queue, hence async.
+    /// room in a bounded queue, hence async. A store may put a batch off for a moment while nobody
+    /// waits for its ticket or watches its thread.
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket;
 
     /// Says that a holder lives. Called several times within [`Store::lease_ms`]; its leases are void

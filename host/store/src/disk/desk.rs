@@ -25,16 +25,8 @@ impl Desk {
         let (answer, ticket) = oneshot::channel();
         let number = self.urgency.number();
         let handed = Handed { number, thread, batch: Box::new(batch), answer };
-        let sent = match self.commands.try_send(Command::Append(handed)) {
-            // The writer may rest over a full queue.
-            Err(TrySendError::Full(command)) => {
-                self.writer.unpark();
-                self.commands.send(command).await.is_ok()
-            }
-            sent => sent.is_ok(),
-        };
-        if !sent {
-            return Ticket::ready(Err(StoreError::Closed));
+        if let Err(closed) = self.send(Command::Append(handed)).await {
+            return Ticket::ready(Err(closed));
         }
         let (urgency, writer) = (self.urgency.clone(), self.writer.clone());
         Ticket::waiting(ticket, move || {
@@ -43,17 +35,41 @@ impl Desk {
         })
     }
 
+    /// Somebody waits for all that was handed in.
+    pub(crate) fn hurry(&self) {
+        self.urgency.want_all();
+        self.writer.unpark();
+    }
+
     /// Has the writer do something, after all that was handed in before.
     pub(crate) async fn ask(&self, work: Work) -> Result<(), StoreError> {
-        let sent = self.commands.send(Command::Work(work)).await;
+        let sent = self.send(Command::Work(work)).await;
         self.writer.unpark();
-        sent.map_err(|_| StoreError::Closed)
+        sent
     }
 
     /// The same, on a thread that may block.
     pub(crate) fn blocking_ask(&self, work: Work) -> Result<(), StoreError> {
-        let sent = self.commands.blocking_send(Command::Work(work));
+        let sent = match self.commands.try_send(Command::Work(work)) {
+            Err(TrySendError::Full(command)) => {
+                self.writer.unpark();
+                self.commands.blocking_send(command).is_ok()
+            }
+            sent => sent.is_ok(),
+        };
         self.writer.unpark();
-        sent.map_err(|_| StoreError::Closed)
+        if sent { Ok(()) } else { Err(StoreError::Closed) }
+    }
+
+    async fn send(&self, command: Command) -> Result<(), StoreError> {
+        let sent = match self.commands.try_send(command) {
+            // The writer may rest over a full queue.
+            Err(TrySendError::Full(command)) => {
+                self.writer.unpark();
+                self.commands.send(command).await.is_ok()
+            }
+            sent => sent.is_ok(),
+        };
+        if sent { Ok(()) } else { Err(StoreError::Closed) }
     }
 }

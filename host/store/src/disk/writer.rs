@@ -137,7 +137,8 @@ impl Writer {
     /// false if there is no time for that. Every command that comes may end a rest.
     fn rests(&self, oldest: u64, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
-        if left.is_zero() || self.urgency.is_wanted(oldest) {
+        // A delete waits for what remains of a thread.
+        if left.is_zero() || !self.remains.is_empty() || self.urgency.is_wanted(oldest) {
             return false;
         }
         thread::park_timeout(left);

@@ -114,6 +114,13 @@ impl Desks {
         })
     }
 
+    /// Somebody waits for what was handed in of a thread.
+    pub(super) fn hurry(&self, thread: &ThreadId) {
+        let bell = &self.post(thread).bell;
+        bell.urgency.want_all();
+        bell.rung.notify_one();
+    }
+
     /// Hands something else in; waits if many do.
     pub(super) async fn send(&self, job: Job) -> Result<(), StoreError> {
         self.post(job.thread()).jobs.send(job).await.map_err(|_| StoreError::Closed)
@@ -216,24 +223,31 @@ impl Writer {
 
     /// Takes more while nobody waits for what is there, for as long as the commit delay.
     async fn gather(&self, queue: &mut mpsc::Receiver<Job>, jobs: &mut Vec<Job>) {
+        if self.link.commit_delay.is_zero() {
+            return;
+        }
         let until = Instant::now() + self.link.commit_delay;
-        while jobs.len() < GROUP_LIMIT && !jobs.iter().any(|job| self.is_wanted(job)) {
+        let (mut seen, mut oldest) = (0, u64::MAX);
+        while jobs.len() < GROUP_LIMIT {
+            for job in &jobs[seen..] {
+                match job {
+                    Job::Append(thread, .., number) if !self.news.is_watched(thread) => {
+                        oldest = oldest.min(*number);
+                    }
+                    Job::Leased(..) => {}
+                    Job::Append(..) | Job::Settle(..) => return,
+                }
+            }
+            seen = jobs.len();
+            if self.bell.urgency.is_wanted(oldest) {
+                return;
+            }
             let room = GROUP_LIMIT - jobs.len();
             tokio::select! {
                 () = self.bell.rung.notified() => {}
                 more = queue.recv_many(jobs, room) => if more == 0 { return },
                 () = sleep_until(until) => return,
             }
-        }
-    }
-
-    fn is_wanted(&self, job: &Job) -> bool {
-        match job {
-            Job::Append(thread, .., number) => {
-                self.bell.urgency.is_wanted(*number) || self.news.is_watched(thread)
-            }
-            Job::Settle(..) => true,
-            Job::Leased(..) => false,
         }
     }
 
