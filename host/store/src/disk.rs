@@ -137,7 +137,8 @@ impl RedbStore {
             .name("wattle-store".into())
             .spawn(move || writer.run())
             .map_err(|error| backend("start its writer thread", error))?;
-        let desk = Some(Desk { commands, urgency, writer: writer.thread().clone() });
+        let thread = writer.thread().clone();
+        let desk = Some(Desk { commands, urgency, writer: thread, watches: watches.clone() });
         let (writer, closing) = (Some(writer), Arc::default());
         Ok(Self(Arc::new(Inner { source, watches, closing, desk, writer })))
     }

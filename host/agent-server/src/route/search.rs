@@ -266,9 +266,12 @@ fn sort(found: &mut [ThreadRecord], by: Option<&str>, order: SortOrder) -> Resul
             return Err(Fault::unprocessable(text));
         }
     };
-    // Of two that are alike the one that was made later counts as the larger.
+    // Of two that are alike the one that was made later counts as the larger, and of two that were
+    // made at once their ids decide, so that pages neither skip nor repeat any.
     found.sort_by(|one, other| {
-        let order_of = compare(one, other).then(one.created_ms.cmp(&other.created_ms));
+        let order_of = compare(one, other)
+            .then(one.created_ms.cmp(&other.created_ms))
+            .then_with(|| one.id.cmp(&other.id));
         match order {
             SortOrder::Asc => order_of,
             SortOrder::Desc => order_of.reverse(),

@@ -61,7 +61,10 @@ impl Engine {
     /// that are too large.
     pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
         new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
-        facts::check(&new.metadata)?;
+        // One that is made again keeps what it had, also from before there was a limit.
+        if new.created_ms.is_none() {
+            facts::check(&new.metadata)?;
+        }
         let thread = new.thread.unwrap_or_else(|| fresh(ThreadId::new));
         let mut slot = self.claim(&thread, new_run_id()).await?;
         if self.live_thread(&thread).await?.is_some() {

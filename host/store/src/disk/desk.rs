@@ -10,6 +10,7 @@ use wattle_run::ports::store::{Batch, StoreError, Ticket};
 
 use crate::disk::writer::{Command, Handed, Work};
 use crate::urgency::Urgency;
+use crate::watches::Watches;
 
 /// The way to the writer thread, which may rest while nobody waits for it.
 #[derive(Clone)]
@@ -17,6 +18,7 @@ pub(crate) struct Desk {
     pub(crate) commands: mpsc::Sender<Command>,
     pub(crate) urgency: Arc<Urgency>,
     pub(crate) writer: Thread,
+    pub(crate) watches: Arc<Watches>,
 }
 
 impl Desk {
@@ -24,9 +26,15 @@ impl Desk {
     pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
         let (answer, ticket) = oneshot::channel();
         let number = self.urgency.number();
+        // A watch that begins later hurries by itself.
+        let is_watched = self.watches.is_watched(&thread);
         let handed = Handed { number, thread, batch: Box::new(batch), answer };
         if let Err(closed) = self.send(Command::Append(handed)).await {
             return Ticket::ready(Err(closed));
+        }
+        if is_watched {
+            self.urgency.want(number);
+            self.writer.unpark();
         }
         let (urgency, writer) = (self.urgency.clone(), self.writer.clone());
         Ticket::waiting(ticket, move || {

@@ -134,7 +134,7 @@ impl Writer {
     }
 
     /// Rests while nobody waits for the batches from a number on, at the longest until a moment;
-    /// false if there is no time for that. Every command that comes may end a rest.
+    /// false if there is no time for that. A rest may end early.
     fn rests(&self, oldest: u64, until: Instant) -> bool {
         let left = until.saturating_duration_since(Instant::now());
         // A delete waits for what remains of a thread.
@@ -146,10 +146,7 @@ impl Writer {
     }
 
     fn take(&mut self, group: &mut Group, handed: Handed) -> Taken {
-        let Handed { number, thread, batch, answer } = handed;
-        if self.watches.is_watched(&thread) {
-            self.urgency.want(number);
-        }
+        let Handed { thread, batch, answer, .. } = handed;
         let result = self.stage(group, &thread, &batch);
         Taken { thread, answer, result }
     }

@@ -41,9 +41,28 @@ async fn what_nobody_waits_for_is_written(store: &dyn Store) {
     for seq in 1..=3 {
         drop(store.append(&thread, events(seq, seq)).await);
     }
-    let mut newest = store.watch(&thread);
-    newest.wait_for(|newest| *newest == 3).await.unwrap();
+    // A watch would be somebody who waits.
+    let written = async {
+        while store.thread(&thread).await.unwrap().unwrap().last_seq < 3 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, written).await.expect("nothing is written unless asked for");
     assert_eq!(seqs(&store.events(&thread, 0, 9).await.unwrap()), [1, 2, 3]);
+}
+
+/// Also if the writer rests over what nobody waits for.
+async fn who_watches_does_not_wait_for_the_delay(store: &dyn Store) {
+    let (thread, other) = (create(store, "watched").await, create(store, "not watched").await);
+    let mut newest = store.watch(&thread);
+    let hears = async {
+        for seq in 1..=BATCHES {
+            drop(store.append(&other, events(seq, seq)).await);
+            drop(store.append(&thread, events(seq, seq)).await);
+            newest.wait_for(|newest| *newest == seq).await.unwrap();
+        }
+    };
+    tokio::time::timeout(PATIENCE, hears).await.expect("who watches waited for the delay");
 }
 
 /// Leases are asked for in the same queue.
@@ -68,6 +87,7 @@ async fn a_file_lets_batches_gather_for_which_nobody_waits() {
     let store = RedbStore::open_with(&file, COMMIT_DELAY_LIMIT).unwrap();
     nobody_waits_for_the_delay(&store).await;
     what_nobody_waits_for_is_written(&store).await;
+    who_watches_does_not_wait_for_the_delay(&store).await;
     a_lease_does_not_wait_for_what_gathers(&store).await;
     let thread = create(&store, "closed").await;
     drop(store.append(&thread, events(1, 5)).await);
@@ -92,6 +112,7 @@ async fn a_database_lets_batches_gather_for_which_nobody_waits() {
     let store = PostgresStore::open(&config).await.unwrap();
     nobody_waits_for_the_delay(&store).await;
     what_nobody_waits_for_is_written(&store).await;
+    who_watches_does_not_wait_for_the_delay(&store).await;
     a_lease_does_not_wait_for_what_gathers(&store).await;
 }
 
