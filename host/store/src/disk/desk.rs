@@ -32,15 +32,15 @@ impl Desk {
         if let Err(closed) = self.send(Command::Append(handed)).await {
             return Ticket::ready(Err(closed));
         }
-        if is_watched {
-            self.urgency.want(number);
-            self.writer.unpark();
-        }
         let (urgency, writer) = (self.urgency.clone(), self.writer.clone());
-        Ticket::waiting(ticket, move || {
+        let hurry = move || {
             urgency.want(number);
             writer.unpark();
-        })
+        };
+        if is_watched {
+            hurry();
+        }
+        Ticket::waiting(ticket, hurry)
     }
 
     /// Somebody waits for all that was handed in.
@@ -58,26 +58,30 @@ impl Desk {
 
     /// The same, on a thread that may block.
     pub(crate) fn blocking_ask(&self, work: Work) -> Result<(), StoreError> {
-        let sent = match self.commands.try_send(Command::Work(work)) {
-            Err(TrySendError::Full(command)) => {
-                self.writer.unpark();
-                self.commands.blocking_send(command).is_ok()
-            }
-            sent => sent.is_ok(),
+        let sent = match self.try_send(Command::Work(work))? {
+            Some(command) => self.commands.blocking_send(command),
+            None => Ok(()),
         };
         self.writer.unpark();
-        if sent { Ok(()) } else { Err(StoreError::Closed) }
+        sent.map_err(|_| StoreError::Closed)
     }
 
     async fn send(&self, command: Command) -> Result<(), StoreError> {
-        let sent = match self.commands.try_send(command) {
-            // The writer may rest over a full queue.
+        match self.try_send(command)? {
+            Some(command) => self.commands.send(command).await.map_err(|_| StoreError::Closed),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives the command back if the queue is full, over which the writer may rest.
+    fn try_send(&self, command: Command) -> Result<Option<Command>, StoreError> {
+        match self.commands.try_send(command) {
+            Ok(()) => Ok(None),
             Err(TrySendError::Full(command)) => {
                 self.writer.unpark();
-                self.commands.send(command).await.is_ok()
+                Ok(Some(command))
             }
-            sent => sent.is_ok(),
-        };
-        if sent { Ok(()) } else { Err(StoreError::Closed) }
+            Err(TrySendError::Closed(_)) => Err(StoreError::Closed),
+        }
     }
 }
