@@ -34,14 +34,13 @@ impl<'a> Catalog<'a> {
         self.attributes.first().map(field_of)
     }
 
-    /// The fields whose attribute says one of these words of itself.
-    pub(crate) fn fields_about(&self, words: &[&str]) -> Vec<&'a str> {
-        let says = |attribute: &&Attribute| {
-            let text = format!("{} {} {}", attribute.code, attribute.name, attribute.field_name);
-            let text = text.to_lowercase();
-            words.iter().any(|word| text.contains(word))
-        };
-        self.attributes.iter().filter(says).map(field_of).collect()
+    /// What people call a field.
+    pub(crate) fn label<'b>(&self, field: &'b str) -> &'b str
+    where
+        'a: 'b,
+    {
+        let named = self.attributes.iter().find(|known| field_of(known) == field);
+        named.map_or(field, |known| if known.name.is_empty() { field } else { &known.name })
     }
 
     /// The catalogue as a model reads it.
@@ -70,6 +69,6 @@ mod tests {
         assert_eq!(catalog.field("shoe_size"), None);
         assert_eq!(catalog.field(""), None);
         assert_eq!(catalog.first_field(), Some("customer_id"));
-        assert_eq!(catalog.fields_about(&["电话"]), ["phone"]);
+        assert_eq!((catalog.label("phone"), catalog.label("shoe")), ("联系电话", "shoe"));
     }
 }

@@ -9,18 +9,21 @@ use wattle_plugin::prelude::{Failure, Value, json};
 pub(crate) use self::capability::LlmCapabilityExecutor;
 pub(crate) use self::object_property::LlmObjectPropertyExecutor;
 use crate::catalog::Catalog;
-use crate::mcp;
 use crate::ontology::Ontology;
-use crate::plan::{Mode, Plan};
+use crate::plan::{Mode, Operators, Plan};
 use crate::state::{Brief, Intent};
+use crate::{mcp, time};
 
 /// Code of the failure of an ontology that has no fields to ask for.
 pub(crate) const NO_FIELDS: &str = "no-fields";
 
+/// Code of the failure of a relation that leads to several ontologies of which none was chosen.
+pub(crate) const NO_TARGET: &str = "no-target";
+
 /// Gets the data of a capability of an ontology.
 pub(crate) trait CapabilityExecutor {
-    /// Called once for a task. Fails with the model's or the service's failure, or with
-    /// [`NO_FIELDS`].
+    /// Called once for a task. Fails with the model's or the service's failure, or with one that
+    /// only the user can mend: [`NO_FIELDS`] or [`UNSUPPORTED`](crate::plan::UNSUPPORTED).
     fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure>;
 }
 
@@ -45,6 +48,8 @@ pub(crate) struct Order<'a> {
 /// The calls that an executor may make.
 #[derive(Clone, Copy)]
 pub(crate) struct Services {
+    /// The conditions that the data service can express.
+    pub(crate) operators: fn() -> Result<Operators, Failure>,
     /// Reads an ontology with its attributes.
     pub(crate) ontology: fn(&str) -> Result<Option<Ontology>, Failure>,
     /// Asks the data service.
@@ -52,7 +57,8 @@ pub(crate) struct Services {
 }
 
 /// The calls as they are made for real.
-pub(crate) const SERVICES: Services = Services { ontology: read_ontology, data: mcp::data };
+pub(crate) const SERVICES: Services =
+    Services { operators: Operators::declared, ontology: read_ontology, data: mcp::data };
 
 /// What was done.
 pub(crate) struct Execution {
@@ -69,11 +75,12 @@ pub(crate) struct Execution {
 
 impl Order<'_> {
     /// What every plan is made from.
-    fn facts(&self) -> Value {
-        json!({
-            "query": self.query, "intent": self.intent, "ontology": self.ontology.brief(),
-            "resource": self.resource, "detail": self.detail,
-        })
+    fn facts(&self, operators: &Operators) -> Result<Value, Failure> {
+        Ok(json!({
+            "query": self.query, "today": time::today()?, "intent": self.intent,
+            "ontology": self.ontology.brief(), "resource": self.resource, "detail": self.detail,
+            "operators": operators.names(),
+        }))
     }
 
     /// Carries a plan out on an ontology.

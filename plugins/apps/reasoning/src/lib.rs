@@ -5,8 +5,9 @@
 //! * `state`: the types of the state channels.
 //! * `node`: one node of the graph a file, with the prompts it uses.
 //! * `executor`: how a chosen capability or object property becomes data.
-//! * `plan`, `catalog`, `explicit`: from what a model wants to what the data service takes.
+//! * `plan`, `catalog`: from what a model wants to what the data service takes.
 //! * `ontology`: what the graph service says of ontologies.
+//! * `prompt`: what the model is instructed, with the texts in the folder `prompts`.
 //! * `model`, `mcp`: calls of the model and of tools, with the failures that clients know.
 //! * `task`: the table of executed tasks.
 //! * `session`: sessions and turns in the database, kept in step with the runs.
@@ -17,12 +18,12 @@
 mod audit;
 mod catalog;
 mod executor;
-mod explicit;
 mod mcp;
 mod model;
 mod node;
 mod ontology;
 mod plan;
+mod prompt;
 mod session;
 mod state;
 mod task;

@@ -27,6 +27,27 @@ where
     answer.map_err(|failure| unavailable(&format!("{DECISION_FAILED}: {name}"), &failure))
 }
 
+/// Lets the model decide among things that the facts list. `settle` reads the answer; for one that
+/// names something else it says what is wrong, and the model is asked once more, with that as the
+/// fact `correction`. Nothing if the second answer is wrong too: then only the user can tell.
+pub(crate) fn choose<T, C>(
+    name: &str,
+    instructions: &str,
+    facts: &Value,
+    settle: impl Fn(T) -> Result<C, String>,
+) -> Result<Option<C>, Failure>
+where
+    T: DeserializeOwned + JsonSchema,
+{
+    let wrong = match settle(decide(name, instructions, facts)?) {
+        Ok(choice) => return Ok(Some(choice)),
+        Err(wrong) => wrong,
+    };
+    let mut corrected = facts.clone();
+    corrected["correction"] = json!(wrong);
+    Ok(settle(decide(name, instructions, &corrected)?).ok())
+}
+
 /// Lets the model sum up.
 pub(crate) fn summarize<T>(name: &str, instructions: &str, facts: &Value) -> Result<T, Failure>
 where
@@ -42,7 +63,7 @@ fn ask<T: JsonSchema>(
     facts: &Value,
 ) -> Result<Completion, Failure> {
     llm::Request::route(ROUTE)
-        .system(instructions)
+        .system(instructions.trim_end())
         .user(facts.to_string())
         .schema::<T>(name)
         .temperature(0.0)
@@ -57,15 +78,40 @@ fn unavailable(what: &str, cause: &Failure) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, json};
+    use wattle_plugin::prelude::{Completion, Deserialize, Failure, JsonSchema, json};
     use wattle_plugin::testing::FakeHost;
 
-    use super::{decide, summarize};
+    use super::{choose, decide, summarize};
 
     #[derive(Debug, Deserialize, JsonSchema)]
     struct Answer {
-        #[serde(rename = "code")]
-        _code: String,
+        code: String,
+    }
+
+    /// What is chosen by a model that gives these answers, and how often it was asked.
+    fn chosen(answers: &'static [&'static str]) -> (Option<String>, usize, String) {
+        let mut answers = answers.iter();
+        let next = move |_: &_| {
+            Ok(Completion::of_json(json!({ "code": answers.next().copied().unwrap_or("") })))
+        };
+        let host = FakeHost::new().llm(next);
+        let settle = |answer: Answer| match answer.code.as_str() {
+            "order" => Ok(answer.code),
+            other => Err(format!("`{other}` is not there")),
+        };
+        let found = host.run(|| choose("reasoning_anchor", "", &json!({}), settle)).unwrap();
+        let requests = host.llm_requests();
+        (found, requests.len(), requests.last().unwrap().text())
+    }
+
+    #[test]
+    fn s1_40_a_wrong_choice_is_corrected_once() {
+        assert_eq!(chosen(&["order"]).1, 1);
+        let (found, asked, facts) = chosen(&["ship", "order"]);
+        assert_eq!((found.as_deref(), asked), (Some("order"), 2));
+        assert!(facts.contains(r#"{"correction":"`ship` is not there"}"#), "{facts}");
+        let (found, asked, _) = chosen(&["ship", "boat", "order"]);
+        assert_eq!((found, asked), (None, 2));
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! From the plan that a model wants to the arguments that the data service takes.
 
 mod normal;
+mod operator;
 
 use wattle_plugin::prelude::{Deserialize, JsonSchema, Serialize, Value, json};
 
 pub(crate) use self::normal::normalize;
+pub(crate) use self::operator::{Operators, UNSUPPORTED};
 
 /// How data is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -45,11 +47,11 @@ pub(crate) struct Wanted {
 }
 
 /// A condition as a model writes it.
-#[derive(Debug, Clone, Default, PartialEq, Deserialize, JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct WantedFilter {
     pub(crate) field: String,
-    /// `eq`, `like` or `in`.
+    /// `eq`, `ne`, `like`, `in`, `not_in`, `gt`, `gte`, `lt` or `lte`.
     pub(crate) op: String,
     #[schemars(extend("type" = ["string", "number", "boolean", "array"], "items" = {"type": ["string", "number"]}))]
     pub(crate) value: Value,
@@ -70,6 +72,9 @@ pub(crate) struct WantedMetric {
 pub(crate) struct Plan {
     pub(crate) mode: Mode,
     pub(crate) filters: Vec<Filter>,
+    /// Conditions on fields that the ontology does not have. They are not executed, and said.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) ignored: Vec<WantedFilter>,
     pub(crate) group_by: Vec<String>,
     pub(crate) metrics: Vec<Metric>,
     pub(crate) page: i64,

@@ -57,6 +57,27 @@ pub(crate) struct Brief {
     pub(crate) description: String,
 }
 
+/// Which of some things a model means that answers with `word`: the one with that code, or else the
+/// only one that is called so. Things are given as code and name.
+pub(crate) fn meant<'a>(
+    things: impl Iterator<Item = (&'a str, &'a str)>,
+    word: &str,
+) -> Option<usize> {
+    let things: Vec<(&str, &str)> = things.collect();
+    let word = word.trim();
+    if let Some(at) = things.iter().position(|(code, _)| *code == word) {
+        return Some(at);
+    }
+    let is_called = |(_, (code, name)): &(usize, &(&str, &str))| {
+        !word.is_empty() && (code.eq_ignore_ascii_case(word) || name.trim() == word)
+    };
+    let mut called = things.iter().enumerate().filter(is_called);
+    match (called.next(), called.next()) {
+        (Some((at, _)), None) => Some(at),
+        _ => None,
+    }
+}
+
 /// A question back to the user.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Clarification {
@@ -108,4 +129,17 @@ pub(crate) struct SelectedTask {
     pub(crate) code: String,
     pub(crate) name: String,
     pub(crate) status: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::meant;
+
+    #[test]
+    fn a_thing_is_meant_by_its_code_or_by_a_name_of_its_own() {
+        let things = [("order", "订单"), ("customer", "客户"), ("vip", "客户")];
+        let check = |word: &str| meant(things.into_iter(), word);
+        assert_eq!((check("order"), check(" ORDER "), check("订单")), (Some(0), Some(0), Some(0)));
+        assert_eq!((check("客户"), check("ship"), check("")), (None, None, None));
+    }
 }

@@ -10,7 +10,8 @@ pub(crate) const NOW_MS: i64 = 1_736_908_245_000;
 
 /// A host whose clock stands at [`NOW_MS`].
 pub(crate) fn host() -> FakeHost {
-    FakeHost::new().now_ms(NOW_MS).zone("Asia/Shanghai", 28_800)
+    let host = FakeHost::new().now_ms(NOW_MS).zone("Asia/Shanghai", 28_800);
+    host.setting("time_zone", "Asia/Shanghai")
 }
 
 /// A tool that always answers with these items.

@@ -1,6 +1,21 @@
-//! Times as texts: UTC to the millisecond, so that they sort as they are.
+//! Times as texts: UTC to the millisecond, so that they sort as they are. And the present day as a
+//! model needs it to understand "last month".
 
-use wattle_plugin::prelude::{Failure, clock};
+use wattle_plugin::prelude::{Failure, Value, clock, json, settings};
+
+/// The setting that names the zone in which days begin and end; empty for the host's zone.
+const TIME_ZONE: &str = "time_zone";
+
+const WEEKDAYS: [&str; 7] = ["星期一", "星期二", "星期三", "星期四", "星期五", "星期六", "星期日"];
+
+/// The present day in the zone of the users.
+pub(crate) fn today() -> Result<Value, Failure> {
+    let zone: String = settings::require(TIME_ZONE)?;
+    let zone = Some(zone.trim()).filter(|zone| !zone.is_empty());
+    let now = clock::to_zone(clock::now_ms(), zone)?;
+    let weekday = WEEKDAYS.get(usize::from(now.weekday).wrapping_sub(1)).copied();
+    Ok(json!({ "date": now.civil.date(), "weekday": weekday, "time_zone": now.zone }))
+}
 
 /// The present instant.
 pub(crate) fn now() -> Result<String, Failure> {
@@ -19,7 +34,21 @@ pub(crate) fn text(unix_ms: i64) -> Result<String, Failure> {
 mod tests {
     use wattle_plugin::testing::FakeHost;
 
-    use super::now;
+    use wattle_plugin::prelude::json;
+
+    use super::{now, today};
+
+    #[test]
+    fn the_day_is_that_of_the_zone() {
+        // 16:30 in London, half past midnight in Shanghai.
+        let host = || FakeHost::new().now_ms(1_736_872_200_000).zone("Asia/Shanghai", 28_800);
+        let day = |zone: &str| host().setting("time_zone", zone).run(today);
+        let wednesday =
+            json!({"date": "2025-01-15", "weekday": "星期三", "time_zone": "Asia/Shanghai"});
+        assert_eq!(day("Asia/Shanghai").unwrap(), wednesday);
+        assert_eq!(day("").unwrap(), wednesday, "the host's");
+        assert!(host().run(today).is_err(), "a zone is not guessed");
+    }
 
     #[test]
     fn times_have_milliseconds() {

@@ -60,7 +60,7 @@ impl McpTools for Data {
         let (text, whole) = (json!({ "type": "string" }), json!({ "type": "integer" }));
         let filters = json!({ "type": "array", "items": { "type": "object",
             "required": ["field", "op", "value"],
-            "properties": { "field": text, "op": { "enum": ["eq", "like", "in"] }, "value": {} } } });
+            "properties": { "field": text, "op": { "enum": data::OPERATORS }, "value": {} } } });
         let query = json!({ "class_id": text, "filters": filters, "page": whole,
             "page_size": whole, "sort_field": text, "sort_order": { "enum": ["asc", "desc"] } });
         let metrics = json!({ "type": "array", "items": { "type": "object",

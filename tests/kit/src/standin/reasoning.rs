@@ -1,6 +1,7 @@
 //! What a model would decide for the reasoning application: by the words of the question and the
 //! facts that the request carries, never by heart.
 
+mod condition;
 mod intent;
 mod plan;
 mod words;
@@ -37,7 +38,7 @@ pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'st
         "reasoning_anchor" => anchors(query, &facts),
         "reasoning_inspect" => inspect(query, &facts),
         "reasoning_target_plan" => target_plan(query, &facts),
-        "reasoning_plan" => plan::plan(query, &facts["attributes"]),
+        "reasoning_plan" => plan::plan(query, &facts["attributes"], today(&facts)),
         _ => json!({ "summary": summary(&facts) }),
     };
     Some((document, rule))
@@ -93,13 +94,18 @@ fn inspect(query: &str, facts: &Value) -> Value {
             "object_property_code": null, "reason": "数据就在当前对象上" })
 }
 
+/// The present day, if the request tells it.
+fn today(facts: &Value) -> &str {
+    facts["today"]["date"].as_str().unwrap_or_default()
+}
+
 /// The target that the question names, or else the first, and the plan there.
 fn target_plan(query: &str, facts: &Value) -> Value {
     let targets = facts["targets"].as_array().cloned().unwrap_or_default();
     let is_named = |known: &&Value| known["name"].as_str().is_some_and(|name| query.contains(name));
     let target = targets.iter().find(is_named).or(targets.first());
     let attributes = target.map_or(Value::Null, |target| target["attributes"].clone());
-    let mut document = plan::plan(query, &attributes);
+    let mut document = plan::plan(query, &attributes, today(facts));
     document["target_ontology_code"] = target.map_or(json!(""), |target| target["code"].clone());
     document
 }

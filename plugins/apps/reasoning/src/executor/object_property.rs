@@ -3,22 +3,12 @@
 
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, json};
 
-use crate::executor::{Execution, ObjectPropertyExecutor, Order, catalog};
-use crate::model;
+use crate::executor::{Execution, NO_TARGET, ObjectPropertyExecutor, Order, catalog};
 use crate::ontology::{Ontology, reachable};
 use crate::plan::{Wanted, normalize};
+use crate::{model, prompt, state};
 
 const NAME: &str = "LLMObjectPropertyExecutor";
-
-const PLAN_PROMPT: &str = "\
-你是数据执行规划器。用户的问题需要沿一个关系到达目标本体取数。请从 targets 中选择目标本体，并基于它的字段生成数据执行计划：
-- target_ontology_code：targets 中的一个 code。
-- mode：查询明细用 query，分组统计用 group-analysis。
-- filters：过滤条件，每条为 field、op（eq、like、in）、value。用户给出的明确取值（手机号、编号、姓名、状态等）必须写入 filters。
-- group_by、metrics：分组字段和指标（agg 为 count、sum、avg、min、max，除 count 外要写 field），只用于 group-analysis。
-- page、page_size、sort_field、sort_order：分页和排序，不需要时留空。
-输入是一个 JSON：query、intent、ontology、resource、detail 和 targets（code、name、attributes）。
-字段只能使用所选目标本体 attributes 中的 field_name。";
 
 /// Plans with the model.
 pub(crate) struct LlmObjectPropertyExecutor;
@@ -35,14 +25,38 @@ struct WantedThere {
 impl ObjectPropertyExecutor for LlmObjectPropertyExecutor {
     fn execute(&self, order: &Order<'_>) -> Result<Execution, Failure> {
         let targets = targets(order)?;
-        let mut facts = order.facts();
+        let operators = (order.services.operators)()?;
+        let mut facts = order.facts(&operators)?;
         facts["targets"] = targets.iter().map(document).collect();
-        let wanted: WantedThere = model::decide("reasoning_target_plan", PLAN_PROMPT, &facts)?;
-        let chosen = targets.iter().find(|target| target.code == wanted.target_ontology_code);
-        let target = chosen.or(targets.first()).ok_or_else(|| leads_nowhere(order))?;
-        let plan = normalize(&wanted.plan, &catalog(target)?, order.query);
+        let chosen = model::choose(
+            "reasoning_target_plan",
+            prompt::PLAN_OBJECT_PROPERTY,
+            &facts,
+            |wanted: WantedThere| {
+                Ok((target(&targets, &wanted.target_ontology_code)?, wanted.plan))
+            },
+        )?;
+        let (target, wanted) = chosen.ok_or_else(|| undecided(&targets))?;
+        let plan = normalize(&wanted, &catalog(target)?, &operators)?;
         order.carry_out(NAME, target, plan)
     }
+}
+
+/// The target that a model means, by its code or its name. With a single one there is no choice.
+fn target<'a>(targets: &'a [Ontology], wanted: &str) -> Result<&'a Ontology, String> {
+    let names = targets.iter().map(|target| (&*target.code, &*target.name));
+    match (targets, state::meant(names, wanted)) {
+        ([only], _) => Ok(only),
+        (_, Some(at)) => Ok(&targets[at]),
+        _ => Err(format!("target_ontology_code `{wanted}` 不在 targets 中")),
+    }
+}
+
+/// The relation leads to several ontologies, and nobody said to which.
+fn undecided(targets: &[Ontology]) -> Failure {
+    let names: Vec<&str> = targets.iter().map(|target| target.name.as_str()).collect();
+    let message = "the model chose none of the ontologies that the relation leads to";
+    Failure::new(NO_TARGET, message).with_details(json!({ "targets": names }))
 }
 
 /// The ontologies at the other end, as far as the graph service knows them.

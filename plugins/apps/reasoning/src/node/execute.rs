@@ -10,7 +10,7 @@ use crate::executor::{
 };
 use crate::node::clarify;
 use crate::ontology::Ontology;
-use crate::plan::Mode;
+use crate::plan::{Mode, UNSUPPORTED};
 use crate::state::{Brief, Clarification, Intent, PlanState, SelectedTask, Turn};
 use crate::task::{Task, TaskType};
 
@@ -81,14 +81,37 @@ fn chosen(input: &Input) -> Result<(TaskType, &Brief, &Value), Failure> {
     }
 }
 
-/// The task failed, and with it the run; an ontology without fields is the user's to replace.
+/// The task failed, and with it the run. What the user can mend is asked about instead.
 fn give_up(task: &Task<'_>, failure: Failure) -> Result<Update, Failure> {
     task.fail(&failure.message)?;
-    if failure.code != executor::NO_FIELDS {
+    let Some((reason, question)) = question(&failure) else {
         return Err(failure);
-    }
-    let clarification = Some(clarify("no_data_fields", NO_FIELDS)?);
+    };
+    let clarification = Some(clarify(reason, &question)?);
     Ok(Update { clarification, ..Update::default() })
+}
+
+/// What the user is asked about a failure, if it is the user's to mend.
+fn question(failure: &Failure) -> Option<(&'static str, String)> {
+    let detail = |name: &str| failure.details.as_ref().map(|details| details[name].clone());
+    match failure.code.as_str() {
+        executor::NO_FIELDS => Some(("no_data_fields", NO_FIELDS.to_owned())),
+        executor::NO_TARGET => {
+            let targets = detail("targets").unwrap_or_default();
+            let names = targets.as_array().into_iter().flatten().filter_map(Value::as_str);
+            let names = names.collect::<Vec<_>>().join("、");
+            Some(("target_ontology_missing", format!("您要查的是哪一类数据？可以是：{names}。")))
+        }
+        UNSUPPORTED => {
+            let condition = detail("condition").unwrap_or_default();
+            let condition = condition.as_str().unwrap_or_default();
+            Some((
+                "unsupported_condition",
+                format!("数据服务无法执行条件“{condition}”，请换一种条件。"),
+            ))
+        }
+        _ => None,
+    }
 }
 
 fn finish(task: &Task<'_>, execution: Execution) -> Result<Update, Failure> {
@@ -154,12 +177,14 @@ mod tests {
 
     #[test]
     fn a_capability_gets_its_data_under_a_task() {
-        let host = services(json!({"mode": "query"}));
+        let filters = json!([{"field": "联系电话", "op": "eq", "value": "13800138000"}]);
+        let host = services(json!({"mode": "query", "filters": filters}));
         let decision = run(&host, &input("capability", json!({"code": "c"}), "customer")).unwrap();
         assert_eq!(decision.update("data_execution_mode"), Some(&json!("query")));
         let data = decision.update("data_execution").unwrap();
         assert_eq!((&data["total"], &data["items"]), (&json!(1), &json!([{"a": 1}])));
-        assert_eq!(data["plan"]["filters"][0]["value"], "13800138000");
+        let expected = json!([{"field": "phone", "op": "eq", "value": "13800138000"}]);
+        assert_eq!(data["plan"]["filters"], expected);
         assert_eq!(
             decision.update("plan_state"),
             Some(&json!({"executor": "LLMCapabilityExecutor"}))
@@ -192,6 +217,33 @@ mod tests {
             ("mcp.data.query", &json!("T_ORDER"))
         );
         assert_eq!(statements(&host)[0].1[3], "object_property");
+    }
+
+    #[test]
+    fn s1_51_of_several_targets_one_must_be_chosen() {
+        let host = services(json!({"target_ontology_code": "fleet", "mode": "query"}));
+        let target = |code: &str, name: &str| json!({"code": code, "name": name, "attributes": [{"code": "amount"}]});
+        let targets = json!([target("order", "订单"), target("contract", "合同")]);
+        let host = lists(host, mcp::ONTOLOGY_DETAILS, targets);
+        let detail = json!({"domain": ["customer"], "range": ["order", "contract"]});
+        let decision = run(&host, &input("object_property", detail, "customer")).unwrap();
+        let asked = decision.update("clarification").unwrap();
+        assert_eq!(asked["reason"], "target_ontology_missing");
+        assert!(asked["question"].as_str().unwrap().contains("订单、合同"), "{asked}");
+        assert!(host.tool_calls().iter().all(|call| call.tool != "mcp.data.query"));
+        assert_eq!(statements(&host)[1].1[0], "failed");
+    }
+
+    #[test]
+    fn a_condition_that_cannot_be_expressed_is_asked_about() {
+        let filters = json!([{"field": "phone", "op": "ne", "value": "13800138000"}]);
+        let host = services(json!({"mode": "query", "filters": filters}));
+        let decision = run(&host, &input("capability", json!({}), "customer")).unwrap();
+        let asked = decision.update("clarification").unwrap();
+        assert_eq!(asked["reason"], "unsupported_condition");
+        let question = asked["question"].as_str().unwrap();
+        assert!(question.contains("联系电话 不等于 13800138000"), "{question}");
+        assert!(host.tool_calls().is_empty(), "the opposite is not asked for");
     }
 
     #[test]

@@ -7,12 +7,7 @@ use wattle_plugin::prelude::{
 use crate::ontology::Ontology;
 use crate::plan::Mode;
 use crate::state::{Candidate, Intent, PlanState, SelectedTask};
-use crate::{ROUTE, model};
-
-const SUMMARIZE_PROMPT: &str = "\
-你是业务数据助手。根据执行结果回答用户的问题，用简洁的中文写一段摘要，放入 summary。
-输入是一个 JSON：query、intent、ontology、mode、plan、total（总行数）和 items（结果，可能只是前几行）。
-只依据输入中的数据，不要编造数字；结果为空时如实说明没有查到，并指出所用的条件。";
+use crate::{ROUTE, model, prompt, time};
 
 /// Rows that the model sees: enough to speak of, few enough to be cheap.
 const SUMMARIZED_ITEMS: usize = 20;
@@ -44,7 +39,7 @@ struct Summary {
 #[node]
 pub(crate) fn finalize(_context: &Context, input: Input) -> Result<Update, Failure> {
     let Summary { summary } =
-        model::summarize("reasoning_summary", SUMMARIZE_PROMPT, &facts(&input))?;
+        model::summarize("reasoning_summary", prompt::SUMMARIZE, &facts(&input)?)?;
     let route = llm::route(ROUTE)?;
     let model_output = json!({
         "summary": summary,
@@ -64,24 +59,25 @@ pub(crate) fn finalize(_context: &Context, input: Input) -> Result<Update, Failu
     Ok(Update { model_output })
 }
 
-fn facts(input: &Input) -> Value {
+fn facts(input: &Input) -> Result<Value, Failure> {
     let data = &input.data_execution;
     let items: Vec<&Value> =
         data["items"].as_array().into_iter().flatten().take(SUMMARIZED_ITEMS).collect();
-    json!({
-        "query": input.query, "intent": input.intent, "ontology": data["ontology"],
-        "mode": input.data_execution_mode, "plan": data["plan"], "total": data["total"],
-        "items": items,
-    })
+    Ok(json!({
+        "query": input.query, "today": time::today()?, "intent": input.intent,
+        "ontology": data["ontology"], "mode": input.data_execution_mode, "plan": data["plan"],
+        "total": data["total"], "items": items,
+    }))
 }
 
 #[cfg(test)]
 mod tests {
     use wattle_plugin::llm::RouteInfo;
     use wattle_plugin::prelude::{Completion, Context, Value, json};
-    use wattle_plugin::testing::{FakeHost, run_node};
+    use wattle_plugin::testing::run_node;
 
     use super::finalize;
+    use crate::testing::host;
 
     #[test]
     fn the_result_is_whole_and_the_prompt_is_not() {
@@ -91,7 +87,7 @@ mod tests {
             has_fallback: true,
             ..RouteInfo::default()
         };
-        let host = FakeHost::new()
+        let host = host()
             .llm(|_| Ok(Completion::of_json(json!({"summary": "共 30 行"}))))
             .route("reasoning", route)
             .setting("orchestration_framework", "langgraph")

@@ -7,18 +7,14 @@ use wattle_plugin::prelude::{
 
 use crate::node::clarify;
 use crate::ontology::Ontology;
-use crate::state::{Action, Brief, Clarification, ExecutionDecision, Intent, PlanState};
-use crate::{mcp, model};
-
-const INSPECT_PROMPT: &str = "\
-你是执行决策器。针对当前本体，决定执行哪一个资源来满足用户的意图，二选一：
-- execute_capability：所需数据就在当前本体上，选择一个 capability，填写 capability_code。
-- execute_object_property：需要沿关系到另一个本体取数，选择一个 object property，填写 object_property_code。
-输入是一个 JSON：query、intent、target_ontology_codes、ontology、capabilities 和 object_properties，资源只有 code、name、description。
-只能使用输入中出现的 code。这里只做选择，不规划执行细节。reason 用一句话说明理由。";
+use crate::state::{self, Action, Brief, Clarification, ExecutionDecision, Intent, PlanState};
+use crate::{mcp, model, prompt};
 
 const NOTHING_TO_EXECUTE: &str =
     "找到了相关的业务对象，但它没有可执行的能力或关系，请换一种问法或补充业务对象。";
+
+/// Resources that the user is offered.
+const OFFERED: usize = 8;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -64,13 +60,16 @@ pub(crate) fn inspect_ontology(_context: &Context, input: Input) -> Result<Updat
         let clarification = Some(clarify("no_executable_resource", NOTHING_TO_EXECUTE)?);
         return Ok(Update { clarification, ..Update::default() });
     };
-    let choice: Choice =
-        model::decide("reasoning_inspect", INSPECT_PROMPT, &facts(&input, &ontology))?;
-    let Some((action, resource)) = settle(&choice, &ontology) else {
-        // Cannot be: an executable ontology has something of one kind.
-        return Err(Failure::internal("an executable ontology has nothing to execute"));
+    let facts = facts(&input, &ontology);
+    let chosen = model::choose("reasoning_inspect", prompt::INSPECT, &facts, |choice: Choice| {
+        let (action, resource) = settle(&choice, &ontology)?;
+        Ok((action, resource, choice.reason))
+    })?;
+    let Some((action, resource, reason)) = chosen else {
+        let clarification = Some(clarify("execution_target_missing", &question(&ontology))?);
+        return Ok(Update { clarification, ..Update::default() });
     };
-    let decision = ExecutionDecision { action, code: resource.code.clone(), reason: choice.reason };
+    let decision = ExecutionDecision { action, code: resource.code.clone(), reason };
     let detail = detail(action, &resource.code)?;
     emit::custom(
         "task_planned",
@@ -102,24 +101,39 @@ fn facts(input: &Input, ontology: &Ontology) -> Value {
     })
 }
 
-/// The resource that was chosen. A code that is not there means the first of its kind, and a kind
-/// that is not there the other one.
-fn settle(choice: &Choice, ontology: &Ontology) -> Option<(Action, Brief)> {
-    let kind = |action: Action| match action {
-        Action::ExecuteCapability => (&choice.capability_code, &ontology.capabilities),
-        Action::ExecuteObjectProperty => {
-            (&choice.object_property_code, &ontology.object_properties)
-        }
+/// The resource that was chosen, by its code or its name. It tells what to do with it: a model
+/// that puts a code into the other field means the same.
+fn settle(choice: &Choice, ontology: &Ontology) -> Result<(Action, Brief), String> {
+    let (given, other) = match choice.action {
+        Action::ExecuteCapability => (&choice.capability_code, &choice.object_property_code),
+        Action::ExecuteObjectProperty => (&choice.object_property_code, &choice.capability_code),
     };
-    let other = match choice.action {
-        Action::ExecuteCapability => Action::ExecuteObjectProperty,
-        Action::ExecuteObjectProperty => Action::ExecuteCapability,
-    };
-    [choice.action, other].into_iter().find_map(|action| {
-        let (code, list) = kind(action);
-        let chosen = list.iter().find(|known| Some(&known.code) == code.as_ref());
-        Some((action, chosen.or(list.first())?.clone()))
-    })
+    let word = given.as_deref().filter(|word| !word.trim().is_empty()).or(other.as_deref());
+    let word = word.unwrap_or_default();
+    let kinds = [
+        (Action::ExecuteCapability, &ontology.capabilities),
+        (Action::ExecuteObjectProperty, &ontology.object_properties),
+    ];
+    let mut found = kinds.into_iter().filter_map(|(action, list)| {
+        let names = list.iter().map(|known| (&*known.code, &*known.name));
+        Some((action, list[state::meant(names, word)?].clone()))
+    });
+    match (found.next(), found.next()) {
+        (Some(one), None) => Ok(one),
+        (Some(one), Some(two)) => Ok(if one.0 == choice.action { one } else { two }),
+        _ => Err(format!("`{word}` 不在 capabilities 或 object_properties 中")),
+    }
+}
+
+/// What the user is asked, with what can be done.
+fn question(ontology: &Ontology) -> String {
+    let all = ontology.capabilities.iter().chain(&ontology.object_properties);
+    let names: Vec<&str> = all.take(OFFERED).map(|known| &*known.name).collect();
+    format!(
+        "无法确定要对“{}”做什么。可以：{}。请说明您需要哪一种。",
+        ontology.name,
+        names.join("、")
+    )
 }
 
 /// Everything about a resource; nothing if the service does not know it any more.
@@ -231,16 +245,37 @@ mod tests {
 
     #[test]
     fn the_choice_sees_no_details() {
-        let (_, host) = run(json!({"action": "execute_capability"}));
+        let (_, host) = run(json!({"action": "execute_capability", "capability_code": "list"}));
         let asked = host.llm_requests()[0].text();
         assert!(asked.contains("统计") && asked.contains("下单"));
         assert!(!asked.contains("SECRET") && !asked.contains("\"phone\""), "{asked}");
     }
 
     #[test]
-    fn a_code_that_is_not_there_means_the_first() {
-        let (decision, _) = run(json!({"action": "execute_capability", "capability_code": "fly"}));
-        assert_eq!(decision.update("selected_capability").unwrap()["code"], "list");
+    fn s1_40_a_code_that_is_not_there_is_asked_about_and_nothing_is_executed() {
+        let (decision, host) =
+            run(json!({"action": "execute_capability", "capability_code": "fly"}));
+        let asked = decision.update("clarification").unwrap();
+        assert_eq!(asked["reason"], "execution_target_missing");
+        let question = asked["question"].as_str().unwrap();
+        assert!(question.contains("查询、统计、下单"), "{question}");
+        assert_eq!(decision.update("selected_capability"), None);
+        assert_eq!(host.llm_requests().len(), 2, "the model was corrected once");
+        let second = host.llm_requests()[1].text();
+        assert!(second.contains("`fly` 不在 capabilities 或 object_properties 中"), "{second}");
+    }
+
+    #[test]
+    fn s1_40_a_name_or_a_code_in_the_other_field_means_the_same() {
+        for choice in [
+            json!({"action": "execute_capability", "capability_code": "统计"}),
+            json!({"action": "execute_capability", "object_property_code": "places"}),
+            json!({"action": "execute_object_property", "capability_code": "count"}),
+        ] {
+            let (decision, host) = run(choice.clone());
+            assert_eq!(decision.update("clarification"), None, "{choice}");
+            assert_eq!(host.llm_requests().len(), 1, "{choice}");
+        }
     }
 
     #[test]

@@ -4,19 +4,17 @@ use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, emit, json, node,
 };
 
-use crate::model;
 use crate::node::clarify;
-use crate::state::{Candidate, Clarification, Intent, PlanState, Turn};
-
-const SELECT_PROMPT: &str = "\
-你是本体选择器。根据用户的问题和意图，从候选本体中选择：
-- input_ontology_codes：作为起点的锚点本体，至少一个，可以多个，按重要性排序。起点通常是问题中给出条件的对象。
-- target_ontology_codes：需要到达的目标本体，可以为空。只有当用户要的数据在另一个对象上时才填写。
-- selection_reason：用一两句话说明选择的理由。
-输入是一个 JSON：query、intent 和 candidates（code、name、description、score，按分数排序）。
-只能使用 candidates 中出现的 code。";
+use crate::state::{self, Candidate, Clarification, Intent, PlanState, Turn};
+use crate::{model, prompt};
 
 const NO_ANCHOR: &str = "无法确定从哪个业务对象入手，请说明您要查的是哪一类对象。";
+
+/// The reason that is kept when the caller's preference decides.
+const PREFERRED: &str = "模型没有选出候选本体，按调用方指定的偏好选择";
+
+/// Candidates that the user is offered.
+const OFFERED: usize = 5;
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -51,44 +49,66 @@ pub(crate) fn select_anchor_ontologies(
 ) -> Result<Update, Failure> {
     let candidates = &input.candidate_ontologies;
     let facts = json!({ "query": input.query, "intent": input.intent, "candidates": candidates });
-    let selection: Selection = model::decide("reasoning_anchor", SELECT_PROMPT, &facts)?;
-    let is_candidate = |code: &String| candidates.iter().any(|known| known.code == *code);
-    let mut anchors = once_each(selection.input_ontology_codes, is_candidate);
-    if anchors.is_empty() {
-        anchors.extend(second_choice(&input.turn.unwrap_or_default(), candidates));
+    let chosen =
+        model::choose("reasoning_anchor", prompt::SELECT, &facts, |it| settle(it, candidates))?;
+    let mut plan_state = chosen.unwrap_or_default();
+    if plan_state.input_ontology_codes.is_empty()
+        && let Some(preferred) = preferred(&input.turn.unwrap_or_default(), candidates)
+    {
+        plan_state.input_ontology_codes.push(preferred.code.clone());
+        plan_state.selection_reason = Some(PREFERRED.to_owned());
     }
-    let targets = once_each(selection.target_ontology_codes, is_candidate);
-    let clarification = if anchors.is_empty() {
-        Some(clarify("anchor_ontology_missing", NO_ANCHOR)?)
+    let clarification = if plan_state.input_ontology_codes.is_empty() {
+        Some(clarify("anchor_ontology_missing", &question(candidates))?)
     } else {
         None
-    };
-    let plan_state = PlanState {
-        input_ontology_codes: anchors,
-        target_ontology_codes: targets,
-        selection_reason: Some(selection.selection_reason),
-        ..PlanState::default()
     };
     emit::custom("ontology_selected", serde_json::to_value(&plan_state)?)?;
     Ok(Update { plan_state, clarification })
 }
 
-/// Codes that are allowed, each once, in their order.
-fn once_each(codes: Vec<String>, is_allowed: impl Fn(&String) -> bool) -> Vec<String> {
+/// The choice without what is no candidate. Only codes that are none are an error: an empty choice
+/// says that no candidate fits.
+fn settle(selection: Selection, candidates: &[Candidate]) -> Result<PlanState, String> {
+    let anchors = known(&selection.input_ontology_codes, candidates);
+    if anchors.is_empty() && !selection.input_ontology_codes.is_empty() {
+        let wrong = selection.input_ontology_codes.join("、");
+        return Err(format!("input_ontology_codes 中的 {wrong} 不在 candidates 中"));
+    }
+    Ok(PlanState {
+        input_ontology_codes: anchors,
+        target_ontology_codes: known(&selection.target_ontology_codes, candidates),
+        selection_reason: Some(selection.selection_reason),
+        ..PlanState::default()
+    })
+}
+
+/// The codes of the candidates that are meant, each once, in their order.
+fn known(words: &[String], candidates: &[Candidate]) -> Vec<String> {
     let mut kept: Vec<String> = Vec::new();
-    for code in codes {
-        if is_allowed(&code) && !kept.contains(&code) {
-            kept.push(code);
-        }
+    for word in words {
+        let names = candidates.iter().map(|known| (&*known.code, &*known.name));
+        let code = state::meant(names, word).map(|at| &candidates[at].code);
+        kept.extend(
+            code.filter(|code| !kept.contains(code)).cloned().into_iter().collect::<Vec<_>>(),
+        );
     }
     kept
 }
 
-/// The caller's preference, or else the best candidate.
-fn second_choice(turn: &Turn, candidates: &[Candidate]) -> Option<String> {
-    let is_preferred = |found: &&Candidate| turn.preferred_ontology_codes.contains(&found.code);
-    let preferred = candidates.iter().find(is_preferred);
-    preferred.or(candidates.first()).map(|found| found.code.clone())
+/// The best candidate among those that the caller asked for.
+fn preferred<'a>(turn: &Turn, candidates: &'a [Candidate]) -> Option<&'a Candidate> {
+    candidates.iter().find(|found| turn.preferred_ontology_codes.contains(&found.code))
+}
+
+/// What the user is asked, with the objects that may be meant.
+fn question(candidates: &[Candidate]) -> String {
+    let names: Vec<&str> = candidates.iter().take(OFFERED).map(|found| &*found.name).collect();
+    if names.is_empty() {
+        NO_ANCHOR.to_owned()
+    } else {
+        format!("{NO_ANCHOR}可能相关的有：{}。", names.join("、"))
+    }
 }
 
 #[cfg(test)]
@@ -126,14 +146,27 @@ mod tests {
     }
 
     #[test]
-    fn a_poor_choice_falls_to_the_preferred_then_to_the_best() {
-        let candidates = json!([{"code": "order"}, {"code": "customer"}]);
-        let poor = json!({"input_ontology_codes": ["ship"]});
+    fn s1_33_names_of_candidates_mean_their_codes() {
+        let candidates = json!([{"code": "order", "name": "订单"}, {"code": "customer"}]);
+        let decision =
+            run(json!({"input_ontology_codes": ["订单", "Customer"]}), candidates, Value::Null);
+        assert_eq!(anchors(&decision), &json!(["order", "customer"]));
+    }
+
+    #[test]
+    fn s1_33_without_a_choice_the_callers_preference_holds_or_the_user_is_asked() {
+        let candidates = json!([{"code": "order", "name": "订单"}, {"code": "customer"}]);
         let turn = json!({"session_id": "s", "turn_id": "t", "turn_no": 1,
                           "preferred_ontology_codes": ["customer"]});
-        assert_eq!(anchors(&run(poor.clone(), candidates.clone(), turn)), &json!(["customer"]));
-        assert_eq!(anchors(&run(poor.clone(), candidates, Value::Null)), &json!(["order"]));
-        let decision = run(poor, json!([]), Value::Null);
-        assert_eq!(decision.update("clarification").unwrap()["reason"], "anchor_ontology_missing");
+        for poor in [json!({"input_ontology_codes": ["ship"]}), json!({})] {
+            let preferred = run(poor.clone(), candidates.clone(), turn.clone());
+            assert_eq!(anchors(&preferred), &json!(["customer"]));
+            let reason = &preferred.update("plan_state").unwrap()["selection_reason"];
+            assert!(reason.as_str().unwrap().contains("偏好"), "the substitution is said");
+            let asked = run(poor.clone(), candidates.clone(), Value::Null);
+            let clarification = asked.update("clarification").unwrap();
+            assert_eq!(clarification["reason"], "anchor_ontology_missing");
+            assert!(clarification["question"].as_str().unwrap().contains("订单"));
+        }
     }
 }

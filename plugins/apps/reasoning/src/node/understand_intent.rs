@@ -5,20 +5,10 @@ use wattle_plugin::prelude::{
     Context, Deserialize, Empty, Failure, JsonSchema, Outcome, Serialize, emit, json, node,
 };
 
-use crate::model;
 use crate::node::clarify;
 use crate::plan::Mode;
 use crate::state::{Candidate, Clarification, Intent};
-
-const UNDERSTAND_PROMPT: &str = "\
-你是业务数据助手，负责理解用户的问题，为后续检索本体和数据字段做准备。只做理解，不回答问题。
-输入是一个 JSON：query 为用户的问题，其中以 [clarification] 开头的行是用户后来的补充说明。
-请输出：
-- keywords：用于检索的关键词，按重要性排序，取自问题原文或其常用说法。
-- business_elements：问题涉及的业务要素，例如业务对象、字段、指标、明确的取值。
-- goal_actions：用户想做的事，例如查询、统计、排名、对比。
-- intent_summary：用一句话概括用户的意图。
-问题里没有可用的业务信息时，前三项留空数组。不要编造问题中没有的内容。";
+use crate::{model, prompt, time};
 
 const UNCLEAR: &str = "没有理解您的问题，请说明想了解的业务对象和内容，例如“查询某个客户的订单”。";
 
@@ -52,8 +42,8 @@ pub(crate) fn understand_intent(
     _context: &Context,
     input: Input,
 ) -> Result<Outcome<Update>, Failure> {
-    let question = json!({ "query": input.query });
-    let intent: Intent = model::decide("reasoning_intent", UNDERSTAND_PROMPT, &question)?;
+    let question = json!({ "query": input.query, "today": time::today()? });
+    let intent: Intent = model::decide("reasoning_intent", prompt::UNDERSTAND, &question)?;
     emit::custom("intent_parsed", serde_json::to_value(&intent)?)?;
     let is_empty = intent.keywords.is_empty() && intent.business_elements.is_empty();
     let clarification = is_empty.then(|| clarify("intent_unclear", UNCLEAR)).transpose()?;
@@ -81,14 +71,16 @@ fn fresh(intent: Intent, clarification: Option<Clarification>) -> Update {
 
 #[cfg(test)]
 mod tests {
+    use wattle_plugin::llm::Request;
     use wattle_plugin::node::Decision;
     use wattle_plugin::prelude::{Completion, Context, Value, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
     use super::understand_intent;
+    use crate::testing::host;
 
     fn run(answer: Value) -> (Decision, FakeHost) {
-        let host = FakeHost::new().llm(move |_| Ok(Completion::of_json(answer.clone())));
+        let host = host().llm(move |_| Ok(Completion::of_json(answer.clone())));
         let input = json!({"query": "各区域客户数量"});
         let decision = host.run(|| run_node::<understand_intent>(&Context::default(), &input));
         (decision.unwrap(), host)
@@ -101,7 +93,9 @@ mod tests {
                             "intent_summary": "统计客户"});
         assert_eq!(decision.update("intent"), Some(&intent));
         assert_eq!(host.emitted(), [("intent_parsed".to_owned(), intent)]);
-        assert_eq!(host.llm_requests().len(), 1);
+        let asked: Vec<String> = host.llm_requests().iter().map(Request::text).collect();
+        assert_eq!(asked.len(), 1);
+        assert!(asked[0].contains(r#""date":"2025-01-15""#), "{asked:?}");
     }
 
     #[test]

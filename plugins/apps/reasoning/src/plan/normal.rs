@@ -1,10 +1,11 @@
 //! Puts a model's plan right: names become fields, words become those that the data service knows,
-//! numbers come into their bounds, and values of the user's text that were forgotten are added.
+//! and numbers come into their bounds. Which conditions there are and what they mean is the
+//! model's alone: nothing is added to them, and none is turned into another one.
 
-use wattle_plugin::prelude::Value;
+use wattle_plugin::prelude::{Failure, Value};
 
 use crate::catalog::Catalog;
-use crate::explicit;
+use crate::plan::operator::{Operator, Operators};
 use crate::plan::{Filter, Metric, Mode, Plan, Wanted, WantedFilter, WantedMetric};
 
 /// Rows of a page unless the model says how many.
@@ -13,15 +14,25 @@ const PAGE_SIZE: i64 = 20;
 /// Most rows of a page: results travel whole through state, database and answer.
 const MAX_PAGE_SIZE: i64 = 200;
 
-/// Puts a plan right for the fields of a catalogue. `text` is what the user said.
-pub(crate) fn normalize(wanted: &Wanted, catalog: &Catalog<'_>, text: &str) -> Plan {
+/// Puts a plan right for the fields of a catalogue and the operators of the data service.
+///
+/// # Errors
+///
+/// [`UNSUPPORTED`](super::UNSUPPORTED) if the data service cannot express a condition.
+pub(crate) fn normalize(
+    wanted: &Wanted,
+    catalog: &Catalog<'_>,
+    operators: &Operators,
+) -> Result<Plan, Failure> {
     let mode = mode(wanted);
+    let (filters, ignored) = filters(wanted, catalog, operators)?;
     let group_by = group_by(wanted, catalog, mode);
     let metrics = metrics(wanted, catalog, mode);
     let sort_field = sort_field(wanted, catalog, mode, &group_by, &metrics);
-    Plan {
+    Ok(Plan {
         mode,
-        filters: filters(wanted, catalog, text),
+        filters,
+        ignored,
         sort_order: sort_order(wanted, mode),
         page: wanted.page.unwrap_or(1).max(1),
         page_size: wanted
@@ -32,7 +43,7 @@ pub(crate) fn normalize(wanted: &Wanted, catalog: &Catalog<'_>, text: &str) -> P
         group_by,
         metrics,
         sort_field,
-    }
+    })
 }
 
 fn mode(wanted: &Wanted) -> Mode {
@@ -42,44 +53,31 @@ fn mode(wanted: &Wanted) -> Mode {
     }
 }
 
-fn filters(wanted: &Wanted, catalog: &Catalog<'_>, text: &str) -> Vec<Filter> {
-    let known = wanted.filters.iter().filter_map(|filter| self::filter(filter, catalog));
-    let mut filters: Vec<Filter> = known.collect();
-    for (kind, value) in explicit::values(text) {
-        if filters.iter().any(|filter| mentions(&filter.value, &value)) {
+/// The conditions on known fields, and those on fields that do not exist, which are told.
+fn filters(
+    wanted: &Wanted,
+    catalog: &Catalog<'_>,
+    operators: &Operators,
+) -> Result<(Vec<Filter>, Vec<WantedFilter>), Failure> {
+    let (mut filters, mut ignored) = (Vec::new(), Vec::new());
+    for wanted in wanted.filters.iter().filter(|filter| has_value(filter)) {
+        let Some(field) = catalog.field(&wanted.field) else {
+            ignored.push(wanted.clone());
             continue;
-        }
-        if let Some(field) = kind.field(catalog) {
-            filters.push(Filter { field: field.to_owned(), op: "eq", value: Value::from(value) });
-        }
+        };
+        let (label, operator) = (catalog.label(field), Operator::read(&wanted.op));
+        filters.extend(operators.express(field, label, operator, &wanted.value)?);
     }
-    filters
+    Ok((filters, ignored))
 }
 
-fn filter(wanted: &WantedFilter, catalog: &Catalog<'_>) -> Option<Filter> {
-    let field = catalog.field(&wanted.field)?.to_owned();
-    let is_empty = matches!(&wanted.value, Value::Null)
-        || wanted.value.as_str().is_some_and(|text| text.trim().is_empty());
-    if is_empty {
-        return None;
-    }
-    let (op, value) = match (wanted.op.trim().to_lowercase().as_str(), &wanted.value) {
-        // Several values can only be meant as a choice.
-        (_, Value::Array(_)) => ("in", wanted.value.clone()),
-        ("in", single) => ("in", Value::Array(vec![single.clone()])),
-        ("like", value) => ("like", value.clone()),
-        (_, value) => ("eq", value.clone()),
-    };
-    Some(Filter { field, op, value })
-}
-
-/// Whether a filter's value holds a value of the text, alone or among others.
-fn mentions(filter: &Value, value: &str) -> bool {
-    match filter {
-        Value::Array(items) => items.iter().any(|item| mentions(item, value)),
-        Value::String(text) => text.contains(value),
-        Value::Number(number) => number.to_string() == value,
-        Value::Null | Value::Bool(_) | Value::Object(_) => false,
+/// A condition without a value is a model's way to leave a field open.
+fn has_value(wanted: &WantedFilter) -> bool {
+    match &wanted.value {
+        Value::Null => false,
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
     }
 }
 
@@ -154,20 +152,25 @@ mod tests {
 
     use super::normalize;
     use crate::catalog::Catalog;
-    use crate::plan::Wanted;
+    use crate::plan::operator::Operators;
+    use crate::plan::{Plan, Wanted};
     use crate::testing::attributes;
 
-    /// The arguments that become of a plan.
-    fn check(wanted: Value, text: &str) -> Value {
+    fn plan(wanted: Value) -> Plan {
         let wanted: Wanted = serde_json::from_value(wanted).unwrap();
         let attributes = attributes();
-        normalize(&wanted, &Catalog::new(&attributes), text).arguments("customer")
+        normalize(&wanted, &Catalog::new(&attributes), &Operators::usual()).unwrap()
+    }
+
+    /// The arguments that become of a plan.
+    fn check(wanted: Value) -> Value {
+        plan(wanted).arguments("customer")
     }
 
     #[test]
     fn an_empty_plan_is_the_first_page_of_rows() {
         assert_eq!(
-            check(json!({}), ""),
+            check(json!({})),
             json!({"class_id": "customer", "filters": [], "page": 1, "page_size": 20,
                    "sort_order": "asc"})
         );
@@ -180,7 +183,7 @@ mod tests {
             (json!(-3), json!(9_999), (1, 200)),
             (json!(3), json!(5), (3, 5)),
         ] {
-            let plan = check(json!({"page": page, "page_size": size}), "");
+            let plan = check(json!({"page": page, "page_size": size}));
             assert_eq!(
                 (plan["page"].as_i64(), plan["page_size"].as_i64()),
                 (Some(expected.0), Some(expected.1))
@@ -200,7 +203,7 @@ mod tests {
             {"field": "region", "op": "eq", "value": null},
         ]);
         assert_eq!(
-            check(json!({"filters": filters}), "")["filters"],
+            check(json!({"filters": filters}))["filters"],
             json!([
                 {"field": "phone", "op": "eq", "value": "13800138000"},
                 {"field": "region", "op": "like", "value": "华"},
@@ -211,20 +214,19 @@ mod tests {
     }
 
     #[test]
-    fn a_value_of_the_text_is_never_forgotten() {
-        let text = "手机号 13800138000 的客户";
-        let expected = json!([{"field": "phone", "op": "eq", "value": "13800138000"}]);
-        assert_eq!(check(json!({}), text)["filters"], expected);
-        let said = json!({"filters": [{"field": "phone", "op": "eq", "value": "13800138000"}]});
-        assert_eq!(check(said, text)["filters"], expected, "it is not added twice");
-        let number =
-            json!({"filters": [{"field": "phone", "op": "in", "value": [13_800_138_000_u64]}]});
-        assert_eq!(check(number, text)["filters"].as_array().map(Vec::len), Some(1));
+    fn s1_48_values_are_those_of_the_model() {
+        let said = json!({"filters": [{"field": "电话", "op": "eq", "value": "1"},
+                                      {"field": "联系电话", "op": "eq", "value": "13800138000"}]});
+        let plan = plan(said);
+        assert_eq!(plan.filters.len(), 1);
+        assert_eq!((&*plan.filters[0].field, plan.filters[0].op), ("phone", "eq"));
+        assert_eq!(plan.ignored[0].field, "电话", "what is not executed is told");
+        assert!(check(json!({}))["filters"].as_array().unwrap().is_empty(), "nothing is added");
     }
 
     #[test]
     fn groups_count_by_the_first_field_unless_said() {
-        let plan = check(json!({"mode": "group_analysis"}), "");
+        let plan = check(json!({"mode": "group_analysis"}));
         assert_eq!(plan["group_by"], json!(["customer_id"]));
         assert_eq!(plan["metrics"], json!([{"agg": "count", "alias": "count"}]));
         assert_eq!((&plan["sort_by"], &plan["sort_order"]), (&json!("count"), &json!("desc")));
@@ -232,13 +234,10 @@ mod tests {
 
     #[test]
     fn groups_are_put_right() {
-        let plan = check(
-            json!({"mode": "group-analysis", "group_by": ["客户区域", "color"],
+        let plan = check(json!({"mode": "group-analysis", "group_by": ["客户区域", "color"],
                    "metrics": [{"agg": "SUM", "field": "累计金额"}, {"agg": "sum", "field": "color"},
                                {"agg": "median", "field": "amount", "alias": "m"}],
-                   "sort_field": "region", "sort_order": "ASC"}),
-            "",
-        );
+                   "sort_field": "region", "sort_order": "ASC"}));
         assert_eq!(plan["group_by"], json!(["region"]));
         assert_eq!(
             plan["metrics"],

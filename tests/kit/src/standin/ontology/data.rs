@@ -10,6 +10,10 @@ use super::rows;
 /// Rows of a page unless the caller says how many.
 const PAGE_SIZE: usize = 20;
 
+/// Comparisons that conditions may make.
+pub(super) const OPERATORS: &[&str] =
+    &["eq", "ne", "like", "in", "not_in", "gt", "gte", "lt", "lte"];
+
 /// Calls a tool.
 pub(super) fn call(name: &str, arguments: &Value) -> Result<Value, String> {
     let class_id = arguments["class_id"].as_str().ok_or("`class_id` is missing")?;
@@ -96,11 +100,19 @@ fn filtered(class: &Class, arguments: &Value) -> Result<Vec<Value>, String> {
 }
 
 fn passes(row: &Value, filter: &Value) -> bool {
-    let there = text(&row[filter["field"].as_str().unwrap_or_default()]);
-    match filter["op"].as_str() {
-        Some("like") => there.contains(text(&filter["value"]).trim_matches('%')),
-        Some("in") => filter["value"].as_array().into_iter().flatten().any(|v| text(v) == there),
-        _ => text(&filter["value"]) == there,
+    let own = &row[filter["field"].as_str().unwrap_or_default()];
+    let (there, wanted) = (text(own), &filter["value"]);
+    let is_among = || wanted.as_array().into_iter().flatten().any(|value| text(value) == there);
+    match filter["op"].as_str().unwrap_or("eq") {
+        "like" => there.contains(text(wanted).trim_matches('%')),
+        "in" => is_among(),
+        "not_in" => !is_among(),
+        "ne" => text(wanted) != there,
+        "gt" => compare(own, wanted).is_gt(),
+        "gte" => compare(own, wanted).is_ge(),
+        "lt" => compare(own, wanted).is_lt(),
+        "lte" => compare(own, wanted).is_le(),
+        _ => text(wanted) == there,
     }
 }
 
@@ -167,6 +179,10 @@ mod tests {
         let both = by("in", "level", json!(["金牌", "银牌"]))["total"].as_u64().unwrap();
         assert_eq!(both, level("金牌") + level("银牌"));
         assert_eq!(both + level("普通"), 40);
+        assert_eq!(by("ne", "phone", json!("13800138000"))["total"], 39);
+        assert_eq!(by("not_in", "level", json!(["金牌", "银牌"]))["total"], level("普通"));
+        let after = |op: &str| by(op, "registered_on", json!("2024-06-01"))["total"].as_u64();
+        assert_eq!(after("gte").unwrap() + after("lt").unwrap(), 40);
     }
 
     #[test]

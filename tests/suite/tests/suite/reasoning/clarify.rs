@@ -106,17 +106,30 @@ async fn s1_12_s1_20_a_second_question_follows_a_poor_answer() {
 }
 
 #[tokio::test]
-async fn s1_33_an_empty_choice_among_candidates_falls_to_the_best() {
+async fn s1_33_without_an_anchor_the_user_is_asked_among_the_candidates() {
     let server = Setup::reasoning().await.start().await;
-    decides(
-        &server,
-        "reasoning_anchor",
-        &json!({ "input_ontology_codes": ["ship"],
-        "target_ontology_codes": ["harbor"], "selection_reason": "乱选" }),
-    );
+    let ships = json!({ "input_ontology_codes": ["ship"], "target_ontology_codes": ["harbor"],
+                        "selection_reason": "乱选" });
+    decides(&server, "reasoning_anchor", &ships);
+    let question = asked(&server, "订单状态分布").await;
+    assert_eq!(question["reason"], "anchor_ontology_missing");
+    assert!(question["question"].as_str().unwrap().contains("订单"), "{question}");
+    assert!(server.mcp_calls("graph.get_ontology_details").is_empty(), "nothing was guessed");
+    assert_eq!(server.reasoning_calls().len(), 3, "the model was corrected once");
+}
+
+#[tokio::test]
+async fn s1_33_s1_40_a_model_that_corrects_itself_needs_no_user() {
+    let server = Setup::reasoning().await.start().await;
+    for (purpose, wrong) in [
+        ("reasoning_anchor", json!({ "input_ontology_codes": ["ship"] })),
+        ("reasoning_inspect", json!({ "action": "execute_capability", "capability_code": "fly" })),
+    ] {
+        let fault = Fault::Content { text: wrong.to_string() };
+        server.standin().fault(FaultRule::new(deciding(purpose), fault).times(1));
+    }
     let ran = server.reasoning().answer("订单状态分布").await;
-    let plan = &ran["result"]["planning"]["plan_state"];
-    assert_eq!(plan["input_ontology_codes"], json!(["order"]), "{plan}");
-    assert!(plan.get("target_ontology_codes").is_none_or(|codes| *codes == json!([])), "{plan}");
-    assert_eq!(plan["selection_reason"], "乱选");
+    assert_eq!(ran["status"], "completed", "{ran}");
+    assert_eq!(ran["result"]["selected_task"]["code"], "order_statistics");
+    assert_eq!(server.reasoning_calls().len(), 7);
 }

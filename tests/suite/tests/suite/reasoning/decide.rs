@@ -195,13 +195,23 @@ async fn s1_37_s1_38_s1_39_details_are_loaded_after_the_choice() {
 }
 
 #[tokio::test]
-async fn s1_40_a_code_that_is_not_there_falls_to_the_first() {
+async fn s1_19_s1_40_a_code_that_is_not_there_executes_nothing_and_is_asked_about() {
     let server = Setup::reasoning().await.start().await;
     let odd = json!({ "action": "execute_capability", "capability_code": "fly", "reason": "" });
     let fault = Fault::Content { text: odd.to_string() };
     server.standin().fault(FaultRule::new(deciding("reasoning_inspect"), fault));
-    let ran = server.reasoning().answer(QUESTION).await;
-    assert_eq!(ran["result"]["selected_task"]["code"], "customer_query");
+    let app = server.reasoning();
+    let session = app.ask(QUESTION).await;
+    let waiting = app.run(&session).await;
+    assert_eq!(waiting["status"], "waiting_clarification", "{waiting}");
+    let asked = &waiting["clarification"];
+    assert_eq!(asked["reason"], "execution_target_missing");
+    assert!(asked["question"].as_str().unwrap().contains("查询客户、统计客户"), "{asked}");
+    assert!(server.mcp_calls("mcp.data.query").is_empty());
+    server.standin().clear_faults();
+    let answer = json!({ "answer": { "type": "clarification", "text": "查询客户" } });
+    data(app.on(&session, "clarify", &answer).await);
+    assert_eq!(app.run(&session).await["status"], "completed");
 }
 
 #[tokio::test]

@@ -14,14 +14,60 @@ fn decides(server: &TestServer, purpose: &str, content: &Value) {
 }
 
 #[tokio::test]
-async fn s1_48_a_value_that_the_model_forgets_is_filtered_by_all_the_same() {
+async fn s1_48_conditions_are_those_of_the_model_and_no_others() {
     let server = Setup::reasoning().await.start().await;
     decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": [] }));
     let ran = server.reasoning().answer(QUESTION).await;
-    let expected = json!([{ "field": "phone", "op": "eq", "value": "13800138000" }]);
-    assert_eq!(ran["result"]["data_execution"]["plan"]["filters"], expected);
+    assert_eq!(server.mcp_calls("mcp.data.query")[0]["filters"], json!([]));
+    assert_eq!(ran["result"]["data_execution"]["total"], 40);
+}
+
+#[tokio::test]
+async fn s1_48_everyone_but_one_keeps_its_meaning() {
+    let server = Setup::reasoning().await.start().await;
+    let ran = server.reasoning().answer("查询除了手机号13800138000以外的客户").await;
+    let expected = json!([{ "field": "phone", "op": "ne", "value": "13800138000" }]);
     assert_eq!(server.mcp_calls("mcp.data.query")[0]["filters"], expected);
-    assert_eq!(ran["result"]["data_execution"]["total"], 1);
+    let execution = &ran["result"]["data_execution"];
+    assert_eq!(execution["total"], 39, "{execution}");
+    assert!(!execution["items"].to_string().contains("13800138000"));
+}
+
+#[tokio::test]
+async fn s1_48_a_condition_that_the_service_cannot_express_is_asked_about() {
+    let server = Setup::reasoning().await.start().await;
+    let filters = json!([{ "field": "客户名称", "op": "not_like", "value": "张" }]);
+    decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": filters }));
+    let waiting = server.reasoning().answer("查询名字不含张的客户").await;
+    assert_eq!(waiting["status"], "waiting_clarification", "{waiting}");
+    let asked = &waiting["clarification"];
+    assert_eq!(asked["reason"], "unsupported_condition");
+    assert!(asked["question"].as_str().unwrap().contains("客户名称 不包含 张"), "{asked}");
+    assert!(server.mcp_calls("mcp.data.query").is_empty());
+    assert_eq!(server.reasoning_rows("reasoning_task").await[0]["status"], "failed");
+}
+
+#[tokio::test]
+async fn s1_48_last_month_is_counted_from_the_users_day() {
+    let server = Setup::reasoning().await.start().await;
+    let ran = server.reasoning().answer("查询上个月的订单").await;
+    for purpose in ["reasoning_intent", "reasoning_plan", "reasoning_summary"] {
+        let mut calls = server.reasoning_calls().into_iter().filter_map(|call| call.body);
+        let name = "/response_format/json_schema/name";
+        let body = calls.find(|body| body.pointer(name) == Some(&json!(purpose))).unwrap();
+        let facts: Value =
+            serde_json::from_str(body["messages"][1]["content"].as_str().unwrap()).unwrap();
+        let today = json!({ "date": "2025-01-15", "weekday": "星期三",
+                            "time_zone": "Asia/Shanghai" });
+        assert_eq!(facts["today"], today, "{purpose}");
+    }
+    assert_eq!(
+        server.mcp_calls("mcp.data.query")[0]["filters"],
+        json!([{ "field": "ordered_on", "op": "like", "value": "2024-12" }])
+    );
+    let items = ran["result"]["data_execution"]["items"].as_array().unwrap();
+    assert!(!items.is_empty());
+    assert!(items.iter().all(|row| row["ordered_on"].as_str().unwrap().starts_with("2024-12")));
 }
 
 #[tokio::test]
@@ -31,12 +77,16 @@ async fn s1_48_names_of_attributes_become_fields() {
                          { "field": "customer_level", "op": "in", "value": "金牌" },
                          { "field": "鞋码", "op": "eq", "value": 42 }]);
     decides(&server, "reasoning_plan", &json!({ "mode": "query", "filters": filters }));
-    server.reasoning().answer(QUESTION).await;
+    let ran = server.reasoning().answer(QUESTION).await;
     assert_eq!(
         server.mcp_calls("mcp.data.query")[0]["filters"],
         json!([{ "field": "phone", "op": "eq", "value": "13800138000" },
                { "field": "level", "op": "in", "value": ["金牌"] }])
     );
+    let ignored = &ran["result"]["data_execution"]["plan"]["ignored"];
+    assert_eq!(ignored[0]["field"], "鞋码", "a condition that is dropped is said");
+    let last = server.reasoning_calls().pop().unwrap().body.unwrap();
+    assert!(last["messages"][1]["content"].as_str().unwrap().contains("鞋码"), "to the model too");
 }
 
 #[tokio::test]
@@ -87,7 +137,7 @@ async fn s1_53_large_pages_are_capped_and_the_summary_sees_the_beginning() {
 }
 
 #[tokio::test]
-async fn s1_51_a_target_that_cannot_be_reached_falls_to_the_first() {
+async fn s1_51_the_only_target_needs_no_choice() {
     let server = Setup::reasoning().await.start().await;
     decides(
         &server,

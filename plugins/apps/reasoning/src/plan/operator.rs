@@ -1,0 +1,212 @@
+//! The operators of conditions: what a model writes, what the data service takes.
+//!
+//! A condition keeps its meaning or is not executed. The data service declares its operators in
+//! the schema of its tool; one that it does not take is written in an equivalent form if there is
+//! one, and is the user's to replace otherwise.
+
+use wattle_plugin::prelude::{Failure, Value, json, tools};
+
+use crate::plan::{Filter, Mode};
+
+/// Code of the failure of a condition that the data service cannot express.
+pub(crate) const UNSUPPORTED: &str = "unsupported-condition";
+
+/// What a data service takes that does not declare its operators.
+const USUAL: &[Operator] = &[Operator::Eq, Operator::Like, Operator::In];
+
+/// A comparison.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operator {
+    Eq,
+    Ne,
+    Like,
+    NotLike,
+    In,
+    NotIn,
+    Gt,
+    Gte,
+    Lt,
+    Lte,
+}
+
+/// Each operator with its name at the data service, the other spellings that models use, and what
+/// it is called in a question to the user.
+const ALL: &[(Operator, &str, &[&str], &str)] = &[
+    (Operator::Eq, "eq", &["", "=", "==", "equals", "is", "等于"], "等于"),
+    (Operator::Ne, "ne", &["!=", "<>", "neq", "not_eq", "not", "is_not", "不等于"], "不等于"),
+    (Operator::Like, "like", &["contains", "ilike", "包含"], "包含"),
+    (Operator::NotLike, "not_like", &["not_contains", "不包含"], "不包含"),
+    (Operator::In, "in", &["one_of"], "属于"),
+    (Operator::NotIn, "not_in", &["nin", "notin"], "不属于"),
+    (Operator::Gt, "gt", &[">", "大于"], "大于"),
+    (Operator::Gte, "gte", &[">=", "ge"], "不小于"),
+    (Operator::Lt, "lt", &["<", "小于"], "小于"),
+    (Operator::Lte, "lte", &["<=", "le"], "不大于"),
+];
+
+impl Operator {
+    /// The operator that a model means. A word that names none of them means `eq`.
+    pub(crate) fn read(word: &str) -> Self {
+        let word = word.trim().to_lowercase().replace([' ', '-'], "_");
+        let is_meant = |(_, name, others, _): &&(Self, &str, &[&str], &str)| {
+            *name == word || others.contains(&word.as_str())
+        };
+        ALL.iter().find(is_meant).map_or(Self::Eq, |(operator, ..)| *operator)
+    }
+
+    /// Its name at the data service.
+    pub(crate) fn name(self) -> &'static str {
+        ALL.iter().find(|(operator, ..)| *operator == self).map_or("eq", |(_, name, ..)| name)
+    }
+
+    fn word(self) -> &'static str {
+        ALL.iter().find(|(operator, ..)| *operator == self).map_or("", |(.., word)| word)
+    }
+}
+
+/// The operators that the data service takes.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Operators(Vec<Operator>);
+
+impl Operators {
+    /// What a service takes that says nothing.
+    #[cfg(test)]
+    pub(crate) fn usual() -> Self {
+        Self(USUAL.to_vec())
+    }
+
+    /// Reads them from the schema that the service declares for its tool.
+    pub(crate) fn declared() -> Result<Self, Failure> {
+        let tool = Mode::Query.tool();
+        let known = tools::list()?.into_iter().find(|info| info.name == tool);
+        let schema = known.map(|info| info.arguments_schema).unwrap_or_default();
+        Ok(Self::of_schema(&schema))
+    }
+
+    fn of_schema(schema: &Value) -> Self {
+        let names = schema.pointer("/properties/filters/items/properties/op/enum");
+        let names = names.and_then(Value::as_array).into_iter().flatten().filter_map(Value::as_str);
+        let known: Vec<Operator> = names
+            .filter_map(|given| ALL.iter().find(|(_, name, ..)| *name == given))
+            .map(|(operator, ..)| *operator)
+            .collect();
+        if known.is_empty() { Self(USUAL.to_vec()) } else { Self(known) }
+    }
+
+    /// Their names, for the model.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        self.0.iter().map(|operator| operator.name()).collect()
+    }
+
+    /// Conditions that together mean this one, in operators that the service takes.
+    ///
+    /// # Errors
+    ///
+    /// [`UNSUPPORTED`] if there are none.
+    pub(crate) fn express(
+        &self,
+        field: &str,
+        label: &str,
+        operator: Operator,
+        value: &Value,
+    ) -> Result<Vec<Filter>, Failure> {
+        let has = |operator: Operator| self.0.contains(&operator);
+        let one = |operator: Operator, value: Value| {
+            vec![Filter { field: field.to_owned(), op: operator.name(), value }]
+        };
+        let values = match value {
+            Value::Array(items) => items.clone(),
+            single => vec![single.clone()],
+        };
+        match (operator, values.as_slice()) {
+            // Several values can only be meant as a choice.
+            (Operator::Eq | Operator::In, _) if value.is_array() || operator == Operator::In => {
+                match values.as_slice() {
+                    _ if has(Operator::In) => Ok(one(Operator::In, Value::Array(values))),
+                    [single] if has(Operator::Eq) => Ok(one(Operator::Eq, single.clone())),
+                    _ => Err(unsupported(label, operator, value)),
+                }
+            }
+            (Operator::Ne, [single]) if has(Operator::Ne) => Ok(one(Operator::Ne, single.clone())),
+            (Operator::Ne | Operator::NotIn, _) if has(Operator::NotIn) => {
+                Ok(one(Operator::NotIn, Value::Array(values)))
+            }
+            (Operator::Ne | Operator::NotIn, _) if has(Operator::Ne) => {
+                Ok(values.into_iter().flat_map(|value| one(Operator::Ne, value)).collect())
+            }
+            (operator, [single]) if has(operator) => Ok(one(operator, single.clone())),
+            _ => Err(unsupported(label, operator, value)),
+        }
+    }
+}
+
+fn unsupported(label: &str, operator: Operator, value: &Value) -> Failure {
+    let value = match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let texts = items
+                .iter()
+                .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned));
+            texts.collect::<Vec<_>>().join("、")
+        }
+        other => other.to_string(),
+    };
+    let condition = format!("{label} {} {value}", operator.word());
+    let message = format!("the data service cannot express the condition `{condition}`");
+    Failure::new(UNSUPPORTED, message).with_details(json!({ "condition": condition }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Value, json};
+
+    use super::{Operator, Operators};
+
+    fn service(names: &[&str]) -> Operators {
+        let op = json!({ "enum": names });
+        let filters = json!({ "items": { "properties": { "op": op } } });
+        Operators::of_schema(&json!({ "properties": { "filters": filters } }))
+    }
+
+    /// The conditions as `op value`, or the failed condition.
+    fn express(names: &[&str], op: &str, value: Value) -> Vec<String> {
+        match service(names).express("phone", "客户电话", Operator::read(op), &value) {
+            Ok(filters) => filters.iter().map(|it| format!("{} {}", it.op, it.value)).collect(),
+            Err(failure) => vec![failure.details.unwrap()["condition"].to_string()],
+        }
+    }
+
+    #[test]
+    fn s1_50_words_that_name_no_operator_mean_eq() {
+        for word in ["eq", "=", "等于", "", "median"] {
+            assert_eq!(Operator::read(word), Operator::Eq, "{word}");
+        }
+        assert_eq!(Operator::read("LIKE"), Operator::Like);
+        assert_eq!(Operator::read("NOT IN"), Operator::NotIn);
+        assert_eq!(Operator::read("!="), Operator::Ne);
+    }
+
+    #[test]
+    fn s1_50_a_service_that_declares_nothing_takes_three() {
+        assert_eq!(Operators::of_schema(&json!({})).names(), ["eq", "like", "in"]);
+        assert_eq!(service(&["eq", "ne", "soundex"]).names(), ["eq", "ne"]);
+    }
+
+    #[test]
+    fn an_exclusion_stays_one_or_is_refused() {
+        let everybody_but = |names: &[&str], value| express(names, "ne", value);
+        assert_eq!(everybody_but(&["eq", "ne"], json!("1")), ["ne \"1\""]);
+        assert_eq!(everybody_but(&["eq", "not_in"], json!("1")), ["not_in [\"1\"]"]);
+        assert_eq!(express(&["ne"], "not_in", json!(["1", "2"])), ["ne \"1\"", "ne \"2\""]);
+        let refused = everybody_but(&["eq", "like", "in"], json!("13800138000"));
+        assert_eq!(refused, ["\"客户电话 不等于 13800138000\""]);
+    }
+
+    #[test]
+    fn comparisons_never_become_equal() {
+        assert_eq!(express(&["eq", "gt"], ">", json!(5)), ["gt 5"]);
+        assert_eq!(express(&["eq"], ">", json!(5)), ["\"客户电话 大于 5\""]);
+        assert_eq!(express(&["eq", "in"], "eq", json!([1, 2])), ["in [1,2]"]);
+        assert_eq!(express(&["eq"], "in", json!([1])), ["eq 1"]);
+    }
+}
