@@ -1,0 +1,26 @@
+#!/usr/bin/env node
+// `wattle-page <command>`: what the workspaces have in common.
+//
+// | command | does |
+// |---|---|
+// | `api` | generates the types of the native API |
+// | `check` | generates them, then checks types, lints and format of the workspace in the current folder |
+// | `size` | fails if the first view of the page in `dist` is too large |
+
+import { generate } from "./api.mjs";
+import { check } from "./check.mjs";
+import { size } from "./size.mjs";
+
+const COMMANDS = { api: generate, check, size };
+
+const command = COMMANDS[process.argv[2]];
+if (command === undefined) {
+  console.error(`usage: wattle-page <${Object.keys(COMMANDS).join("|")}>`);
+  process.exit(2);
+}
+try {
+  await command();
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exit(1);
+}

@@ -1,0 +1,95 @@
+// Where a user writes.
+import { type FormEvent, type KeyboardEvent, useId, useRef, useState } from "react";
+import { Button } from "../control/button.tsx";
+import { FileButton, FilePreviews, type Files } from "./files.tsx";
+import "./chat.css";
+
+/** What `keyCode` is while an input method composes, in browsers that do not say it otherwise. */
+const COMPOSING = 229;
+
+export interface ComposerProps {
+  /** Name of the field. */
+  label: string;
+  placeholder?: string;
+  /** Called with the trimmed text. What it was stays in the field if the promise fails. */
+  onSend: (text: string) => Promise<unknown> | unknown;
+  /** An answer is under way: nothing can be sent, and it can be stopped if there is `onStop`. */
+  busy?: boolean;
+  onStop?: (() => void) | undefined;
+  /** Files that go with the text, from `useFiles`; they can be sent without one. */
+  files?: Files;
+  /** Text of the button. */
+  send?: string;
+  /** Nothing can be written now. */
+  disabled?: boolean;
+  autoFocus?: boolean;
+}
+
+/** A growing field: Enter sends, Shift and Enter begins a line. */
+export function Composer(props: ComposerProps) {
+  const { label, busy = false, disabled = false, files, onStop } = props;
+  const [text, setText] = useState("");
+  const sending = useRef(false);
+  const hint = useId();
+  const isEmpty = text.trim() === "" && (files?.items.length ?? 0) === 0;
+
+  const submit = async () => {
+    if (sending.current || busy || disabled || isEmpty) return;
+    sending.current = true;
+    const sent = text;
+    setText("");
+    try {
+      await props.onSend(sent.trim());
+    } catch {
+      // Whoever sends says why it failed; the user need not write it again.
+      setText((now) => (now === "" ? sent : now));
+    } finally {
+      sending.current = false;
+    }
+  };
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    void submit();
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLTextAreaElement>) => {
+    const { isComposing, keyCode } = event.nativeEvent;
+    if (event.key !== "Enter" || event.shiftKey || isComposing || keyCode === COMPOSING) return;
+    event.preventDefault();
+    void submit();
+  };
+  return (
+    <form className="w-composer" onSubmit={onSubmit} {...files?.dropProps}>
+      {files && <FilePreviews files={files} />}
+      <div className="w-composer-grow" data-text={`${text} `}>
+        <textarea
+          rows={1}
+          value={text}
+          aria-label={label}
+          aria-describedby={hint}
+          placeholder={props.placeholder}
+          disabled={disabled}
+          // biome-ignore lint/a11y/noAutofocus: only where the field is what the page is for.
+          autoFocus={props.autoFocus ?? false}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={onKeyDown}
+          onPaste={files?.onPaste}
+        />
+      </div>
+      <div className="w-composer-row">
+        {files && <FileButton files={files} />}
+        <span id={hint} className="w-note">
+          Enter 发送，Shift+Enter 换行
+        </span>
+        {busy && onStop ? (
+          <Button kind="danger" onClick={onStop}>
+            停止
+          </Button>
+        ) : (
+          <Button kind="primary" type="submit" disabled={disabled || isEmpty} busy={busy}>
+            {props.send ?? "发送"}
+          </Button>
+        )}
+      </div>
+    </form>
+  );
+}

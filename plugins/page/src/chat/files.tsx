@@ -1,0 +1,183 @@
+// Files that a user adds by button, by pasting or by dropping them, with previews.
+import {
+  type ClipboardEvent,
+  type DragEvent,
+  useCallback,
+  useEffect,
+  useRef,
+  useState,
+} from "react";
+import { toast } from "../toast/toast.tsx";
+import "./chat.css";
+
+/** A file that was added. */
+export interface Attachment {
+  id: number;
+  file: File;
+  /** Address of its preview, for pictures. */
+  preview: string | undefined;
+}
+
+interface FilesOptions {
+  /** What can be added, as the attribute `accept` of an input says it: `image/*` or `.csv`. */
+  accept: string;
+  /** The most that one file may have. */
+  maxBytes: number;
+  /** The most files at a time; one by default. A further one takes the place of the first. */
+  most?: number;
+}
+
+/** The added files and what adds and removes them. */
+export interface Files {
+  accept: string;
+  most: number;
+  items: readonly Attachment[];
+  add: (files: Iterable<File>) => void;
+  remove: (id: number) => void;
+  clear: () => void;
+  onPaste: (event: ClipboardEvent) => void;
+  dropProps: {
+    "data-drop": boolean;
+    onDragOver: (event: DragEvent) => void;
+    onDragLeave: (event: DragEvent) => void;
+    onDrop: (event: DragEvent) => void;
+  };
+}
+
+/** Whether a file is one of those that `accept` names. */
+export function isAccepted(file: { name: string; type: string }, accept: string): boolean {
+  return accept.split(",").some((entry) => {
+    const rule = entry.trim().toLowerCase();
+    if (rule.startsWith(".")) return file.name.toLowerCase().endsWith(rule);
+    if (rule.endsWith("/*")) return file.type.startsWith(rule.slice(0, -1));
+    return file.type === rule;
+  });
+}
+
+let last = 0;
+
+function attach(file: File): Attachment {
+  last += 1;
+  const preview = file.type.startsWith("image/") ? URL.createObjectURL(file) : undefined;
+  return { id: last, file, preview };
+}
+
+function release(items: readonly Attachment[]): void {
+  for (const { preview } of items) if (preview) URL.revokeObjectURL(preview);
+}
+
+/** Keeps the files of a field. */
+export function useFiles({ accept, maxBytes, most = 1 }: FilesOptions): Files {
+  const [items, setItems] = useState<readonly Attachment[]>([]);
+  const [isOver, setOver] = useState(false);
+  const kept = useRef(items);
+  kept.current = items;
+  useEffect(() => () => release(kept.current), []);
+
+  const change = useCallback((next: readonly Attachment[]) => {
+    release(kept.current.filter((item) => !next.includes(item)));
+    kept.current = next;
+    setItems(next);
+  }, []);
+  const add = useCallback(
+    (files: Iterable<File>) => {
+      const added = [...files].filter((file) => isFit(file, accept, maxBytes)).map(attach);
+      if (added.length > 0) change([...kept.current, ...added].slice(-most));
+    },
+    [accept, maxBytes, most, change],
+  );
+  const remove = useCallback(
+    (id: number) => change(kept.current.filter((item) => item.id !== id)),
+    [change],
+  );
+  const clear = useCallback(() => change([]), [change]);
+  const onPaste = (event: ClipboardEvent) => {
+    const { files } = event.clipboardData;
+    if (files.length === 0) return;
+    event.preventDefault();
+    add(files);
+  };
+  const dropProps = {
+    "data-drop": isOver,
+    onDragOver: (event: DragEvent) => {
+      if (!event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault();
+      setOver(true);
+    },
+    onDragLeave: () => setOver(false),
+    onDrop: (event: DragEvent) => {
+      if (!event.dataTransfer.types.includes("Files")) return;
+      event.preventDefault();
+      setOver(false);
+      add(event.dataTransfer.files);
+    },
+  };
+  return { accept, most, items, add, remove, clear, onPaste, dropProps };
+}
+
+function isFit(file: File, accept: string, maxBytes: number): boolean {
+  if (!isAccepted(file, accept)) {
+    toast(`不支持的文件：${file.name}`, "error");
+    return false;
+  }
+  if (file.size > maxBytes) {
+    const limit = (maxBytes / (1 << 20)).toLocaleString("zh-CN", { maximumFractionDigits: 1 });
+    toast(`文件过大：${file.name}（上限 ${limit} MB）`, "error");
+    return false;
+  }
+  return true;
+}
+
+/** Opens the browser's chooser. */
+export function FileButton({ files, label = "添加文件" }: { files: Files; label?: string }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button
+        type="button"
+        className="w-icon-button"
+        aria-label={label}
+        title={label}
+        onClick={() => input.current?.click()}
+      >
+        <span aria-hidden="true">＋</span>
+      </button>
+      <input
+        ref={input}
+        type="file"
+        hidden
+        aria-label={label}
+        accept={files.accept}
+        multiple={files.most > 1}
+        onChange={(event) => {
+          files.add(event.target.files ?? []);
+          // The same file can be chosen again.
+          event.target.value = "";
+        }}
+      />
+    </>
+  );
+}
+
+/** What was added, each with a button that removes it. */
+export function FilePreviews({ files }: { files: Files }) {
+  if (files.items.length === 0) return null;
+  return (
+    <ul className="w-files" aria-label="已添加的文件">
+      {files.items.map(({ id, file, preview }) => (
+        <li key={id}>
+          {preview && <img src={preview} alt={`预览：${file.name}`} />}
+          <span>{file.name}</span>
+          <button
+            type="button"
+            className="w-icon-button"
+            aria-label={`移除 ${file.name}`}
+            onClick={() => files.remove(id)}
+          >
+            <span aria-hidden="true">×</span>
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}

@@ -1,0 +1,97 @@
+// A conversation that stays at its end while it grows, unless the user scrolled up.
+import { type ReactNode, useCallback, useLayoutEffect, useRef, useState } from "react";
+import "./chat.css";
+
+/** How far from the end still counts as the end. */
+const NEAR_PX = 48;
+
+interface MessageListProps {
+  /** Name of the list. */
+  label?: string;
+  /** Something is being said: who listens hears the rest when it is complete. */
+  busy?: boolean;
+  children: ReactNode;
+}
+
+/** The scrolling list of a conversation. */
+export function MessageList({ label = "对话", busy = false, children }: MessageListProps) {
+  const { box, content, isAway, toEnd } = useEnd();
+  return (
+    <div className="w-messages">
+      <div
+        ref={box}
+        className="w-messages-box"
+        role="log"
+        aria-label={label}
+        aria-busy={busy}
+        tabIndex={0}
+      >
+        <div ref={content} className="w-messages-content">
+          {children}
+        </div>
+      </div>
+      {isAway && (
+        <button type="button" className="w-button w-to-end" onClick={toEnd}>
+          ↓ 回到最新
+        </button>
+      )}
+    </div>
+  );
+}
+
+/** Follows the end of what grows inside of a box. */
+function useEnd() {
+  const box = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const follows = useRef(true);
+  const [isAway, setAway] = useState(false);
+  const toEnd = useCallback(() => {
+    const element = box.current;
+    if (element === null) return;
+    follows.current = true;
+    setAway(false);
+    element.scrollTop = element.scrollHeight;
+  }, []);
+  useLayoutEffect(() => {
+    const element = box.current;
+    const inner = content.current;
+    if (element === null || inner === null) return;
+    let height = element.scrollHeight;
+    const scrolled = () => {
+      const isNear = element.scrollHeight - element.scrollTop - element.clientHeight < NEAR_PX;
+      // Content that grew moves the end away from where the user is; that is no scrolling.
+      if (element.scrollHeight === height || isNear) follows.current = isNear;
+      height = element.scrollHeight;
+      setAway(!follows.current);
+    };
+    const grown = new ResizeObserver(() => {
+      if (follows.current) toEnd();
+    });
+    grown.observe(inner);
+    grown.observe(element);
+    element.addEventListener("scroll", scrolled, { passive: true });
+    return () => {
+      grown.disconnect();
+      element.removeEventListener("scroll", scrolled);
+    };
+  }, [toEnd]);
+  return { box, content, isAway, toEnd };
+}
+
+interface SaidProps {
+  by: "user" | "assistant" | "system";
+  /** Who says it, for who does not see the side. */
+  name?: string;
+  children: ReactNode;
+}
+
+const NAMES = { user: "你", assistant: "助手", system: "系统" } as const;
+
+/** One message. What a user said is plain text: pass a string. */
+export function Said({ by, name = NAMES[by], children }: SaidProps) {
+  return (
+    <article className="w-said" data-by={by} aria-label={name}>
+      {children}
+    </article>
+  );
+}

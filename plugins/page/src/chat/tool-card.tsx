@@ -1,0 +1,85 @@
+// What a tool does and did, as a card that opens.
+import { type ReactNode, useState } from "react";
+import "./chat.css";
+
+export type ToolState = "preparing" | "running" | "done" | "failed" | "cancelled";
+
+const STATES: Record<ToolState, string> = {
+  preparing: "准备中",
+  running: "进行中",
+  done: "已完成",
+  failed: "失败",
+  cancelled: "已取消",
+};
+
+/** The states of the AI SDK as those of a card. `isLive`: the answer it belongs to goes on. */
+export function toolState(state: string, isLive: boolean): ToolState {
+  if (state === "output-available") return "done";
+  if (state === "output-error" || state === "output-denied") return "failed";
+  if (!isLive) return "cancelled";
+  return state === "input-streaming" ? "preparing" : "running";
+}
+
+interface ToolCardProps {
+  /** Name of the tool as a user calls it. */
+  title: string;
+  /** Its name in the program. */
+  name: string;
+  state: ToolState;
+  /** One line on what came of it. */
+  summary?: ReactNode;
+  error?: string | undefined;
+  /** What can be done with it. */
+  actions?: ReactNode;
+  /** Details, shown when the card is open. */
+  children?: ReactNode;
+}
+
+/** A card with state and summary; its details are made when it is opened. */
+export function ToolCard(props: ToolCardProps) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <section
+      className="w-tool"
+      data-tool={props.name}
+      data-state={props.state}
+      aria-label={props.title}
+    >
+      <details open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
+        <summary>
+          <span className="w-tool-title">{props.title}</span>
+          <span className="w-tool-state" data-state={props.state}>
+            {STATES[props.state]}
+          </span>
+        </summary>
+        {isOpen && <div className="w-tool-details">{props.children}</div>}
+      </details>
+      {props.summary !== undefined && <p className="w-tool-summary">{props.summary}</p>}
+      {props.error !== undefined && <p className="w-tool-error">{props.error}</p>}
+      {props.actions !== undefined && <div className="w-actions">{props.actions}</div>}
+    </section>
+  );
+}
+
+/** Characters of a document that are shown at first. */
+const SHOWN_CHARS = 4_000;
+
+/** A JSON document as text, cut until the user wants all of it. */
+export function JsonView({ value, label }: { value: unknown; label: string }) {
+  const [isWhole, setWhole] = useState(false);
+  const text = JSON.stringify(value, undefined, 2) ?? "undefined";
+  const isCut = !isWhole && text.length > SHOWN_CHARS;
+  return (
+    <div className="w-json">
+      {/* biome-ignore lint/a11y/useSemanticElements: a document, not a set of fields. */}
+      <pre role="group" tabIndex={0} aria-label={label}>
+        {isCut ? `${text.slice(0, SHOWN_CHARS)}…` : text}
+      </pre>
+      {isCut && (
+        <button type="button" className="w-button" onClick={() => setWhole(true)}>
+          显示全部（{text.length.toLocaleString("zh-CN")} 字符）
+        </button>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,31 @@
+// What a user sees of the connection.
+import { useEffect, useRef, useSyncExternalStore } from "react";
+import { type Connection, connection, lost, watch } from "./state.ts";
+
+/** The state of the connection; `onReturn` is called each time it has come back. */
+export function useConnection(onReturn?: () => void): Connection {
+  const state = useSyncExternalStore(watch, connection);
+  const before = useRef(state);
+  const latest = useRef(onReturn);
+  latest.current = onReturn;
+  useEffect(() => {
+    if (before.current === "lost" && state === "connected") latest.current?.();
+    before.current = state;
+  }, [state]);
+  return state;
+}
+
+/** Says that the server is away, until it is back. */
+export function Banner() {
+  const state = useConnection();
+  useEffect(() => {
+    const offline = () => lost();
+    addEventListener("offline", offline);
+    return () => removeEventListener("offline", offline);
+  }, []);
+  return (
+    <div className="w-banner" role="status" aria-live="polite" data-state={state}>
+      {state === "lost" && <p>连接已断开，正在重连…</p>}
+    </div>
+  );
+}

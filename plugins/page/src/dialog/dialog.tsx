@@ -1,0 +1,62 @@
+// A modal dialog on the browser's own `<dialog>`, which keeps the focus and closes by Escape.
+import { type ReactNode, useEffect, useId, useRef } from "react";
+import "./dialog.css";
+
+interface DialogProps {
+  open: boolean;
+  title: string;
+  /** Called when the user closes it: by Escape, by the button, or beside it. */
+  onClose: () => void;
+  /** Buttons at its end. */
+  footer?: ReactNode;
+  /** As wide as the window allows, for tables. */
+  wide?: boolean;
+  /** A click beside it closes it. Not where work would be lost. */
+  closeBeside?: boolean;
+  children: ReactNode;
+}
+
+/** A dialog over the page. Its content exists only while it is open. */
+export function Dialog(props: DialogProps) {
+  const { open, title, onClose, footer, wide = false, closeBeside = false, children } = props;
+  const element = useRef<HTMLDialogElement>(null);
+  const heading = useId();
+  useEffect(() => {
+    const dialog = element.current;
+    if (dialog === null || dialog.open === open) return;
+    if (open) dialog.showModal();
+    else dialog.close();
+  }, [open]);
+  return (
+    // biome-ignore lint/a11y/useKeyWithClickEvents: Escape does by keyboard what a click beside does.
+    <dialog
+      ref={element}
+      className="w-dialog"
+      data-wide={wide}
+      aria-labelledby={heading}
+      onCancel={(event) => {
+        // The property decides, so that dialog and page never disagree. A file chooser inside of
+        // the dialog sends a `cancel` of its own.
+        if (event.target !== event.currentTarget) return;
+        event.preventDefault();
+        onClose();
+      }}
+      onClick={(event) => {
+        if (closeBeside && event.target === event.currentTarget) onClose();
+      }}
+    >
+      {open && (
+        <div className="w-dialog-box">
+          <header>
+            <h2 id={heading}>{title}</h2>
+            <button type="button" className="w-icon-button" aria-label="关闭" onClick={onClose}>
+              <span aria-hidden="true">×</span>
+            </button>
+          </header>
+          <div className="w-dialog-body">{children}</div>
+          {footer !== undefined && <footer>{footer}</footer>}
+        </div>
+      )}
+    </dialog>
+  );
+}

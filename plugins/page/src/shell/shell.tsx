@@ -1,0 +1,80 @@
+// The frame of a page.
+import { type ReactNode, StrictMode, useEffect } from "react";
+import { createRoot } from "react-dom/client";
+import { Banner } from "../connection/connection.tsx";
+import { ThemeToggle } from "../theme/theme.tsx";
+import { Toasts } from "../toast/toast.tsx";
+import "./shell.css";
+
+interface ShellProps {
+  /** Name of the page, in its header and its tab. */
+  title: string;
+  /** What the tab says, if it is not the title. */
+  tab?: string;
+  /** What stands in the header before the theme. */
+  actions?: ReactNode;
+  /** `fixed`: as tall as the window, so that parts scroll; `flow`: as tall as its content. */
+  layout?: "fixed" | "flow";
+  children: ReactNode;
+}
+
+/** Header, banner, main part and notices. */
+export function Shell({ title, tab = title, actions, layout = "flow", children }: ShellProps) {
+  useEffect(() => {
+    document.title = tab;
+  }, [tab]);
+  return (
+    <div className="w-shell" data-layout={layout}>
+      {/* biome-ignore lint/a11y/useValidAnchor: it goes to a place, and the base address hides it. */}
+      <a className="w-skip" href="#main" onClick={skip}>
+        跳到主要内容
+      </a>
+      <header className="w-header">
+        <h1>{title}</h1>
+        <div className="w-actions">
+          {actions}
+          <ThemeToggle />
+        </div>
+      </header>
+      <Banner />
+      <main className="w-main" id="main" tabIndex={-1}>
+        {children}
+      </main>
+      <Toasts />
+    </div>
+  );
+}
+
+/** The document has a base address, so the link itself would leave the page. */
+function skip(event: { preventDefault(): void }) {
+  event.preventDefault();
+  document.getElementById("main")?.focus();
+}
+
+interface PanelProps {
+  title: string;
+  /** What stands beside the title. */
+  actions?: ReactNode;
+  className?: string;
+  children: ReactNode;
+}
+
+/** A part of the page with a heading. */
+export function Panel({ title, actions, className = "", children }: PanelProps) {
+  return (
+    <section className={`w-panel ${className}`} aria-label={title}>
+      <header>
+        <h2>{title}</h2>
+        {actions !== undefined && <div className="w-actions">{actions}</div>}
+      </header>
+      {children}
+    </section>
+  );
+}
+
+/** Shows a page in the element `root` of the entry document. */
+export function showPage(page: ReactNode): void {
+  const place = document.getElementById("root");
+  if (place === null) throw new Error("the entry document has no element `root`");
+  createRoot(place).render(<StrictMode>{page}</StrictMode>);
+}

@@ -1,0 +1,6 @@
+// The core of the highlighter has the types of the whole.
+declare module "prismjs/components/prism-core" {
+  import Prism from "prismjs";
+  export default Prism;
+}
+declare module "prismjs/components/prism-sql";

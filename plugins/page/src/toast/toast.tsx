@@ -1,0 +1,71 @@
+// Notices that go away by themselves, and live regions.
+import { type ReactNode, useSyncExternalStore } from "react";
+import "./toast.css";
+
+export type ToastKind = "info" | "ok" | "error";
+
+interface Toast {
+  id: number;
+  text: string;
+  kind: ToastKind;
+}
+
+/** How long a notice is shown. Errors take longer to read. */
+const SHOWN_MS = { info: 4_000, ok: 4_000, error: 10_000 } as const;
+
+let toasts: readonly Toast[] = [];
+let last = 0;
+const watchers = new Set<() => void>();
+
+function change(next: readonly Toast[]): void {
+  toasts = next;
+  for (const watcher of [...watchers]) watcher();
+}
+
+function dismiss(id: number): void {
+  change(toasts.filter((toast) => toast.id !== id));
+}
+
+/** Shows a notice. */
+export function toast(text: string, kind: ToastKind = "info"): void {
+  last += 1;
+  const id = last;
+  change([...toasts.filter((shown) => shown.text !== text), { id, text, kind }]);
+  setTimeout(() => dismiss(id), SHOWN_MS[kind]);
+}
+
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
+}
+
+/** The place of the notices; `Shell` has it. */
+export function Toasts() {
+  const shown = useSyncExternalStore(watch, () => toasts);
+  return (
+    <div className="w-toasts" role="status" aria-live="polite">
+      {shown.map(({ id, text, kind }) => (
+        <p key={id} className="w-toast" data-kind={kind}>
+          <span>{text}</span>
+          <button
+            type="button"
+            className="w-icon-button"
+            aria-label="关闭提示"
+            onClick={() => dismiss(id)}
+          >
+            <span aria-hidden="true">×</span>
+          </button>
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** Says a text to who listens to the page, without showing it. */
+export function Announce({ children }: { children: ReactNode }) {
+  return (
+    <div className="w-hidden" role="status" aria-live="polite">
+      {children}
+    </div>
+  );
+}

@@ -1,0 +1,63 @@
+// Requests: addresses, bodies and the errors of hosts, apps and proxies.
+import { afterEach, expect, test, vi } from "vitest";
+import { ApiError, address, request } from "../src/api/index.ts";
+import { connection } from "../src/connection/state.ts";
+
+afterEach(() => {
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+  document.head.replaceChildren();
+});
+
+function base(href: string): void {
+  const element = document.createElement("base");
+  element.setAttribute("href", href);
+  document.head.append(element);
+}
+
+test("an address is below the base of the document", () => {
+  base("/apps/travel/");
+  expect(new URL(address("api/x")).pathname).toBe("/apps/travel/api/x");
+  expect(new URL(address("/api/x")).pathname).toBe("/apps/travel/api/x");
+});
+
+test("a body is sent as JSON", async () => {
+  const fetched = vi.fn(async (_url: string, _init: RequestInit) => new Response(""));
+  vi.stubGlobal("fetch", fetched);
+  expect(await request("x", { body: { a: 1 } })).toBeUndefined();
+  const [, init] = fetched.mock.calls[0] ?? [];
+  expect([init?.method, init?.body]).toEqual(["POST", '{"a":1}']);
+});
+
+test.each([
+  [{ title: "Not found", detail: "no thread", code: "not_found" }, "no thread", "not_found"],
+  [{ error: "no session" }, "no session", undefined],
+  [{ error: { code: "busy", message: "at work" } }, "at work", "busy"],
+  [{ code: 40001, message: "empty" }, "empty", "40001"],
+  [{}, "服务返回了错误（409）。", undefined],
+])("an error says what it says: %j", async (body, message, code) => {
+  vi.stubGlobal("fetch", async () => Response.json(body, { status: 409 }));
+  const error = await request("x").catch((error: unknown) => error);
+  expect(error).toBeInstanceOf(ApiError);
+  expect(error).toMatchObject({ kind: "http", status: 409, message, code, body });
+});
+
+test("the page asks for its server only while it is away", async () => {
+  vi.useFakeTimers();
+  let isUp = false;
+  const fetched = vi.fn(async () => {
+    if (isUp) return new Response("{}");
+    throw new TypeError("no connection");
+  });
+  vi.stubGlobal("fetch", fetched);
+  await expect(request("x")).rejects.toMatchObject({ kind: "network" });
+  expect(connection()).toBe("lost");
+  await vi.advanceTimersByTimeAsync(2_000);
+  expect(connection()).toBe("lost");
+  isUp = true;
+  await vi.advanceTimersByTimeAsync(8_000);
+  expect(connection()).toBe("connected");
+  const count = fetched.mock.calls.length;
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(fetched.mock.calls.length).toBe(count);
+});

@@ -1,0 +1,110 @@
+// The parts of a page, as a user meets them.
+import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
+import { afterEach, expect, test, vi } from "vitest";
+import { Composer } from "../src/chat/composer.tsx";
+import { isAccepted } from "../src/chat/files.tsx";
+import { toolState } from "../src/chat/tool-card.tsx";
+import { useOnce } from "../src/hook/once.ts";
+import { Markdown } from "../src/markdown/markdown.tsx";
+import { Sql } from "../src/sql/sql.tsx";
+import { nextSorting, sorted } from "../src/table/sort.ts";
+
+afterEach(cleanup);
+
+function composer(onSend: (text: string) => unknown) {
+  render(<Composer label="消息" onSend={onSend} />);
+  const field = screen.getByRole<HTMLTextAreaElement>("textbox", { name: "消息" });
+  return { field, write: (value: string) => fireEvent.change(field, { target: { value } }) };
+}
+
+test("enter sends, shift and enter does not, and an input method keeps its own", () => {
+  const sent: string[] = [];
+  const { field, write } = composer((text) => sent.push(text));
+  fireEvent.keyDown(field, { key: "Enter" });
+  write(" 东京 ");
+  fireEvent.keyDown(field, { key: "Enter", shiftKey: true });
+  fireEvent.keyDown(field, { key: "Enter", isComposing: true });
+  fireEvent.keyDown(field, { key: "Enter", keyCode: 229 });
+  expect(sent).toEqual([]);
+  fireEvent.keyDown(field, { key: "Enter" });
+  fireEvent.keyDown(field, { key: "Enter" });
+  expect(sent).toEqual(["东京"]);
+  expect(field.value).toBe("");
+});
+
+test("a text that was not sent is there again", async () => {
+  const { field, write } = composer(() => Promise.reject(new Error("away")));
+  write("东京");
+  await act(async () => fireEvent.keyDown(field, { key: "Enter" }));
+  expect(field.value).toBe("东京");
+});
+
+test("a second click does nothing while the first is at work", async () => {
+  const ends: (() => void)[] = [];
+  const work = vi.fn(() => new Promise<void>((resolve) => ends.push(resolve)));
+  const { result } = renderHook(() => useOnce(work));
+  act(() => {
+    void result.current[0]();
+    void result.current[0]();
+  });
+  expect(work).toHaveBeenCalledTimes(1);
+  expect(result.current[1]).toBe(true);
+  await act(async () => ends.shift()?.());
+  expect(result.current[1]).toBe(false);
+  act(() => void result.current[0]());
+  expect(work).toHaveBeenCalledTimes(2);
+});
+
+test("markup in Markdown is text, links open elsewhere, pictures of others are links", () => {
+  const hostile = [
+    "<script>window.ran = 1</script>",
+    '<img src=x onerror="window.ran = 1">',
+    "[bad](javascript:alert(1)) [good](https://example.com)",
+    "![picture](https://example.com/x.png)",
+    "![own](/blobs/1)",
+  ].join("\n\n");
+  const { container } = render(<Markdown>{hostile}</Markdown>);
+  expect(container.querySelector("script, [onerror]")).toBeNull();
+  expect(container.textContent).toContain("<script>window.ran = 1</script>");
+  const hrefs = [...container.querySelectorAll("a")].map((link) => link.getAttribute("href"));
+  expect(hrefs).toEqual(["https://example.com", "https://example.com/x.png"]);
+  for (const link of container.querySelectorAll("a")) {
+    expect([link.target, link.rel]).toEqual(["_blank", "noopener noreferrer"]);
+  }
+  const images = [...container.querySelectorAll("img")].map((image) => image.getAttribute("src"));
+  expect(images).toEqual(["/blobs/1"]);
+});
+
+test("SQL keeps every character and has no element of its own", () => {
+  const statement = "SELECT '<img src=x onerror=1>' AS a -- <b>\nFROM t WHERE n > 1";
+  const { container } = render(<Sql>{statement}</Sql>);
+  expect(container.textContent).toBe(statement);
+  expect(container.querySelector("img, b")).toBeNull();
+  expect(container.querySelector(".w-sql-keyword")?.textContent).toBe("SELECT");
+});
+
+test("rows are sorted by value, without a value at the end, and stay in order if equal", () => {
+  const rows = [{ a: 10 }, { a: null }, { a: 9 }, { a: 10, b: 1 }];
+  expect(sorted(rows, ({ a }) => a, "ascending").map(({ a }) => a)).toEqual([9, 10, 10, null]);
+  const down = sorted(rows, ({ a }) => a, "descending");
+  expect(down).toEqual([{ a: 10 }, { a: 10, b: 1 }, { a: 9 }, { a: null }]);
+  const texts = ["第10条", "第9条"];
+  expect(sorted(texts, (text) => text, "ascending")).toEqual(["第9条", "第10条"]);
+  const up = nextSorting(undefined, "a");
+  expect(nextSorting(nextSorting(up, "a"), "a")).toBeUndefined();
+  expect(nextSorting(up, "b")).toEqual({ key: "b", direction: "ascending" });
+});
+
+test("files are taken by type or by ending", () => {
+  const png = { name: "a.PNG", type: "image/png" };
+  expect(isAccepted(png, "image/*")).toBe(true);
+  expect(isAccepted(png, ".csv, .png")).toBe(true);
+  expect(isAccepted(png, "image/jpeg,.csv")).toBe(false);
+});
+
+test("a tool without an answer was cancelled if nothing goes on", () => {
+  expect(toolState("input-available", true)).toBe("running");
+  expect(toolState("input-streaming", false)).toBe("cancelled");
+  expect(toolState("output-available", false)).toBe("done");
+  expect(toolState("output-error", true)).toBe("failed");
+});

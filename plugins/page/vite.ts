@@ -1,0 +1,66 @@
+// How every page is built: one entry document, files with immutable names below `assets/`, and a
+// compressed sibling beside each file that gains from one.
+//
+// The Content-Security-Policy of a page allows no inline script, no inline style and no other
+// origin, so nothing is inlined and nothing is loaded from elsewhere.
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { brotliCompressSync, constants, gzipSync } from "node:zlib";
+import { defineConfig, type Plugin, type UserConfig } from "vite";
+
+/** Files below this size are sent as they are. */
+const SMALLEST_BYTES = 1024;
+
+/** What gains from compression. */
+const COMPRESSIBLE = /\.(html|js|css|svg|json|txt|map)$/;
+
+/** The oldest browsers that know `light-dark()` and `<dialog>`. */
+const TARGET = ["chrome123", "firefox121", "safari17.5"];
+
+/** Writes `<file>.br` and `<file>.gz` beside each large file of the output. */
+export function compress(): Plugin {
+  return {
+    name: "wattle-compress",
+    apply: "build",
+    writeBundle({ dir }) {
+      if (dir === undefined) throw new Error("the output has no folder");
+      for (const entry of readdirSync(dir, { recursive: true, withFileTypes: true })) {
+        if (!entry.isFile() || !COMPRESSIBLE.test(entry.name)) continue;
+        compressFile(join(entry.parentPath, entry.name));
+      }
+    },
+  };
+}
+
+function compressFile(file: string): void {
+  const content = readFileSync(file);
+  if (content.length <= SMALLEST_BYTES) return;
+  const params = {
+    [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY,
+    [constants.BROTLI_PARAM_SIZE_HINT]: content.length,
+  };
+  writeFileSync(`${file}.br`, brotliCompressSync(content, { params }));
+  writeFileSync(`${file}.gz`, gzipSync(content, { level: constants.Z_BEST_COMPRESSION }));
+}
+
+/** The configuration of a page; `more` adds to it. */
+export function appPage(more: UserConfig = {}): UserConfig {
+  return defineConfig({
+    ...more,
+    // The host writes a `<base>` into the entry document, so every address is relative to it.
+    base: "./",
+    plugins: [...(more.plugins ?? []), compress()],
+    build: {
+      target: TARGET,
+      outDir: "dist",
+      emptyOutDir: true,
+      assetsInlineLimit: 0,
+      modulePreload: { polyfill: false },
+      reportCompressedSize: false,
+      // `wattle-page size` reads from it which files the first view loads.
+      manifest: true,
+      ...more.build,
+    },
+    test: { environment: "happy-dom", include: ["test/**/*.test.{ts,tsx}"] },
+  } as UserConfig);
+}
