@@ -2,6 +2,8 @@
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { type Connection, connection, lost, watch } from "./state.ts";
 
+export { connected, lost, reached } from "./state.ts";
+
 /** The state of the connection; `onReturn` is called each time it has come back. */
 export function useConnection(onReturn?: () => void): Connection {
   const state = useSyncExternalStore(watch, connection);
