@@ -1,11 +1,13 @@
 //! The travel application as its page uses it: sessions, a streamed conversation, the page that
 //! comes of it. Everything that it reaches outside is a stand-in.
 
+pub mod config;
 mod talk;
 
 use serde_json::{Value, json};
-use wattle_kit::standin::{Entry, Handle, Pattern};
+use wattle_kit::standin::{Entry, Pattern};
 
+pub use config::{TRAVEL, toml};
 pub use talk::{Stream, Talk};
 
 use crate::answer::Answer;
@@ -66,80 +68,12 @@ pub const BROKEN: &str = "https://www.youtube.com/watch?v=brokenVid01";
 pub const SECRETS: [(&str, &str); 2] =
     [("apify-token", "apify-token-of-the-suite"), ("unsplash-key", "unsplash-key-of-the-suite")];
 
-/// The package of the application.
-pub const TRAVEL: &str = "wattle-app-travel";
-
-/// Routes of Google's models: name, timeout and retries as the policies say, model, fallback.
-const ROUTES: [(&str, &str, u32, &str, &str); 5] = [
-    ("json_compilation_strict", "60s", 2, "gemini-2.5-pro", "gemini-2.5-flash"),
-    ("spot_query_normalization", "30s", 2, "gemini-2.5-flash", "gemini-2.5-flash-lite"),
-    ("handbook_image_query_planning", "35s", 2, "gemini-2.5-flash", "gemini-2.5-flash-lite"),
-    ("handbook_html_generation", "75s", 1, "gemini-3-pro-preview", "gemini-2.5-pro"),
-    ("handbook_image", "90s", 1, "imagen-4.0-fast-generate-001", "gemini-2.5-flash-image"),
-];
-
 /// Puts the plugin and the secrets where the configuration of [`toml`] expects them.
 pub fn put(place: &Place) {
     place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
     for (file, secret) in SECRETS {
         place.write(file, format!("{secret}\n"));
     }
-}
-
-/// The application on the stand-in, with its data in the database at `sql_url`.
-pub fn toml(standin: &Handle, sql_url: &str) -> String {
-    let mut text = format!(
-        r#"
-[model.providers.deepseek]
-kind = "openai"
-base_url = "{base}/v1/"
-key_env = "SUITE_MODEL_KEY"
-structured = "json-object"
-[model.providers.google]
-kind = "gemini"
-base_url = "{base}/v1beta/"
-key_env = "SUITE_MODEL_KEY"
-[model.routes.chat_orchestration]
-provider = "deepseek"
-model = "deepseek-chat"
-timeout = "45s"
-retries = 1
-fallbacks = [{{ provider = "deepseek", model = "deepseek-reasoner" }}]
-[secrets]
-APIFY_TOKEN = {{ file = "apify-token" }}
-UNSPLASH_ACCESS_KEY = {{ file = "unsplash-key" }}
-[sql.travel]
-url = "{sql_url}"
-[apps.travel]
-path = "{app}"
-mount = "/"
-components = {{ travel = "{component}" }}
-[apps.travel.settings]
-apify_base_url = "{base}"
-nominatim_base_url = "{base}"
-nominatim_user_agent = "wattle-suite/1.0 (+https://example.com/contact)"
-nominatim_interval_ms = 20
-unsplash_base_url = "{base}"
-disconnect_grace_ms = 0
-[grants.travel]
-llm = {routes:?}
-http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET", "POST"], private = true, secrets = ["APIFY_TOKEN", "UNSPLASH_ACCESS_KEY"] }}]
-sql = [{{ database = "travel", access = "read-write" }}]
-"#,
-        base = standin.base_url,
-        port = standin.addr.port(),
-        routes = ROUTES.map(|(name, ..)| name),
-        app = guests::root().join("plugins/apps/travel").display(),
-        component = guests::path(TRAVEL).display(),
-    );
-    for (name, timeout, retries, model, fallback) in ROUTES {
-        text.push_str(&format!(
-            "[model.routes.{name}]\nprovider = \"google\"\nmodel = \"{model}\"\n\
-             timeout = \"{timeout}\"\nretries = {retries}\n\
-             fallbacks = [{{ provider = \"google\", model = \"{fallback}\" }}]\n"
-        ));
-    }
-    text
 }
 
 impl Setup {
@@ -194,9 +128,8 @@ impl TestServer {
 
     /// Requests to models that work on a task, such as `json_compilation_strict`.
     pub fn requests_for(&self, task: &str) -> Vec<Entry> {
-        let rule = rule(task);
         let mut entries = self.requests_on(GOOGLE);
-        entries.retain(|entry| entry.rule.as_deref() == Some(rule));
+        entries.retain(|entry| is_about(entry, task));
         entries
     }
 }
@@ -283,16 +216,23 @@ impl Travel<'_> {
 
 /// Model requests that work on a task.
 pub fn working_on(task: &str) -> Pattern {
-    Pattern { body_contains: Some(format!("Task: {task}")), ..Pattern::path(GOOGLE) }
+    Pattern { body_contains: Some(mark(task).to_owned()), ..Pattern::path(GOOGLE) }
 }
 
-/// The stand-in's name for its work on a task.
-fn rule(task: &str) -> &str {
+/// Whether a request to a model works on a task, whatever became of it.
+pub fn is_about(entry: &Entry, task: &str) -> bool {
+    let says = |body: &Value| body.to_string().contains(mark(task));
+    entry.path.starts_with("/v1beta/models/") && entry.body.as_ref().is_some_and(says)
+}
+
+/// What the requests of a task have in their bodies and no others: a field of the wanted answer;
+/// for a page, which is a text, the length that only it may have.
+fn mark(task: &str) -> &'static str {
     match task {
-        "json_compilation_strict" => "travel blocks",
-        "spot_query_normalization" => "travel spots",
-        "handbook_image_query_planning" => "travel pictures",
-        "handbook_html_generation" => "travel page",
-        other => other,
+        "json_compilation_strict" => "\"spot_blocks\":",
+        "spot_query_normalization" => "\"spot_queries\":",
+        "handbook_image_query_planning" => "\"alt\":",
+        "handbook_html_generation" => "\"maxOutputTokens\":16384",
+        other => panic!("no task has the name `{other}`"),
     }
 }

@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Serialize};
 
-pub(crate) use self::draft::{Draft, check, sanitize};
+pub(crate) use self::draft::{BLOCKS, Draft, check, sanitize};
 
 /// What a block is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,6 +26,23 @@ pub(crate) enum BlockType {
     Other,
 }
 
+impl BlockType {
+    /// All types.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Food, Self::Spot, Self::Transport, Self::Shopping, Self::Other];
+
+    /// As documents have it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Food => "food",
+            Self::Spot => "spot",
+            Self::Transport => "transport",
+            Self::Shopping => "shopping",
+            Self::Other => "other",
+        }
+    }
+}
+
 impl JsonSchema for BlockType {
     fn schema_name() -> Cow<'static, str> {
         "BlockType".into()
@@ -39,7 +56,7 @@ impl JsonSchema for BlockType {
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         schemars::json_schema!({
             "type": "string",
-            "enum": ["food", "spot", "transport", "shopping", "other"],
+            "enum": Self::ALL.map(Self::name),
         })
     }
 }
@@ -51,6 +68,13 @@ pub(crate) struct Location {
     pub(crate) lat: f64,
     /// Longitude, -180 to 180.
     pub(crate) lng: f64,
+}
+
+impl Location {
+    /// Whether there is such a place.
+    pub(crate) fn is_on_globe(self) -> bool {
+        (-90.0..=90.0).contains(&self.lat) && (-180.0..=180.0).contains(&self.lng)
+    }
 }
 
 /// One block.

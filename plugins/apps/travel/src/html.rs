@@ -16,7 +16,7 @@ mod url;
 
 use std::fmt;
 
-pub(crate) use self::prompt::{Ask, SYSTEM};
+pub(crate) use self::prompt::{Ask, WIDTHS, system};
 use self::read::{Parts, Wanted};
 use self::url::Pictures;
 pub(crate) use self::url::{is_given_image, is_given_thumbnail, is_image, is_link};

@@ -4,14 +4,14 @@
 //! than once, whatever was wrong before: no answer, an answer of another shape, or one that the
 //! caller's check refuses. Then the next model of the route gets its turn.
 
+mod ask;
 mod attempt;
-mod prompt;
 
 use serde::de::DeserializeOwned;
 use wattle_plugin::llm::FinishReason;
 use wattle_plugin::prelude::{Completion, Failure, JsonSchema};
 
-use crate::task::prompt::Prompt;
+use crate::task::ask::Ask;
 
 /// How long a model may think and speak, and how often it is asked.
 #[derive(Debug, Clone, Copy)]
@@ -82,8 +82,8 @@ pub(crate) fn run_structured_task<T>(
 where
     T: DeserializeOwned + JsonSchema,
 {
-    let prompt = Prompt { task, system, user };
-    let ask = |errors: &[String]| prompt.request(errors).schema::<T>(task.name);
+    let question = Ask { task, system, user };
+    let ask = |errors: &[String]| Ok(question.request(errors)?.schema::<T>(task.name));
     attempt::run(task, ask, |completion| {
         let value = completion.structured::<T>().map_err(|failure| vec![failure.message])?;
         accept(value, &check)
@@ -101,8 +101,8 @@ pub(crate) fn run_text_task(
     user: &str,
     check: impl Fn(&str) -> Vec<String>,
 ) -> Result<Structured<String>, Failure> {
-    let prompt = Prompt { task, system, user };
-    let ask = |errors: &[String]| prompt.request(errors);
+    let question = Ask { task, system, user };
+    let ask = |errors: &[String]| question.request(errors);
     attempt::run(task, ask, |completion| {
         let text = whole(completion)?;
         accept(text, |text| check(text))

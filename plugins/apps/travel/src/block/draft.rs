@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::block::{Block, BlockType, id};
 
 /// How many blocks make a guide.
-const BLOCKS: std::ops::RangeInclusive<usize> = 4..=16;
+pub(crate) const BLOCKS: std::ops::RangeInclusive<usize> = 4..=16;
 
 /// What a model answers.
 #[derive(Debug, Clone, PartialEq, Deserialize, JsonSchema)]

@@ -12,7 +12,7 @@ use crate::tool::answer::answer_and_forget;
 /// What no longer holds when there are other pictures.
 const LATER: [&str; 1] = ["generate_handbook_html"];
 
-/// The arguments of both tools.
+/// How many pictures are wanted.
 #[derive(Debug, Deserialize, JsonSchema)]
 pub(crate) struct Input {
     /// How many pictures, 1 to 6; one for each block, up to 6, without it.

@@ -6,15 +6,16 @@
 
 use std::collections::BTreeSet;
 
-use wattle_plugin::prelude::{Value, json};
+use wattle_plugin::prelude::{Failure, Value, json};
 
 use crate::message::part::{Answer, Part, ToolPart};
 use crate::message::{Role, UiMessage};
+use crate::prompt::PROGRESS;
 use crate::tool;
 
 /// The conversation for a model. Before the last message of the user it is told which steps are
 /// finished, so that it goes on and does not start over.
-pub(crate) fn for_model(messages: &[UiMessage], finished: &[&str]) -> Vec<Value> {
+pub(crate) fn for_model(messages: &[UiMessage], finished: &[&str]) -> Result<Vec<Value>, Failure> {
     let last = messages.iter().rposition(|message| message.role == Role::User);
     let mut written = Conversation::default();
     for (index, message) in messages.iter().enumerate() {
@@ -23,19 +24,19 @@ pub(crate) fn for_model(messages: &[UiMessage], finished: &[&str]) -> Vec<Value>
             Role::System => {}
             Role::User => {
                 if Some(index) == last {
-                    written.told.push(json!({ "role": "system", "content": progress(finished) }));
+                    written.told.push(json!({ "role": "system", "content": progress(finished)? }));
                 }
                 written.told.push(json!({ "role": "user", "content": user_text(message) }));
             }
             Role::Assistant => written.assistant(message),
         }
     }
-    written.told
+    Ok(written.told)
 }
 
-fn progress(finished: &[&str]) -> String {
+fn progress(finished: &[&str]) -> Result<String, Failure> {
     let steps = if finished.is_empty() { "none".to_owned() } else { finished.join(", ") };
-    format!("Where the guide of this session stands.\nFinished steps: {steps}")
+    PROGRESS.fill(&[("steps", &steps)])
 }
 
 fn user_text(message: &UiMessage) -> String {
@@ -137,8 +138,11 @@ impl Conversation {
 mod tests {
     use wattle_plugin::prelude::{Value, json};
 
-    use super::for_model;
     use crate::message::{Role, UiMessage};
+
+    fn for_model(messages: &[UiMessage], finished: &[&str]) -> Vec<Value> {
+        super::for_model(messages, finished).unwrap()
+    }
 
     fn message(role: Role, parts: Value) -> UiMessage {
         let parts = parts.as_array().cloned().unwrap_or_default();

@@ -76,7 +76,7 @@ pub(crate) fn begin(_context: &Context, input: Input) -> Result<Outcome<Updates>
     let image_mode =
         if told.is_null() { sound::<ImageSource>(&context["imageMode"]) } else { told };
     let updates = Updates {
-        messages: for_model(&request.messages, &finished),
+        messages: for_model(&request.messages, &finished)?,
         // It is long, and from here on in the other channels.
         request: Value::Null,
         videos: sound::<Vec<Video>>(&context["videos"]),

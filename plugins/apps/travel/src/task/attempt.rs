@@ -4,7 +4,7 @@ use serde::Serialize;
 use wattle_plugin::llm::{self, Request, RouteInfo};
 use wattle_plugin::prelude::{Completion, Failure, Value, code, json, log};
 
-use crate::task::prompt::told;
+use crate::task::ask::told;
 use crate::task::{Structured, Task};
 
 /// Code of the failure of a task that no model could do.
@@ -25,7 +25,7 @@ struct GaveUp {
 /// before, `read` the answer or its errors.
 pub(super) fn run<T>(
     task: Task,
-    ask: impl Fn(&[String]) -> Request,
+    ask: impl Fn(&[String]) -> Result<Request, Failure>,
     read: impl Fn(&Completion) -> Result<T, Vec<String>>,
 ) -> Result<Structured<T>, Failure> {
     let route = llm::route(task.name).map_err(|failure| failure.context(task.name))?;
@@ -70,14 +70,14 @@ impl Candidate<'_> {
     fn run<T>(
         &self,
         errors: &mut Vec<String>,
-        ask: impl Fn(&[String]) -> Request,
+        ask: impl Fn(&[String]) -> Result<Request, Failure>,
         read: impl Fn(&Completion) -> Result<T, Vec<String>>,
     ) -> Result<Result<Structured<T>, GaveUp>, Failure> {
         let allowed = self.task.retries + 1;
         let (mut attempts, mut model) = (0, self.name());
         loop {
             // A wrong answer is ours to complain about, with all that is wrong with it.
-            let request = ask(errors).candidate(self.number).without_repair();
+            let request = ask(errors)?.candidate(self.number).without_repair();
             let answer = request.retries(allowed - attempts - 1).complete();
             let asked = Asked::of(&answer);
             attempts += asked.tries;

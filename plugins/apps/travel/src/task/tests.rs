@@ -61,7 +61,7 @@ fn s3_46_the_policy_of_the_task_goes_with_every_request() {
         (&json!(60_000), &json!(2))
     );
     assert_eq!(request.response_schema.as_ref().unwrap().name, "json_compilation_strict");
-    assert!(request.text().starts_with("Task: json_compilation_strict\n\nBe strict.\nGive one."));
+    assert_eq!(request.text(), "Be strict.\nGive one.", "nothing but the prompt");
 }
 
 #[test]

@@ -2,6 +2,8 @@
 
 mod prompt;
 
+#[cfg(test)]
+pub(crate) use self::prompt::system;
 use wattle_plugin::prelude::{
     Deserialize, Failure, JsonSchema, ToolContext, ToolOutput, Value, json, tool,
 };
@@ -37,8 +39,8 @@ pub(crate) fn build_travel_blocks(
         Ok(video) => video,
         Err(error) => return Ok(ToolOutput::error(error)),
     };
-    let (system, user) = (prompt::SYSTEM, prompt::user(video));
-    let draft = run_structured_task(JSON_COMPILATION, system, &user, block::check)?.value;
+    let (system, user) = (prompt::system()?, prompt::user(video)?);
+    let draft = run_structured_task(JSON_COMPILATION, &system, &user, block::check)?.value;
     tell(context, video, draft)
 }
 

@@ -24,9 +24,6 @@ const UNTITLED: &str = "Travel guide";
 /// Most characters of a title.
 const TITLE_CHARS: usize = 200;
 
-/// Widths in pixels at which pages are shown.
-const WIDTHS: (u32, u32) = (720, 375);
-
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(crate) struct Input {
     /// Title of the page; that of the video without it.
@@ -124,7 +121,7 @@ fn make(chosen: &Chosen) -> Result<Structured<String>, Failure> {
     };
     let check =
         |text: &str| finish(text).err().map(|error| error.to_string()).into_iter().collect();
-    let written = run_text_task(HANDBOOK_HTML, html::SYSTEM, &ask.text()?, check)?;
+    let written = run_text_task(HANDBOOK_HTML, &html::system()?, &ask.text()?, check)?;
     let page = finish(&written.value).map_err(|error| Failure::internal(error.to_string()))?;
     Ok(Structured { value: page, model: written.model })
 }
@@ -149,7 +146,7 @@ fn tell(
         "image_count": image_count,
         "matched_image_count": images.len(),
         "image_mode": mode,
-        "handbook_style": {"desktop_width": WIDTHS.0, "mobile_width": WIDTHS.1},
+        "handbook_style": {"desktop_width": html::WIDTHS.0, "mobile_width": html::WIDTHS.1},
         "generator_model": model,
         "generated_at": now()?,
         // As scripts count.

@@ -9,6 +9,7 @@ use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, tool
 use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
 use crate::geocode::Geocoder;
+use crate::prompt::SPOTS;
 use crate::task::{SPOT_QUERIES, run_structured_task};
 use crate::tool::answer::answer;
 use crate::tool::resolve_spot_coordinates::queries::{SpotQueries, SpotQuery};
@@ -36,9 +37,9 @@ pub(crate) fn resolve_spot_coordinates(
 }
 
 fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>, Failure> {
-    let (system, user) = (queries::SYSTEM, queries::user(spots, context));
+    let (system, user) = (SPOTS.fill(&[])?, queries::user(spots, context)?);
     let check = |answer: &SpotQueries| queries::check(answer, spots);
-    let answer = run_structured_task(SPOT_QUERIES, system, &user, check)?.value;
+    let answer = run_structured_task(SPOT_QUERIES, &system, &user, check)?.value;
     Ok(answer.spot_queries)
 }
 

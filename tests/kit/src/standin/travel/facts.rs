@@ -39,6 +39,12 @@ impl Facts {
         found
     }
 
+    /// Whether one object has lists under all of these keys.
+    pub(super) fn has_lists(&self, keys: &[&str]) -> bool {
+        let has = |object: &Map<String, Value>, key| object.get(key).is_some_and(Value::is_array);
+        self.objects.iter().any(|object| keys.iter().all(|key| has(object, *key)))
+    }
+
     fn collect(&mut self, document: Value) {
         match document {
             Value::Array(items) => {

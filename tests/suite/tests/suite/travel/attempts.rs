@@ -5,7 +5,7 @@
 use serde_json::{Value, json};
 use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern};
 use wattle_suite::server::{Setup, TestServer};
-use wattle_suite::travel::{GOOGLE, OSAKA, working_on};
+use wattle_suite::travel::{OSAKA, working_on};
 
 const BLOCKS: &str = "json_compilation_strict";
 
@@ -36,10 +36,7 @@ fn fault(server: &TestServer, fault: Fault, times: u32) {
 
 /// The requests for blocks, in order.
 fn asked(server: &TestServer) -> Vec<Entry> {
-    let mut entries = server.requests_on(GOOGLE);
-    let task = format!("Task: {BLOCKS}");
-    entries.retain(|entry| entry.body.as_ref().is_some_and(|it| it.to_string().contains(&task)));
-    entries
+    server.requests_for(BLOCKS)
 }
 
 fn models(entries: &[Entry]) -> Vec<&str> {
@@ -87,14 +84,7 @@ async fn s3_46_a_page_is_tried_twice_by_each_model() {
     let (_, said) = server.travel().make(OSAKA).await;
     let error = said.tool_error("generate_handbook_html");
     assert!(error.contains("`handbook_html_generation`"), "{error}");
-    let entries = server.requests_on(GOOGLE);
-    let pages: Vec<&Entry> = entries
-        .iter()
-        .filter(|entry| {
-            let body = entry.body.as_ref().map(Value::to_string).unwrap_or_default();
-            body.contains("Task: handbook_html_generation")
-        })
-        .collect();
+    let pages = server.requests_for("handbook_html_generation");
     let models: Vec<&str> = pages.iter().filter_map(|entry| entry.model.as_deref()).collect();
     let (first, second) = ("gemini-3-pro-preview", "gemini-2.5-pro");
     assert_eq!(models[..4], [first, first, second, second]);

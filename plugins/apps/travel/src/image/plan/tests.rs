@@ -52,7 +52,7 @@ fn s3_30_every_target_gets_one_item_in_the_order_of_the_targets() {
     assert_eq!(plan.value[0].block_title, "Title of a");
     assert_eq!(plan.model, "google:handbook_image_query_planning-0 (attempts=1)");
     let asked = host.llm_requests()[0].text();
-    assert!(asked.starts_with("Task: handbook_image_query_planning"), "{asked}");
+    assert!(asked.starts_with("You plan the pictures"), "{asked}");
     assert!(asked.contains("\"title\": \"Tokyo\"") && asked.contains("\"block_id\": \"a\""));
 }
 

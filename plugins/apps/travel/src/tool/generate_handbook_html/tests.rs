@@ -102,7 +102,8 @@ fn s3_34_the_model_is_asked_with_blocks_pictures_and_maps() {
     let host = host(&[PAGE]);
     call(&host, state(), json!({"title": "My Tokyo"}));
     let asked = host.llm_requests()[0].text();
-    assert!(asked.starts_with("Task: handbook_html_generation"), "{asked}");
+    assert!(asked.starts_with("You make a travel handbook"), "{asked}");
+    assert!(asked.contains("shown 720 pixels wide and on phones 375"), "{asked}");
     for part in [
         "\"title\": \"My Tokyo\"",
         "\"thumbnail_url\": \"https://i.ytimg.com/vi/abcdef/hq.jpg\"",

@@ -1,7 +1,7 @@
 //! The models that work on tasks, failing in each of their ways at each of the tasks.
 
 use serde_json::{Value, json};
-use wattle_kit::standin::{Entry, Fault, FaultRule, google_quota};
+use wattle_kit::standin::{Fault, FaultRule, google_quota};
 use wattle_suite::travel::working_on;
 
 use super::{SEARCHED, Stage, guide};
@@ -48,9 +48,7 @@ fn order(stage: &Stage, task: &str, fault: &Fault) {
 
 /// How often the models were asked for a task since the journal was cleared.
 fn asked(stage: &Stage, task: &str) -> usize {
-    let task = format!("Task: {task}");
-    let is_of_task = |it: &Entry| it.body.as_ref().is_some_and(|it| it.to_string().contains(&task));
-    stage.server.standin().requests().iter().filter(|it| is_of_task(it)).count()
+    stage.server.requests_for(task).len()
 }
 
 /// Lets one task after the other fail in all ways, in one session.

@@ -1,7 +1,9 @@
-//! The words of a task: what to do, about what, and what was wrong with the answer before.
+//! The request of a task: what to do, about what, and what was wrong with the answer before.
 
+use wattle_plugin::Failure;
 use wattle_plugin::llm::Request;
 
+use crate::prompt::REFUSED;
 use crate::task::Task;
 
 /// Errors of an answer that the next prompt tells: a model corrects a few at a time.
@@ -10,35 +12,33 @@ pub(super) const TOLD_ERRORS: usize = 12;
 /// Characters of one error: some repeat what they are about.
 const ERROR_CHARS: usize = 300;
 
-/// What a task says to every model.
-pub(super) struct Prompt<'a> {
+/// What a task asks of every model.
+pub(super) struct Ask<'a> {
     pub(super) task: Task,
     pub(super) system: &'a str,
     pub(super) user: &'a str,
 }
 
-impl Prompt<'_> {
-    /// The request for one attempt. The first line names the task, for who reads logs of models.
-    pub(super) fn request(&self, errors: &[String]) -> Request {
+impl Ask<'_> {
+    /// The request for one attempt.
+    pub(super) fn request(&self, errors: &[String]) -> Result<Request, Failure> {
         let Self { task, system, user } = self;
-        Request::route(task.name)
-            .system(format!("Task: {}\n\n{system}", task.name))
-            .user(format!("{user}{}", complaint(errors)))
+        Ok(Request::route(task.name)
+            .system(*system)
+            .user(format!("{user}{}", complaint(errors)?))
             .max_output_tokens(task.max_output_tokens)
-            .timeout_ms(task.timeout_ms)
+            .timeout_ms(task.timeout_ms))
     }
 }
 
 /// What was wrong with the answer before; nothing if there was none.
-fn complaint(errors: &[String]) -> String {
+fn complaint(errors: &[String]) -> Result<String, Failure> {
     if errors.is_empty() {
-        return String::new();
+        return Ok(String::new());
     }
-    let lines: String = told(errors).iter().map(|error| format!("- {error}\n")).collect();
-    format!(
-        "\n\nAn earlier answer was refused for these reasons:\n{lines}Answer again, whole, with \
-         all of them corrected."
-    )
+    let lines: Vec<String> = told(errors).iter().map(|error| format!("- {error}")).collect();
+    let told = REFUSED.fill(&[("reasons", &lines.join("\n"))])?;
+    Ok(format!("\n\n{told}"))
 }
 
 /// Errors within the bounds of a prompt.
