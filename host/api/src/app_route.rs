@@ -5,6 +5,7 @@
 
 mod answer;
 pub mod mount;
+mod page;
 pub mod pattern;
 
 use std::sync::Arc;
@@ -82,10 +83,17 @@ async fn handle(
     let method = request.method().clone();
     let (route, params) = match pattern::find(routes(app), method.as_str(), path) {
         Found::Route(route, params) => (route.path.clone(), params),
-        Found::OtherMethods(allow) => {
-            return Err(Problem::method_not_allowed(&method, path, &allow.join(", ")));
+        other => {
+            if let Some(found) = page::find(app, &method, path) {
+                return page::answer(app, &found, request.uri().path(), path, request.headers());
+            }
+            return Err(match other {
+                Found::OtherMethods(allow) => {
+                    Problem::method_not_allowed(&method, path, &allow.join(", "))
+                }
+                _ => nothing_at(path),
+            });
         }
-        Found::Nothing => return Err(nothing_at(path)),
     };
     let tenant = scope::tenant(&state.config, request.headers(), request.extensions())?;
     let headers = visible_headers(&request);

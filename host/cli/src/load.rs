@@ -9,6 +9,7 @@ mod exported;
 pub mod facts;
 pub mod grants;
 pub mod manifest;
+mod page;
 mod parts;
 pub mod plugin_file;
 pub mod projections;

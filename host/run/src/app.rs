@@ -9,6 +9,7 @@ use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 use wattle_graph::mapping::{FileMapping, StreamMapping};
 
 use crate::grant::Grants;
+use crate::page::Page;
 use crate::ports::Plugin;
 
 /// A graph together with the code it runs.
@@ -54,6 +55,8 @@ pub struct App {
     pub mount: Option<String>,
     /// Other forms of the event log that it describes.
     pub projections: Projections,
+    /// The page that its users see.
+    pub page: Option<Page>,
 }
 
 /// Other forms of the event log, by name.
@@ -80,6 +83,7 @@ impl App {
             web: None,
             mount: None,
             projections: Projections::default(),
+            page: None,
         }
     }
 

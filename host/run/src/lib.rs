@@ -33,6 +33,7 @@ mod json;
 pub mod limit;
 pub mod log;
 pub mod offline;
+pub mod page;
 pub mod ports;
 mod replay;
 mod salvage;

@@ -73,6 +73,13 @@ pub const SALVAGED_BYTES: u64 = 32 << 20;
 /// Tasks of one superstep that run at once in one run.
 pub const STEP_CONCURRENCY: usize = 64;
 
+/// Files of an app's page, compressed forms counted: a built page has some dozens.
+pub const PAGE_FILES: usize = 1_000;
+
+/// Bytes of all files of an app's page, compressed forms counted: they are held in memory as long
+/// as the app is loaded. A page that browsers like has some hundred KiB.
+pub const PAGE_BYTES: u64 = 32 << 20;
+
 /// Bytes of a blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
 

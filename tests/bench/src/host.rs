@@ -9,7 +9,7 @@ use tokio::runtime::Handle;
 use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_kit::clock::ManualClock;
-use wattle_run::app::{App, GraphPack, Projections};
+use wattle_run::app::{App, GraphPack};
 use wattle_run::call::runs::{RunRef, Runs, StartRun};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
@@ -56,17 +56,11 @@ pub(crate) fn engine(
     let graphs = [(graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins)))].into();
     let catalog = Catalog::new();
     catalog.install(App {
-        projections: Projections::default(),
-        name: AppName::new(NAME)?,
-        doc: String::new(),
         version: "0".into(),
         digest: Digest::of(NAME.as_bytes()),
         graphs,
         plugins,
-        grants: BTreeMap::new(),
-        settings: Arc::new(json!({})),
-        web: None,
-        mount: None,
+        ..App::bare(AppName::new(NAME)?)
     });
     Ok(Engine::new(
         ports(store),

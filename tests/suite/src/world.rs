@@ -11,7 +11,7 @@ use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
 use wattle_kit::clock::ManualClock;
-use wattle_run::app::{App, GraphPack, Projections};
+use wattle_run::app::{App, GraphPack};
 use wattle_run::call::runs::{
     EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, Runs, StartRun,
 };
@@ -351,17 +351,13 @@ pub fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
         .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
         .collect();
     App {
-        name: AppName::new("test").expect("a valid name"),
-        doc: String::new(),
         version: "0".into(),
         digest: Digest::of(b"test"),
         graphs,
         plugins,
         grants,
         settings: Arc::new(json!({ "color": "green" })),
-        web: None,
-        mount: None,
-        projections: Projections::default(),
+        ..App::bare(AppName::new("test").expect("a valid name"))
     }
 }
 

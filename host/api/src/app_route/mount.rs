@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::Method;
 use wattle_run::app::App;
 
-use crate::app_route::{pattern, routes};
+use crate::app_route::{page, pattern, routes};
 use crate::error::Error;
 
 /// What the host answers itself, whatever is mounted.
@@ -36,6 +36,7 @@ pub(super) fn resolve<'a, 'p>(
         };
         match pattern::find(routes(app), method.as_str(), inner) {
             pattern::Found::Route(..) => return Some((app, inner)),
+            _ if page::find(app, method, inner).is_some() => return Some((app, inner)),
             pattern::Found::OtherMethods(_) => second = second.or(Some((app, inner))),
             pattern::Found::Nothing => {}
         }
@@ -50,38 +51,44 @@ fn inner_path<'p>(mount: &str, path: &'p str) -> Option<&'p str> {
 
 /// Finds everything that mounted apps claim twice or take from the host.
 pub fn conflicts(apps: &[&App]) -> Vec<Error> {
-    let mut claims: Vec<(&App, &str, String)> = Vec::new();
+    let mut claims: Vec<(&App, String, String)> = Vec::new();
     let mut errors = Vec::new();
     for app in apps {
         let Some(mount) = &app.mount else { continue };
-        for route in routes(app) {
-            let path = format!("{}{}", mount.trim_end_matches('/'), route.path);
+        for (method, path) in claimed(app) {
+            let path = format!("{}{path}", mount.trim_end_matches('/'));
             if RESERVED.iter().any(|reserved| pattern::overlap(reserved, &path)) {
                 errors.push(Error::Reserved { app: app.name.clone(), path: path.clone() });
             }
-            let taken = claims.iter().find(|(other, method, claimed)| {
-                other.name != app.name
-                    && *method == route.method
-                    && pattern::overlap(claimed, &path)
+            let taken = claims.iter().find(|(other, taken, claimed)| {
+                other.name != app.name && *taken == method && pattern::overlap(claimed, &path)
             });
             if let Some((first, ..)) = taken {
                 errors.push(Error::MountConflict {
                     first: first.name.clone(),
                     second: app.name.clone(),
-                    method: route.method.clone(),
+                    method: method.clone(),
                     path: path.clone(),
                 });
             }
-            claims.push((app, &route.method, path));
+            claims.push((app, method, path));
         }
     }
     errors
 }
 
+/// Methods and patterns of everything that an app answers: its endpoints and its page.
+fn claimed(app: &App) -> impl Iterator<Item = (String, String)> {
+    let routes = routes(app).iter().map(|route| (route.method.clone(), route.path.clone()));
+    let pages = app.page.iter().flat_map(page::paths);
+    routes.chain(pages.map(|path| (Method::GET.to_string(), path)))
+}
+
 /// Finds what an app takes from the host on an address of its own.
 pub fn conflict_alone(app: &App) -> Option<Error> {
-    let taken = routes(app).iter().find(|route| pattern::overlap(RESERVED_ALONE, &route.path));
-    taken.map(|route| Error::ReservedAlone { app: app.name.clone(), path: route.path.clone() })
+    let mut claimed = claimed(app);
+    let taken = claimed.find(|(_, path)| pattern::overlap(RESERVED_ALONE, path));
+    taken.map(|(_, path)| Error::ReservedAlone { app: app.name.clone(), path })
 }
 
 #[cfg(test)]

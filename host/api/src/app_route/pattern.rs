@@ -44,6 +44,11 @@ pub fn find<'r>(routes: &'r [Route], method: &str, path: &str) -> Found<'r> {
     }
 }
 
+/// Whether a pattern matches a path.
+pub fn covers(pattern: &str, path: &str) -> bool {
+    matches(pattern, path).is_some()
+}
+
 /// Whether two patterns match some common path.
 pub fn overlap(first: &str, second: &str) -> bool {
     let (mut first, mut second) = (segments(first), segments(second));

@@ -28,6 +28,22 @@ pub struct AppDocument {
     pub mount: Option<String>,
     /// Its endpoints.
     pub endpoints: Vec<Endpoint>,
+    /// Its page.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page: Option<PageDocument>,
+}
+
+/// The page of an app.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct PageDocument {
+    /// Its title.
+    pub title: String,
+    /// Where it is on this server.
+    pub path: String,
+    /// Inputs that a newcomer can try.
+    pub examples: Vec<String>,
+    /// Whether it was built. One that was not answers 404.
+    pub built: bool,
 }
 
 /// An endpoint that an app answers itself.
@@ -67,6 +83,7 @@ impl From<&App> for AppDocument {
             settings: setting_names(&app.settings),
             mount: app.mount.clone(),
             endpoints: endpoints(app),
+            page: page(app),
         }
     }
 }
@@ -80,15 +97,30 @@ pub fn endpoints(app: &App) -> Vec<Endpoint> {
     let Some(web) = app.web.as_ref().and_then(|name| app.plugins.get(name)) else {
         return Vec::new();
     };
-    let prefix = match &app.mount {
-        Some(mount) => mount.trim_end_matches('/').to_owned(),
-        None => format!("/apps/{}", app.name),
-    };
+    let prefix = prefix(app);
     let endpoint = |route: &wattle_run::ports::sandbox::Route| Endpoint {
         method: route.method.clone(),
         path: format!("{prefix}{}", route.path),
     };
     web.info().routes.iter().map(endpoint).collect()
+}
+
+/// The path below which an app answers, without the `/` at its end.
+fn prefix(app: &App) -> String {
+    match &app.mount {
+        Some(mount) => mount.trim_end_matches('/').to_owned(),
+        None => format!("/apps/{}", app.name),
+    }
+}
+
+fn page(app: &App) -> Option<PageDocument> {
+    let page = app.page.as_ref()?;
+    Some(PageDocument {
+        title: page.title.clone(),
+        path: format!("{}/", prefix(app)),
+        examples: page.examples.clone(),
+        built: page.files.is_some(),
+    })
 }
 
 impl GraphDocument {

@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::load::facts::PluginFacts;
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::parts::Parts;
-use crate::load::{plugin_file, projections};
+use crate::load::{page, plugin_file, projections};
 
 /// Plugins by name.
 pub type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
@@ -66,6 +66,10 @@ impl AppFolder<'_> {
             problems.extend(found);
             Projections::default()
         });
+        let page = page::read(self).unwrap_or_else(|problem| {
+            problems.push(problem);
+            None
+        });
         let parts = Parts::gather(self, own, &graphs);
         problems.extend(parts.problems);
         if !problems.is_empty() {
@@ -80,6 +84,8 @@ impl AppFolder<'_> {
             .into_iter()
             .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
             .collect();
+        let mut notes = parts.notes;
+        notes.extend(page.as_ref().and_then(|page| page::note(manifest, page)));
         let digest = Digest::of(
             packs.values().map(|pack| pack.version.to_hex()).collect::<String>().as_bytes(),
         );
@@ -96,11 +102,15 @@ impl AppFolder<'_> {
             web: manifest.app.web.clone(),
             mount: operator.and_then(|app| app.mount.clone()),
             projections,
+            page,
         };
-        Ok(LoadedApp { app, notes: parts.notes })
+        Ok(LoadedApp { app, notes })
     }
 
     fn graphs(&self, manifest: &Manifest, own: &Plugins) -> Result<Vec<Graph>, Vec<String>> {
+        if !manifest.has_graphs(self.folder) {
+            return Ok(Vec::new());
+        }
         let file = &manifest.app.graphs;
         let path = self.folder.join(file);
         let text = std::fs::read_to_string(&path)

@@ -154,7 +154,8 @@ fn gather(
     }
     let graphs = graphs.to_str().ok_or_else(|| invalid("the name of its graphs is no text"))?;
     let mut files = Vec::new();
-    for path in [manifest::FILE, graphs] {
+    let graphs = manifest.has_graphs(folder).then_some(graphs);
+    for path in std::iter::once(manifest::FILE).chain(graphs) {
         files.push(code_file(path, fs::read(folder.join(path))?));
     }
     for (name, plugin) in &app.plugins {

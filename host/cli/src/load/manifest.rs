@@ -38,6 +38,36 @@ pub struct Manifest {
     /// Non-secret settings.
     #[serde(default)]
     pub settings: Map<String, Value>,
+    /// `[page]`.
+    #[serde(default)]
+    pub page: Option<PageTable>,
+}
+
+/// `[page]`: the page that the app's users see.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PageTable {
+    /// Its title, for lists of apps.
+    pub title: String,
+    /// Inputs that a newcomer can try.
+    #[serde(default)]
+    pub examples: Vec<String>,
+    /// The folder with its built files, relative to that of the app.
+    pub folder: PathBuf,
+    /// The document that a browser shows, in that folder.
+    #[serde(default = "entry_file")]
+    pub entry: String,
+    /// Patterns of the paths at which the document is shown.
+    #[serde(default = "root_path")]
+    pub paths: Vec<String>,
+}
+
+fn entry_file() -> String {
+    "index.html".into()
+}
+
+fn root_path() -> Vec<String> {
+    vec!["/".into()]
 }
 
 /// `[app]`.
@@ -86,6 +116,12 @@ impl Manifest {
             return Err(format!("no app may be called `{BLANK}`: threads without a graph are"));
         }
         Ok(manifest)
+    }
+
+    /// Whether the app has graphs. One that only has a page needs none.
+    pub fn has_graphs(&self, folder: &Path) -> bool {
+        let is_page = self.page.is_some() && self.components.is_empty();
+        !is_page || folder.join(&self.app.graphs).is_file()
     }
 
     /// Where the components are: the operator's word goes before that of the app.

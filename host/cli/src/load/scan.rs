@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::config::Config;
-use crate::load::manifest;
+use crate::load::manifest::{self, Manifest};
+use crate::load::page;
 
 /// Levels of folders that are searched, the plugins folder counted: `plugins/<group>/<app>` has its
 /// `app.toml` two levels below it, `plugins/<group>/<plugin>/<plugin>.wasm` its file likewise.
@@ -14,6 +15,9 @@ const LEVELS: u32 = 3;
 
 /// Levels of an app's folder in which files are watched.
 const APP_LEVELS: u32 = 3;
+
+/// Installed packages of pages: thousands of files, none of them an app or a plugin.
+const PACKAGES: &str = "node_modules";
 
 /// What there is.
 #[derive(Debug, Default)]
@@ -42,8 +46,7 @@ pub(super) fn scan(config: &Config) -> Found {
 fn search(folder: &Path, levels: u32, found: &mut Found) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
-        let hidden = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.'));
-        if hidden {
+        if is_skipped(&path) {
             continue;
         }
         if path.join(manifest::FILE).is_file() {
@@ -54,6 +57,12 @@ fn search(folder: &Path, levels: u32, found: &mut Found) {
             found.plugins.insert(canonical(&path));
         }
     }
+}
+
+/// Whether a folder or file of the plugins folder is hidden, or holds installed packages.
+fn is_skipped(path: &Path) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    name.starts_with('.') || name == PACKAGES
 }
 
 /// One folder has one name, however it was reached.
@@ -68,12 +77,16 @@ pub(super) fn print_of_file(path: &Path) -> Print {
     print
 }
 
-/// The print of an app: its own files, and components that lie elsewhere.
+/// The print of an app: its own files, those of its page, and components that lie elsewhere.
 pub(super) fn print_of_app(config: &Config, folder: &Path) -> Print {
     let mut print = Print::new();
     add_folder(&mut print, folder, APP_LEVELS);
-    for file in manifest::component_files(config, folder) {
-        add(&mut print, &file);
+    if let Ok(manifest) = Manifest::read(folder) {
+        for file in manifest.component_files(folder, config).values() {
+            add(&mut print, file);
+        }
+        let page = manifest.page.iter().flat_map(|table| page::files_of(folder, table));
+        page.for_each(|file| add(&mut print, &file));
     }
     print
 }
@@ -82,7 +95,7 @@ fn add_folder(print: &mut Print, folder: &Path, levels: u32) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
         let kind = path.extension().and_then(|it| it.to_str());
-        if path.is_dir() && levels > 1 {
+        if path.is_dir() && levels > 1 && !is_skipped(&path) {
             add_folder(print, &path, levels - 1);
         } else if matches!(kind, Some("toml" | "wasm" | "sql")) {
             add(print, &path);

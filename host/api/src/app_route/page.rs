@@ -1,0 +1,225 @@
+//! The files of an app's page.
+//!
+//! The endpoints of an app go first; a page answers `GET` and `HEAD` of what is left.
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::response::{IntoResponse as _, Response};
+use bytes::Bytes;
+use wattle_graph::failure::code;
+use wattle_run::app::App;
+use wattle_run::page::{EntryDocument, IMMUTABLE, Page, PageFile};
+
+use crate::app_route::pattern;
+use crate::problem::Problem;
+
+/// What a page may load and do: its own files and its own origin. No inline script or style, no
+/// other origin, no plug-in, and no frame of another site around it.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+                      img-src 'self' data: blob:; font-src 'self'; connect-src 'self'; \
+                      frame-src 'self'; manifest-src 'self'; base-uri 'self'; form-action 'none'; \
+                      frame-ancestors 'none'; object-src 'none'";
+
+/// A year, the longest that RFC 9111 speaks of: the file's name changes with its content.
+const FOREVER: &str = "public, max-age=31536000, immutable";
+
+/// Kept, but compared by `etag` before each use.
+const CHECKED: &str = "no-cache";
+
+/// What a page has at a path.
+pub(super) enum Found<'a> {
+    /// The entry document.
+    Entry,
+    /// A file.
+    File(&'a str, &'a PageFile),
+}
+
+/// What the page of an app has at a path below the root of the app.
+pub(super) fn find<'a>(app: &'a App, method: &Method, path: &str) -> Option<Found<'a>> {
+    let page = app.page.as_ref().filter(|_| matches!(*method, Method::GET | Method::HEAD))?;
+    if let Some((name, file)) = page.file(path) {
+        return Some(Found::File(name, file));
+    }
+    page.paths.iter().any(|known| pattern::covers(known, path)).then_some(Found::Entry)
+}
+
+/// Patterns of all paths at which a page answers.
+pub(super) fn paths(page: &Page) -> impl Iterator<Item = String> {
+    let files = page.files.iter().flat_map(|it| it.files.keys());
+    page.paths.iter().cloned().chain(files.map(|name| format!("/{name}")))
+}
+
+/// Answers with what was found.
+///
+/// # Errors
+///
+/// `not-found` if the page was not built.
+pub(super) fn answer(
+    app: &App,
+    found: &Found<'_>,
+    asked: &str,
+    path: &str,
+    request: &HeaderMap,
+) -> Result<Response, Problem> {
+    match found {
+        Found::File(name, file) => Ok(answer_file(name, file, request)),
+        Found::Entry => {
+            let files = app.page.as_ref().and_then(|page| page.files.as_ref());
+            let files = files.ok_or_else(|| not_built(app))?;
+            Ok(answer_entry(&files.entry, &base(asked, path)))
+        }
+    }
+}
+
+fn not_built(app: &App) -> Problem {
+    let detail = format!(
+        "the page of app `{}` was not built; `cargo xtask pages` builds the pages of the \
+         repository (needs Node.js and npm), and the endpoints of the app work without it",
+        app.name
+    );
+    Problem::new(code::NOT_FOUND, detail)
+}
+
+/// The base of relative URLs: the root of the app as seen from the requested path. It is relative
+/// itself, so a page also works behind a proxy that adds a prefix.
+fn base(asked: &str, path: &str) -> String {
+    if !asked.ends_with(path) {
+        // The root of the app without the `/` at its end, which a browser takes for a file.
+        let last = asked.rsplit('/').next().unwrap_or_default();
+        return format!("{last}/");
+    }
+    let levels = path.matches('/').count().saturating_sub(1);
+    if levels == 0 { "./".to_owned() } else { "../".repeat(levels) }
+}
+
+fn answer_entry(entry: &EntryDocument, base: &str) -> Response {
+    let tag = format!("<base href=\"{}\">", escaped(base));
+    let html = [&entry.before[..], tag.as_bytes(), &entry.after[..]].concat();
+    let mut response = Body::from(html).into_response();
+    let headers = response.headers_mut();
+    set(headers, header::CONTENT_TYPE, "text/html; charset=utf-8");
+    set(headers, header::CACHE_CONTROL, CHECKED);
+    secure(headers);
+    response
+}
+
+/// Text within the quotes of an attribute.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('"', "&quot;").replace('<', "&lt;")
+}
+
+fn answer_file(name: &str, file: &PageFile, request: &HeaderMap) -> Response {
+    let (encoding, bytes) = form_of(file, request);
+    let etag = format!("\"{}-{}\"", file.digest, encoding.unwrap_or("plain"));
+    let known = request.get(header::IF_NONE_MATCH).and_then(|it| it.to_str().ok());
+    let is_known = known.is_some_and(|known| {
+        known.split(',').any(|it| matches!(it.trim(), "*")) || known.contains(&etag)
+    });
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        Body::from(bytes).into_response()
+    };
+    let headers = response.headers_mut();
+    if !is_known {
+        set(headers, header::CONTENT_TYPE, file.media_type);
+        if let Some(encoding) = encoding {
+            set(headers, header::CONTENT_ENCODING, encoding);
+        }
+    }
+    set(headers, header::ETAG, &etag);
+    set(headers, header::VARY, "accept-encoding");
+    set(
+        headers,
+        header::CACHE_CONTROL,
+        if name.starts_with(IMMUTABLE) { FOREVER } else { CHECKED },
+    );
+    secure(headers);
+    response
+}
+
+/// The smallest form of a file that the client takes, with the name of its encoding.
+fn form_of(file: &PageFile, request: &HeaderMap) -> (Option<&'static str>, Bytes) {
+    let accepted = request.get_all(header::ACCEPT_ENCODING);
+    let accepts = |encoding: &str| {
+        let values = accepted.iter().filter_map(|value| value.to_str().ok());
+        values.flat_map(|value| value.split(',')).any(|item| accepts(item, encoding))
+    };
+    match (&file.brotli, &file.gzip) {
+        (Some(bytes), _) if accepts("br") => (Some("br"), bytes.clone()),
+        (_, Some(bytes)) if accepts("gzip") => (Some("gzip"), bytes.clone()),
+        _ => (None, file.plain.clone()),
+    }
+}
+
+/// Whether an item of `accept-encoding` (RFC 9110, 12.5.3) takes an encoding: its weight is not 0.
+fn accepts(item: &str, encoding: &str) -> bool {
+    let mut parts = item.split(';').map(str::trim);
+    let names_it = parts.next().is_some_and(|name| name.eq_ignore_ascii_case(encoding));
+    let weight = parts.find_map(|part| part.strip_prefix("q=")).map(str::parse::<f32>);
+    names_it && !matches!(weight, Some(Ok(weight)) if weight <= 0.0)
+}
+
+fn secure(headers: &mut HeaderMap) {
+    set(headers, header::CONTENT_SECURITY_POLICY, POLICY);
+    set(headers, header::X_CONTENT_TYPE_OPTIONS, "nosniff");
+    set(headers, header::REFERRER_POLICY, "same-origin");
+    set(headers, HeaderName::from_static("cross-origin-opener-policy"), "same-origin");
+    set(headers, HeaderName::from_static("cross-origin-resource-policy"), "same-origin");
+}
+
+fn set(headers: &mut HeaderMap, name: HeaderName, value: &str) {
+    if let Ok(value) = HeaderValue::from_str(value) {
+        headers.insert(name, value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_base_leads_to_the_root_of_the_app() {
+        for (asked, path, expected) in [
+            ("/", "/", "./"),
+            ("/apps/asset/", "/", "./"),
+            ("/apps/asset", "/", "asset/"),
+            ("/apps/travel/session/7", "/session/7", "../"),
+            ("/a/b/c", "/a/b/c", "../../"),
+            ("/apps/reasoning/ui", "/ui", "./"),
+        ] {
+            assert_eq!(base(asked, path), expected, "{asked}");
+        }
+    }
+
+    #[test]
+    fn clients_get_the_smallest_form_that_they_take() {
+        let mut file = PageFile::new("assets/a.js", Bytes::from_static(b"plain"));
+        file.brotli = Some(Bytes::from_static(b"br"));
+        file.gzip = Some(Bytes::from_static(b"gz"));
+        for (accepted, expected) in [
+            ("gzip, deflate, br", Some("br")),
+            ("gzip;q=1.0, br;q=0", Some("gzip")),
+            ("GZIP", Some("gzip")),
+            ("identity", None),
+            ("brotli", None),
+        ] {
+            let mut headers = HeaderMap::new();
+            set(&mut headers, header::ACCEPT_ENCODING, accepted);
+            assert_eq!(form_of(&file, &headers).0, expected, "{accepted}");
+        }
+        assert_eq!(form_of(&file, &HeaderMap::new()).0, None);
+    }
+
+    #[test]
+    fn a_known_file_is_not_sent_again() {
+        let file = PageFile::new("assets/a.js", Bytes::from_static(b"x"));
+        let first = answer_file("assets/a.js", &file, &HeaderMap::new());
+        assert_eq!(first.headers()[header::CACHE_CONTROL], FOREVER);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
+        let second = answer_file("favicon.svg", &file, &headers);
+        assert_eq!(second.status(), StatusCode::NOT_MODIFIED);
+        assert_eq!(second.headers()[header::CACHE_CONTROL], CHECKED);
+    }
+}

@@ -1,0 +1,264 @@
+//! The built page of an app, read into memory.
+//!
+//! Names are checked and symbolic links refused, so what is served lies in the app's folder.
+//! `<file>.br` and `<file>.gz` are compressed forms of `<file>`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use bytes::Bytes;
+use wattle_run::limit;
+use wattle_run::page::{EntryDocument, Page, PageFile, PageFiles};
+
+use crate::load::app_folder::AppFolder;
+use crate::load::manifest::{FILE, Manifest, PageTable};
+
+/// Levels of folders in a page's folder, that one counted.
+const LEVELS: u32 = 6;
+
+/// Reads the page of an app. An old version has none: users see that of the newest.
+///
+/// # Errors
+///
+/// A sentence that names the file. A folder that is not there is no error: see [`note`].
+pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
+    let Some(table) = app.manifest.page.as_ref().filter(|_| !app.is_old) else { return Ok(None) };
+    check(table)?;
+    let folder = app.folder.join(&table.folder);
+    let files = if folder.exists() { Some(read_files(app.folder, &folder, table)?) } else { None };
+    Ok(Some(Page {
+        title: table.title.clone(),
+        examples: table.examples.clone(),
+        paths: table.paths.clone(),
+        files,
+    }))
+}
+
+/// What an operator should know of a page: that it was not built.
+pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
+    let table = manifest.page.as_ref().filter(|_| page.files.is_none())?;
+    Some(format!(
+        "the page of app `{}` was not built: there is no folder `{}`\n  hint: `cargo xtask pages` \
+         builds the pages of this repository (needs Node.js and npm)",
+        manifest.app.name,
+        table.folder.display()
+    ))
+}
+
+/// The files of a page, as far as they can be listed.
+pub(super) fn files_of(folder: &Path, table: &PageTable) -> Vec<PathBuf> {
+    let folder = folder.join(&table.folder);
+    let files = list(&folder).unwrap_or_default();
+    files.into_iter().map(|file| folder.join(file.name)).collect()
+}
+
+fn check(table: &PageTable) -> Result<(), String> {
+    let is_inside = table.folder.components().all(|part| matches!(part, Component::Normal(_)));
+    if !is_inside {
+        return Err(format!(
+            "{FILE}: `[page] folder` is `{}`, which is not inside of the app's folder",
+            table.folder.display()
+        ));
+    }
+    if let Some(path) = table.paths.iter().find(|path| !path.starts_with('/')) {
+        return Err(format!("{FILE}: `[page] paths` has `{path}`, which does not begin with `/`"));
+    }
+    if table.paths.is_empty() {
+        return Err(format!("{FILE}: `[page] paths` is empty, so nobody could open the page"));
+    }
+    Ok(())
+}
+
+fn read_files(app: &Path, folder: &Path, table: &PageTable) -> Result<PageFiles, String> {
+    let real = |path: &Path| path.canonicalize().map_err(|error| unreadable(path, &error));
+    if !real(folder)?.starts_with(real(app)?) {
+        return Err(format!(
+            "{FILE}: `[page] folder` `{}` leads out of the app's folder",
+            table.folder.display()
+        ));
+    }
+    let listed = list(folder)?;
+    let bytes: u64 = listed.iter().map(|file| file.bytes).sum();
+    if bytes > limit::PAGE_BYTES {
+        return Err(format!(
+            "the files of the page have {bytes} bytes, more than {}",
+            limit::PAGE_BYTES
+        ));
+    }
+    let mut contents = BTreeMap::new();
+    for file in &listed {
+        let path = folder.join(&file.name);
+        let read = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+        contents.insert(file.name.clone(), Bytes::from(read));
+    }
+    assemble(contents, &table.entry)
+}
+
+/// Puts compressed forms beside what they are forms of, and takes the entry document out.
+fn assemble(contents: BTreeMap<String, Bytes>, entry: &str) -> Result<PageFiles, String> {
+    let mut files: BTreeMap<String, PageFile> = BTreeMap::new();
+    let (packed, plain): (Vec<_>, Vec<_>) =
+        contents.into_iter().partition(|(name, _)| packed_form(name).is_some());
+    for (name, bytes) in plain {
+        let file = PageFile::new(&name, bytes);
+        files.insert(name, file);
+    }
+    for (name, bytes) in packed {
+        let Some((of, form)) = packed_form(&name) else { continue };
+        let file = files.get_mut(of).ok_or_else(|| {
+            format!("the page has `{name}`, but no `{of}` of which it is a compressed form")
+        })?;
+        match form {
+            "br" => file.brotli = Some(bytes),
+            _ => file.gzip = Some(bytes),
+        }
+    }
+    let document = files
+        .remove(entry)
+        .ok_or_else(|| format!("the page has no `{entry}`, which `[page] entry` names"))?;
+    let entry = EntryDocument::new(document.plain)
+        .ok_or_else(|| format!("`{entry}` has no `<head>`, after which the host sets the base"))?;
+    Ok(PageFiles { entry, files })
+}
+
+/// What a compressed file is a form of, and its ending.
+fn packed_form(name: &str) -> Option<(&str, &str)> {
+    name.rsplit_once('.').filter(|(_, ending)| matches!(*ending, "br" | "gz"))
+}
+
+/// A file of a page's folder.
+struct Listed {
+    /// Its path below the folder, with `/` between segments.
+    name: String,
+    bytes: u64,
+}
+
+fn list(folder: &Path) -> Result<Vec<Listed>, String> {
+    let mut listed = Vec::new();
+    list_below(folder, "", LEVELS, &mut listed)?;
+    Ok(listed)
+}
+
+fn list_below(
+    folder: &Path,
+    prefix: &str,
+    levels: u32,
+    listed: &mut Vec<Listed>,
+) -> Result<(), String> {
+    if levels == 0 {
+        return Err(format!("the page has more than {LEVELS} levels of folders"));
+    }
+    let failed = |error: std::io::Error| unreadable(folder, &error);
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        let path = entry.path();
+        let name = entry.file_name().into_string().ok().filter(|name| is_plain(name));
+        let name = name.ok_or_else(|| {
+            format!(
+                "`{}` cannot be served: names of a page's files consist of letters, digits, `.`, \
+                 `_` and `-`, and do not begin with `.`",
+                path.display()
+            )
+        })?;
+        let name = format!("{prefix}{name}");
+        // Links are looked at and not followed.
+        let facts = entry.metadata().map_err(|error| unreadable(&path, &error))?;
+        if facts.is_dir() {
+            list_below(&path, &format!("{name}/"), levels - 1, listed)?;
+        } else if facts.is_file() {
+            listed.push(Listed { name, bytes: facts.len() });
+        } else {
+            return Err(format!(
+                "`{}` is a link or a device; a page consists of files",
+                path.display()
+            ));
+        }
+        if listed.len() > limit::PAGE_FILES {
+            return Err(format!("the page has more than {} files", limit::PAGE_FILES));
+        }
+    }
+    Ok(())
+}
+
+fn is_plain(name: &str) -> bool {
+    let is_known = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-');
+    !name.starts_with('.') && name.bytes().all(is_known)
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> String {
+    format!("`{}` cannot be read: {error}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table(folder: &str) -> PageTable {
+        let text = format!("title = \"Test\"\nfolder = \"{folder}\"");
+        toml::from_str(&text).unwrap()
+    }
+
+    fn app_with(files: &[(&str, &str)]) -> tempfile::TempDir {
+        let app = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = app.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        app
+    }
+
+    fn read_page(app: &Path) -> Result<PageFiles, String> {
+        let table = table("dist");
+        check(&table)?;
+        read_files(app, &app.join("dist"), &table)
+    }
+
+    #[test]
+    fn compressed_forms_belong_to_their_file() {
+        let app = app_with(&[
+            ("dist/index.html", "<head></head>"),
+            ("dist/assets/a.js", "long"),
+            ("dist/assets/a.js.br", "b"),
+            ("dist/assets/a.js.gz", "g"),
+        ]);
+        let page = read_page(app.path()).unwrap();
+        let file = &page.files["assets/a.js"];
+        assert_eq!(file.brotli.as_deref(), Some(&b"b"[..]));
+        assert_eq!(file.gzip.as_deref(), Some(&b"g"[..]));
+        assert_eq!(page.files.len(), 1);
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let problem = |files: &[(&str, &str)]| read_page(app_with(files).path()).unwrap_err();
+        let index = ("dist/index.html", "<head>");
+        assert!(problem(&[("dist/a.js", "")]).contains("no `index.html`"));
+        assert!(problem(&[("dist/index.html", "<p>")]).contains("no `<head>`"));
+        assert!(problem(&[index, ("dist/a.js.br", "")]).contains("no `a.js`"));
+        assert!(problem(&[index, ("dist/.env", "secret")]).contains(".env"));
+        assert!(problem(&[index, ("dist/a b.js", "")]).contains("cannot be served"));
+        assert!(problem(&[index, ("dist/1/2/3/4/5/6/a.js", "")]).contains("levels"));
+    }
+
+    #[test]
+    fn nothing_outside_of_the_folder_is_read() {
+        for folder in ["../dist", "/etc", "page/../../dist", "."] {
+            assert!(check(&table(folder)).unwrap_err().contains("not inside"), "{folder}");
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn links_are_refused() {
+        use std::os::unix::fs::symlink;
+        let app = app_with(&[("dist/index.html", "<head>")]);
+        symlink("/dev/zero", app.path().join("dist/a.js")).unwrap();
+        assert!(read_page(app.path()).unwrap_err().contains("is a link"));
+        let app = app_with(&[("app.toml", "")]);
+        let outside = app_with(&[("index.html", "<head>")]);
+        symlink(outside.path(), app.path().join("dist")).unwrap();
+        assert!(read_page(app.path()).unwrap_err().contains("leads out"));
+    }
+}

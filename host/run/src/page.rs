@@ -1,0 +1,140 @@
+//! The page of an app: the files that a browser loads, held in memory as they were when the app
+//! was loaded.
+//!
+//! A request is answered by a look-up in a map, never by the file system: no path can lead out of
+//! the folder, and a build that is half written is not served.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use wattle_graph::id::Digest;
+
+/// Folder of files whose names contain a digest of their content. Browsers may keep them forever.
+pub const IMMUTABLE: &str = "assets/";
+
+/// The page of an app.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// Its title, for lists of apps.
+    pub title: String,
+    /// Inputs that a newcomer can try.
+    pub examples: Vec<String>,
+    /// Patterns of the paths at which the entry document is shown, such as `/` and
+    /// `/session/{id}`.
+    pub paths: Vec<String>,
+    /// The built files; `None` if the page was not built.
+    pub files: Option<PageFiles>,
+}
+
+/// The built files of a page.
+#[derive(Clone, Debug)]
+pub struct PageFiles {
+    /// The document that a browser shows.
+    pub entry: EntryDocument,
+    /// All other files by their paths below the folder, with `/` between segments.
+    pub files: BTreeMap<String, PageFile>,
+}
+
+/// An HTML document in two halves. The host writes the base of all relative URLs between them,
+/// since the path at which the app is reached is known only with a request.
+#[derive(Clone, Debug)]
+pub struct EntryDocument {
+    /// Everything up to and with `<head>`.
+    pub before: Bytes,
+    /// The rest.
+    pub after: Bytes,
+}
+
+/// One file of a page, as it is and compressed.
+#[derive(Clone, Debug)]
+pub struct PageFile {
+    /// Its media type, for the header `content-type`.
+    pub media_type: &'static str,
+    /// Digest of its bytes.
+    pub digest: Digest,
+    /// Its bytes.
+    pub plain: Bytes,
+    /// Its bytes compressed with Brotli (RFC 7932).
+    pub brotli: Option<Bytes>,
+    /// Its bytes compressed with gzip (RFC 1952).
+    pub gzip: Option<Bytes>,
+}
+
+impl EntryDocument {
+    /// Splits a document after its `<head>` tag. `None` if it has no such tag.
+    pub fn new(html: Bytes) -> Option<Self> {
+        let lower = html.to_ascii_lowercase();
+        let start = find(&lower, b"<head>")? + b"<head>".len();
+        Some(Self { before: html.slice(..start), after: html.slice(start..) })
+    }
+}
+
+impl PageFile {
+    /// A file without compressed forms.
+    pub fn new(path: &str, plain: Bytes) -> Self {
+        let (media_type, digest) = (media_type(path), Digest::of(&plain));
+        Self { media_type, digest, plain, brotli: None, gzip: None }
+    }
+}
+
+impl Page {
+    /// A file by its path below the root of the app, such as `/assets/main-1a2b.js`.
+    pub fn file(&self, path: &str) -> Option<(&str, &PageFile)> {
+        let files = &self.files.as_ref()?.files;
+        files.get_key_value(path.strip_prefix('/')?).map(|(name, file)| (name.as_str(), file))
+    }
+}
+
+fn find(haystack: &[u8], needle: &[u8]) -> Option<usize> {
+    memchr::memmem::find(haystack, needle)
+}
+
+/// The media type of a file by the ending of its name. Browsers do not guess another one, so an
+/// unknown ending is shown by none.
+fn media_type(path: &str) -> &'static str {
+    match path.rsplit_once('.').map_or("", |(_, ending)| ending) {
+        "html" => "text/html; charset=utf-8",
+        "js" | "mjs" => "text/javascript; charset=utf-8",
+        "css" => "text/css; charset=utf-8",
+        "json" | "map" => "application/json",
+        "webmanifest" => "application/manifest+json",
+        "txt" => "text/plain; charset=utf-8",
+        "svg" => "image/svg+xml",
+        "png" => "image/png",
+        "jpg" | "jpeg" => "image/jpeg",
+        "webp" => "image/webp",
+        "gif" => "image/gif",
+        "ico" => "image/x-icon",
+        "woff2" => "font/woff2",
+        "wasm" => "application/wasm",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_document_is_split_after_its_head_tag() {
+        let html = Bytes::from_static(b"<!doctype html><html><HEAD><title>x</title></HEAD></html>");
+        let entry = EntryDocument::new(html).unwrap();
+        assert_eq!(&entry.before[..], b"<!doctype html><html><HEAD>");
+        assert!(entry.after.starts_with(b"<title>"));
+        assert!(EntryDocument::new(Bytes::from_static(b"<header></header>")).is_none());
+    }
+
+    #[test]
+    fn only_the_exact_path_of_a_file_finds_it() {
+        let file = PageFile::new("assets/a.js", Bytes::from_static(b"1"));
+        assert_eq!(file.media_type, "text/javascript; charset=utf-8");
+        let entry = EntryDocument::new(Bytes::from_static(b"<head>")).unwrap();
+        let files = BTreeMap::from([("assets/a.js".to_owned(), file)]);
+        let page = Page { files: Some(PageFiles { entry, files }), ..Page::default() };
+        assert!(page.file("/assets/a.js").is_some());
+        for path in ["assets/a.js", "//assets/a.js", "/assets/../assets/a.js", "/assets/", "/"] {
+            assert!(page.file(path).is_none(), "{path}");
+        }
+        assert!(Page::default().file("/assets/a.js").is_none());
+    }
+}
