@@ -19,43 +19,25 @@ struct Client {
     folder: &'static str,
     /// What it is, for people.
     what: &'static str,
-    /// The files of the program, below `tests/clients`. They are copied, since a program finds
-    /// libraries only beside itself.
-    program: &'static [&'static str],
+    /// The folder below `tests/clients` whose programs (`*.mjs`) use it. They are copied, since a
+    /// program finds libraries only beside itself.
+    programs: &'static str,
 }
 
 const CLIENTS: &[Client] = &[
-    Client { folder: "mcp", what: "the official MCP servers", program: &["mcp/server.mjs"] },
-    Client {
-        folder: "page",
-        what: "the driver of a browser",
-        program: &["page/page.mjs", "page/hostile.mjs"],
-    },
-    Client { folder: "ag-ui", what: "the AG-UI client", program: &["ag-ui/read.mjs"] },
+    Client { folder: "mcp", what: "the official MCP servers", programs: "mcp" },
+    Client { folder: "page", what: "the driver of a browser", programs: "page" },
+    Client { folder: "ag-ui", what: "the AG-UI client", programs: "ag-ui" },
     Client {
         folder: "langgraph-js",
         what: "the LangGraph client for JavaScript",
-        program: &[
-            "langgraph-js/main.mjs",
-            "langgraph-js/checks.mjs",
-            "langgraph-js/scenarios.mjs",
-            "langgraph-js/work.mjs",
-            "langgraph-js/kept.mjs",
-            "langgraph-js/cut.mjs",
-        ],
+        programs: "langgraph-js",
     },
-    Client {
-        folder: "react",
-        what: "the LangGraph hooks for React",
-        program: &["react/chat.mjs", "react/visit.mjs"],
-    },
-    Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", program: CHAT },
-    Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", program: CHAT },
-    Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", program: CHAT },
+    Client { folder: "react", what: "the LangGraph hooks for React", programs: "react" },
+    Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", programs: "ai-sdk" },
+    Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", programs: "ai-sdk" },
+    Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", programs: "ai-sdk" },
 ];
-
-/// One program for all versions of the hook.
-const CHAT: &[&str] = &["ai-sdk/user.mjs", "ai-sdk/page.mjs", "ai-sdk/visit.mjs", "ai-sdk/dom.mjs"];
 
 /// Programs of Python: their folders below `tests/clients`, also those of their environments, and
 /// what they are. What tests let them run stays where it is.
@@ -109,8 +91,11 @@ fn install_one(client: &Client) -> Result<()> {
     for file in [MANIFEST, LOCK] {
         copy(&from.join(file), &to)?;
     }
-    for file in client.program {
-        copy(&clients.join(file), &to)?;
+    for entry in fs::read_dir(clients.join(client.programs))? {
+        let file = entry?.path();
+        if file.extension().is_some_and(|ending| ending == "mjs") {
+            copy(&file, &to)?;
+        }
     }
     if complete {
         return Ok(());

@@ -4,6 +4,7 @@
 mod clients;
 mod files;
 mod guests;
+mod pages;
 mod peers;
 mod python;
 mod steps;
@@ -13,10 +14,11 @@ use anyhow::{Result, bail};
 const HELP: &str = "\
 usage: cargo xtask <command>
 
-  demo [--once]   build what is missing, start stand-ins and host, add assets end to end
+  demo [--once]   build what is missing, start stand-ins and host, use every application
   test            build what is missing, then format, lints, documentation and every test
   check           format, lints, documentation, spelling and licences
   guests          build the WebAssembly guests and put them into their app folders
+  pages           build the pages of the applications (needs Node.js and npm)
   clients         install the clients and servers that tests use (needs npm and Python)
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
@@ -33,6 +35,7 @@ fn main() -> Result<()> {
         ["test"] => steps::test(),
         ["check"] => steps::check(),
         ["guests"] => guests::build(),
+        ["pages"] => pages::build().map(drop),
         ["clients"] => clients::install(),
         ["bench", rest @ ..] => steps::bench(rest),
         ["help" | "--help" | "-h"] | [] => {

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 
-use crate::{clients, guests, peers};
+use crate::{clients, guests, pages, peers};
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -52,6 +52,7 @@ pub(crate) fn has(program: &str, arguments: &[&str]) -> bool {
 /// The main job, end to end.
 pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
     guests::build()?;
+    pages::build()?;
     let binaries = ["--bin", "wattle", "--bin", "wattle-standin", "--bin", "wattle-demo"];
     run("build host, stand-ins and demo", cargo().arg("build").args(binaries))?;
     let demo = guests::target_folder().join("debug/wattle-demo");
@@ -62,7 +63,11 @@ pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
 /// Every test, with format, lints and documentation.
 pub(crate) fn test() -> Result<()> {
     guests::build()?;
+    let has_pages = pages::build()?;
     clients::install()?;
+    if has_pages {
+        pages::check()?;
+    }
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
     let binaries = ["wattle", "wattle-standin", "wattle-standin-mcp", "wattle-demo"];
     let binaries = binaries.iter().flat_map(|binary| ["--bin", *binary]);

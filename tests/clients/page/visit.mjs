@@ -1,0 +1,179 @@
+// What the browser programs of all pages share: a real Chromium, windows of two sizes in both color
+// schemes, and the checks that hold for every page.
+//
+// A program is started as `node <app>.mjs <scenario> <url> <folder for pictures>`. It ends with an
+// error if the page does not do what the scenario expects, says something on the console, asks
+// another origin, scrolls sideways, or has a serious accessibility violation.
+
+import assert from "node:assert/strict";
+import { readFileSync, mkdirSync } from "node:fs";
+import { createRequire } from "node:module";
+import { chromium } from "playwright-core";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** A desktop and a telephone. */
+const SIZES = [{ width: 1280, height: 800 }, { width: 375, height: 720 }];
+
+const SCHEMES = ["light", "dark"];
+
+/** Nothing but this machine can be reached, and the browser asks for nothing by itself. */
+const FLAGS = [
+  "--no-sandbox",
+  "--no-proxy-server",
+  "--disable-background-networking",
+  "--disable-component-update",
+  "--disable-sync",
+  "--no-first-run",
+  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+];
+
+/** Violations that fail a scenario. */
+const SERIOUS = new Set(["serious", "critical"]);
+
+/** How long a page may take to show what a scenario waits for, in milliseconds. */
+const PATIENCE_MS = 20_000;
+
+/**
+ * Runs the scenario that the command line names, at each size.
+ *
+ * A scenario is an asynchronous function of a `Visit`, or `{ sizes, run }` where not all sizes matter.
+ */
+export async function run(scenarios) {
+  const [name, url, pictures] = process.argv.slice(2);
+  const scenario = scenarios[name];
+  assert.ok(scenario, `no scenario ${name}; there are ${Object.keys(scenarios).join(", ")}`);
+  const { sizes = SIZES, run: act = scenario } = scenario;
+  mkdirSync(pictures, { recursive: true });
+  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
+  try {
+    for (const viewport of sizes) {
+      const visit = await Visit.open(browser, { name, url, pictures, viewport });
+      await act(visit);
+      await visit.close();
+    }
+  } finally {
+    await browser.close();
+  }
+}
+
+/** One user with a window of one size. */
+export class Visit {
+  /** Requests that change something: `[method, path, JSON body or null]`. */
+  sent = [];
+  #complaints = [];
+  #expected = [];
+  #origins = new Set();
+
+  static async open(browser, options) {
+    const { viewport } = options;
+    const context = await browser.newContext({
+      viewport,
+      locale: "zh-CN",
+      timezoneId: "Asia/Shanghai",
+      reducedMotion: "reduce",
+      permissions: ["clipboard-read", "clipboard-write"],
+    });
+    const visit = new Visit();
+    Object.assign(visit, options, { context });
+    visit.page = await visit.tab();
+    return visit;
+  }
+
+  /** Another tab of the same user, at the address of the page or another one. */
+  async tab(url = this.url) {
+    const page = await this.context.newPage();
+    page.setDefaultTimeout(PATIENCE_MS);
+    page.on("pageerror", (error) => this.#complaints.push(String(error)));
+    page.on("console", (message) => {
+      if (["error", "warning"].includes(message.type())) this.#complaints.push(message.text());
+    });
+    page.on("request", (request) => this.#note(request));
+    await page.goto(url);
+    return page;
+  }
+
+  #note(request) {
+    if (/^(data|blob):/.test(request.url())) return;
+    const { origin, pathname } = new URL(request.url());
+    this.#origins.add(origin);
+    if (["GET", "HEAD"].includes(request.method())) return;
+    let body = null;
+    try {
+      body = JSON.parse(request.postData() ?? "null");
+    } catch {
+      // Not JSON: a file, for example.
+    }
+    this.sent.push([request.method(), pathname, body]);
+  }
+
+  /** Messages on the console that the scenario provokes, such as those of a refused request. */
+  expect(pattern) {
+    this.#expected.push(pattern);
+  }
+
+  /** The connection is gone until `back()`. */
+  async away() {
+    this.expect(/ERR_INTERNET_DISCONNECTED|Failed to fetch|net::ERR/);
+    await this.context.setOffline(true);
+  }
+
+  async back() {
+    await this.context.setOffline(false);
+  }
+
+  /** Looks at the page in both color schemes: a picture, its width, and what `axe` says. */
+  async look(name, page = this.page) {
+    for (const colorScheme of SCHEMES) {
+      await page.emulateMedia({ colorScheme });
+      const file = `${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
+      await page.screenshot({ path: `${this.pictures}/${file}`, animations: "disabled" });
+      await this.#fits(name, page);
+      await this.#isAccessible(`${name}, ${colorScheme}`, page);
+    }
+    await page.emulateMedia({ colorScheme: "light" });
+  }
+
+  /** Everything that can be seen ends within the window, or within something that scrolls. */
+  async #fits(name, page) {
+    const wide = await page.evaluate(() => {
+      const scrolls = (element) => {
+        for (let at = element.parentElement; at && at !== document.body; at = at.parentElement) {
+          if (/auto|scroll|hidden|clip/.test(getComputedStyle(at).overflowX)) return true;
+        }
+        return false;
+      };
+      const over = [...document.querySelectorAll("body *")].filter((element) => {
+        const box = element.getBoundingClientRect();
+        if (box.width <= 1 || box.height <= 1 || scrolls(element)) return false;
+        return box.right > innerWidth + 0.5 || box.left < -0.5;
+      });
+      const { scrollWidth } = document.documentElement;
+      const names = over.map(({ tagName, id, className }) => `${tagName}#${id}.${className}`);
+      return scrollWidth > innerWidth ? [`the document: ${scrollWidth}`, ...names] : names;
+    });
+    assert.deepEqual(wide, [], `${name} is wider than ${this.viewport.width}`);
+  }
+
+  async #isAccessible(name, page) {
+    await page.evaluate(AXE);
+    const violations = await page.evaluate(async () => {
+      const found = await globalThis.axe.run(document, { iframes: false });
+      return found.violations.map(({ id, impact, nodes }) => ({
+        id, impact, places: nodes.map(({ target, failureSummary }) => `${target}: ${failureSummary}`),
+      }));
+    });
+    const serious = violations.filter(({ impact }) => SERIOUS.has(impact));
+    assert.deepEqual(serious, [], `${name}: ${JSON.stringify(serious, null, 2)}`);
+  }
+
+  /** What must hold when a user leaves. */
+  async close() {
+    const unexpected = this.#complaints.filter(
+      (text) => !this.#expected.some((pattern) => pattern.test(text)),
+    );
+    assert.deepEqual(unexpected, [], "the console is silent");
+    assert.deepEqual([...this.#origins], [new URL(this.url).origin], "one origin only");
+    await this.context.close();
+  }
+}

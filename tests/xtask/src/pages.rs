@@ -1,0 +1,113 @@
+//! Pages of apps: packages installed, pages built into their app folders, and checked.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::SystemTime;
+
+use anyhow::Result;
+
+use crate::files;
+use crate::steps::{has, root, run, say};
+
+/// The workspace of npm that all pages belong to, from the root.
+const WORKSPACE: &str = "plugins";
+
+/// What the pages share, below the workspace.
+const SHARED: &str = "page";
+
+/// The lock file says whether the packages are those that are installed.
+const LOCK: &str = "package-lock.json";
+
+/// What a page is built into, in its own folder.
+const BUILT: &str = "dist";
+
+/// The oldest version of Node.js that builds the pages.
+const NODE_MAJOR: u32 = 20;
+
+/// Builds every page that is older than its sources. Without Node.js it says what is left out.
+///
+/// Answers whether there are pages to check.
+pub(crate) fn build() -> Result<bool> {
+    if let Some(missing) = missing() {
+        say(&format!(
+            "note: {missing}; the pages of the applications are not built, and their tests are \
+             left out (Debian: `apt-get install nodejs npm`)"
+        ));
+        return Ok(false);
+    }
+    install()?;
+    if pages().iter().any(|page| !is_fresh(page)) {
+        run("build the pages", npm().args(["run", "build"]))?;
+    }
+    Ok(true)
+}
+
+/// Types, lint, format, unit tests and sizes of all pages.
+pub(crate) fn check() -> Result<()> {
+    run("check the pages", npm().args(["run", "check"]))?;
+    run("test the pages' logic", npm().arg("test"))?;
+    run("measure the pages", npm().args(["run", "size"]))
+}
+
+/// What this machine lacks.
+fn missing() -> Option<String> {
+    if !has("npm", &["--version"]) {
+        return Some("no npm found".to_owned());
+    }
+    let version = Command::new("node").arg("--version").output().ok()?.stdout;
+    let version = String::from_utf8_lossy(&version).trim().to_owned();
+    let major = version.trim_start_matches('v').split('.').next().and_then(|it| it.parse().ok());
+    match major {
+        Some(major) if major >= NODE_MAJOR => None,
+        Some(_) => Some(format!("Node.js {version} found, and {NODE_MAJOR} or newer is needed")),
+        None => Some("no Node.js found".to_owned()),
+    }
+}
+
+fn npm() -> Command {
+    let mut command = Command::new("npm");
+    command.current_dir(root().join(WORKSPACE)).env("npm_config_loglevel", "error");
+    command
+}
+
+/// Installs the packages, unless those of the lock file are there.
+fn install() -> Result<()> {
+    let workspace = root().join(WORKSPACE);
+    let packages = workspace.join("node_modules");
+    let (lock, mark) = (workspace.join(LOCK), packages.join(".installed.json"));
+    if files::same(&lock, &mark) {
+        return Ok(());
+    }
+    let mut install = npm();
+    install.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
+    run("install the packages of the pages", &mut install)?;
+    files::copy(&lock, &mark)
+}
+
+/// Folders of the pages.
+fn pages() -> Vec<std::path::PathBuf> {
+    let apps = fs::read_dir(root().join(WORKSPACE).join("apps")).into_iter().flatten();
+    let pages = apps.filter_map(|app| app.ok().map(|app| app.path().join("page")));
+    pages.filter(|page| page.join("package.json").is_file()).collect()
+}
+
+/// Whether a page was built from what its sources are now.
+fn is_fresh(page: &Path) -> bool {
+    let workspace = root().join(WORKSPACE);
+    let built = fs::metadata(page.join(BUILT).join("index.html"));
+    let Ok(built) = built.and_then(|facts| facts.modified()) else { return false };
+    let sources = [page.to_owned(), workspace.join(SHARED), workspace.join(LOCK)];
+    sources.iter().filter_map(|path| newest(path)).all(|changed| changed < built)
+}
+
+/// When the newest file below a path was changed, built and installed files left out.
+fn newest(path: &Path) -> Option<SystemTime> {
+    if path.is_file() {
+        return fs::metadata(path).and_then(|facts| facts.modified()).ok();
+    }
+    let entries = fs::read_dir(path).ok()?.filter_map(Result::ok).map(|entry| entry.path());
+    let is_source =
+        |path: &std::path::PathBuf| !path.ends_with(BUILT) && !path.ends_with("node_modules");
+    entries.filter(is_source).filter_map(|path| newest(&path)).max()
+}
