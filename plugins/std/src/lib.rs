@@ -7,6 +7,7 @@
 //! * `config`: what a graph file says of them under `with`.
 //! * `conversation`: the messages in the state, and what a model is shown of them.
 //! * `offer`: the tools on offer, under names that every provider takes.
+//! * `fold`: schemas of arguments in a form that every provider takes.
 //! * `batch`: the calls of one task, and what came of them.
 //! * `granted`: the granted tools, and the names that mean them.
 //! * `rules`: what holds for calls.
@@ -19,6 +20,7 @@ mod approval;
 mod batch;
 mod config;
 mod conversation;
+mod fold;
 mod granted;
 mod offer;
 mod rules;

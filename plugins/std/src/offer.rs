@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use wattle_plugin::llm::ToolDefinition;
 use wattle_plugin::{Extra, Failure};
 
+use crate::fold;
 use crate::granted::{Granted, Tool};
 use crate::rules::Rules;
 
@@ -60,7 +61,7 @@ impl Offer {
         ToolDefinition {
             name: self.model_name(&tool.name),
             description: tool.description.clone(),
-            arguments_schema: tool.arguments_schema.clone(),
+            arguments_schema: fold::union(&tool.arguments_schema),
             extra: Extra::new(),
         }
     }

@@ -1,7 +1,7 @@
-//! What a model may say about a date: a union of kinds by `type`.
+//! What a model may say about a date: a union of kinds, discriminated by `type`.
 //!
-//! Its schema is written by hand: providers refuse a union at the top of a tool's arguments, so
-//! the schema lists the fields of all kinds and the union is checked here.
+//! The declared schema is that union. Providers refuse a union at the top of a tool's arguments;
+//! an agent that offers the tool to a model folds it (see `fold` in the plugin `std`).
 
 use std::borrow::Cow;
 
@@ -78,32 +78,51 @@ impl JsonSchema for DateInput {
     fn json_schema(_generator: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "object",
-            "properties": {
-                "type": {
-                    "type": "string",
-                    "enum": ["relative", "absolute"],
-                    "description": "relative：相对今天的日期，需要 offset 和 unit；\
-                                    absolute：具体日期，需要 month 和 day",
+            "oneOf": [
+                {
+                    "title": "RelativeDate",
+                    "type": "object",
+                    "properties": {
+                        "type": { "type": "string", "const": "relative" },
+                        "offset": {
+                            "type": "integer",
+                            "description": "相对天数偏移：-1=昨天, 0=今天, 1=明天, -2=前天",
+                        },
+                        "unit": {
+                            "type": "string",
+                            "const": "day",
+                            "description": "时间单位，目前只支持 'day'",
+                        },
+                    },
+                    "required": ["type", "offset", "unit"],
                 },
-                "offset": {
-                    "type": "integer",
-                    "description": "相对今天偏移的天数：-2=前天，-1=昨天，0=今天，1=明天",
+                {
+                    "title": "AbsoluteDate",
+                    "type": "object",
+                    "properties": {
+                        "type": { "type": "string", "const": "absolute" },
+                        "year": {
+                            "type": "integer",
+                            "minimum": 1970,
+                            "maximum": 9999,
+                            "description": "年份，不传则使用当前年",
+                        },
+                        "month": {
+                            "type": "integer",
+                            "minimum": 1,
+                            "maximum": 12,
+                            "description": "月份（1-12）",
+                        },
+                        "day": {
+                            "type": "integer",
+                            "minimum": 1,
+                            "maximum": 31,
+                            "description": "日期（1-31）",
+                        },
+                    },
+                    "required": ["type", "month", "day"],
                 },
-                "unit": {
-                    "type": "string",
-                    "enum": ["day"],
-                    "description": "偏移的单位，目前只支持 day",
-                },
-                "year": {
-                    "type": "integer",
-                    "minimum": 1970,
-                    "maximum": 9999,
-                    "description": "年份；用户没有说就不传，表示今年",
-                },
-                "month": { "type": "integer", "minimum": 1, "maximum": 12, "description": "月" },
-                "day": { "type": "integer", "minimum": 1, "maximum": 31, "description": "日" },
-            },
-            "required": ["type"],
+            ],
         })
     }
 }

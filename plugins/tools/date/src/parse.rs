@@ -15,7 +15,7 @@ use crate::resolve::resolve;
 /// Name of the event that carries arguments that were not understood.
 const FAILED: &str = "date_parse_failed";
 
-/// 把结构化的日期语义换算成 13 位毫秒时间戳，支持相对日期（昨天、今天、明天等）和具体日期（如 1 月 2 日）。
+/// 将结构化的时间语义数据转换为 13 位时间戳。支持相对日期（如昨天、今天）和绝对日期（如1月2日）
 #[tool(name = "parseDateExpression")]
 pub(crate) fn parse_date_expression(
     _context: &ToolContext,
@@ -94,11 +94,28 @@ mod tests {
     }
 
     #[test]
-    fn models_see_an_object_with_all_fields() {
+    fn s2_05_to_08_the_schema_is_a_union_discriminated_by_type() {
         let schema = testing::tool_schema::<parse_date_expression>();
         assert_eq!(schema["type"], "object");
-        assert_eq!(schema["required"], json!(["type"]));
-        let fields: Vec<&String> = schema["properties"].as_object().unwrap().keys().collect();
-        assert_eq!(fields, ["type", "offset", "unit", "year", "month", "day"]);
+        let kinds = schema["oneOf"].as_array().unwrap();
+        let of = |kind: &Value, field: &str| {
+            let description = &kind["properties"][field]["description"];
+            description.as_str().unwrap_or_default().to_owned()
+        };
+        let [relative, absolute] = &kinds[..] else { panic!("{schema}") };
+        assert_eq!(relative["properties"]["type"]["const"], "relative");
+        assert_eq!(relative["properties"]["unit"]["const"], "day");
+        assert_eq!(relative["required"], json!(["type", "offset", "unit"]));
+        assert_eq!(of(relative, "offset"), "相对天数偏移：-1=昨天, 0=今天, 1=明天, -2=前天");
+        assert_eq!(of(relative, "unit"), "时间单位，目前只支持 'day'");
+        assert_eq!(absolute["properties"]["type"]["const"], "absolute");
+        assert_eq!(absolute["required"], json!(["type", "month", "day"]));
+        assert_eq!(of(absolute, "year"), "年份，不传则使用当前年");
+        assert_eq!(of(absolute, "month"), "月份（1-12）");
+        assert_eq!(of(absolute, "day"), "日期（1-31）");
+        for (field, last) in [("month", 12), ("day", 31)] {
+            let field = &absolute["properties"][field];
+            assert_eq!((&field["minimum"], &field["maximum"]), (&json!(1), &json!(last)));
+        }
     }
 }

@@ -1,0 +1,182 @@
+//! Schemas of arguments in a form that every provider takes.
+//!
+//! `OpenAI` and Anthropic refuse `oneOf` and `anyOf` at the top of a tool's arguments. A union of
+//! objects is offered as one object with the fields of all kinds. The host checks a call against
+//! the schema that the tool declares, so nothing is let through that the tool does not take.
+
+use serde_json::{Map, Value, json};
+
+/// Keywords of a union.
+const UNIONS: [&str; 2] = ["oneOf", "anyOf"];
+
+/// Folds a union of objects at the top of a schema into one object. Any other schema stays as it
+/// is.
+pub(crate) fn union(schema: &Value) -> Value {
+    folded(schema).unwrap_or_else(|| schema.clone())
+}
+
+fn folded(schema: &Value) -> Option<Value> {
+    let schema = schema.as_object()?;
+    let key = UNIONS.into_iter().find(|key| schema.contains_key(*key))?;
+    let kinds: Vec<Kind<'_>> =
+        schema[key].as_array()?.iter().map(Kind::read).collect::<Option<_>>()?;
+    let mut object = schema.clone();
+    object.remove(key);
+    let own = Kind::read(&Value::Object(object.clone())).map(|kind| {
+        (kind.fields.clone(), kind.required.iter().map(|it| (*it).to_owned()).collect())
+    });
+    let (mut fields, mut required): (Map<String, Value>, Vec<String>) = own.unwrap_or_default();
+    for (name, value) in kinds.iter().flat_map(|kind| kind.fields) {
+        let merged = match fields.get(name) {
+            Some(before) => both(before, value),
+            None => enumerated(value),
+        };
+        fields.insert(name.clone(), merged);
+    }
+    let first = kinds.first()?;
+    let shared = first.required.iter().filter(|name| kinds.iter().all(|it| it.needs(name)));
+    required.extend(shared.map(|name| (*name).to_owned()));
+    required.dedup();
+    describe(&kinds, &mut fields);
+    object.insert("type".to_owned(), json!("object"));
+    object.insert("properties".to_owned(), Value::Object(fields));
+    object.insert("required".to_owned(), json!(required));
+    Some(Value::Object(object))
+}
+
+/// One kind of a union.
+struct Kind<'a> {
+    fields: &'a Map<String, Value>,
+    required: Vec<&'a str>,
+}
+
+impl<'a> Kind<'a> {
+    /// `None` for anything but an object with named fields.
+    fn read(schema: &'a Value) -> Option<Self> {
+        let fields = schema.get("properties")?.as_object()?;
+        let required = schema.get("required").and_then(Value::as_array);
+        let required = required.into_iter().flatten().filter_map(Value::as_str).collect();
+        Some(Self { fields, required })
+    }
+
+    fn needs(&self, name: &str) -> bool {
+        self.required.contains(&name)
+    }
+}
+
+/// One field of two kinds: all constants that either takes, or either schema.
+fn both(one: &Value, other: &Value) -> Value {
+    let (one, other) = (enumerated(one), enumerated(other));
+    if one == other {
+        return one;
+    }
+    match (one.get("enum").and_then(Value::as_array), other.get("enum").and_then(Value::as_array)) {
+        (Some(some), Some(more)) => {
+            let mut values = some.clone();
+            values.extend(more.iter().filter(|value| !some.contains(value)).cloned());
+            let mut field = one.clone();
+            field["enum"] = Value::Array(values);
+            field
+        }
+        _ => match one.get("anyOf").and_then(Value::as_array) {
+            Some(choices) => {
+                let mut choices = choices.clone();
+                choices.push(other);
+                json!({ "anyOf": choices })
+            }
+            None => json!({ "anyOf": [one, other] }),
+        },
+    }
+}
+
+/// A constant as a list of one: not every provider knows `const`.
+fn enumerated(field: &Value) -> Value {
+    let mut field = field.clone();
+    if let Some(object) = field.as_object_mut()
+        && let Some(value) = object.remove("const")
+    {
+        object.insert("enum".to_owned(), json!([value]));
+    }
+    field
+}
+
+/// Tells what each kind requires, in the description of the field that tells the kinds apart.
+fn describe(kinds: &[Kind<'_>], fields: &mut Map<String, Value>) {
+    let constant = |kind: &Kind<'_>, name: &str| kind.fields.get(name)?.get("const").cloned();
+    let tells = |name: &&String| {
+        let mut values: Vec<Value> = kinds.iter().filter_map(|kind| constant(kind, name)).collect();
+        values.dedup();
+        values.len() == kinds.len() && kinds.len() > 1
+    };
+    let Some(name) = fields.keys().find(tells).cloned() else { return };
+    let lines = kinds.iter().map(|kind| {
+        let others: Vec<&str> = kind.required.iter().filter(|it| **it != name).copied().collect();
+        let value = constant(kind, &name).unwrap_or_default();
+        format!(
+            "{value} requires {}",
+            if others.is_empty() { "nothing else".to_owned() } else { others.join(", ") }
+        )
+    });
+    let lines = lines.collect::<Vec<_>>().join("; ");
+    let Some(field) = fields.get_mut(&name).and_then(Value::as_object_mut) else { return };
+    let before = field.get("description").and_then(Value::as_str).unwrap_or_default();
+    let description = if before.is_empty() { lines } else { format!("{before} ({lines})") };
+    field.insert("description".to_owned(), json!(description));
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::union;
+
+    #[test]
+    fn a_union_becomes_one_object_with_the_fields_of_all_kinds() {
+        let kind = |value: &str, required: Value, fields: Value| {
+            let mut kind = json!({"type": "object", "properties": fields, "required": required});
+            kind["properties"]["type"] = json!({"type": "string", "const": value});
+            kind
+        };
+        let schema = json!({"type": "object", "description": "a date", "oneOf": [
+            kind("relative", json!(["type", "offset", "unit"]),
+                json!({"offset": {"type": "integer"}, "unit": {"type": "string", "const": "day"}})),
+            kind("absolute", json!(["type", "day"]), json!({"day": {"type": "integer"}})),
+        ]});
+        assert_eq!(
+            union(&schema),
+            json!({"type": "object", "description": "a date", "required": ["type"], "properties": {
+                "type": {"type": "string", "enum": ["relative", "absolute"], "description":
+                    "\"relative\" requires offset, unit; \"absolute\" requires day"},
+                "offset": {"type": "integer"},
+                "unit": {"type": "string", "enum": ["day"]},
+                "day": {"type": "integer"},
+            }})
+        );
+    }
+
+    #[test]
+    fn a_field_of_different_types_may_be_either_of_them() {
+        let kind =
+            |kind: &str| json!({"properties": {"id": {"type": kind}, "at": {"type": "string"}}});
+        let schema = json!({"anyOf": [kind("string"), kind("integer"), kind("null")],
+            "properties": {"all": {"type": "boolean"}}, "required": ["all"]});
+        let fields = json!({"all": {"type": "boolean"}, "at": {"type": "string"}, "id": {"anyOf":
+            [{"type": "string"}, {"type": "integer"}, {"type": "null"}]}});
+        assert_eq!(
+            union(&schema),
+            json!({"type": "object", "properties": fields, "required": ["all"]})
+        );
+    }
+
+    #[test]
+    fn other_schemas_stay_as_they_are() {
+        for schema in [
+            json!({"type": "object", "properties": {"a": {"oneOf": [{"type": "null"}]}}}),
+            json!({"type": "object", "oneOf": [{"required": ["a"]}, {"required": ["b"]}]}),
+            json!(true),
+            json!(null),
+        ] {
+            assert_eq!(union(&schema), schema);
+        }
+    }
+}
