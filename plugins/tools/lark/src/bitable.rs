@@ -1,12 +1,16 @@
-//! One record in a table of Feishu, with what can go wrong there.
+//! Records of a table of Feishu, with what can go wrong there.
 //!
 //! Feishu tells what went wrong by a code in the body, whatever the status. The token that opens
 //! the door is the host's: it is named, never held.
+
+mod search;
 
 use serde::Deserialize;
 use serde_json::{Value, json};
 use wattle_plugin::http::{Request, Response};
 use wattle_plugin::prelude::{Failure, code, settings};
+
+pub(crate) use self::search::Record;
 
 /// Where Feishu is without a setting.
 const BASE_URL: &str = "https://open.feishu.cn";
@@ -79,35 +83,48 @@ impl Table {
     /// Makes a record and returns its id. Repeated with the same `client_token`, Feishu keeps one
     /// record and answers with it.
     pub(crate) fn create(&self, fields: &Value, client_token: &str) -> Result<String, Refusal> {
-        let mut pauses = PAUSES_MS.into_iter();
-        let mut pause_ms = 0;
-        loop {
-            let response = self.send(fields, client_token, pause_ms);
-            let (again, refusal) = match response.and_then(|response| read(&response)) {
-                Ok(answer) if answer.code == 0 => return Ok(record_id(&answer.data)),
-                Ok(answer) => (answer.code == WRITE_CONFLICT, refused(&answer)),
-                Err(failure) => (failure.retryable, unanswered(&failure)),
-            };
-            match pauses.next() {
-                Some(next_ms) if again => pause_ms = next_ms,
-                _ => return Err(refusal),
-            }
-        }
+        let data = persist(&PAUSES_MS, |pause_ms| self.send(fields, client_token, pause_ms))?;
+        Ok(record_id(&data))
     }
 
     /// The host waits before it sends, as the plugin cannot.
     fn send(&self, fields: &Value, client_token: &str, pause_ms: u32) -> Result<Response, Failure> {
-        let Self { base_url, app_token, table_id } = self;
-        let url =
-            format!("{base_url}/open-apis/bitable/v1/apps/{app_token}/tables/{table_id}/records");
-        Request::post(url)
+        self.post("records")
             .query("client_token", client_token)
-            .header("authorization", format!("Bearer {TOKEN_SECRET}"))
-            .timeout_ms(TIMEOUT_MS)
             .delay_ms(pause_ms)
             .idempotency_key(client_token)
             .json(&json!({ "fields": fields }))?
             .send()
+    }
+
+    /// A request about the table.
+    fn post(&self, what: &str) -> Request {
+        let Self { base_url, app_token, table_id } = self;
+        let table = format!("{base_url}/open-apis/bitable/v1/apps/{app_token}/tables/{table_id}");
+        Request::post(format!("{table}/{what}"))
+            .header("authorization", format!("Bearer {TOKEN_SECRET}"))
+            .timeout_ms(TIMEOUT_MS)
+    }
+}
+
+/// Sends a request until Feishu has answered it: again after each pause as long as another writer
+/// is in the way or there is no answer. Returns the `data` of the answer.
+fn persist(
+    pauses_ms: &[u32],
+    send: impl Fn(u32) -> Result<Response, Failure>,
+) -> Result<Value, Refusal> {
+    let mut pauses = pauses_ms.iter();
+    let mut pause_ms = 0;
+    loop {
+        let (again, refusal) = match send(pause_ms).and_then(|response| read(&response)) {
+            Ok(answer) if answer.code == 0 => return Ok(answer.data),
+            Ok(answer) => (answer.code == WRITE_CONFLICT, refused(&answer)),
+            Err(failure) => (failure.retryable, unanswered(&failure)),
+        };
+        match pauses.next() {
+            Some(next_ms) if again => pause_ms = *next_ms,
+            _ => return Err(refusal),
+        }
     }
 }
 

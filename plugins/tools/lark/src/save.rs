@@ -56,7 +56,7 @@ pub(crate) fn save_expense_to_lark(
 }
 
 /// A failure that the model can tell its user about.
-fn failed(message: &str, code: Option<i64>) -> Result<ToolOutput, Failure> {
+pub(crate) fn failed(message: &str, code: Option<i64>) -> Result<ToolOutput, Failure> {
     let mut document = json!({ "status": "error", "message": message });
     if let Some(code) = code {
         document["data"] = json!({ "code": code });

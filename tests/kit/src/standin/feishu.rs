@@ -3,6 +3,8 @@
 //! What went wrong is told by a code in the body, as the service does. A record that is sent twice
 //! with one `client_token` is kept once.
 
+mod search;
+
 use std::{
     collections::BTreeMap,
     sync::{Mutex, MutexGuard, PoisonError},
@@ -23,18 +25,22 @@ const TOKEN_MS: u64 = 7_200_000;
 /// A token that lasts at least this long is handed out again.
 const REUSE_MS: u64 = 1_800_000;
 
+/// Most records that are made at once.
+const BATCH: usize = 1_000;
+
 /// The columns of the table, and whether one holds numbers.
 const COLUMNS: [(&str, bool); 5] =
     [("备注", false), ("分类", false), ("金额", true), ("收支", false), ("日期", true)];
 
 /// Codes with their status and words.
-const CODES: [(i64, u16, &str); 11] = [
+const CODES: [(i64, u16, &str); 12] = [
     (403, 403, "Forbidden"),
     (10_003, 200, "invalid param"),
     (10_014, 200, "app secret invalid"),
     (99_991_661, 400, "Missing access token for authorization"),
     (99_991_663, 400, "Invalid access token for authorization"),
     (99_992_402, 400, "field validation failed"),
+    (1_254_018, 200, "InvalidFilter"),
     (1_254_015, 200, "Field types do not match"),
     (1_254_045, 200, "FieldNameNotFound"),
     (1_254_064, 200, "DatetimeFieldConvFail"),
@@ -90,6 +96,13 @@ pub(super) fn answer(feishu: &Feishu, call: &Call, segments: &[&str]) -> Reply {
         (_, ["bitable", "v1", "apps", _, "tables", _, "records"]) => {
             ("feishu records", records(&mut memory, call))
         }
+        ("POST", ["bitable", "v1", "apps", _, "tables", _, "records", "batch_create"]) => {
+            ("feishu batch", allowed(&memory, call).and_then(|()| create_all(&mut memory, call)))
+        }
+        ("POST", ["bitable", "v1", "apps", _, "tables", _, "records", "search"]) => {
+            let found = allowed(&memory, call).and_then(|()| search::search(&memory.records, call));
+            ("feishu search", found)
+        }
         _ => ("feishu", Err(403)),
     };
     let response = match answered {
@@ -138,13 +151,16 @@ fn token(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
     Ok(json!({"code": 0, "msg": "ok", "tenant_access_token": token, "expire": expire}))
 }
 
-fn records(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
+/// Whether the request shows a token that is valid.
+fn allowed(memory: &Memory, call: &Call) -> Result<(), i64> {
     let shown = call.bearer().filter(|token| !token.is_empty()).ok_or(99_991_661)?;
     let is_valid =
         memory.token.as_ref().is_some_and(|(token, ends_ms)| token == shown && *ends_ms > now_ms());
-    if !is_valid {
-        return Err(99_991_663);
-    }
+    if is_valid { Ok(()) } else { Err(99_991_663) }
+}
+
+fn records(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
+    allowed(memory, call)?;
     match call.method.as_str() {
         "GET" => Ok(success(json!({
             "items": memory.records, "total": memory.records.len(), "has_more": false,
@@ -172,6 +188,24 @@ fn create(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
         memory.made.insert(token, place);
     }
     Ok(success(json!({"record": memory.records[place]})))
+}
+
+/// Makes up to a thousand records, all of them or none.
+fn create_all(memory: &mut Memory, call: &Call) -> Result<Value, i64> {
+    let records = call.json.as_ref().and_then(|body| body.get("records")?.as_array());
+    let records = records.ok_or(99_992_402)?;
+    if records.len() > BATCH {
+        return Err(1_254_104);
+    }
+    let fields = records.iter().map(|record| record.get("fields")?.as_object());
+    let fields: Vec<_> = fields.collect::<Option<_>>().ok_or(99_992_402)?;
+    fields.iter().try_for_each(|fields| check(fields))?;
+    let start = memory.records.len();
+    let made = fields.iter().zip(start + 1..);
+    let made = made.map(|(it, at)| json!({"record_id": format!("rec{at}"), "fields": it}));
+    let made: Vec<Value> = made.collect();
+    memory.records.extend(made.iter().cloned());
+    Ok(success(json!({ "records": made })))
 }
 
 fn success(data: Value) -> Value {
