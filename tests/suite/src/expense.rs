@@ -23,6 +23,12 @@ pub const TOKEN_PATH: &str = "/open-apis/auth/v3/tenant_access_token/internal";
 /// Where records are made.
 pub const RECORDS_PATH: &str = "/open-apis/bitable/v1/apps/app1/tables/tbl1/records";
 
+/// Where records are searched.
+pub const SEARCH_PATH: &str = "/open-apis/bitable/v1/apps/app1/tables/tbl1/records/search";
+
+/// The bookings of a month.
+pub const BOOKINGS: &str = "/api/bookings";
+
 /// The secret of the app at Feishu, which must be seen nowhere else.
 pub const APP_SECRET: &str = "feishu-app-secret-of-the-suite";
 
@@ -42,37 +48,61 @@ pub fn put(place: &Place) {
     place.write("feishu-secret", format!("{APP_SECRET}\n"));
 }
 
-/// The operator's part of the configuration: Feishu is the stand-in.
+/// The configuration that the application ships, in its folder.
+const FILE: &str = "plugins/apps/expense/wattle.example.toml";
+
+/// The variables that the shipped file names, with values that the stand-in accepts.
+pub const VARIABLES: [(&str, &str); 3] = [
+    ("OPENAI_API_KEY", "openai-key-of-the-suite"),
+    ("FEISHU_APP_ID", "cli_suite"),
+    ("FEISHU_APP_SECRET", APP_SECRET),
+];
+
+/// The shipped file with the addresses of the stand-in; everything else is as it is there.
+///
+/// # Panics
+///
+/// If the file is not there, or does not name a service.
+pub fn shipped(standin: &Handle) -> String {
+    let file = guests::root().join(FILE);
+    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{FILE}: {error}"));
+    let base = &standin.base_url;
+    let app = format!(
+        "path = \"{}\"\ncomponents = {{ expense = \"{}\" }}\n",
+        guests::root().join("plugins/apps/expense").display(),
+        guests::path("wattle-app-expense").display(),
+    );
+    let grant = format!(
+        "host = \"127.0.0.1\", scheme = \"http\", port = {}, private = true",
+        standin.addr.port()
+    );
+    let pairs = [
+        ("\"https://api.openai.com/v1/\"", format!("\"{base}/v1/\"")),
+        ("\"https://open.feishu.cn", format!("\"{base}")),
+        ("host = \"open.feishu.cn\"", grant),
+        ("path = \"plugins/apps/expense\"\n", app),
+    ];
+    replaced(text, &pairs)
+}
+
+/// The shipped file without its models, which those of the suite stand in for, and with secrets
+/// from files.
 pub fn toml(standin: &Handle) -> String {
-    format!(
-        r#"
-[secrets]
-FEISHU_APP_ID = {{ file = "feishu-id" }}
-FEISHU_APP_SECRET = {{ file = "feishu-secret" }}
-[secrets.FEISHU_TENANT_TOKEN.token]
-url = "{base}{TOKEN_PATH}"
-body = '{{"app_id":"{{{{secret:FEISHU_APP_ID}}}}","app_secret":"{{{{secret:FEISHU_APP_SECRET}}}}"}}'
-field = "tenant_access_token"
-expires_field = "expire"
-message_field = "msg"
-refresh_before = "30m"
-invalid = {{ field = "code", values = [99991663, 99991661] }}
-[apps.expense]
-path = "{app}"
-mount = "/"
-components = {{ expense = "{component}" }}
-[apps.expense.settings]
-lark_base_url = "{base}"
-lark_app_token = "app1"
-lark_table_id = "tbl1"
-[grants.lark]
-http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["POST"], private = true, secrets = ["FEISHU_TENANT_TOKEN"] }}]
-"#,
-        base = standin.base_url,
-        port = standin.addr.port(),
-        app = guests::root().join("plugins/apps/expense").display(),
-        component = guests::path("wattle-app-expense").display(),
-    )
+    let text = shipped(standin);
+    let (_, text) = text.split_once("# The app at Feishu").unwrap_or_default();
+    let pairs = [
+        ("{ env = \"FEISHU_APP_ID\" }", "{ file = \"feishu-id\" }".to_owned()),
+        ("{ env = \"FEISHU_APP_SECRET\" }", "{ file = \"feishu-secret\" }".to_owned()),
+    ];
+    replaced(format!("#{text}"), &pairs)
+}
+
+/// Replaces each text, which must be there.
+fn replaced(text: String, pairs: &[(&str, String)]) -> String {
+    pairs.iter().fold(text, |text, (from, to)| {
+        assert!(text.contains(from), "no `{from}` in {FILE}");
+        text.replace(from, to)
+    })
 }
 
 impl Setup {
@@ -143,6 +173,26 @@ impl TestServer {
         let calls = reply.calls(tool);
         assert_eq!(calls.len(), 1, "{reply:?}");
         calls[0]["result"].clone()
+    }
+
+    /// Puts records into the table past the application, a thousand at a time.
+    ///
+    /// # Panics
+    ///
+    /// If the stand-in refuses them.
+    pub async fn fill_table(&self, records: &[Value]) {
+        let base = &self.standin().base_url;
+        let app = json!({ "app_id": "cli_filler", "app_secret": "secret-of-the-filler" });
+        let asked = self.client.post(format!("{base}{TOKEN_PATH}")).json(&app);
+        let token = Answer::of(asked).await.expect(200);
+        let token = token["tenant_access_token"].as_str().expect("a token").to_owned();
+        for batch in records.chunks(1_000) {
+            let records: Vec<Value> = batch.iter().map(|it| json!({ "fields": it })).collect();
+            let url = format!("{base}{RECORDS_PATH}/batch_create");
+            let made = self.client.post(url).bearer_auth(&token);
+            let made = Answer::of(made.json(&json!({ "records": records }))).await.expect(200);
+            assert_eq!(made["code"], 0, "{made}");
+        }
     }
 
     /// Requests on a path of the stand-in.

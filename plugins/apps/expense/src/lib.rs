@@ -7,11 +7,25 @@
 //!
 //! * `web`: the endpoints, one a file, and what they share.
 //! * `talk`: what a conversation in the state says: the reply, and the steps to it.
+//! * `shown`: a conversation as messages of a page.
+//! * `book`: the bookings of a month, with sums.
 
+mod book;
+#[cfg(test)]
+mod prompt;
+mod shown;
 mod talk;
 mod web;
 
-wattle_plugin::export! { handlers: [web::chat::chat, web::stream::stream] }
+wattle_plugin::export! {
+    handlers: [
+        web::bookings::bookings,
+        web::chat::chat,
+        web::stream::stream,
+        web::thread::resume,
+        web::thread::thread,
+    ],
+}
 
 /// Name of the graph in `graph.toml`.
 const GRAPH: &str = "expense";

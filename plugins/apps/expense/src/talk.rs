@@ -5,29 +5,38 @@ use serde_json::Value;
 
 /// One message, as the state holds it.
 #[derive(Debug, Deserialize)]
-struct Message {
-    role: String,
+pub(crate) struct Message {
     #[serde(default)]
-    content: Value,
+    pub(crate) id: String,
+    pub(crate) role: String,
     #[serde(default)]
-    tool_calls: Vec<Call>,
+    pub(crate) content: Value,
     #[serde(default)]
-    tool_call_id: String,
+    pub(crate) tool_calls: Vec<Call>,
     #[serde(default)]
-    name: String,
+    pub(crate) tool_call_id: String,
     #[serde(default)]
-    status: String,
+    pub(crate) name: String,
+    #[serde(default)]
+    pub(crate) status: String,
     #[serde(default)]
     structured: Value,
+}
+
+impl Message {
+    /// Whether a person said it.
+    pub(crate) fn is_user(&self) -> bool {
+        self.role == "user"
+    }
 }
 
 /// A call that a model asked for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Call {
-    id: String,
-    name: String,
+    pub(crate) id: String,
+    pub(crate) name: String,
     #[serde(default)]
-    arguments: Value,
+    pub(crate) arguments: Value,
 }
 
 /// One step on the way to a reply.
@@ -56,7 +65,7 @@ impl Talk {
         let all = messages.as_array().map(Vec::as_slice).unwrap_or_default();
         let all: Vec<Message> =
             all.iter().filter_map(|message| Message::deserialize(message).ok()).collect();
-        let start = all.iter().rposition(|message| message.role == "user");
+        let start = all.iter().rposition(Message::is_user);
         let since = &all[start.map_or(0, |index| index + 1)..];
         let mut talk = Self::default();
         for message in since {
@@ -78,21 +87,25 @@ impl Talk {
 fn tool(message: &Message, since: &[Message]) -> Step {
     let asked = since.iter().flat_map(|message| &message.tool_calls);
     let mut asked = asked.filter(|call| call.id == message.tool_call_id);
-    let result = match &message.structured {
-        Value::Null => Value::String(text(&message.content)),
-        structured => structured.clone(),
-    };
     Step::Tool {
         call_id: message.tool_call_id.clone(),
         tool: message.name.clone(),
         arguments: asked.next().map(|call| call.arguments.clone()).unwrap_or_default(),
         status: message.status.clone(),
-        result,
+        result: answer_of(message),
+    }
+}
+
+/// What a tool answered: as data if it gave any.
+pub(crate) fn answer_of(message: &Message) -> Value {
+    match &message.structured {
+        Value::Null => Value::String(text(&message.content)),
+        structured => structured.clone(),
     }
 }
 
 /// The text of a message, which may be a list of parts.
-fn text(content: &Value) -> String {
+pub(crate) fn text(content: &Value) -> String {
     match content {
         Value::String(text) => text.clone(),
         Value::Array(parts) => {

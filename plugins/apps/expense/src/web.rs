@@ -1,13 +1,18 @@
 //! The app's HTTP endpoints. Errors are `{"error": "..."}`, in the language of the app's users.
 
+pub(crate) mod bookings;
 pub(crate) mod chat;
 pub(crate) mod stream;
+pub(crate) mod thread;
 
 use serde::Deserialize;
 use wattle_plugin::prelude::{Failure, Request, Response, code, json, log, runs};
 use wattle_plugin::runs::RunRef;
 
 use crate::{GRAPH, MESSAGES};
+
+/// The node whose words are the conversation.
+const AGENT: &str = "agent";
 
 const ACCEPTED: u16 = 202;
 const BAD_REQUEST: u16 = 400;

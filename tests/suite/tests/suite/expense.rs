@@ -2,9 +2,12 @@
 //! their own components, the real server. Tests bear the numbers of the requirements (S2-..).
 
 mod api;
+mod bookings;
 mod crash;
 mod dates;
+mod example;
 mod prompt;
 mod save;
 mod talk;
+mod thread;
 mod token;

@@ -1,34 +1,34 @@
 //! `POST /api/chat/stream`: one message, and everything that happens until the reply, as it
 //! happens.
 
-use wattle_plugin::prelude::{Extra, Failure, Request, Response, StreamFormat, handler};
+use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, handler};
 use wattle_plugin::web::HandOff;
 
-use crate::web;
+use crate::web::{self, AGENT, BAD_REQUEST, error};
 
 /// Header that names the conversation, so that the next message can go on with it.
 const THREAD_HEADER: &str = "x-thread-id";
 
-/// Sends a message to a conversation and streams the run.
+/// Sends a message to a conversation and streams the run: as the host's own events, or with
+/// `?format=ai-sdk` as a message of the AI SDK.
 #[handler(POST, "/api/chat/stream")]
 pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
+    let format = match request.query("format") {
+        None | Some("sse") => StreamFormat::Sse,
+        Some("ai-sdk") => StreamFormat::AiSdk,
+        Some(_) => return error(BAD_REQUEST, "format 只能是 sse 或 ai-sdk"),
+    };
     let run = match web::start(request)? {
         Ok(run) => run,
         Err(refusal) => return Ok(refusal),
     };
-    let hand_off = HandOff {
-        thread_id: run.thread_id.clone(),
-        run_id: Some(run.run_id),
-        format: StreamFormat::Sse,
-        after: None,
-        extra: Extra::new(),
-    };
+    let hand_off = HandOff::run(&run.thread_id, run.run_id, format).nodes(&[AGENT]);
     Ok(Response::hand_off_from(hand_off).with_header(THREAD_HEADER, run.thread_id))
 }
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::prelude::Request;
+    use wattle_plugin::prelude::{Request, StreamFormat};
     use wattle_plugin::testing::FakeHost;
     use wattle_plugin::web::Body;
 
@@ -42,6 +42,19 @@ mod tests {
         let Body::HandOff(hand_off) = &response.body else { panic!("no stream: {response:?}") };
         assert_eq!(hand_off.run_id.as_deref(), Some("run-1"));
         assert_eq!(response.headers, [("x-thread-id".to_owned(), hand_off.thread_id.clone())]);
+    }
+
+    #[test]
+    fn a_page_asks_for_the_form_that_it_reads() {
+        let post = |format: &str| {
+            let request = Request::new("POST", "/api/chat/stream").with_query("format", format);
+            let request = request.with_body(r#"{"message": "早"}"#);
+            FakeHost::new().run(|| stream(&request)).unwrap()
+        };
+        let Body::HandOff(hand_off) = post("ai-sdk").body else { panic!("no stream") };
+        assert_eq!(hand_off.format, StreamFormat::AiSdk);
+        assert_eq!(hand_off.extra["nodes"], serde_json::json!(["agent"]));
+        assert_eq!(post("morse").status, 400);
     }
 
     #[test]

@@ -97,9 +97,9 @@ async fn s2_10_a_date_needs_nothing_but_the_clock() {
 
 /// A server whose days begin elsewhere.
 async fn server_in(zone: &str) -> TestServer {
-    let line = "lark_table_id = \"tbl1\"";
+    let other = format!("date_time_zone = \"{zone}\"");
     let setup = Setup::expense().await;
-    setup.replace(line, &format!("{line}\ndate_time_zone = \"{zone}\"")).start().await
+    setup.replace("date_time_zone = \"Asia/Shanghai\"", &other).start().await
 }
 
 #[tokio::test]

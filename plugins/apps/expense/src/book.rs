@@ -1,0 +1,325 @@
+//! The bookings of a month: what was booked, the sums of its days and of its categories.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use wattle_plugin::clock::{self, Civil};
+use wattle_plugin::prelude::{Failure, settings};
+
+/// Setting with the IANA name of the zone whose midnight a day begins at.
+const ZONE_SETTING: &str = "date_time_zone";
+
+/// The zone without a setting.
+const DEFAULT_ZONE: &str = "Asia/Shanghai";
+
+/// Years that have bookings.
+const YEARS: std::ops::RangeInclusive<i32> = 1970..=9999;
+
+/// A month of a year.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Month {
+    year: i32,
+    month: u8,
+}
+
+impl Month {
+    /// Reads `2025-01`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (year, month) = text.split_once('-')?;
+        let digits = |text: &str, length| {
+            text.len() == length && text.bytes().all(|byte| byte.is_ascii_digit())
+        };
+        if !digits(year, 4) || !digits(month, 2) {
+            return None;
+        }
+        let (year, month) = (year.parse().ok()?, month.parse().ok()?);
+        (YEARS.contains(&year) && (1..=12).contains(&month)).then_some(Self { year, month })
+    }
+
+    /// The month of a date.
+    pub(crate) fn of(civil: &Civil) -> Self {
+        Self { year: civil.year, month: civil.month }
+    }
+
+    /// The month as `2025-01`.
+    pub(crate) fn text(self) -> String {
+        format!("{:04}-{:02}", self.year, self.month)
+    }
+
+    fn days(self) -> u8 {
+        let is_leap = self.year % 4 == 0 && (self.year % 100 != 0 || self.year % 400 == 0);
+        match self.month {
+            2 if is_leap => 29,
+            2 => 28,
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        }
+    }
+
+    fn next(self) -> Self {
+        match self.month {
+            12 => Self { year: self.year + 1, month: 1 },
+            month => Self { month: month + 1, ..self },
+        }
+    }
+
+    fn midnight(self, day: u8) -> Civil {
+        Civil::midnight(self.year, self.month, day)
+    }
+}
+
+/// A month by the clocks of the app's zone.
+#[derive(Debug)]
+pub(crate) struct Calendar {
+    /// The month.
+    pub(crate) month: Month,
+    /// Name of the zone.
+    pub(crate) zone: String,
+    /// The date of today.
+    pub(crate) today: String,
+    /// Where each day begins, and the day after the last.
+    begins_ms: Vec<i64>,
+}
+
+impl Calendar {
+    /// A month; the one that it is now without a word.
+    pub(crate) fn new(month: Option<Month>) -> Result<Self, Failure> {
+        let zone = settings::get::<String>(ZONE_SETTING)?.filter(|zone| !zone.is_empty());
+        let zone = zone.unwrap_or_else(|| DEFAULT_ZONE.to_owned());
+        let today = clock::to_zone(clock::now_ms(), Some(&zone))?.civil;
+        let month = month.unwrap_or_else(|| Month::of(&today));
+        let days = (1..=month.days()).map(|day| month.midnight(day));
+        let midnights = days.chain([month.next().midnight(1)]);
+        let begins_ms = midnights.map(|day| clock::from_zone(day, Some(&zone)));
+        let begins_ms = begins_ms.collect::<Result<_, _>>()?;
+        Ok(Self { month, zone, today: today.date(), begins_ms })
+    }
+
+    /// The first instant of the month, and the one after its last.
+    pub(crate) fn period(&self) -> (i64, i64) {
+        let (first, last) = (self.begins_ms.first(), self.begins_ms.last());
+        (first.copied().unwrap_or_default(), last.copied().unwrap_or_default())
+    }
+
+    /// The date of an instant; `None` outside of the month.
+    fn date(&self, date_ms: i64) -> Option<String> {
+        let (from, to) = self.period();
+        let day = self.begins_ms.partition_point(|begins| *begins <= date_ms);
+        let is_inside = (from..to).contains(&date_ms);
+        is_inside.then(|| format!("{}-{day:02}", self.month.text()))
+    }
+}
+
+/// Whether money went or came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Kind {
+    Consume,
+    Income,
+}
+
+/// One row, as the tool reads it.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Row {
+    id: String,
+    remark: String,
+    category: String,
+    amount: Option<f64>,
+    #[serde(rename = "type")]
+    kind: Kind,
+    #[serde(rename = "date")]
+    date_ms: i64,
+}
+
+/// One booking.
+#[derive(Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Booking {
+    id: String,
+    /// The day as `2025-01-14`.
+    date: String,
+    date_ms: i64,
+    remark: String,
+    category: String,
+    /// Yuan; nothing where the cell is empty.
+    amount: Option<f64>,
+    kind: Kind,
+}
+
+/// What a day came to, in yuan.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Day {
+    date: String,
+    consume: f64,
+    income: f64,
+    count: usize,
+}
+
+/// What a category came to, in yuan.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Category {
+    category: String,
+    kind: Kind,
+    amount: f64,
+    count: usize,
+}
+
+/// What a month came to, in yuan.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Sums {
+    consume: f64,
+    income: f64,
+    count: usize,
+    /// The greatest first.
+    categories: Vec<Category>,
+}
+
+/// A month with its bookings.
+#[derive(Debug, PartialEq, Serialize)]
+pub(crate) struct Book {
+    /// Days with bookings, in order.
+    days: Vec<Day>,
+    sums: Sums,
+    /// In the order of the rows.
+    bookings: Vec<Booking>,
+}
+
+/// A sum in hundredths of a yuan, which are exact, and how many amounts are in it.
+#[derive(Clone, Copy, Default)]
+struct Sum {
+    fen: i64,
+    count: usize,
+}
+
+impl Sum {
+    fn add(&mut self, amount: Option<f64>) {
+        self.fen += (amount.unwrap_or_default() * 100.0).round() as i64;
+        self.count += 1;
+    }
+
+    fn yuan(self) -> f64 {
+        self.fen as f64 / 100.0
+    }
+}
+
+impl Book {
+    /// Sums up the rows of a month. Rows outside of it are left out.
+    pub(crate) fn new(calendar: &Calendar, rows: Vec<Row>) -> Self {
+        let mut kinds: BTreeMap<Kind, Sum> = BTreeMap::new();
+        let mut days: BTreeMap<(String, Kind), Sum> = BTreeMap::new();
+        let mut categories: BTreeMap<(Kind, String), Sum> = BTreeMap::new();
+        let mut bookings = Vec::new();
+        for row in rows {
+            let Some(date) = calendar.date(row.date_ms) else { continue };
+            let Row { id, remark, category, amount, kind, date_ms } = row;
+            kinds.entry(kind).or_default().add(amount);
+            days.entry((date.clone(), kind)).or_default().add(amount);
+            categories.entry((kind, category.clone())).or_default().add(amount);
+            bookings.push(Booking { id, date, date_ms, remark, category, amount, kind });
+        }
+        let sum = |kind| kinds.get(&kind).copied().unwrap_or_default();
+        let sums = Sums {
+            consume: sum(Kind::Consume).yuan(),
+            income: sum(Kind::Income).yuan(),
+            count: bookings.len(),
+            categories: by_category(categories),
+        };
+        Self { days: by_day(&days), sums, bookings }
+    }
+}
+
+fn by_day(sums: &BTreeMap<(String, Kind), Sum>) -> Vec<Day> {
+    let mut dates: Vec<&String> = sums.keys().map(|(date, _)| date).collect();
+    dates.dedup();
+    let sum = |date: &String, kind| sums.get(&(date.clone(), kind)).copied().unwrap_or_default();
+    let day = |date: &String| {
+        let (consume, income) = (sum(date, Kind::Consume), sum(date, Kind::Income));
+        let count = consume.count + income.count;
+        Day { date: date.clone(), consume: consume.yuan(), income: income.yuan(), count }
+    };
+    dates.into_iter().map(day).collect()
+}
+
+fn by_category(sums: BTreeMap<(Kind, String), Sum>) -> Vec<Category> {
+    let mut sums: Vec<_> = sums.into_iter().collect();
+    sums.sort_by_key(|(_, sum)| std::cmp::Reverse(sum.fen));
+    let category = |((kind, category), sum): ((Kind, String), Sum)| Category {
+        category,
+        kind,
+        amount: sum.yuan(),
+        count: sum.count,
+    };
+    sums.into_iter().map(category).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::json;
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{Book, Calendar, Month, Row};
+
+    /// 2025-01-15 10:30:45.123 in Shanghai.
+    const NOW_MS: i64 = 1_736_908_245_123;
+
+    fn calendar(month: Option<&str>) -> Calendar {
+        let host = FakeHost::new().now_ms(NOW_MS).zone("Asia/Shanghai", 28_800);
+        host.run(|| Calendar::new(month.and_then(Month::parse))).unwrap()
+    }
+
+    #[test]
+    fn months_are_read_and_nothing_else() {
+        assert_eq!(Month::parse("2025-01").map(Month::text).as_deref(), Some("2025-01"));
+        for text in ["", "2025", "2025-1", "2025-13", "2025-00", "1969-12", "+025-01", "2025-01-01"]
+        {
+            assert_eq!(Month::parse(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_month_begins_and_ends_at_midnight_of_the_zone() {
+        let january = calendar(None);
+        assert_eq!((january.month.text().as_str(), &*january.today), ("2025-01", "2025-01-15"));
+        assert_eq!(january.period(), (1_735_660_800_000, 1_738_339_200_000));
+        assert_eq!(calendar(Some("2024-12")).period().1, 1_735_660_800_000);
+        assert_eq!(calendar(Some("2024-02")).begins_ms.len(), 30, "29 days and the end");
+        assert_eq!(january.date(1_735_660_800_000).as_deref(), Some("2025-01-01"));
+        assert_eq!(january.date(1_738_339_199_999).as_deref(), Some("2025-01-31"));
+        assert_eq!(january.date(1_738_339_200_000), None);
+    }
+
+    #[test]
+    fn sums_are_exact_and_ordered() {
+        let row = |id: &str, category: &str, amount, kind: &str, date_ms: i64| -> Row {
+            let row = json!({"id": id, "remark": "x", "category": category, "amount": amount,
+                "type": kind, "date": date_ms});
+            serde_json::from_value(row).unwrap()
+        };
+        let (early, late) = (1_736_784_000_000, 1_736_908_245_123);
+        let rows = vec![
+            row("a", "餐饮", Some(0.1), "consume", late),
+            row("b", "餐饮", Some(0.2), "consume", late),
+            row("c", "工资", Some(8000.0), "income", early),
+            row("d", "交通", Some(20.5), "consume", early),
+            row("e", "交通", None, "consume", early),
+            row("f", "交通", Some(1.0), "consume", 0),
+        ];
+        let book = serde_json::to_value(Book::new(&calendar(None), rows)).unwrap();
+        assert_eq!(
+            book["days"],
+            json!([{"date": "2025-01-14", "consume": 20.5, "income": 8000.0, "count": 3},
+                {"date": "2025-01-15", "consume": 0.3, "income": 0.0, "count": 2}])
+        );
+        assert_eq!(
+            book["sums"],
+            json!({"consume": 20.8, "income": 8000.0, "count": 5, "categories": [
+                {"category": "工资", "kind": "income", "amount": 8000.0, "count": 1},
+                {"category": "交通", "kind": "consume", "amount": 20.5, "count": 2},
+                {"category": "餐饮", "kind": "consume", "amount": 0.3, "count": 2}]})
+        );
+        let ids: Vec<_> =
+            book["bookings"].as_array().unwrap().iter().map(|it| it["id"].clone()).collect();
+        assert_eq!(ids, ["a", "b", "c", "d", "e"]);
+        assert_eq!(book["bookings"][4]["amount"], json!(null));
+    }
+}

@@ -1,0 +1,146 @@
+//! `GET /api/bookings`: what was booked in a month, with sums by day and by category.
+
+use serde::Deserialize;
+use wattle_plugin::prelude::{Failure, Request, Response, Value, code, handler, json, log, tools};
+
+use crate::book::{Book, Calendar, Month, Row};
+use crate::web::{BAD_GATEWAY, BAD_REQUEST, error};
+
+/// The tool that reads the table.
+const LIST: &str = "lark/listExpensesFromLark";
+
+/// What the tool answers.
+#[derive(Deserialize)]
+struct Answer {
+    status: String,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    data: Value,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    bookings: Vec<Row>,
+    truncated: bool,
+}
+
+/// The bookings of `month` (`2025-01`), of this month without it.
+#[handler(GET, "/api/bookings")]
+pub(crate) fn bookings(request: &Request) -> Result<Response, Failure> {
+    let month = match request.query("month") {
+        None => None,
+        Some(text) => match Month::parse(text) {
+            Some(month) => Some(month),
+            None => return error(BAD_REQUEST, "month 的格式应为 YYYY-MM"),
+        },
+    };
+    let calendar = Calendar::new(month)?;
+    let data = match read(&calendar) {
+        Ok(data) => data,
+        Err(message) => return error(BAD_GATEWAY, &message),
+    };
+    let mut body = json!(Book::new(&calendar, data.bookings));
+    body["month"] = json!(calendar.month.text());
+    body["today"] = json!(calendar.today);
+    body["timeZone"] = json!(calendar.zone);
+    body["truncated"] = json!(data.truncated);
+    Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
+}
+
+/// The rows of the month, or what a person can do about it that there are none.
+fn read(calendar: &Calendar) -> Result<Data, String> {
+    let (from, to) = calendar.period();
+    let output = tools::Call::new(LIST, json!({ "from": from, "to": to })).call();
+    let output = output.map_err(|failure| unread(&failure))?;
+    let document = output.structured.unwrap_or_default();
+    let odd = |error: serde_json::Error| {
+        unread(&Failure::internal(format!("the answer of `{LIST}` is not understood: {error}")))
+    };
+    let answer = Answer::deserialize(&document).map_err(odd)?;
+    if answer.status != "success" {
+        return Err(answer.message);
+    }
+    Data::deserialize(&answer.data).map_err(odd)
+}
+
+fn unread(failure: &Failure) -> String {
+    log::warn!("read the bookings: {failure}");
+    let message = match failure.code.as_str() {
+        code::DENIED | code::NOT_FOUND => "没有读取账目的权限，请检查授权配置",
+        _ => "账目暂时无法读取，请稍后再试",
+    };
+    message.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Failure, Request, ToolOutput, Value, code, json};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{LIST, bookings};
+
+    const NOW_MS: i64 = 1_736_908_245_123;
+
+    fn host(answer: impl Fn() -> Result<ToolOutput, Failure> + 'static) -> FakeHost {
+        let host = FakeHost::new().now_ms(NOW_MS).zone("Asia/Shanghai", 28_800);
+        host.tool(LIST, move |_| answer())
+    }
+
+    fn get(host: &FakeHost, month: Option<&str>) -> (u16, Value) {
+        let request = Request::new("GET", "/api/bookings");
+        let request = month.into_iter().fold(request, |it, month| it.with_query("month", month));
+        let response = host.run(|| bookings(&request)).unwrap();
+        (response.status, response.json_body().unwrap())
+    }
+
+    fn one() -> Result<ToolOutput, Failure> {
+        let row = json!({"id": "rec1", "remark": "打车", "category": "交通", "amount": 20,
+            "type": "consume", "date": 1_736_784_000_000_i64});
+        let data = json!({"bookings": [row], "truncated": false});
+        ToolOutput::json(&json!({"status": "success", "message": "共 1 笔", "data": data}))
+    }
+
+    #[test]
+    fn a_month_is_asked_for_and_summed_up() {
+        let host = host(one);
+        let (status, body) = get(&host, None);
+        assert_eq!(status, 200, "{body}");
+        assert_eq!(
+            (&body["month"], &body["today"], &body["timeZone"], &body["truncated"]),
+            (&json!("2025-01"), &json!("2025-01-15"), &json!("Asia/Shanghai"), &json!(false))
+        );
+        let booking = json!({"id": "rec1", "date": "2025-01-14", "dateMs": 1_736_784_000_000_i64,
+            "remark": "打车", "category": "交通", "amount": 20.0, "kind": "consume"});
+        assert_eq!(body["bookings"], json!([booking]));
+        let period = json!({"from": 1_735_660_800_000_i64, "to": 1_738_339_200_000_i64});
+        assert_eq!(host.tool_calls()[0].arguments, period);
+        let (_, body) = get(&host, Some("2024-12"));
+        assert_eq!((&body["month"], &body["bookings"]), (&json!("2024-12"), &json!([])));
+    }
+
+    #[test]
+    fn what_is_no_month_is_refused() {
+        let host = host(one);
+        for month in ["2025-1", "", "x"] {
+            assert_eq!(get(&host, Some(month)).0, 400, "{month}");
+        }
+        assert!(host.tool_calls().is_empty());
+    }
+
+    #[test]
+    fn a_table_that_cannot_be_read_is_said_to_be() {
+        let refused = || ToolOutput::json(&json!({"status": "error", "message": "没有配置"}));
+        let (status, body) = get(&host(refused), None);
+        assert_eq!((status, body), (502, json!({"error": "没有配置"})));
+        for (failure, words) in
+            [(Failure::new(code::DENIED, "no"), "权限"), (Failure::unavailable("down"), "稍后再试")]
+        {
+            let (status, body) = get(&host(move || Err(failure.clone())), None);
+            assert_eq!(status, 502);
+            assert!(body["error"].as_str().unwrap().contains(words), "{body}");
+        }
+        let odd = || ToolOutput::json(&json!({"status": "success", "data": {"bookings": 7}}));
+        assert_eq!(get(&host(odd), None).0, 502);
+    }
+}

@@ -1,0 +1,105 @@
+//! `GET /api/threads/{id}`: a conversation for a page that is opened on it, and `/stream`: the run
+//! that is under way.
+
+use wattle_plugin::prelude::{
+    Failure, Request, Response, StreamFormat, Value, code, handler, json, runs,
+};
+use wattle_plugin::runs::Thread;
+use wattle_plugin::web::HandOff;
+
+use crate::web::{AGENT, NOT_FOUND, error};
+use crate::{GRAPH, MESSAGES, shown};
+
+const NO_CONTENT: u16 = 204;
+
+/// What a thread is called while a run is under way.
+const RUNNING: &str = "running";
+
+/// The messages of a conversation in the form of the AI SDK. What a run that is under way says is
+/// not among them: its stream tells it from the beginning.
+#[handler(GET, "/api/threads/{id}")]
+pub(crate) fn thread(request: &Request) -> Result<Response, Failure> {
+    let Some(thread) = find(request)? else { return missing() };
+    let messages = thread.state.get(MESSAGES).unwrap_or(&Value::Null);
+    let shown = shown::messages(messages, thread.status != RUNNING);
+    let body = json!({ "threadId": thread.thread_id, "status": thread.status, "messages": shown });
+    Ok(Response::json(200, &body)?.with_header("cache-control", "no-store"))
+}
+
+/// The stream of the run that is under way, from its beginning; 204 if none is.
+#[handler(GET, "/api/threads/{id}/stream")]
+pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
+    let Some(thread) = find(request)? else { return missing() };
+    match thread.run_id.filter(|_| thread.status == RUNNING) {
+        Some(run) => {
+            let hand_off = HandOff::run(thread.thread_id, run, StreamFormat::AiSdk);
+            Ok(Response::hand_off_from(hand_off.nodes(&[AGENT])))
+        }
+        None => Ok(Response::empty(NO_CONTENT)),
+    }
+}
+
+/// The conversation that a request names.
+fn find(request: &Request) -> Result<Option<Thread>, Failure> {
+    let id: String = request.param("id")?;
+    match runs::thread(&id) {
+        Ok(thread) => Ok(thread.filter(|thread| thread.graph == GRAPH)),
+        Err(failure) if failure.code == code::INVALID => Ok(None),
+        Err(failure) => Err(failure),
+    }
+}
+
+fn missing() -> Result<Response, Failure> {
+    error(NOT_FOUND, "对话不存在或已过期")
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, Response, json};
+    use wattle_plugin::runs::Thread;
+    use wattle_plugin::testing::FakeHost;
+    use wattle_plugin::web::Body;
+
+    use super::{resume, thread};
+
+    fn host() -> FakeHost {
+        let state = json!({"messages": [{"id": "u", "role": "user", "content": "早"},
+            {"id": "a", "role": "assistant", "content": "早上好"}]});
+        let mut running = Thread::new("busy", "expense", "running", state.clone());
+        running.run_id = Some("run-1".to_owned());
+        FakeHost::new()
+            .thread(Thread::new("idle", "expense", "idle", state.clone()))
+            .thread(Thread::new("other", "travel", "idle", state))
+            .thread(running)
+    }
+
+    fn request(id: &str) -> Request {
+        Request::new("GET", "/api/threads/x").with_param("id", id)
+    }
+
+    fn get(id: &str) -> Response {
+        host().run(|| thread(&request(id))).unwrap()
+    }
+
+    #[test]
+    fn a_conversation_is_shown_without_what_is_still_said() {
+        let body = get("idle").json_body().unwrap();
+        assert_eq!((&body["threadId"], &body["status"]), (&json!("idle"), &json!("idle")));
+        assert_eq!(body["messages"].as_array().unwrap().len(), 2);
+        let body = get("busy").json_body().unwrap();
+        assert_eq!(body["status"], "running");
+        assert_eq!(body["messages"].as_array().unwrap().len(), 1, "{body}");
+        for id in ["nobody", "other"] {
+            assert_eq!(get(id).status, 404, "{id}");
+        }
+    }
+
+    #[test]
+    fn a_page_that_comes_back_gets_the_run_that_is_under_way() {
+        let get = |id: &str| host().run(|| resume(&request(id))).unwrap();
+        assert_eq!((get("idle").status, get("nobody").status), (204, 404));
+        let Body::HandOff(hand_off) = get("busy").body else { panic!("no stream") };
+        assert_eq!(hand_off.run_id.as_deref(), Some("run-1"));
+        assert_eq!(hand_off.extra["nodes"], json!(["agent"]));
+    }
+}

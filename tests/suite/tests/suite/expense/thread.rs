@@ -1,0 +1,98 @@
+//! A conversation for a page: what was said so far, and the stream of what is being said.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::Pattern;
+use wattle_suite::answer::{self, Answer};
+use wattle_suite::expense::{CHAT, MODEL_PATH};
+use wattle_suite::server::{Setup, TestServer};
+
+/// The stream in the form that `useChat` reads.
+const STREAM: &str = "/api/chat/stream?format=ai-sdk";
+
+async fn thread(server: &TestServer, id: &str) -> Value {
+    server.get(&format!("/api/threads/{id}")).await.expect(200)
+}
+
+/// The chunks of a stream.
+fn chunks(answer: &Answer) -> Vec<Value> {
+    assert_eq!(answer.status, 200, "{}", answer.body);
+    assert_eq!(answer.header("x-vercel-ai-ui-message-stream"), "v1");
+    let lines = answer.body.as_str().unwrap().lines();
+    let data = lines.filter_map(|line| line.strip_prefix("data: ")).filter(|it| *it != "[DONE]");
+    data.map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn s2_40_each_step_is_streamed_for_a_page_and_kept_in_the_thread() {
+    let server = Setup::expense().await.start().await;
+    let answer = server.post(STREAM, &json!({ "message": "昨天打车20元" })).await;
+    let id = answer.header("x-thread-id").to_owned();
+    let chunks = chunks(&answer);
+    let of = |kind: &str| chunks.iter().filter(|it| it["type"] == kind).collect::<Vec<_>>();
+    let tools: Vec<&Value> = of("tool-input-available").iter().map(|it| &it["toolName"]).collect();
+    assert_eq!(tools, ["parseDateExpression", "saveExpenseToLark"]);
+    let outputs = of("tool-output-available");
+    assert_eq!(outputs[1]["output"]["status"], "success");
+    let words: String =
+        of("text-delta").iter().filter_map(|it| it["delta"].as_str()).collect::<String>();
+    assert!(words.starts_with("✅ 记账成功！"), "{words}");
+
+    let body = thread(&server, &id).await;
+    assert_eq!(body["status"], "idle");
+    let messages = body["messages"].as_array().unwrap();
+    assert_eq!(messages.len(), 2);
+    assert_eq!(messages[0]["parts"], json!([{ "type": "text", "text": "昨天打车20元" }]));
+    let parts = messages[1]["parts"].as_array().unwrap();
+    let kinds: Vec<&Value> = parts.iter().map(|part| &part["type"]).collect();
+    assert_eq!(
+        kinds,
+        [
+            "step-start",
+            "tool-parseDateExpression",
+            "step-start",
+            "tool-saveExpenseToLark",
+            "step-start",
+            "text"
+        ]
+    );
+    assert_eq!(parts[3]["state"], "output-available");
+    assert_eq!(parts[3]["output"], outputs[1]["output"]);
+    assert_eq!(parts[5]["text"], words);
+}
+
+#[tokio::test]
+async fn a_page_that_is_loaded_in_the_middle_gets_the_rest_as_a_stream() {
+    let server = Setup::expense().await.start().await;
+    let first = server.tell("你好").await;
+    let stream = format!("/api/threads/{}/stream", first.thread);
+    assert_eq!(server.get(&stream).await.status, 204);
+    let gate = server.standin().gate(Pattern::path(MODEL_PATH));
+    let body = json!({ "threadId": first.thread, "message": "打车20元" });
+    let slow = tokio::spawn(answer::Answer::of(server.request("POST", CHAT).json(&body)));
+    gate.arrived(1).await.unwrap();
+    let shown = thread(&server, &first.thread).await;
+    assert_eq!(shown["status"], "running");
+    let said: Vec<&Value> =
+        shown["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(said, ["user", "assistant", "user"]);
+    let resumed = server.request("GET", &stream);
+    let resumed = tokio::spawn(answer::Answer::of(resumed));
+    gate.open();
+    let chunks = chunks(&resumed.await.unwrap());
+    assert_eq!(chunks[0]["type"], "start");
+    assert!(chunks.iter().any(|it| it["type"] == "tool-output-available"), "{chunks:?}");
+    assert_eq!(slow.await.unwrap().status, 200);
+    assert_eq!(thread(&server, &first.thread).await["messages"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn only_conversations_of_the_app_are_shown() {
+    let server = Setup::expense().await.start().await;
+    for path in ["/api/threads/nobody", "/api/threads/nobody/stream"] {
+        let answer = server.get(path).await;
+        assert_eq!(answer.status, 404, "{}", answer.body);
+        assert!(answer.body["error"].as_str().unwrap().contains("对话不存在"), "{}", answer.body);
+    }
+    let odd = server.post("/api/chat/stream?format=morse", &json!({ "message": "早" })).await;
+    assert_eq!(odd.status, 400);
+}
