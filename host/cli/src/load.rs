@@ -14,6 +14,7 @@ mod parts;
 pub mod plugin_file;
 pub mod projections;
 mod scan;
+mod texts;
 pub mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -11,6 +11,7 @@ mod routes;
 mod schemas;
 mod shape;
 mod source;
+mod texts;
 
 pub use self::facts::{Facts, NoFacts, NodeFacts};
 pub use self::problem::Problem;
@@ -49,7 +50,8 @@ fn check(
         vec![Problem { file: file.to_owned(), line, path: String::new(), message, hint: None }]
     })?;
     let mut problems = problem::Problems::new(file, &source);
-    let document = shape::read(&source, &mut problems);
+    let mut document = shape::read(&source, &mut problems);
+    texts::fill(&mut document, facts, &mut problems);
     let graphs = build::graphs(&document, facts, &mut problems);
     problems.finish().map(|()| graphs)
 }

@@ -266,6 +266,10 @@ pub struct NodeDef {
     /// Its configuration, handed to every execution; nothing if not given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub with: Option<Value>,
+    /// Keys of the configuration whose values are texts in files of the app's folder, such as
+    /// prompts. The check puts the texts into `with`, so a checked graph has none of these.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub with_files: BTreeMap<String, String>,
     /// What it does.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub doc: String,

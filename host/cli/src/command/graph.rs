@@ -189,7 +189,7 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
         }
     };
     let loose = load::loose_plugins(config, sandbox.as_ref()).await;
-    let facts = PluginFacts { app: &manifest.app.name, own: &own, loose: &loose };
+    let facts = PluginFacts { app: &manifest.app.name, own: &own, loose: &loose, folder };
     Ok(Checked { result: check_toml(&file, &text, &facts), with_plugins: true })
 }
 

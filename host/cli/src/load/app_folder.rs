@@ -115,7 +115,8 @@ impl AppFolder<'_> {
         let path = self.folder.join(file);
         let text = std::fs::read_to_string(&path)
             .map_err(|error| vec![format!("`{}` cannot be read: {error}", path.display())])?;
-        let facts = PluginFacts { app: &manifest.app.name, own, loose: self.loose };
+        let facts =
+            PluginFacts { app: &manifest.app.name, own, loose: self.loose, folder: self.folder };
         check_toml(&file.display().to_string(), &text, &facts)
             .map_err(|problems| problems.iter().map(ToString::to_string).collect())
     }

@@ -18,6 +18,7 @@ use wattle_run::ports::store::ThreadRecord;
 
 use crate::config::{Config, StoreKind};
 use crate::load::manifest::{self, ComponentFiles, Manifest};
+use crate::load::texts;
 
 /// The folder in the data folder.
 const FOLDER: &str = "versions";
@@ -157,6 +158,12 @@ fn gather(
     let graphs = manifest.has_graphs(folder).then_some(graphs);
     for path in std::iter::once(manifest::FILE).chain(graphs) {
         files.push(code_file(path, fs::read(folder.join(path))?));
+    }
+    for text in graphs.iter().filter_map(|path| fs::read_to_string(folder.join(path)).ok()) {
+        for path in texts::named(&text) {
+            let bytes = texts::read(folder, &path).map_err(|message| invalid(&message))?;
+            files.push(code_file(&path, bytes.into_bytes()));
+        }
     }
     for (name, plugin) in &app.plugins {
         let path = components.get(name).ok_or_else(|| invalid("a component has no file"))?;

@@ -1,11 +1,14 @@
 //! What loaded plugins say about themselves, for the check of graphs.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use wattle_graph::check::{Facts, NodeFacts};
 use wattle_graph::id::{AppName, PluginName};
 use wattle_run::ports::Plugin;
+
+use crate::load::texts;
 
 /// The plugins that the graphs of an app may use.
 pub struct PluginFacts<'a> {
@@ -15,6 +18,8 @@ pub struct PluginFacts<'a> {
     pub own: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
     /// Plugins of the plugins folder.
     pub loose: &'a BTreeMap<PluginName, Arc<dyn Plugin>>,
+    /// The app's folder.
+    pub folder: &'a Path,
 }
 
 impl PluginFacts<'_> {
@@ -50,5 +55,9 @@ impl Facts for PluginFacts<'_> {
             PluginName::new(self.app.as_str()).ok().filter(|name| self.own.contains_key(name));
         let only = || self.own.keys().next().filter(|_| self.own.len() == 1).cloned();
         named.or_else(only)
+    }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        texts::read(self.folder, path)
     }
 }

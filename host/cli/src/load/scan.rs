@@ -97,7 +97,7 @@ fn add_folder(print: &mut Print, folder: &Path, levels: u32) {
         let kind = path.extension().and_then(|it| it.to_str());
         if path.is_dir() && levels > 1 && !is_skipped(&path) {
             add_folder(print, &path, levels - 1);
-        } else if matches!(kind, Some("toml" | "wasm" | "sql")) {
+        } else if matches!(kind, Some("toml" | "wasm" | "sql" | "md" | "txt")) {
             add(print, &path);
         }
     }

@@ -31,6 +31,13 @@ pub trait Facts {
 
     /// The plugin of nodes that name none: the app's only one, or the one named like the app.
     fn default_plugin(&self) -> Option<PluginName>;
+
+    /// The text of a file of the app's folder.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says why there is none.
+    fn text(&self, path: &str) -> Result<String, String>;
 }
 
 /// Knows every plugin and node, and says nothing of schemas: for checks without components.
@@ -52,5 +59,9 @@ impl Facts for NoFacts {
 
     fn default_plugin(&self) -> Option<PluginName> {
         PluginName::new("app").ok()
+    }
+
+    fn text(&self, _path: &str) -> Result<String, String> {
+        Ok(String::new())
     }
 }

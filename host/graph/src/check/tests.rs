@@ -48,6 +48,11 @@ impl Facts for App {
     fn default_plugin(&self) -> Option<PluginName> {
         PluginName::new("app").ok()
     }
+
+    fn text(&self, path: &str) -> Result<String, String> {
+        let known = (path == "prompts/a.md").then(|| "You book.\n".to_owned());
+        known.ok_or_else(|| format!("`{path}` cannot be read"))
+    }
 }
 
 fn problems(text: &str, facts: &dyn Facts) -> String {
@@ -311,4 +316,23 @@ fn the_configuration_of_a_node_is_checked_against_what_its_plugin_says() {
     let graph = check_toml("graph.toml", &graph("with = { route = 'chat' }"), &app).unwrap();
     let node = graph[0].nodes().values().next().unwrap();
     assert_eq!(node.config, json!({ "route": "chat" }));
+}
+
+#[test]
+fn texts_of_files_become_keys_of_the_configuration() {
+    let app = App::default().with("a", json!({}), json!({}));
+    let graph = |with: &str| format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{ {with} }}\n");
+    let with = "with = { route = \"chat\" }, with_files = { system = \"prompts/a.md\" }";
+    let from_file = check_toml("graph.toml", &graph(with), &app).unwrap().remove(0);
+    let with = "with = { route = \"chat\", system = \"You book.\\n\" }";
+    let inline = check_toml("graph.toml", &graph(with), &app).unwrap().remove(0);
+    assert_eq!(from_file.digest, inline.digest);
+    for (with, expected) in [
+        ("with_files = { system = \"gone.md\" }", "`gone.md` cannot be read"),
+        ("with = { a = 1 }, with_files = { a = \"prompts/a.md\" }", "`with` has the key `a` too"),
+        ("with = 1, with_files = { a = \"prompts/a.md\" }", "must be a table"),
+    ] {
+        let found = problems(&graph(with), &app);
+        assert!(found.contains(expected), "{found}");
+    }
 }

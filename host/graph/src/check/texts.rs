@@ -1,0 +1,43 @@
+//! Puts the texts of files into the configurations of nodes that name them.
+
+use std::mem;
+
+use serde_json::{Map, Value};
+
+use crate::check::facts::Facts;
+use crate::check::problem::Problems;
+use crate::check::shape::Drafts;
+use crate::definition::NodeDef;
+
+/// Replaces `with_files` of all nodes by keys of `with`. The text is part of the definition from
+/// here on, so it is part of the graph's digest.
+pub(super) fn fill(drafts: &mut Drafts, facts: &dyn Facts, problems: &mut Problems<'_>) {
+    for (graph, draft) in &mut drafts.graphs {
+        for (name, node) in &mut draft.def.nodes {
+            fill_node(&format!("graphs.{graph}.nodes.{name}"), node, facts, problems);
+        }
+    }
+}
+
+fn fill_node(path: &str, node: &mut NodeDef, facts: &dyn Facts, problems: &mut Problems<'_>) {
+    let files = mem::take(&mut node.with_files);
+    if files.is_empty() {
+        return;
+    }
+    let with = node.with.get_or_insert_with(|| Value::Object(Map::new()));
+    let Some(with) = with.as_object_mut() else {
+        problems.add(format!("{path}.with"), "must be a table, since `with_files` adds keys to it");
+        return;
+    };
+    for (key, file) in files {
+        let path = format!("{path}.with_files.{key}");
+        if with.contains_key(&key) {
+            problems.add(path, format!("`with` has the key `{key}` too; take one of them out"));
+            continue;
+        }
+        match facts.text(&file) {
+            Ok(text) => drop(with.insert(key, Value::String(text))),
+            Err(reason) => problems.add(path, reason),
+        }
+    }
+}
