@@ -43,6 +43,17 @@ function compressFile(file: string): void {
   writeFileSync(`${file}.gz`, gzipSync(content, { level: constants.Z_BEST_COMPRESSION }));
 }
 
+/** Libraries mark what a server must not run by directives, which mean nothing here. */
+function withoutDirectives(
+  level: LogLevel,
+  log: { code?: string },
+  handler: (level: LogLevel, log: { code?: string }) => void,
+): void {
+  if (log.code !== "MODULE_LEVEL_DIRECTIVE") handler(level, log);
+}
+
+type LogLevel = "info" | "debug" | "warn";
+
 /** The configuration of a page; `more` adds to it. */
 export function appPage(more: UserConfig = {}): UserConfig {
   return defineConfig({
@@ -59,6 +70,7 @@ export function appPage(more: UserConfig = {}): UserConfig {
       reportCompressedSize: false,
       // `wattle-page size` reads from it which files the first view loads.
       manifest: true,
+      rolldownOptions: { onLog: withoutDirectives },
       ...more.build,
     },
     test: { environment: "happy-dom", include: ["test/**/*.test.{ts,tsx}"] },

@@ -7,10 +7,7 @@ import { lost } from "../connection/state.ts";
  * The `fetch` of a chat transport. An error answer is thrown as an `ApiError`, whose message can
  * be shown, and a stream that was cut shows the banner.
  */
-export async function streamFetch(
-  input: RequestInfo | URL,
-  init?: RequestInit,
-): Promise<Response> {
+export async function streamFetch(input: RequestInfo | URL, init?: RequestInit): Promise<Response> {
   const response = await connectedFetch(input, init);
   if (!response.ok) throw await errorOf(response);
   if (response.body === null) return response;

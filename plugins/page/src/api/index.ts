@@ -46,6 +46,8 @@ export interface RequestOptions {
   body?: unknown;
   headers?: Record<string, string>;
   signal?: AbortSignal;
+  /** The request goes on when the page is left. Its body may have 64 KiB at most. */
+  keepalive?: boolean;
 }
 
 /** Sends a request and returns its answer as it came, which is not an error. */
@@ -72,6 +74,7 @@ async function reach(url: string, options: RequestOptions): Promise<Response> {
   const isRaw = body instanceof FormData || body instanceof Blob || typeof body === "string";
   const init: RequestInit = { method, cache: "no-store", headers: { ...headers } };
   if (signal) init.signal = signal;
+  if (options.keepalive) init.keepalive = true;
   if (body !== undefined) init.body = isRaw ? (body as BodyInit) : JSON.stringify(body);
   if (body !== undefined && !isRaw) {
     init.headers = { "content-type": "application/json", ...headers };

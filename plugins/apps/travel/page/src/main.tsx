@@ -1,4 +1,7 @@
 // Entry of the page.
-import { Shell, showPage } from "@wattle/page";
+import "@wattle/page/ai";
+import { showPage } from "@wattle/page";
+import { App } from "./app.tsx";
+import "./travel.css";
 
-showPage(<Shell title="旅行手册">{null}</Shell>);
+showPage(<App />);

@@ -1,0 +1,85 @@
+// The endpoints of the app.
+import { request } from "@wattle/page";
+import type { UIMessage } from "ai";
+
+export type Status = "IDLE" | "RUNNING" | "COMPLETED" | "ERROR" | "CANCELLED";
+
+export const BLOCK_TYPES = ["food", "spot", "transport", "shopping", "other"] as const;
+export type BlockType = (typeof BLOCK_TYPES)[number];
+
+export interface Block {
+  block_id: string;
+  type: BlockType;
+  title: string;
+  description: string;
+  location: { lat: number; lng: number } | null;
+  smart_tags: string[];
+}
+
+/** A session without what was said and made in it. */
+export interface Session {
+  id: string;
+  title: string;
+  status: Status;
+  currentStep: string | null;
+  failedStep: string | null;
+  lastError: string | null;
+  startedAt: string | null;
+  completedAt: string | null;
+  cancelledAt: string | null;
+  createdAt: string;
+  updatedAt: string;
+}
+
+/** What has been made in a session. */
+export interface State {
+  blocks: Block[] | null;
+  handbookHtml: string | null;
+  handbookVersion: number;
+  updatedAt: string | null;
+}
+
+export interface WholeSession extends Session {
+  messages: UIMessage[];
+  state: State;
+}
+
+/** The most that browsers send for a page that is gone, with room for other requests. */
+const KEEPALIVE_BYTES = 48 << 10;
+
+const path = (id: string, what = "") => `api/sessions/${encodeURIComponent(id)}${what}`;
+
+export const api = {
+  list: () => request<{ sessions: Session[] }>("api/sessions?limit=20"),
+  create: () => request<Session>("api/sessions", { body: {} }),
+  show: (id: string) => request<WholeSession>(path(id)),
+  cancel: (id: string) => request<Session>(path(id, "/cancel"), { method: "POST" }),
+  saveBlocks: (id: string, blocks: readonly Block[]) => {
+    const body = JSON.stringify({ blocks });
+    // What a user edited last is saved also if the page is left at once.
+    const keepalive = new Blob([body]).size <= KEEPALIVE_BYTES;
+    const headers = { "content-type": "application/json" };
+    return request<State>(path(id, "/state"), { method: "PATCH", body, headers, keepalive });
+  },
+};
+
+/** The time of a guide: when its first run began, before that when it was made. */
+export function finalTime({ startedAt, createdAt }: Session): string {
+  return startedAt ?? createdAt;
+}
+
+/** Whether a document is a list of blocks, as outputs of tools have them. */
+export function isBlocks(value: unknown): value is Block[] {
+  return Array.isArray(value) && value.every(isBlock);
+}
+
+function isBlock(value: unknown): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  const block = value as Partial<Block>;
+  return (
+    typeof block.block_id === "string" &&
+    BLOCK_TYPES.includes(block.type as BlockType) &&
+    typeof block.title === "string" &&
+    typeof block.description === "string"
+  );
+}

@@ -1,0 +1,83 @@
+// The conversation: state of the session, first message, messages, and where to write.
+import { Announce, Button, Composer, MessageList, useOnce } from "@wattle/page";
+import type { Conversation } from "./conversation.ts";
+import { Message } from "./message.tsx";
+import { firstOf, textOf } from "./parts.ts";
+import { STATUS_NAMES, shownTime } from "./status.ts";
+import { titleOf } from "./tools.ts";
+
+interface ChatPanelProps {
+  conversation: Conversation;
+  onOpen: (view: "blocks" | "html") => void;
+}
+
+export function ChatPanel({ conversation, onOpen }: ChatPanelProps) {
+  const { messages, isBusy, session } = conversation;
+  const [stop, isStopping] = useOnce(conversation.stop);
+  const first = firstOf(messages);
+  const shown = messages.filter((message) => message !== first);
+  const last = messages.at(-1);
+  return (
+    <section className="t-chat" aria-label="对话">
+      <Summary conversation={conversation} />
+      {first && (
+        <div className="t-first">
+          <span className="w-hidden">最初的要求：</span>
+          {textOf(first)}
+        </div>
+      )}
+      <MessageList busy={isBusy}>
+        {shown.map((message) => (
+          <Message
+            key={message.id}
+            message={message}
+            isLive={isBusy && message === last}
+            onOpen={onOpen}
+          />
+        ))}
+        {isBusy && <p className="t-working">正在生成…</p>}
+        <Failure conversation={conversation} />
+      </MessageList>
+      <Announce>{isBusy ? "正在生成" : STATUS_NAMES[session.status]}</Announce>
+      <div className="t-compose">
+        <Composer
+          label="消息"
+          placeholder={first ? "补充要求，或让它继续" : "粘贴视频链接，或描述旅行要求"}
+          busy={isBusy || isStopping}
+          onSend={(text) => conversation.send(text)}
+          onStop={isBusy ? () => void stop() : undefined}
+        />
+      </div>
+    </section>
+  );
+}
+
+/** How the session stands, and its time. */
+function Summary({ conversation: { session, isBusy, retry } }: { conversation: Conversation }) {
+  const status = isBusy ? "RUNNING" : session.status;
+  const step = isBusy ? session.currentStep : session.failedStep;
+  const canGoOn = !isBusy && (status === "CANCELLED" || status === "ERROR");
+  return (
+    <div className="t-summary">
+      <span className="t-status" data-status={status}>
+        {STATUS_NAMES[status]}
+      </span>
+      {step && <span>{titleOf(step)}</span>}
+      <time dateTime={session.startedAt ?? session.createdAt}>{shownTime(session)}</time>
+      {canGoOn && <Button onClick={retry}>继续</Button>}
+      {!isBusy && session.lastError && <p className="t-error">{session.lastError}</p>}
+    </div>
+  );
+}
+
+/** Why there is no answer. */
+function Failure({ conversation: { error, unsent, retry } }: { conversation: Conversation }) {
+  if (error === undefined) return null;
+  return (
+    <div role="alert" className="t-failure">
+      <p>{unsent === undefined ? error : `消息未发送：${error}`}</p>
+      {unsent !== undefined && <blockquote>{unsent}</blockquote>}
+      <Button onClick={retry}>{unsent === undefined ? "继续" : "重试"}</Button>
+    </div>
+  );
+}

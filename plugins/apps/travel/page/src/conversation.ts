@@ -1,0 +1,187 @@
+// The conversation of a session: the chat hook, and what keeps it in step with the server.
+//
+// The server has the session. The page shows the stream of a run as it comes; whenever it was not
+// there for all of it (another tab, a reload, a lost connection), it reads the session again and
+// joins the run that is under way.
+import { useChat } from "@ai-sdk/react";
+import { ApiError, address, useConnection } from "@wattle/page";
+import { streamFetch } from "@wattle/page/ai";
+import { DefaultChatTransport, type UIMessage } from "ai";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { api, type Session, type State, type WholeSession } from "./api.ts";
+import { isFirstVisit } from "./initial.ts";
+import { doneTools, textOf } from "./parts.ts";
+import { useTabs } from "./tabs.ts";
+
+/** How often a growing message is rendered. */
+const THROTTLE_MS = 50;
+
+/** Between the end of a stream and that of its run there may be a moment. */
+const SETTLE_MS = 300;
+const MOST_SETTLES = 10;
+
+const CONTINUE = "请从上次停下的地方继续。";
+
+export interface Conversation {
+  session: Session;
+  state: State;
+  messages: UIMessage[];
+  /** A run is under way, here or elsewhere. */
+  isBusy: boolean;
+  /** Why the last message has no answer, or only a part of one. */
+  error: string | undefined;
+  /** A message that the server did not take. */
+  unsent: string | undefined;
+  send: (text: string) => void;
+  /** Sends what was not sent, or asks to go on. */
+  retry: () => void;
+  stop: () => Promise<void>;
+  /** The editor saved. */
+  onSaved: (state: State) => void;
+}
+
+function messageOf(error: Error): string {
+  if (error instanceof ApiError) {
+    return error.status === 409 ? "另一个页面正在生成，请等待结束或先停止。" : error.message;
+  }
+  return error.message || "回答中断。";
+}
+
+/** The conversation of a session that was read. */
+export function useConversation(loaded: WholeSession, initial: string | undefined): Conversation {
+  const { id } = loaded;
+  const [session, setSession] = useState<Session>(loaded);
+  const [state, setState] = useState<State>(loaded.state);
+  const [unsent, setUnsent] = useState<string>();
+  const isStopping = useRef(false);
+  const failure = useRef<Error>(undefined);
+  const transport = useMemo(
+    () =>
+      new DefaultChatTransport({
+        api: address("api/chat"),
+        fetch: streamFetch,
+        body: { sessionId: id },
+      }),
+    [id],
+  );
+  const chat = useChat({
+    id,
+    messages: loaded.messages,
+    resume: loaded.status === "RUNNING",
+    transport,
+    throttle: THROTTLE_MS,
+    onError: (error) => {
+      failure.current = error;
+    },
+  });
+  const isStreaming = chat.status === "submitted" || chat.status === "streaming";
+  const latest = useRef({ chat, isStreaming });
+  latest.current = { chat, isStreaming };
+
+  const take = useCallback((whole: WholeSession) => {
+    setSession(whole);
+    setState(whole.state);
+  }, []);
+  /** Reads the session; shows its messages and joins its run unless this page has a stream. */
+  const refresh = useCallback(async () => {
+    const whole = await readOrNothing(id);
+    if (whole === undefined) return;
+    take(whole);
+    const { chat, isStreaming } = latest.current;
+    if (isStreaming || isStopping.current) return;
+    if (!(failure.current instanceof ApiError)) chat.clearError();
+    chat.setMessages(whole.messages);
+    if (whole.status === "RUNNING") await chat.resumeStream();
+  }, [id, take]);
+  /** Reads the session after a stream of this page, which has shown the messages. */
+  const settle = useCallback(async () => {
+    for (let count = 0; count < MOST_SETTLES; count += 1) {
+      const whole = await readOrNothing(id);
+      if (whole !== undefined) take(whole);
+      if (whole?.status !== "RUNNING" || latest.current.isStreaming) return;
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
+    }
+  }, [id, take]);
+
+  const tell = useTabs(id, () => void refresh());
+  useConnection(() => void refresh());
+  useStreamChanges(isStreaming, () => {
+    tell();
+    if (!isStreaming && !isStopping.current) void settle().then(tell);
+  });
+  const made = doneTools(chat.messages);
+  const seen = useRef(made);
+  useEffect(() => {
+    if (seen.current === made) return;
+    seen.current = made;
+    void readOrNothing(id).then((whole) => whole && take(whole));
+  }, [made, id, take]);
+
+  const send = useCallback((text: string) => {
+    setUnsent(undefined);
+    failure.current = undefined;
+    const { chat } = latest.current;
+    void chat.sendMessage({ text }).then(() => {
+      // Refused before there was a stream: the server does not have the message.
+      if (!(failure.current instanceof ApiError)) return;
+      setUnsent(text);
+      chat.setMessages((messages) => withoutLast(messages, text));
+    });
+  }, []);
+  useEffect(() => {
+    if (initial !== undefined && isFirstVisit(id, initial) && loaded.messages.length === 0) {
+      send(initial);
+    }
+  }, [id, initial, loaded, send]);
+
+  const stop = useCallback(async () => {
+    isStopping.current = true;
+    try {
+      await latest.current.chat.stop();
+      setSession(await api.cancel(id));
+    } finally {
+      isStopping.current = false;
+      await refresh();
+      tell();
+    }
+  }, [id, refresh, tell]);
+  const retry = useCallback(() => send(unsent ?? CONTINUE), [send, unsent]);
+  const onSaved = useCallback(
+    (next: State) => {
+      setState(next);
+      tell();
+    },
+    [tell],
+  );
+  const error = chat.error && messageOf(chat.error);
+  const { messages } = chat;
+  const isBusy = isStreaming;
+  return { session, state, messages, isBusy, error, unsent, send, retry, stop, onSaved };
+}
+
+function withoutLast(messages: UIMessage[], text: string): UIMessage[] {
+  const last = messages.at(-1);
+  return last?.role === "user" && textOf(last) === text ? messages.slice(0, -1) : messages;
+}
+
+/** Calls `onChange` when a stream begins or ends, after the page shows it. */
+function useStreamChanges(isStreaming: boolean, onChange: () => void): void {
+  const before = useRef(isStreaming);
+  const latest = useRef(onChange);
+  latest.current = onChange;
+  useEffect(() => {
+    if (before.current === isStreaming) return;
+    before.current = isStreaming;
+    latest.current();
+  }, [isStreaming]);
+}
+
+/** Without a connection there is nothing now; the page reads again when it is back. */
+async function readOrNothing(id: string): Promise<WholeSession | undefined> {
+  try {
+    return await api.show(id);
+  } catch (error) {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,109 @@
+// The start: a video and wishes begin a session.
+import { ApiError, Button, Panel, Shell, TextField, useConnection, useOnce } from "@wattle/page";
+import { type FormEvent, useCallback, useEffect, useState } from "react";
+import { api, type Session } from "./api.ts";
+import { firstMessage } from "./prompt.ts";
+import { go, sessionAddress } from "./route.ts";
+import { STATUS_NAMES, shownTime } from "./status.ts";
+
+export function Home() {
+  return (
+    <Shell title="旅行手册">
+      <div className="t-home">
+        <Start />
+        <Recent />
+      </div>
+    </Shell>
+  );
+}
+
+function Start() {
+  const [video, setVideo] = useState("");
+  const [wishes, setWishes] = useState("");
+  const [error, setError] = useState<string>();
+  const [start, isBusy] = useOnce(async () => {
+    const message = firstMessage(video, wishes);
+    if (message === "") {
+      setError("请填写视频链接或旅行要求。");
+      return;
+    }
+    setError(undefined);
+    try {
+      const { id } = await api.create();
+      go(sessionAddress(id, message));
+    } catch (failure) {
+      setError(failure instanceof ApiError ? failure.message : String(failure));
+    }
+  });
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    void start();
+  };
+  return (
+    <Panel title="从视频生成旅行手册">
+      <form className="t-start" onSubmit={onSubmit}>
+        <TextField
+          label="视频链接"
+          inputMode="url"
+          placeholder="https://www.youtube.com/watch?v=…"
+          value={video}
+          onChange={setVideo}
+        />
+        <TextField
+          label="旅行要求（可选）"
+          rows={3}
+          placeholder="例如：三天两晚，带孩子，多安排美食"
+          value={wishes}
+          onChange={setWishes}
+        />
+        {error && (
+          <p role="alert" className="t-error">
+            {error}
+          </p>
+        )}
+        <Button kind="primary" type="submit" busy={isBusy}>
+          {isBusy ? "正在创建…" : "开始生成"}
+        </Button>
+      </form>
+    </Panel>
+  );
+}
+
+function Recent() {
+  const [sessions, setSessions] = useState<Session[]>();
+  const load = useCallback(async () => {
+    try {
+      setSessions((await api.list()).sessions);
+    } catch (failure) {
+      // Without a connection the banner says so, and the list comes with it.
+      if (!(failure instanceof ApiError)) throw failure;
+    }
+  }, []);
+  useEffect(() => void load(), [load]);
+  useConnection(() => void load());
+  if (!sessions?.length) return null;
+  return (
+    <Panel title="最近的手册">
+      <ul className="t-recent">
+        {sessions.map((session) => (
+          <li key={session.id}>
+            <a
+              href={sessionAddress(session.id)}
+              onClick={(event) => {
+                if (event.ctrlKey || event.metaKey || event.shiftKey) return;
+                event.preventDefault();
+                go(sessionAddress(session.id));
+              }}
+            >
+              {session.title}
+            </a>
+            <span className="t-status" data-status={session.status}>
+              {STATUS_NAMES[session.status]}
+            </span>
+            <time dateTime={session.startedAt ?? session.createdAt}>{shownTime(session)}</time>
+          </li>
+        ))}
+      </ul>
+    </Panel>
+  );
+}

@@ -1,0 +1,68 @@
+// One message: text of the user as it is, text of the model as Markdown, tools as cards.
+import { Button, JsonView, Said, ToolCard, toolState } from "@wattle/page";
+import { Markdown } from "@wattle/page/markdown";
+import {
+  type DynamicToolUIPart,
+  getToolName,
+  isToolUIPart,
+  type ToolUIPart,
+  type UIMessage,
+} from "ai";
+import { memo } from "react";
+import { textOf } from "./parts.ts";
+import { editableBlocks, HTML_TOOL, keyJson, summaryOf, titleOf } from "./tools.ts";
+
+interface MessageProps {
+  message: UIMessage;
+  /** More of it may come. */
+  isLive: boolean;
+  onOpen: (view: "blocks" | "html") => void;
+}
+
+export function Message({ message, isLive, onOpen }: MessageProps) {
+  if (message.role === "user") return <Said by="user">{textOf(message)}</Said>;
+  return (
+    <Said by={message.role}>
+      {message.parts.map((part, index) => {
+        const key = `${message.id}-${index}`;
+        if (part.type === "text") return <Markdown key={key}>{part.text}</Markdown>;
+        if (!isToolUIPart(part)) return null;
+        return <Tool key={part.toolCallId} part={part} isLive={isLive} onOpen={onOpen} />;
+      })}
+    </Said>
+  );
+}
+
+interface ToolProps {
+  part: ToolUIPart | DynamicToolUIPart;
+  isLive: boolean;
+  onOpen: (view: "blocks" | "html") => void;
+}
+
+const Tool = memo(function Tool({ part, isLive, onOpen }: ToolProps) {
+  const name = getToolName(part);
+  const canEdit = editableBlocks(name, part.output) !== undefined;
+  const isPage = name === HTML_TOOL && part.state === "output-available";
+  const summary = summaryOf(name, part.output);
+  return (
+    <ToolCard
+      title={titleOf(name)}
+      name={name}
+      state={toolState(part.state, isLive)}
+      error={part.errorText}
+      {...(summary === undefined ? {} : { summary })}
+      actions={
+        canEdit ? (
+          <Button onClick={() => onOpen("blocks")}>Edit blocks</Button>
+        ) : isPage ? (
+          <Button onClick={() => onOpen("html")}>查看手册</Button>
+        ) : undefined
+      }
+    >
+      <JsonView label={`${titleOf(name)}的输入`} value={keyJson(part.input)} />
+      {part.output !== undefined && (
+        <JsonView label={`${titleOf(name)}的输出`} value={keyJson(part.output)} />
+      )}
+    </ToolCard>
+  );
+});

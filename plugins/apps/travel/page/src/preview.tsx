@@ -1,0 +1,59 @@
+// The page of a guide, as it looks in a window of some width.
+import { address, Segments } from "@wattle/page";
+import { useState } from "react";
+import type { Session, State } from "./api.ts";
+
+const WIDTHS = [
+  { value: 375, name: "手机 375" },
+  { value: 720, name: "桌面 720" },
+  { value: 1280, name: "宽屏 1280" },
+] as const;
+
+type Width = (typeof WIDTHS)[number]["value"];
+
+/** Below this a desktop does not fit. */
+const NARROW = 720;
+
+/**
+ * What the framed page may do: links open in windows of their own. It is the work of a model, so
+ * it has no scripts and no origin.
+ */
+const SANDBOX = "allow-popups allow-popups-to-escape-sandbox";
+
+/** The address of the page in a frame, which changes with the page. */
+export function guideAddress(id: string, { handbookVersion, handbookHtml }: State): string {
+  const version = `${handbookVersion}.${handbookHtml?.length ?? 0}`;
+  return address(`api/guide/${encodeURIComponent(id)}?v=${version}`);
+}
+
+export function Preview({ session, state }: { session: Session; state: State }) {
+  const [width, setWidth] = useState<Width>(innerWidth < NARROW ? 375 : 720);
+  if (state.handbookHtml === null) return <p className="t-empty">手册页面生成后会显示在这里。</p>;
+  const link = address(`api/guide/${encodeURIComponent(session.id)}`);
+  return (
+    <div className="t-preview">
+      <div className="t-bar">
+        <Segments label="预览宽度" value={width} onChange={setWidth} options={WIDTHS} />
+        <a href={link} target="_blank" rel="noopener noreferrer">
+          在新窗口打开
+        </a>
+      </div>
+      {/* biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields. */}
+      <div className="t-stage" role="group" aria-label="手册预览" tabIndex={0}>
+        <div className="t-window" style={{ width }}>
+          <div className="t-window-bar" aria-hidden="true">
+            <i />
+            <i />
+            <i />
+            <span>{link}</span>
+          </div>
+          <iframe
+            title={`手册：${session.title}`}
+            src={guideAddress(session.id, state)}
+            sandbox={SANDBOX}
+          />
+        </div>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,74 @@
+// The width of the conversation, by dragging its edge or by keyboard.
+import { usePersistent } from "@wattle/page";
+import type { KeyboardEvent, PointerEvent } from "react";
+
+export const NARROWEST = 300;
+export const WIDEST = 600;
+const USUAL = 420;
+const STEP = 16;
+
+/** A width within the bounds. */
+export function bounded(width: number): number {
+  return Math.round(Math.min(Math.max(width, NARROWEST), WIDEST));
+}
+
+/** The width that this user likes. */
+export function usePanelWidth(): [number, (width: number) => void] {
+  const [width, setWidth] = usePersistent("wattle-travel-panel", USUAL);
+  const known = Number.isFinite(width) ? width : USUAL;
+  return [bounded(known), (next) => setWidth(bounded(next))];
+}
+
+/** The width after a key; `undefined` for keys that do nothing. */
+export function widthAfter(key: string, width: number): number | undefined {
+  const widths: Record<string, number> = {
+    ArrowLeft: width + STEP,
+    ArrowRight: width - STEP,
+    Home: NARROWEST,
+    End: WIDEST,
+  };
+  const next = widths[key];
+  return next === undefined ? undefined : bounded(next);
+}
+
+interface PanelHandleProps {
+  width: number;
+  onChange: (width: number) => void;
+}
+
+/** The edge between both sides. */
+export function PanelHandle({ width, onChange }: PanelHandleProps) {
+  const onPointerDown = (event: PointerEvent<HTMLDivElement>) => {
+    event.preventDefault();
+    event.currentTarget.focus();
+    event.currentTarget.setPointerCapture(event.pointerId);
+  };
+  const onPointerMove = (event: PointerEvent<HTMLDivElement>) => {
+    const handle = event.currentTarget;
+    if (!handle.hasPointerCapture(event.pointerId)) return;
+    const edge = handle.parentElement?.getBoundingClientRect().right ?? innerWidth;
+    onChange(edge - event.clientX);
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    const next = widthAfter(event.key, width);
+    if (next === undefined) return;
+    event.preventDefault();
+    onChange(next);
+  };
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a rule cannot be moved.
+    <div
+      className="t-handle"
+      role="separator"
+      aria-orientation="vertical"
+      aria-label="调整对话面板宽度"
+      aria-valuemin={NARROWEST}
+      aria-valuemax={WIDEST}
+      aria-valuenow={width}
+      tabIndex={0}
+      onPointerDown={onPointerDown}
+      onPointerMove={onPointerMove}
+      onKeyDown={onKeyDown}
+    />
+  );
+}

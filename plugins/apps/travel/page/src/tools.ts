@@ -1,0 +1,76 @@
+// The tools of a guide as a user reads them.
+import { isBlocks } from "./api.ts";
+
+/** The tool whose output opens the editor. */
+export const EDITABLE = "resolve_spot_coordinates";
+
+/** The tool whose output is the page. */
+export const HTML_TOOL = "generate_handbook_html";
+
+const TITLES: Record<string, string> = {
+  parse_youtube_input: "识别视频链接",
+  crawl_youtube_videos: "抓取视频信息",
+  build_travel_blocks: "整理内容块",
+  resolve_spot_coordinates: "解析景点坐标",
+  search_image: "搜索配图",
+  generate_image: "生成配图",
+  generate_handbook_html: "生成手册页面",
+};
+
+export function titleOf(tool: string): string {
+  return TITLES[tool] ?? tool;
+}
+
+type Fields = Record<string, unknown>;
+
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null ? (value as Fields) : {};
+}
+
+function count(value: unknown): string {
+  return typeof value === "number" ? value.toLocaleString("zh-CN") : "?";
+}
+
+const SUMMARIES: Record<string, (output: Fields) => string> = {
+  parse_youtube_input: (it) => `找到 ${count(it.count)} 个视频链接`,
+  crawl_youtube_videos: (it) => {
+    const videos = Array.isArray(it.videos) ? it.videos : [];
+    const title = fieldsOf(videos[0]).title;
+    const named = typeof title === "string" ? `：${title}` : "";
+    return `已抓取 ${count(it.count)} 个视频${named}`;
+  },
+  build_travel_blocks: (it) =>
+    `${count(it.blockCount)} 个内容块，其中景点 ${count(it.spotCount)} 个`,
+  resolve_spot_coordinates: (it) =>
+    `已定位 ${count(it.resolved_count)} 个景点，未找到 ${count(it.unresolved_count)} 个`,
+  search_image: (it) => `已准备 ${count(it.image_count)} 张图片（${it.mode}）`,
+  generate_image: (it) => `已生成 ${count(it.image_count)} 张图片（${it.mode}）`,
+  generate_handbook_html: (it) =>
+    `《${it.title ?? "旅行手册"}》：${count(it.block_count)} 个内容块，${count(it.matched_image_count)} 张配图`,
+};
+
+/** One line on what came of a tool. */
+export function summaryOf(tool: string, output: unknown): string | undefined {
+  return output === undefined ? undefined : SUMMARIES[tool]?.(fieldsOf(output));
+}
+
+/** Texts of an output that a card shows the length of, since nobody reads them as JSON. */
+const LONG_KEYS = new Set(["html", "subtitles", "description"]);
+const LONG_CHARS = 400;
+
+/** What a card shows of a document: long texts are told by their length. */
+export function keyJson(value: unknown): unknown {
+  return JSON.parse(
+    JSON.stringify(value ?? null, (key, inner: unknown) => {
+      const isLong = typeof inner === "string" && inner.length > LONG_CHARS;
+      if (isLong && LONG_KEYS.has(key)) return `（${inner.length.toLocaleString("zh-CN")} 字符）`;
+      return inner;
+    }),
+  );
+}
+
+/** The blocks that an output of the editable tool has. */
+export function editableBlocks(tool: string, output: unknown) {
+  const { blocks } = fieldsOf(output);
+  return tool === EDITABLE && isBlocks(blocks) ? blocks : undefined;
+}

@@ -1,0 +1,135 @@
+// A session at work: what is made in the middle, the conversation at the right. On a narrow screen
+// one of both is shown.
+import { Button, copyText, Segments, Shell, toast } from "@wattle/page";
+import { useEffect, useRef, useState } from "react";
+import type { WholeSession } from "./api.ts";
+import { BlocksEditor } from "./blocks-editor.tsx";
+import { ChatPanel } from "./chat-panel.tsx";
+import { useConversation } from "./conversation.ts";
+import { editable, pageCall } from "./parts.ts";
+import { Preview } from "./preview.tsx";
+import { PanelHandle, usePanelWidth } from "./resize.tsx";
+import { go, sessionAddress } from "./route.ts";
+
+type View = "blocks" | "html";
+type Side = "guide" | "chat";
+
+interface WorkspaceProps {
+  loaded: WholeSession;
+  initial: string | undefined;
+}
+
+export function Workspace({ loaded, initial }: WorkspaceProps) {
+  const conversation = useConversation(loaded, initial);
+  const { session, state, messages } = conversation;
+  const [width, setWidth] = usePanelWidth();
+  const [side, setSide] = useState<Side>(loaded.state.handbookHtml ? "guide" : "chat");
+  const [isEditing, setEditing] = useState(false);
+  const found = editable(messages);
+  // What is stored has the edits; what a tool has just told is newer than what was read before.
+  const blocks = state.blocks ?? found?.blocks;
+  const hasPage = state.handbookHtml !== null;
+  const [view, setView] = useView(hasPage, found?.call, pageCall(messages), isEditing, () =>
+    setSide("guide"),
+  );
+  const open = (next: View) => {
+    setView(next);
+    setSide("guide");
+  };
+  return (
+    <Shell
+      title={session.title}
+      tab={`${session.title} · 旅行手册`}
+      layout="fixed"
+      actions={
+        <>
+          <Button onClick={() => go(document.baseURI)}>新建</Button>
+          <Button onClick={() => void share(session.id)}>Share</Button>
+        </>
+      }
+    >
+      <div className="t-sides">
+        <Segments
+          label="显示"
+          value={side}
+          onChange={setSide}
+          options={[
+            { value: "guide", name: "手册" },
+            { value: "chat", name: "对话" },
+          ]}
+        />
+      </div>
+      <div className="t-work" data-side={side} style={{ "--panel": `${width}px` } as object}>
+        <section className="t-guide" aria-label="手册">
+          <div className="t-bar">
+            <Segments
+              label="手册视图"
+              value={view}
+              onChange={setView}
+              options={[
+                { value: "blocks", name: "Blocks" },
+                { value: "html", name: "HTML" },
+              ]}
+            />
+          </div>
+          <div className="t-view" hidden={view !== "blocks"}>
+            {blocks ? (
+              <BlocksEditor
+                session={session.id}
+                stored={blocks}
+                onEditing={setEditing}
+                onSaved={conversation.onSaved}
+              />
+            ) : (
+              <p className="t-empty">内容块生成后会显示在这里。</p>
+            )}
+          </div>
+          <div className="t-view" hidden={view !== "html"}>
+            <Preview session={session} state={state} />
+          </div>
+        </section>
+        <PanelHandle width={width} onChange={setWidth} />
+        <ChatPanel conversation={conversation} onOpen={open} />
+      </div>
+    </Shell>
+  );
+}
+
+/**
+ * The view in the middle. An editable output that appears opens the blocks, a page that appears is
+ * shown unless the user is at work on the blocks.
+ */
+function useView(
+  hasPage: boolean,
+  blocksCall: string | undefined,
+  page: string | undefined,
+  isEditing: boolean,
+  onOpen: () => void,
+): [View, (view: View) => void] {
+  const [view, setView] = useState<View>(hasPage ? "html" : "blocks");
+  const seen = useRef({ blocksCall: hasPage ? blocksCall : undefined, page });
+  const latest = useRef({ isEditing, onOpen });
+  latest.current = { isEditing, onOpen };
+  useEffect(() => {
+    if (blocksCall === undefined || seen.current.blocksCall === blocksCall) return;
+    seen.current.blocksCall = blocksCall;
+    setView("blocks");
+    latest.current.onOpen();
+  }, [blocksCall]);
+  useEffect(() => {
+    if (page === undefined || seen.current.page === page) return;
+    seen.current.page = page;
+    if (!latest.current.isEditing) setView("html");
+  }, [page]);
+  return [view, setView];
+}
+
+async function share(id: string): Promise<void> {
+  const link = sessionAddress(id);
+  try {
+    await copyText(link);
+    toast("链接已复制", "ok");
+  } catch {
+    toast(`复制失败，请手动复制：${link}`, "error");
+  }
+}

@@ -1,0 +1,198 @@
+// What the page decides without a screen.
+import type { UIMessage } from "ai";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { type Block, finalTime, type Session } from "../src/api.ts";
+import { Autosave, DEBOUNCE_MS, type SaveState } from "../src/autosave.ts";
+import { blockOf, blocksOf, draftOf, moved, newDraft, problemsOf } from "../src/blocks.ts";
+import { isFirstVisit } from "../src/initial.ts";
+import { editable, firstOf, pageCall, textOf } from "../src/parts.ts";
+import { firstMessage, toGuidePrompt, videoUrl } from "../src/prompt.ts";
+import { bounded, widthAfter } from "../src/resize.tsx";
+import { routeOf } from "../src/route.ts";
+import { keyJson, summaryOf } from "../src/tools.ts";
+
+const VIDEO = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
+
+test.each([
+  [VIDEO, VIDEO],
+  ["youtu.be/dQw4w9WgXcQ?si=x", VIDEO],
+  ["https://m.youtube.com/watch?t=1&v=dQw4w9WgXcQ&list=y", VIDEO],
+  ["https://www.youtube.com/shorts/dQw4w9WgXcQ", VIDEO],
+  ["https://youtu.be/short", undefined],
+  ["https://example.com/watch?v=dQw4w9WgXcQ", undefined],
+  [`${VIDEO} three days`, undefined],
+  ["https://www.youtube.com/watch?v=<script>", undefined],
+])("s3_02 the address %s is %s", (text, url) => {
+  expect(videoUrl(text)).toBe(url);
+});
+
+test("s3_01 an address becomes a wish, all else stays", () => {
+  expect(toGuidePrompt(" youtu.be/dQw4w9WgXcQ ")).toBe(
+    `Create a travel guide from this video: ${VIDEO}`,
+  );
+  expect(toGuidePrompt("三天两晚")).toBe("三天两晚");
+  expect(firstMessage(VIDEO, "带孩子")).toBe(
+    `Create a travel guide from this video: ${VIDEO}\n\n带孩子`,
+  );
+  expect(firstMessage(" ", " ")).toBe("");
+});
+
+test("the route is found below any prefix", () => {
+  const base = "http://host/apps/travel/";
+  expect(routeOf("http://host/apps/travel/", base)).toEqual({ at: "home" });
+  const href = "http://host/apps/travel/session/a%20b?initial=%E4%B8%9C%E4%BA%AC";
+  expect(routeOf(href, base)).toEqual({ at: "session", id: "a b", initial: "东京" });
+  const bare = routeOf("http://host/session/7", "http://host/");
+  expect(bare).toEqual({ at: "session", id: "7", initial: undefined });
+});
+
+test("s3_03 the first message is sent once, and leaves the address", () => {
+  history.replaceState(null, "", "/session/s1?initial=hello");
+  expect(isFirstVisit("s1", "hello")).toBe(true);
+  expect(location.search).toBe("");
+  expect(isFirstVisit("s1", "hello")).toBe(false);
+});
+
+test("s3_63 the panel has 300 to 600 pixels, also by keyboard", () => {
+  expect([bounded(10), bounded(450.4), bounded(9_000)]).toEqual([300, 450, 600]);
+  expect(widthAfter("ArrowLeft", 420)).toBe(436);
+  expect(widthAfter("ArrowRight", 305)).toBe(300);
+  expect([widthAfter("Home", 420), widthAfter("End", 420)]).toEqual([300, 600]);
+  expect(widthAfter("a", 420)).toBeUndefined();
+});
+
+test("s3_68 the final time is that of the first run or of the making", () => {
+  const made = { startedAt: null, createdAt: "2026-01-01T00:00:00.000Z" } as Session;
+  expect(finalTime(made)).toBe(made.createdAt);
+  expect(finalTime({ ...made, startedAt: "2026-01-02T00:00:00.000Z" })).toContain("01-02");
+});
+
+const BLOCK: Block = {
+  block_id: "b1",
+  type: "spot",
+  title: "Temple",
+  description: "Old",
+  location: { lat: 35.7, lng: 139.8 },
+  smart_tags: ["a", "b"],
+};
+
+test("a block survives the editor as it is", () => {
+  expect(blockOf(draftOf(BLOCK))).toEqual(BLOCK);
+  expect(blockOf(draftOf({ ...BLOCK, location: null, smart_tags: [] }))).toEqual({
+    ...BLOCK,
+    location: null,
+    smart_tags: [],
+  });
+});
+
+test("drafts with problems are not saved", () => {
+  const draft = draftOf(BLOCK);
+  expect(problemsOf(draft)).toEqual({});
+  expect(Object.keys(problemsOf({ ...draft, title: " ", lat: "91", lng: "" }))).toEqual([
+    "title",
+    "lat",
+    "lng",
+  ]);
+  expect(blocksOf([draft, newDraft()])).toBeUndefined();
+  expect(newDraft().block_id).not.toBe(newDraft().block_id);
+  expect(blockOf({ ...draft, tags: "x， y,x、" }).smart_tags).toEqual(["x", "y"]);
+});
+
+test("blocks are moved within the list", () => {
+  expect(moved([1, 2, 3], 0, 1)).toEqual([2, 1, 3]);
+  expect(moved([1, 2, 3], 2, 3)).toEqual([1, 2, 3]);
+});
+
+function tool(name: string, toolCallId: string, output: unknown): UIMessage["parts"][number] {
+  const part = { type: `tool-${name}`, toolCallId, state: "output-available", input: {}, output };
+  return part as UIMessage["parts"][number];
+}
+
+test("s3_59 only the output of the coordinates can be edited", () => {
+  const said: UIMessage[] = [
+    { id: "u", role: "user", parts: [{ type: "text", text: "hello" }] },
+    { id: "a", role: "assistant", parts: [tool("build_travel_blocks", "c1", { blocks: [BLOCK] })] },
+  ];
+  expect(editable(said)).toBeUndefined();
+  said.push({
+    id: "b",
+    role: "assistant",
+    parts: [
+      tool("resolve_spot_coordinates", "c2", { blocks: [BLOCK] }),
+      tool("generate_handbook_html", "c3", { html: "<!doctype html>" }),
+    ],
+  });
+  expect(editable(said)).toEqual({ call: "c2", blocks: [BLOCK] });
+  expect(pageCall(said)).toBe("c3");
+  expect(firstOf(said) && textOf(firstOf(said) as UIMessage)).toBe("hello");
+});
+
+test("cards tell what came of a tool, and no page as JSON", () => {
+  expect(summaryOf("resolve_spot_coordinates", { resolved_count: 2, unresolved_count: 1 })).toBe(
+    "已定位 2 个景点，未找到 1 个",
+  );
+  expect(summaryOf("search_image", undefined)).toBeUndefined();
+  expect(summaryOf("unknown", {})).toBeUndefined();
+  expect(keyJson({ html: "x".repeat(5_000), title: "T" })).toEqual({
+    html: "（5,000 字符）",
+    title: "T",
+  });
+});
+
+beforeEach(() => void vi.useFakeTimers());
+afterEach(() => void vi.useRealTimers());
+
+/** Saves that end when they are told to. */
+function saver() {
+  const sent: { value: number; end: (error?: Error) => void }[] = [];
+  const states: SaveState[] = [];
+  const save = (value: number) =>
+    new Promise((resolve, reject) => {
+      sent.push({ value, end: (error) => (error ? reject(error) : resolve(undefined)) });
+    });
+  const autosave = new Autosave(save, (state) => states.push(state));
+  return { autosave, sent, states };
+}
+
+test("s3_52 edits are saved 900 milliseconds after the last one", async () => {
+  const { autosave, sent, states } = saver();
+  autosave.change(1);
+  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS - 1);
+  autosave.change(2);
+  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS - 1);
+  expect(sent).toEqual([]);
+  await vi.advanceTimersByTimeAsync(1);
+  expect(sent.map(({ value }) => value)).toEqual([2]);
+  sent[0]?.end();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(states).toEqual(["changed", "changed", "saving", "saved"]);
+  expect(autosave.isDirty).toBe(false);
+});
+
+test("s3_52 the newest value is the last that is saved", async () => {
+  const { autosave, sent, states } = saver();
+  autosave.change(1);
+  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
+  autosave.change(2);
+  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
+  expect(sent.length).toBe(1);
+  sent[0]?.end();
+  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
+  expect(sent.map(({ value }) => value)).toEqual([1, 2]);
+  sent[1]?.end();
+  await vi.advanceTimersByTimeAsync(0);
+  expect(states.at(-1)).toBe("saved");
+});
+
+test("s3_52 what was not saved is kept, and saved when it is tried again", async () => {
+  const { autosave, sent, states } = saver();
+  autosave.change(1);
+  await vi.advanceTimersByTimeAsync(DEBOUNCE_MS);
+  sent[0]?.end(new Error("away"));
+  await vi.advanceTimersByTimeAsync(0);
+  expect([states.at(-1), autosave.isDirty]).toEqual(["failed", true]);
+  void autosave.flush();
+  sent[1]?.end();
+  await vi.advanceTimersByTimeAsync(0);
+  expect([sent.map(({ value }) => value), states.at(-1)]).toEqual([[1, 1], "saved"]);
+});
