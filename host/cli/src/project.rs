@@ -3,10 +3,10 @@
 //! Runs are read after they have ended, on a task of its own: nothing that happens here touches a
 //! run. Names follow from the events alone, so reading a run again writes the same files.
 
+mod folder;
 mod large;
 mod write;
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -114,26 +114,14 @@ impl Worker {
     async fn project(&self, note: &RunNote) {
         let Some(app) = self.catalog.app(&note.app) else { return };
         for (name, mapping) in &app.projections.files {
-            let Some(folder) = self.folder(&app, name, mapping) else { continue };
+            let folder = folder::of_files(&self.config, &self.env, &app.name, name, mapping);
+            let Some(folder) = folder else { continue };
             let run = &note.run;
             match self.files(note, &app, mapping).await {
                 Ok(files) => write::all(folder, files).await,
                 Err(error) => tracing::warn!(%run, %error, "cannot read a run for its files"),
             }
         }
-    }
-
-    /// Where files go; nothing if the operator wants none.
-    fn folder(&self, app: &App, name: &str, mapping: &FileMapping) -> Option<PathBuf> {
-        let operator = self.config.apps.get(&app.name).and_then(|app| app.files.get(name));
-        if operator.is_some_and(|files| !files.enabled) {
-            return None;
-        }
-        let variable = operator.and_then(|files| files.dir_env.as_deref());
-        let named = variable.and_then(|name| (self.env)(name)).filter(|dir| !dir.is_empty());
-        let configured = || operator.and_then(|files| files.dir.clone());
-        let folder = named.map(PathBuf::from).or_else(configured);
-        Some(self.config.data.join(folder.unwrap_or_else(|| PathBuf::from(&mapping.dir))))
     }
 
     async fn files(

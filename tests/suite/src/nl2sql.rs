@@ -1,9 +1,11 @@
 //! The data question application as its page uses it, on the sample database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use wattle::server::Server;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 
 use crate::answer::Answer;
@@ -60,6 +62,30 @@ components = {{ nl2sql = "{component}" }}
     text
 }
 
+/// The configuration that the application ships, with the addresses of the test in it.
+///
+/// # Panics
+///
+/// If it has no such line any more.
+pub async fn example() -> Setup {
+    let setup = Setup::bare().await;
+    let folder = guests::root().join("plugins/apps/nl2sql");
+    let text = std::fs::read_to_string(folder.join("wattle.example.toml")).expect("the example");
+    let component = guests::path("wattle-app-nl2sql");
+    let here = [
+        (
+            "base_url = \"https://dashscope.aliyuncs.com/compatible-mode/v1/\"",
+            format!("base_url = \"{}/v1/\"", setup.standin.base_url),
+        ),
+        ("path = \"plugins/apps/nl2sql\"", format!("path = \"{}\"", folder.display())),
+        (
+            "listen = \"127.0.0.1:8704\"",
+            format!("mount = \"/\"\ncomponents = {{ nl2sql = \"{}\" }}", component.display()),
+        ),
+    ];
+    here.iter().fold(setup.with(&text), |setup, (shipped, here)| setup.replace(shipped, here))
+}
+
 impl Setup {
     /// A server with the application and the sample, both on SQLite.
     pub async fn nl2sql() -> Self {
@@ -69,6 +95,28 @@ impl Setup {
     /// The same on any databases.
     pub async fn nl2sql_on(own: &str, business: &str) -> Self {
         Self::bare().await.with(&toml(own, business))
+    }
+
+    /// Starts the server with further environment variables.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub async fn start_with(
+        self,
+        variables: &'static [(&'static str, &'static str)],
+    ) -> TestServer {
+        let mut options = self.options();
+        let usual = options.overrides.env.take();
+        options.overrides.env = Some(Arc::new(move |name: &str| {
+            let set = variables.iter().find(|(known, _)| *known == name);
+            let usual = || usual.as_ref().and_then(|usual| usual(name));
+            set.map(|(_, value)| (*value).to_owned()).or_else(usual)
+        }));
+        let running = Box::pin(Server::start(self.config(), options)).await;
+        let running = running.unwrap_or_else(|error| panic!("the server starts: {error}"));
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        TestServer { running, client, setup: self }
     }
 }
 
@@ -186,7 +234,21 @@ impl TestServer {
     ///
     /// If there are not as many in five seconds, or one is no JSON.
     pub async fn node_io(&self, session: &str, wanted: usize) -> Vec<(PathBuf, Value)> {
-        let folder = self.setup.place.data().join("local_logs/node_io").join(session);
+        self.node_io_in(&self.setup.place.data().join("local_logs/node_io"), session, wanted).await
+    }
+
+    /// The same below another folder.
+    ///
+    /// # Panics
+    ///
+    /// If there are not as many in five seconds, or one is no JSON.
+    pub async fn node_io_in(
+        &self,
+        folder: &Path,
+        session: &str,
+        wanted: usize,
+    ) -> Vec<(PathBuf, Value)> {
+        let folder = folder.join(session);
         let mut found = Vec::new();
         for _ in 0..LOOKS {
             found = files(&folder);
@@ -205,8 +267,8 @@ impl TestServer {
 }
 
 /// All files one folder below.
-fn files(folder: &std::path::Path) -> Vec<PathBuf> {
-    let list = |folder: &std::path::Path| -> Vec<PathBuf> {
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let list = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten();
         entries.filter_map(|entry| entry.ok().map(|entry| entry.path())).collect()
     };

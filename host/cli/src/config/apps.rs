@@ -33,7 +33,8 @@ pub struct AppConfig {
 pub struct FilesConfig {
     /// The folder in place of the app's own, relative to the data folder.
     pub dir: Option<PathBuf>,
-    /// An environment variable with the folder, which goes first if it is set.
+    /// An environment variable with the folder, which goes first if it is set. Without `dir` and
+    /// `dir_env` it is the name of the files in capitals with `_LOG_DIR` behind it.
     pub dir_env: Option<String>,
     /// Whether files are written at all.
     pub enabled: bool,

@@ -142,6 +142,17 @@ async fn s4_45_a_file_is_whole_however_long_the_result_is() {
 }
 
 #[tokio::test]
+async fn s4_46_the_variable_chooses_the_folder_without_further_settings() {
+    let variables = &[("NODE_IO_LOG_DIR", "elsewhere/node_io")];
+    let server = Setup::nl2sql().await.start_with(variables).await;
+    server.ask_in("files", "你好").await;
+    let data = server.setup.place.data();
+    let files = server.node_io_in(&data.join("elsewhere/node_io"), "files", 2).await;
+    assert_eq!(files[0].1["step_name"], "intent_recognition");
+    assert!(!data.join("local_logs").exists(), "nothing is written to the usual folder");
+}
+
+#[tokio::test]
 async fn s4_50_every_question_has_a_row_in_the_log() {
     let server = Setup::nl2sql().await.start().await;
     server.ask_in("log", "有多少客户").await;

@@ -1,0 +1,104 @@
+//! Where the files of an app go: the operator's variable, the operator's folder, the app's own.
+
+use std::path::PathBuf;
+
+use wattle_graph::id::AppName;
+use wattle_graph::mapping::FileMapping;
+
+use crate::config::{Config, FilesConfig};
+use crate::wire::ReadEnv;
+
+/// Ending of the variable that names the folder of files without a line of configuration:
+/// `NODE_IO_LOG_DIR` for `[files.node_io]`. An app chooses the name of its files; the ending keeps
+/// it from pointing the host at a variable with another meaning, such as `HOME`.
+const VARIABLE_ENDING: &str = "_LOG_DIR";
+
+/// The folder of the files `name` of an app; nothing if the operator wants none.
+pub(super) fn of_files(
+    config: &Config,
+    env: &ReadEnv,
+    app: &AppName,
+    name: &str,
+    mapping: &FileMapping,
+) -> Option<PathBuf> {
+    let operator = config.apps.get(app).and_then(|app| app.files.get(name));
+    if operator.is_some_and(|files| !files.enabled) {
+        return None;
+    }
+    let folder = named(operator, env, name)
+        .or_else(|| operator.and_then(|files| files.dir.clone()))
+        .unwrap_or_else(|| PathBuf::from(&mapping.dir));
+    Some(config.data.join(folder))
+}
+
+/// The folder that a variable names. `dir` in the configuration says more than a variable that
+/// the configuration does not mention.
+fn named(operator: Option<&FilesConfig>, env: &ReadEnv, name: &str) -> Option<PathBuf> {
+    let variable = match operator {
+        Some(FilesConfig { dir_env: Some(variable), .. }) => variable.clone(),
+        Some(FilesConfig { dir: Some(_), .. }) => return None,
+        _ => variable(name),
+    };
+    env(&variable).filter(|folder| !folder.is_empty()).map(PathBuf::from)
+}
+
+/// `node_io` becomes `NODE_IO_LOG_DIR`.
+fn variable(name: &str) -> String {
+    let letter = |it: char| if it.is_ascii_alphanumeric() { it.to_ascii_uppercase() } else { '_' };
+    name.chars().map(letter).chain(VARIABLE_ENDING.chars()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::{Path, PathBuf};
+    use std::sync::Arc;
+
+    use serde_json::json;
+    use wattle_graph::id::AppName;
+
+    use super::of_files;
+    use crate::config::{AppConfig, Config, FilesConfig};
+    use crate::wire::ReadEnv;
+
+    fn folder(files: Option<FilesConfig>, env: &'static [(&str, &str)]) -> Option<PathBuf> {
+        let mut config = Config::in_folder(Path::new("/"));
+        let app_name: AppName = "nl2sql".parse().unwrap();
+        if let Some(files) = files {
+            let app = AppConfig { files: [("node_io".to_owned(), files)].into(), ..<_>::default() };
+            config.apps.insert(app_name.clone(), app);
+        }
+        let read: ReadEnv = Arc::new(|name: &str| {
+            env.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
+        });
+        let mapping = json!({"event": "node_io", "dir": "logs", "path": "{step}.json"});
+        let mapping = serde_json::from_value(mapping).unwrap();
+        of_files(&config, &read, &app_name, "node_io", &mapping)
+    }
+
+    #[test]
+    fn s4_46_the_variable_of_the_files_needs_no_configuration() {
+        const SET: &[(&str, &str)] = &[("NODE_IO_LOG_DIR", "/var/log/node_io"), ("HOME", "/root")];
+        assert_eq!(folder(None, SET), Some(PathBuf::from("/var/log/node_io")));
+        assert_eq!(folder(Some(FilesConfig::default()), SET), folder(None, SET));
+        assert_eq!(folder(None, &[]), Some(PathBuf::from("/data/logs")));
+        assert_eq!(folder(None, &[("NODE_IO_LOG_DIR", "")]), folder(None, &[]));
+        assert_eq!(folder(None, &[("NODE_IO_LOG_DIR", "x")]), Some(PathBuf::from("/data/x")));
+    }
+
+    #[test]
+    fn the_configuration_goes_before_a_variable_that_it_does_not_name() {
+        const SET: &[(&str, &str)] = &[("NODE_IO_LOG_DIR", "/a"), ("OTHER", "/b")];
+        let configured = |dir: Option<&str>, variable: Option<&str>| FilesConfig {
+            dir: dir.map(PathBuf::from),
+            dir_env: variable.map(str::to_owned),
+            enabled: true,
+        };
+        assert_eq!(folder(Some(configured(Some("/c"), None)), SET), Some(PathBuf::from("/c")));
+        let both = configured(Some("/c"), Some("OTHER"));
+        assert_eq!(folder(Some(both), SET), Some(PathBuf::from("/b")));
+        let unset = configured(Some("/c"), Some("UNSET"));
+        assert_eq!(folder(Some(unset), SET), Some(PathBuf::from("/c")));
+        let off = FilesConfig { enabled: false, ..FilesConfig::default() };
+        assert_eq!(folder(Some(off), SET), None);
+    }
+}
