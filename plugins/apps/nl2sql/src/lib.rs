@@ -3,10 +3,12 @@
 //! # Layout
 //!
 //! * `state`: the types of the state channels.
-//! * `node`: one node of the graph a file, with the prompts it uses.
+//! * `node`: one node of the graph a file.
+//! * `prompt`: the prompts, which are files of `prompts`.
 //! * `step`: what all nodes have around them: the node-I/O record and the log of failures.
 //! * `knowledge`: which tables and fields the business database has, and what they mean.
 //! * `statement`: what a generated statement may be, read from its syntax tree.
+//! * `mapping`: which field of the statement stands for what the question names.
 //! * `fault`, `candidate`, `probe`: what a failed statement teaches the next one.
 //! * `rows`, `csv`, `reply`: a result for programs, for spreadsheets and for people.
 //! * `store`: sessions, history, log and downloads in the app's own database.
@@ -17,9 +19,11 @@ mod csv;
 mod date;
 mod fault;
 mod knowledge;
+mod mapping;
 mod node;
 mod owner;
 mod probe;
+mod prompt;
 mod reply;
 mod rows;
 mod setting;
@@ -46,8 +50,10 @@ wattle_plugin::export! {
         web::sessions::list,
         web::sessions::remove,
         web::messages::list,
+        web::messages::rows,
         web::messages::remove,
         web::downloads::download,
+        web::suggestions::list,
     ],
 }
 

@@ -61,6 +61,11 @@ pub(crate) fn business_tables() -> Result<Vec<String>, Failure> {
     Ok(settings::get("business_tables")?.unwrap_or_default())
 }
 
+/// Questions that a page may offer.
+pub(crate) fn suggestions() -> Result<Vec<String>, Failure> {
+    Ok(settings::get("suggestions")?.unwrap_or_default())
+}
+
 /// Name of the model that answers if the caller names none.
 pub(crate) fn default_model() -> Result<String, Failure> {
     Ok(settings::get("llm_model_intent")?.unwrap_or_else(|| MODEL_INTENT.to_owned()))

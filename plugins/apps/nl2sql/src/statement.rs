@@ -1,10 +1,13 @@
 //! What a generated statement may be, read from its syntax tree. The host and the database check
 //! again that it only reads; what is checked here is what makes a good answer.
 
+mod compared;
 mod cut;
 mod readonly;
 mod replace;
 mod scope;
+
+use std::collections::BTreeMap;
 
 use sqlparser::ast::{Query, Statement};
 use sqlparser::dialect::{Dialect as Syntax, PostgreSqlDialect, SQLiteDialect};
@@ -12,6 +15,7 @@ use sqlparser::parser::Parser;
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 use wattle_plugin::sql::Dialect;
 
+pub(crate) use self::compared::Comparison;
 pub(crate) use self::readonly::is_read_only;
 use self::scope::Findings;
 use crate::knowledge::Knowledge;
@@ -28,6 +32,10 @@ pub(crate) struct Checked {
     /// Fields of the white-list that it uses, as `table.field`, in their order.
     pub(crate) fields: Vec<String>,
     pub(crate) replacements: Vec<AppliedFieldReplacement>,
+    /// Names under which tables are read, in lower case, with the tables.
+    pub(crate) aliases: BTreeMap<String, String>,
+    /// Values that it compares columns with.
+    pub(crate) comparisons: Vec<Comparison>,
 }
 
 /// Why a statement is not taken. The text begins with a word for programs: it is all that the
@@ -72,17 +80,29 @@ pub(crate) fn check(
     candidates: &[FieldCandidate],
 ) -> Result<Checked, Refusal> {
     let sql = cut::clean(text, dialect)?;
-    let findings = examine(&sql, dialect, knowledge)?;
+    let (findings, comparisons) = examine(&sql, dialect, knowledge)?;
     if findings.missing.is_empty() {
-        return Ok(Checked { sql, fields: findings.fields, replacements: Vec::new() });
+        return Ok(Checked::new(sql, findings, comparisons, Vec::new()));
     }
     let replaced = replace::replace(&sql, &findings.missing, candidates);
     let Some((sql, replacements)) = replaced else { return Err(unknown_fields(&findings)) };
-    let findings = examine(&sql, dialect, knowledge)?;
+    let (findings, comparisons) = examine(&sql, dialect, knowledge)?;
     if !findings.missing.is_empty() {
         return Err(unknown_fields(&findings));
     }
-    Ok(Checked { sql, fields: findings.fields, replacements })
+    Ok(Checked::new(sql, findings, comparisons, replacements))
+}
+
+impl Checked {
+    fn new(
+        sql: String,
+        findings: Findings,
+        comparisons: Vec<Comparison>,
+        replacements: Vec<AppliedFieldReplacement>,
+    ) -> Self {
+        let Findings { fields, aliases, .. } = findings;
+        Self { sql, fields, replacements, aliases, comparisons }
+    }
 }
 
 /// The statement with at most `rows` rows, if it does not say by itself how many.
@@ -107,14 +127,18 @@ pub(crate) fn table_of_alias(
     aliases.into_iter().find(|(name, _)| name.eq_ignore_ascii_case(alias)).map(|(_, table)| table)
 }
 
-fn examine(sql: &str, dialect: &Dialect, knowledge: &Knowledge) -> Result<Findings, Refusal> {
+fn examine(
+    sql: &str,
+    dialect: &Dialect,
+    knowledge: &Knowledge,
+) -> Result<(Findings, Vec<Comparison>), Refusal> {
     let query = query(sql, dialect)?;
     if query.with.is_none() {
         return Err(Refusal::NotCte);
     }
     let findings = scope::examine(&query, knowledge);
     if findings.unknown_tables.is_empty() {
-        return Ok(findings);
+        return Ok((findings, compared::comparisons(&query)));
     }
     Err(Refusal::UnknownTables(findings.unknown_tables))
 }

@@ -6,6 +6,7 @@ pub(crate) mod chat;
 pub(crate) mod downloads;
 pub(crate) mod messages;
 pub(crate) mod sessions;
+pub(crate) mod suggestions;
 
 use wattle_plugin::prelude::{Failure, Request, Response, Serialize, code, json};
 

@@ -10,7 +10,7 @@ use crate::state::{
     ProbeSample, SqlGenerationResult, SqlValidateResult,
 };
 use crate::step::{self, Done};
-use crate::{BUSINESS, candidate, fault, probe, statement};
+use crate::{BUSINESS, candidate, fault, mapping, probe, statement};
 
 /// Said for a statement that found nothing.
 const EMPTY: &str = "empty_result";
@@ -108,7 +108,7 @@ fn inspect(input: &Input) -> Result<Insight, Failure> {
 fn error(input: &Input) -> String {
     let Some(validated) = &input.sql_validate_result else { return String::new() };
     match &validated.error {
-        Some(error) => error.clone(),
+        Some(error) => mapping::split(error).0.to_owned(),
         None if validated.empty_result => EMPTY.to_owned(),
         None if validated.zero_metric_result => ZERO.to_owned(),
         None => String::new(),
@@ -117,7 +117,12 @@ fn error(input: &Input) -> String {
 
 /// What was executed, or else what was to be.
 fn failed_sql(input: &Input) -> String {
-    let executed = input.sql_validate_result.as_ref().map(|it| it.executed_sql.as_str());
+    let validated = input.sql_validate_result.as_ref();
+    let refused = validated.and_then(|it| mapping::split(it.error.as_deref()?).1);
+    if let Some(sql) = refused {
+        return sql.to_owned();
+    }
+    let executed = validated.map(|it| it.executed_sql.as_str());
     let written = match &input.sql_result {
         Some(SqlGenerationResult::Success(success)) => success.sql.as_str(),
         _ => "",

@@ -7,17 +7,7 @@ use wattle_plugin::prelude::{
 use crate::state::{Intent, IntentResult};
 use crate::step::{self, Done, Step};
 use crate::store::{history, sessions};
-use crate::{DATABASE, date, setting};
-
-const PROMPT: &str = "\
-你是数据问答系统的意图识别器。用户消息是一个 JSON：message 是当前消息，history_user_messages 是同一会话里更早的用户消息，从旧到新。
-判断并返回：
-- intent：查询、统计、列出业务数据的消息是 business_query；寒暄、闲聊、与业务数据无关的消息是 chat。
-- is_followup：当前消息是否依赖历史消息才能理解，例如“那上海呢”“按月看看”。
-- confidence：你对 intent 的把握，0 到 1。
-- merged_query：追问时，把历史问题与当前消息合并后的完整表述；不是追问时等于 message。
-- rewritten_query：可以独立理解的完整问题，省略的主语、时间、条件都补全；没有可补全的就等于 message。
-只改写，不回答，不添加用户没有说过的条件。";
+use crate::{DATABASE, date, prompt, setting};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -61,7 +51,7 @@ fn remember(step: &Step<'_>, message: &str) -> Result<(), Failure> {
     let transaction = sql::database(DATABASE).begin()?;
     let session = &step.context.thread_id;
     sessions::touch(&transaction, session, &step.owner, message)?;
-    history::add(&transaction, session, history::Role::User, message, None)?;
+    history::add_message(&transaction, session, message)?;
     transaction.commit()
 }
 
@@ -70,8 +60,9 @@ fn recognize(input: &Input) -> Result<IntentResult, Failure> {
         "message": input.message,
         "history_user_messages": input.history_user_messages,
     });
+    let today = date::now()?.day();
     let answer: Answer = setting::ask("intent", &input.model_name)?
-        .system(format!("{PROMPT}\n今天是 {}。", date::now()?.day()))
+        .system(prompt::fill(prompt::INTENT_RECOGNITION, &[("today", &today)])?)
         .user(question.to_string())
         .schema::<Answer>("IntentSchema")
         .complete()?

@@ -1,7 +1,8 @@
 //! `result_return`: judges how the question ended, words the answer, and keeps it.
 
 use wattle_plugin::prelude::{
-    Context, Deserialize, Failure, JsonSchema, Serialize, Value, blob, json, log, node, random, sql,
+    BlobRef, Context, Deserialize, Failure, JsonSchema, Serialize, Value, blob, json, log, node,
+    random, sql,
 };
 
 use crate::reply::SHOWN_ROWS;
@@ -12,12 +13,7 @@ use crate::state::{
 use crate::step::{self, Done, Step};
 use crate::store::downloads::Download;
 use crate::store::{downloads, history, sessions, workflow_log};
-use crate::{DATABASE, csv, date, reply, setting};
-
-const PROMPT: &str = "\
-你是数据问答系统的回答助手。用户消息是一个 JSON：message 是用户的话，final_status 是查询结果的状态，reason_code 是原因，row_count 是总行数，rows 是前几行数据。
-用一两句中文直接回答：有数据时说出关键数字和结论，数字照抄，不推测；没有数据或失败时说明原因并给出一个可行的建议；闲聊时友好地回应，并说明可以询问业务数据。
-不提 SQL、字段名和内部流程，不列表格。";
+use crate::{DATABASE, csv, date, prompt, reply, setting};
 
 /// Path of a download, before the file's name.
 const DOWNLOADS: &str = "/api/chat/downloads/";
@@ -160,7 +156,7 @@ fn ask(
         "rows": rows.iter().take(SHOWN_ROWS).collect::<Vec<_>>(),
     });
     let summary: Summary = setting::ask("summary", &setting::default_model()?)?
-        .system(PROMPT)
+        .system(prompt::fill(prompt::RESULT_RETURN, &[])?)
         .user(facts.to_string())
         .schema::<Summary>("SummarySchema")
         .complete()?
@@ -174,12 +170,17 @@ fn keep(
     result: &ResultReturnResult,
     download: Option<&Download>,
 ) -> Result<(), Failure> {
+    let rows = all_rows(result)?;
     let transaction = sql::database(DATABASE).begin()?;
     let session = &step.context.thread_id;
     sessions::touch(&transaction, session, &step.owner, message)?;
     let document = serde_json::to_value(shortened(result))?;
-    let reply = &result.assistant_reply;
-    history::add(&transaction, session, history::Role::Assistant, reply, Some(&document))?;
+    let answer = history::Answer {
+        content: &result.assistant_reply,
+        result: &document,
+        rows: rows.as_ref(),
+    };
+    history::add_answer(&transaction, session, &answer)?;
     workflow_log::add(&transaction, step, message, result)?;
     if let Some(download) = download {
         downloads::add(&transaction, session, download)?;
@@ -187,7 +188,18 @@ fn keep(
     transaction.commit()
 }
 
-/// The history keeps the rows that are shown; all of them are in the thread's state.
+/// A blob with all rows, if there are more than the history shows. Lists of messages stay small.
+fn all_rows(result: &ResultReturnResult) -> Result<Option<BlobRef>, Failure> {
+    match &result.sql_validate_result {
+        Some(validated) if validated.result.len() > SHOWN_ROWS => {
+            let text = serde_json::to_vec(&validated.result)?;
+            Ok(Some(blob::put(&text, "application/json")?))
+        }
+        _ => Ok(None),
+    }
+}
+
+/// The history keeps the rows that are shown.
 fn shortened(result: &ResultReturnResult) -> ResultReturnResult {
     let mut result = result.clone();
     if let Some(validated) = &mut result.sql_validate_result {

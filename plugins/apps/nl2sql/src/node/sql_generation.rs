@@ -13,19 +13,7 @@ use crate::state::{
     SqlGenerationResult, SqlGenerationSuccess, SqlValidateResult,
 };
 use crate::step::{self, Done};
-use crate::{BUSINESS, date, setting, statement};
-
-const PROMPT: &str = "\
-你是数据问答系统的 SQL 生成器。用户消息是一个 JSON：rewritten_query 是问题，parse_result 是解析好的任务，hidden_context_result 是上一次失败的诊断（没有则为 null）。
-写一条只读查询，要求：
-- 以 WITH 开头：先用公用表表达式取数，再在主查询里输出。
-- 只用白名单里的表和字段，基础表的字段写成“表.字段”或“别名.字段”；只写一条语句，不写注释。
-- 表里有 is_deleted 字段时，加上 is_deleted = 0。
-- 时间范围用半开区间：起始日 <= 字段 < 结束日的次日。
-- 结果列用有意义的英文别名；数量、金额等指标的别名里带 count、total、avg 之类的词。
-- 明细查询和排名加上 LIMIT。
-- entity_mappings：问题里的每个实体对应哪个字段，field 必须真的出现在 SQL 里。
-有 hidden_context_result 时：看 error、field_candidates、probe_samples 和 hints，改正上次的错误；取值以 probe_samples 里的真实值为准。";
+use crate::{BUSINESS, date, mapping, prompt, setting, statement};
 
 #[derive(Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -89,18 +77,14 @@ fn generate(query: &str, model: &str, input: &Input) -> Result<SqlGenerationSucc
     let checked =
         statement::check(&answer.sql, &dialect, &knowledge, candidates.unwrap_or_default())
             .map_err(|refusal| refusal.to_string())?;
-    let mut success = SqlGenerationSuccess {
+    let entities = input.parse_result.as_ref().map_or(&[][..], |task| &task.entities);
+    let entity_mappings = mapping::settle(answer.entity_mappings, entities, &checked, &knowledge)?;
+    Ok(SqlGenerationSuccess {
         sql: checked.sql,
-        entity_mappings: answer.entity_mappings,
+        entity_mappings,
         sql_fields: checked.fields,
         applied_field_replacements: checked.replacements,
-    };
-    check_mappings(&mut success, &knowledge)?;
-    let has_entities = input.parse_result.as_ref().is_some_and(|it| !it.entities.is_empty());
-    if has_entities && success.entity_mappings.is_empty() {
-        return Err("sql_generation_entity_mapping: 缺少实体与字段的对应关系".to_owned());
-    }
-    Ok(success)
+    })
 }
 
 fn ask(
@@ -116,39 +100,19 @@ fn ask(
         Dialect::Other(name) => name,
     };
     let today = date::now()?.day();
+    let schema = knowledge.prompt();
+    let facts = [("today", today.as_str()), ("dialect", dialect), ("schema", &schema)];
     let question = json!({
         "rewritten_query": query,
         "parse_result": input.parse_result,
         "hidden_context_result": input.hidden_context_result,
     });
     setting::ask("sql", model)?
-        .system(format!(
-            "{PROMPT}\n今天是 {today}。\n数据库方言：{dialect}\n白名单：\n{}",
-            knowledge.prompt()
-        ))
+        .system(prompt::fill(prompt::SQL_GENERATION, &facts)?)
         .user(question.to_string())
         .schema::<Answer>("SqlSchema")
         .complete()?
         .structured()
-}
-
-/// Every mapping must name a known field that the statement really uses. One of a field that was
-/// replaced follows it.
-fn check_mappings(success: &mut SqlGenerationSuccess, knowledge: &Knowledge) -> Result<(), String> {
-    for mapping in &mut success.entity_mappings {
-        let mut replaced = success.applied_field_replacements.iter();
-        let replaced = replaced.rfind(|it| it.from.eq_ignore_ascii_case(&mapping.field));
-        if let Some(replacement) = replaced {
-            mapping.field.clone_from(&replacement.to);
-        }
-        let field = knowledge.resolve(&mapping.field);
-        let field = field.filter(|field| success.sql_fields.contains(field)).ok_or_else(|| {
-            let (value, field) = (&mapping.value, &mapping.field);
-            format!("sql_generation_entity_mapping: `{value}` 对应的字段 {field} 没有出现在 SQL 中")
-        })?;
-        mapping.field = field;
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -212,7 +176,9 @@ mod tests {
             ),
             (writes(GOOD, mapped), "sql_generation_entity_mapping: "),
         ] {
-            let (result, validated) = run(&host, &input());
+            let mut input = input();
+            input["parse_result"]["entities"] = json!([{"type": "city", "value": "北京"}]);
+            let (result, validated) = run(&host, &input);
             let told = result["generation_error"].as_str().unwrap();
             assert!(told.starts_with(error), "{told}");
             assert_eq!(

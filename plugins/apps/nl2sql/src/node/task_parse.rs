@@ -7,19 +7,7 @@ use wattle_plugin::prelude::{
 use crate::knowledge::{self, Knowledge};
 use crate::state::{IntentResult, ParseResult};
 use crate::step::{self, Done};
-use crate::{date, setting};
-
-const PROMPT: &str = "\
-你是数据问答系统的任务解析器。用户消息是一个 JSON：rewritten_query 是要解析的问题。把它拆成结构化的任务：
-- intent：固定为 business_query。
-- entities：问题里点名的具体对象，type 用小写英文概括（如 city、customer、category、status、channel），value 用数据里的写法。
-- dimensions：分组维度，没有则为空。
-- metrics：要计算的指标，没有则为空。
-- filters：筛选条件。field 必须是下面白名单里的“表.字段”；op 只能是 = != > < >= <= like in not in between；value 是标量或数组。
-- time_range：问题涉及的起止日期（YYYY-MM-DD，含两端），没有则为 null。时间条件放在这里，不放进 filters。
-- operation：detail 明细，aggregate 汇总，ranking 排名，trend 按时间的趋势。
-- confidence：0 到 1。
-不要编造白名单之外的字段，不要添加问题里没有的条件。";
+use crate::{date, prompt, setting};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -56,10 +44,8 @@ fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
     if unknown.is_empty() {
         return Ok(task);
     }
-    let complaint = format!(
-        "这些字段不在白名单中：{}。请只用白名单里的“表.字段”，重新给出完整的任务。",
-        unknown.join("、")
-    );
+    let fields = unknown.join("、");
+    let complaint = prompt::fill(prompt::TASK_PARSE_REPAIR, &[("fields", &fields)])?;
     let (mut task, _) = ask(request.assistant(document).user(complaint))?;
     let unknown = resolve(&mut task, knowledge);
     if unknown.is_empty() {
@@ -72,8 +58,9 @@ fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> 
     // The role has no model of its own in the state: its route alone decides.
     let request = setting::ask("parse", &setting::default_model()?)?;
     let today = date::now()?.day();
+    let facts = [("today", today.as_str()), ("schema", &knowledge.prompt())];
     Ok(request
-        .system(format!("{PROMPT}\n今天是 {today}。\n白名单：\n{}", knowledge.prompt()))
+        .system(prompt::fill(prompt::TASK_PARSE, &facts)?)
         .user(json!({ "rewritten_query": query }).to_string())
         .schema::<ParseResult>("ParseSchema"))
 }

@@ -1,19 +1,26 @@
 //! `chat_history`: what was said in a session.
 
-use wattle_plugin::prelude::{Failure, Serialize, Value, params};
+use wattle_plugin::prelude::{BlobRef, Failure, Serialize, Value, params};
 use wattle_plugin::sql::{Row, Transaction};
 
 use crate::date;
 use crate::store::database;
 
-const INSERT: &str = "INSERT INTO chat_history (session_id, role, content, result, created_at)
-    VALUES ($1, $2, $3, $4, $5)";
+const INSERT: &str = "INSERT INTO chat_history
+    (session_id, role, content, result, result_rows, created_at)
+    VALUES ($1, $2, $3, $4, $5, $6)";
 
 const LAST_OF_USER: &str = "SELECT content FROM chat_history
     WHERE session_id = $1 AND role = 'user' ORDER BY id DESC LIMIT $2";
 
 const LIST: &str = "SELECT id, role, content, result, created_at FROM chat_history
     WHERE session_id = $1 ORDER BY id LIMIT $2 OFFSET $3";
+
+const ROWS: &str = "SELECT result, result_rows FROM chat_history
+    WHERE session_id = $1 AND id = $2 AND role = 'assistant'";
+
+const LAST_ROLE: &str = "SELECT role FROM chat_history
+    WHERE session_id = $1 ORDER BY id DESC LIMIT 1";
 
 const COUNT: &str = "SELECT COUNT(*) AS total FROM chat_history WHERE session_id = $1";
 
@@ -29,28 +36,68 @@ pub(crate) struct Message {
     created_at: String,
 }
 
-/// Who says something.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Role {
-    User,
-    Assistant,
+/// Name of the user in `role`.
+const USER: &str = "user";
+
+/// Name of the application in `role`.
+const ASSISTANT: &str = "assistant";
+
+/// An answer with its `ResultReturnResult`, which holds the first rows only, and a blob with all
+/// rows if there are more.
+pub(crate) struct Answer<'a> {
+    pub(crate) content: &'a str,
+    pub(crate) result: &'a Value,
+    pub(crate) rows: Option<&'a BlobRef>,
 }
 
-/// Adds a message inside a transaction.
-pub(crate) fn add(
+/// Rows of an answer.
+pub(crate) enum AnswerRows {
+    /// The answer shows all of them.
+    Shown(Vec<Value>),
+    /// They are in a blob.
+    Kept(BlobRef),
+}
+
+/// Adds what the user said, inside a transaction.
+pub(crate) fn add_message(
     transaction: &Transaction,
     session_id: &str,
-    role: Role,
     content: &str,
-    result: Option<&Value>,
 ) -> Result<(), Failure> {
-    let role = match role {
-        Role::User => "user",
-        Role::Assistant => "assistant",
-    };
-    let result = result.map(Value::to_string);
-    let parameters = params![session_id, role, content, result, date::now()?.iso()];
+    let now = date::now()?.iso();
+    let parameters = params![session_id, USER, content, None::<String>, None::<String>, now];
     transaction.execute(INSERT, parameters).map(|_| ())
+}
+
+/// Adds an answer inside a transaction.
+pub(crate) fn add_answer(
+    transaction: &Transaction,
+    session_id: &str,
+    answer: &Answer<'_>,
+) -> Result<(), Failure> {
+    let result = answer.result.to_string();
+    let rows = answer.rows.map(|blob| blob.as_str().to_owned());
+    let now = date::now()?.iso();
+    let parameters = params![session_id, ASSISTANT, answer.content, result, rows, now];
+    transaction.execute(INSERT, parameters).map(|_| ())
+}
+
+/// The rows of an answer; nothing if there is no such answer.
+pub(crate) fn rows(session_id: &str, message: i64) -> Result<Option<AnswerRows>, Failure> {
+    let found = database().query(ROWS, params![session_id, message])?;
+    let Some(row) = found.first() else { return Ok(None) };
+    if let Some(blob) = row.get::<Option<String>>("result_rows")? {
+        return Ok(Some(AnswerRows::Kept(BlobRef(blob))));
+    }
+    let result = document(row)?;
+    let shown = result.pointer("/sql_validate_result/result").and_then(Value::as_array);
+    Ok(Some(AnswerRows::Shown(shown.cloned().unwrap_or_default())))
+}
+
+/// Whether the last thing said is a question that has no answer.
+pub(crate) fn is_unanswered(session_id: &str) -> Result<bool, Failure> {
+    let rows = database().query(LAST_ROLE, params![session_id])?;
+    Ok(rows.first().map(|row| row.get::<String>("role")).transpose()?.as_deref() == Some(USER))
 }
 
 /// The last things the user said, the oldest first.
@@ -79,12 +126,17 @@ pub(crate) fn delete(session_id: &str) -> Result<(), Failure> {
 }
 
 fn read(row: Row<'_>) -> Result<Message, Failure> {
-    let result: Option<String> = row.get("result")?;
     Ok(Message {
         id: row.get("id")?,
         role: row.get("role")?,
         content: row.get("content")?,
-        result: result.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default(),
+        result: document(row)?,
         created_at: row.get("created_at")?,
     })
+}
+
+/// The `ResultReturnResult` of a row; `null` for what the user said.
+fn document(row: Row<'_>) -> Result<Value, Failure> {
+    let text: Option<String> = row.get("result")?;
+    Ok(text.map(|text| serde_json::from_str(&text)).transpose()?.unwrap_or_default())
 }

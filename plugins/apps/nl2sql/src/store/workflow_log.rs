@@ -1,7 +1,7 @@
 //! `workflow_log`: how each question went, one row a run.
 
 use wattle_plugin::prelude::{Failure, params};
-use wattle_plugin::sql::Transaction;
+use wattle_plugin::sql::{Row, Transaction};
 
 use crate::date;
 use crate::state::{FinalStatus, Intent, ReasonCode, ResultReturnResult};
@@ -13,6 +13,9 @@ const INSERT: &str = "INSERT INTO workflow_log (run_id, session_id, tenant, admi
     executed_sql, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
     ON CONFLICT (run_id) DO NOTHING";
+
+const LAST_FAILURE: &str = "SELECT error_step, error_message FROM workflow_log
+    WHERE session_id = $1 AND final_status = 'error' ORDER BY created_at DESC LIMIT 1";
 
 /// Notes a question that was answered, inside a transaction.
 pub(crate) fn add(
@@ -60,6 +63,13 @@ pub(crate) fn write_failure(step: &Step<'_>, failure: &Failure) -> Result<(), Fa
         date::now()?.iso(),
     ];
     database().execute(INSERT, parameters).map(|_| ())
+}
+
+/// The step that ended the last question of a session that has no answer, and why.
+pub(crate) fn last_failure(session_id: &str) -> Result<Option<(String, String)>, Failure> {
+    let rows = database().query(LAST_FAILURE, params![session_id])?;
+    let read = |row: Row<'_>| Ok((row.get("error_step")?, row.get("error_message")?));
+    rows.first().map(read).transpose()
 }
 
 fn intent(intent: Intent) -> &'static str {

@@ -1,9 +1,9 @@
 //! `POST /api/chat` as HTTP, sessions and messages.
 
 use serde_json::{Value, json};
-use wattle_kit::standin::Pattern;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
-use wattle_suite::nl2sql::{ADMIN, CHAT, SESSIONS};
+use wattle_suite::nl2sql::{ADMIN, CHAT, SESSIONS, writes};
 use wattle_suite::server::Setup;
 
 #[tokio::test]
@@ -153,4 +153,66 @@ async fn s4_50_sessions_of_tenants_are_apart() {
         let messages = format!("{SESSIONS}/same/messages");
         assert_eq!(Answer::of(send(tenant, "GET", &messages)).await.status, status, "{tenant}");
     }
+}
+
+#[tokio::test]
+async fn s4_50_all_rows_of_an_answer_can_be_read_later() {
+    let server = Setup::nl2sql().await.start().await;
+    let sql = "WITH x AS (SELECT orders.id AS id, orders.order_no AS order_no FROM orders) \
+               SELECT id, order_no FROM x ORDER BY id";
+    writes(&server, sql, 1);
+    let result = server.ask_in("rows", "列出订单").await;
+    let whole = result["sql_validate_result"]["result"].clone();
+    assert_eq!(whole.as_array().unwrap().len(), 1_000);
+    server.ask_in("rows", "有多少客户").await;
+    let list = server.get(&format!("{SESSIONS}/rows/messages")).await.expect(200);
+    let messages = list["data"]["messages"].as_array().unwrap();
+    let listed = &messages[1]["result"]["sql_validate_result"];
+    assert_eq!(listed["result"].as_array().unwrap().len(), 10, "a list stays small");
+    assert_eq!(listed["rows"], 1_000);
+    let rows = async |message: &Value| {
+        server.get(&format!("{SESSIONS}/rows/messages/{message}/rows")).await
+    };
+    let found = rows(&messages[1]["id"]).await.expect(200);
+    assert_eq!(found["data"]["rows"], whole);
+    let few = rows(&messages[3]["id"]).await.expect(200);
+    assert_eq!(few["data"]["rows"], json!([{"customer_count": 392}]));
+    for missing in [messages[0]["id"].clone(), json!(99_999)] {
+        let refused = rows(&missing).await;
+        assert_eq!((refused.status, &refused.body["code"]), (404, &json!(404)), "{missing}");
+    }
+    let path = format!("{SESSIONS}/rows/messages/x/rows");
+    assert_eq!(server.get(&path).await.status, 404);
+    let path = format!("{SESSIONS}/rows/messages/{}/rows", messages[1]["id"]);
+    assert_eq!(server.as_admin("2", "GET", &path).await.status, 404, "another admin");
+}
+
+#[tokio::test]
+async fn s4_50_a_list_says_whether_an_answer_is_still_to_come() {
+    let server = Setup::nl2sql().await.start().await;
+    let path = format!("{SESSIONS}/slow/messages");
+    let pending = async || server.get(&path).await.expect(200)["data"]["pending"].clone();
+    let gate = server.standin().gate(Pattern::model("sql"));
+    let body = json!({"session_id": "slow", "message": "有多少订单"});
+    let first = server.post(CHAT, &body);
+    let meanwhile = async {
+        let wanted = |entry: &wattle_kit::standin::Entry| entry.model.as_deref() == Some("sql");
+        server.standin().wait_for_request(wanted).await.unwrap();
+        let found = pending().await;
+        gate.open();
+        found
+    };
+    let (first, meanwhile) = tokio::join!(first, meanwhile);
+    assert_eq!((first.status, meanwhile), (200, json!({"status": "running"})));
+    assert_eq!(pending().await, json!(null));
+
+    let down = Fault::Status { status: 503, retry_after: None, body: None };
+    server.standin().fault(FaultRule::new(Pattern::model("parse"), down));
+    assert_eq!(server.post(CHAT, &body).await.status, 502);
+    let failed = pending().await;
+    assert_eq!((&failed["status"], &failed["step"]), (&json!("failed"), &json!("task_parse")));
+    assert!(!failed["message"].as_str().unwrap().is_empty(), "{failed}");
+    server.standin().clear_faults();
+    server.ask_in("slow", "有多少订单").await;
+    assert_eq!(pending().await, json!(null), "the next answer ends it");
 }

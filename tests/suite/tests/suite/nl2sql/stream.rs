@@ -54,6 +54,29 @@ async fn s4_02_s4_49_steps_are_told_in_order() {
 }
 
 #[tokio::test]
+async fn s4_49_the_end_of_a_step_says_what_it_came_to() {
+    let server = Setup::nl2sql().await.start().await;
+    let body = json!({"session_id": "detail", "message": "2024年的下单金额"});
+    let (_, messages) = stream(&server, &body).await;
+    let ends: Vec<&Value> =
+        messages.iter().filter(|it| it.event == "step_end").map(|it| &it.data).collect();
+    let detail = |at: usize, pointer: &str| ends[at]["detail"].pointer(pointer).unwrap().clone();
+    assert_eq!(detail(0, "/intent"), "business_query");
+    assert_eq!(detail(1, "/operation"), "aggregate");
+    assert_eq!(detail(2, "/generation_failed"), true);
+    assert_eq!(detail(3, "/error_type"), "unknown_column");
+    assert_eq!(detail(3, "/retry_count"), 1);
+    assert_eq!(detail(4, "/applied_field_replacements/0/to"), "orders.total_amount");
+    assert!(detail(4, "/sql").as_str().unwrap().starts_with("WITH"));
+    let validated = ends[5]["detail"].as_object().unwrap();
+    let fields: Vec<&String> = validated.keys().collect();
+    let wanted =
+        ["empty_result", "error", "executed_sql", "is_valid", "rows", "zero_metric_result"];
+    assert_eq!(fields, wanted, "without the rows");
+    assert_eq!(ends[6].get("detail"), None, "the last message has the result");
+}
+
+#[tokio::test]
 async fn s4_49_a_second_question_streams_its_own_steps_only() {
     let server = Setup::nl2sql().await.start().await;
     let body = json!({"session_id": "twice", "message": "你好"});

@@ -1,0 +1,316 @@
+//! Which field stands for what the question names. Models are imprecise here although their
+//! statement is right, so a mapping is read as it is meant: from the fields and the conditions
+//! that the checked statement really has. Only a thing that the statement leaves out is refused.
+//!
+//! Mappings explain a statement to people. What it may read is decided by `statement` alone.
+
+use crate::candidate;
+use crate::knowledge::Knowledge;
+use crate::state::{EntityMapping, TaskEntity};
+use crate::statement::{Checked, Comparison};
+
+/// What the text of a refusal begins with.
+const REFUSED: &str = "sql_generation_entity_mapping: ";
+
+/// What stands before the statement in the text of a refusal. A failed generation has no field
+/// for its statement, and the next one needs it.
+const STATEMENT: &str = "\n上一条 SQL：\n";
+
+/// Why a mapping is there that the model did not give.
+const DERIVED: &str = "由 SQL 的条件得出";
+
+/// Fewest characters of a value that may be part of another: `北京` in `北京市`.
+const PART_CHARACTERS: usize = 2;
+
+/// Fields that a refusal proposes.
+const PROPOSED: usize = 5;
+
+/// The mappings of a statement, each with a field that the statement uses. Says what to change if
+/// the statement leaves out something that the question names.
+pub(crate) fn settle(
+    given: Vec<EntityMapping>,
+    entities: &[TaskEntity],
+    checked: &Checked,
+    knowledge: &Knowledge,
+) -> Result<Vec<EntityMapping>, String> {
+    let reader = Reader { checked, knowledge };
+    let mut settled: Vec<EntityMapping> = Vec::new();
+    let mut complaints = Vec::new();
+    for mapping in given {
+        let field = reader.field(&mapping.field).or_else(|| reader.compared(&mapping.value));
+        match field {
+            Some(field) => settled.push(EntityMapping { field, ..mapping }),
+            None if entities.iter().any(|it| is_alike(&it.value, &mapping.value)) => {
+                complaints.push(reader.complaint(&mapping));
+            }
+            // It is about something that the task does not name, such as a figure.
+            None => {}
+        }
+    }
+    for entity in entities {
+        if settled.iter().any(|it| is_alike(&it.value, &entity.value)) {
+            continue;
+        }
+        if let Some(field) = reader.compared(&entity.value) {
+            let (kind, value) = (entity.kind.clone(), entity.value.clone());
+            settled.push(EntityMapping { kind, value, field, reason: DERIVED.to_owned() });
+        }
+    }
+    if complaints.is_empty() && settled.is_empty() && !entities.is_empty() {
+        complaints.push(reader.none(entities));
+    }
+    if complaints.is_empty() {
+        return Ok(settled);
+    }
+    Err(format!("{REFUSED}{}{STATEMENT}{}", complaints.join("；"), checked.sql))
+}
+
+/// The text of a refusal without its statement, and the statement.
+pub(crate) fn split(error: &str) -> (&str, Option<&str>) {
+    match error.split_once(STATEMENT) {
+        Some((reason, sql)) if error.starts_with(REFUSED) => (reason, Some(sql)),
+        _ => (error, None),
+    }
+}
+
+struct Reader<'a> {
+    checked: &'a Checked,
+    knowledge: &'a Knowledge,
+}
+
+impl Reader<'_> {
+    /// The field of the statement that a name means: in another case, in quotes, by an alias, by
+    /// a CTE, or with its schema in front. A field that was replaced means the one in its place.
+    fn field(&self, written: &str) -> Option<String> {
+        let bare = unquoted(written);
+        let mut replaced = self.checked.replacements.iter();
+        if let Some(replacement) = replaced.rfind(|it| it.from.eq_ignore_ascii_case(&bare)) {
+            return Some(replacement.to.clone());
+        }
+        let mut parts = bare.rsplit('.');
+        let column = parts.next()?;
+        let relation = parts.next();
+        if let Some(relation) = relation {
+            let table = self.checked.aliases.get(&relation.to_ascii_lowercase());
+            let name = format!("{}.{column}", table.map_or(relation, String::as_str));
+            if let Some((table, column)) = self.knowledge.field(&name) {
+                return self.used(format!("{}.{}", table.name, column.name));
+            }
+        }
+        self.only(column).or_else(|| self.used(self.knowledge.resolve(&bare)?))
+    }
+
+    fn used(&self, field: String) -> Option<String> {
+        self.checked.fields.contains(&field).then_some(field)
+    }
+
+    /// The only field of the statement with this column.
+    fn only(&self, column: &str) -> Option<String> {
+        let is_called = |field: &&String| {
+            field.split_once('.').is_some_and(|(_, name)| name.eq_ignore_ascii_case(column))
+        };
+        let mut found = self.checked.fields.iter().filter(is_called);
+        let first = found.next()?;
+        found.next().is_none().then(|| first.clone())
+    }
+
+    /// The field that the statement compares with a value.
+    fn compared(&self, value: &str) -> Option<String> {
+        let fits = |it: &&Comparison| is_alike(it.value.trim_matches('%'), value);
+        let mut found = self.checked.comparisons.iter().filter(fits);
+        found.find_map(|it| self.field(&it.column))
+    }
+
+    fn complaint(&self, mapping: &EntityMapping) -> String {
+        let EntityMapping { kind, value, field, .. } = mapping;
+        let bare = unquoted(field);
+        let (reason, change) = match self.knowledge.resolve(&bare) {
+            Some(known) => (
+                format!("字段 {known} 没有出现在 SQL 中"),
+                format!("请在 SQL 中加上条件（例如 {known} = '{value}'）"),
+            ),
+            None => (
+                format!("字段 {field} 不在白名单中{}", self.proposed(&bare)),
+                format!("请在 SQL 中用白名单里合适的字段加上“{value}”的条件"),
+            ),
+        };
+        format!(
+            "实体“{value}”（{kind}）没有落实：entity_mappings 写的{reason}，SQL 也没有与“{value}”比较。\
+             {change}，并在 entity_mappings 里写这个字段"
+        )
+    }
+
+    /// Fields with a like name.
+    fn proposed(&self, field: &str) -> String {
+        let found = candidate::for_fields(&[field.to_owned()], self.knowledge);
+        let fields: Vec<String> =
+            found.into_iter().flat_map(|it| it.candidates).take(PROPOSED).collect();
+        if fields.is_empty() {
+            String::new()
+        } else {
+            format!("（可能是 {}）", fields.join("、"))
+        }
+    }
+
+    fn none(&self, entities: &[TaskEntity]) -> String {
+        let named: Vec<String> =
+            entities.iter().map(|it| format!("“{}”（{}）", it.value, it.kind)).collect();
+        let fields: Vec<&str> =
+            self.checked.fields.iter().take(PROPOSED).map(String::as_str).collect();
+        format!(
+            "缺少实体与字段的对应关系：请在 entity_mappings 里为{}各写一条，field 是 SQL 里用来限定它的字段（SQL 现在用到的字段：{}）；\
+             SQL 没有限定它时，先加上条件",
+            named.join("、"),
+            fields.join("、")
+        )
+    }
+}
+
+/// Without the quotes of any dialect: `"customers"."city"`, `[customers].[city]`.
+fn unquoted(field: &str) -> String {
+    let is_quote = |it: char| matches!(it, '"' | '`' | '\'' | '[' | ']') || it.is_whitespace();
+    field.chars().filter(|it| !is_quote(*it)).collect()
+}
+
+/// Whether two texts name the same value: equal, or one is part of the other.
+fn is_alike(one: &str, two: &str) -> bool {
+    let (one, two) = (plain(one), plain(two));
+    if one == two {
+        return !one.is_empty();
+    }
+    if let (Ok(one), Ok(two)) = (one.parse::<f64>(), two.parse::<f64>()) {
+        return one == two;
+    }
+    let is_part =
+        |short: &str, long: &str| short.chars().count() >= PART_CHARACTERS && long.contains(short);
+    is_part(&one, &two) || is_part(&two, &one)
+}
+
+/// Letters and digits in lower case: quotes and spaces around a value say nothing.
+fn plain(value: &str) -> String {
+    let is_edge = |it: char| !it.is_alphanumeric();
+    value.trim_matches(is_edge).to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::sql::Dialect;
+
+    use super::{settle, split};
+    use crate::state::{EntityMapping, FieldCandidate, TaskEntity};
+    use crate::statement::check;
+    use crate::testing::knowledge;
+
+    const SQL: &str = "WITH base AS (SELECT o.id AS id, c.city AS city FROM orders AS o \
+                       JOIN customers c ON c.id = o.customer_id WHERE c.city LIKE '%北京%' \
+                       AND o.status IN ('paid', 'completed') AND o.total_amount > 5000) \
+                       SELECT COUNT(id) AS order_count FROM base";
+
+    fn entities(values: &[&str]) -> Vec<TaskEntity> {
+        let entity = |value: &&str| TaskEntity { kind: "x".to_owned(), value: (*value).to_owned() };
+        values.iter().map(entity).collect()
+    }
+
+    fn mapping(value: &str, field: &str) -> EntityMapping {
+        EntityMapping {
+            kind: "x".to_owned(),
+            value: value.to_owned(),
+            field: field.to_owned(),
+            reason: String::new(),
+        }
+    }
+
+    fn settled(
+        sql: &str,
+        named: &[&str],
+        given: &[(&str, &str)],
+    ) -> Result<Vec<(String, String)>, String> {
+        let checked = check(sql, &Dialect::Sqlite, &knowledge(), &[]).unwrap();
+        let given = given.iter().map(|(value, field)| mapping(value, field)).collect();
+        let settled = settle(given, &entities(named), &checked, &knowledge())?;
+        Ok(settled.into_iter().map(|it| (it.value, it.field)).collect())
+    }
+
+    fn pair(value: &str, field: &str) -> (String, String) {
+        (value.to_owned(), field.to_owned())
+    }
+
+    #[test]
+    fn s4_31_a_field_is_known_in_every_spelling() {
+        for written in [
+            "customers.city",
+            "CUSTOMERS.City",
+            "\"customers\".\"city\"",
+            "`customers`.`city`",
+            "[customers].[city]",
+            "main.customers.city",
+            " c.city ",
+            "city",
+            "base.city",
+        ] {
+            let found = settled(SQL, &["北京"], &[("北京", written)]);
+            assert_eq!(found, Ok(vec![pair("北京", "customers.city")]), "{written}");
+        }
+    }
+
+    #[test]
+    fn s4_31_conditions_say_what_a_mapping_leaves_open() {
+        for (value, field) in [
+            ("北京", "customers.city"),
+            ("北京市", "customers.city"),
+            ("Completed", "orders.status"),
+            ("5000.00", "orders.total_amount"),
+        ] {
+            for given in [
+                vec![],
+                vec![(value, "customers.town")],
+                // Known, but not used by this statement.
+                vec![(value, "orders.order_no")],
+            ] {
+                let found = settled(SQL, &[value], &given);
+                assert_eq!(found, Ok(vec![pair(value, field)]), "{value} {given:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn s4_31_a_mapping_of_nothing_that_was_named_is_left_out() {
+        let given = [("北京", "c.city"), ("订单数", "COUNT(orders.id)"), ("去年", "nowhere")];
+        let found = settled(SQL, &["北京"], &given);
+        assert_eq!(found, Ok(vec![pair("北京", "customers.city")]));
+        assert_eq!(settled(SQL, &[], &[("销售额", "SUM(x)")]), Ok(Vec::new()));
+    }
+
+    #[test]
+    fn s4_31_what_the_statement_leaves_out_is_refused_with_what_to_change() {
+        let sql = "WITH x AS (SELECT orders.id AS id FROM orders) SELECT COUNT(id) AS n FROM x";
+        let error = settled(sql, &["北京"], &[("北京", "customers.city")]).unwrap_err();
+        assert!(error.starts_with("sql_generation_entity_mapping: 实体“北京”"), "{error}");
+        assert!(error.contains("customers.city 没有出现在 SQL 中"), "{error}");
+        assert!(error.contains("customers.city = '北京'"), "{error}");
+        assert_eq!(split(&error).1, Some(sql));
+        assert!(!split(&error).0.contains("WITH"), "{error}");
+        let error = settled(sql, &["北京"], &[("北京", "customers.cityname")]).unwrap_err();
+        assert!(error.contains("customers.cityname 不在白名单中"), "{error}");
+        assert!(error.contains("（可能是 customers.name、customers.city）"), "{error}");
+        let error = settled(sql, &["北京"], &[]).unwrap_err();
+        assert!(error.contains("为“北京”（x）各写一条") && error.contains("orders.id"), "{error}");
+        assert_eq!(
+            split("no such column: x\n上一条 SQL：\n"),
+            ("no such column: x\n上一条 SQL：\n", None)
+        );
+    }
+
+    #[test]
+    fn a_mapping_follows_its_replaced_field() {
+        let candidates = [FieldCandidate {
+            missing: "orders.paid".to_owned(),
+            candidates: vec!["orders.total_amount".to_owned()],
+        }];
+        let sql = "WITH x AS (SELECT o.paid AS t FROM orders AS o) SELECT SUM(t) FROM x";
+        let checked = check(sql, &Dialect::Sqlite, &knowledge(), &candidates).unwrap();
+        let given = vec![mapping("金额", "`orders`.paid")];
+        let found = settle(given, &entities(&["金额"]), &checked, &knowledge()).unwrap();
+        assert_eq!(found[0].field, "orders.total_amount");
+    }
+}

@@ -1,0 +1,161 @@
+//! The prompts, one file of `prompts` each, and how their placeholders are filled.
+//!
+//! A placeholder is a name in double braces. What is put in its place is not read again: text of
+//! the database that looks like a placeholder stays as it is.
+
+use wattle_plugin::prelude::Failure;
+
+/// Chat or a question about the data.
+pub(crate) const INTENT_RECOGNITION: &str = include_str!("../prompts/intent_recognition.md");
+
+/// The question taken apart.
+pub(crate) const TASK_PARSE: &str = include_str!("../prompts/task_parse.md");
+
+/// Fields of the task that are not in the white-list.
+pub(crate) const TASK_PARSE_REPAIR: &str = include_str!("../prompts/task_parse_repair.md");
+
+/// The statement.
+pub(crate) const SQL_GENERATION: &str = include_str!("../prompts/sql_generation.md");
+
+/// The answer in words.
+pub(crate) const RESULT_RETURN: &str = include_str!("../prompts/result_return.md");
+
+/// What a placeholder begins and ends with.
+const OPEN: &str = "{{";
+const CLOSE: &str = "}}";
+
+/// The prompt with its placeholders filled. Each placeholder needs a value, and each value a
+/// placeholder: a prompt that lost one of its facts is an error and no shorter prompt.
+pub(crate) fn fill(prompt: &str, values: &[(&str, &str)]) -> Result<String, Failure> {
+    let mut text = String::new();
+    let mut used = Vec::new();
+    let mut rest = prompt.trim_end();
+    while let Some((before, behind)) = rest.split_once(OPEN) {
+        let (name, after) = behind
+            .split_once(CLOSE)
+            .ok_or_else(|| Failure::internal("a placeholder of a prompt is not closed"))?;
+        let value = values.iter().find(|(known, _)| *known == name);
+        let (_, value) = value.ok_or_else(|| {
+            Failure::internal(format!("the placeholder `{name}` of a prompt has no value"))
+        })?;
+        used.push(name);
+        text.push_str(before);
+        text.push_str(value);
+        rest = after;
+    }
+    text.push_str(rest);
+    match values.iter().find(|(name, _)| !used.contains(name)) {
+        Some((name, _)) => Err(Failure::internal(format!("a prompt has no placeholder `{name}`"))),
+        None => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_and_values_fit_each_other() {
+        let day = ("today", "2025-01-15");
+        assert_eq!(fill("今天是 {{today}}。\n", &[day]).unwrap(), "今天是 2025-01-15。");
+        assert_eq!(fill("{{a}}", &[("a", "{{b}}")]).unwrap(), "{{b}}", "values stay as they are");
+        for (prompt, values) in [("{{today}} {{schema}}", &[day][..]), ("x", &[day]), ("{{a", &[])]
+        {
+            assert_eq!(fill(prompt, values).unwrap_err().code, "internal", "{prompt}");
+        }
+    }
+
+    fn insist(prompt: &str, rules: &[&str]) {
+        for rule in rules {
+            assert!(prompt.contains(rule), "`{rule}` is not in the prompt:\n{prompt}");
+        }
+    }
+
+    #[test]
+    fn s4_05_s4_14_the_intent_prompt_names_fields_and_labels() {
+        insist(
+            INTENT_RECOGNITION,
+            &[
+                "message",
+                "history_user_messages",
+                "intent",
+                "business_query",
+                "chat",
+                "is_followup",
+                "confidence：你对 intent 的把握，0 到 1",
+                "merged_query",
+                "rewritten_query",
+                "不添加用户没有说过的条件",
+                "今天是 {{today}}",
+            ],
+        );
+    }
+
+    #[test]
+    fn s4_06_s4_07_the_task_prompt_names_fields_operators_and_the_white_list() {
+        insist(
+            TASK_PARSE,
+            &[
+                "entities",
+                "dimensions",
+                "metrics",
+                "filters",
+                "time_range",
+                "YYYY-MM-DD",
+                "confidence",
+                "= != > < >= <= like in not in between",
+                "detail 明细，aggregate 汇总，ranking 排名，trend 按时间的趋势",
+                "field 必须是下面白名单里的“表.字段”",
+                "今天是 {{today}}",
+                "白名单：\n{{schema}}",
+            ],
+        );
+        insist(TASK_PARSE_REPAIR, &["{{fields}}", "白名单", "完整的任务"]);
+    }
+
+    #[test]
+    fn s4_08_s4_31_the_sql_prompt_has_the_rules_that_the_checks_enforce() {
+        insist(
+            SQL_GENERATION,
+            &[
+                "只读",
+                "以 WITH 开头",
+                "只用白名单里的表和字段",
+                "只写一条语句",
+                "is_deleted = 0",
+                "半开区间",
+                "LIMIT",
+                "entity_mappings：parse_result.entities 里的每个实体一条",
+                "真的出现在 SQL 里",
+                "hidden_context_result",
+                "failed_sql",
+                "field_candidates",
+                "probe_samples",
+                "hints",
+                "今天是 {{today}}",
+                "数据库方言：{{dialect}}",
+                "白名单：\n{{schema}}",
+            ],
+        );
+        // The words by which a figure of 0 is noticed (S4-33).
+        insist(SQL_GENERATION, &["count、total、avg"]);
+    }
+
+    #[test]
+    fn s4_42_the_summary_prompt_asks_for_figures_as_they_are() {
+        insist(
+            RESULT_RETURN,
+            &[
+                "message",
+                "final_status",
+                "reason_code",
+                "row_count",
+                "rows",
+                "summary",
+                "数字照抄，不推测",
+                "不提 SQL",
+                "闲聊",
+            ],
+        );
+    }
+}

@@ -1,0 +1,31 @@
+//! `GET /api/chat/suggestions`: questions that a page may offer, from the settings.
+
+use wattle_plugin::prelude::{Failure, Request, Response, handler, json};
+
+use crate::setting;
+use crate::web::{answer, ok};
+
+/// Lists them.
+#[handler(GET, "/api/chat/suggestions")]
+pub(crate) fn list(_request: &Request) -> Result<Response, Failure> {
+    answer(setting::suggestions().and_then(|found| ok(&json!({ "suggestions": found }))))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, json};
+
+    use super::list;
+    use crate::testing::host;
+
+    #[test]
+    fn questions_are_those_of_the_operator() {
+        let get = |host: wattle_plugin::testing::FakeHost| {
+            let response = host.run(|| list(&Request::new("GET", "/"))).unwrap();
+            response.json_body::<wattle_plugin::prelude::Value>().unwrap()["data"].clone()
+        };
+        assert_eq!(get(host()), json!({"suggestions": []}));
+        let host = host().setting("suggestions", json!(["有多少工单"]));
+        assert_eq!(get(host), json!({"suggestions": ["有多少工单"]}));
+    }
+}
