@@ -21,8 +21,8 @@ const BETWEEN: char = '；';
 /// What the system prompt says before the database's dialect.
 const DIALECT: &str = "数据库方言：";
 
-/// What makes the summary's prompt this application's.
-const SUMMARY_PROMPT: &str = "数据问答系统";
+/// Facts of a result that is to be put into words; other applications summarize something else.
+const RESULT_FACTS: [&str; 3] = ["final_status", "reason_code", "row_count"];
 
 /// The answer of a role, told by the form that is asked for; nothing for other applications.
 pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'static str)> {
@@ -41,7 +41,7 @@ pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'st
     if asks_for(&["sql", "entity_mappings"]) {
         return Some((sql::answer(&input, dialect(&question.system)), "nl2sql_sql"));
     }
-    if asks_for(&["summary"]) && question.system.contains(SUMMARY_PROMPT) {
+    if asks_for(&["summary"]) && RESULT_FACTS.iter().all(|name| input.get(name).is_some()) {
         return Some((summary::answer(&input), "nl2sql_summary"));
     }
     None
@@ -135,6 +135,21 @@ mod tests {
             {"field": "customers.city", "values": ["上海", "北京"]}]});
         let right = sql("北京市有多少订单", "sqlite", &hidden);
         assert!(right.contains("customers.city = '北京'"), "{right}");
+    }
+
+    #[test]
+    fn requests_are_known_by_their_schema_and_their_document_whatever_the_prompt_says() {
+        let facts = json!({"message": "有多少订单", "final_status": "success",
+                           "reason_code": null, "row_count": 1, "rows": [{"order_count": 7}]});
+        let summary = ask("Another prompt.", &facts, &["summary"]);
+        assert_eq!(summary["summary"], "共查询到 1 行数据，其中order_count 为 7。");
+        let message = json!({"message": "你好", "history_user_messages": []});
+        let intent = ask("", &message, &["is_followup", "merged_query"]);
+        assert_eq!(intent["intent"], "chat");
+        let turn = Turn::new(Speaker::User, json!({"text": "x"}).to_string(), Vec::new());
+        let other = Question { turns: vec![turn], ..Question::default() };
+        let schema = json!({"properties": {"summary": {}}});
+        assert!(answer(&other, &schema).is_none(), "a summary of something else");
     }
 
     #[test]

@@ -3,8 +3,11 @@
 
 mod answer;
 mod chat;
+mod config;
+mod imprecise;
 mod logs;
 mod postgres;
+mod prompts;
 mod retry;
 mod safety;
 mod sessions;
