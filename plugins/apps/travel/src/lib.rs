@@ -56,6 +56,7 @@ wattle_plugin::export! {
         web::session::show,
         web::session::rename,
         web::session::delete,
+        web::state::show,
         web::state::patch,
         web::cancel::cancel,
         web::guide::guide,

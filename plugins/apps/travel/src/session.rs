@@ -133,6 +133,11 @@ impl Session {
         self.last_error.clone_from(&step.error);
     }
 
+    /// The time that a summary shows: when the first run began, before that when it was made.
+    fn final_time(&self) -> Result<String, Failure> {
+        time::text(self.started_ms.unwrap_or(self.created_ms))
+    }
+
     /// The session as the endpoints show it.
     pub(crate) fn view(&self) -> Result<Value, Failure> {
         Ok(json!({
@@ -141,7 +146,7 @@ impl Session {
             "lastError": self.last_error, "runId": self.run_id,
             "startedAt": at(self.started_ms)?, "completedAt": at(self.completed_ms)?,
             "cancelledAt": at(self.cancelled_ms)?, "createdAt": time::text(self.created_ms)?,
-            "updatedAt": time::text(self.updated_ms)?,
+            "updatedAt": time::text(self.updated_ms)?, "finalTime": self.final_time()?,
         }))
     }
 }
@@ -169,4 +174,28 @@ pub(crate) fn whole(rows: Rows) -> Result<Rows, Failure> {
         return Err(Failure::internal(message));
     }
     Ok(rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::Value;
+    use wattle_plugin::testing::FakeHost;
+
+    use super::Session;
+
+    fn view(session: &Session) -> Value {
+        FakeHost::new().run(|| session.view()).unwrap()
+    }
+
+    #[test]
+    fn s3_68_the_final_time_is_that_of_the_first_run_or_of_the_making() {
+        let mut session = Session { created_ms: 1_000, ..Session::default() };
+        assert_eq!(view(&session)["finalTime"], "1970-01-01T00:00:01.000Z");
+        session.begin("run-1", 5_000);
+        session.complete(9_000);
+        session.begin("run-2", 60_000);
+        let view = view(&session);
+        assert_eq!(view["finalTime"], "1970-01-01T00:00:05.000Z");
+        assert_eq!(view["finalTime"], view["startedAt"]);
+    }
 }

@@ -17,6 +17,7 @@ use wattle_plugin::web::HandOff;
 use crate::session::Session;
 use crate::session::log::AGENT;
 
+const NOT_MODIFIED: u16 = 304;
 const BAD_REQUEST: u16 = 400;
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
@@ -91,6 +92,12 @@ fn found(request: &Request, id: &str) -> Result<Session, Refusal> {
     let session = crate::session::find(request.tenant.as_deref(), id)?
         .ok_or_else(|| Refusal::not_found(format!("there is no session `{id}`")))?;
     Ok(crate::session::sync(session)?)
+}
+
+/// Whether a header with entity tags names this one.
+fn names(request: &Request, header: &str, tag: &str) -> bool {
+    let known = request.header(header);
+    known.is_some_and(|tags| tags.split(',').map(str::trim).any(|it| it == tag || it == "*"))
 }
 
 /// The stream of a run. It shows what the agent says, and the run ends when nobody listens.

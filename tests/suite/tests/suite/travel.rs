@@ -5,6 +5,7 @@ mod attempts;
 mod chat;
 mod crash;
 mod cut;
+mod edits;
 mod ending;
 mod example;
 mod guide;

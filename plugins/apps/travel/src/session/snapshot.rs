@@ -42,7 +42,8 @@ pub(crate) struct Snapshot {
     pub(crate) version: i64,
     /// Where the page can be looked at.
     pub(crate) preview_path: Option<String>,
-    /// When something last changed; 0 for never.
+    /// When something last changed; 0 for never. Each write has a later time than the one before, so
+    /// this is also the revision of the snapshot.
     pub(crate) updated_ms: i64,
 }
 
@@ -153,6 +154,7 @@ impl Snapshot {
         view["previewPath"] = json!(self.preview_path);
         let updated = (self.updated_ms > 0).then_some(self.updated_ms);
         view["updatedAt"] = json!(updated.map(time::text).transpose()?);
+        view["revision"] = json!(self.updated_ms);
         Ok(view)
     }
 }

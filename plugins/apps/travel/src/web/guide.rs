@@ -6,15 +6,14 @@
 use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
 use crate::session::{Snapshot, snapshot};
-use crate::web::{Refusal, answer, find};
+use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
 
-const NOT_MODIFIED: u16 = 304;
 const PERMANENT_REDIRECT: u16 = 308;
 
 /// Links may be followed, in a window of their own, where the page elsewhere is as usual.
 const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
     img-src 'self' https: data:; style-src 'unsafe-inline'; font-src https: data:; \
-    base-uri 'none'; form-action 'none'";
+    base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
 
 /// Shows the page; 404 as long as there is none.
 #[handler(GET, "/api/guide/{id}")]
@@ -25,11 +24,10 @@ pub(crate) fn guide(request: &Request) -> Result<Response, Failure> {
         let tag = tag(&state);
         let none = || Refusal::not_found("the session has no page yet");
         let page = state.html.ok_or_else(none)?;
-        let response = match request.header("if-none-match") {
-            Some(known) if known.split(',').any(|it| it.trim() == tag) => {
-                Response::empty(NOT_MODIFIED)
-            }
-            _ => Response::bytes("text/html; charset=utf-8", page),
+        let response = if names(request, "if-none-match", &tag) {
+            Response::empty(NOT_MODIFIED)
+        } else {
+            Response::bytes("text/html; charset=utf-8", page)
         };
         Ok(response
             .with_header("content-security-policy", POLICY)
@@ -75,12 +73,28 @@ mod tests {
         let shown = host.run(|| guide(&request)).unwrap();
         assert_eq!(shown.body, Body::Bytes(b"<!doctype html>".to_vec()));
         assert_eq!(header(&shown, "content-type"), "text/html; charset=utf-8");
-        let policy = header(&shown, "content-security-policy");
-        assert!(policy.starts_with("sandbox ") && !policy.contains("script"), "{policy}");
         assert_eq!(header(&shown, "x-content-type-options"), "nosniff");
         let again = request.with_header("if-none-match", header(&shown, "etag"));
         let again = host.run(|| guide(&again)).unwrap();
         assert_eq!((again.status, &again.body), (304, &Body::Empty));
+    }
+
+    #[test]
+    fn s3_62_the_page_has_a_policy_of_its_own() {
+        let host = sessions();
+        let request = Request::new("GET", "/x").with_param("id", RUNNING);
+        let shown = host.run(|| guide(&request)).unwrap();
+        let policy = header(&shown, "content-security-policy");
+        let rules: Vec<&str> = policy.split(';').map(str::trim).collect();
+        let sandbox = "sandbox allow-popups allow-popups-to-escape-sandbox";
+        assert_eq!(rules[0], sandbox, "an origin of its own, and no scripts");
+        for rule in ["default-src 'none'", "base-uri 'none'", "form-action 'none'"] {
+            assert!(rules.contains(&rule), "{rule} in {policy}");
+        }
+        assert!(rules.contains(&"frame-ancestors 'self'"), "only the app's page frames it");
+        for word in ["script", "unsafe-eval", "connect-src", "frame-src", "allow-same-origin"] {
+            assert!(!policy.contains(word), "{word} in {policy}");
+        }
     }
 
     #[test]

@@ -1,14 +1,32 @@
-//! `PATCH /api/sessions/{id}/state`: the editor of the page writes back.
+//! `/api/sessions/{id}/state`: what has been made, and what the editor of the page writes back.
 
-use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, sql};
+use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, sql};
 
 use crate::session::snapshot::Refused;
-use crate::session::{lock, snapshot};
-use crate::web::{Refusal, answer, find};
+use crate::session::{Session, Snapshot, lock, snapshot};
+use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
 use crate::{DATABASE, preview};
 
+const PRECONDITION_FAILED: u16 = 412;
+
+/// Shows the snapshot. A page that asks with the `etag` that it has is told cheaply that nothing
+/// has changed: this is how two pages of one session see each other's edits.
+#[handler(GET, "/api/sessions/{id}/state")]
+pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
+    answer(|| {
+        let state = snapshot::read(None, &find(request)?.id)?;
+        if names(request, "if-none-match", &tag(&state)) {
+            let response = Response::empty(NOT_MODIFIED).with_header("etag", tag(&state));
+            return Ok(response);
+        }
+        tagged(200, &state.view()?, &state)
+    })
+}
+
 /// Takes any of `blocks`, `spotBlocks`, `toolOutputs`, `handbookHtml` and `previewPath`. The last
-/// one who writes is right, also against a run; the version of the page does not change.
+/// one who writes is right, also against a run; the version of the page does not change. With
+/// `if-match` a page writes only over the revision that it knows: else nothing is written, and the
+/// answer is 412 with the present state.
 #[handler(PATCH, "/api/sessions/{id}/state")]
 pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
     answer(|| {
@@ -18,6 +36,10 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
         let transaction = sql::database(DATABASE).begin()?;
         lock(&transaction, &session.id)?;
         let mut state = snapshot::read(Some(&transaction), &session.id)?;
+        if request.header("if-match").is_some() && !names(request, "if-match", &tag(&state)) {
+            transaction.rollback()?;
+            return overtaken(&state);
+        }
         if let Err(why) = snapshot::patch(&mut state, &body, &preview) {
             transaction.rollback()?;
             return Err(match why {
@@ -27,6 +49,97 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
         }
         snapshot::write(&transaction, &session, &state)?;
         transaction.commit()?;
-        Ok(Response::json(200, &snapshot::read(None, &session.id)?.view()?)?)
+        written(&session)
     })
+}
+
+fn written(session: &Session) -> Result<Response, Refusal> {
+    let state = snapshot::read(None, &session.id)?;
+    tagged(200, &state.view()?, &state)
+}
+
+/// What a page is told that wanted to write over what it has not seen.
+fn overtaken(state: &Snapshot) -> Result<Response, Refusal> {
+    let error = "the guide was changed elsewhere in the meantime; nothing was saved";
+    tagged(PRECONDITION_FAILED, &json!({ "error": error, "state": state.view()? }), state)
+}
+
+fn tagged(status: u16, document: &Value, state: &Snapshot) -> Result<Response, Refusal> {
+    Ok(Response::json(status, document)?.with_header("etag", tag(state)))
+}
+
+/// The revision as an entity tag.
+fn tag(state: &Snapshot) -> String {
+    format!("\"{}\"", state.updated_ms)
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, Response, json};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{patch, show};
+    use crate::web::testing::{IDLE, RUNNING, sessions};
+
+    fn tag(response: &Response) -> &str {
+        let found = response.headers.iter().find(|(name, _)| name == "etag");
+        found.map_or("", |(_, tag)| tag.as_str())
+    }
+
+    fn save(host: &FakeHost, if_match: Option<&str>) -> Response {
+        let request = Request::new("PATCH", "/x").with_param("id", RUNNING);
+        let request = request.with_body("{\"blocks\": []}");
+        let request = match if_match {
+            Some(tag) => request.with_header("if-match", tag),
+            None => request,
+        };
+        host.run(|| patch(&request)).unwrap()
+    }
+
+    fn writes(host: &FakeHost) -> usize {
+        let statements = host.statements();
+        statements.iter().filter(|it| it.text.starts_with("INSERT")).count()
+    }
+
+    #[test]
+    fn s3_52_without_a_condition_the_last_one_who_writes_is_right() {
+        let host = sessions();
+        assert_eq!(save(&host, None).status, 200);
+        assert_eq!(writes(&host), 1);
+    }
+
+    #[test]
+    fn s3_52_a_page_writes_over_the_revision_that_it_knows() {
+        for known in ["\"5\"", "*", "\"1\", \"5\""] {
+            let host = sessions();
+            assert_eq!(save(&host, Some(known)).status, 200, "{known}");
+            assert_eq!(writes(&host), 1, "{known}");
+        }
+    }
+
+    #[test]
+    fn s3_52_a_page_that_was_overtaken_is_told_and_changes_nothing() {
+        let host = sessions();
+        let refused = save(&host, Some("\"4\""));
+        let told = refused.json_body().unwrap();
+        assert_eq!((refused.status, tag(&refused)), (412, "\"5\""));
+        assert_eq!((&told["state"]["revision"], writes(&host)), (&json!(5), 0));
+        assert!(told["error"].as_str().is_some_and(|it| it.contains("changed elsewhere")));
+    }
+
+    #[test]
+    fn a_page_that_knows_the_revision_is_told_nothing_new() {
+        let host = sessions();
+        let request = Request::new("GET", "/x").with_param("id", RUNNING);
+        let shown = host.run(|| show(&request)).unwrap();
+        assert_eq!((shown.status, tag(&shown)), (200, "\"5\""));
+        assert_eq!(shown.json_body().unwrap()["handbookVersion"], 2);
+        let again = request.with_header("if-none-match", tag(&shown));
+        assert_eq!(host.run(|| show(&again)).unwrap().status, 304);
+        let empty = Request::new("GET", "/x").with_param("id", IDLE);
+        let empty = host.run(|| show(&empty)).unwrap();
+        assert_eq!(empty.json_body().unwrap()["revision"], 0);
+        let unknown = Request::new("GET", "/x").with_param("id", "nobody");
+        assert_eq!(host.run(|| show(&unknown)).unwrap().status, 404);
+    }
 }

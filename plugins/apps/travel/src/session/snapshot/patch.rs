@@ -1,5 +1,7 @@
 //! What the editor of the page writes back.
 
+use std::collections::HashSet;
+
 use wattle_plugin::prelude::{Deserialize, Value};
 
 use crate::block::{Block, spots};
@@ -94,7 +96,24 @@ fn blocks(key: &str, value: &Value) -> Result<Option<Vec<Block>>, Refused> {
     if read.len() > BLOCKS {
         return Err(format!("`{key}` has more than {BLOCKS} blocks").into());
     }
+    check(key, &read)?;
     Ok(Some(read))
+}
+
+/// Pictures and coordinates belong to blocks by their ids, and a map has no place off the globe.
+fn check(key: &str, blocks: &[Block]) -> Result<(), Refused> {
+    let mut ids = HashSet::new();
+    for (at, block) in blocks.iter().enumerate() {
+        let id = block.block_id.as_str();
+        if id.trim().is_empty() || !ids.insert(id) {
+            return Err(format!("`{key}[{at}].block_id` is empty or not unique").into());
+        }
+        if block.location.is_some_and(|location| !location.is_on_globe()) {
+            let bounds = "`lat` is -90 to 90 and `lng` -180 to 180";
+            return Err(format!("`{key}[{at}].location` is nowhere: {bounds}").into());
+        }
+    }
+    Ok(())
 }
 
 fn outputs(value: &Value) -> Result<Value, Refused> {

@@ -46,7 +46,7 @@ pub(crate) fn read(
     })
 }
 
-/// Writes the snapshot of a session.
+/// Writes the snapshot of a session, which was read in this transaction.
 pub(crate) fn write(
     transaction: &Transaction,
     session: &Session,
@@ -64,7 +64,8 @@ pub(crate) fn write(
         document(&snapshot.page_video),
         snapshot.version,
         snapshot.preview_path.as_deref().map(plain),
-        clock::now_ms(),
+        // Two writes within a millisecond, or after the clock was set back, must differ.
+        clock::now_ms().max(snapshot.updated_ms + 1),
     ];
     transaction.execute(PUT, row).map(|_| ())
 }

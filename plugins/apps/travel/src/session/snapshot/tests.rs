@@ -183,6 +183,13 @@ fn s3_39_an_edited_page_is_processed_like_a_made_one() {
     assert_eq!(snapshot.html, Some(once));
 }
 
+/// A block with coordinates.
+fn at(lat: f64, lng: f64) -> Value {
+    let mut block = block("a", "spot");
+    block["location"] = json!({"lat": lat, "lng": lng});
+    block
+}
+
 #[test]
 fn s3_52_what_is_wrong_is_refused() {
     for (document, why) in [
@@ -191,6 +198,10 @@ fn s3_52_what_is_wrong_is_refused() {
         (json!({"handbookVersion": 7}), "unknown key `handbookVersion`"),
         (json!({"blocks": [{"block_id": 7}]}), "`blocks`"),
         (json!({"spotBlocks": {}}), "`spotBlocks`"),
+        (json!({"blocks": [block("a", "spot"), block("a", "food")]}), "`blocks[1].block_id`"),
+        (json!({"spotBlocks": [block(" ", "spot")]}), "`spotBlocks[0].block_id`"),
+        (json!({"blocks": [at(90.5, 0.0)]}), "`blocks[0].location` is nowhere"),
+        (json!({"blocks": [at(0.0, -180.5)]}), "`blocks[0].location` is nowhere"),
         (json!({"toolOutputs": []}), "`toolOutputs`"),
         (json!({"toolOutputs": {"fly": {}}}), "Expected SessionToolName"),
         (json!({"handbookHtml": 7}), "`handbookHtml`"),
