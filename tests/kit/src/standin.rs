@@ -20,8 +20,9 @@
 //! | `/__faults` `/__requests` `/__release` | control |
 //!
 //! Answers of the models are worked out from the request by plain rules. What goes wrong is
-//! said beforehand with a [`FaultRule`]; what was asked is in the [journal](Entry). A [`Gate`]
-//! holds requests back until the test has looked around, so no test needs to sleep.
+//! said beforehand with a [`FaultRule`], and how precise the models are with [`Imprecise`]; what was
+//! asked is in the [journal](Entry). A [`Gate`] holds requests back until the test has looked
+//! around, so no test needs to sleep.
 
 mod anthropic;
 mod anthropic_stream;
@@ -40,6 +41,7 @@ mod gemini;
 mod gemini_stream;
 mod google_image;
 mod image;
+mod imprecise;
 mod journal;
 mod lex;
 mod lookup;
@@ -73,6 +75,7 @@ pub use faults::{Fault, FaultRule, Pattern, StreamQuirks, StreamVariant};
 pub use feishu::feishu_refusal;
 pub use gate::{Gate, StreamGate};
 pub use gemini::{google_not_found, google_quota};
+pub use imprecise::{Imprecise, Imprecision};
 pub use journal::{Entry, Outcome, redact};
 pub use mcp::{McpAnswer, McpTool, McpTools, stdio_server};
 pub use server::{Config, Handle, Server};

@@ -48,6 +48,18 @@ pub(super) fn answer(
         let answer = finish(question, said.content, said.asks, "script");
         return Answer { reasoning: said.reasoning, ..answer };
     }
+    let answer = work_out(question, pictures, fault);
+    match fault {
+        Some(Fault::Imprecise(mode)) => mode.distort(answer, question),
+        _ => answer,
+    }
+}
+
+fn work_out(
+    question: &Question,
+    pictures: &BTreeMap<String, String>,
+    fault: Option<&Fault>,
+) -> Answer {
     if let Some(next) = tools::next(question, fault) {
         return finish(question, next.content, next.asks, next.rule);
     }

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::call::Call;
+use super::{call::Call, imprecise::Imprecise};
 
 /// One thing that goes wrong with a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +62,8 @@ pub enum Fault {
     },
     /// A stream with the oddities of real services.
     Stream(StreamQuirks),
+    /// The true answer, distorted as real models do: some of the answers, by a seed.
+    Imprecise(Imprecise),
 }
 
 /// A named oddity of a streamed answer, or of one that should have been.
@@ -271,6 +273,9 @@ impl Orders {
         if rule.skip > 0 {
             rule.skip -= 1;
             return None;
+        }
+        if let Fault::Imprecise(mode) = &mut rule.fault {
+            return mode.draw(call).map(Fault::Imprecise);
         }
         if let Fault::Script { contents } = &mut rule.fault {
             let next = contents.pop_front();

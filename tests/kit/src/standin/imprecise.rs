@@ -1,0 +1,257 @@
+//! Models that are right and still answer in a way that nobody asked for: codes that do not exist,
+//! words around JSON, numbers in quotes, half an answer.
+//!
+//! A [`Fault::Imprecise`](super::Fault) works out the right answer first and distorts it then. Which answers are
+//! distorted, and how, depends on the seed, the request and how often the same request came
+//! before, and not on the order in which different requests arrive.
+
+mod document;
+mod text;
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{
+    call::Call,
+    engine::Answer,
+    question::{Ask, Question},
+    shape,
+};
+
+/// One way in which an answer is not what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Imprecision {
+    /// A code, id, address or table that does not exist.
+    WrongCode,
+    /// A field is missing: one that the schema does not require, if there is one.
+    MissingField,
+    /// Sentences before and after the answer.
+    Prose,
+    /// The answer stands in a Markdown fence.
+    Fenced,
+    /// A word of an enumeration in other case, or a synonym of it.
+    WrongLabel,
+    /// The second half of the answer is missing.
+    CutOff,
+    /// Numbers are texts.
+    NumbersAsStrings,
+    /// Fields that nobody asked for.
+    AdditionalFields,
+    /// Nothing at all.
+    Empty,
+}
+
+impl Imprecision {
+    /// All kinds.
+    pub const ALL: [Self; 9] = [
+        Self::WrongCode,
+        Self::MissingField,
+        Self::Prose,
+        Self::Fenced,
+        Self::WrongLabel,
+        Self::CutOff,
+        Self::NumbersAsStrings,
+        Self::AdditionalFields,
+        Self::Empty,
+    ];
+}
+
+/// How often answers are distorted in which way.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Imprecise {
+    /// Another seed distorts other answers.
+    pub seed: u64,
+    /// Share of the answers by kind, from 0 to 1; together they are 1 at the most.
+    pub rates: BTreeMap<Imprecision, f64>,
+    /// How often each request came so far.
+    #[serde(skip)]
+    asked: BTreeMap<[u8; 32], u64>,
+    /// What is done to the answer of one request.
+    #[serde(skip)]
+    drawn: Option<(Imprecision, Draw)>,
+}
+
+/// Numbers that follow from a seed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Draw(u64);
+
+impl Draw {
+    /// The next number below `end`; zero if there is none.
+    pub(super) fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % (end.max(1) as u64)).unwrap_or_default()
+    }
+
+    fn share(&mut self) -> f64 {
+        const BITS: u32 = 53;
+        (self.next() >> (u64::BITS - BITS)) as f64 / (1_u64 << BITS) as f64
+    }
+
+    /// `SplitMix64`.
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+}
+
+impl Imprecise {
+    /// A model that is precise until [`Imprecise::rate`] says otherwise.
+    pub fn new(seed: u64) -> Self {
+        Self { seed, ..Self::default() }
+    }
+
+    /// Distorts this share of the answers in this way.
+    pub fn rate(mut self, kind: Imprecision, share: f64) -> Self {
+        self.rates.insert(kind, share);
+        self
+    }
+
+    /// Decides about one request: what to do to its answer, or `None` if it is left as it is.
+    pub(super) fn draw(&mut self, call: &Call) -> Option<Self> {
+        call.model.as_ref()?;
+        let request = *blake3::hash(&call.body).as_bytes();
+        let times = self.asked.entry(request).or_default();
+        *times += 1;
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.seed.to_le_bytes()).update(&request).update(&times.to_le_bytes());
+        let mut start = [0; size_of::<u64>()];
+        hasher.finalize_xof().fill(&mut start);
+        let mut draw = Draw(u64::from_le_bytes(start));
+        let mut share = draw.share();
+        for (kind, rate) in &self.rates {
+            if share < *rate {
+                let drawn = Some((*kind, draw));
+                return Some(Self { drawn, ..Self::new(self.seed) });
+            }
+            share -= rate;
+        }
+        None
+    }
+
+    /// The answer as it is said in the end.
+    pub(super) fn distort(&self, answer: Answer, question: &Question) -> Answer {
+        let Some((kind, mut draw)) = self.drawn else { return answer };
+        let Answer { content, asks, .. } = answer;
+        let (content, asks) = if asks.is_empty() {
+            let (_, schema) = shape::wanted(question);
+            (bend(&content, schema.as_ref(), kind, &mut draw), asks)
+        } else {
+            bend_asks(content, asks, question, kind, &mut draw)
+        };
+        Answer { content, asks, ..answer }
+    }
+}
+
+fn bend(content: &str, schema: Option<&Value>, kind: Imprecision, draw: &mut Draw) -> String {
+    match kind {
+        Imprecision::Prose => text::with_prose(content),
+        Imprecision::Fenced => text::fenced(content),
+        Imprecision::CutOff => text::first_half(content).to_owned(),
+        Imprecision::Empty => String::new(),
+        _ => match serde_json::from_str(content) {
+            Ok(document @ (Value::Object(_) | Value::Array(_))) => {
+                document::distort(document, schema, kind, draw).to_string()
+            }
+            _ => content.to_owned(),
+        },
+    }
+}
+
+/// Requests for tools: one of them has other arguments, or none is made.
+fn bend_asks(
+    content: String,
+    mut asks: Vec<Ask>,
+    question: &Question,
+    kind: Imprecision,
+    draw: &mut Draw,
+) -> (String, Vec<Ask>) {
+    match kind {
+        Imprecision::Empty => return (String::new(), Vec::new()),
+        Imprecision::Prose | Imprecision::Fenced => return (text::with_prose(&content), asks),
+        _ => {}
+    }
+    let index = draw.below(asks.len());
+    if let Some(ask) = asks.get_mut(index) {
+        let offer = question.tools.iter().find(|offer| offer.name == ask.name);
+        ask.arguments = bend(&ask.arguments, offer.map(|offer| &offer.schema), kind, draw);
+    }
+    (content, asks)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn drawn(mode: &mut Imprecise, text: &str) -> Option<Imprecision> {
+        let body = json!({"model": "m", "messages": [{"role": "user", "content": text}]});
+        let call = Call::sample("POST", "/v1/chat/completions", &body);
+        mode.draw(&call).and_then(|mode| mode.drawn).map(|(kind, _)| kind)
+    }
+
+    #[test]
+    fn the_seed_and_the_request_decide_and_not_the_order() {
+        let mode = || Imprecise::new(7).rate(Imprecision::Empty, 0.3).rate(Imprecision::Prose, 0.2);
+        let texts: Vec<String> = (0..200).map(|number| format!("question {number}")).collect();
+        let (mut forward, mut backward, mut other) = (mode(), mode(), mode());
+        other.seed = 8;
+        let first: Vec<_> = texts.iter().map(|text| drawn(&mut forward, text)).collect();
+        let mut second: Vec<_> =
+            texts.iter().rev().map(|text| drawn(&mut backward, text)).collect();
+        second.reverse();
+        assert_eq!(first, second);
+        assert_ne!(first, texts.iter().map(|text| drawn(&mut other, text)).collect::<Vec<_>>());
+        let count = |kind| first.iter().filter(|drawn| **drawn == kind).count();
+        assert!((40..=80).contains(&count(Some(Imprecision::Empty))), "{first:?}");
+        assert!((20..=60).contains(&count(Some(Imprecision::Prose))), "{first:?}");
+    }
+
+    #[test]
+    fn the_same_question_may_be_answered_better_the_next_time() {
+        let mut mode = Imprecise::new(1).rate(Imprecision::Empty, 0.5);
+        let asked: Vec<_> = (0..20).map(|_| drawn(&mut mode, "again")).collect();
+        assert!(asked.contains(&None) && asked.contains(&Some(Imprecision::Empty)), "{asked:?}");
+    }
+
+    #[test]
+    fn requests_to_other_services_are_left_alone() {
+        let mut mode = Imprecise::new(1).rate(Imprecision::Empty, 1.0);
+        assert_eq!(mode.draw(&Call::sample("GET", "/search", &Value::Null)), None);
+    }
+
+    #[test]
+    fn one_of_the_requests_for_tools_is_distorted() {
+        let ask = |amount: u32| Ask {
+            id: "c".to_owned(),
+            name: "save".to_owned(),
+            arguments: json!({"amount": amount, "type": "consume"}).to_string(),
+        };
+        let bend = |kind| {
+            let question = Question::default();
+            bend_asks(String::new(), vec![ask(1)], &question, kind, &mut Draw(3))
+        };
+        assert_eq!(bend(Imprecision::Empty), (String::new(), Vec::new()));
+        let (_, asks) = bend(Imprecision::NumbersAsStrings);
+        assert_eq!(asks[0].arguments, r#"{"amount":"1","type":"consume"}"#);
+        let (_, asks) = bend(Imprecision::CutOff);
+        assert_eq!(asks[0].arguments, r#"{"amount":1,"typ"#[..14]);
+        let (said, asks) = bend(Imprecision::Prose);
+        assert!(!said.is_empty() && asks == [ask(1)], "{said}");
+    }
+
+    #[test]
+    fn kinds_and_rates_are_read_from_json() {
+        let document = json!({"seed": 3, "rates": {"wrong_code": 0.25, "cut_off": 0.5}});
+        let mode: Imprecise = serde_json::from_value(document).unwrap();
+        let expected =
+            Imprecise::new(3).rate(Imprecision::WrongCode, 0.25).rate(Imprecision::CutOff, 0.5);
+        assert_eq!(mode, expected);
+        serde_json::from_value::<Imprecise>(json!({"seed": 3, "rates": {"vague": 1}})).unwrap_err();
+    }
+}
