@@ -1,5 +1,6 @@
 //! The command line.
 
+mod eval;
 mod key;
 mod travel;
 
@@ -10,6 +11,7 @@ use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
 
+pub use self::eval::EvalArgs;
 pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
 pub use self::travel::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
 
@@ -58,6 +60,8 @@ pub enum Command {
     Trace(TraceArgs),
     /// Execute a thread once more from its journal, asking nothing outside, and show what differs
     Replay(ReplayArgs),
+    /// Run the data set of an app, and show how well the models do, what it costs and how long it takes
+    Eval(EvalArgs),
     /// Look after the store
     #[command(subcommand)]
     Store(StoreCommand),

@@ -2,6 +2,7 @@
 
 mod control;
 mod doctor;
+mod eval;
 mod follow;
 mod graph;
 mod input;
@@ -80,6 +81,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
             result
         }
         Command::Replay(args) => Box::pin(replay::rerun(config, &args, output)).await,
+        Command::Eval(args) => Box::pin(eval::eval(config, args, output)).await,
         Command::Key(command) => key::keys(config, command, output).await,
         Command::Store(StoreCommand::Compact) => {
             let client = Client::open(config, Needs::Store).await?;

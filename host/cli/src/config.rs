@@ -5,6 +5,7 @@
 
 mod apps;
 mod auth;
+mod eval;
 mod fill;
 mod grants;
 mod mcp;
@@ -28,6 +29,7 @@ use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 
 pub use self::apps::{AppConfig, FilesConfig};
 pub use self::auth::{AuthConfig, CallerLimits, TenantConfig};
+pub use self::eval::{EvalConfig, Price};
 pub use self::fill::FindSecret;
 pub use self::grants::{LimitTable, Needs};
 pub use self::mcp::{McpTable, Surroundings};
@@ -82,6 +84,8 @@ pub struct Config {
     pub tenants: BTreeMap<String, TenantConfig>,
     /// `[telemetry]`.
     pub telemetry: TelemetryTable,
+    /// `[eval]`.
+    pub eval: EvalConfig,
 }
 
 /// `[server]`.
@@ -173,6 +177,7 @@ impl Config {
             auth: AuthConfig::default(),
             tenants: BTreeMap::new(),
             telemetry: TelemetryTable::default(),
+            eval: EvalConfig::default(),
         }
     }
 

@@ -33,6 +33,7 @@ pub const SECTIONS: &[&str] = &[
     "auth",
     "tenants",
     "telemetry",
+    "eval",
 ];
 
 /// What is wrong with one value.
@@ -111,6 +112,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         auth: reader.section("auth"),
         tenants: reader.entries("tenants"),
         telemetry: reader.section("telemetry"),
+        eval: reader.section("eval"),
         file,
         base: base.to_owned(),
     };
@@ -167,6 +169,7 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         server.check(name, problems);
     }
     config.telemetry.check(problems);
+    config.eval.check(problems);
     config.server.webhooks.check(problems);
 }
 

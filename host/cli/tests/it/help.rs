@@ -56,6 +56,7 @@ fn help_screens() {
         &["thread", "prune"],
         &["trace"],
         &["replay"],
+        &["eval"],
         &["store"],
         &["key"],
         &["key", "create"],

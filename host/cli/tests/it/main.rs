@@ -8,6 +8,7 @@ mod binary;
 mod blobs;
 mod control;
 mod crons;
+mod eval;
 mod exports;
 mod fixture;
 mod guards;

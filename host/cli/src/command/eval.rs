@@ -1,0 +1,132 @@
+//! `wattle eval`: runs the data set of an app and measures how well the configured models do.
+
+mod attach;
+mod case;
+mod day;
+mod matcher;
+mod pointer;
+mod report;
+mod spent;
+mod trial;
+
+use std::path::PathBuf;
+use std::time::Instant;
+
+use futures::{StreamExt as _, stream};
+use indicatif::{ProgressBar, ProgressStyle};
+use jiff::tz::TimeZone;
+use wattle_api::document::app::AppDocument;
+use wattle_run::ports::Clock as _;
+
+use crate::args::EvalArgs;
+use crate::client::{Client, Needs, segment};
+use crate::command::eval::case::Case;
+use crate::command::eval::day::Today;
+use crate::command::eval::report::Report;
+use crate::command::eval::trial::{Bench, Trial};
+use crate::config::Config;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::load;
+use crate::load::manifest::Manifest;
+use crate::output::Output;
+use crate::wire::clock::HostClock;
+
+/// Where an app has its data set.
+const DATA_SET: &str = "eval/cases.jsonl";
+
+/// Runs a data set and prints what came of it.
+pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Result<Exit, Error> {
+    let file = match &args.cases {
+        Some(file) => file.clone(),
+        None => data_set(&config, &args.app)?,
+    };
+    let cases = case::choose(case::read(&file)?, &args.only)?;
+    let today = today(&config)?;
+    let prices = config.eval.prices.clone();
+    let client = Client::open(config, Needs::Apps).await?;
+    let bench = Bench { client: &client, app: &args.app, today, prices: &prices, keep: args.keep };
+    let begun = Instant::now();
+    let runs = run_all(&bench, &cases, &args).await;
+    client.close().await;
+    let report = Report::new(&args.app, file, runs?, begun.elapsed());
+    output.data(&report, Report::in_words);
+    Ok(verdict(&report, args.require))
+}
+
+/// The data set in the folder of an app.
+fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
+    let is_app = |folder: &PathBuf| {
+        Manifest::read(folder).is_ok_and(|manifest| manifest.app.name.as_str() == app)
+    };
+    let folder = load::app_folders(config).into_iter().find(is_app);
+    let folder = folder.ok_or_else(|| Error::NotFound {
+        message: format!("there is no app `{app}`"),
+        hint: "`wattle plugin list` lists the plugins of all apps".into(),
+    })?;
+    let file = folder.join(DATA_SET);
+    if file.is_file() {
+        return Ok(file);
+    }
+    Err(Error::NotFound {
+        message: format!("app `{app}` has no data set `{DATA_SET}`"),
+        hint: "name one with `--cases FILE`".into(),
+    })
+}
+
+/// The day at which the host's clock stands.
+fn today(config: &Config) -> Result<Today, Error> {
+    let clock = HostClock::new(&config.clock)?;
+    let zone = TimeZone::get(clock.time_zone()).unwrap_or(TimeZone::UTC);
+    Ok(Today { now_ms: clock.now_ms(), zone })
+}
+
+/// Runs every case as often as wanted; in the order of the data set, however they end.
+async fn run_all(bench: &Bench<'_>, cases: &[Case], args: &EvalArgs) -> Result<Vec<Trial>, Error> {
+    // A missing app is one error, and not one for each case.
+    let path = format!("/api/v1/apps/{}", segment(bench.app));
+    let _: AppDocument = bench.client.get(&path).await?;
+    let wanted: Vec<&Case> =
+        cases.iter().flat_map(|case| (0..args.repeat.get()).map(move |_| case)).collect();
+    let bar = progress(wanted.len(), args.quiet);
+    let runs = wanted.into_iter().map(|case| bench.run(case));
+    let mut runs = stream::iter(runs).buffered(args.concurrency.get() as usize);
+    let mut done = Vec::new();
+    while let Some(trial) = runs.next().await {
+        let trial = trial?;
+        if !trial.passed && !args.quiet {
+            bar.println(format!("  {}: {}, not as expected", trial.name, trial.status));
+        }
+        bar.inc(1);
+        done.push(trial);
+    }
+    bar.finish_and_clear();
+    Ok(done)
+}
+
+fn progress(cases: usize, quiet: bool) -> ProgressBar {
+    if quiet || !Output::is_watched() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(cases as u64);
+    // The template is a constant of ours; without a style the default one is shown.
+    if let Ok(style) = ProgressStyle::with_template("{elapsed} {wide_bar} {pos}/{len}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+fn verdict(report: &Report, require: Option<f64>) -> Exit {
+    let share = report.summary.score.share;
+    match require {
+        Some(require) if share < require => {
+            Output::error(&format!(
+                "{:.1} % of the runs ended as expected, fewer than the required {:.1} %",
+                share * 100.0,
+                require * 100.0
+            ));
+            Exit::Failed
+        }
+        _ => Exit::Ok,
+    }
+}

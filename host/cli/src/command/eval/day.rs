@@ -1,0 +1,143 @@
+//! Days that a data set names: relative to today, or by date.
+
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp};
+use serde_json::Value;
+
+/// Today, and where.
+#[derive(Clone, Debug)]
+pub(super) struct Today {
+    /// Milliseconds since 1970.
+    pub(super) now_ms: i64,
+    /// The zone of days that name none.
+    pub(super) zone: TimeZone,
+}
+
+/// A day.
+#[derive(Clone, Debug)]
+pub(super) struct Day {
+    which: Which,
+    zone: Option<TimeZone>,
+}
+
+#[derive(Clone, Debug)]
+enum Which {
+    Away(Span),
+    OfYear(i8, i8),
+    Fixed(Date),
+}
+
+impl Day {
+    /// Reads `-1d`, `+2w`, `2025-01-15` or `01-15`, with the zone in which the day is meant.
+    pub(super) fn parse(text: &str, zone: Option<&str>) -> Result<Self, String> {
+        let which = away(text).or_else(|| fixed(text)).or_else(|| of_year(text));
+        let which = which.ok_or_else(|| {
+            format!("`{text}` is no day: write `0d`, `-1d`, `+2w`, `-1m`, `2025-01-15` or `01-15`")
+        })?;
+        let zone = zone
+            .map(|name| TimeZone::get(name).map_err(|_| format!("there is no time zone `{name}`")));
+        Ok(Self { which, zone: zone.transpose()? })
+    }
+
+    /// Whether a value is on that day: a date, a time that begins with it, or milliseconds.
+    pub(super) fn fits(&self, value: &Value, today: &Today) -> bool {
+        let zone = self.zone.as_ref().unwrap_or(&today.zone);
+        let Some(day) = self.date(today.now_ms, zone) else { return false };
+        match value {
+            Value::String(text) => text
+                .strip_prefix(&day.to_string())
+                .is_some_and(|rest| rest.is_empty() || rest.starts_with(['T', ' '])),
+            Value::Number(number) => {
+                number.as_i64().and_then(|ms| date_of(ms, zone)).is_some_and(|it| it == day)
+            }
+            _ => false,
+        }
+    }
+
+    fn date(&self, now_ms: i64, zone: &TimeZone) -> Option<Date> {
+        let today = date_of(now_ms, zone)?;
+        match &self.which {
+            Which::Away(span) => today.checked_add(*span).ok(),
+            Which::OfYear(month, day) => Date::new(today.year(), *month, *day).ok(),
+            Which::Fixed(date) => Some(*date),
+        }
+    }
+}
+
+fn date_of(ms: i64, zone: &TimeZone) -> Option<Date> {
+    Some(Timestamp::from_millisecond(ms).ok()?.to_zoned(zone.clone()).date())
+}
+
+fn away(text: &str) -> Option<Which> {
+    let unit = text.chars().last()?;
+    let count: i32 = text.strip_suffix(unit)?.parse().ok()?;
+    let span = Span::new();
+    let span = match unit {
+        'd' => span.try_days(count),
+        'w' => span.try_weeks(count),
+        'm' => span.try_months(count),
+        'y' => span.try_years(count),
+        _ => return None,
+    };
+    span.ok().map(Which::Away)
+}
+
+fn fixed(text: &str) -> Option<Which> {
+    text.parse::<Date>().ok().filter(|date| date.to_string() == text).map(Which::Fixed)
+}
+
+fn of_year(text: &str) -> Option<Which> {
+    let (month, day) = text.split_once('-')?;
+    if month.len() != 2 || day.len() != 2 {
+        return None;
+    }
+    let (month, day) = (month.parse().ok()?, day.parse().ok()?);
+    // Of a leap year, so that the last day of February is one.
+    Date::new(2024, month, day).ok().map(|_| Which::OfYear(month, day))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// 2025-01-15, half past ten in Shanghai.
+    const NOW_MS: i64 = 1_736_908_245_000;
+
+    fn fits(day: &str, value: Value) -> bool {
+        let zone = TimeZone::get("Asia/Shanghai").unwrap();
+        Day::parse(day, None).unwrap().fits(&value, &Today { now_ms: NOW_MS, zone })
+    }
+
+    #[test]
+    fn days_are_counted_from_today() {
+        assert!(fits("0d", json!("2025-01-15")));
+        assert!(fits("-1d", json!("2025-01-14T23:59:59+08:00")));
+        assert!(fits("+1w", json!("2025-01-22 08:00")));
+        assert!(fits("-1m", json!("2024-12-15")));
+        assert!(fits("01-02", json!("2025-01-02")));
+        assert!(fits("2024-02-29", json!("2024-02-29")));
+        assert!(!fits("0d", json!("2025-01-150")));
+        assert!(!fits("0d", json!(null)));
+    }
+
+    #[test]
+    fn numbers_are_milliseconds_of_the_zone() {
+        assert!(fits("-1d", json!(1_736_784_000_000_i64)), "midnight in Shanghai");
+        assert!(!fits("-1d", json!(1_736_783_999_999_i64)));
+        let zone = TimeZone::UTC;
+        let day = Day::parse("0d", Some("America/New_York")).unwrap();
+        let today = Today { now_ms: NOW_MS, zone };
+        assert!(day.fits(&json!("2025-01-14"), &today), "it is still evening there");
+    }
+
+    #[test]
+    fn what_is_no_day_is_refused() {
+        for text in ["", "1", "1h", "13-40", "2025-1-2", "yesterday"] {
+            assert!(Day::parse(text, None).is_err(), "{text}");
+        }
+        assert!(Day::parse("0d", Some("Mars/Base")).unwrap_err().contains("Mars/Base"));
+    }
+}

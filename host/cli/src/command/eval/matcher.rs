@@ -1,0 +1,301 @@
+//! What a data set expects of a value.
+
+use regex::Regex;
+use serde_json::{Map, Value};
+
+use crate::command::eval::day::{Day, Today};
+use crate::command::eval::pointer::Selected;
+
+/// An expectation.
+#[derive(Clone, Debug)]
+pub(super) enum Matcher {
+    Equal(Value),
+    Object(Vec<(String, Matcher)>),
+    Array(Vec<Matcher>),
+    OneOf(Vec<Matcher>),
+    AllOf(Vec<Matcher>),
+    Not(Box<Matcher>),
+    Matches(Regex),
+    Contains(Box<Matcher>),
+    Absent(bool),
+    Near { value: f64, tolerance: f64 },
+    Date(Day),
+    Length(Box<Matcher>),
+    Type(&'static str),
+    Every(Box<Matcher>),
+    Values(Vec<Matcher>),
+    Count(Box<Matcher>),
+}
+
+const KNOWN: &str = "`$one_of`, `$all_of`, `$not`, `$matches`, `$contains`, `$absent`, `$near`, \
+                     `$date`, `$length`, `$type`, `$every`, `$values` and `$count`";
+
+const TYPES: [&str; 6] = ["string", "number", "boolean", "array", "object", "null"];
+
+impl Matcher {
+    /// Reads an expectation.
+    pub(super) fn parse(value: &Value) -> Result<Self, String> {
+        match value {
+            Value::Object(fields) => match fields.keys().find(|key| key.starts_with('$')) {
+                Some(name) => special(name, fields),
+                None => fields
+                    .iter()
+                    .map(|(key, value)| Ok((key.clone(), Self::parse(value)?)))
+                    .collect::<Result<_, String>>()
+                    .map(Self::Object),
+            },
+            Value::Array(items) => each(items).map(Self::Array),
+            _ => Ok(Self::Equal(value.clone())),
+        }
+    }
+
+    /// Whether what a pointer found is as expected.
+    pub(super) fn fits_selected(&self, selected: &Selected<'_>, today: &Today) -> bool {
+        match selected {
+            Selected::One(value) => self.fits(*value, today),
+            Selected::Many(values) => self.fits_many(values, today),
+        }
+    }
+
+    fn fits_many(&self, values: &[&Value], today: &Today) -> bool {
+        match self {
+            Self::OneOf(any) => any.iter().any(|it| it.fits_many(values, today)),
+            Self::AllOf(all) => all.iter().all(|it| it.fits_many(values, today)),
+            Self::Not(other) => !values.is_empty() && !other.fits_many(values, today),
+            Self::Absent(wanted) => values.iter().all(|value| value.is_null()) == *wanted,
+            Self::Every(each) => {
+                !values.is_empty() && values.iter().all(|value| each.fits(Some(value), today))
+            }
+            Self::Values(wanted) => fit_in_order(wanted, values.iter().copied(), today),
+            Self::Count(count) => count.fits(Some(&values.len().into()), today),
+            one => values.iter().any(|value| one.fits(Some(value), today)),
+        }
+    }
+
+    fn fits(&self, value: Option<&Value>, today: &Today) -> bool {
+        if let Self::Absent(wanted) = self {
+            return value.is_none_or(Value::is_null) == *wanted;
+        }
+        let any = |all: &[Self]| all.iter().any(|it| it.fits(value, today));
+        if let Self::OneOf(all) = self {
+            return any(all);
+        }
+        let Some(value) = value else { return false };
+        match self {
+            Self::Equal(wanted) => equal(wanted, value),
+            Self::Object(fields) => {
+                value.is_object()
+                    && fields.iter().all(|(key, wanted)| wanted.fits(value.get(key), today))
+            }
+            Self::Array(wanted) | Self::Values(wanted) => {
+                value.as_array().is_some_and(|items| fit_in_order(wanted, items.iter(), today))
+            }
+            Self::AllOf(all) => all.iter().all(|it| it.fits(Some(value), today)),
+            Self::Not(other) => !other.fits(Some(value), today),
+            Self::Matches(regex) => value.as_str().is_some_and(|text| regex.is_match(text)),
+            Self::Contains(part) => contains(value, part, today),
+            Self::Near { value: wanted, tolerance } => {
+                value.as_f64().is_some_and(|found| (found - wanted).abs() <= *tolerance)
+            }
+            Self::Date(day) => day.fits(value, today),
+            Self::Length(wanted) => {
+                length(value).is_some_and(|length| wanted.fits(Some(&length.into()), today))
+            }
+            Self::Type(name) => type_of(value) == *name,
+            Self::Every(each) => value.as_array().is_some_and(|items| {
+                !items.is_empty() && items.iter().all(|item| each.fits(Some(item), today))
+            }),
+            Self::Count(_) | Self::Absent(_) | Self::OneOf(_) => false,
+        }
+    }
+}
+
+fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
+    let more = fields.keys().find(|key| *key != name && !(name == "$date" && *key == "zone"));
+    if let Some(more) = more {
+        return Err(format!("`{more}` does not stand beside `{name}`"));
+    }
+    let value = &fields[name];
+    let inner = || Matcher::parse(value).map(Box::new);
+    let list = || each(value.as_array().ok_or_else(|| format!("`{name}` takes a list"))?);
+    let text = || value.as_str().ok_or_else(|| format!("`{name}` takes a text"));
+    Ok(match name {
+        "$one_of" => Matcher::OneOf(list()?),
+        "$all_of" => Matcher::AllOf(list()?),
+        "$not" => Matcher::Not(inner()?),
+        "$matches" => {
+            let regex = Regex::new(text()?);
+            Matcher::Matches(regex.map_err(|error| format!("`$matches` has no regex: {error}"))?)
+        }
+        "$contains" => Matcher::Contains(inner()?),
+        "$absent" => Matcher::Absent(value.as_bool().ok_or("`$absent` takes true or false")?),
+        "$near" => near(value).ok_or("`$near` takes a number and a tolerance: `[320, 0.01]`")?,
+        "$date" => {
+            let zone = fields.get("zone").map(|zone| zone.as_str().ok_or("`zone` takes a name"));
+            Matcher::Date(Day::parse(text()?, zone.transpose()?)?)
+        }
+        "$length" => Matcher::Length(inner()?),
+        "$type" => {
+            let word = text()?;
+            let known = TYPES.iter().find(|known| **known == word);
+            Matcher::Type(known.ok_or_else(|| format!("`$type` is one of {}", TYPES.join(", ")))?)
+        }
+        "$every" => Matcher::Every(inner()?),
+        "$values" => Matcher::Values(list()?),
+        "$count" => Matcher::Count(inner()?),
+        _ => return Err(format!("there is no matcher `{name}`; there are {KNOWN}")),
+    })
+}
+
+fn each(items: &[Value]) -> Result<Vec<Matcher>, String> {
+    items.iter().map(Matcher::parse).collect()
+}
+
+fn near(value: &Value) -> Option<Matcher> {
+    let [value, tolerance] = value.as_array()?.as_slice() else { return None };
+    Some(Matcher::Near { value: value.as_f64()?, tolerance: tolerance.as_f64()? })
+}
+
+fn fit_in_order<'a>(
+    wanted: &[Matcher],
+    found: impl ExactSizeIterator<Item = &'a Value>,
+    today: &Today,
+) -> bool {
+    wanted.len() == found.len()
+        && wanted.iter().zip(found).all(|(wanted, found)| wanted.fits(Some(found), today))
+}
+
+/// Numbers are equal by value: what a model writes as `1` may be stored as `1.0`.
+fn equal(wanted: &Value, found: &Value) -> bool {
+    match (wanted.as_f64(), found.as_f64()) {
+        (Some(wanted_number), Some(number)) => {
+            wanted == found || (wanted_number - number).abs() == 0.0
+        }
+        _ => wanted == found,
+    }
+}
+
+fn contains(value: &Value, part: &Matcher, today: &Today) -> bool {
+    match (value, part) {
+        (Value::String(text), Matcher::Equal(Value::String(part))) => text.contains(part.as_str()),
+        (Value::Array(items), part) => items.iter().any(|item| part.fits(Some(item), today)),
+        _ => false,
+    }
+}
+
+fn length(value: &Value) -> Option<usize> {
+    match value {
+        Value::String(text) => Some(text.chars().count()),
+        Value::Array(items) => Some(items.len()),
+        Value::Object(fields) => Some(fields.len()),
+        _ => None,
+    }
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value {
+        Value::String(_) => "string",
+        Value::Number(_) => "number",
+        Value::Bool(_) => "boolean",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+        Value::Null => "null",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::tz::TimeZone;
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::eval::pointer::Pointer;
+
+    fn today() -> Today {
+        Today { now_ms: 1_736_908_245_000, zone: TimeZone::UTC }
+    }
+
+    fn fits(matcher: &Value, value: &Value) -> bool {
+        Matcher::parse(matcher).unwrap().fits(Some(value), &today())
+    }
+
+    fn check(matcher: &Value, yes: &[Value], no: &[Value]) {
+        for value in yes {
+            assert!(fits(matcher, value), "{matcher} does not fit {value}");
+        }
+        for value in no {
+            assert!(!fits(matcher, value), "{matcher} fits {value}");
+        }
+    }
+
+    #[test]
+    fn literals_are_equal_and_objects_may_hold_more() {
+        check(&json!(1), &[json!(1), json!(1.0)], &[json!(2), json!("1"), json!(null)]);
+        check(&json!({"a": 1}), &[json!({"a": 1, "b": 2})], &[json!({"b": 2}), json!([1])]);
+        check(&json!([1, {"$near": [2, 0.5]}]), &[json!([1, 2.4])], &[json!([1]), json!([1, 3])]);
+        check(
+            &json!({"a": {"$absent": true}}),
+            &[json!({}), json!({"a": null})],
+            &[json!({"a": 0})],
+        );
+    }
+
+    #[test]
+    fn matchers_fit_what_they_say() {
+        check(&json!({"$one_of": ["a", 2]}), &[json!("a"), json!(2)], &[json!("b")]);
+        check(&json!({"$not": "a"}), &[json!("b"), json!(null)], &[json!("a")]);
+        check(
+            &json!({"$matches": "(?i)^se(ll|t)"}),
+            &[json!("SELL now")],
+            &[json!("a sell"), json!(1)],
+        );
+        check(&json!({"$contains": "ell"}), &[json!("sell")], &[json!("buy"), json!(["buy"])]);
+        check(&json!({"$contains": {"a": 1}}), &[json!([{"a": 2}, {"a": 1}])], &[json!([])]);
+        check(
+            &json!({"$near": [320, 0.01]}),
+            &[json!(320.01), json!(320)],
+            &[json!(320.1), json!("320")],
+        );
+        check(&json!({"$length": 2}), &[json!("中文"), json!([1, 2])], &[json!("a"), json!(2)]);
+        check(&json!({"$type": "array"}), &[json!([])], &[json!({}), json!("[]")]);
+        check(
+            &json!({"$every": {"$type": "number"}}),
+            &[json!([1])],
+            &[json!([]), json!([1, "2"])],
+        );
+        let both = json!({"$all_of": [{"$contains": "a"}, {"$contains": "b"}]});
+        check(&both, &[json!("ba")], &[json!("a")]);
+        check(&json!({"$date": "0d"}), &[json!("2025-01-15")], &[json!("2025-01-14")]);
+    }
+
+    #[test]
+    fn of_many_values_one_must_fit_unless_it_says_otherwise() {
+        let document = json!({ "state": { "rows": [{"a": 1}, {"a": 2}, {"b": 3}] } });
+        let fits = |pointer: &str, matcher: Value| {
+            let pointer = Pointer::parse(pointer).unwrap();
+            let matcher = Matcher::parse(&matcher).unwrap();
+            matcher.fits_selected(&pointer.select(&document), &today())
+        };
+        assert!(fits("/state/rows/*/a", json!(2)));
+        assert!(!fits("/state/rows/*/a", json!(3)));
+        assert!(fits("/state/rows/*/a", json!({"$values": [1, 2]})));
+        assert!(!fits("/state/rows/*/a", json!({"$values": [2, 1]})));
+        assert!(!fits("/state/rows/*/a", json!({"$every": 1})));
+        assert!(fits("/state/rows/*/a", json!({"$all_of": [1, {"$count": 2}, {"$not": 7}]})));
+        assert!(!fits("/state/rows/*/a", json!({"$not": 1})));
+        assert!(fits("/state/rows/*/c", json!({"$absent": true})));
+        assert!(fits("/state/rows/*/c", json!({"$count": 0})));
+        assert!(!fits("/state/rows/*/c", json!({"$not": 1})));
+    }
+
+    #[test]
+    fn what_is_no_matcher_is_refused_with_what_would_fit() {
+        let refused = |matcher: Value| Matcher::parse(&matcher).unwrap_err();
+        assert!(refused(json!({"$like": "x"})).contains("`$matches`"));
+        assert!(refused(json!({"$near": [1]})).contains("tolerance"));
+        assert!(refused(json!({"$matches": "(?=a)"})).contains("regex"));
+        assert!(refused(json!({"$not": 1, "b": 2})).contains("`b` does not stand beside"));
+        assert!(refused(json!({"$type": "text"})).contains("string, number"));
+        assert!(refused(json!({"a": [{"$one_of": 1}]})).contains("takes a list"));
+    }
+}

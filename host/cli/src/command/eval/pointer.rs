@@ -1,0 +1,128 @@
+//! JSON pointers with a wildcard: `/state/messages/*/content`.
+
+use serde_json::Value;
+
+/// The segment that stands for every element of an array or value of an object.
+const EVERY: &str = "*";
+
+/// A pointer into the document of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Pointer {
+    text: String,
+    segments: Vec<String>,
+}
+
+/// What a pointer points to.
+#[derive(Debug, PartialEq)]
+pub(super) enum Selected<'a> {
+    /// At most one value, of a pointer without a wildcard.
+    One(Option<&'a Value>),
+    /// Any number of values, of a pointer with a wildcard.
+    Many(Vec<&'a Value>),
+}
+
+impl Pointer {
+    /// Reads a pointer.
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(format!(
+                "`{text}` is no pointer: it begins with `/`, such as `/state/messages`"
+            ));
+        };
+        let segments: Vec<String> =
+            rest.split('/').map(|it| it.replace("~1", "/").replace("~0", "~")).collect();
+        let roots = ["status", "state", "interrupt", "interrupts", "failure"];
+        if !roots.contains(&segments[0].as_str()) {
+            return Err(format!(
+                "`{text}` points to nothing that a run has: begin with one of `/{}`",
+                roots.join("`, `/")
+            ));
+        }
+        Ok(Self { text: text.to_owned(), segments })
+    }
+
+    /// The pointer as it was written.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The name under which all elements of a list are counted together.
+    pub(super) fn field(&self) -> String {
+        let is_index = |segment: &str| segment.bytes().all(|byte| byte.is_ascii_digit());
+        let name = |segment: &'_ str| if is_index(segment) { EVERY } else { segment }.to_owned();
+        let names = self.text.split('/').skip(1).map(name);
+        names.map(|name| format!("/{name}")).collect()
+    }
+
+    /// Finds what it points to.
+    pub(super) fn select<'a>(&self, document: &'a Value) -> Selected<'a> {
+        let mut found = vec![document];
+        for segment in &self.segments {
+            found = found.into_iter().flat_map(|value| step(value, segment)).collect();
+        }
+        if self.segments.iter().any(|segment| segment == EVERY) {
+            Selected::Many(found)
+        } else {
+            Selected::One(found.first().copied())
+        }
+    }
+}
+
+fn step<'a>(value: &'a Value, segment: &str) -> Vec<&'a Value> {
+    match value {
+        Value::Array(items) if segment == EVERY => items.iter().collect(),
+        Value::Object(fields) if segment == EVERY => fields.values().collect(),
+        Value::Array(items) => {
+            segment.parse().ok().and_then(|index: usize| items.get(index)).into_iter().collect()
+        }
+        Value::Object(fields) => fields.get(segment).into_iter().collect(),
+        _ => Vec::new(),
+    }
+}
+
+impl Selected<'_> {
+    /// What was found, as one document for people.
+    pub(super) fn shown(&self) -> Value {
+        match self {
+            Self::One(found) => found.cloned().unwrap_or_default(),
+            Self::Many(found) => found.iter().copied().cloned().collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn selected(pointer: &str, document: &Value) -> (bool, Value) {
+        let pointer = Pointer::parse(pointer).unwrap();
+        let selected = pointer.select(document);
+        (matches!(selected, Selected::Many(_)), selected.shown())
+    }
+
+    #[test]
+    fn pointers_find_one_value_or_many() {
+        let document = json!({ "state": { "rows": [{ "a": 1 }, { "b": 2 }, { "a": 3 }],
+            "a/b": { "~": true } } });
+        assert_eq!(selected("/state/rows/2/a", &document), (false, json!(3)));
+        assert_eq!(selected("/state/rows/7/a", &document), (false, Value::Null));
+        assert_eq!(selected("/state/rows/*/a", &document), (true, json!([1, 3])));
+        assert_eq!(selected("/state/a~1b/~0", &document), (false, json!(true)));
+        assert_eq!(selected("/interrupt/*", &document), (true, json!([])));
+    }
+
+    #[test]
+    fn elements_of_a_list_are_one_field() {
+        let field = |text: &str| Pointer::parse(text).unwrap().field();
+        assert_eq!(field("/state/rows/12/a1"), "/state/rows/*/a1");
+        assert_eq!(field("/status"), "/status");
+    }
+
+    #[test]
+    fn what_points_nowhere_is_refused() {
+        assert!(Pointer::parse("state").unwrap_err().contains("begins with `/`"));
+        assert!(Pointer::parse("/rows").unwrap_err().contains("`/state`"));
+    }
+}

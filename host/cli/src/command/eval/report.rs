@@ -1,0 +1,227 @@
+//! What came of a data set: shares, tokens, cost and time, and the cases that went wrong.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::command::eval::spent::Spent;
+use crate::command::eval::trial::{Check, Trial};
+use crate::command::words;
+use crate::output::Table;
+
+/// Characters of a value in the list of what went wrong.
+const SHOWN_CHARS: usize = 160;
+
+/// What came of a data set.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Report {
+    pub(super) app: String,
+    pub(super) cases_file: PathBuf,
+    pub(super) summary: Summary,
+    /// By pointer, with numbers as `*`.
+    pub(super) fields: BTreeMap<String, Score>,
+    pub(super) runs: Vec<Trial>,
+}
+
+/// The whole.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    #[serde(flatten)]
+    pub(super) score: Score,
+    /// Runs by how they ended.
+    pub(super) statuses: BTreeMap<String, usize>,
+    pub(super) spent: Spent,
+    pub(super) time: Times,
+}
+
+/// How many of how many.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub(super) struct Score {
+    pub(super) count: usize,
+    pub(super) passed: usize,
+    pub(super) share: f64,
+}
+
+/// How long runs took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Times {
+    pub(super) median_ms: u64,
+    pub(super) p95_ms: u64,
+    /// From the first beginning to the last end.
+    pub(super) total_ms: u64,
+}
+
+impl Score {
+    fn take(&mut self, passed: bool) {
+        self.count += 1;
+        self.passed += usize::from(passed);
+        self.share = self.passed as f64 / self.count as f64;
+    }
+}
+
+impl Report {
+    /// Sums up what came of all runs.
+    pub(super) fn new(app: &str, file: PathBuf, runs: Vec<Trial>, took: Duration) -> Self {
+        let mut fields: BTreeMap<String, Score> = BTreeMap::new();
+        let mut score = Score::default();
+        let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
+        let mut spent = Spent::default();
+        for trial in &runs {
+            score.take(trial.passed);
+            *statuses.entry(trial.status.clone()).or_default() += 1;
+            spent.add(&trial.spent);
+            for check in &trial.checks {
+                fields.entry(check.field.clone()).or_default().take(check.passed);
+            }
+        }
+        let time = Times::of(runs.iter().map(|trial| trial.time_ms).collect(), took);
+        let summary = Summary { score, statuses, spent, time };
+        Self { app: app.to_owned(), cases_file: file, summary, fields, runs }
+    }
+
+    /// The report for people.
+    pub(super) fn in_words(&self) -> String {
+        let mut parts: Vec<String> =
+            self.runs.iter().filter(|trial| !trial.passed).map(failed).collect();
+        let mut table = Table::new(&["field", "right", "of", "share"]);
+        for (field, score) in &self.fields {
+            table.row(cells(field, *score));
+        }
+        table.row(cells("runs that ended as expected", self.summary.score));
+        parts.push(table.render());
+        parts.push(self.figures());
+        parts.join("\n\n")
+    }
+
+    fn figures(&self) -> String {
+        let Summary { statuses, spent, time, .. } = &self.summary;
+        let statuses: Vec<String> =
+            statuses.iter().map(|(status, count)| format!("{count} {status}")).collect();
+        let cost = match spent.cost {
+            Some(cost) => format!("{cost:.4}"),
+            None => "unknown: no price under `[eval.prices]`".to_owned(),
+        };
+        let mut lines = vec![
+            format!("status  {}", statuses.join(", ")),
+            format!(
+                "tokens  {} in, {} out, in {} model calls",
+                spent.input_tokens, spent.output_tokens, spent.model_calls
+            ),
+            format!("cost    {cost}"),
+            format!(
+                "time    median {}, p95 {}, total {}",
+                words::duration(time.median_ms * 1_000),
+                words::duration(time.p95_ms * 1_000),
+                words::duration(time.total_ms * 1_000)
+            ),
+        ];
+        if spent.cost.is_some() && !spent.without_price.is_empty() {
+            let models: Vec<&str> = spent.without_price.iter().map(String::as_str).collect();
+            lines.push(format!("        without a price: {}", models.join(", ")));
+        }
+        lines.join("\n")
+    }
+}
+
+impl Times {
+    fn of(mut times: Vec<u64>, took: Duration) -> Self {
+        times.sort_unstable();
+        let rank = |percent: usize| {
+            let index = (times.len() * percent).div_ceil(100).saturating_sub(1);
+            times.get(index).copied().unwrap_or_default()
+        };
+        let total_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
+        Self { median_ms: rank(50), p95_ms: rank(95), total_ms }
+    }
+}
+
+fn cells(name: &str, score: Score) -> [String; 4] {
+    let percent = format!("{:.1} %", score.share * 100.0);
+    [name.to_owned(), score.passed.to_string(), score.count.to_string(), percent]
+}
+
+fn failed(trial: &Trial) -> String {
+    let mut lines = vec![format!("{}: {}", trial.name, trial.status)];
+    if let Some(failure) = &trial.failure {
+        lines.push(format!("  {}: {}", failure.code, failure.message));
+    }
+    let wrong = |check: &Check| {
+        let wrong = check.wrong.as_ref()?;
+        Some(format!(
+            "  {}\n    expected  {}\n    got       {}",
+            check.pointer,
+            flat(&wrong.expected),
+            flat(&wrong.got)
+        ))
+    };
+    lines.extend(trial.checks.iter().filter_map(wrong));
+    if let Some(thread) = &trial.thread {
+        lines.push(format!("  thread {thread}"));
+    }
+    lines.join("\n")
+}
+
+fn flat(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN_CHARS) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::command::eval::trial::Wrong;
+
+    fn trial(name: &str, time_ms: u64, got: Option<Value>) -> Trial {
+        let check = Check {
+            pointer: "/state/rows/0/ticker".into(),
+            field: "/state/rows/*/ticker".into(),
+            passed: got.is_none(),
+            wrong: got.clone().map(|got| Wrong { expected: json!("0700.HK"), got }),
+        };
+        let spent = Spent {
+            model_calls: 2,
+            input_tokens: 1_000,
+            output_tokens: 50,
+            cost: Some(0.0125),
+            without_price: ["other".to_owned()].into(),
+        };
+        Trial {
+            name: name.into(),
+            passed: got.is_none(),
+            status: "interrupted".into(),
+            thread: None,
+            time_ms,
+            spent,
+            failure: None,
+            checks: vec![check],
+        }
+    }
+
+    #[test]
+    fn a_report_says_what_went_wrong_and_what_it_took() {
+        let runs = vec![
+            trial("buy", 1_500, None),
+            trial("sell", 2_500, Some(json!("UNKNOWN"))),
+            trial("hold", 500, None),
+        ];
+        let took = Duration::from_millis(4_600);
+        let report = Report::new("asset", PathBuf::from("cases.jsonl"), runs, took);
+        insta::assert_snapshot!(report.in_words());
+        insta::assert_json_snapshot!(report.summary);
+    }
+
+    #[test]
+    fn ranks_are_the_nearest() {
+        let times = Times::of((1..=100).collect(), Duration::from_secs(1));
+        assert_eq!((times.median_ms, times.p95_ms, times.total_ms), (50, 95, 1_000));
+        assert_eq!(Times::of(Vec::new(), Duration::ZERO), Times::default());
+    }
+}

@@ -1,0 +1,116 @@
+//! What the model calls of a thread used, and what that costs.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::Value;
+use wattle_graph::event::{Called, EventKind};
+
+use crate::client::Client;
+use crate::config::Price;
+use crate::error::Error;
+
+/// Tokens that a price is for.
+const PRICED_TOKENS: f64 = 1e6;
+
+/// Model calls, tokens and cost.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(super) struct Spent {
+    pub(super) model_calls: u64,
+    pub(super) input_tokens: u64,
+    pub(super) output_tokens: u64,
+    /// In the currency of the prices; absent without any price.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) cost: Option<f64>,
+    /// Models that answered and have no price.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub(super) without_price: BTreeSet<String>,
+}
+
+/// Prices by model.
+pub(super) type Prices = BTreeMap<String, Price>;
+
+impl Spent {
+    /// Reads the log of a thread.
+    pub(super) async fn of(client: &Client, thread: &str, prices: &Prices) -> Result<Self, Error> {
+        let mut events = client.events(thread, 0).await?;
+        let mut spent = Self::default();
+        while let Some(event) = events.next().await? {
+            if let EventKind::Called(called) = event.kind {
+                spent.take(&called, prices);
+            }
+        }
+        Ok(spent)
+    }
+
+    fn take(&mut self, called: &Called, prices: &Prices) {
+        // What a cancelled run had paid for was counted there.
+        let (Some(tokens), None) = (called.tokens, called.reused) else { return };
+        self.model_calls += 1;
+        self.input_tokens += tokens.input;
+        self.output_tokens += tokens.output;
+        let names = called.result.as_ref().map(names).unwrap_or_default();
+        if let Some(price) = names.iter().find_map(|name| prices.get(*name)) {
+            let cost = tokens.input as f64 * price.input + tokens.output as f64 * price.output;
+            *self.cost.get_or_insert_default() += cost / PRICED_TOKENS;
+        } else if let Some(name) = names.last() {
+            self.without_price.insert((*name).to_owned());
+        }
+    }
+
+    /// Adds what another one used.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.model_calls += other.model_calls;
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        if let Some(cost) = other.cost {
+            *self.cost.get_or_insert_default() += cost;
+        }
+        self.without_price.extend(other.without_price.iter().cloned());
+    }
+}
+
+/// The names of the model that answered: as the provider says it, which may have a date behind it,
+/// and as the route asked for it.
+fn names(answer: &Value) -> Vec<&str> {
+    let asked = answer.get("attempts").and_then(Value::as_array).and_then(|all| all.last());
+    let asked = asked.and_then(|attempt| attempt.get("model"));
+    [answer.get("model"), asked].into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn called(result: &Value, more: &Value) -> Called {
+        let mut document = json!({ "task": "t", "node": "n", "call": 0, "function": "llm.complete",
+            "digest": "0".repeat(64), "request": {}, "result": result, "started_ms": 0,
+            "duration_us": 1, "batch": 0, "tokens": { "input": 1_000_000, "output": 500_000 } });
+        for (key, value) in more.as_object().unwrap() {
+            document[key] = value.clone();
+        }
+        serde_json::from_value(document).unwrap()
+    }
+
+    #[test]
+    fn tokens_are_priced_by_the_model_that_answered() {
+        let prices = Prices::from([("mini".to_owned(), Price { input: 0.15, output: 0.6 })]);
+        let mut spent = Spent::default();
+        let dated = json!({ "Ok": { "model": "mini-2024-07-18",
+            "attempts": [{ "model": "large" }, { "model": "mini" }] } });
+        spent.take(&called(&dated, &json!({})), &prices);
+        assert_eq!((spent.model_calls, spent.cost), (1, Some(0.45)));
+        spent.take(&called(&dated, &json!({ "reused": 3 })), &prices);
+        spent.take(&called(&dated, &json!({ "tokens": null })), &prices);
+        assert_eq!(spent.model_calls, 1, "nothing was paid for");
+        spent.take(&called(&json!({ "Ok": { "model": "other" } }), &json!({})), &prices);
+        assert_eq!((spent.input_tokens, spent.output_tokens), (2_000_000, 1_000_000));
+        assert_eq!(spent.without_price, BTreeSet::from(["other".to_owned()]));
+        let mut sum = Spent::default();
+        sum.add(&spent);
+        sum.add(&spent);
+        assert_eq!((sum.model_calls, sum.cost), (4, Some(0.9)));
+    }
+}

@@ -1,0 +1,174 @@
+//! One case, run once on a thread of its own.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use wattle_api::document::run::{FailureDocument, ResumeDocument, RunDocument, StartDocument};
+use wattle_graph::event::RunStatus;
+
+use crate::client::{Client, segment};
+use crate::command::eval::case::{Case, Expectation};
+use crate::command::eval::day::Today;
+use crate::command::eval::spent::{Prices, Spent};
+use crate::command::words;
+use crate::error::Error;
+
+/// The fact about a thread that names its case.
+const METADATA: &str = "eval";
+
+/// What all cases share.
+pub(super) struct Bench<'a> {
+    pub(super) client: &'a Client,
+    pub(super) app: &'a str,
+    pub(super) today: Today,
+    pub(super) prices: &'a Prices,
+    pub(super) keep: bool,
+}
+
+/// What came of a case.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Trial {
+    pub(super) name: String,
+    /// Whether everything was as expected.
+    pub(super) passed: bool,
+    /// How the run ended; `refused` if it was never begun.
+    pub(super) status: String,
+    /// The thread, if it was kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) thread: Option<String>,
+    pub(super) time_ms: u64,
+    pub(super) spent: Spent,
+    /// Why the run failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) failure: Option<FailureDocument>,
+    /// Every expectation.
+    pub(super) checks: Vec<Check>,
+}
+
+/// What became of an expectation.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Check {
+    pub(super) pointer: String,
+    #[serde(skip)]
+    pub(super) field: String,
+    pub(super) passed: bool,
+    /// The matcher and what it did not fit.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub(super) wrong: Option<Wrong>,
+}
+
+/// What was expected, and what came.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Wrong {
+    pub(super) expected: Value,
+    pub(super) got: Value,
+}
+
+impl Bench<'_> {
+    /// Runs a case. A failure of the run is a result; an error is one of the host.
+    pub(super) async fn run(&self, case: &Case) -> Result<Trial, Error> {
+        let begun = Instant::now();
+        let ended = self.execute(case).await;
+        let time_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+        let run = match ended {
+            Ok(run) => run,
+            // An input that the graph does not take is the fault of this case alone.
+            Err(Error::Problem(problem)) if [400, 409, 422].contains(&problem.status) => {
+                let failure = FailureDocument {
+                    code: problem.code.clone(),
+                    message: problem.detail.clone(),
+                    retryable: false,
+                    details: None,
+                };
+                let document = json!({ "status": "refused", "failure": failure });
+                return Ok(trial(case, &document, Some(failure), time_ms, &self.today));
+            }
+            Err(error) => return Err(error),
+        };
+        let spent = Spent::of(self.client, &run.thread, self.prices).await?;
+        if !self.keep {
+            self.client.delete(&format!("/api/v1/threads/{}", segment(&run.thread))).await?;
+        }
+        let found = trial(case, &document(&run), run.failure, time_ms, &self.today);
+        Ok(Trial { spent, thread: self.keep.then_some(run.thread), ..found })
+    }
+
+    async fn execute(&self, case: &Case) -> Result<RunDocument, Error> {
+        let start = StartDocument {
+            graph: case.graph.clone(),
+            input: case.input.clone(),
+            context: case.context.clone(),
+            metadata: BTreeMap::from([(METADATA.to_owned(), json!(case.name))]),
+            wait: true,
+            ..StartDocument::default()
+        };
+        let path = format!("/api/v1/apps/{}/runs", segment(self.app));
+        let mut run: RunDocument = self.client.post(&path, &start).await?;
+        let mut answers = case.answers.iter();
+        while run.status == RunStatus::Interrupted {
+            let asked = run.interrupts.iter();
+            let answered: BTreeMap<String, Value> = asked
+                .zip(answers.by_ref())
+                .map(|(it, value)| (it.id.clone(), value.clone()))
+                .collect();
+            if answered.is_empty() {
+                break;
+            }
+            let resume = ResumeDocument { answers: answered, wait: true, ..Default::default() };
+            let path = format!("/api/v1/threads/{}/resume", segment(&run.thread));
+            run = self.client.post(&path, &resume).await?;
+        }
+        Ok(run)
+    }
+}
+
+/// What pointers point into.
+fn document(run: &RunDocument) -> Value {
+    let payloads: Vec<&Value> = run.interrupts.iter().map(|question| &question.payload).collect();
+    let mut document = json!({ "status": run.status, "state": run.state, "interrupts": payloads });
+    if let Some(first) = payloads.first() {
+        document["interrupt"] = (*first).clone();
+    }
+    if let Some(failure) = &run.failure {
+        document["failure"] = json!(failure);
+    }
+    document
+}
+
+fn trial(
+    case: &Case,
+    document: &Value,
+    failure: Option<FailureDocument>,
+    time_ms: u64,
+    today: &Today,
+) -> Trial {
+    let checks: Vec<Check> = case.expect.iter().map(|it| check(it, document, today)).collect();
+    let status = words::word(&document["status"]);
+    let expects_status = checks.iter().any(|check| check.pointer == "/status");
+    let ended = expects_status || ["completed", "interrupted"].contains(&status.as_str());
+    Trial {
+        name: case.name.clone(),
+        passed: ended && checks.iter().all(|check| check.passed),
+        status,
+        thread: None,
+        time_ms,
+        spent: Spent::default(),
+        failure,
+        checks,
+    }
+}
+
+fn check(expectation: &Expectation, document: &Value, today: &Today) -> Check {
+    let Expectation { pointer, matcher, written } = expectation;
+    let selected = pointer.select(document);
+    let passed = matcher.fits_selected(&selected, today);
+    let wrong = || Wrong { expected: written.clone(), got: selected.shown() };
+    Check {
+        pointer: pointer.text().to_owned(),
+        field: pointer.field(),
+        passed,
+        wrong: (!passed).then(wrong),
+    }
+}
