@@ -6,6 +6,7 @@ mod agent;
 mod asset;
 mod crash;
 mod engine;
+mod eval;
 mod expense;
 mod host;
 mod mcp;
