@@ -68,8 +68,9 @@ export function appPage(more: UserConfig = {}): UserConfig {
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
-      // `wattle-page size` reads from it which files the first view loads.
-      manifest: true,
+      // `wattle-page size` reads from it which files the first view loads. The host serves no name
+      // that begins with a dot, as Vite's own would.
+      manifest: "manifest.json",
       rolldownOptions: { onLog: withoutDirectives },
       ...more.build,
     },

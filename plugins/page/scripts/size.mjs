@@ -29,7 +29,7 @@ export function firstView(manifest) {
 /** Fails if the first view of the page in the current folder is over the limit. */
 export function size() {
   const dist = resolve("dist");
-  const manifest = JSON.parse(readFileSync(join(dist, ".vite/manifest.json"), "utf8"));
+  const manifest = JSON.parse(readFileSync(join(dist, "manifest.json"), "utf8"));
   const weights = firstView(manifest).map((file) => {
     const bytes = brotliCompressSync(readFileSync(join(dist, file))).length;
     return { file, bytes };

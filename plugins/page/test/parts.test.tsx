@@ -6,6 +6,7 @@ import { isAccepted } from "../src/chat/files.tsx";
 import { toolState } from "../src/chat/tool-card.tsx";
 import { useOnce } from "../src/hook/once.ts";
 import { Markdown } from "../src/markdown/markdown.tsx";
+import { barRange } from "../src/plot/range.ts";
 import { Sql } from "../src/sql/sql.tsx";
 import { nextSorting, sorted } from "../src/table/sort.ts";
 
@@ -107,4 +108,11 @@ test("a tool without an answer was cancelled if nothing goes on", () => {
   expect(toolState("input-streaming", false)).toBe("cancelled");
   expect(toolState("output-available", false)).toBe("done");
   expect(toolState("output-error", true)).toBe("failed");
+});
+
+test("bars begin at zero", () => {
+  expect(barRange(50, 100)).toEqual([0, 108]);
+  expect(barRange(-100, -50)).toEqual([-108, 0]);
+  expect(barRange(-50, 50)).toEqual([-58, 58]);
+  expect(barRange(0, 0)[1]).toBeGreaterThan(0);
 });

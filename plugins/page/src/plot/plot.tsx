@@ -5,6 +5,7 @@
 import { useEffect, useRef } from "react";
 import UPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
+import { barRange } from "./range.ts";
 import "./plot.css";
 
 export interface Series {
@@ -102,7 +103,7 @@ function options(element: HTMLElement, drawn: Drawn): UPlot.Options {
   return {
     width,
     height,
-    scales: { x: names ? { time: false, range: [-0.5, names.length - 0.5] } : { time: true } },
+    scales: names ? nameScales(names) : { x: { time: true } },
     axes: [
       names ? { ...axis, ...nameAxis(names) } : axis,
       { ...axis, size: 64, values: values(format) },
@@ -115,6 +116,14 @@ function options(element: HTMLElement, drawn: Drawn): UPlot.Options {
 
 function values(format: (value: number) => string): (plot: UPlot, splits: number[]) => string[] {
   return (_, splits) => splits.map(format);
+}
+
+/** Bars begin at zero: their lengths are what is compared. */
+function nameScales(names: readonly string[]): UPlot.Scales {
+  return {
+    x: { time: false, range: [-0.5, names.length - 0.5] },
+    y: { range: (_, low, high) => barRange(low ?? 0, high ?? 0) },
+  };
 }
 
 function nameAxis(names: readonly string[]): UPlot.Axis {
