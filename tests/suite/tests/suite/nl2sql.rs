@@ -6,6 +6,7 @@ mod chat;
 mod config;
 mod imprecise;
 mod logs;
+mod page;
 mod postgres;
 mod prompts;
 mod retry;

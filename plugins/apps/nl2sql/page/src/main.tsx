@@ -1,4 +1,6 @@
 // Entry of the page.
-import { Shell, showPage } from "@wattle/page";
+import { showPage } from "@wattle/page";
+import { App } from "./app.tsx";
+import "./page.css";
 
-showPage(<Shell title="数据问答">{null}</Shell>);
+showPage(<App />);

@@ -1,0 +1,108 @@
+// The page: sessions beside the conversation that is open.
+import { Button, Composer, Dialog, MessageList, Said, Shell } from "@wattle/page";
+import { useEffect, useState } from "react";
+import { suggestions } from "./chat/api.ts";
+import { type Conversation, useConversation } from "./chat/conversation.ts";
+import { type Sessions, useSessions } from "./chat/sessions.ts";
+import { History } from "./history/history.tsx";
+import { TurnView } from "./turn/turn.tsx";
+
+export function App() {
+  const sessions = useSessions();
+  const conversation = useConversation(sessions.refresh);
+  const [isListOpen, setListOpen] = useState(false);
+  const open = (session: string | undefined) => {
+    setListOpen(false);
+    conversation.open(session);
+  };
+  const list = (
+    <History
+      sessions={sessions}
+      current={conversation.session}
+      onOpen={open}
+      onCleared={() => void conversation.reload()}
+    />
+  );
+  const actions = (
+    <>
+      <Button className="only-narrow" onClick={() => setListOpen(true)}>
+        历史
+      </Button>
+      <Button onClick={() => open(undefined)}>新会话</Button>
+    </>
+  );
+  return (
+    <Shell title="数据问答" tab={tabOf(sessions, conversation)} layout="fixed" actions={actions}>
+      <div className="columns">
+        <nav className="side only-wide" aria-label="历史会话">
+          {list}
+        </nav>
+        <section className="conversation" aria-label="对话">
+          <Turns conversation={conversation} />
+          <div className="ask">
+            <Composer
+              key={conversation.session ?? "new"}
+              label="问题"
+              placeholder="用自然语言提问，例如：2024年每月的销售额"
+              busy={conversation.isBusy}
+              onSend={conversation.send}
+            />
+          </div>
+        </section>
+      </div>
+      <Dialog open={isListOpen} title="历史会话" onClose={() => setListOpen(false)} closeBeside>
+        {list}
+      </Dialog>
+    </Shell>
+  );
+}
+
+function tabOf({ sessions }: Sessions, { session }: Conversation): string {
+  const title = sessions.find((it) => it.session_id === session)?.title;
+  return title === undefined ? "数据问答" : `${title} · 数据问答`;
+}
+
+function Turns({ conversation }: { conversation: Conversation }) {
+  const { session, turns, isBusy, isLoading, send } = conversation;
+  if (turns.length === 0 && isLoading) return <p className="empty w-note">正在加载…</p>;
+  if (turns.length === 0) return <Welcome onAsk={send} busy={isBusy} />;
+  return (
+    <MessageList label="问题与回答" busy={isBusy}>
+      {turns.map((turn) => (
+        <div key={turn.key} className="turn">
+          <Said by="user">{turn.question}</Said>
+          <Said by="assistant">
+            <TurnView turn={turn} session={session ?? ""} />
+          </Said>
+        </div>
+      ))}
+    </MessageList>
+  );
+}
+
+/** What can be asked, as the operator words it. */
+function Welcome({ onAsk, busy }: { onAsk: (text: string) => Promise<void>; busy: boolean }) {
+  const [examples, setExamples] = useState<readonly string[]>([]);
+  useEffect(() => {
+    // Without them there is the field all the same, and the banner says what is wrong.
+    suggestions().then(
+      (found) => setExamples(found.suggestions),
+      () => undefined,
+    );
+  }, []);
+  return (
+    <div className="empty">
+      <h2>想了解什么数据？</h2>
+      <p className="w-note">问题会变成一条只读的 SQL 查询，结果以表格和图表显示。</p>
+      <ul className="examples" aria-label="示例问题">
+        {examples.map((text) => (
+          <li key={text}>
+            <Button busy={busy} onClick={() => void onAsk(text).catch(() => undefined)}>
+              {text}
+            </Button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

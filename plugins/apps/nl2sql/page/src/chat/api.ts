@@ -1,0 +1,79 @@
+// The app's endpoints. Their answers are `{code, message, data}`.
+import { request } from "@wattle/page/api";
+import { streamEvents } from "@wattle/page/sse";
+import type { Message, Messages, Row, Session, Told } from "./types.ts";
+
+const SESSIONS = "api/chat/sessions";
+
+/** Sessions of one page of the list. */
+export const SESSION_PAGE = 50;
+
+/** Messages of one request: the most that the endpoint gives. */
+const MESSAGE_PAGE = 200;
+
+/** The last messages of the stream. */
+const ENDS = ["workflow_end", "workflow_error"];
+
+async function data<T>(path: string, method = "GET"): Promise<T> {
+  const { data: found } = await request<{ data: T }>(path, { method });
+  return found;
+}
+
+export function listSessions(limit: number): Promise<{ sessions: Session[]; total: number }> {
+  return data(`${SESSIONS}?offset=0&limit=${limit}`);
+}
+
+export function deleteSession(id: string): Promise<unknown> {
+  return data(`${SESSIONS}/${encodeURIComponent(id)}`, "DELETE");
+}
+
+export function deleteMessages(id: string): Promise<unknown> {
+  return data(`${SESSIONS}/${encodeURIComponent(id)}/messages`, "DELETE");
+}
+
+/** All messages of a session, in as many requests as it takes. */
+export async function listMessages(id: string): Promise<Messages> {
+  const messages: Message[] = [];
+  for (;;) {
+    const query = `offset=${messages.length}&limit=${MESSAGE_PAGE}`;
+    const path = `${SESSIONS}/${encodeURIComponent(id)}/messages?${query}`;
+    const page = await data<Messages>(path);
+    messages.push(...page.messages);
+    if (page.messages.length === 0 || messages.length >= page.total) {
+      return { messages, total: page.total, pending: page.pending };
+    }
+  }
+}
+
+/** All rows of an answer, of which a list of messages has the first ones. */
+export async function allRows(id: string, message: number): Promise<Row[]> {
+  const path = `${SESSIONS}/${encodeURIComponent(id)}/messages/${message}/rows`;
+  return (await data<{ rows: Row[] }>(path)).rows;
+}
+
+export function suggestions(): Promise<{ suggestions: string[] }> {
+  return data("api/chat/suggestions");
+}
+
+interface Asking {
+  session: string;
+  message: string;
+  onOpen: () => void;
+  onTold: (told: Told) => void;
+}
+
+/** Asks a question and tells of every step. Resolves at the end of the stream. */
+export function ask({ session, message, onOpen, onTold }: Asking): Promise<void> {
+  return streamEvents("api/chat/stream", {
+    body: { session_id: session, message },
+    onOpen,
+    isEnd: ({ event }) => ENDS.includes(event),
+    onEvent: ({ data: text }) => onTold(JSON.parse(text) as Told),
+  });
+}
+
+/** A name for a session: the page chooses it, so that a reload in the middle knows it. */
+export function freshSession(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(8));
+  return [...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("");
+}

@@ -1,0 +1,129 @@
+// Questions with their steps and answers, from the history and from the stream.
+import type { Message, Messages, Pending, Result, StepName, Told } from "./types.ts";
+
+export interface Step {
+  name: StepName;
+  status: "running" | "done" | "failed";
+  message: string;
+  detail?: Told["detail"];
+}
+
+export interface Turn {
+  key: string;
+  question: string;
+  /** `waiting`: it is worked on, but the page does not hear the steps. */
+  state: "running" | "waiting" | "done" | "failed";
+  steps: Step[];
+  result?: Result;
+  /** Number of the answer in the history. */
+  messageId?: number;
+  error?: string;
+}
+
+const UNANSWERED = "这个问题没有得到回答。";
+const NOT_DELIVERED = "问题没有送达，请重新发送。";
+
+/** The turns of a history. Only its last question can still be under way. */
+export function turnsOf({ messages, pending }: Messages): Turn[] {
+  const turns: Turn[] = [];
+  for (const message of messages) {
+    const last = turns.at(-1);
+    if (message.role === "user") turns.push(asked(message));
+    else if (last?.result === undefined && last !== undefined) answer(last, message);
+  }
+  const last = turns.at(-1);
+  if (last !== undefined && last.result === undefined) settle(last, pending);
+  return turns;
+}
+
+function asked({ id, content }: Message): Turn {
+  return { key: `m${id}`, question: content, state: "failed", steps: [], error: UNANSWERED };
+}
+
+function answer(turn: Turn, { id, result }: Message): void {
+  if (result === null) return;
+  delete turn.error;
+  Object.assign(turn, { state: "done", result, messageId: id });
+}
+
+function settle(turn: Turn, pending: Pending): void {
+  if (pending?.status === "running") {
+    turn.state = "waiting";
+    delete turn.error;
+  } else if (pending?.status === "failed" && pending.message !== "") {
+    turn.error = pending.message;
+  }
+}
+
+/** A question that was just sent. */
+export function begun(key: string, question: string): Turn {
+  return { key, question, state: "running", steps: [] };
+}
+
+/** The turn after a message of its stream. */
+export function heard(turn: Turn, told: Told): Turn {
+  if (told.step === "workflow") return ended(turn, told);
+  const { step: name, message, detail } = told;
+  if (told.status === "start") {
+    return { ...turn, steps: [...turn.steps, { name, status: "running", message }] };
+  }
+  const status = told.status === "error" || isFailure(detail) ? "failed" : "done";
+  const step: Step = { name, status, message, ...(detail === undefined ? {} : { detail }) };
+  const at = turn.steps.findLastIndex((it) => it.name === name);
+  const steps = at < 0 ? [...turn.steps, step] : turn.steps.with(at, step);
+  return { ...turn, steps };
+}
+
+/** A step that came to its end without what it was for. */
+function isFailure(detail: Told["detail"]): boolean {
+  if (detail === undefined || detail === null) return false;
+  if ("generation_failed" in detail) return true;
+  return "is_valid" in detail && !detail.is_valid;
+}
+
+function ended(turn: Turn, { status, message, result }: Told): Turn {
+  if (status === "start") return turn;
+  if (status === "end" && result !== undefined) return { ...turn, state: "done", result };
+  const steps = turn.steps.map((step): Step => {
+    return step.status === "running" ? { ...step, status: "failed" } : step;
+  });
+  return { ...turn, state: "failed", steps, error: message };
+}
+
+/**
+ * The history with what only this page knows: the steps that it has heard, and all rows. A
+ * question that the history lacks was not delivered, unless a run has yet to write it.
+ */
+export function merged(fresh: readonly Turn[], known: readonly Turn[], isRunning: boolean): Turn[] {
+  const turns = fresh.map((turn, at) => {
+    const before = known[at];
+    return before?.question === turn.question ? joined(turn, before) : turn;
+  });
+  const lacking = known.slice(fresh.length).filter(({ state }) => state !== "done");
+  const lost: Partial<Turn> = { state: "failed", error: NOT_DELIVERED };
+  return [...turns, ...lacking.map((turn) => (isRunning ? turn : { ...turn, ...lost }))];
+}
+
+function joined(turn: Turn, before: Turn): Turn {
+  const count = (one: Turn) => one.result?.sql_validate_result?.result?.length ?? 0;
+  const result = count(before) > count(turn) ? before.result : turn.result;
+  const error = turn.state === "failed" ? (before.error ?? turn.error) : undefined;
+  return {
+    ...turn,
+    key: before.key,
+    steps: before.steps.map((step) => closed(step, turn)),
+    ...(result === undefined ? {} : { result }),
+    ...(error === undefined ? {} : { error }),
+  };
+}
+
+/** A step whose end was not heard is not at work in a turn that has ended. */
+function closed(step: Step, { state }: Turn): Step {
+  if (step.status !== "running" || state === "running" || state === "waiting") return step;
+  return { ...step, status: state === "done" ? "done" : "failed" };
+}
+
+/** Which attempt a generation is, counted from 1. */
+export function attempt(steps: readonly Step[], at: number): number {
+  return steps.slice(0, at + 1).filter(({ name }) => name === "sql_generation").length;
+}

@@ -1,0 +1,130 @@
+// The list of sessions: opens, clears and deletes them.
+import { Button, Dialog, useOnce } from "@wattle/page";
+import { useState } from "react";
+import type { Sessions } from "../chat/sessions.ts";
+import type { Session } from "../chat/types.ts";
+
+interface HistoryProps {
+  sessions: Sessions;
+  current: string | undefined;
+  onOpen: (session: string | undefined) => void;
+  /** The messages of the session that is open are gone. */
+  onCleared: () => void;
+}
+
+interface Question {
+  session: Session;
+  what: "delete" | "clear";
+}
+
+const WORDS = {
+  delete: {
+    title: "删除会话",
+    text: "会话的消息和下载文件会一起删除，不能恢复。",
+    button: "删除",
+  },
+  clear: {
+    title: "清空消息",
+    text: "会话保留，它的消息和下载文件会删除，不能恢复。",
+    button: "清空",
+  },
+} as const;
+
+/** `2025-01-15T10:30:45+08:00` as `01-15 10:30`. */
+export function shortTime(iso: string): string {
+  return iso.slice(5, 16).replace("T", " ");
+}
+
+export function History({ sessions, current, onOpen, onCleared }: HistoryProps) {
+  const [question, setQuestion] = useState<Question>();
+  const [confirm, isBusy] = useOnce(async () => {
+    if (question === undefined) return;
+    const id = question.session.session_id;
+    const work = question.what === "delete" ? sessions.remove : sessions.clear;
+    if (!(await work(id))) return;
+    setQuestion(undefined);
+    if (id !== current) return;
+    if (question.what === "delete") onOpen(undefined);
+    else onCleared();
+  });
+  const words = WORDS[question?.what ?? "delete"];
+  return (
+    <>
+      {sessions.sessions.length === 0 && <p className="w-note">还没有会话</p>}
+      <ul className="sessions">
+        {sessions.sessions.map((session) => (
+          <Row
+            key={session.session_id}
+            session={session}
+            isCurrent={session.session_id === current}
+            onOpen={onOpen}
+            onAsk={(what) => setQuestion({ session, what })}
+          />
+        ))}
+      </ul>
+      {sessions.sessions.length < sessions.total && (
+        <Button onClick={sessions.more}>更多（共 {sessions.total} 个）</Button>
+      )}
+      <Dialog
+        open={question !== undefined}
+        title={words.title}
+        onClose={() => setQuestion(undefined)}
+        footer={
+          <>
+            <Button onClick={() => setQuestion(undefined)}>取消</Button>
+            <Button kind="danger" busy={isBusy} onClick={() => void confirm()}>
+              {words.button}
+            </Button>
+          </>
+        }
+      >
+        <p className="quoted">{question?.session.title}</p>
+        <p>{words.text}</p>
+      </Dialog>
+    </>
+  );
+}
+
+interface RowProps {
+  session: Session;
+  isCurrent: boolean;
+  onOpen: (session: string) => void;
+  onAsk: (what: Question["what"]) => void;
+}
+
+function Row({ session, isCurrent, onOpen, onAsk }: RowProps) {
+  const { session_id: id, title, updated_at: time, message_count: count } = session;
+  return (
+    <li data-current={isCurrent}>
+      <button
+        type="button"
+        className="session"
+        aria-current={isCurrent ? "page" : undefined}
+        onClick={() => onOpen(id)}
+      >
+        <span className="session-title">{title}</span>
+        <span className="w-note">
+          {shortTime(time)} · {count} 条
+        </span>
+      </button>
+      <button
+        type="button"
+        className="w-icon-button"
+        aria-label={`清空消息：${title}`}
+        title="清空消息"
+        onClick={() => onAsk("clear")}
+      >
+        <span aria-hidden="true">⌫</span>
+      </button>
+      <button
+        type="button"
+        className="w-icon-button"
+        aria-label={`删除会话：${title}`}
+        title="删除会话"
+        onClick={() => onAsk("delete")}
+      >
+        <span aria-hidden="true">×</span>
+      </button>
+    </li>
+  );
+}

@@ -1,0 +1,115 @@
+// The answer: words, plot, table, file and statement.
+import { Button, saveFile, toast, useOnce } from "@wattle/page";
+import { send } from "@wattle/page/api";
+import { type Column, DataTable } from "@wattle/page/table";
+import { useEffect, useMemo, useState } from "react";
+import { allRows } from "../chat/api.ts";
+import type { Result, Row } from "../chat/types.ts";
+import { Chart } from "./chart.tsx";
+import { naturalPlot } from "./natural.ts";
+import { Statement } from "./statement.tsx";
+import { columnsOf, distinct, isNumeric, numberOf, rowsOf, textOf } from "./value.ts";
+
+const STATUS = { success: "成功", partial_success: "部分成功", failed: "失败" } as const;
+
+interface ResultProps {
+  result: Result;
+  session: string;
+  messageId: number | undefined;
+}
+
+export function ResultView({ result, session, messageId }: ResultProps) {
+  const { rows, isComplete, error } = useRows(result, session, messageId);
+  const isData = result.intent === "business_query";
+  const plot = useMemo(() => (isComplete ? naturalPlot(rows) : undefined), [rows, isComplete]);
+  const sql = statementOf(result);
+  return (
+    <div className="result" data-status={result.final_status}>
+      {isData && <span className="tag status">{STATUS[result.final_status]}</span>}
+      <p className="summary">{result.summary}</p>
+      {plot !== undefined && <Chart plot={plot} />}
+      {rows.length > 0 && <Table rows={rows} isComplete={isComplete} />}
+      {error !== undefined && <p className="failed-text">{error}</p>}
+      {result.download_url !== null && <Download path={result.download_url} />}
+      {sql !== "" && (
+        <details className="statement">
+          <summary>SQL</summary>
+          <Statement sql={sql} />
+        </details>
+      )}
+    </div>
+  );
+}
+
+function statementOf({ sql_validate_result: validated, sql_result: generated }: Result): string {
+  return (validated?.executed_sql || generated?.sql) ?? "";
+}
+
+/** All rows: those of the answer itself, or of the history once they are loaded. */
+function useRows(result: Result, session: string, messageId: number | undefined) {
+  const given = rowsOf(result);
+  const count = result.sql_validate_result?.rows ?? 0;
+  const isPart = given.length < count && messageId !== undefined;
+  const [loaded, setLoaded] = useState<readonly Row[]>();
+  const [error, setError] = useState<string>();
+  useEffect(() => {
+    if (!isPart) return;
+    let isGone = false;
+    allRows(session, messageId).then(
+      (rows) => !isGone && setLoaded(rows),
+      (reason: Error) => !isGone && setError(`只显示前 ${given.length} 行：${reason.message}`),
+    );
+    return () => {
+      isGone = true;
+    };
+  }, [isPart, session, messageId, given.length]);
+  const operation = result.task?.operation;
+  const found = isPart ? (loaded ?? given) : given;
+  const rows = useMemo(() => distinct(found, operation), [found, operation]);
+  return { rows, isComplete: !isPart || loaded !== undefined, error };
+}
+
+function Table({ rows, isComplete }: { rows: readonly Row[]; isComplete: boolean }) {
+  const columns = useMemo(
+    () =>
+      columnsOf(rows).map((name): Column<Row> => {
+        const isFigure = isNumeric(rows, name);
+        return {
+          key: name,
+          header: name,
+          align: isFigure ? "end" : "start",
+          value: (row) => (isFigure ? numberOf(row[name]) : textOf(row[name])),
+          // The text itself: a number would lose digits.
+          render: (row) => <span title={textOf(row[name])}>{textOf(row[name])}</span>,
+        };
+      }),
+    [rows],
+  );
+  return (
+    <>
+      <DataTable label="查询结果" columns={columns} rows={rows} maxHeight={400} />
+      <p className="w-note">
+        {isComplete ? `共 ${rows.length.toLocaleString("zh-CN")} 行` : "正在加载其余的行…"}
+      </p>
+    </>
+  );
+}
+
+/** The file of the endpoint, which is kept for some days only. */
+function Download({ path }: { path: string }) {
+  const [save, isBusy] = useOnce(async () => {
+    try {
+      const response = await send(path);
+      saveFile(path.split("/").at(-1) ?? "result.csv", await response.blob(), "text/csv");
+    } catch (error) {
+      toast(error instanceof Error ? error.message : String(error), "error");
+    }
+  });
+  return (
+    <div className="w-actions">
+      <Button busy={isBusy} onClick={() => void save()}>
+        下载 CSV
+      </Button>
+    </div>
+  );
+}

@@ -1,0 +1,45 @@
+// Cells of a result: what they are and how they are shown.
+import type { Cell, Result, Row } from "../chat/types.ts";
+
+/** A number as text: databases give decimals and large whole numbers so, to keep every digit. */
+const NUMBER = /^-?(0|[1-9]\d*)(\.\d+)?$/;
+
+/** The number that a cell holds, if it is one. */
+export function numberOf(cell: Cell): number | undefined {
+  if (typeof cell === "number") return cell;
+  return typeof cell === "string" && NUMBER.test(cell) ? Number(cell) : undefined;
+}
+
+/** The cell as a person reads it. */
+export function textOf(cell: Cell): string {
+  if (cell === null || cell === undefined) return "";
+  return typeof cell === "object" ? JSON.stringify(cell) : String(cell);
+}
+
+/** The names of the columns, in the order of the statement. */
+export function columnsOf(rows: readonly Row[]): string[] {
+  return Object.keys(rows[0] ?? {});
+}
+
+/** Whether all cells of a column that hold something hold numbers. */
+export function isNumeric(rows: readonly Row[], column: string): boolean {
+  const cells = rows.map((row) => row[column]).filter((cell) => cell !== null);
+  return cells.length > 0 && cells.every((cell) => numberOf(cell) !== undefined);
+}
+
+/** The rows for people: of lists, the same row is shown once, as in the file and in the text. */
+export function distinct(rows: readonly Row[], operation?: string): readonly Row[] {
+  if (operation !== "detail" && operation !== "ranking") return rows;
+  const seen = new Set<string>();
+  return rows.filter((row) => {
+    const text = JSON.stringify(row);
+    return !seen.has(text) && seen.add(text);
+  });
+}
+
+/** Rows of an answer that came with it. */
+export function rowsOf(result: Result): readonly Row[] {
+  const validated = result.sql_validate_result;
+  if (validated === null || !validated.is_valid || validated.empty_result) return [];
+  return validated.result ?? [];
+}

@@ -1,0 +1,74 @@
+// What went wrong on the way to an answer, and what was done about it.
+import type { HiddenContext, Replacement, Result } from "../chat/types.ts";
+import { Statement } from "../result/statement.tsx";
+
+const KINDS: Record<string, string> = {
+  execution_error: "执行错误",
+  unknown_column: "字段不存在",
+  unknown_table: "表不存在",
+  syntax_error: "语法错误",
+  object_not_found: "对象不存在",
+};
+
+/** Texts of the app that stand for a result without an error. */
+const WORDS: Record<string, string> = {
+  empty_result: "没有查到数据",
+  zero_metric_result: "统计结果为 0",
+};
+
+/** In one word; a result without rows is no error of its execution. */
+function causeOf({ error, error_type: kind }: HiddenContext): string {
+  return WORDS[error] ?? KINDS[kind] ?? kind;
+}
+
+/** Retries of an answer, with the last look at what was wrong. */
+export function Repair({ result }: { result: Result }) {
+  const { hidden_context_result: context, hidden_context_retry_count: retries } = result;
+  const replaced = result.sql_result?.applied_field_replacements ?? [];
+  if (retries === 0 && replaced.length === 0) return null;
+  const isMended = result.final_status === "success";
+  return (
+    <details className="repair" data-mended={isMended}>
+      <summary>
+        重试 {retries} 次{isMended ? "后成功" : "后仍未成功"}
+        {context !== null && `：${causeOf(context)}`}
+      </summary>
+      <Replacements replaced={replaced} />
+      {context !== null && <Hints context={context} />}
+    </details>
+  );
+}
+
+function Replacements({ replaced }: { replaced: readonly Replacement[] }) {
+  if (replaced.length === 0) return null;
+  return (
+    <ul aria-label="替换的字段">
+      {replaced.map(({ from, to }) => (
+        <li key={`${from} ${to}`}>
+          <code>{from}</code> → <code>{to}</code>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The error, the statement that it was about, and what the next attempt was told. */
+export function Hints({ context }: { context: HiddenContext }) {
+  const { error, failed_sql: sql, hints } = context;
+  return (
+    <>
+      <p>
+        <span className="tag">{causeOf(context)}</span>{" "}
+        {WORDS[error] === undefined && <span className="failed-text">{error}</span>}
+      </p>
+      {sql !== "" && <Statement sql={sql} label="失败的 SQL" />}
+      {hints.length > 0 && (
+        <ul aria-label="给下一次尝试的提示">
+          {hints.map((hint) => (
+            <li key={hint}>{hint}</li>
+          ))}
+        </ul>
+      )}
+    </>
+  );
+}

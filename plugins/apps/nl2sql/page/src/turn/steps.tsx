@@ -1,0 +1,141 @@
+// The steps of a question as they happen, with what each came to.
+import { type ReactNode, useEffect, useState } from "react";
+import { attempt, type Step } from "../chat/turns.ts";
+import type { Generation, HiddenContext, Intent, Task, Validation } from "../chat/types.ts";
+import { Statement } from "../result/statement.tsx";
+import { Hints } from "./repair.tsx";
+
+const NAMES = {
+  intent_recognition: "理解问题",
+  task_parse: "解析任务",
+  sql_generation: "生成查询",
+  sql_validate: "执行查询",
+  hidden_context: "分析原因",
+  result_return: "整理结果",
+} as const;
+
+const STATES = { running: "进行中", done: "完成", failed: "失败" } as const;
+const SIGNS = { running: "…", done: "✓", failed: "✗" } as const;
+
+interface StepsProps {
+  steps: readonly Step[];
+  isOpen: boolean;
+  /** What is said below the steps, and need not be said twice. */
+  said: string | undefined;
+}
+
+/** Open while the question is worked on; the user may open it again. */
+export function Steps({ steps, isOpen, said }: StepsProps) {
+  const [shown, setShown] = useState(isOpen);
+  useEffect(() => setShown(isOpen), [isOpen]);
+  const failures = steps.filter(({ status }) => status === "failed").length;
+  return (
+    <details
+      className="steps"
+      open={shown}
+      onToggle={(event) => setShown(event.currentTarget.open)}
+    >
+      <summary>
+        步骤（{steps.length}）{failures > 0 && `，其中 ${failures} 步失败`}
+      </summary>
+      <ol aria-label="步骤">
+        {steps.map((step, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: steps are only added, and a loop repeats names.
+          <StepRow key={at} step={step} attempt={attempt(steps, at)} said={said} />
+        ))}
+      </ol>
+    </details>
+  );
+}
+
+interface StepProps {
+  step: Step;
+  attempt: number;
+  said: string | undefined;
+}
+
+function StepRow({ step, attempt, said }: StepProps) {
+  const { name, status, message, detail } = step;
+  const isRepeated = attempt > 1 && (name === "sql_generation" || name === "sql_validate");
+  return (
+    <li
+      data-step={name}
+      data-status={status}
+      aria-current={status === "running" ? "step" : undefined}
+    >
+      <p className="step-line">
+        <span className="step-sign" aria-hidden="true">
+          {SIGNS[status]}
+        </span>
+        <strong>{NAMES[name]}</strong>
+        {isRepeated && <span className="tag">第 {attempt} 次</span>}
+        <span className="w-note">{status === "failed" ? STATES.failed : message}</span>
+      </p>
+      {detail !== undefined && <div className="step-detail">{shown(name, detail)}</div>}
+      {detail === undefined && status === "failed" && message !== said && (
+        <p className="failed-text">{message}</p>
+      )}
+    </li>
+  );
+}
+
+function shown(name: Step["name"], detail: NonNullable<Step["detail"]>): ReactNode {
+  switch (name) {
+    case "intent_recognition":
+      return <Understood intent={detail as Intent} />;
+    case "task_parse":
+      return <Parsed task={detail as Task} />;
+    case "sql_generation":
+      return <Generated generation={detail as Generation} />;
+    case "sql_validate":
+      return <Validated validation={detail as Validation} />;
+    case "hidden_context":
+      return <Hints context={detail as HiddenContext} />;
+    default:
+      return null;
+  }
+}
+
+function Understood({ intent }: { intent: Intent }) {
+  const { intent: kind, confidence, is_followup, rewritten_query } = intent;
+  return (
+    <p>
+      {kind === "chat" ? "闲聊" : "数据问题"}（把握 {Math.round(confidence * 100)}%）
+      {is_followup && `，结合上文理解为：${rewritten_query}`}
+    </p>
+  );
+}
+
+const OPERATIONS = { detail: "明细", aggregate: "汇总", ranking: "排名", trend: "趋势" } as const;
+
+function Parsed({ task }: { task: Task }) {
+  const { start, end } = task.time_range;
+  const parts = [
+    OPERATIONS[task.operation],
+    task.metrics.length > 0 && `指标 ${task.metrics.join("、")}`,
+    task.dimensions.length > 0 && `按 ${task.dimensions.join("、")}`,
+    ...task.filters.map(({ field, op, value }) => `${field} ${op} ${JSON.stringify(value)}`),
+    (start !== null || end !== null) && `${start ?? "最早"} 至 ${end ?? "最新"}`,
+  ];
+  return <p>{parts.filter((part) => part !== false).join("；")}</p>;
+}
+
+function Generated({ generation }: { generation: Generation }) {
+  const { sql, generation_error: error, applied_field_replacements: replaced = [] } = generation;
+  return (
+    <>
+      {error !== undefined && <p className="failed-text">{error}</p>}
+      {replaced.length > 0 && (
+        <p>已替换字段：{replaced.map(({ from, to }) => `${from} → ${to}`).join("，")}</p>
+      )}
+      {sql !== "" && <Statement sql={sql} />}
+    </>
+  );
+}
+
+function Validated({ validation }: { validation: Validation }) {
+  const { is_valid, error, rows, empty_result, zero_metric_result } = validation;
+  if (!is_valid) return <p className="failed-text">{error}</p>;
+  if (empty_result) return <p>没有查到数据</p>;
+  return <p>{zero_metric_result ? "统计结果为 0" : `查到 ${rows} 行`}</p>;
+}

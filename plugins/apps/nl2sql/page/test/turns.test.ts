@@ -1,0 +1,121 @@
+// Questions with their steps and answers.
+import { expect, test } from "vitest";
+import { attempt, begun, heard, merged, type Turn, turnsOf } from "../src/chat/turns.ts";
+import type { Message, Result, Row, Told } from "../src/chat/types.ts";
+
+function result(rows: Row[], count = rows.length): Result {
+  return {
+    session_id: "s",
+    intent: "business_query",
+    is_followup: false,
+    merged_query: "",
+    rewritten_query: "",
+    skipped: false,
+    final_status: "success",
+    reason_code: null,
+    summary: "共有 7 个订单。",
+    assistant_reply: "",
+    download_url: null,
+    task: null,
+    sql_result: null,
+    sql_validate_result: {
+      is_valid: true,
+      error: null,
+      rows: count,
+      executed_sql: "",
+      empty_result: false,
+      zero_metric_result: false,
+      result: rows,
+    },
+    hidden_context_result: null,
+    hidden_context_retry_count: 0,
+  };
+}
+
+function message(id: number, role: Message["role"], content: string): Message {
+  const answer = role === "assistant" ? result([{ n: 7 }]) : null;
+  return { id, role, content, result: answer, created_at: "2025-01-15T10:30:45+08:00" };
+}
+
+function told(step: Told["step"], status: Told["status"], more: Partial<Told> = {}): Told {
+  return { session_id: "s", step, status, message: `${step} ${status}`, seq: 1, ...more };
+}
+
+const states = (turns: readonly Turn[]) => turns.map(({ question, state }) => [question, state]);
+
+test("a history becomes turns, and its last question may be under way", () => {
+  const messages = [
+    message(1, "user", "a"),
+    message(2, "assistant", "x"),
+    message(3, "user", "b"),
+    message(4, "user", "c"),
+  ];
+  const turns = (pending: Parameters<typeof turnsOf>[0]["pending"]) =>
+    turnsOf({ messages, total: 4, pending });
+  expect(states(turns({ status: "running" }))).toEqual([
+    ["a", "done"],
+    ["b", "failed"],
+    ["c", "waiting"],
+  ]);
+  const failed = turns({ status: "failed", step: "task_parse", message: "model down" });
+  expect(failed[2]).toMatchObject({ state: "failed", error: "model down" });
+  expect(turns(null)[2]).toMatchObject({ state: "failed", error: "这个问题没有得到回答。" });
+  expect(turns(null)[0]).toMatchObject({ messageId: 2 });
+});
+
+test("a stream becomes steps, and a loop repeats them", () => {
+  const failed = { sql: "", entity_mappings: [], sql_fields: [], generation_failed: true as const };
+  const stream = [
+    told("workflow", "start"),
+    told("sql_generation", "start"),
+    told("sql_generation", "end", { detail: failed }),
+    told("hidden_context", "start"),
+    told("hidden_context", "end"),
+    told("sql_generation", "start"),
+    told("sql_generation", "end"),
+    told("result_return", "start"),
+  ];
+  const turn = stream.reduce(heard, begun("k", "问题"));
+  expect(turn.steps.map(({ name, status }) => `${name} ${status}`)).toEqual([
+    "sql_generation failed",
+    "hidden_context done",
+    "sql_generation done",
+    "result_return running",
+  ]);
+  expect(attempt(turn.steps, 0)).toBe(1);
+  expect(attempt(turn.steps, 2)).toBe(2);
+  const done = heard(turn, told("workflow", "end", { result: result([]) }));
+  expect(done).toMatchObject({ state: "done", result: { summary: "共有 7 个订单。" } });
+  const broken = heard(turn, told("workflow", "error", { message: "已取消" }));
+  expect(broken).toMatchObject({ state: "failed", error: "已取消" });
+  expect(broken.steps.at(-1)?.status).toBe("failed");
+});
+
+test("a reload keeps the steps and the rows that the page has", () => {
+  const rows = [{ n: 1 }, { n: 2 }];
+  const known: Turn = {
+    ...begun("k", "a"),
+    state: "done",
+    steps: [{ name: "sql_generation", status: "done", message: "" }],
+    result: result(rows),
+  };
+  const fresh: Turn = {
+    key: "m1",
+    question: "a",
+    state: "done",
+    steps: [],
+    result: result([{ n: 1 }], 2),
+    messageId: 2,
+  };
+  const [turn] = merged([fresh], [known], false);
+  expect(turn).toMatchObject({ key: "k", messageId: 2 });
+  expect(turn?.steps).toHaveLength(1);
+  expect(turn?.result?.sql_validate_result?.result).toEqual(rows);
+});
+
+test("a question that the history lacks was not delivered, unless a run has yet to write it", () => {
+  const waiting: Turn = { ...begun("k", "a"), state: "waiting" };
+  expect(merged([], [waiting], true)).toEqual([waiting]);
+  expect(merged([], [waiting], false)[0]).toMatchObject({ state: "failed" });
+  expect(merged([], [{ ...waiting, state: "done" }], false)).toEqual([]);
+});

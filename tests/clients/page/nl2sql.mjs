@@ -1,0 +1,351 @@
+// A user at the page of nl2sql: `node nl2sql.mjs <scenario> <url> <folder for pictures>`. The
+// address of the stand-in is the parameter `standin` of the page's, which means nothing to the page.
+
+import assert from "node:assert/strict";
+import { run } from "./visit.mjs";
+
+/** A question whose answer has a line, one with bars, and one whose answer is a list. */
+const TREND = "2024年每月的销售额";
+const BARS = "2024年各渠道的客单价";
+const LIST = "列出2024年北京的订单";
+
+/** A question for which the stand-in names a field that is not there, as models do. */
+const MENDED = "2024年的下单金额是多少";
+
+const HOSTILE = "<img src=x onerror=\"document.title='hacked'\">";
+
+/** Rows that the page shows at most, and the height of one. */
+const MOST_ROWS = 1_000;
+
+const BAD_ANSWER = /the server responded with a status of [45]\d\d/;
+
+const standinOf = ({ url }) => new URL(url).searchParams.get("standin");
+
+/** Has something go wrong with the next requests to the model of a role. */
+async function fault({ url }, model, fault, times = 1) {
+  const response = await fetch(`${standinOf({ url })}/__faults`, {
+    method: "POST",
+    body: JSON.stringify({ model, fault, times }),
+  });
+  assert.equal(response.status, 204, await response.text());
+}
+
+async function release(visit) {
+  await fetch(`${standinOf(visit)}/__release`, { method: "POST" });
+}
+
+/** The model writes this statement next. */
+function writes(visit, sql) {
+  const text = JSON.stringify({ sql, entity_mappings: [] });
+  return fault(visit, "sql", { kind: "content", text });
+}
+
+const field = (page) => page.getByRole("textbox", { name: "问题" });
+const turns = (page) => page.locator(".turn");
+const result = (page) => turns(page).last().locator(".result");
+
+async function ask(page, text) {
+  const before = await turns(page).count();
+  await field(page).fill(text);
+  await page.keyboard.press("Enter");
+  await turns(page).nth(before).locator(".result").waitFor();
+}
+
+/** The list of sessions: beside the conversation, or in a dialog where there is no room. */
+async function openHistory({ page, viewport }) {
+  if (viewport.width >= 720) return page.getByRole("navigation", { name: "历史会话" });
+  const dialog = page.getByRole("dialog", { name: "历史会话" });
+  if (!(await dialog.isVisible())) await page.getByRole("button", { name: "历史" }).click();
+  await dialog.waitFor();
+  return dialog;
+}
+
+const titled = (history, text) => history.locator(".session-title").getByText(text);
+
+/** The texts of a column of the table, as far as its rows exist. */
+function column(page, name) {
+  return result(page).locator("table").evaluate((table, name) => {
+    const heads = [...table.querySelectorAll("th")].map((head) => head.textContent);
+    const at = heads.findIndex((head) => head.startsWith(name));
+    const rows = [...table.querySelectorAll("tbody tr:not([aria-hidden])")];
+    return rows.map((row) => row.cells[at].textContent);
+  }, name);
+}
+
+/** A question becomes steps, words, a line, a table that sorts, and a statement in colors. */
+async function answers(visit) {
+  const { page } = visit;
+  await page.getByRole("list", { name: "示例问题" }).waitFor();
+  await visit.look("welcome");
+  await ask(page, TREND);
+  assert.match(await result(page).locator(".summary").textContent(), /12 行/);
+  const words = await result(page).locator("figcaption").textContent();
+  assert.match(words, /折线图：按 month 的 12 个数据点；total_sales 最低 .*，最高 /);
+  await result(page).getByRole("img", { name: words }).locator("canvas").waitFor();
+  const months = await column(page, "month");
+  assert.equal(months.length, 12);
+  const sales = result(page).getByRole("button", { name: "total_sales" });
+  await sales.focus();
+  await page.keyboard.press("Enter");
+  const sorted = (await column(page, "total_sales")).map(Number);
+  assert.deepEqual(sorted, sorted.toSorted((a, b) => a - b));
+  await page.keyboard.press("Enter");
+  assert.equal(Number((await column(page, "total_sales"))[0]), Math.max(...sorted));
+  const steps = turns(page).last().locator(".steps");
+  await steps.locator("summary").click();
+  const names = await steps.locator("li strong").allTextContents();
+  assert.deepEqual(names, ["理解问题", "解析任务", "生成查询", "执行查询", "整理结果"]);
+  await result(page).locator(".statement summary").click();
+  await result(page).locator(".w-sql-keyword").first().waitFor();
+  const sql = await result(page).locator(".statement pre").textContent();
+  assert.match(sql, /^WITH base AS/);
+  await visit.look("trend");
+  await ask(page, BARS);
+  assert.match(await result(page).locator("figcaption").textContent(), /柱状图：按 channel 的 4 个/);
+  await visit.look("bars");
+}
+
+/** What went wrong, and what was done about it, while it happens and in the history. */
+async function repairs(visit) {
+  const { page } = visit;
+  await ask(page, MENDED);
+  const turn = turns(page).last();
+  await turn.locator(".steps > summary").click();
+  const states = await turn.locator(".steps li[data-step]").evaluateAll((rows) =>
+    rows.map(({ dataset }) => `${dataset.step} ${dataset.status}`),
+  );
+  assert.deepEqual(states.slice(2), [
+    "sql_generation failed",
+    "hidden_context done",
+    "sql_generation done",
+    "sql_validate done",
+    "result_return done",
+  ]);
+  await turn.getByText("第 2 次").first().waitFor();
+  const repair = turn.locator(".repair");
+  assert.match(await repair.locator("summary").textContent(), /重试 1 次后成功：字段不存在/);
+  await repair.locator("summary").click();
+  const replaced = await repair.getByRole("list", { name: "替换的字段" }).textContent();
+  assert.equal(replaced, "orders.order_amount → orders.total_amount");
+  await repair.getByRole("list", { name: "给下一次尝试的提示" }).getByText("total_amount").waitFor();
+  await visit.look("mended");
+  await page.reload();
+  await turns(page).last().locator(".repair").getByText("重试 1 次后成功").waitFor();
+  await ask(page, "列出2030年的订单");
+  const last = turns(page).last();
+  await last.getByText("重试 2 次后仍未成功").waitFor();
+  await last.getByText("部分成功").waitFor();
+  await visit.look("empty");
+}
+
+/** 1,000 rows: a part of them exists, all can be reached, and the file has them. */
+async function lists(visit) {
+  const { page } = visit;
+  await writes(visit, "WITH x AS (SELECT orders.id AS id, orders.order_no AS order_no, orders.channel " +
+    "AS channel, orders.total_amount AS total_amount FROM orders) SELECT * FROM x ORDER BY id");
+  await ask(page, "列出订单");
+  const check = async () => {
+    await result(page).getByText("共 1,000 行").waitFor();
+    const table = result(page).getByRole("group", { name: "查询结果" });
+    const rows = table.locator("tbody tr:not([aria-hidden])");
+    assert.ok((await rows.count()) < 100, "rows out of sight do not exist");
+    await table.evaluate((box) => box.scrollTo({ top: box.scrollHeight }));
+    await table.locator(`tr[aria-rowindex="${MOST_ROWS + 1}"]`).waitFor();
+    await table.getByRole("button", { name: "id", exact: true }).first().click();
+    await table.getByRole("button", { name: "id", exact: true }).first().click();
+    await table.evaluate((box) => box.scrollTo({ top: 0 }));
+    await table.locator("tr[aria-rowindex='2']").getByText("1000", { exact: true }).waitFor();
+    assert.equal(await result(page).locator("figure").count(), 0, "a list has no plot");
+  };
+  await check();
+  await visit.look("list");
+  const downloads = page.waitForEvent("download");
+  await result(page).getByRole("button", { name: "下载 CSV" }).click();
+  const file = await downloads;
+  assert.match(file.suggestedFilename(), /^[0-9a-f]{16}-\d{14}-[0-9a-f]{16}\.csv$/);
+  const chunks = [];
+  for await (const chunk of await file.createReadStream()) chunks.push(chunk);
+  const lines = Buffer.concat(chunks).toString("utf8").trimEnd().split("\r\n");
+  assert.equal(lines.length, MOST_ROWS + 1);
+  await page.reload();
+  await check();
+}
+
+/** Sessions are listed, opened, cleared and deleted, by keyboard as well. */
+async function remembers(visit) {
+  const { page } = visit;
+  await ask(page, "有多少客户");
+  const address = page.url();
+  await page.getByRole("button", { name: "新会话" }).click();
+  await page.getByRole("heading", { name: "想了解什么数据？" }).waitFor();
+  await ask(page, LIST);
+  let history = await openHistory(visit);
+  const titles = history.locator(".session-title");
+  await titled(history, "有多少客户").waitFor();
+  assert.deepEqual(await titles.allTextContents(), [LIST, "有多少客户"]);
+  await visit.look("history");
+  await titled(history, "有多少客户").click();
+  await turns(page).getByText("有多少客户").waitFor();
+  assert.equal(page.url(), address, "the address names the session");
+  await page.goBack();
+  await turns(page).getByText(LIST).waitFor();
+  await page.goForward();
+  await turns(page).getByText("有多少客户").waitFor();
+
+  history = await openHistory(visit);
+  await history.getByRole("button", { name: "清空消息：有多少客户" }).click();
+  const dialog = page.getByRole("dialog", { name: "清空消息" });
+  await visit.look("clear");
+  await dialog.getByRole("button", { name: "清空" }).click();
+  await dialog.waitFor({ state: "hidden" });
+  history = await openHistory(visit);
+  await history.getByText("0 条").waitFor();
+  await history.getByRole("button", { name: `删除会话：${LIST}` }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog", { name: "删除会话" }).getByRole("button", { name: "取消" }).click();
+  await history.getByRole("button", { name: `删除会话：${LIST}` }).click();
+  const sure = page.getByRole("dialog", { name: "删除会话" });
+  await sure.getByRole("button", { name: "删除", exact: true }).click();
+  await titled(history, LIST).waitFor({ state: "detached" });
+  assert.deepEqual(await titles.allTextContents(), ["有多少客户"]);
+  await history.getByRole("button", { name: "删除会话：有多少客户" }).click();
+  await sure.getByRole("button", { name: "删除", exact: true }).click();
+  await page.getByText("还没有会话").first().waitFor({ state: "attached" });
+}
+
+/** Steps are shown as they happen; a reload in the middle goes on to the answer. */
+async function reloads(visit) {
+  const { page } = visit;
+  await fault(visit, "sql", { kind: "hang" });
+  await field(page).fill(TREND);
+  await page.keyboard.press("Enter");
+  const running = turns(page).last().locator("[data-step='sql_generation'][data-status='running']");
+  await running.waitFor();
+  const shown = await turns(page).last().locator(".steps li strong").allTextContents();
+  assert.deepEqual(shown, ["理解问题", "解析任务", "生成查询"]);
+  await visit.look("running");
+  await page.reload();
+  await turns(page).last().getByText("正在处理这个问题").waitFor();
+  await visit.look("waiting");
+  await release(visit);
+  await result(page).locator("canvas").waitFor();
+  assert.equal(await turns(page).count(), 1);
+  // The answer is not the page's own: it has no steps, but everything else.
+  assert.equal((await column(page, "month")).length, 12);
+}
+
+/** A workflow that fails says why, also after a reload. */
+async function fails(visit) {
+  const { page } = visit;
+  visit.expect(BAD_ANSWER);
+  await fault(visit, "parse", { kind: "status", status: 503 });
+  await field(page).fill("有多少订单");
+  await page.keyboard.press("Enter");
+  const alert = turns(page).last().getByRole("alert");
+  await alert.waitFor();
+  const said = await alert.textContent();
+  assert.ok(said.length > 10, said);
+  await turns(page).last().locator("[data-step='task_parse'][data-status='failed']").waitFor();
+  await visit.look("failed");
+  await page.reload();
+  // The stream names the node as well, the log has the reason alone.
+  const kept = await turns(page).last().getByRole("alert").textContent();
+  assert.ok(kept.length > 10 && said.endsWith(kept), `${said} / ${kept}`);
+  await ask(page, "有多少客户");
+  assert.match(await result(page).locator(".summary").textContent(), /392/);
+}
+
+/** Markup in a question, a title, a model's answer and a result is text. */
+async function isHarmless(visit) {
+  const { page } = visit;
+  const sql = `WITH x AS (SELECT '${HOSTILE.replaceAll("'", "''")}' AS bad, 1 AS n UNION ALL ` +
+    "SELECT '</script><b>b</b>', 2) SELECT bad, n AS \"<i>total</i>\" FROM x";
+  await writes(visit, sql);
+  await fault(visit, "summary", {
+    kind: "content",
+    text: JSON.stringify({ summary: `${HOSTILE} [x](javascript:alert(1))` }),
+  });
+  await ask(page, `有多少订单 ${HOSTILE}`);
+  const cells = await column(page, "bad");
+  assert.deepEqual(cells, [HOSTILE, "</script><b>b</b>"]);
+  assert.equal(await result(page).locator(".summary").textContent(), `${HOSTILE} [x](javascript:alert(1))`);
+  await result(page).locator(".statement summary").click();
+  assert.ok((await result(page).locator(".statement pre").textContent()).includes(HOSTILE.slice(0, 20)));
+  assert.equal(await page.locator(".turn img, .turn a, .turn script, .turn b, .turn i").count(), 0);
+  await visit.look("hostile");
+  const history = await openHistory(visit);
+  await history.getByText(HOSTILE.slice(0, 10)).first().waitFor();
+  assert.equal(await page.locator(".sessions img").count(), 0);
+  assert.doesNotMatch(await page.title(), /^hacked/);
+}
+
+/** The server is away: the page says so, keeps the text, and goes on when it is back. */
+async function survives(visit) {
+  const { page } = visit;
+  await ask(page, "有多少客户");
+  await visit.away();
+  await field(page).fill(LIST);
+  await page.keyboard.press("Enter");
+  await page.getByText("连接已断开，正在重连…").waitFor();
+  // The text is kept.
+  await page.locator(`.w-composer-grow[data-text="${LIST} "]`).waitFor({ state: "attached" });
+  await visit.look("away");
+  await visit.back();
+  await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "发送" }).click();
+  await turns(page).nth(1).locator(".result table").waitFor();
+  // In the middle of an answer: the run goes on without the page.
+  await fault(visit, "sql", { kind: "hang" });
+  await field(page).fill(TREND);
+  await page.keyboard.press("Enter");
+  await turns(page).nth(2).locator("[data-step='sql_generation']").waitFor();
+  await visit.away();
+  await page.getByText("连接已断开，正在重连…").waitFor();
+  await release(visit);
+  await visit.back();
+  await turns(page).nth(2).locator("canvas").waitFor();
+  assert.equal(await turns(page).count(), 3);
+}
+
+/** Who clicks twice asks once. */
+async function submitsOnce(visit) {
+  const { page } = visit;
+  await field(page).fill("有多少客户");
+  await page.getByRole("button", { name: "发送" }).dblclick();
+  await result(page).waitFor();
+  const asked = visit.sent.filter(([, path]) => path.endsWith("/api/chat/stream"));
+  assert.equal(asked.length, 1, JSON.stringify(asked));
+  assert.equal(await turns(page).count(), 1);
+}
+
+/** Two tabs on one session show the same, and only one of two questions at once is taken. */
+async function agrees(visit) {
+  const { page } = visit;
+  visit.expect(BAD_ANSWER);
+  await ask(page, "有多少客户");
+  const other = await visit.tab(page.url());
+  await turns(other).first().locator(".result").waitFor();
+  await fault(visit, "sql", { kind: "hang" });
+  await field(page).fill(TREND);
+  await page.keyboard.press("Enter");
+  await turns(page).nth(1).locator("[data-step='sql_generation']").waitFor();
+  await turns(other).nth(1).getByText("正在处理这个问题").waitFor();
+  const refused = await other.evaluate(async (session) => {
+    const body = JSON.stringify({ session_id: session, message: "有多少订单" });
+    const headers = { "content-type": "application/json" };
+    const path = new URL("api/chat", document.baseURI);
+    return (await fetch(path, { method: "POST", headers, body })).status;
+  }, new URL(page.url()).searchParams.get("session"));
+  assert.equal(refused, 409);
+  await release(visit);
+  for (const tab of [page, other]) {
+    await turns(tab).nth(1).locator(".result table").waitFor();
+    assert.equal(await turns(tab).count(), 2);
+  }
+  const texts = (tab) => tab.locator(".summary").allTextContents();
+  assert.deepEqual(await texts(other), await texts(page));
+}
+
+await run({
+  answers, repairs, lists, remembers, reloads, fails, isHarmless, survives, submitsOnce, agrees,
+});
