@@ -84,6 +84,15 @@ impl Talk {
     }
 }
 
+/// Whether the last thing that was said is an answer in words. An empty conversation needs none.
+pub(crate) fn is_answered(messages: &Value) -> bool {
+    let last = messages.as_array().and_then(|all| all.last());
+    match last.map(Message::deserialize) {
+        Some(Ok(last)) => last.role == "assistant" && last.tool_calls.is_empty(),
+        _ => true,
+    }
+}
+
 fn tool(message: &Message, since: &[Message]) -> Step {
     let asked = since.iter().flat_map(|message| &message.tool_calls);
     let mut asked = asked.filter(|call| call.id == message.tool_call_id);
@@ -119,7 +128,7 @@ pub(crate) fn text(content: &Value) -> String {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::Talk;
+    use super::{Talk, is_answered};
 
     fn messages() -> Value {
         json!([
@@ -155,6 +164,15 @@ mod tests {
                 {"type": "model", "content": "好了", "toolCalls": []},
             ])
         );
+    }
+
+    #[test]
+    fn a_conversation_is_answered_when_the_model_has_the_last_words() {
+        let messages = messages();
+        let all = messages.as_array().unwrap();
+        let answered: Vec<bool> =
+            (0..=all.len()).map(|end| is_answered(&json!(all[..end]))).collect();
+        assert_eq!(answered, [true, false, true, false, false, false, false, true]);
     }
 
     #[test]

@@ -6,10 +6,10 @@ pub(crate) mod stream;
 pub(crate) mod thread;
 
 use serde::Deserialize;
-use wattle_plugin::prelude::{Failure, Request, Response, code, json, log, runs};
-use wattle_plugin::runs::RunRef;
+use wattle_plugin::prelude::{Failure, Request, Response, Value, code, json, log, runs};
+use wattle_plugin::runs::{RunRef, Thread};
 
-use crate::{GRAPH, MESSAGES};
+use crate::{GRAPH, MESSAGES, talk};
 
 /// The node whose words are the conversation.
 const AGENT: &str = "agent";
@@ -33,6 +33,9 @@ struct Body {
     thread_id: Option<String>,
     #[serde(default)]
     message: String,
+    /// Whether the last message is to be answered, which a run has failed to do.
+    #[serde(default)]
+    retry: bool,
 }
 
 /// Starts a run with the message of a request, or answers with what keeps it from that.
@@ -40,6 +43,10 @@ fn start(request: &Request) -> Result<Result<RunRef, Response>, Failure> {
     let Ok(body) = request.json::<Body>() else {
         return error(BAD_REQUEST, "请求格式不正确").map(Err);
     };
+    let thread_id = body.thread_id.filter(|id| !id.is_empty());
+    if body.retry {
+        return retry(thread_id);
+    }
     let message = body.message.trim();
     if message.is_empty() {
         return error(BAD_REQUEST, "缺少消息内容").map(Err);
@@ -49,12 +56,37 @@ fn start(request: &Request) -> Result<Result<RunRef, Response>, Failure> {
     }
     let input = json!({ MESSAGES: [{ "role": "user", "content": message }] });
     let mut start = runs::Start::graph(GRAPH).input(input);
-    if let Some(thread_id) = body.thread_id.filter(|id| !id.is_empty()) {
+    if let Some(thread_id) = thread_id {
         start = start.thread_id(thread_id);
     }
+    started(start)
+}
+
+/// Starts a run without a new message: said twice, an expense might be booked twice.
+fn retry(thread_id: Option<String>) -> Result<Result<RunRef, Response>, Failure> {
+    let thread = thread_id.as_deref().map(find).transpose()?.flatten();
+    let Some(thread) = thread else {
+        return error(NOT_FOUND, "对话不存在或已过期").map(Err);
+    };
+    if talk::is_answered(thread.state.get(MESSAGES).unwrap_or(&Value::Null)) {
+        return error(CONFLICT, "没有需要重试的消息").map(Err);
+    }
+    started(runs::Start::graph(GRAPH).thread_id(thread.thread_id))
+}
+
+fn started(start: runs::Start) -> Result<Result<RunRef, Response>, Failure> {
     match start.start() {
         Ok(run) => Ok(Ok(run)),
         Err(failure) => refused(failure).map(Err),
+    }
+}
+
+/// A conversation of the app by the id of its thread.
+fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
+    match runs::thread(thread_id) {
+        Ok(thread) => Ok(thread.filter(|thread| thread.graph == GRAPH)),
+        Err(failure) if failure.code == code::INVALID => Ok(None),
+        Err(failure) => Err(failure),
     }
 }
 

@@ -6,6 +6,7 @@ mod bookings;
 mod crash;
 mod dates;
 mod example;
+mod page;
 mod prompt;
 mod save;
 mod talk;

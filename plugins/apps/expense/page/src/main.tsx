@@ -1,4 +1,6 @@
 // Entry of the page.
-import { Shell, showPage } from "@wattle/page";
+import "@wattle/page/ai";
+import { showPage } from "@wattle/page";
+import { App } from "./app.tsx";
 
-showPage(<Shell title="记账助手">{null}</Shell>);
+showPage(<App />);

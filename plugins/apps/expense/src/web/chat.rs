@@ -95,6 +95,24 @@ mod tests {
     }
 
     #[test]
+    fn a_message_without_an_answer_is_answered_without_being_said_again() {
+        let thread = |id: &str, messages: Value| {
+            Thread::new(id, "expense", "error", json!({ "messages": messages }))
+        };
+        let asked = json!({"role": "user", "content": "打车20元"});
+        let host = host(Outcome::Completed)
+            .thread(thread("open", json!([asked])))
+            .thread(thread("done", json!([asked, {"role": "assistant", "content": "好了"}])));
+        let retry = |id: &str| post(&host, &json!({"threadId": id, "retry": true})).0;
+        assert_eq!(
+            (retry("open"), retry("done"), retry("nobody"), retry("")),
+            (200, 409, 404, 404)
+        );
+        let started = host.started();
+        assert_eq!((started.len(), &started[0].input), (1, &json!({})));
+    }
+
+    #[test]
     fn what_is_no_message_starts_nothing() {
         let host = host(Outcome::Completed);
         for (body, status) in [

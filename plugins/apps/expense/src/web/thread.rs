@@ -1,14 +1,12 @@
 //! `GET /api/threads/{id}`: a conversation for a page that is opened on it, and `/stream`: the run
 //! that is under way.
 
-use wattle_plugin::prelude::{
-    Failure, Request, Response, StreamFormat, Value, code, handler, json, runs,
-};
+use wattle_plugin::prelude::{Failure, Request, Response, StreamFormat, Value, handler, json};
 use wattle_plugin::runs::Thread;
 use wattle_plugin::web::HandOff;
 
-use crate::web::{AGENT, NOT_FOUND, error};
-use crate::{GRAPH, MESSAGES, shown};
+use crate::web::{self, AGENT, NOT_FOUND, error};
+use crate::{MESSAGES, shown};
 
 const NO_CONTENT: u16 = 204;
 
@@ -41,12 +39,7 @@ pub(crate) fn resume(request: &Request) -> Result<Response, Failure> {
 
 /// The conversation that a request names.
 fn find(request: &Request) -> Result<Option<Thread>, Failure> {
-    let id: String = request.param("id")?;
-    match runs::thread(&id) {
-        Ok(thread) => Ok(thread.filter(|thread| thread.graph == GRAPH)),
-        Err(failure) if failure.code == code::INVALID => Ok(None),
-        Err(failure) => Err(failure),
-    }
+    web::find(&request.param::<String>("id")?)
 }
 
 fn missing() -> Result<Response, Failure> {

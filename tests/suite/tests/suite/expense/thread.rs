@@ -1,7 +1,7 @@
 //! A conversation for a page: what was said so far, and the stream of what is being said.
 
 use serde_json::{Value, json};
-use wattle_kit::standin::Pattern;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::{self, Answer};
 use wattle_suite::expense::{CHAT, MODEL_PATH};
 use wattle_suite::server::{Setup, TestServer};
@@ -83,6 +83,28 @@ async fn a_page_that_is_loaded_in_the_middle_gets_the_rest_as_a_stream() {
     assert!(chunks.iter().any(|it| it["type"] == "tool-output-available"), "{chunks:?}");
     assert_eq!(slow.await.unwrap().status, 200);
     assert_eq!(thread(&server, &first.thread).await["messages"].as_array().unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn a_failed_run_is_tried_again_without_saying_the_message_twice() {
+    let server = Setup::expense().await.start().await;
+    let down = Fault::Status { status: 401, retry_after: None, body: None };
+    server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), down));
+    let answer = server.post(STREAM, &json!({ "message": "打车20元" })).await;
+    let id = answer.header("x-thread-id").to_owned();
+    assert!(chunks(&answer).iter().any(|it| it["type"] == "error"));
+    server.standin().clear_faults();
+    let retry = json!({ "threadId": id, "retry": true });
+    let chunks = chunks(&server.post(STREAM, &retry).await);
+    assert!(chunks.iter().any(|it| it["type"] == "tool-output-available"), "{chunks:?}");
+    assert_eq!(server.booked().len(), 1);
+    let shown = thread(&server, &id).await;
+    let said: Vec<&Value> =
+        shown["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(said, ["user", "assistant"]);
+    let again = server.post(STREAM, &retry).await;
+    assert_eq!(again.status, 409, "{}", again.body);
+    assert_eq!(server.booked().len(), 1);
 }
 
 #[tokio::test]

@@ -1,0 +1,131 @@
+// The conversation as it is seen.
+import { Button, Composer, JsonView, MessageList, Said, ToolCard, toolState } from "@wattle/page";
+import type { UIMessage } from "ai";
+import { useEffect, useRef } from "react";
+import { useConversation } from "./conversation.ts";
+import { stepOf } from "./steps.ts";
+import { countBooked, type Thread } from "./thread.ts";
+
+/** What a newcomer can say. */
+const EXAMPLES = ["昨天打车花了20元", "今天早餐15元，午饭38元", "前天发工资 8000 元"];
+
+const HELP = "说出花在哪里、花了多少，就能记账。日期可以说 昨天、3天前、1月2日 或 2025年1月2日。";
+
+interface ChatProps {
+  loaded: Thread | undefined;
+  /** A message that the address suggests; only the user sends it. */
+  initial: string;
+  zone: string;
+  onThread: (id: string) => void;
+  /** Something was booked. */
+  onBooked: () => void;
+}
+
+export function Chat({ loaded, initial, zone, onThread, onBooked }: ChatProps) {
+  const { messages, isBusy, error, canRetry, send, retry } = useConversation(loaded, onThread);
+  const booked = countBooked(messages);
+  const seen = useRef(booked);
+  useEffect(() => {
+    if (seen.current !== booked) onBooked();
+    seen.current = booked;
+  }, [booked, onBooked]);
+  const suggested =
+    initial === "" ? EXAMPLES : [initial, ...EXAMPLES.filter((it) => it !== initial)];
+  return (
+    <>
+      <MessageList busy={isBusy}>
+        {messages.length === 0 && !isBusy && (
+          <Welcome suggested={suggested} onChoose={(text) => void send(text).catch(() => {})} />
+        )}
+        {messages.map((message, at) => (
+          <Message
+            key={message.id}
+            message={message}
+            isLive={isBusy && at === messages.length - 1}
+            zone={zone}
+          />
+        ))}
+        {isBusy && messages.at(-1)?.role === "user" && <p className="e-working">正在处理…</p>}
+      </MessageList>
+      {error !== undefined && (
+        <div className="e-error" role="alert">
+          <p>{error}</p>
+          {canRetry && <Button onClick={retry}>重试</Button>}
+        </div>
+      )}
+      <div className="e-composer">
+        <Composer
+          label="消息"
+          placeholder="例如：昨天打车花了20元"
+          busy={isBusy}
+          onSend={send}
+          autoFocus
+        />
+      </div>
+    </>
+  );
+}
+
+interface WelcomeProps {
+  suggested: readonly string[];
+  onChoose: (text: string) => void;
+}
+
+function Welcome({ suggested, onChoose }: WelcomeProps) {
+  return (
+    <div className="e-welcome">
+      <p>{HELP}</p>
+      <ul aria-label="试一试">
+        {suggested.map((text) => (
+          <li key={text}>
+            <Button onClick={() => onChoose(text)}>{text}</Button>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+interface MessageProps {
+  message: UIMessage;
+  isLive: boolean;
+  zone: string;
+}
+
+function Message({ message, isLive, zone }: MessageProps) {
+  const by = message.role;
+  return (
+    <Said by={by}>
+      {message.parts.map((part, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts of a message are only ever added.
+        <Part key={at} part={part} isLive={isLive} zone={zone} />
+      ))}
+    </Said>
+  );
+}
+
+type AnyPart = UIMessage["parts"][number];
+
+function Part({ part, isLive, zone }: { part: AnyPart; isLive: boolean; zone: string }) {
+  if (part.type === "text") return part.text === "" ? null : <p className="e-text">{part.text}</p>;
+  if (part.type === "data-interrupt") {
+    return <p className="e-text">这一步需要管理员确认，确认后会继续。</p>;
+  }
+  if (!("toolCallId" in part)) return null;
+  const name = "toolName" in part ? part.toolName : part.type.slice("tool-".length);
+  const step = stepOf(name, part.input, part.output, zone);
+  const state = toolState(part.state, isLive);
+  const error = part.state === "output-error" ? part.errorText : step.error;
+  return (
+    <ToolCard
+      title={step.title}
+      name={name}
+      state={error !== undefined && name === "saveExpenseToLark" ? "failed" : state}
+      summary={step.summary}
+      error={error}
+    >
+      <JsonView label="参数" value={part.input ?? null} />
+      {part.output !== undefined && <JsonView label="结果" value={part.output} />}
+    </ToolCard>
+  );
+}

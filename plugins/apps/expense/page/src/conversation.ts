@@ -1,0 +1,171 @@
+// The chat hook, and what keeps it in step with the server.
+//
+// The server has the conversation. The page shows the stream of an answer as it comes. When it was
+// not there for all of it (another tab, a reload, a lost connection), it reads the conversation
+// again and joins the answer that is under way.
+import { useChat } from "@ai-sdk/react";
+import { ApiError, address, useConnection } from "@wattle/page";
+import { streamFetch } from "@wattle/page/ai";
+import { DefaultChatTransport, type UIMessage } from "ai";
+import { useCallback, useEffect, useMemo, useRef, useState } from "react";
+import { useTabs } from "./tabs.ts";
+import { readThread, type Thread, textOf } from "./thread.ts";
+
+/** The header that names the conversation. */
+const THREAD_HEADER = "x-thread-id";
+
+/** How often a growing answer is rendered. */
+const THROTTLE_MS = 50;
+
+const UNSURE = "连接中断，这条消息可能已经送达：请先核对账本，再决定是否重发。";
+const UNANSWERED = "AI 服务暂时不可用，请稍后再试。";
+
+export interface Conversation {
+  messages: UIMessage[];
+  isBusy: boolean;
+  /** Why the last message has no answer. */
+  error: string | undefined;
+  /** Whether the last message can be answered once more. */
+  canRetry: boolean;
+  /** Fails if the server did not take the message. */
+  send: (text: string) => Promise<void>;
+  retry: () => void;
+}
+
+/** The conversation of a thread that was read, or a new one. */
+export function useConversation(
+  loaded: Thread | undefined,
+  onThread: (id: string) => void,
+): Conversation {
+  const thread = useRef(loaded?.threadId);
+  const refused = useRef<Error>(undefined);
+  const [problem, setProblem] = useState<string>();
+  const [hasFailed, setFailed] = useState(loaded?.status === "error");
+  const transport = useMemo(() => makeTransport(thread, refused, onThread), [onThread]);
+  const chat = useChat({
+    messages: loaded?.messages ?? [],
+    resume: loaded?.status === "running",
+    transport,
+    throttle: THROTTLE_MS,
+  });
+  const isBusy = chat.status === "submitted" || chat.status === "streaming";
+  const latest = useRef({ chat, isBusy });
+  latest.current = { chat, isBusy };
+
+  const refresh = useCallback(async () => {
+    if (thread.current === undefined || latest.current.isBusy) return;
+    const now = await readOrNothing(thread.current);
+    if (now === undefined || latest.current.isBusy) return;
+    const { chat } = latest.current;
+    setFailed(now.status === "error");
+    if (now.status !== "error") chat.clearError();
+    if (!isSame(chat.messages, now.messages) || now.status === "running") {
+      setProblem(undefined);
+      chat.setMessages(now.messages);
+    }
+    if (now.status === "running") await chat.resumeStream();
+  }, []);
+  const tell = useTabs(thread, refresh);
+  useConnection(() => void refresh());
+  const before = useRef(isBusy);
+  useEffect(() => {
+    if (before.current !== isBusy) tell();
+    before.current = isBusy;
+  }, [isBusy, tell]);
+
+  const send = useCallback(async (text: string) => {
+    refused.current = undefined;
+    setProblem(undefined);
+    setFailed(false);
+    const { chat } = latest.current;
+    await chat.sendMessage({ text });
+    const error = refused.current as Error | undefined;
+    if (error === undefined) return;
+    // The server did not say that it has the message, so the user keeps it.
+    latest.current.chat.setMessages((messages) => withoutLast(messages, text));
+    latest.current.chat.clearError();
+    const isCut = error instanceof ApiError && error.kind === "network";
+    setProblem(isCut ? UNSURE : error.message);
+    throw error;
+  }, []);
+  const retry = useCallback(() => {
+    setProblem(undefined);
+    setFailed(false);
+    void latest.current.chat.regenerate().then(refresh);
+  }, [refresh]);
+
+  const canRetry =
+    !isBusy && thread.current !== undefined && (hasFailed || chat.error !== undefined);
+  const failure = chat.error ? messageOf(chat.error) : hasFailed ? UNANSWERED : undefined;
+  const error = isBusy ? undefined : (problem ?? failure);
+  return { messages: chat.messages, isBusy, error, canRetry, send, retry };
+}
+
+/** Failures of the run are in the words of its services; those of the app are for users. */
+function messageOf(error: Error): string {
+  return error instanceof ApiError ? error.message : UNANSWERED;
+}
+
+function makeTransport(
+  thread: { current: string | undefined },
+  refused: { current: Error | undefined },
+  onThread: (id: string) => void,
+) {
+  const named = async (input: RequestInfo | URL, init?: RequestInit) => {
+    try {
+      const response = await streamFetch(input, init);
+      const id = response.headers.get(THREAD_HEADER);
+      if (id !== null && id !== thread.current) {
+        thread.current = id;
+        onThread(id);
+      }
+      return response;
+    } catch (error) {
+      refused.current = error instanceof Error ? error : new Error(String(error));
+      throw error;
+    }
+  };
+  return new DefaultChatTransport({
+    fetch: named,
+    prepareSendMessagesRequest: ({ messages, trigger }) => {
+      const last = messages.at(-1);
+      const message = last === undefined ? "" : textOf(last);
+      const said = trigger === "regenerate-message" ? { retry: true } : { message };
+      return {
+        api: address("api/chat/stream?format=ai-sdk"),
+        body: { threadId: thread.current, ...said },
+      };
+    },
+    prepareReconnectToStreamRequest: () => ({
+      api: address(`api/threads/${encodeURIComponent(thread.current ?? "")}/stream`),
+    }),
+  });
+}
+
+function withoutLast(messages: UIMessage[], text: string): UIMessage[] {
+  const last = messages.at(-1);
+  return last?.role === "user" && textOf(last) === text ? messages.slice(0, -1) : messages;
+}
+
+/** Whether both say the same; the ids of streamed messages are others than those of kept ones. */
+export function isSame(one: readonly UIMessage[], other: readonly UIMessage[]): boolean {
+  const gist = (messages: readonly UIMessage[]) =>
+    JSON.stringify(messages.map((message) => [message.role, textOf(message), calls(message)]));
+  return gist(one) === gist(other);
+}
+
+function calls(message: UIMessage): unknown[] {
+  return message.parts.map((part) =>
+    "toolCallId" in part ? [part.toolCallId, "state" in part ? part.state : undefined] : [],
+  );
+}
+
+/** Without a connection there is nothing now; the page reads again when it is back. */
+async function readOrNothing(id: string): Promise<Thread | undefined> {
+  try {
+    return await readThread(id);
+  } catch (error) {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  }
+}

@@ -1,0 +1,32 @@
+// The address of a conversation, and what is said in it.
+import type { UIMessage } from "ai";
+import { expect, test } from "vitest";
+import { isSame } from "../src/conversation.ts";
+import { countBooked, readAddress, textOf, withThread } from "../src/thread.ts";
+
+test("the address names the conversation and suggests a message", () => {
+  const there = readAddress("http://a.test/apps/expense/?thread=t1&initial=%20打车20元%20");
+  expect(there).toEqual({ thread: "t1", initial: "打车20元" });
+  expect(readAddress("http://a.test/")).toEqual({ thread: undefined, initial: "" });
+  const named = withThread("http://a.test/x/?initial=y&a=b", "t 2");
+  expect(named).toBe("http://a.test/x/?a=b&thread=t+2");
+  expect(withThread(named, undefined)).toBe("http://a.test/x/?a=b");
+});
+
+function message(id: string, state: "input-available" | "output-available"): UIMessage {
+  const call = { type: "tool-saveExpenseToLark", toolCallId: "c1", state, input: {}, output: {} };
+  return { id, role: "assistant", parts: [{ type: "text", text: "好" }, call] } as UIMessage;
+}
+
+test("bookings are counted when the tool has answered", () => {
+  expect(countBooked([message("a", "input-available")])).toBe(0);
+  expect(countBooked([message("a", "output-available"), message("b", "output-available")])).toBe(2);
+  expect(textOf(message("a", "output-available"))).toBe("好");
+});
+
+test("messages are the same whatever their ids", () => {
+  const one = [message("a", "output-available")];
+  expect(isSame(one, [message("b", "output-available")])).toBe(true);
+  expect(isSame(one, [message("a", "input-available")])).toBe(false);
+  expect(isSame(one, [])).toBe(false);
+});

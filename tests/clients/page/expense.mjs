@@ -1,0 +1,261 @@
+// A user at the page of the expense application; see `visit.mjs`.
+
+import assert from "node:assert/strict";
+import { run } from "./visit.mjs";
+
+const WIDE = [{ width: 1280, height: 800 }];
+
+/** A telephone shows the conversation or the book. */
+async function show(visit, name, page = visit.page) {
+  if (visit.viewport.width >= 860) return;
+  await page.locator(".e-views label", { hasText: name }).click();
+}
+
+async function say(page, text) {
+  await page.getByRole("textbox", { name: "消息" }).fill(text);
+  await page.keyboard.press("Enter");
+}
+
+/** The answer to the last message is complete. */
+async function answered(page, count) {
+  await page.getByRole("article", { name: "助手" }).nth(count - 1).waitFor();
+  await page.locator('.w-messages-box[aria-busy="false"]').waitFor();
+}
+
+const card = (page, tool, at = -1) => {
+  const cards = page.locator(`.w-tool[data-tool="${tool}"]`);
+  return at < 0 ? cards.last() : cards.nth(at);
+};
+
+const sum = (page, name) =>
+  page.locator(".e-sums > div", { hasText: name }).locator("dd").textContent();
+
+/** The number in the tile of bookings is this one, sooner or later. */
+async function counts(page, count) {
+  const tile = page.locator(".e-sums > div", { hasText: "笔数" });
+  await tile.getByText(String(count), { exact: true }).waitFor({ state: "attached" });
+}
+
+const count = async (page) => Number(await sum(page, "笔数"));
+
+/** Cards with what was asked and answered, the reply, and the book beside it. */
+async function books(visit) {
+  const { page } = visit;
+  await page.locator(".e-sums").waitFor({ state: "attached" });
+  const before = await count(page);
+  await visit.look("expense-welcome");
+  await say(page, "昨天打车花了20元");
+  await answered(page, 1);
+  assert.match(await card(page, "parseDateExpression").textContent(), /换算日期.*已完成.*昨天 → 2025-01-14 00:00:00/);
+  assert.match(await card(page, "saveExpenseToLark").textContent(), /保存到账本.*已完成.*打车 · 交通 · 支出 · ¥20.00/);
+  const reply = await page.locator(".e-text").last().textContent();
+  assert.match(reply, /^✅ 记账成功！\n\n💰 打车\n📅 2025-01-14 00:00:00\n🏷️ 交通 \| 💵 ¥20 \| 📊 支出$/u);
+  await card(page, "saveExpenseToLark").locator("summary").focus();
+  await page.keyboard.press("Enter");
+  const documents = await card(page, "saveExpenseToLark").locator("pre").allTextContents();
+  assert.equal(JSON.parse(documents[0]).amount, 20);
+  assert.equal(JSON.parse(documents[1]).status, "success");
+  await visit.look("expense-booked");
+  await show(visit, "账本");
+  await counts(page, before + 1);
+  await page.locator(".e-plot", { hasText: "交通" }).waitFor();
+  await visit.look("expense-month");
+  await page.locator(".e-book label", { hasText: "当天" }).click();
+  assert.equal(await count(page), 0, "nothing was booked today");
+  await page.getByRole("combobox", { name: "日期" }).selectOption("2025-01-14");
+  assert.equal(await sum(page, "支出"), `¥${(20 * (before + 1)).toFixed(2)}`);
+  await visit.look("expense-day");
+  // The address names the conversation, so a reload shows it again.
+  const address = new URL(page.url());
+  assert.ok(address.searchParams.get("thread"));
+  await page.reload();
+  await show(visit, "对话");
+  await answered(page, 1);
+  assert.equal(await page.locator(".e-text").last().textContent(), reply);
+  assert.equal(await page.locator(".w-tool").count(), 2);
+  const posts = visit.sent.map(([method, path, body]) => [method, path.split("/api/")[1], body.message]);
+  assert.deepEqual(posts, [["POST", "chat/stream", "昨天打车花了20元"]]);
+  await page.getByRole("button", { name: "新对话" }).click();
+  await page.getByRole("list", { name: "试一试" }).waitFor();
+  assert.equal(new URL(page.url()).searchParams.get("thread"), null);
+}
+
+/** What is missing is asked for; the same conversation goes on. */
+async function asks(visit) {
+  const { page } = visit;
+  await say(page, "昨天打车");
+  await answered(page, 1);
+  assert.match(await page.locator(".e-text").last().textContent(), /金额/);
+  assert.equal(await page.locator(".w-tool").count(), 0);
+  await say(page, "20元");
+  await answered(page, 2);
+  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  await visit.look("expense-asked");
+  assert.equal(visit.sent[1][2].threadId, new URL(page.url()).searchParams.get("thread"));
+}
+
+/** A double click, a double Enter: one message. */
+async function twice(visit) {
+  const { page } = visit;
+  await page.locator(".e-sums").waitFor({ state: "attached" });
+  const before = await count(page);
+  await page.getByRole("button", { name: "昨天打车花了20元" }).dblclick();
+  await answered(page, 1);
+  await page.getByRole("textbox", { name: "消息" }).fill("午饭30元");
+  await page.getByRole("button", { name: "发送" }).dblclick();
+  await answered(page, 2);
+  await counts(page, before + 2);
+  assert.equal(visit.sent.length, 2);
+}
+
+/** Markup in messages, in the table and in a suggested message is text. */
+async function hostile(visit) {
+  const { page } = visit;
+  const bad = "<img src=x onerror=alert()>";
+  page.on("dialog", (dialog) => assert.fail(dialog.message()));
+  const address = new URL(visit.url);
+  address.searchParams.set("initial", `${bad}午饭30元`);
+  await page.goto(address.href);
+  const suggestion = page.getByRole("button", { name: `${bad}午饭30元` });
+  await suggestion.waitFor();
+  assert.deepEqual(visit.sent, [], "nobody but the user sends a message");
+  await suggestion.click();
+  await answered(page, 1);
+  assert.equal(await page.locator('.w-said[data-by="user"]').textContent(), `${bad}午饭30元`);
+  assert.ok((await page.locator(".e-text").last().textContent()).includes(bad));
+  await show(visit, "账本");
+  await page.locator(".e-remark", { hasText: "<script>alert(2)</script>" }).first().waitFor();
+  await page.locator(".e-remark", { hasText: bad }).first().waitFor();
+  assert.equal(await page.locator("#root img, #root script").count(), 0);
+  await visit.look("expense-hostile");
+}
+
+/** No model answers: the page says so, and the message is answered once more without being said. */
+async function fails(visit) {
+  const { page } = visit;
+  await say(page, "打车20元");
+  const alert = page.locator(".e-chat").getByRole("alert");
+  await alert.getByText("AI 服务暂时不可用").waitFor();
+  await visit.look("expense-failed");
+  await page.reload();
+  await alert.getByText("AI 服务暂时不可用").waitFor();
+  await alert.getByRole("button", { name: "重试" }).click();
+  await answered(page, 1);
+  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  assert.equal(await alert.count(), 0);
+  assert.equal(await page.locator('.w-said[data-by="user"]').count(), 1);
+  const bodies = visit.sent.map(([, , body]) => [body.message, body.retry]);
+  assert.deepEqual(bodies, [["打车20元", undefined], [undefined, true]]);
+}
+
+/** A page that is loaded again while the model answers shows the rest. */
+async function reloads(visit) {
+  const { page } = visit;
+  await say(page, "昨天打车花了20元");
+  await page.waitForURL(/thread=/);
+  await page.reload();
+  await page.locator('.w-said[data-by="user"]').waitFor();
+  await answered(page, 1);
+  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  assert.equal(await page.locator(".w-tool").count(), 2);
+  assert.equal(visit.sent.length, 1);
+}
+
+/** The server is away: the page says so, keeps the text, and goes on when it is back. */
+async function away(visit) {
+  const { page } = visit;
+  await say(page, "你好");
+  await answered(page, 1);
+  await visit.away();
+  await say(page, "午饭30元");
+  await page.getByText("连接已断开，正在重连…").waitFor();
+  await page.locator(".e-chat").getByRole("alert").getByText("可能已经送达").waitFor();
+  assert.equal(await page.getByRole("textbox", { name: "消息" }).inputValue(), "午饭30元");
+  assert.equal(await page.locator('.w-said[data-by="user"]').count(), 1);
+  await visit.look("expense-away");
+  await visit.back();
+  await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "发送" }).click();
+  await answered(page, 2);
+  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  // In the middle of an answer: it is joined again.
+  await say(page, "晚饭50元");
+  await page.locator('.w-said[data-by="user"]').nth(2).waitFor();
+  await visit.away();
+  await page.getByText("连接已断开，正在重连…").waitFor();
+  await visit.back();
+  await answered(page, 3);
+  await page.locator(".e-text", { hasText: "晚饭" }).last().waitFor();
+  await page.locator(".e-text", { hasText: "✅" }).nth(1).waitFor();
+  assert.equal(await page.locator('.w-said[data-by="user"]').count(), 3);
+}
+
+/** Two tabs on one conversation show the same, and so do their books. */
+async function tabs(visit) {
+  const { page } = visit;
+  await say(page, "你好");
+  await answered(page, 1);
+  const other = await visit.tab(page.url());
+  await answered(other, 1);
+  const before = await count(other);
+  await say(page, "午饭30元");
+  await answered(page, 2);
+  await other.locator(".e-text", { hasText: "✅" }).waitFor();
+  await counts(other, before + 1);
+  const texts = (page) => page.locator(".w-messages-content").innerText();
+  assert.equal(await texts(other), await texts(page));
+  await say(other, "晚饭50元");
+  await answered(other, 3);
+  await page.locator(".e-text", { hasText: "晚饭" }).last().waitFor();
+  await answered(page, 3);
+  await counts(page, before + 2);
+  assert.equal(await texts(other), await texts(page));
+  await other.close();
+}
+
+/** A conversation that is not there any more: the page says so and begins another one. */
+async function gone(visit) {
+  const { page } = visit;
+  visit.expect(/status of 404/);
+  await page.goto(`${visit.url}?thread=nobody`);
+  await page.getByText("对话不存在或已过期，已开始新的对话。").waitFor();
+  await say(page, "打车20元");
+  await answered(page, 1);
+  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+}
+
+/** The table cannot be read: the book says why, and the conversation works. */
+async function unread(visit) {
+  const { page } = visit;
+  visit.expect(/status of 502/);
+  const alert = page.locator(".e-book").getByRole("alert");
+  await alert.getByText("没有表格的编辑权限").waitFor();
+  await visit.look("expense-unread");
+  await alert.getByRole("button", { name: "重试" }).click();
+  await page.locator(".e-sums").waitFor();
+  assert.equal(await alert.count(), 0);
+}
+
+/** Months with many bookings, the one before, the way back; all by keyboard. */
+async function months(visit) {
+  const { page } = visit;
+  await page.locator(".e-sums").waitFor({ state: "attached" });
+  await show(visit, "账本");
+  await page.locator(".e-plot").first().waitFor();
+  assert.equal(await page.locator(".e-plot").count(), 2, "expenses and income");
+  assert.equal(await page.locator('.e-plot[data-kind="consume"] li').count(), 14);
+  await visit.look("expense-full");
+  await page.getByRole("button", { name: "上个月" }).focus();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "2024年12月" }).waitFor();
+  assert.equal(await count(page), 1);
+  await page.getByRole("button", { name: "本月" }).click();
+  await page.getByRole("heading", { name: "2025年1月" }).waitFor();
+  await page.locator('.e-plot[data-kind="consume"] li').nth(13).waitFor();
+}
+
+await run({
+  books, asks, twice, hostile, reloads, tabs, gone, months, away,
+  fails: { sizes: WIDE, run: fails },
+  unread: { sizes: WIDE, run: unread },
+});
