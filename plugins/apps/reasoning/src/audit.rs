@@ -5,6 +5,7 @@
 
 mod fold;
 mod payload;
+mod secret;
 mod table;
 
 use wattle_plugin::prelude::Value;

@@ -11,7 +11,7 @@ mod turn;
 use wattle_plugin::prelude::{Failure, Value, clock, json, params, random, sql};
 
 use self::clarification::cancel_pending;
-pub(crate) use self::clarification::{Clarification, answer, pending};
+pub(crate) use self::clarification::{Clarification, answer, asked, pending};
 pub(crate) use self::sync::{adopt, sync};
 pub(crate) use self::turn::{TurnRow, newest_turn, next_turn_no, turns};
 use crate::audit::{self, Row, Turns};

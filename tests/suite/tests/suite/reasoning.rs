@@ -9,6 +9,8 @@ mod flow;
 mod observe;
 mod page;
 mod postgres;
+mod prompts;
+mod redact;
 mod restart;
 mod session;
 mod tenant;

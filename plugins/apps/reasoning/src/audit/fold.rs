@@ -8,7 +8,7 @@
 use wattle_plugin::prelude::{Deserialize, Value, json};
 
 use crate::audit::Row;
-use crate::audit::payload::{Called, error, redacted};
+use crate::audit::payload::{Called, error};
 
 /// What became of some events.
 #[derive(Debug, Default, PartialEq)]
@@ -186,7 +186,7 @@ fn add(folded: &mut Folded, event: &Event) {
             folded.rows.push(row(event, step, types(is_model).1, payload));
         }
         Kind::Custom { node, name, data } => {
-            let payload = redacted(json!({ "node": node, "data": data }));
+            let payload = json!({ "node": node, "data": data });
             folded.rows.push(row(event, step_of(name), name, payload));
         }
         Kind::RunStarted { reason } if reason == "recovery" => {

@@ -5,12 +5,6 @@ use wattle_plugin::prelude::{Deserialize, Value, json};
 /// Bytes of an answer that a row carries whole; of a longer one its beginning.
 const ANSWER_BYTES: usize = 16 << 10;
 
-/// Words in the name of a field whose value is never shown.
-const SECRETS: &[&str] = &["api_key", "apikey", "authorization", "password", "secret", "token"];
-
-/// Counts of tokens have a name like a secret's.
-const HARMLESS: &[&str] = &["tokens"];
-
 /// An answered call as the event log has it.
 #[derive(Debug, Clone, Deserialize)]
 pub(super) struct Called {
@@ -48,7 +42,7 @@ impl Called {
             // Long requests are kept by their beginning.
             None => payload["request"] = self.request.clone(),
         }
-        redacted(payload)
+        payload
     }
 
     /// What a model answered.
@@ -68,14 +62,14 @@ impl Called {
             }
             Err(failure) => payload["error"] = error(failure),
         }
-        redacted(payload)
+        payload
     }
 
     /// What was asked of a tool.
     pub(super) fn tool_request(&self) -> Value {
         let arguments = self.request.get("arguments").unwrap_or(&self.request);
-        redacted(json!({ "call_id": self.id(), "node": self.node, "method": self.summary,
-                         "arguments": arguments }))
+        json!({ "call_id": self.id(), "node": self.node, "method": self.summary,
+                "arguments": arguments })
     }
 
     /// What a tool answered.
@@ -92,7 +86,7 @@ impl Called {
             }
             Err(failure) => payload["error"] = error(failure),
         }
-        redacted(payload)
+        payload
     }
 
     fn ended(&self) -> Value {
@@ -129,42 +123,11 @@ fn capped(document: &Value) -> Value {
     json!({ "head": text[..end], "bytes": text.len() })
 }
 
-/// The same document without the values of fields that are named like secrets.
-pub(super) fn redacted(document: Value) -> Value {
-    match document {
-        Value::Object(fields) => fields
-            .into_iter()
-            .map(|(name, value)| match value {
-                Value::String(_) if is_secret(&name) => (name, json!("[redacted]")),
-                value => (name, redacted(value)),
-            })
-            .collect(),
-        Value::Array(items) => items.into_iter().map(redacted).collect(),
-        other => other,
-    }
-}
-
-fn is_secret(name: &str) -> bool {
-    let name = name.to_lowercase();
-    SECRETS.iter().any(|word| name.contains(word))
-        && !HARMLESS.iter().any(|word| name.contains(word))
-}
-
 #[cfg(test)]
 mod tests {
     use wattle_plugin::prelude::json;
 
-    use super::{ANSWER_BYTES, capped, is_fallback, redacted};
-
-    #[test]
-    fn secrets_are_not_shown() {
-        let shown =
-            redacted(json!({"a": [{"api_key": "sk-1", "X-Token": "t", "input_tokens": 3}]}));
-        assert_eq!(
-            shown,
-            json!({"a": [{"api_key": "[redacted]", "X-Token": "[redacted]", "input_tokens": 3}]})
-        );
-    }
+    use super::{ANSWER_BYTES, capped, is_fallback};
 
     #[test]
     fn long_answers_are_cut_between_characters() {

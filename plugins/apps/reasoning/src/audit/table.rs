@@ -6,6 +6,7 @@ use wattle_plugin::prelude::{Failure, Serialize, Value, params, sql};
 use wattle_plugin::sql::Transaction;
 
 use crate::audit::Row;
+use crate::audit::secret::redacted;
 use crate::{DATABASE, time};
 
 const COUNT: &str = "UPDATE reasoning_session SET trace_count = trace_count + $1 WHERE id = $2 \
@@ -25,7 +26,7 @@ pub(crate) struct Turns {
     pub(crate) newest: Option<String>,
 }
 
-/// Appends rows. The count of the session is taken in the same transaction, so two that append at
+/// Appends rows, without the secrets in them: no row reaches the table another way. The count of the session is taken in the same transaction, so two that append at
 /// once wait for each other and the numbers have no gap.
 pub(crate) fn append(
     transaction: &Transaction,
@@ -40,7 +41,7 @@ pub(crate) fn append(
     for (row, seq) in rows.iter().zip(first..) {
         let by_run = row.run.as_ref().and_then(|run| turns.by_run.get(run));
         let turn = by_run.or(turns.newest.as_ref());
-        let payload = row.payload.to_string();
+        let payload = redacted(row.payload.clone()).to_string();
         let at = time::text(row.at_ms)?;
         let values = params![session_id, seq, turn, row.step, &row.event_type, payload, at];
         transaction.execute(INSERT, values)?;

@@ -14,6 +14,9 @@ const INSERT: &str = "INSERT INTO reasoning_clarification \
 const SELECT: &str = "SELECT id, turn_id, reason, question, status FROM reasoning_clarification \
     WHERE session_id = $1 AND status = 'pending'";
 
+const SELECT_ALL: &str = "SELECT id, turn_id, reason, question, status, answer_json \
+    FROM reasoning_clarification WHERE session_id = $1 ORDER BY created_at, id";
+
 const ANSWER: &str = "UPDATE reasoning_clarification \
     SET status = 'answered', answer_json = $1, answered_at = $2 \
     WHERE id = $3 AND status = 'pending'";
@@ -53,6 +56,21 @@ pub(crate) fn pending(session: &Session) -> Result<Option<Clarification>, Failur
         question: row.get("question")?,
         status: row.get("status")?,
     }))
+}
+
+/// All questions of a session with what was answered, oldest first.
+pub(crate) fn asked(session_id: &str) -> Result<Vec<Value>, Failure> {
+    let rows = sql::database(DATABASE).query(SELECT_ALL, params![session_id])?;
+    rows.iter()
+        .map(|row| {
+            let answer: Option<Value> = row.get("answer_json")?;
+            let [id, turn_id, reason, question, status] =
+                ["id", "turn_id", "reason", "question", "status"]
+                    .map(|name| row.get::<String>(name));
+            Ok(json!({ "clarification_id": id?, "turn_id": turn_id?, "reason": reason?,
+                       "question": question?, "status": status?, "answer": answer }))
+        })
+        .collect()
 }
 
 /// Writes down a question that a run ended with.

@@ -72,6 +72,14 @@ impl TurnRow {
         json!({ "turn_id": self.id, "turn_no": self.turn_no, "status": self.status,
                 "user_input": self.user_input })
     }
+
+    /// The turn with what became of it, for who takes a session up again.
+    pub(crate) fn whole(&self) -> Value {
+        let mut view = self.view();
+        view["result"] = json!(self.result);
+        view["error"] = json!(self.error);
+        view
+    }
 }
 
 /// The turns of a session in their order.

@@ -50,17 +50,19 @@ fn metadata(metadata: Option<Value>) -> Result<Value, Refusal> {
     }
 }
 
-/// Shows a session with its turns.
+/// Shows a session with its turns, what became of them, and what was asked back.
 #[handler(GET, "/api/v1/reasoning/sessions/{session_id}")]
 pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
     answer(request, || {
         let (session, _) = session::sync(request.tenant.as_deref(), find(request)?)?;
         let turns = session::turns(&session.id)?;
-        let turns: Vec<Value> = turns.iter().map(session::TurnRow::view).collect();
+        let newest = turns.last().map(session::TurnRow::view);
+        let turns: Vec<Value> = turns.iter().map(session::TurnRow::whole).collect();
         let asked = session::pending(&session)?.map(|asked| asked.view());
         Ok(json!({
             "session_id": session.id, "status": session.status, "metadata": session.metadata,
-            "turn": turns.last(), "turns": turns, "clarification": asked,
+            "turn": newest, "turns": turns, "clarification": asked,
+            "clarifications": session::asked(&session.id)?,
             "created_at": session.created_at, "updated_at": session.updated_at,
         }))
     })

@@ -1,7 +1,7 @@
 //! Sessions and turns: what endpoints answer and refuse.
 
 use serde_json::{Value, json};
-use wattle_kit::standin::Pattern;
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
 use wattle_suite::reasoning::{SESSIONS, data, types};
 use wattle_suite::server::Setup;
@@ -167,4 +167,31 @@ async fn s1_08_a_session_goes_on_after_its_thread_was_deleted() {
     let second = data(app.on(&session, "run", &body).await);
     assert_eq!((&second["status"], &second["turn"]["turn_no"]), (&json!("completed"), &json!(2)));
     assert!(app.trace(&session).await.len() > before.len());
+}
+
+#[tokio::test]
+async fn s1_14_a_session_shows_what_became_of_its_turns() {
+    let server = Setup::reasoning().await.start().await;
+    let app = server.reasoning();
+    let session = app.ask("火星天气").await;
+    app.run(&session).await;
+    let answer = json!({ "answer": { "type": "clarification", "text": "统计各区域的客户数量" } });
+    data(app.on(&session, "clarify", &answer).await);
+    let ran = app.run(&session).await;
+    let shown = app.session(&session).await;
+    assert_eq!(shown["turns"][0]["result"], ran["result"]);
+    assert_eq!(shown["turns"][0]["error"], Value::Null);
+    let asked = &shown["clarifications"][0];
+    assert_eq!(
+        (&asked["status"], &asked["reason"]),
+        (&json!("answered"), &json!("no_attribute_match"))
+    );
+    assert_eq!(asked["answer"], answer["answer"]);
+    assert_eq!(asked["turn_id"], ran["turn"]["turn_id"]);
+    let down = Fault::Status { status: 500, retry_after: None, body: None };
+    server.standin().fault(FaultRule::new(Pattern::model("reasoning"), down));
+    app.on(&session, "run", &json!({ "user_input": "统计客户" })).await;
+    let shown = app.session(&session).await;
+    assert_eq!(shown["turns"][1]["error"]["code"], "llm", "{shown}");
+    assert_eq!(shown["turns"][1]["result"], Value::Null);
 }
