@@ -7,7 +7,7 @@ use super::{HANDBOOK, IMAGE_PLAN, PROGRESS, Prompt, REFUSED};
 use crate::block::BlockType;
 use crate::tool::NAMES;
 
-/// The instructions of the agent, and the graph that holds them.
+/// The instructions of the agent, and the graph that names their file.
 const AGENT: &str = include_str!("../../prompts/agent.md");
 const GRAPH: &str = include_str!("../../graph.toml");
 
@@ -65,10 +65,11 @@ fn no_prompt_has_the_name_of_a_route_of_a_stand_in_or_of_a_test() {
 }
 
 #[test]
-fn the_graph_has_the_instructions_of_the_agent() {
-    let (_, inline) = GRAPH.split_once("system = '''\n").expect("instructions in `graph.toml`");
-    let (inline, _) = inline.split_once("'''").expect("their end");
-    assert_eq!(inline, AGENT, "`graph.toml` differs from `prompts/agent.md`");
+fn the_agent_of_the_graph_has_the_instructions_from_their_file() {
+    let node = GRAPH.split("[graphs.").find(|table| table.starts_with("travel.nodes.agent]"));
+    let node = node.expect("the node `agent`");
+    assert!(node.contains("with_files = { system = \"prompts/agent.md\" }"), "{node}");
+    assert!(!GRAPH.contains("\nsystem ="), "the file is the only place");
 }
 
 #[test]
