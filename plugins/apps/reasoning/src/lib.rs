@@ -12,8 +12,8 @@
 //! * `task`: the table of executed tasks.
 //! * `session`: sessions and turns in the database, kept in step with the runs.
 //! * `audit`: the audit trail, a projection of the event log.
-//! * `web`: the app's page, and its HTTP endpoints, one resource a file. What the page consists of
-//!   is in the folder `page`.
+//! * `web`: the HTTP endpoints, one resource a file. The page that uses them is in the folder
+//!   `page`, and the host serves it.
 
 mod audit;
 mod catalog;
@@ -42,8 +42,6 @@ wattle_plugin::export! {
         node::finalize::finalize,
     ],
     handlers: [
-        web::page::page,
-        web::page::ui,
         web::sessions::create,
         web::sessions::show,
         web::run::run,

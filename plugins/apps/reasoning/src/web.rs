@@ -1,10 +1,9 @@
-//! The app's page and HTTP endpoints. Every answer of an endpoint is an envelope `{code, message,
-//! data, trace_id}`; `code` is 0 if it went well.
+//! The app's HTTP endpoints. Every answer is an envelope `{code, message, data, trace_id}`; `code` is
+//! 0 if it went well.
 
 pub(crate) mod cancel;
 pub(crate) mod clarify;
 mod envelope;
-pub(crate) mod page;
 pub(crate) mod run;
 pub(crate) mod sessions;
 pub(crate) mod tenant_llm;

@@ -1,12 +1,17 @@
-//! The page, as it is served and as a real browser shows it.
+//! The page, as the host serves it and as a real browser shows it.
 
+use serde_json::json;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
 use wattle_suite::browser;
+use wattle_suite::reasoning::deciding;
 use wattle_suite::server::{Setup, TestServer};
 
 /// The page below the main address. Without the `/` at its end it works as well.
 const PAGE: &str = "/apps/reasoning/";
+
+/// How much later a slow model answers. The browser waits for what it sees, not for a time.
+const SLOW: Fault = Fault::Slow { ms: 2_000 };
 
 /// A server whose application has an address of its own, too.
 async fn served() -> TestServer {
@@ -21,51 +26,49 @@ fn own_address(server: &TestServer) -> String {
     format!("http://{address}")
 }
 
+/// Questions with the word for slowly.
+fn slowly() -> Pattern {
+    Pattern { body_contains: Some("慢慢".to_owned()), ..Pattern::model("reasoning") }
+}
+
 /// Has a user at a browser do something, if there is a browser.
 async fn at_a_browser(scenario: &str, url: &str) {
-    browser::at_a_browser("page.mjs", scenario, url).await;
+    browser::at_a_browser("reasoning.mjs", scenario, url).await;
 }
 
 #[tokio::test]
 async fn s1_69_the_page_is_served_at_both_addresses_and_may_load_nothing_else() {
     let server = served().await;
     let (main, own) = (server.url("/apps/reasoning"), own_address(&server));
-    let urls = [
-        main.clone(),
-        format!("{main}/"),
-        format!("{main}/ui"),
-        format!("{own}/"),
-        format!("{own}/ui"),
-    ];
-    let mut policies = Vec::new();
-    for url in urls {
+    for url in
+        [main.clone(), format!("{main}/"), format!("{main}/ui"), own.clone(), format!("{own}/ui")]
+    {
         let page = Answer::of(server.client.get(&url)).await;
         assert_eq!(page.status, 200, "{url}");
-        assert_eq!(page.header("content-type"), "text/html; charset=utf-8", "{url}");
-        assert_eq!(page.header("cache-control"), "no-store", "{url}");
+        assert!(page.header("content-type").starts_with("text/html"), "{url}");
         assert_eq!(page.header("x-content-type-options"), "nosniff", "{url}");
-        let policy = page.header("content-security-policy").to_owned();
-        assert!(policy.starts_with("default-src 'none'; "), "{url}: {policy}");
+        let policy = page.header("content-security-policy");
+        assert!(policy.starts_with("default-src 'none'; script-src 'self'; "), "{url}: {policy}");
         assert!(!policy.contains("unsafe") && !policy.contains('*'), "{url}: {policy}");
-        let nonce = policy.split("script-src 'nonce-").nth(1).unwrap().split('\'').next().unwrap();
-        assert_eq!(nonce.len(), 32, "{policy}");
+        assert!(!policy.contains("http"), "{url}: {policy}");
         let text = page.body.as_str().unwrap();
-        assert!(text.contains(&format!("<script type=\"module\" nonce=\"{nonce}\">")), "{url}");
-        assert!(!policies.contains(&policy), "every answer has a nonce of its own");
-        policies.push(policy);
+        assert!(text.contains("<div id=\"root\">"), "{url}: {text}");
+        for elsewhere in ["http:", "https:", "<style", "style=", " on"] {
+            assert!(!text.contains(elsewhere), "{url} has {elsewhere}: {text}");
+        }
     }
     let posted = Answer::of(server.client.post(format!("{own}/"))).await;
-    assert_eq!((posted.status, posted.header("allow")), (405, "GET"));
+    assert_eq!(posted.status, 404, "a page answers reading requests only");
 }
 
 #[tokio::test]
-async fn s1_69_s1_71_a_browser_shows_answers_and_the_audit_trail() {
+async fn s1_69_s1_71_s1_72_a_browser_shows_answers_and_the_audit_trail() {
     let server = served().await;
     at_a_browser("completes", &server.url(PAGE)).await;
 }
 
 #[tokio::test]
-async fn s1_69_s1_70_the_next_message_answers_what_was_asked_back() {
+async fn s1_69_s1_70_s1_73_the_next_message_answers_what_was_asked_back() {
     let server = served().await;
     at_a_browser("clarifies", &format!("{}/ui", own_address(&server))).await;
 }
@@ -76,4 +79,58 @@ async fn s1_69_s1_75_a_browser_shows_why_there_is_no_answer() {
     let down = Fault::Status { status: 500, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::model("reasoning"), down));
     at_a_browser("fails", &server.url("/apps/reasoning")).await;
+}
+
+#[tokio::test]
+async fn s1_14_a_stopped_run_closes_the_session_and_the_next_message_begins_another() {
+    let server = served().await;
+    let _gate = server.standin().gate(slowly());
+    at_a_browser("stops", &server.url(PAGE)).await;
+}
+
+#[tokio::test]
+async fn s1_69_a_reload_goes_on_with_the_session_and_tabs_agree() {
+    let server = served().await;
+    at_a_browser("reloads", &format!("{}/", own_address(&server))).await;
+}
+
+#[tokio::test]
+async fn s1_69_a_reload_in_the_middle_of_a_run_finds_its_end() {
+    let server = served().await;
+    server.standin().fault(FaultRule::new(slowly(), SLOW));
+    at_a_browser("midway", &server.url(PAGE)).await;
+}
+
+#[tokio::test]
+async fn s1_69_a_page_without_its_server_says_so_and_goes_on_later() {
+    let server = served().await;
+    at_a_browser("away", &server.url(PAGE)).await;
+}
+
+#[tokio::test]
+async fn s1_69_a_double_click_sends_once() {
+    let server = served().await;
+    at_a_browser("twice", &server.url(PAGE)).await;
+    let sessions = server.reasoning_rows("reasoning_session").await.len();
+    assert_eq!(server.reasoning_rows("reasoning_turn").await.len(), sessions);
+}
+
+#[tokio::test]
+async fn s1_69_the_page_is_used_by_keyboard_alone() {
+    let server = served().await;
+    at_a_browser("keyboard", &server.url(PAGE)).await;
+}
+
+#[tokio::test]
+async fn s1_69_hostile_answers_are_shown_as_text() {
+    let server = served().await;
+    let says = |purpose: &str, content: serde_json::Value| {
+        let fault = Fault::Content { text: content.to_string() };
+        server.standin().fault(FaultRule::new(deciding(purpose), fault));
+    };
+    let markup = "<script>alert(1)</script><img src=x onerror=alert(1)>";
+    says("reasoning_summary", json!({ "summary": markup }));
+    let filters = json!([{ "field": "<svg onload=alert(2)>", "op": "eq", "value": markup }]);
+    says("reasoning_plan", json!({ "mode": "query", "page_size": 3, "filters": filters }));
+    at_a_browser("hostile", &server.url(PAGE)).await;
 }

@@ -1,0 +1,81 @@
+// The audit panel: the rows of the trace endpoint, each opens to its payload.
+import { Button, JsonView } from "@wattle/page";
+import { type KeyboardEvent, type RefObject, useMemo, useState } from "react";
+import type { TraceEvent } from "./api.ts";
+import { type TrailRow, trailRows } from "./trail.ts";
+
+const EMPTY = "会话开始后，这里按顺序列出每一步和每一次模型、服务调用。";
+
+interface AuditProps {
+  events: readonly TraceEvent[];
+  problem: string;
+  /** There is a session to read of. */
+  hasSession: boolean;
+  onRefresh: () => void;
+  onClose: () => void;
+  closeButton: RefObject<HTMLButtonElement | null>;
+}
+
+export function Audit(props: AuditProps) {
+  const { events, problem, hasSession, onRefresh, onClose, closeButton } = props;
+  const rows = useMemo(() => trailRows(events), [events]);
+  const errors = rows.filter(({ error }) => error !== "").length;
+  const count = events.length > 0 ? `${events.length} 条` : "";
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key === "Escape") onClose();
+  };
+  return (
+    <aside id="audit" className="audit" aria-labelledby="audit-title" onKeyDown={onKeyDown}>
+      <div className="audit-bar">
+        <h2 id="audit-title">审计</h2>
+        <p className="count" role="status">
+          {errors > 0 ? `${count}，${errors} 条错误` : count}
+        </p>
+        <Button onClick={onRefresh} disabled={!hasSession}>
+          刷新
+        </Button>
+        <button
+          ref={closeButton}
+          type="button"
+          className="w-button"
+          aria-label="收起审计面板"
+          onClick={onClose}
+        >
+          收起
+        </button>
+      </div>
+      {problem !== "" && <p className="note bad">无法读取审计记录：{problem}</p>}
+      {problem === "" && rows.length === 0 && <p className="note">{EMPTY}</p>}
+      <ol id="events" className="events" aria-label="审计事件">
+        {rows.map((row) => (
+          <EventRow key={row.event.seq} row={row} />
+        ))}
+      </ol>
+    </aside>
+  );
+}
+
+function EventRow({ row }: { row: TrailRow }) {
+  const { event, step, method, error } = row;
+  const [isOpen, setOpen] = useState(false);
+  const time = new Date(event.created_at).toLocaleString("zh-CN");
+  return (
+    <li className={error ? "event bad" : "event"} data-seq={event.seq} data-step={event.step}>
+      <details onToggle={(toggled) => setOpen(toggled.currentTarget.open)}>
+        <summary>
+          <span className="seq">{event.seq}</span>
+          <span className="type">{event.event_type}</span>
+          <span className="step">{step}</span>
+          {method && <span className="method">{method}</span>}
+          {error && <span className="error">{error}</span>}
+        </summary>
+        {isOpen && (
+          <div className="payload">
+            <p>{`${event.step} · ${time}`}</p>
+            <JsonView value={event.payload} label={`${event.event_type} 的内容`} />
+          </div>
+        )}
+      </details>
+    </li>
+  );
+}

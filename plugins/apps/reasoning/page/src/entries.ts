@@ -1,0 +1,66 @@
+// What stands in the conversation, worked out from what the server knows of a session.
+import type { Clarification, Result, Session, Turn } from "./api.ts";
+
+export type Entry =
+  | { kind: "said"; key: string; text: string }
+  | { kind: "asked"; key: string; question: string }
+  | { kind: "answer"; key: string; result: Result }
+  | { kind: "failed"; key: string; message: string; code: string; mayRetry: boolean }
+  | { kind: "unrun"; key: string }
+  | { kind: "notice"; key: string; text: string };
+
+const STOPPED = "已停止。下一条消息将开始新的会话。";
+
+/** The entries of a session in their order. */
+export function entriesOf(session: Session): Entry[] {
+  return session.turns.flatMap((turn, index) => {
+    const asked = session.clarifications.filter(({ turn_id }) => turn_id === turn.turn_id);
+    const isLast = index === session.turns.length - 1;
+    const said: Entry = { kind: "said", key: turn.turn_id, text: question(turn, asked) };
+    return [said, ...asked.flatMap(dialog), ...outcome(turn, session, isLast)];
+  });
+}
+
+/** How many messages of the user a session holds. */
+export function saidIn(session: Session | null): number {
+  if (session === null) return 0;
+  const answers = session.clarifications.filter(({ status }) => status === "answered");
+  return session.turns.length + answers.length;
+}
+
+function dialog(asked: Clarification): Entry[] {
+  const { clarification_id: key, question } = asked;
+  const entries: Entry[] = [{ kind: "asked", key, question }];
+  const text = answerOf(asked);
+  if (text !== undefined) entries.push({ kind: "said", key: `${key}-answer`, text });
+  return entries;
+}
+
+/** What was answered. Other clients put it into a field of another name. */
+function answerOf({ status, answer }: Clarification): string | undefined {
+  if (status !== "answered" || !answer) return undefined;
+  const fields = [answer.text, answer.content, answer.value, answer.answer, answer.message];
+  return fields.find((field) => typeof field === "string")?.trim();
+}
+
+/** The input of a turn without the answers that were put under it. */
+function question(turn: Turn, asked: Clarification[]): string {
+  let text = turn.user_input;
+  for (const answer of asked.map(answerOf).reverse()) {
+    const line = `\n[clarification] ${answer}`;
+    if (answer !== undefined && text.endsWith(line)) text = text.slice(0, -line.length);
+  }
+  return text;
+}
+
+function outcome(turn: Turn, session: Session, isLast: boolean): Entry[] {
+  const key = `${turn.turn_id}-end`;
+  if (turn.result) return [{ kind: "answer", key, result: turn.result }];
+  if (turn.status === "failed") {
+    const message = turn.error?.message ?? "运行失败。";
+    return [{ kind: "failed", key, message, code: turn.error?.code ?? "run", mayRetry: isLast }];
+  }
+  if (!isLast) return [];
+  if (session.status === "cancelled") return [{ kind: "notice", key, text: STOPPED }];
+  return session.status === "created" ? [{ kind: "unrun", key }] : [];
+}

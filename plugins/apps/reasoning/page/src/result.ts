@@ -1,0 +1,46 @@
+// A result as people read it.
+import type { Result, Row } from "./api.ts";
+
+const MODES: Record<string, string> = { query: "明细查询", "group-analysis": "分组统计" };
+
+/** Where the data comes from. */
+export function factsOf(result: Result): [string, string][] {
+  const { data_execution: execution, data_execution_mode: mode, llm_route: route } = result;
+  const told: [string, string | undefined][] = [
+    ["业务对象", execution?.ontology?.name ?? result.selected_ontology?.name],
+    ["执行方式", mode && (MODES[mode] ?? mode)],
+    ["使用能力", result.selected_task?.name],
+    ["模型", route && `${route.provider} / ${route.model}`],
+  ];
+  return told.filter((fact): fact is [string, string] => Boolean(fact[1]));
+}
+
+export function countOf(count: number, total: number | null | undefined): string {
+  if (count === 0) return "没有符合条件的数据。";
+  const all = typeof total === "number" && total > count ? `共 ${total} 行，` : "";
+  return `${all}显示 ${count} 行`;
+}
+
+export interface ResultColumn {
+  key: string;
+  /** What the attribute is called; the field if it has no name. */
+  header: string;
+  isNumber: boolean;
+}
+
+/** The columns of rows in the order in which they appear. */
+export function columnsOf(items: readonly Row[], result: Result): ResultColumn[] {
+  const attributes = result.candidate_attributes ?? [];
+  const names = new Map(attributes.map(({ code, name }) => [code, name]));
+  const keys = [...new Set(items.flatMap((item) => Object.keys(Object(item))))];
+  return keys.map((key) => ({
+    key,
+    header: names.get(key) ?? key,
+    isNumber: items.every((item) => typeof item[key] === "number"),
+  }));
+}
+
+export function shown(value: unknown): string {
+  if (value === null || value === undefined || value === "") return "—";
+  return typeof value === "object" ? JSON.stringify(value) : String(value);
+}

@@ -1,0 +1,73 @@
+// The conversation as it is worked out from a session.
+import { expect, test } from "vitest";
+import type { Clarification, Session, Turn } from "../src/api.ts";
+import { entriesOf, saidIn } from "../src/entries.ts";
+
+const turn = (more: Partial<Turn>): Turn => ({
+  turn_id: "t1",
+  turn_no: 1,
+  status: "completed",
+  user_input: "查客户",
+  ...more,
+});
+
+const session = (more: Partial<Session>): Session => ({
+  session_id: "s",
+  status: "completed",
+  turns: [],
+  clarification: null,
+  clarifications: [],
+  ...more,
+});
+
+const asked = (more: Partial<Clarification>): Clarification => ({
+  clarification_id: "c1",
+  turn_id: "t1",
+  question: "哪一个？",
+  status: "answered",
+  answer: { type: "clarification", text: "客户" },
+  ...more,
+});
+
+const told = (it: Session) =>
+  entriesOf(it).map((entry) => [entry.kind, "text" in entry ? entry.text : undefined]);
+
+test("answers to questions back stand under the questions", () => {
+  const it = session({
+    turns: [turn({ user_input: "火星\n[clarification] 客户\n[clarification] 区域", result: {} })],
+    clarifications: [asked({}), asked({ clarification_id: "c2", answer: { content: " 区域 " } })],
+  });
+  expect(told(it)).toEqual([
+    ["said", "火星"],
+    ["asked", undefined],
+    ["said", "客户"],
+    ["asked", undefined],
+    ["said", "区域"],
+    ["answer", undefined],
+  ]);
+  expect(saidIn(it)).toBe(3);
+});
+
+test("a text that looks like an answer stays with the question", () => {
+  const it = session({ turns: [turn({ user_input: "a\n[clarification] b", result: {} })] });
+  expect(told(it)[0]).toEqual(["said", "a\n[clarification] b"]);
+});
+
+test("only the newest failure can be tried again", () => {
+  const failed = { status: "failed" as const, error: { code: "llm", message: "down" } };
+  const turns = [turn(failed), turn({ ...failed, turn_id: "t2" })];
+  const cards = entriesOf(session({ status: "failed", turns })).filter(
+    ({ kind }) => kind === "failed",
+  );
+  expect(cards).toMatchObject([
+    { message: "down", code: "llm", mayRetry: false },
+    { message: "down", code: "llm", mayRetry: true },
+  ]);
+});
+
+test("a turn that never ran can be run, and a closed session says so", () => {
+  const unrun = session({ status: "created", turns: [turn({ status: "created" })] });
+  expect(told(unrun).at(-1)?.[0]).toBe("unrun");
+  const closed = session({ status: "cancelled", turns: [turn({ status: "cancelled" })] });
+  expect(told(closed).at(-1)?.[1]).toMatch(/已停止/);
+});
