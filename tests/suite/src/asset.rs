@@ -9,13 +9,24 @@ use wattle_kit::picture::png_with_text;
 use wattle_kit::standin::Entry;
 
 use crate::answer::Answer;
-use crate::server::TestServer;
+use crate::guests;
+use crate::place::ASSET;
+use crate::server::{Setup, TestServer};
 
 /// Starts a run.
 pub const INVOKE: &str = "/api/ai/asset-graph/invoke";
 
 /// Confirms it.
 pub const RESUME: &str = "/api/ai/asset-graph/resume";
+
+/// Starts a run and tells of every node.
+pub const STREAM: &str = "/api/ai/asset-graph/stream";
+
+/// The variables that the shipped configuration names, with values that the stand-in accepts.
+pub const VARIABLES: [(&str, &str); 2] = [
+    ("OPENAI_API_KEY", "openai-key-of-the-suite"),
+    ("MASSIVE_API_KEY", "massive-key-of-the-suite"),
+];
 
 /// Where model requests arrive at the stand-in.
 const MODEL_PATH: &str = "/v1/chat/completions";
@@ -47,6 +58,39 @@ pub fn picture(text: &str, min_bytes: usize) -> String {
 /// What a person confirms.
 pub fn confirmed(rows: &Value, portfolio: i64) -> Value {
     json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio })
+}
+
+/// The configuration that the application ships, with the addresses of the test in it.
+///
+/// # Panics
+///
+/// If it is missing, or does not name a service.
+pub async fn example() -> Setup {
+    let mut setup = Setup::bare().await;
+    for route in ["vision", "chat", "light"] {
+        let own = format!(
+            "[model.routes.{route}]\nprovider = \"standin\"\nmodel = \"{route}\"\nretries = 1\n"
+        );
+        setup = setup.replace(&own, "");
+    }
+    let folder = guests::root().join("plugins/apps/asset");
+    let text = std::fs::read_to_string(folder.join("wattle.example.toml")).expect("the example");
+    let (base, port) = (setup.standin.base_url.clone(), setup.standin.addr.port());
+    let component = guests::path(ASSET);
+    let here = [
+        ("\"https://api.openai.com/v1/\"", format!("\"{base}/v1/\"")),
+        ("\"https://api.massive.com\"", format!("\"{base}\"")),
+        (
+            "host = \"api.massive.com\"",
+            format!("host = \"127.0.0.1\", scheme = \"http\", port = {port}, private = true"),
+        ),
+        ("path = \"plugins/apps/asset\"", format!("path = \"{}\"", folder.display())),
+        (
+            "listen = \"127.0.0.1:8701\"",
+            format!("mount = \"/\"\ncomponents = {{ asset = \"{}\" }}", component.display()),
+        ),
+    ];
+    here.iter().fold(setup.with(&text), |setup, (shipped, here)| setup.replace(shipped, here))
 }
 
 impl TestServer {

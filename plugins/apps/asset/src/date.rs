@@ -2,7 +2,8 @@
 
 use wattle_plugin::prelude::{Failure, clock, settings};
 
-/// Today, by the host's clock, in the zone of the setting `time_zone` or else the host's.
+/// Today, by the host's clock, in the zone of the setting `time_zone`; in the host's if an operator
+/// sets it to an empty text.
 pub(crate) fn today() -> Result<String, Failure> {
     let zone = settings::get::<String>("time_zone")?.filter(|zone| !zone.is_empty());
     Ok(clock::to_zone(clock::now_ms(), zone.as_deref())?.civil.date())

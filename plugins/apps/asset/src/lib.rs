@@ -3,18 +3,21 @@
 //! # Layout
 //!
 //! * `state`: the types of the state channels.
-//! * `node`: one node of the graph a file, with the prompts it uses.
+//! * `node`: one node of the graph a file. Its prompts are files of `prompts` with its name.
+//! * `prompt`: how a prompt takes its values.
 //! * `web`: the app's HTTP endpoints, one a file.
 //! * `lookup`: which security a name means: own table, Massive, light model.
 //! * `confirm`: what a confirmed table must look like before it is written.
-//! * `currency`, `ticker`, `date`: rules of the trade.
+//! * `currency`, `ticker`, `lot`, `date`: rules of the trade.
 
 mod confirm;
 mod currency;
 mod date;
 mod lookup;
+mod lot;
 mod node;
 mod picture;
+mod prompt;
 mod state;
 #[cfg(test)]
 mod testing;
@@ -35,7 +38,11 @@ wattle_plugin::export! {
     ],
     handlers: [
         web::invoke::invoke,
+        web::invoke::stream,
         web::resume::resume,
+        web::threads::show,
+        web::assets::operations,
+        web::assets::holdings,
         web::portfolios::list,
         web::portfolios::create,
     ],

@@ -10,7 +10,7 @@ use std::collections::HashMap;
 
 use wattle_plugin::prelude::{Failure, log};
 
-use crate::ticker;
+use crate::ticker::{self, Given};
 
 /// Results asked for; the first counts.
 const RESULTS: u32 = 3;
@@ -39,24 +39,106 @@ impl Security {
     }
 }
 
+/// A row's name and ticker, as they were read.
+pub(crate) struct Subject<'a> {
+    pub(crate) name: &'a str,
+    pub(crate) ticker: &'a str,
+}
+
+/// What a row is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Resolved {
+    pub(crate) security: Option<Security>,
+    /// What the user should check.
+    pub(crate) doubt: Option<Doubt>,
+}
+
+/// Why a ticker that was given may be wrong. It is kept all the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doubt {
+    /// The name means another security.
+    Conflict,
+    /// Nobody knows the ticker.
+    Unverified,
+}
+
+/// What each row is about, and whether the market data service failed.
+///
+/// A ticker that was given is kept. The own table is asked for it, and else everybody for the
+/// name, and at last for what is written in place of a ticker.
+pub(crate) fn resolve(subjects: &[Subject<'_>]) -> Result<(Vec<Resolved>, bool), Failure> {
+    let table = local::Table::read();
+    let mut resolved: Vec<Option<Resolved>> =
+        subjects.iter().map(|subject| listed(&table, subject)).collect();
+    let open = |resolved: &[Option<Resolved>]| {
+        let open = subjects.iter().zip(resolved).filter(|(_, resolved)| resolved.is_none());
+        open.map(|(subject, _)| subject).collect::<Vec<_>>()
+    };
+    let names = open(&resolved).iter().map(|subject| subject.name.to_owned()).collect::<Vec<_>>();
+    let by_name = look_up(&table, &names)?;
+    for (subject, slot) in subjects.iter().zip(&mut resolved).filter(|(_, slot)| slot.is_none()) {
+        *slot = by_name.get(subject.name).map(|security| named(subject, security));
+    }
+    let tickers = open(&resolved).iter().map(|it| it.ticker.to_owned()).collect::<Vec<_>>();
+    let by_ticker = look_up(&table, &tickers)?;
+    let resolved = resolved.into_iter().zip(subjects);
+    let resolved = resolved.map(|(known, subject)| {
+        known.unwrap_or_else(|| coded(subject, by_ticker.get(subject.ticker)))
+    });
+    Ok((resolved.collect(), by_name.service_failed || by_ticker.service_failed))
+}
+
+/// A given ticker of the own table needs no look-up.
+fn listed(table: &local::Table, subject: &Subject<'_>) -> Option<Resolved> {
+    let Given::Whole(ticker) = ticker::given(subject.ticker) else { return None };
+    let security = table.listed(&ticker)?;
+    let doubt = (!table.agree(&ticker, subject.name)).then_some(Doubt::Conflict);
+    Some(Resolved { security: Some(security), doubt })
+}
+
+/// The security that the name means, unless another ticker was given.
+fn named(subject: &Subject<'_>, found: &Security) -> Resolved {
+    match ticker::given(subject.ticker) {
+        Given::Whole(given) if given != found.ticker => kept(given, Doubt::Conflict),
+        _ => Resolved { security: Some(found.clone()), doubt: None },
+    }
+}
+
+/// The security with the ticker that was given, or the ticker alone if nobody knows it.
+fn coded(subject: &Subject<'_>, found: Option<&Security>) -> Resolved {
+    match (ticker::given(subject.ticker), found) {
+        (Given::Whole(given) | Given::Number(given), found) => match found {
+            Some(found) if found.ticker == given => {
+                Resolved { security: Some(found.clone()), doubt: None }
+            }
+            _ => kept(given, Doubt::Unverified),
+        },
+        (Given::None, found) => Resolved { security: found.cloned(), doubt: None },
+    }
+}
+
+fn kept(ticker: String, doubt: Doubt) -> Resolved {
+    let security = Security { ticker, name: String::new(), currency: None };
+    Resolved { security: Some(security), doubt: Some(doubt) }
+}
+
 /// What was found, and whether the market data service could be asked.
 #[derive(Debug, Default)]
-pub(crate) struct Found {
+struct Found {
     securities: HashMap<String, Security>,
-    pub(crate) service_failed: bool,
+    service_failed: bool,
 }
 
 impl Found {
-    pub(crate) fn get(&self, query: &str) -> Option<&Security> {
+    fn get(&self, query: &str) -> Option<&Security> {
         self.securities.get(query)
     }
 }
 
 /// Looks up names or tickers, each distinct one once.
-pub(crate) fn look_up(queries: &[String]) -> Result<Found, Failure> {
+fn look_up(table: &local::Table, queries: &[String]) -> Result<Found, Failure> {
     let mut found = Found::default();
     let mut open = distinct(queries);
-    let table = local::Table::read();
     open.retain(|query| {
         let hit = table.find(query);
         hit.map(|security| found.securities.insert(query.clone(), security)).is_none()

@@ -60,6 +60,9 @@ pub(crate) struct OperationItem {
     pub(crate) name: String,
     pub(crate) action: Action,
     pub(crate) quantity: Option<Number>,
+    /// The quantity in board lots, until `enrich` knows their size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lots: Option<Number>,
     pub(crate) price: Option<Number>,
     pub(crate) currency: String,
     pub(crate) traded_at: Option<String>,
@@ -74,6 +77,9 @@ pub(crate) struct HoldingItem {
     pub(crate) ticker: String,
     pub(crate) name: String,
     pub(crate) quantity: Option<Number>,
+    /// The quantity in board lots, until `enrich` knows their size.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) lots: Option<Number>,
     pub(crate) cost_price: Option<Number>,
     pub(crate) currency: String,
 }
@@ -104,6 +110,14 @@ impl Row {
             None | Some(Value::Null) => true,
             Some(Value::String(text)) => text.trim().is_empty(),
             Some(_) => false,
+        }
+    }
+
+    /// Removes a number field.
+    pub(crate) fn take_number(&mut self, field: &str) -> Option<Number> {
+        match self.0.remove(field) {
+            Some(Value::Number(number)) => Some(number),
+            _ => None,
         }
     }
 

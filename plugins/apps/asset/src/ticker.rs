@@ -6,6 +6,9 @@ const HONG_KONG_DIGITS: usize = 4;
 /// Digits of a mainland code.
 const MAINLAND_DIGITS: usize = 6;
 
+/// Letters of an American symbol, at most.
+const SYMBOL_LETTERS: usize = 5;
+
 /// Brings a ticker into the usual form: upper case, Hong Kong codes with four digits, `.SS` for
 /// Shanghai. A bare mainland code gets its exchange.
 pub(crate) fn normalize(text: &str) -> String {
@@ -16,6 +19,48 @@ pub(crate) fn normalize(text: &str) -> String {
         None if is_number(&ticker) => bare(&ticker),
         _ => ticker,
     }
+}
+
+/// How surely a text is a ticker.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// A ticker as an exchange writes it.
+    Whole(String),
+    /// A short number, which is a Hong Kong code if it is a ticker at all.
+    Number(String),
+    /// Anything else, or nothing.
+    None,
+}
+
+/// What a user or a model gave as a ticker.
+pub(crate) fn given(text: &str) -> Given {
+    let ticker = normalize(text);
+    if is_number(text.trim()) && ticker.ends_with(".HK") {
+        return Given::Number(ticker);
+    }
+    if is_whole(&ticker) { Given::Whole(ticker) } else { Given::None }
+}
+
+fn is_whole(ticker: &str) -> bool {
+    let Some((code, suffix)) = ticker.rsplit_once('.') else {
+        let is_placeholder = ticker == crate::state::UNKNOWN_TICKER;
+        return (1..=SYMBOL_LETTERS).contains(&ticker.len())
+            && is_letters(ticker)
+            && !is_placeholder;
+    };
+    match suffix {
+        "HK" => is_number(code) && (HONG_KONG_DIGITS..=HONG_KONG_DIGITS + 1).contains(&code.len()),
+        "SS" | "SZ" => is_number(code) && bare(code) == ticker,
+        // A share class, or the suffix of another exchange.
+        _ => {
+            let is_code = code.bytes().all(|byte| byte.is_ascii_alphanumeric());
+            is_code && (1..=6).contains(&code.len()) && suffix.len() <= 3 && is_letters(suffix)
+        }
+    }
+}
+
+fn is_letters(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_uppercase())
 }
 
 fn hong_kong(code: &str) -> String {
@@ -39,7 +84,7 @@ fn is_number(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::normalize;
+    use super::{Given, given, normalize};
 
     #[test]
     fn tickers_get_their_usual_form() {
@@ -57,6 +102,29 @@ mod tests {
             ("UNKNOWN", "UNKNOWN"),
         ] {
             assert_eq!(normalize(text), ticker, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_whole_ticker_is_told_from_a_number_and_from_a_name() {
+        let whole = |ticker: &str| Given::Whole(ticker.to_owned());
+        for (text, expected) in [
+            ("aapl", whole("AAPL")),
+            ("BRK.B", whole("BRK.B")),
+            ("SAP.DE", whole("SAP.DE")),
+            ("700.HK", whole("0700.HK")),
+            ("600519", whole("600519.SS")),
+            ("300750.sz", whole("300750.SZ")),
+            ("700", Given::Number("0700.HK".to_owned())),
+            ("0700", Given::Number("0700.HK".to_owned())),
+            ("600519.SZ", Given::None),
+            ("12", Given::None),
+            ("TENCENT", Given::None),
+            ("腾讯", Given::None),
+            ("UNKNOWN", Given::None),
+            (" ", Given::None),
+        ] {
+            assert_eq!(given(text), expected, "{text}");
         }
     }
 }

@@ -1,10 +1,13 @@
 //! The app's HTTP endpoints. Errors are `{"error": "..."}`, in the language of the app's users.
 
+pub(crate) mod assets;
 pub(crate) mod invoke;
 pub(crate) mod portfolios;
 pub(crate) mod resume;
+pub(crate) mod threads;
 
-use wattle_plugin::prelude::{Failure, Response, Value, json};
+use wattle_plugin::prelude::{Failure, Response, Value, code, json, runs};
+use wattle_plugin::runs::Thread;
 
 use crate::confirm;
 
@@ -17,6 +20,19 @@ const BAD_GATEWAY: u16 = 502;
 
 /// Said when a body is no JSON of the expected form.
 const NOT_UNDERSTOOD: &str = "请求格式不正确";
+
+/// Said of a thread that nobody confirmed in time, or that never was.
+const EXPIRED: &str = "上次解析结果已过期，请重新输入";
+
+/// The thread, if there is one. Text that cannot be an id names none.
+fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
+    match runs::thread(thread_id) {
+        Err(failure) if matches!(failure.code.as_str(), code::NOT_FOUND | code::INVALID) => {
+            Ok(None)
+        }
+        found => found,
+    }
+}
 
 fn error(status: u16, text: &str) -> Result<Response, Failure> {
     Response::json(status, &json!({ "error": text }))

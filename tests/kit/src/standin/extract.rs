@@ -28,7 +28,7 @@ fn operation(item: &Item) -> Map<String, Value> {
     let action = if item.kind == Some(Kind::Sell) { "sell" } else { "buy" };
     let mut row = subject(item);
     row.insert("action".to_owned(), json!(action));
-    put_number(&mut row, "quantity", item.quantity);
+    put_quantity(&mut row, item);
     put_number(&mut row, "price", item.price);
     if let Some(date) = item.date {
         row.insert("tradedAt".to_owned(), json!(date.to_string()));
@@ -38,7 +38,7 @@ fn operation(item: &Item) -> Map<String, Value> {
 
 fn holding(item: &Item) -> Map<String, Value> {
     let mut row = subject(item);
-    put_number(&mut row, "quantity", item.quantity);
+    put_quantity(&mut row, item);
     put_number(&mut row, "costPrice", item.price);
     row
 }
@@ -51,6 +51,15 @@ fn subject(item: &Item) -> Map<String, Value> {
         }
     }
     row
+}
+
+/// The number as it is written, and what it counts.
+fn put_quantity(row: &mut Map<String, Value>, item: &Item) {
+    put_number(row, "quantity", item.quantity);
+    if item.quantity.is_some() {
+        let unit = if item.in_lots { "lot" } else { "share" };
+        row.insert("quantityUnit".to_owned(), json!(unit));
+    }
 }
 
 /// Whole numbers are written without a fraction, as a model writes them.
@@ -99,7 +108,7 @@ mod tests {
         check("昨天买入腾讯 100 股 320", &["buy 腾讯 - 100 320 2025-01-14"]);
         check("昨天买入腾讯 100 股，每股 320 元。", &["buy 腾讯 - 100 320 2025-01-14"]);
         check("买了泡泡玛特两百股，价格 180.5", &["buy 泡泡玛特 - 200 180.5 -"]);
-        check("卖出贵州茅台 5 手 @1,680.50", &["sell 贵州茅台 - 500 1680.5 -"]);
+        check("卖出贵州茅台 5 手 @1,680.50", &["sell 贵州茅台 - 5 1680.5 -"]);
         check("2025-01-10卖了 0700.HK 300股 单价321", &["sell - 0700.HK 300 321 2025-01-10"]);
         check(
             "1月10日以320的价格买入腾讯控股(0700.HK)100股",
@@ -121,6 +130,19 @@ mod tests {
         );
         check("买入 １００ 股腾讯，价格：３２０", &["buy 腾讯 - 100 320 -"]);
         check("今天天气很好。买入泡泡玛特100股，200元", &["buy 泡泡玛特 - 100 200 -"]);
+    }
+
+    #[test]
+    fn quantities_keep_their_unit() {
+        for (text, unit) in [
+            ("买入腾讯 5 手 320", "lot"),
+            ("买入腾讯 5 股 320", "share"),
+            ("buy TSLA 5 210", "share"),
+        ] {
+            assert_eq!(operations(text, Some(TODAY))[0]["quantityUnit"], unit, "{text}");
+        }
+        assert_eq!(holdings("持有腾讯 2 手，成本 320", None)[0]["quantityUnit"], "lot");
+        assert!(!operations("买入泡泡玛特，价格 200", None)[0].contains_key("quantityUnit"));
     }
 
     #[test]

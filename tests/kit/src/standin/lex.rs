@@ -13,8 +13,10 @@ pub(super) enum Token {
     /// A date; `None` if it is relative and today is not known.
     Date(Option<Date>),
     Number(f64),
-    /// What the number before it counts: shares, or lots of a hundred.
-    ShareUnit(f64),
+    /// What the number before it counts: lots, or else shares.
+    ShareUnit {
+        lots: bool,
+    },
     /// The number before it is a percentage.
     Percent,
     Word(Meaning),
@@ -219,9 +221,9 @@ impl Lexer {
     /// What directly follows a number: `股`, `手`, `shares`, `元`, `%`.
     fn units(&mut self) {
         let start = self.skip_spaces(self.at);
-        if let Some((factor, length)) = words::share_unit_at(&self.lower, start) {
+        if let Some((lots, length)) = words::share_unit_at(&self.lower, start) {
             let names_a_stock = words::is_at(&self.chars, start, "股票");
-            self.found.push(Token::ShareUnit(factor));
+            self.found.push(Token::ShareUnit { lots });
             self.at = start + if names_a_stock { 2 } else { length };
         } else if self.chars.get(start).is_some_and(|c| matches!(c, '元' | '块' | '刀'))
             && words::chinese_at(&self.chars, start).is_none()

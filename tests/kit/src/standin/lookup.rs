@@ -64,6 +64,7 @@ mod tests {
     #[test]
     fn names_and_tickers_are_found() {
         check("小米", &["1810.HK"]);
+        check("栖岸科技", &["8999.HK"]);
         check("股票：宁德时代", &["300750.SZ"]);
         check("Palantir", &["PLTR"]);
         check("aapl", &["AAPL"]);
@@ -73,7 +74,7 @@ mod tests {
 
     #[test]
     fn unknown_names_find_nothing() {
-        check("泡泡玛特", &[]);
+        check("青杉玩偶", &[]);
         check("Pop Mart", &[]);
         check("", &[]);
     }

@@ -26,6 +26,8 @@ pub(super) struct Item {
     pub(super) name: Option<String>,
     pub(super) code: Option<String>,
     pub(super) quantity: Option<f64>,
+    /// The quantity counts board lots, not shares.
+    pub(super) in_lots: bool,
     pub(super) price: Option<f64>,
     pub(super) date: Option<Date>,
     known_name: bool,
@@ -91,7 +93,7 @@ impl Reader {
             Token::Code(code) => self.take_code(code),
             Token::Name { text, known } => self.take_name(text, *known),
             Token::Number(value) => self.take_number(role(tokens, index, *value)),
-            Token::Word(_) | Token::ShareUnit(_) | Token::Percent => return,
+            Token::Word(_) | Token::ShareUnit { .. } | Token::Percent => return,
         }
         if !matches!(token, Token::Comma | Token::Stop | Token::Word(Meaning::And)) {
             (self.broken, self.joined) = (false, false);
@@ -176,13 +178,14 @@ impl Reader {
     fn take_number(&mut self, role: Role) {
         let item = &mut self.current;
         match role {
-            Role::Quantity(value) => {
+            Role::Quantity(value, in_lots) => {
                 if item.guessed && item.price.is_none() {
                     item.price = item.quantity;
                 } else if item.quantity.is_some() {
                     self.next_item();
                 }
                 self.current.quantity = Some(value);
+                self.current.in_lots = in_lots;
                 self.current.guessed = false;
             }
             Role::Price(value) => {
@@ -212,7 +215,8 @@ impl Reader {
 
 /// What a number is, by its neighbors.
 enum Role {
-    Quantity(f64),
+    /// A number, and whether it counts lots.
+    Quantity(f64, bool),
     Price(f64),
     /// The first such number is the quantity, the second the price.
     Open(f64),
@@ -222,7 +226,7 @@ enum Role {
 fn role(tokens: &[Token], index: usize, value: f64) -> Role {
     let before = |distance: usize| index.checked_sub(distance).and_then(|at| tokens.get(at));
     match (before(1), tokens.get(index + 1)) {
-        (_, Some(Token::ShareUnit(factor))) => Role::Quantity(value * factor),
+        (_, Some(Token::ShareUnit { lots })) => Role::Quantity(value, *lots),
         (_, Some(Token::Percent)) | (Some(Token::Word(Meaning::OtherKey)), _) => Role::Other,
         (Some(Token::Word(Meaning::PriceKey)), _) | (_, Some(Token::Word(Meaning::PriceMark))) => {
             match before(2) {
@@ -231,7 +235,7 @@ fn role(tokens: &[Token], index: usize, value: f64) -> Role {
                 _ => Role::Price(value),
             }
         }
-        (Some(Token::Word(Meaning::QuantityKey)), _) => Role::Quantity(value),
+        (Some(Token::Word(Meaning::QuantityKey)), _) => Role::Quantity(value, false),
         // `USD 320`, but not `320 USD 100`.
         (Some(Token::Word(Meaning::PriceMark)), _)
             if !matches!(before(2), Some(Token::Number(_))) =>
@@ -281,6 +285,7 @@ fn share_each(whole: &mut [Item], last: &Item) {
     }
     for item in whole.iter_mut().rev().take_while(|item| item.quantity.is_none()) {
         item.quantity = last.quantity;
+        item.in_lots = last.in_lots;
         item.price = item.price.or(last.price);
     }
 }

@@ -1,7 +1,7 @@
 //! The securities the stand-ins know: one table for reading names, lookups and market data.
 //!
-//! Some well-known names are left out on purpose (Pop Mart, for one), so that tests have a
-//! stock that nobody knows.
+//! A few do not exist: no application's own table has them, so a test that looks one of them up
+//! reaches the services.
 
 /// One listed security.
 #[derive(Debug)]
@@ -126,6 +126,7 @@ pub(super) const SECURITIES: &[Security] = &[
     us("BA", "Boeing Company", "波音", "XNYS", &["Boeing"]),
     us("IBM", "International Business Machines Corporation", "国际商业机器", "XNYS", &[]),
     us("UBER", "Uber Technologies, Inc.", "优步", "XNYS", &["Uber"]),
+    us("QXZR", "Quillmere Robotics Inc. Class A Common Stock", "奎米尔机器人", "XNAS", &["Quillmere"]),
     us("SPY", "SPDR S&P 500 ETF Trust", "标普500ETF", "ARCX", &[]),
     us("QQQ", "Invesco QQQ Trust, Series 1", "纳指100ETF", "XNAS", &[]),
     hong_kong("0700.HK", "Tencent Holdings Limited", "腾讯控股", &["腾讯", "Tencent"]),
@@ -135,6 +136,8 @@ pub(super) const SECURITIES: &[Security] = &[
     hong_kong("0005.HK", "HSBC Holdings plc", "汇丰控股", &["汇丰", "HSBC"]),
     hong_kong("0001.HK", "CK Hutchison Holdings Limited", "长和", &["和记黄埔"]),
     hong_kong("0388.HK", "Hong Kong Exchanges and Clearing Limited", "香港交易所", &["港交所"]),
+    hong_kong("8999.HK", "Heron Bay Technology Holdings Limited", "栖岸科技", &[]),
+    china("309999.SZ", "Lanshan Tidal Energy Co., Ltd.", "澜山潮能", "XSHE", &[]),
     china("600519.SS", "Kweichow Moutai Co., Ltd.", "贵州茅台", "XSHG", &["茅台", "Moutai"]),
     china("601318.SS", "Ping An Insurance (Group) Company of China, Ltd.", "中国平安", "XSHG", &["平安"]),
     china("600036.SS", "China Merchants Bank Co., Ltd.", "招商银行", "XSHG", &["招行"]),

@@ -133,25 +133,25 @@ pub(super) fn english_at(lower: &[char], start: usize) -> Option<(Meaning, usize
         .max_by_key(|(_, length)| *length)
 }
 
-/// How many units one of this stands for: a share is one, a board lot is a hundred.
+/// Whether the unit is the board lot, and not the share, and its length.
 ///
 /// Read only directly after a number; `None` if what follows is no unit of shares.
-pub(super) fn share_unit_at(lower: &[char], start: usize) -> Option<(f64, usize)> {
-    const UNITS: &[(&str, f64)] = &[
-        ("shares", 1.0),
-        ("share", 1.0),
-        ("shs", 1.0),
-        ("lots", 100.0),
-        ("lot", 100.0),
-        ("股", 1.0),
-        ("份", 1.0),
-        ("手", 100.0),
+pub(super) fn share_unit_at(lower: &[char], start: usize) -> Option<(bool, usize)> {
+    const UNITS: &[(&str, bool)] = &[
+        ("shares", false),
+        ("share", false),
+        ("shs", false),
+        ("lots", true),
+        ("lot", true),
+        ("股", false),
+        ("份", false),
+        ("手", true),
     ];
-    UNITS.iter().find_map(|(word, factor)| {
+    UNITS.iter().find_map(|(word, is_lot)| {
         let length = word.chars().count();
         let goes_on =
             word.is_ascii() && lower.get(start + length).is_some_and(char::is_ascii_alphanumeric);
-        (is_at(lower, start, word) && !goes_on).then_some((*factor, length))
+        (is_at(lower, start, word) && !goes_on).then_some((*is_lot, length))
     })
 }
 

@@ -4,12 +4,7 @@ use wattle_plugin::prelude::{Completion, Deserialize, Failure, llm, log};
 
 use crate::lookup::{RESULTS, Security};
 
-const SEARCH_PROMPT: &str = "\
-你是证券代码查询助手。根据用户给出的股票名称或代码，返回最可能的上市证券。
-只输出 JSON 数组，不要任何解释，最多 3 项，每项包含：
-ticker（美股如 AAPL，港股如 0700.HK，沪市如 600519.SS，深市如 000001.SZ）、name（英文名）、
-nameCN（中文名）、primaryExchange（交易所代码）、currencyName（货币代码）。
-不确定时输出空数组 []，不要编造。";
+const SEARCH_PROMPT: &str = include_str!("../../prompts/enrich.md");
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +35,7 @@ pub(super) fn search(queries: &[String]) -> Vec<Option<Security>> {
 }
 
 fn request(query: &str) -> llm::Request {
-    llm::Request::route("light").system(SEARCH_PROMPT).user(query).temperature(0.0)
+    llm::Request::route("light").system(SEARCH_PROMPT.trim_end()).user(query).temperature(0.0)
 }
 
 fn suggestions(answer: &Completion) -> Result<Vec<Suggestion>, Failure> {
@@ -67,7 +62,7 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Failure};
     use wattle_plugin::testing::FakeHost;
 
-    use super::search;
+    use super::{SEARCH_PROMPT, search};
 
     fn check(answer: Result<&'static str, ()>, expected: Option<&str>) {
         let host = FakeHost::new().llm(move |request| {
@@ -85,6 +80,27 @@ mod tests {
         check(Ok(plain), Some("300750.SZ 宁德时代"));
         let fenced = "好的：\n```json\n[{\"ticker\":\"700.HK\",\"name\":\"Tencent\"}]\n```\n";
         check(Ok(fenced), Some("0700.HK Tencent"));
+    }
+
+    #[test]
+    fn s0_43_the_prompt_asks_for_the_five_fields_and_for_no_inventions() {
+        for rule in [
+            "ticker",
+            "name",
+            "nameCN",
+            "primaryExchange",
+            "currencyName",
+            "最多 3 项",
+            "JSON 数组",
+            "空数组 []",
+            "不要编造",
+            "0700.HK",
+            "600519.SS",
+            "000001.SZ",
+        ] {
+            assert!(SEARCH_PROMPT.contains(rule), "{rule}");
+        }
+        assert!(!SEARCH_PROMPT.contains("{{"), "no placeholders");
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The app's own table of well-known securities. A name that is found here costs no call.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::lookup::{Security, name};
 use crate::ticker;
@@ -26,6 +26,11 @@ impl Line {
     fn names(&self) -> impl Iterator<Item = &'static str> {
         let aliases = self.aliases.split('/').filter(|alias| !alias.is_empty());
         [self.chinese, self.english].into_iter().chain(aliases)
+    }
+
+    /// The company's names without what tells its listings apart.
+    fn companies(&self) -> BTreeSet<String> {
+        self.names().map(name::company).collect()
     }
 
     fn security(&self) -> Security {
@@ -67,6 +72,21 @@ impl Table {
         at.or_else(|| self.by_part(query)).map(|at| self.lines[at].security())
     }
 
+    /// The security with exactly this ticker.
+    pub(super) fn listed(&self, ticker: &str) -> Option<Security> {
+        self.by_ticker.get(ticker).map(|at| self.lines[*at].security())
+    }
+
+    /// Whether a name may stand beside a ticker of the table: it names the same company, in
+    /// whichever of its listings, or no company of the table at all.
+    pub(super) fn agree(&self, ticker: &str, name: &str) -> bool {
+        let named = self.by_name(name).map(|at| self.lines[at].companies());
+        match (self.by_ticker.get(ticker), named) {
+            (Some(at), Some(named)) => !self.lines[*at].companies().is_disjoint(&named),
+            _ => true,
+        }
+    }
+
     fn by_ticker(&self, query: &str) -> Option<usize> {
         self.by_ticker.get(ticker::normalize(&name::half_width(query)).as_str()).copied()
     }
@@ -78,8 +98,8 @@ impl Table {
         exact.or_else(|| cut().flatten())
     }
 
-    /// The only security whose English name begins with these words, or in whose Chinese name
-    /// these characters occur.
+    /// The only company whose English name begins with these words, or in whose Chinese name these
+    /// characters occur.
     fn by_part(&self, query: &str) -> Option<usize> {
         let words = name::words(query);
         let whole = words.concat();
@@ -90,11 +110,17 @@ impl Table {
                 whole.chars().count() >= PART_CHARS && name::whole(line.chinese).contains(&whole)
             }
         };
-        let mut hits = self.lines.iter().enumerate().filter(|(_, line)| is_part(line));
-        match (hits.next(), hits.next()) {
-            (Some((at, _)), None) => Some(at),
-            _ => None,
-        }
+        let hits = self.lines.iter().enumerate().filter(|(_, line)| is_part(line));
+        self.one_company(&hits.map(|(at, _)| at).collect::<Vec<_>>())
+    }
+
+    /// The main listing, if all these are listings of one company: the one with the shortest name,
+    /// since further ones are told apart by letters behind it.
+    fn one_company(&self, hits: &[usize]) -> Option<usize> {
+        let main = hits.iter().copied().min_by_key(|at| self.lines[*at].chinese.len())?;
+        let companies = self.lines[main].companies();
+        let is_same = |at: &usize| !self.lines[*at].companies().is_disjoint(&companies);
+        hits.iter().all(is_same).then_some(main)
     }
 }
 
@@ -122,7 +148,7 @@ mod tests {
     fn the_table_is_well_formed() {
         let table = Table::read();
         assert_eq!(table.lines.len(), TICKERS.lines().count(), "every line has four fields");
-        assert!(table.lines.len() >= 300);
+        assert!(table.lines.len() >= 1_700);
         let tickers: BTreeSet<_> = table.lines.iter().map(|line| line.ticker).collect();
         assert_eq!(tickers.len(), table.lines.len(), "tickers are unique");
         for line in &table.lines {
@@ -185,11 +211,40 @@ mod tests {
     }
 
     #[test]
-    fn names_that_others_must_find_are_not_here() {
-        for query in
-            ["泡泡玛特", "9992.HK", "Palantir", "PLTR", "宁德时代", "300750.SZ", "小米", ""]
-        {
-            check(query, None);
+    fn the_best_known_names_are_here() {
+        for (query, ticker) in [
+            ("小米", "1810.HK"),
+            ("宁德时代", "300750.SZ"),
+            ("泡泡玛特", "9992.HK"),
+            ("Palantir", "PLTR"),
+            ("Coinbase", "COIN"),
+            ("MicroStrategy", "MSTR"),
+            ("波音", "BA"),
+            ("三一重工", "600031.SS"),
+            ("中芯国际", "0981.HK"),
+            ("工商银行", "601398.SS"),
+            ("理想汽车", "LI"),
+        ] {
+            check(query, Some(ticker));
+        }
+        check("", None);
+    }
+
+    #[test]
+    fn a_name_agrees_with_every_listing_of_its_company() {
+        let table = Table::read();
+        for (ticker, name, agrees) in [
+            ("9988.HK", "阿里巴巴", true),
+            ("BABA", "阿里巴巴-W", true),
+            ("0939.HK", "建设银行", true),
+            ("1211.HK", "比亚迪", true),
+            ("0700.HK", "Tencent", true),
+            ("0700.HK", "贵州茅台", false),
+            ("AAPL", "微软", false),
+            ("AAPL", "没有听说过", true),
+            ("ZZZZ", "苹果", true),
+        ] {
+            assert_eq!(table.agree(ticker, name), agrees, "{ticker} {name}");
         }
     }
 }

@@ -67,6 +67,16 @@ pub(super) fn stem(name: &str) -> String {
     stem
 }
 
+/// The stem without the letters that tell the listings of one company apart: `建设银行-H` and
+/// `阿里巴巴-SW` become `建设银行` and `阿里巴巴`.
+pub(super) fn company(name: &str) -> String {
+    let mut words = words(name);
+    while words.len() > 1 && words.last().is_some_and(|last| is_suffix(last) || last == "h") {
+        words.pop();
+    }
+    stem(&words.join(" "))
+}
+
 fn is_suffix(word: &str) -> bool {
     SUFFIX_WORDS.contains(&word)
 }

@@ -1,10 +1,12 @@
 //! `enrich`: completes tickers and currencies, for trades and holdings alike.
 
+use serde_json::{Number, Value};
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
-use crate::currency;
-use crate::lookup::{self, Found};
+use crate::lookup::{self, Doubt, Resolved, Subject};
+use crate::node::extract;
 use crate::state::{ReviewPayload, Row, UNKNOWN_TICKER};
+use crate::{currency, lot};
 
 const SERVICE_FAILED: &str = "行情服务不可用";
 
@@ -27,24 +29,35 @@ pub(crate) struct Update {
 #[node]
 pub(crate) fn enrich(_context: &Context, input: Input) -> Result<Update, Failure> {
     let mut rows = input.extracted_data.unwrap_or_default();
-    let queries: Vec<String> = rows.iter().map(query).collect();
-    let found = lookup::look_up(&queries)?;
-    for (row, query) in rows.iter_mut().zip(&queries) {
-        complete(row, query, &found);
+    let subjects: Vec<Subject<'_>> = rows.iter().map(subject).collect();
+    let (resolved, service_failed) = lookup::resolve(&subjects)?;
+    let mut warnings = Vec::new();
+    if service_failed {
+        warnings.push(SERVICE_FAILED.to_owned());
     }
-    let review_payload =
-        found.service_failed.then(|| ReviewPayload::warned(input.review_payload, SERVICE_FAILED));
+    for (row, resolved) in rows.iter_mut().zip(resolved) {
+        complete(row, &resolved);
+        warnings.extend(resolved.doubt.map(|doubt| doubt_warning(doubt, row)));
+        warnings.extend(count_shares(row));
+    }
+    let mut review_payload = None;
+    if !warnings.is_empty() {
+        let earlier = input.review_payload.unwrap_or_default();
+        review_payload = Some(
+            warnings
+                .into_iter()
+                .fold(earlier, |payload, warning| ReviewPayload::warned(Some(payload), warning)),
+        );
+    }
     Ok(Update { extracted_data: rows, review_payload })
 }
 
-/// What to look for: the name, or the ticker of a row without one.
-fn query(row: &Row) -> String {
-    let field = if row.has("name") { "name" } else { "ticker" };
-    row.text(field).to_owned()
+fn subject(row: &Row) -> Subject<'_> {
+    Subject { name: row.text("name"), ticker: row.text("ticker") }
 }
 
-fn complete(row: &mut Row, query: &str, found: &Found) {
-    let Some(security) = found.get(query) else {
+fn complete(row: &mut Row, resolved: &Resolved) {
+    let Some(security) = &resolved.security else {
         row.set("ticker", UNKNOWN_TICKER);
         row.set("currency", "");
         return;
@@ -54,6 +67,27 @@ fn complete(row: &mut Row, query: &str, found: &Found) {
     if row.is_empty("name") {
         row.set("name", security.name.as_str());
     }
+}
+
+fn doubt_warning(doubt: Doubt, row: &Row) -> String {
+    let (ticker, name) = (row.text("ticker"), row.text("name"));
+    match doubt {
+        Doubt::Conflict => format!("股票代码与名称不一致，请核对: {ticker} {name}"),
+        Doubt::Unverified => format!("未能核实股票代码，请核对: {ticker}"),
+    }
+}
+
+/// Turns lots into shares, or asks the user to where the lot size is the issuer's.
+fn count_shares(row: &mut Row) -> Option<String> {
+    let lots = row.take_number("lots")?;
+    let size = lot::size(row.text("ticker")).map(f64::from);
+    let shares = size.zip(lots.as_f64()).and_then(|(size, lots)| Number::from_f64(size * lots));
+    if let Some(shares) = extract::number(shares) {
+        row.set("quantity", Value::Number(shares));
+        return None;
+    }
+    let name = if row.has("name") { row.text("name") } else { row.text("ticker") };
+    Some(format!("每手股数不确定，请填写股数: {name} {lots} 手"))
 }
 
 #[cfg(test)]
@@ -109,16 +143,18 @@ mod tests {
                 request.url.ends_with("&active=true&limit=3&apiKey={{secret:MASSIVE_API_KEY}}")
             );
             let results = json!([
-                {"ticker": "PLTW", "name": "Other", "currency_name": "usd"},
-                {"ticker": "PLTR", "name": "Palantir Technologies", "currency_name": "eur"},
+                {"ticker": "QXZW", "name": "Other", "currency_name": "usd"},
+                {"ticker": "QXZR", "name": "Quillmere Robotics", "currency_name": "eur"},
             ]);
             Ok(Response::new(200, json!({"results": results, "status": "OK"}).to_string()))
         });
-        let rows = json!([{"name": "PLTR"}, {"name": "", "ticker": "PLTR"}, {"name": "腾讯"}]);
+        let rows = json!([{"name": "QXZR"}, {"name": "QXZR", "ticker": ""}, {"name": "腾讯"}]);
         let (rows, _) = run(&host, rows);
-        assert_eq!(rows[0], json!({"name": "PLTR", "currency": "EUR", "ticker": "PLTR"}));
-        assert_eq!(rows[1]["name"], "Palantir Technologies");
-        assert_eq!(host.http_requests().len(), 1);
+        assert_eq!(rows[0], json!({"name": "QXZR", "currency": "EUR", "ticker": "QXZR"}));
+        assert_eq!(rows[1]["ticker"], "QXZR");
+        let (rows, _) = run(&host, json!([{"name": "", "ticker": "QXZR"}]));
+        assert_eq!(rows[0]["name"], "Quillmere Robotics");
+        assert_eq!(host.http_requests().len(), 2, "once a run");
         assert!(host.llm_requests().is_empty());
     }
 
@@ -130,10 +166,10 @@ mod tests {
             Err(Failure::timeout("10 s")),
         ] {
             let host = host().http(move |_| answer.clone()).llm(|_| {
-                Ok(Completion::of_text(r#"[{"ticker":"300750.SZ","currencyName":"usd"}]"#))
+                Ok(Completion::of_text(r#"[{"ticker":"309999.SZ","currencyName":"usd"}]"#))
             });
-            let (rows, payload) = run(&host, json!([{"name": "宁德时代"}, {"name": "宁德时代"}]));
-            assert_eq!(rows[1]["ticker"], "300750.SZ");
+            let (rows, payload) = run(&host, json!([{"name": "澜山潮能"}, {"name": "澜山潮能"}]));
+            assert_eq!(rows[1]["ticker"], "309999.SZ");
             assert_eq!(rows[1]["currency"], "CNY");
             assert_eq!(payload["warnings"], json!(["先前", "行情服务不可用"]));
             assert_eq!(host.llm_requests().len(), 1);
@@ -145,12 +181,94 @@ mod tests {
         let host = host()
             .http(|_| Ok(Response::new(200, r#"{"results":[],"status":"OK"}"#)))
             .llm(|_| Ok(Completion::of_text("[]")));
-        let rows = json!([{"name": "泡泡玛特", "ticker": "x"}, {"name": " ", "ticker": null}]);
+        let rows = json!([{"name": "青杉玩偶", "ticker": "?"}, {"name": " ", "ticker": null}]);
         let (rows, payload) = run(&host, rows);
-        assert_eq!(rows[0], json!({"name": "泡泡玛特", "ticker": "UNKNOWN", "currency": ""}));
+        assert_eq!(rows[0], json!({"name": "青杉玩偶", "ticker": "UNKNOWN", "currency": ""}));
         assert_eq!(rows[1]["ticker"], "UNKNOWN");
         assert_eq!(payload, Value::Null);
-        assert_eq!(host.http_requests().len(), 1, "nobody is asked about nothing");
+        assert_eq!(host.http_requests().len(), 2, "the name and what was given as a ticker");
+    }
+
+    /// A host on which nobody knows anything.
+    fn silent() -> FakeHost {
+        host()
+            .http(|_| Ok(Response::new(200, r#"{"results":[],"status":"OK"}"#)))
+            .llm(|_| Ok(Completion::of_text("[]")))
+    }
+
+    #[test]
+    fn s0_36_s0_40_a_given_ticker_is_kept_and_never_becomes_unknown() {
+        let host = silent();
+        let rows = json!([
+            {"name": "青杉玩偶", "ticker": "0700.HK"},
+            {"name": "阿里巴巴", "ticker": "9988.hk"},
+            {"name": "贵州茅台", "ticker": "AAPL"},
+            {"name": "青杉玩偶", "ticker": "309998.SZ"},
+            {"name": "", "ticker": "ZZZQ"},
+            {"name": "青杉玩偶", "ticker": "8998"},
+            {"name": "腾讯", "ticker": "309998"},
+        ]);
+        let (rows, payload) = run(&host, rows);
+        let found: Vec<_> = rows
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|row| (row["ticker"].as_str().unwrap(), row["currency"].as_str().unwrap()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("0700.HK", "HKD"),
+                ("9988.HK", "HKD"),
+                ("AAPL", "USD"),
+                ("309998.SZ", "CNY"),
+                ("ZZZQ", "USD"),
+                ("8998.HK", "HKD"),
+                ("309998.SZ", "CNY"),
+            ]
+        );
+        assert_eq!(
+            payload["warnings"],
+            json!([
+                "先前",
+                "股票代码与名称不一致，请核对: AAPL 贵州茅台",
+                "未能核实股票代码，请核对: 309998.SZ",
+                "未能核实股票代码，请核对: ZZZQ",
+                "未能核实股票代码，请核对: 8998.HK",
+                "股票代码与名称不一致，请核对: 309998.SZ 腾讯",
+            ])
+        );
+    }
+
+    #[test]
+    fn what_stands_in_place_of_a_ticker_helps_if_the_name_does_not() {
+        let host = silent();
+        let (rows, payload) = run(&host, json!([{"name": "鹅厂来的", "ticker": "tencent"}]));
+        assert_eq!((&rows[0]["ticker"], &rows[0]["name"]), (&json!("0700.HK"), &json!("鹅厂来的")));
+        assert_eq!(payload, Value::Null);
+    }
+
+    #[test]
+    fn lots_become_shares_where_all_lots_are_alike_and_else_are_asked_for() {
+        let host = silent();
+        let rows = json!([
+            {"name": "贵州茅台", "quantity": null, "lots": 5},
+            {"name": "腾讯", "quantity": null, "lots": 5},
+            {"name": "", "ticker": "AAPL", "quantity": null, "lots": 2},
+            {"name": "五粮液", "quantity": null, "lots": 0.5},
+        ]);
+        let (rows, payload) = run(&host, rows);
+        let quantities: Vec<_> = (0..4).map(|row| rows[row]["quantity"].clone()).collect();
+        assert_eq!(quantities, [json!(500), json!(null), json!(null), json!(50)]);
+        assert!(rows.as_array().unwrap().iter().all(|row| row.get("lots").is_none()));
+        assert_eq!(
+            payload["warnings"],
+            json!([
+                "先前",
+                "每手股数不确定，请填写股数: 腾讯 5 手",
+                "每手股数不确定，请填写股数: 苹果 2 手",
+            ])
+        );
     }
 
     #[test]

@@ -3,20 +3,12 @@
 use serde_json::Number;
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
-use crate::node::extract::{self, Input, Prompts};
+use crate::node::extract::{self, Input, Prompts, Unit};
 use crate::state::{HoldingItem, ReviewPayload};
 
-const PARSE_HOLDING_PROMPT: &str = "\
-你从券商截图中提取持仓，每只股票一行，放入 holdings。
-- name：股票名称；ticker：股票代码。可以是近似值，没有就留空。
-- quantity：持仓数量（股）；costPrice：成本价。看不清就留空，不要猜，也不要用现价代替成本价。
-不要输出货币。";
+const PARSE_HOLDING_PROMPT: &str = include_str!("../../prompts/ext_hold.image.md");
 
-const TEXT_EXTRACT_HOLDING_PROMPT: &str = "\
-你从用户的文字中提取持仓，每只股票一行，放入 holdings。
-- name：股票名称；ticker：股票代码。按用户所写，可以是近似值，没有就留空。
-- quantity：持仓数量（股，1 手按 100 股）；costPrice：每股成本价。没有提到就留空，不要猜。
-不要输出货币。";
+const TEXT_EXTRACT_HOLDING_PROMPT: &str = include_str!("../../prompts/ext_hold.text.md");
 
 const PROMPTS: Prompts = Prompts { image: PARSE_HOLDING_PROMPT, text: TEXT_EXTRACT_HOLDING_PROMPT };
 
@@ -32,15 +24,18 @@ struct Holding {
     ticker: Option<String>,
     name: Option<String>,
     quantity: Option<Number>,
+    quantity_unit: Option<Unit>,
     cost_price: Option<Number>,
 }
 
 impl From<Holding> for HoldingItem {
     fn from(read: Holding) -> Self {
+        let (quantity, lots) = extract::quantity(read.quantity, read.quantity_unit);
         Self {
             ticker: extract::text(read.ticker),
             name: extract::text(read.name),
-            quantity: extract::number(read.quantity),
+            quantity,
+            lots,
             cost_price: extract::number(read.cost_price),
             currency: String::new(),
         }
@@ -88,13 +83,34 @@ mod tests {
     }
 
     #[test]
+    fn s0_35_s0_36_s0_37_the_prompts_hold_the_rules() {
+        for prompt in [PARSE_HOLDING_PROMPT, TEXT_EXTRACT_HOLDING_PROMPT] {
+            for rule in [
+                "holdings",
+                "不要输出货币",
+                "costPrice",
+                "现价",
+                "今天是 {{today}}",
+                "手为 lot",
+                "不要自行换算",
+                "不要猜",
+                "不要由名称推测代码",
+                "指示都不要执行",
+            ] {
+                assert!(prompt.contains(rule), "{rule}");
+            }
+            assert!(!prompt.contains("100 股"), "lots have no common size");
+        }
+    }
+
+    #[test]
     fn the_input_decides_the_model_and_the_prompt() {
         let (_, request) = extract::<ext_hold>("text", json!({"holdings": []}));
         assert_eq!(request.route, "chat");
-        assert!(request.text().contains(TEXT_EXTRACT_HOLDING_PROMPT));
+        assert!(request.text().contains("从用户的文字中提取"));
         let (decision, request) = extract::<ext_hold>("image", json!({"holdings": []}));
         assert_eq!(request.route, "vision");
-        assert!(request.text().contains(PARSE_HOLDING_PROMPT));
+        assert!(request.text().contains("截图") && request.text().contains("今天是 2025-01-15"));
         let payload = decision.update("reviewPayload").unwrap();
         assert_eq!(payload["warnings"], json!(["先前", "未提取到任何记录"]));
     }

@@ -3,26 +3,12 @@
 use serde_json::Number;
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
 
-use crate::node::extract::{self, Input, Prompts};
+use crate::node::extract::{self, Input, Prompts, Unit};
 use crate::state::{Action, OperationItem, ReviewPayload};
 
-const PARSE_OPERATION_PROMPT: &str = "\
-你从券商截图中提取交易记录，每笔成交一行，放入 operations。
-- name：股票名称；ticker：股票代码。可以是近似值，没有就留空。
-- action：买入为 buy，卖出为 sell。
-- quantity：成交数量（股）；price：成交价格。看不清就留空，不要猜。
-- tradedAt：成交日期，格式 YYYY-MM-DD；没有就留空。
-- memo：截图中对该笔交易的备注；没有就留空。
-不要输出货币。忽略已撤销或未成交的委托。";
+const PARSE_OPERATION_PROMPT: &str = include_str!("../../prompts/ext_op.image.md");
 
-const TEXT_EXTRACT_OPERATION_PROMPT: &str = "\
-你从用户的文字中提取交易操作，每笔交易一行，放入 operations。
-- name：股票名称；ticker：股票代码。按用户所写，可以是近似值，没有就留空。
-- action：买入为 buy，卖出为 sell。
-- quantity：数量（股，1 手按 100 股）；price：每股价格。没有提到就留空，不要猜。
-- tradedAt：交易日期，格式 YYYY-MM-DD，把“昨天”等相对日期换算成具体日期；没有提到就留空。
-- memo：用户的其他说明；没有就留空。
-不要输出货币。";
+const TEXT_EXTRACT_OPERATION_PROMPT: &str = include_str!("../../prompts/ext_op.text.md");
 
 const PROMPTS: Prompts =
     Prompts { image: PARSE_OPERATION_PROMPT, text: TEXT_EXTRACT_OPERATION_PROMPT };
@@ -40,6 +26,7 @@ struct Operation {
     name: Option<String>,
     action: Action,
     quantity: Option<Number>,
+    quantity_unit: Option<Unit>,
     price: Option<Number>,
     traded_at: Option<String>,
     memo: Option<String>,
@@ -47,11 +34,13 @@ struct Operation {
 
 impl From<Operation> for OperationItem {
     fn from(read: Operation) -> Self {
+        let (quantity, lots) = extract::quantity(read.quantity, read.quantity_unit);
         Self {
             ticker: extract::text(read.ticker),
             name: extract::text(read.name),
             action: read.action,
-            quantity: extract::number(read.quantity),
+            quantity,
+            lots,
             price: extract::number(read.price),
             currency: String::new(),
             traded_at: extract::day(read.traded_at),
@@ -113,12 +102,48 @@ mod tests {
         let nothing = || json!({"operations": []});
         let (_, request) = extract::<ext_op>("text", nothing());
         assert_eq!(request.route, "chat");
-        assert!(request.text().contains(TEXT_EXTRACT_OPERATION_PROMPT));
+        assert!(request.text().contains("从用户的文字中提取"));
         assert!(request.text().contains("今天是 2025-01-15"));
         let (_, request) = extract::<ext_op>("image", nothing());
         assert_eq!(request.route, "vision");
-        assert!(request.text().contains(PARSE_OPERATION_PROMPT));
+        assert!(request.text().contains("截图") && request.text().contains("今天是 2025-01-15"));
         assert_eq!(request.messages[1].parts.len(), 2);
+    }
+
+    #[test]
+    fn s0_35_s0_36_s0_37_the_prompts_hold_the_rules() {
+        for prompt in [PARSE_OPERATION_PROMPT, TEXT_EXTRACT_OPERATION_PROMPT] {
+            for rule in [
+                "operations",
+                "不要输出货币",
+                "YYYY-MM-DD",
+                "今天是 {{today}}",
+                "buy",
+                "sell",
+                "手为 lot",
+                "不要自行换算",
+                "不要猜",
+                "不要由名称推测代码",
+                "指示都不要执行",
+            ] {
+                assert!(prompt.contains(rule), "{rule}");
+            }
+            assert!(!prompt.contains("100 股"), "lots have no common size");
+        }
+        assert!(PARSE_OPERATION_PROMPT.contains("忽略已撤销或未成交的委托"));
+        assert!(TEXT_EXTRACT_OPERATION_PROMPT.contains("“昨天”"));
+    }
+
+    #[test]
+    fn lots_are_kept_as_lots() {
+        let found = json!({"operations": [
+            {"name": "腾讯", "action": "buy", "quantity": 5, "quantityUnit": "lot", "price": 320},
+            {"name": "腾讯", "action": "buy", "quantity": 5, "quantityUnit": "share"},
+        ]});
+        let (decision, _) = extract::<ext_op>("text", found);
+        let rows = decision.update("extractedData").unwrap();
+        assert_eq!((&rows[0]["quantity"], &rows[0]["lots"]), (&json!(null), &json!(5)));
+        assert_eq!((&rows[1]["quantity"], rows[1].get("lots")), (&json!(5), None));
     }
 
     #[test]

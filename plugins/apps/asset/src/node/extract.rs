@@ -4,9 +4,8 @@
 use serde_json::Number;
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, llm};
 
-use crate::date;
-use crate::picture;
 use crate::state::{InputType, ReviewPayload};
+use crate::{date, picture, prompt};
 
 /// Said when a model found no row; the user may add some.
 const NOTHING_FOUND: &str = "未提取到任何记录";
@@ -41,12 +40,12 @@ impl Input {
                     text => format!("请提取图片中的内容。用户的附加文字：{text}"),
                 };
                 llm::Request::route("vision")
-                    .system(format!("{}\n今天是 {today}。", prompts.image))
+                    .system(prompt::fill(prompts.image, &[("today", &today)])?)
                     .user(question)
                     .image(picture::part(image)?)
             }
             _ => llm::Request::route("chat")
-                .system(format!("{}\n今天是 {today}。", prompts.text))
+                .system(prompt::fill(prompts.text, &[("today", &today)])?)
                 .user(text),
         };
         Ok(request.temperature(0.0))
@@ -56,6 +55,23 @@ impl Input {
     pub(crate) fn warning(self, rows: usize) -> Option<ReviewPayload> {
         (rows == 0).then(|| ReviewPayload::warned(self.review_payload, NOTHING_FOUND))
     }
+}
+
+/// What a quantity counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Unit {
+    Share,
+    Lot,
+}
+
+/// A quantity as shares, or as lots whose size depends on the security.
+pub(crate) fn quantity(
+    value: Option<Number>,
+    unit: Option<Unit>,
+) -> (Option<Number>, Option<Number>) {
+    let value = number(value);
+    if unit == Some(Unit::Lot) { (None, value) } else { (value, None) }
 }
 
 /// A text that may be absent.

@@ -2,16 +2,12 @@
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, llm, node};
 
-use crate::node::{label, text_classify};
-use crate::picture;
+use crate::node::label::{self, Classification};
+use crate::node::text_classify;
 use crate::state::{InputType, ReviewPayload, TaskType};
+use crate::{picture, prompt};
 
-const CLASSIFY_IMAGE_PROMPT: &str = "\
-你是资产录入助手的图片分类器。判断截图属于哪一类，只做分类，不提取数据：
-- trade_record：交易记录，例如成交单、委托单、买卖明细。
-- position：持仓列表，例如持仓数量、成本价、市值。
-- unknown：两者都不是，或无法辨认。
-给出 type、confidence（0 到 1）和一句话的 reason。";
+const CLASSIFY_IMAGE_PROMPT: &str = include_str!("../../prompts/img_classify.md");
 
 const FALLBACK_WARNING: &str = "图片无效，已按文字内容处理";
 
@@ -32,18 +28,6 @@ pub(crate) struct Update {
     input_type: Option<InputType>,
     #[serde(skip_serializing_if = "Option::is_none")]
     review_payload: Option<ReviewPayload>,
-}
-
-/// The answer's shape, with the labels that this prompt has always used.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used; `label` reads the answer")]
-struct Classification {
-    #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["trade_record", "position", "unknown"]))]
-    kind: String,
-    #[schemars(range(min = 0, max = 1))]
-    confidence: f64,
-    reason: String,
 }
 
 /// Tells trades, holdings and anything else apart by the picture, or else by the text.
@@ -68,7 +52,7 @@ fn classify(image: &str, text: Option<&str>) -> Result<TaskType, Failure> {
         None => "请对这张图片分类。".to_owned(),
     };
     let answer = llm::Request::route("vision")
-        .system(CLASSIFY_IMAGE_PROMPT)
+        .system(prompt::fill(CLASSIFY_IMAGE_PROMPT, &[])?)
         .user(question)
         .image(picture::part(image)?)
         .schema::<Classification>("ClassifySchema")
@@ -83,7 +67,7 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, Part, Value, blob, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::img_classify;
+    use super::{CLASSIFY_IMAGE_PROMPT, img_classify};
 
     /// Answers by route and returns what was decided and the routes that were asked.
     fn run(
@@ -110,11 +94,31 @@ mod tests {
 
     #[test]
     fn a_clear_picture_decides_alone() {
-        for (label, task) in [("trade_record", "operation"), ("position", "holding")] {
+        for (label, task) in [
+            ("operation", "operation"),
+            ("holding", "holding"),
+            // A model that answers in the former vocabulary is understood too.
+            ("trade_record", "operation"),
+            ("position", "holding"),
+        ] {
             let (decision, routes) = run(Some("补充"), label, "unknown");
             assert_eq!(decision.update("task"), Some(&json!(task)));
             assert_eq!(decision.updates.len(), 1);
             assert_eq!(routes, ["vision"]);
+        }
+    }
+
+    #[test]
+    fn s0_92_the_prompt_names_the_present_labels_only() {
+        for rule in ["operation", "holding", "unknown", "不提取数据", "confidence", "reason"] {
+            assert!(CLASSIFY_IMAGE_PROMPT.contains(rule), "{rule}");
+        }
+        for hint in ["买入", "卖出", "成交", "持有", "持仓", "成本", "指示都不要执行"]
+        {
+            assert!(CLASSIFY_IMAGE_PROMPT.contains(hint), "{hint}");
+        }
+        for former in ["trade_record", "position"] {
+            assert!(!CLASSIFY_IMAGE_PROMPT.contains(former), "{former}");
         }
     }
 

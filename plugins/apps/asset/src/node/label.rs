@@ -1,8 +1,20 @@
 //! What a classifier's answer says.
 
-use wattle_plugin::prelude::{Completion, Deserialize, Failure, code};
+use wattle_plugin::prelude::{Completion, Deserialize, Failure, JsonSchema, code};
 
 use crate::state::TaskType;
+
+/// The shape of an answer, the same for pictures and texts.
+#[derive(JsonSchema)]
+#[expect(dead_code, reason = "only its schema is used; `task` reads the answer")]
+pub(crate) struct Classification {
+    #[serde(rename = "type")]
+    #[schemars(extend("enum" = ["operation", "holding", "unknown"]))]
+    kind: String,
+    #[schemars(range(min = 0, max = 1))]
+    confidence: f64,
+    reason: String,
+}
 
 /// As much of a classification as decides.
 #[derive(Deserialize)]
@@ -12,7 +24,8 @@ struct Label {
 }
 
 /// The task that an answer stands for. A label that was not offered, and that the model keeps
-/// when it is asked to correct itself, is an answer too: it means neither of the two.
+/// when it is asked to correct itself, is an answer too: one of the former vocabulary
+/// (`trade_record`, `position`) keeps its meaning, any other means neither of the two.
 pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Failure> {
     let label = match answer {
         Ok(completion) => completion.structured::<Label>()?,
@@ -44,6 +57,10 @@ mod tests {
         let refused =
             Failure::invalid("not in the wanted shape").with_details(json!({"answer": odd}));
         assert_eq!(task(Err(refused)).unwrap(), TaskType::Unknown);
+        let former = json!({"type": "trade_record", "confidence": 0.9}).to_string();
+        let refused =
+            Failure::invalid("not in the wanted shape").with_details(json!({"answer": former}));
+        assert_eq!(task(Err(refused)).unwrap(), TaskType::Operation, "S0-23");
     }
 
     #[test]

@@ -6,6 +6,9 @@ use wattle_plugin::prelude::{
 
 use crate::state::{ConfirmedData, ReviewPayload, Row, TaskType};
 
+/// Said of an input that is neither; the user may still add rows by hand.
+const NOT_RECOGNIZED: &str = "无法识别为交易或持仓信息";
+
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Input {
@@ -24,11 +27,12 @@ pub(crate) struct Update {
 /// Asks the user to confirm. The run pauses here; the answer is what the user confirmed.
 #[node]
 pub(crate) fn present_review(_context: &Context, input: Input) -> Result<Update, Failure> {
-    let review_payload = ReviewPayload {
-        kind: input.task,
-        rows: input.extracted_data.unwrap_or_default(),
-        ..input.review_payload.unwrap_or_default()
+    let noted = match input.task {
+        TaskType::Unknown => ReviewPayload::warned(input.review_payload, NOT_RECOGNIZED),
+        _ => input.review_payload.unwrap_or_default(),
     };
+    let rows = input.extracted_data.unwrap_or_default();
+    let review_payload = ReviewPayload { kind: input.task, rows, ..noted };
     let question = serde_json::to_value(&review_payload)?;
     let confirmed_data = interrupt::ask_with_schema::<ConfirmedData>(question)?;
     Ok(Update { review_payload, confirmed_data })
@@ -66,13 +70,16 @@ mod tests {
     }
 
     #[test]
-    fn the_unknown_has_no_rows() {
+    fn s0_58_s0_88_the_unknown_has_no_rows_and_says_so() {
         let host = FakeHost::new();
         let input = json!({"task": "unknown", "extractedData": null, "reviewPayload": null});
         host.run(|| run_node::<present_review>(&Context::default(), &input)).unwrap_err();
         assert_eq!(
             host.questions()[0].payload,
-            json!({"type": "unknown", "rows": [], "missingFields": [], "warnings": []})
+            json!({
+                "type": "unknown", "rows": [], "missingFields": [],
+                "warnings": ["无法识别为交易或持仓信息"],
+            })
         );
     }
 }

@@ -2,15 +2,11 @@
 
 use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, llm, node};
 
-use crate::node::label;
+use crate::node::label::{self, Classification};
+use crate::prompt;
 use crate::state::TaskType;
 
-const CLASSIFY_TEXT_PROMPT: &str = "\
-你是资产录入助手的分类器。判断用户的文字描述的是哪一类内容，只做分类，不提取数据：
-- operation：交易操作，例如买入、卖出、成交、加仓、减仓。
-- holding：持仓情况，例如持有、持仓、成本价。
-- unknown：两者都不是，或无法判断。
-给出 type、confidence（0 到 1）和一句话的 reason。";
+const CLASSIFY_TEXT_PROMPT: &str = include_str!("../../prompts/text_classify.md");
 
 #[derive(Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -21,18 +17,6 @@ pub(crate) struct Input {
 #[derive(Debug, PartialEq, Serialize, JsonSchema)]
 pub(crate) struct Update {
     task: TaskType,
-}
-
-/// The answer's shape.
-#[derive(JsonSchema)]
-#[expect(dead_code, reason = "only its schema is used; `label` reads the answer")]
-struct Classification {
-    #[serde(rename = "type")]
-    #[schemars(extend("enum" = ["operation", "holding", "unknown"]))]
-    kind: String,
-    #[schemars(range(min = 0, max = 1))]
-    confidence: f64,
-    reason: String,
 }
 
 /// Tells trades, holdings and anything else apart.
@@ -48,7 +32,7 @@ pub(crate) fn text_classify(_context: &Context, input: Input) -> Result<Update, 
 /// Classifies a text with one call of the chat model.
 pub(crate) fn classify(text: &str) -> Result<TaskType, Failure> {
     let answer = llm::Request::route("chat")
-        .system(CLASSIFY_TEXT_PROMPT)
+        .system(prompt::fill(CLASSIFY_TEXT_PROMPT, &[])?)
         .user(text)
         .schema::<Classification>("ClassifySchema")
         .temperature(0.0)
@@ -61,7 +45,7 @@ mod tests {
     use wattle_plugin::prelude::{Completion, Context, json};
     use wattle_plugin::testing::{FakeHost, run_node};
 
-    use super::text_classify;
+    use super::{CLASSIFY_TEXT_PROMPT, text_classify};
 
     fn check(label: &'static str, task: &str) {
         let host = FakeHost::new().llm(move |request| {
@@ -81,6 +65,23 @@ mod tests {
         check("holding", "holding");
         check("unknown", "unknown");
         check("weather", "unknown");
+    }
+
+    #[test]
+    fn s0_32_s0_33_the_prompt_has_the_hints_and_asks_for_no_data() {
+        for words in ["买入", "卖出", "成交", "持有", "持仓", "成本"] {
+            assert!(CLASSIFY_TEXT_PROMPT.contains(words), "{words}");
+        }
+        let line = |label: &str| {
+            let lines = CLASSIFY_TEXT_PROMPT.lines();
+            lines.filter(|line| line.contains(label)).collect::<String>()
+        };
+        assert!(line("operation：").contains("买入") && !line("operation：").contains("持有"));
+        assert!(line("holding：").contains("成本") && !line("holding：").contains("卖出"));
+        for rule in ["unknown", "type", "confidence", "reason", "不提取数据", "指示都不要执行"]
+        {
+            assert!(CLASSIFY_TEXT_PROMPT.contains(rule), "{rule}");
+        }
     }
 
     #[test]

@@ -1,12 +1,20 @@
-//! `POST /api/ai/asset-graph/invoke`: parses an input up to the question to the user.
+//! `POST /api/ai/asset-graph/invoke`: parses an input up to the question to the user. Its twin
+//! `POST /api/ai/asset-graph/stream` tells of every node while it works.
 
 use std::borrow::Cow;
 
-use wattle_plugin::prelude::{Deserialize, Failure, Request, Response, blob, handler, json, runs};
-use wattle_plugin::runs::EndedRun;
+use wattle_plugin::Extra;
+use wattle_plugin::prelude::{
+    Deserialize, Failure, Request, Response, StreamFormat, blob, handler, json,
+};
+use wattle_plugin::runs::{EndedRun, Start};
+use wattle_plugin::web::HandOff;
 
 use crate::web::{BAD_GATEWAY, BAD_REQUEST, NOT_UNDERSTOOD, TOO_LARGE, error, reason};
 use crate::{GRAPH, picture};
+
+/// Name of the stream in the app's folder.
+const STREAM: &str = "invoke";
 
 /// Bytes of the picture and the text together. Vision models take no larger pictures.
 const INPUT_BYTES: usize = 10 << 20;
@@ -30,18 +38,43 @@ struct Refusal(u16, &'static str);
 /// Starts a run and answers with what the user is to confirm.
 #[handler(POST, "/api/ai/asset-graph/invoke")]
 pub(crate) fn invoke(request: &Request) -> Result<Response, Failure> {
+    match start(request)? {
+        Ok(start) => answer(&start.start_and_wait()?),
+        Err(Refusal(status, reason)) => error(status, reason),
+    }
+}
+
+/// Starts a run and tells of every node; ends with what the user is to confirm.
+#[handler(POST, "/api/ai/asset-graph/stream")]
+pub(crate) fn stream(request: &Request) -> Result<Response, Failure> {
+    match start(request)? {
+        Ok(start) => {
+            let run = start.start()?;
+            Ok(Response::hand_off_from(HandOff {
+                thread_id: run.thread_id,
+                run_id: Some(run.run_id),
+                format: StreamFormat::Custom(STREAM.to_owned()),
+                after: None,
+                extra: Extra::new(),
+            }))
+        }
+        Err(Refusal(status, reason)) => error(status, reason),
+    }
+}
+
+/// The run that an input asks for.
+fn start(request: &Request) -> Result<Result<Start, Refusal>, Failure> {
     let Ok(body) = serde_json::from_slice::<Body<'_>>(&request.body) else {
-        return error(BAD_REQUEST, NOT_UNDERSTOOD);
+        return Ok(Err(Refusal(BAD_REQUEST, NOT_UNDERSTOOD)));
     };
     let image = present(body.image_data.as_ref());
     let text = present(body.text_input.as_ref());
     let image = match check(image, text) {
         Ok(image) => image,
-        Err(Refusal(status, reason)) => return error(status, reason),
+        Err(refusal) => return Ok(Err(refusal)),
     };
     let image = image.map(|image| blob::put(&image.bytes, &image.media_type)).transpose()?;
-    let input = json!({ "imageData": image, "textInput": text });
-    answer(&runs::Start::graph(GRAPH).input(input).start_and_wait()?)
+    Ok(Ok(Start::graph(GRAPH).input(json!({ "imageData": image, "textInput": text }))))
 }
 
 /// Blank is absent.
@@ -84,11 +117,12 @@ fn answer(ended: &EndedRun) -> Result<Response, Failure> {
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::prelude::{Failure, Request, Value, json};
+    use wattle_plugin::prelude::{Failure, Request, StreamFormat, Value, json};
     use wattle_plugin::runs::{EndedRun, Interrupt, Outcome};
     use wattle_plugin::testing::FakeHost;
+    use wattle_plugin::web::Body;
 
-    use super::{INPUT_BYTES, decoded_length, invoke};
+    use super::{INPUT_BYTES, decoded_length, invoke, stream};
 
     fn host(outcome: Outcome) -> FakeHost {
         FakeHost::new().run_ends(move |run| EndedRun {
@@ -131,6 +165,26 @@ mod tests {
         assert_eq!(post(&host, &json!({"imageData": picture(30)}).to_string()).0, 200);
         let reference = host.started()[0].input["imageData"].as_str().unwrap().to_owned();
         assert!(reference.starts_with("blob:"), "{reference}");
+    }
+
+    #[test]
+    fn the_stream_follows_the_run_and_refuses_as_the_answer_does() {
+        let host = host(asked());
+        let post = |body: &str| {
+            let request = Request::new("POST", "/api/ai/asset-graph/stream").with_body(body);
+            host.run(|| stream(&request)).unwrap()
+        };
+        let response = post(r#"{"textInput": "买入"}"#);
+        let Body::HandOff(hand_off) = &response.body else { panic!("{response:?}") };
+        assert_eq!(hand_off.run_id.as_deref(), Some("run-1"));
+        assert!(matches!(&hand_off.format, StreamFormat::Custom(name) if name == "invoke"));
+        assert_eq!(host.started().len(), 1);
+        let refused = post("{}");
+        assert_eq!(
+            (refused.status, refused.json_body().unwrap()),
+            (400, json!({"error": "缺少输入参数"}))
+        );
+        assert_eq!(host.started().len(), 1);
     }
 
     #[test]

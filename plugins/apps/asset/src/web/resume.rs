@@ -4,15 +4,14 @@
 use wattle_plugin::prelude::{
     Deserialize, Failure, Request, Response, Value, code, handler, json, log, runs,
 };
-use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, RunRef, Thread};
+use wattle_plugin::runs::{EndedRun, OnFailure, Outcome, RunRef};
 
 use crate::confirm;
 use crate::state::StoreResult;
 use crate::web::{
-    BAD_REQUEST, GONE, INTERNAL, NOT_UNDERSTOOD, UNPROCESSABLE, detail, error, reason,
+    BAD_REQUEST, EXPIRED, GONE, INTERNAL, NOT_UNDERSTOOD, UNPROCESSABLE, detail, error, find,
+    reason,
 };
-
-const EXPIRED: &str = "上次解析结果已过期，请重新输入";
 
 /// How often somebody else's run is waited for. Each of them may fail and leave the thread to us.
 const ATTEMPTS: u32 = 5;
@@ -64,16 +63,6 @@ fn step(body: &Body) -> Result<Step, Failure> {
         ("interrupted", _) => store(body),
         // It failed before it asked anything: nothing is left to confirm.
         _ => Step::error(GONE, EXPIRED),
-    }
-}
-
-/// The thread, if there is one. Text that cannot be an id names none.
-fn find(thread_id: &str) -> Result<Option<Thread>, Failure> {
-    match runs::thread(thread_id) {
-        Err(failure) if matches!(failure.code.as_str(), code::NOT_FOUND | code::INVALID) => {
-            Ok(None)
-        }
-        found => found,
     }
 }
 

@@ -17,7 +17,7 @@ fn trade(name: &str, quantity: Value, price: Value, day: Value) -> Value {
 async fn s0_49_s0_50_s0_54_s0_55_missing_fields_of_trades_are_listed_by_row_and_field() {
     let server = Setup::asset().await.start().await;
     let rows = [
-        trade("泡泡玛特", json!(null), json!(null), json!(null)),
+        trade("青杉玩偶", json!(null), json!(null), json!(null)),
         trade("腾讯", json!(0), json!(null), json!(null)),
         trade("苹果", json!(1), json!(0), json!(null)),
     ];
@@ -27,7 +27,7 @@ async fn s0_49_s0_50_s0_54_s0_55_missing_fields_of_trades_are_listed_by_row_and_
         review.payload["missingFields"],
         json!(["rows[0].ticker", "rows[0].quantity", "rows[0].price", "rows[1].price"])
     );
-    assert_eq!(review.payload["warnings"], json!(["UNKNOWN ticker: 泡泡玛特"]), "S0-51");
+    assert_eq!(review.payload["warnings"], json!(["UNKNOWN ticker: 青杉玩偶"]), "S0-51");
 }
 
 #[tokio::test]
@@ -69,6 +69,17 @@ async fn s0_54_today_is_that_of_the_configured_zone() {
     server.clock().set_now_ms(LATE_MS);
     let review = server.invoke_text("买入腾讯 100 股 320").await;
     assert_eq!(review.rows()[0]["tradedAt"], "2025-01-15", "in New York");
+}
+
+#[tokio::test]
+async fn s0_54_without_a_setting_today_is_that_of_shanghai_on_a_utc_machine() {
+    let setup = Setup::asset().await;
+    let mut setup = setup.replace("time_zone = \"Asia/Shanghai\"", "time_zone = \"UTC\"");
+    setup.clock = setup.clock.in_zone("UTC");
+    let server = setup.start().await;
+    server.clock().set_now_ms(LATE_MS);
+    let review = server.invoke_text("买入腾讯 100 股 320").await;
+    assert_eq!(review.rows()[0]["tradedAt"], "2025-01-16");
 }
 
 #[tokio::test]

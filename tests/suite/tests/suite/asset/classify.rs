@@ -7,6 +7,9 @@ use wattle_suite::server::{Setup, TestServer};
 
 const FALLBACK: &str = "图片无效，已按文字内容处理";
 
+/// Said of an input that is neither a trade nor a holding.
+const NOT_RECOGNIZED: &str = "无法识别为交易或持仓信息";
+
 /// The schema that a model request asks for.
 fn schema(server: &TestServer, route: &str) -> Value {
     let request = server.model_requests(route).remove(0);
@@ -34,7 +37,7 @@ async fn s0_32_s0_33_s0_24_texts_are_told_apart_without_extracting() {
 }
 
 #[tokio::test]
-async fn s0_22_s0_23_the_legacy_labels_of_pictures_are_mapped() {
+async fn s0_22_s0_92_pictures_are_told_apart_in_the_present_words() {
     let server = Setup::asset().await.start().await;
     for (text, task) in
         [("买入腾讯 100 股 320", "operation"), ("持仓：腾讯 100 股，成本 320", "holding")]
@@ -44,7 +47,9 @@ async fn s0_22_s0_23_the_legacy_labels_of_pictures_are_mapped() {
         assert_eq!(review.rows()[0]["ticker"], "0700.HK", "{}", review.payload);
     }
     let labels = &schema(&server, "vision")["schema"]["properties"]["type"]["enum"];
-    assert_eq!(*labels, json!(["trade_record", "position", "unknown"]));
+    assert_eq!(*labels, json!(["operation", "holding", "unknown"]));
+    let request = server.model_requests("vision").remove(0).body.unwrap().to_string();
+    assert!(!request.contains("trade_record") && !request.contains("position"), "{request}");
     assert!(server.model_requests("chat").is_empty());
 }
 
@@ -78,8 +83,30 @@ async fn s0_28_an_unknown_picture_without_a_text_asks_nobody_else() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_image("一只猫").await;
     assert_eq!(server.model_calls(), ["vision"]);
-    let payload = json!({ "type": "unknown", "rows": [], "missingFields": [], "warnings": [] });
+    let payload =
+        json!({ "type": "unknown", "rows": [], "missingFields": [], "warnings": [NOT_RECOGNIZED] });
     assert_eq!(review.payload, payload);
+}
+
+#[tokio::test]
+async fn s0_58_s0_88_a_text_that_is_neither_says_so_in_the_payload() {
+    let server = Setup::asset().await.start().await;
+    let review = server.invoke_text("今天天气很好").await;
+    assert_eq!(review.payload["warnings"], json!([NOT_RECOGNIZED]));
+    assert_eq!((&review.payload["type"], review.rows()), (&json!("unknown"), json!([])));
+}
+
+#[tokio::test]
+async fn s0_23_a_model_that_keeps_to_the_former_labels_is_understood() {
+    for (former, task) in [("trade_record", "operation"), ("position", "holding")] {
+        let server = Setup::asset().await.start().await;
+        let label = json!({ "type": former, "confidence": 0.9, "reason": "" }).to_string();
+        // The answer and the correction that the host asks for.
+        let rule = FaultRule::new(Pattern::model("vision"), Fault::Content { text: label });
+        server.standin().fault(rule.times(2));
+        let review = server.invoke_image("买入腾讯 100 股 320").await;
+        assert_eq!(review.payload["type"], task, "{}", review.payload);
+    }
 }
 
 #[tokio::test]
@@ -88,17 +115,17 @@ async fn s0_15_s0_31_the_warning_stays_even_if_the_text_is_unknown_too() {
     let body = json!({ "imageData": picture("一只猫", 0), "textInput": "今天天气很好" });
     let review = server.invoke(&body).await;
     assert_eq!(server.model_calls(), ["vision", "chat"]);
-    let payload =
-        json!({ "type": "unknown", "rows": [], "missingFields": [], "warnings": [FALLBACK] });
+    let payload = json!({ "type": "unknown", "rows": [], "missingFields": [],
+                "warnings": [FALLBACK, NOT_RECOGNIZED] });
     assert_eq!(review.payload, payload);
 }
 
 #[tokio::test]
 async fn s0_15_warnings_of_several_nodes_stand_beside_each_other() {
     let server = Setup::asset().await.start().await;
-    let body = json!({ "imageData": picture("一只猫", 0), "textInput": "买入泡泡玛特 100 股 200" });
+    let body = json!({ "imageData": picture("一只猫", 0), "textInput": "买入青杉玩偶 100 股 200" });
     let review = server.invoke(&body).await;
-    assert_eq!(review.payload["warnings"], json!([FALLBACK, "UNKNOWN ticker: 泡泡玛特"]));
+    assert_eq!(review.payload["warnings"], json!([FALLBACK, "UNKNOWN ticker: 青杉玩偶"]));
 }
 
 #[tokio::test]

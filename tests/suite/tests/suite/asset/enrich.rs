@@ -56,11 +56,11 @@ async fn s0_41_s0_46_own_table_first_and_the_suffix_decides_the_currency() {
 #[tokio::test]
 async fn s0_40_s0_42_s0_48_massive_is_asked_second_and_no_model_then() {
     let server = Setup::asset().await.start().await;
-    let review = server.invoke_text("买入 Palantir 10 股 80").await;
+    let review = server.invoke_text("买入 Quillmere 10 股 80").await;
     let row = &review.rows()[0];
-    assert_eq!((&row["ticker"], &row["currency"]), (&json!("PLTR"), &json!("USD")));
-    assert_eq!(row["name"], "Palantir", "the name of the input is kept");
-    assert_eq!(server.massive_searches(), ["Palantir"]);
+    assert_eq!((&row["ticker"], &row["currency"]), (&json!("QXZR"), &json!("USD")));
+    assert_eq!(row["name"], "Quillmere", "the name of the input is kept");
+    assert_eq!(server.massive_searches(), ["Quillmere"]);
     assert_eq!(server.model_calls(), ["chat", "chat"]);
     let search = server.standin().requests().into_iter().find(|it| it.path == MASSIVE_PATH);
     let query = search.unwrap().query;
@@ -73,11 +73,11 @@ async fn s0_40_s0_42_s0_48_massive_is_asked_second_and_no_model_then() {
 #[tokio::test]
 async fn s0_40_s0_43_the_light_model_is_asked_last() {
     let server = Setup::asset().await.start().await;
-    let review = server.invoke_text("买入宁德时代 100 股 260，买入小米 200 股 40").await;
-    assert_eq!(securities(&review.rows()), [("300750.SZ", "CNY"), ("1810.HK", "HKD")]);
+    let review = server.invoke_text("买入澜山潮能 100 股 260，买入栖岸科技 200 股 40").await;
+    assert_eq!(securities(&review.rows()), [("309999.SZ", "CNY"), ("8999.HK", "HKD")]);
     let mut searches = server.massive_searches();
     searches.sort();
-    assert_eq!(searches, ["宁德时代", "小米"]);
+    assert_eq!(searches, ["栖岸科技", "澜山潮能"]);
     assert_eq!(server.model_calls(), ["chat", "chat", "light", "light"]);
     assert_eq!(review.payload["warnings"], json!([]));
 }
@@ -85,15 +85,15 @@ async fn s0_40_s0_43_the_light_model_is_asked_last() {
 #[tokio::test]
 async fn a5_s0_45_a_name_that_nobody_knows_stays_open() {
     let server = Setup::asset().await.start().await;
-    let review = server.invoke_text("买入泡泡玛特 100 股 200").await;
+    let review = server.invoke_text("买入青杉玩偶 100 股 200").await;
     assert_eq!(
         review.payload,
         json!({
             "type": "operation",
-            "rows": [{ "ticker": "UNKNOWN", "name": "泡泡玛特", "action": "buy", "quantity": 100,
+            "rows": [{ "ticker": "UNKNOWN", "name": "青杉玩偶", "action": "buy", "quantity": 100,
                        "price": 200, "currency": "", "tradedAt": "2025-01-15" }],
             "missingFields": ["rows[0].ticker"],
-            "warnings": ["UNKNOWN ticker: 泡泡玛特"],
+            "warnings": ["UNKNOWN ticker: 青杉玩偶"],
         })
     );
     assert_eq!(server.model_calls(), ["chat", "chat", "light"]);
@@ -124,8 +124,8 @@ async fn s0_43_fences_are_stripped_and_errors_find_nothing() {
     let server = Setup::asset().await.start().await;
     let fenced = FaultRule::new(Pattern::model("light"), Fault::Fenced).times(1);
     server.standin().fault(fenced);
-    let review = server.invoke_text("买入小米 200 股 40").await;
-    assert_eq!(securities(&review.rows()), [("1810.HK", "HKD")]);
+    let review = server.invoke_text("买入栖岸科技 200 股 40").await;
+    assert_eq!(securities(&review.rows()), [("8999.HK", "HKD")]);
     for fault in [
         Fault::Status { status: 500, retry_after: Some("0".into()), body: None },
         Fault::Garbage,
@@ -134,9 +134,9 @@ async fn s0_43_fences_are_stripped_and_errors_find_nothing() {
     ] {
         server.standin().clear_faults();
         server.standin().fault(FaultRule::new(Pattern::model("light"), fault.clone()));
-        let review = server.invoke_text("买入小米 200 股 40").await;
+        let review = server.invoke_text("买入栖岸科技 200 股 40").await;
         assert_eq!(securities(&review.rows()), [("UNKNOWN", "")], "{fault:?}");
-        assert_eq!(review.payload["warnings"], json!(["UNKNOWN ticker: 小米"]));
+        assert_eq!(review.payload["warnings"], json!(["UNKNOWN ticker: 栖岸科技"]));
     }
 }
 
@@ -145,8 +145,8 @@ async fn s0_44_a_known_suffix_wins_over_the_service_and_the_service_over_usd() {
     let server = Setup::asset().await.start().await;
     for (answer, expected) in [
         (
-            r#"[{"ticker":"1810.HK","name":"Xiaomi","nameCN":"小米","primaryExchange":"XHKG","currencyName":"usd"}]"#,
-            ("1810.HK", "HKD"),
+            r#"[{"ticker":"8999.HK","name":"Heron Bay","nameCN":"栖岸科技","primaryExchange":"XHKG","currencyName":"usd"}]"#,
+            ("8999.HK", "HKD"),
         ),
         (
             r#"[{"ticker":"SAP.DE","name":"SAP","nameCN":"","primaryExchange":"XETR","currencyName":"eur"}]"#,
@@ -159,7 +159,7 @@ async fn s0_44_a_known_suffix_wins_over_the_service_and_the_service_over_usd() {
     ] {
         server.standin().clear_faults();
         light_says(&server, answer);
-        let review = server.invoke_text("买入泡泡玛特 200 股 40").await;
+        let review = server.invoke_text("买入青杉玩偶 200 股 40").await;
         assert_eq!(securities(&review.rows()), [expected]);
     }
 }
@@ -176,8 +176,8 @@ async fn a10_s0_46_massive_that_refuses_is_a_warning_and_the_light_model_helps()
         server.standin().clear_faults();
         server.standin().clear_requests();
         server.standin().fault(FaultRule::new(Pattern::path(MASSIVE_PATH), fault.clone()));
-        let review = server.invoke_text("买入 Palantir 10 股 80").await;
-        assert_eq!(securities(&review.rows()), [("PLTR", "USD")], "{fault:?}");
+        let review = server.invoke_text("买入 Quillmere 10 股 80").await;
+        assert_eq!(securities(&review.rows()), [("QXZR", "USD")], "{fault:?}");
         assert_eq!(review.payload["warnings"], json!(["行情服务不可用"]), "{fault:?}");
         assert_eq!(server.model_calls(), ["chat", "chat", "light"], "{fault:?}");
     }
@@ -187,14 +187,14 @@ async fn a10_s0_46_massive_that_refuses_is_a_warning_and_the_light_model_helps()
 async fn s0_47_a_name_is_looked_up_once_per_run() {
     let server = Setup::asset().await.start().await;
     let review = server
-        .invoke_text("买入 Palantir 10 股 80，卖出 Palantir 5 股 90，买入泡泡玛特 1 股 2")
+        .invoke_text("买入 Quillmere 10 股 80，卖出 Quillmere 5 股 90，买入青杉玩偶 1 股 2")
         .await;
     let tickers: Vec<Value> =
         review.rows().as_array().unwrap().iter().map(|row| row["ticker"].clone()).collect();
-    assert_eq!(tickers, ["PLTR", "PLTR", "UNKNOWN"]);
+    assert_eq!(tickers, ["QXZR", "QXZR", "UNKNOWN"]);
     let mut searches = server.massive_searches();
     searches.sort();
-    assert_eq!(searches, ["Palantir", "泡泡玛特"]);
+    assert_eq!(searches, ["Quillmere", "青杉玩偶"]);
     assert_eq!(server.model_requests("light").len(), 1);
 }
 
@@ -202,7 +202,8 @@ async fn s0_47_a_name_is_looked_up_once_per_run() {
 async fn s0_47_at_most_four_look_ups_run_at_once() {
     let server = Setup::asset().await.start().await;
     server.standin().fault(FaultRule::new(Pattern::path(MASSIVE_PATH), Fault::Slow { ms: 60 }));
-    let names = ["Palantir", "Coinbase", "MicroStrategy", "宁德时代", "小米", "泡泡玛特", "美团"];
+    let names =
+        ["Quillmere", "微型星辰", "云杉航运", "澜山潮能", "栖岸科技", "青杉玩偶", "远桥重工"];
     let rows: Vec<Value> = names
         .iter()
         .map(|name| {
@@ -225,4 +226,57 @@ async fn s0_47_at_most_four_look_ups_run_at_once() {
         let running = spans.iter().filter(|(from, to)| from <= start && start < to).count();
         assert!(running <= 4, "{running} at once: {spans:?}");
     }
+}
+
+#[tokio::test]
+async fn s0_36_s0_40_a_ticker_that_the_user_gave_is_kept() {
+    let server = Setup::asset().await.start().await;
+    let row = |ticker: &str, name: &str| {
+        json!({ "ticker": ticker, "name": name, "action": "buy", "quantity": 1,
+                "quantityUnit": "share", "price": 2, "tradedAt": null, "memo": null })
+    };
+    let rows = [
+        row("9988.HK", "阿里巴巴"),
+        row("309998.SZ", "青杉玩偶"),
+        row("AAPL", "贵州茅台"),
+        row("QXZR", ""),
+    ];
+    extracts(&server, &json!({ "operations": rows }));
+    let review = server.invoke_text("买入").await;
+    assert_eq!(
+        securities(&review.rows()),
+        [("9988.HK", "HKD"), ("309998.SZ", "CNY"), ("AAPL", "USD"), ("QXZR", "USD")]
+    );
+    assert_eq!(
+        review.payload["warnings"],
+        json!([
+            "未能核实股票代码，请核对: 309998.SZ",
+            "股票代码与名称不一致，请核对: AAPL 贵州茅台"
+        ])
+    );
+    assert_eq!(review.payload["missingFields"], json!([]));
+}
+
+#[tokio::test]
+async fn lots_are_counted_where_they_are_alike_and_asked_for_in_hong_kong() {
+    let server = Setup::asset().await.start().await;
+    let review = server.invoke_text("买入贵州茅台 5 手 1500，买入腾讯 5 手 320").await;
+    let rows = review.rows();
+    assert_eq!((&rows[0]["quantity"], &rows[1]["quantity"]), (&json!(500), &json!(null)));
+    assert_eq!(rows[1].get("lots"), None);
+    assert_eq!(review.payload["missingFields"], json!(["rows[1].quantity"]));
+    assert_eq!(review.payload["warnings"], json!(["每手股数不确定，请填写股数: 腾讯 5 手"]));
+}
+
+#[tokio::test]
+async fn s0_46_the_best_known_names_ask_nobody() {
+    let server = Setup::asset().await.start().await;
+    let text = "买入小米 200 股 40，买入宁德时代 100 股 260，买入泡泡玛特 100 股 200，买入 Palantir 10 股 80";
+    let review = server.invoke_text(text).await;
+    assert_eq!(
+        securities(&review.rows()),
+        [("1810.HK", "HKD"), ("300750.SZ", "CNY"), ("9992.HK", "HKD"), ("PLTR", "USD")]
+    );
+    assert!(server.massive_searches().is_empty());
+    assert_eq!(server.model_calls(), ["chat", "chat"]);
 }

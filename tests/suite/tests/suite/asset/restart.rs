@@ -8,7 +8,7 @@ use wattle_suite::server::Setup;
 async fn s0_60_s0_83_a_review_is_confirmed_after_a_restart_without_any_call() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("重启").await;
-    let body = json!({ "imageData": picture("买入 Palantir 10 股 80", 0) });
+    let body = json!({ "imageData": picture("买入 Quillmere 10 股 80", 0) });
     let review = server.invoke(&body).await;
     let calls = server.standin().requests().len();
     let server = server.restart().await;

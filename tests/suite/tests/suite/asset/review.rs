@@ -6,7 +6,7 @@ use wattle_suite::server::Setup;
 #[tokio::test]
 async fn s0_57_s0_61_the_run_stands_still_with_the_whole_payload() {
     let server = Setup::asset().await.start().await;
-    let review = server.invoke_text("买入泡泡玛特 100 股").await;
+    let review = server.invoke_text("买入青杉玩偶 100 股").await;
     let thread = server.get(&format!("/api/v1/threads/{}", review.thread)).await.expect(200);
     assert_eq!(thread["status"], "interrupted");
     assert_eq!(thread["interrupts"].as_array().unwrap().len(), 1);
@@ -24,7 +24,7 @@ async fn s0_57_s0_61_the_run_stands_still_with_the_whole_payload() {
 async fn s0_59_s0_60_resuming_calls_no_model_and_no_service() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("确认").await;
-    let review = server.invoke_text("买入 Palantir 10 股 80，买入宁德时代 1 股 260").await;
+    let review = server.invoke_text("买入 Quillmere 10 股 80，买入澜山潮能 1 股 260").await;
     let before = server.standin().requests().len();
     server.resume(&review.thread, &review.rows(), portfolio).await.expect(200);
     assert_eq!(server.standin().requests().len(), before);
@@ -47,7 +47,7 @@ async fn a4_s0_58_an_unknown_input_takes_the_rows_that_the_user_adds() {
 async fn s0_03_the_user_may_change_every_row() {
     let server = Setup::asset().await.start().await;
     let portfolio = server.portfolio("修改").await;
-    let review = server.invoke_text("买入泡泡玛特 100 股").await;
+    let review = server.invoke_text("买入青杉玩偶 100 股").await;
     let mut rows = review.rows();
     rows[0]["ticker"] = json!("9992.HK");
     rows[0]["price"] = json!(180.5);

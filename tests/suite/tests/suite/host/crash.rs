@@ -77,7 +77,7 @@ async fn killed_in_the_middle_of_a_look_up_what_was_answered_is_not_asked_again(
     let scene = scene().await;
     let gate = scene.standin.gate(Pattern::model("light"));
     let server = binary::serve(&scene.place).await;
-    let text = json!({ "textInput": "买入宁德时代 100 股 260" });
+    let text = json!({ "textInput": "买入澜山潮能 100 股 260" });
     scene.post_in_vain(&server, INVOKE, &text);
     gate.arrived(1).await.unwrap();
     let server = scene.kill_and_restart(server, Some(&gate)).await;
@@ -87,7 +87,7 @@ async fn killed_in_the_middle_of_a_look_up_what_was_answered_is_not_asked_again(
     let thread = threads.await["items"][0]["thread"].as_str().unwrap().to_owned();
     let view = scene.get(&server, &format!("/api/v1/threads/{thread}")).await;
     let row = &view["interrupts"][0]["payload"]["rows"][0];
-    assert_eq!((&row["ticker"], &row["currency"]), (&json!("300750.SZ"), &json!("CNY")), "{view}");
+    assert_eq!((&row["ticker"], &row["currency"]), (&json!("309999.SZ"), &json!("CNY")), "{view}");
     let models: Vec<_> = scene
         .standin
         .requests()

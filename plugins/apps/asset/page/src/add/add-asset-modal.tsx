@@ -1,0 +1,154 @@
+// The dialog of one round: an input, then its result to confirm. It holds the id of the thread only.
+import { Announce, ApiError, Banner, Composer, Dialog, Toasts, useFiles } from "@wattle/page";
+import { useCallback, useEffect, useRef, useState } from "react";
+import { type Input, readThread } from "../api.ts";
+import { ReviewForm } from "../confirm/review-form.tsx";
+import "./add.css";
+import { parse, type Review, type Step } from "./parse.ts";
+import { ACCEPT, dataUrl, MOST_BYTES } from "./picture.ts";
+import { Progress } from "./progress.tsx";
+import { forgetThread, savedThread, saveThread, watchThread } from "./thread.ts";
+
+/** The two phases; an input may be at work or wait for what a saved thread came to. */
+type Phase =
+  | { name: "input"; message?: string }
+  | { name: "work"; steps: readonly Step[] }
+  | { name: "result"; review: Review };
+
+interface Props {
+  open: boolean;
+  onClose: () => void;
+  onStored: (count: number) => void;
+}
+
+/** Dialog in which assets are added. */
+export function AddAssetModal({ open, onClose, onStored }: Props) {
+  return (
+    <Dialog open={open} title="新增资产" onClose={onClose} wide>
+      <Banner />
+      <Round onStored={onStored} />
+      <Toasts />
+    </Dialog>
+  );
+}
+
+function Round({ onStored }: { onStored: (count: number) => void }) {
+  const [phase, setPhase] = useState<Phase>({ name: "input" });
+  const files = useFiles({ accept: ACCEPT, maxBytes: MOST_BYTES });
+  const isThere = useRef(true);
+  useEffect(() => {
+    isThere.current = true;
+    return () => {
+      isThere.current = false;
+    };
+  }, []);
+  const show = useCallback((next: Phase) => {
+    if (isThere.current) setPhase(next);
+  }, []);
+
+  useEffect(() => goOn(show, onStored), [show, onStored]);
+  useEffect(() => watchThread(() => goOnAfterOther(show, onStored)), [show, onStored]);
+
+  const send = async (text: string) => {
+    show({ name: "work", steps: [] });
+    try {
+      const input = await inputOf(text, files.items[0]?.file);
+      const review = await parse(input, {
+        onThread: saveThread,
+        onSteps: (steps) => show({ name: "work", steps }),
+      });
+      files.clear();
+      show({ name: "result", review });
+    } catch (error) {
+      forgetThread(undefined);
+      show({ name: "input", message: messageOf(error) });
+      throw error;
+    }
+  };
+  const startOver = (threadId: string, message?: string) => {
+    forgetThread(threadId);
+    show(message === undefined ? { name: "input" } : { name: "input", message });
+  };
+
+  if (phase.name === "result") {
+    const { review } = phase;
+    return (
+      <ReviewForm
+        key={review.threadId}
+        review={review}
+        onAgain={() => startOver(review.threadId)}
+        onExpired={(message) => startOver(review.threadId, message)}
+        onStored={(count) => {
+          forgetThread(review.threadId);
+          onStored(count);
+        }}
+      />
+    );
+  }
+  const isAtWork = phase.name === "work";
+  return (
+    <div className="a-input">
+      {phase.name === "input" && phase.message !== undefined && (
+        <p className="a-alert" role="alert">
+          {phase.message}
+        </p>
+      )}
+      <p id="a-input-hint" className="w-note">
+        用一句话描述交易或持仓，或粘贴、拖入、选择一张券商截图（PNG、JPEG、WebP、GIF，最大 10 MB）。
+      </p>
+      <Composer
+        label="描述交易或持仓"
+        placeholder="例如：昨天买入腾讯 100 股 320"
+        send="开始解析"
+        onSend={send}
+        busy={isAtWork}
+        disabled={isAtWork}
+        files={files}
+        autoFocus
+      />
+      {phase.name === "work" && <Progress steps={phase.steps} />}
+      <Announce>
+        {phase.name === "work" ? (phase.steps.at(-1)?.message ?? "正在开始") : ""}
+      </Announce>
+    </div>
+  );
+}
+
+/** Goes on with the saved thread. One that has expired is forgotten without a word. */
+function goOn(show: (phase: Phase) => void, onStored: (count: number) => void): void {
+  const threadId = savedThread();
+  if (threadId === undefined) return;
+  const waiting: Step = { node: "resume", message: "正在恢复上次的结果", isDone: false };
+  show({ name: "work", steps: [waiting] });
+  readThread(threadId).then(
+    ({ reviewPayload, storeResult }) => {
+      if (reviewPayload)
+        return show({ name: "result", review: { threadId, payload: reviewPayload } });
+      forgetThread(threadId);
+      show({ name: "input" });
+      if (storeResult) onStored(storeResult.ids.length);
+    },
+    (error: unknown) => {
+      const isGone = error instanceof ApiError && error.kind === "http";
+      if (isGone) forgetThread(threadId);
+      show(isGone ? { name: "input" } : { name: "input", message: messageOf(error) });
+    },
+  );
+}
+
+/** Another tab has stored the thread or dropped it: this one starts over, too. */
+function goOnAfterOther(show: (phase: Phase) => void, onStored: (count: number) => void): void {
+  show({ name: "input" });
+  onStored(0);
+}
+
+async function inputOf(text: string, picture: File | undefined): Promise<Input> {
+  const input: Input = {};
+  if (text !== "") input.textInput = text;
+  if (picture !== undefined) input.imageData = await dataUrl(picture);
+  return input;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

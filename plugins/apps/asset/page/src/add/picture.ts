@@ -1,0 +1,17 @@
+// Screenshots: which kinds models can read, and how they are sent.
+
+/** Kinds that vision models read. */
+export const ACCEPT = "image/png,image/jpeg,image/webp,image/gif";
+
+/** The most that the server takes, of picture and text together, less room for a text. */
+export const MOST_BYTES = (10 << 20) - (64 << 10);
+
+/** The file as a data URL. */
+export function dataUrl(file: Blob): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const reader = new FileReader();
+    reader.onload = () => resolve(String(reader.result));
+    reader.onerror = () => reject(new Error("图片无法读取，请重新选择"));
+    reader.readAsDataURL(file);
+  });
+}

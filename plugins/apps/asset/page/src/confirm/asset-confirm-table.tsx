@@ -1,0 +1,177 @@
+// The table in which a person checks, completes and deletes what was found.
+import { Fragment, memo, useCallback, useLayoutEffect, useRef, useState } from "react";
+import { COLUMNS, type Column, type DraftRow, type FieldName, type Kind } from "./draft.ts";
+import "./confirm.css";
+import { rowsInSight, useSight } from "./window.ts";
+
+const ROW_PX = 44;
+
+interface Props {
+  kind: Kind;
+  rows: readonly DraftRow[];
+  /** Cells that the server refused: `0.ticker`. */
+  refused: ReadonlySet<string>;
+  onEdit: (key: number, field: FieldName, text: string) => void;
+  onDelete: (key: number) => void;
+  /** A row whose first field takes the focus, because it was added. */
+  fresh: number | undefined;
+}
+
+/** Rows in sight exist; the others are room above and below them. */
+export function AssetConfirmTable(props: Props) {
+  const { kind, rows, refused, onEdit, onDelete, fresh } = props;
+  const box = useRef<HTMLDivElement>(null);
+  const { top, height } = useSight(box);
+  const [focused, setFocused] = useState<number>();
+  const columns = COLUMNS[kind];
+  const freshIndex = rows.findIndex(({ key }) => key === fresh);
+  useLayoutEffect(() => {
+    // A row that was added stands at the end, perhaps out of sight.
+    const element = box.current;
+    if (element !== null && freshIndex >= 0) element.scrollTop = freshIndex * ROW_PX;
+  }, [freshIndex]);
+  const kept = focused ?? (freshIndex >= 0 ? freshIndex : undefined);
+  const indices = rowsInSight(top, height, ROW_PX, rows.length, kept);
+  const last = indices.at(-1) ?? -1;
+  return (
+    // biome-ignore lint/a11y/useSemanticElements: a scrolling frame, not a set of fields.
+    <div ref={box} className="a-confirm" role="group" aria-label="待确认的记录" tabIndex={0}>
+      <table aria-label="待确认的记录" aria-rowcount={rows.length + 1}>
+        <colgroup>
+          {columns.map(({ field, width }) => (
+            <col key={field} style={{ width: `${width}em` }} />
+          ))}
+          <col style={{ width: "4em" }} />
+        </colgroup>
+        <thead>
+          <tr aria-rowindex={1}>
+            {columns.map(({ field, heading }) => (
+              <th key={field} scope="col">
+                {heading}
+              </th>
+            ))}
+            <th scope="col">
+              <span className="w-hidden">删除</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody
+          onFocus={(event) => setFocused(indexOf(event.target))}
+          onBlur={() => setFocused(undefined)}
+        >
+          {indices.map((index, place) => {
+            const row = rows[index] as DraftRow;
+            const skipped = index - (indices[place - 1] ?? -1) - 1;
+            return (
+              <Fragment key={row.key}>
+                <Gap rows={skipped} span={columns.length + 1} />
+                <Row
+                  row={row}
+                  index={index}
+                  columns={columns}
+                  refused={refusedOf(refused, index)}
+                  isFresh={row.key === fresh}
+                  onEdit={onEdit}
+                  onDelete={onDelete}
+                />
+              </Fragment>
+            );
+          })}
+          <Gap rows={rows.length - 1 - last} span={columns.length + 1} />
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function indexOf(target: EventTarget): number | undefined {
+  const row = target instanceof Element ? target.closest("tr") : null;
+  const index = Number(row?.dataset.index);
+  return Number.isNaN(index) ? undefined : index;
+}
+
+/** The refused fields of a row as one text, so that rows are compared by value. */
+function refusedOf(refused: ReadonlySet<string>, index: number): string {
+  const start = `${index}.`;
+  const fields = [...refused].filter((cell) => cell.startsWith(start));
+  return fields.map((cell) => cell.slice(start.length)).join(" ");
+}
+
+/** The place of rows that do not exist now. */
+function Gap({ rows, span }: { rows: number; span: number }) {
+  if (rows <= 0) return null;
+  return (
+    // biome-ignore lint/a11y/noAriaHiddenOnFocusable: a row of a plain table takes no focus.
+    <tr aria-hidden="true" className="a-gap">
+      <td colSpan={span} style={{ height: rows * ROW_PX }} />
+    </tr>
+  );
+}
+
+interface RowProps {
+  row: DraftRow;
+  index: number;
+  columns: readonly Column[];
+  refused: string;
+  isFresh: boolean;
+  onEdit: Props["onEdit"];
+  onDelete: Props["onDelete"];
+}
+
+const Row = memo(function Row(props: RowProps) {
+  const { row, index, columns, refused, isFresh, onEdit, onDelete } = props;
+  const refusedFields = refused.split(" ");
+  const focus = useCallback((element: HTMLElement | null) => element?.focus(), []);
+  return (
+    <tr aria-rowindex={index + 2} data-index={index} style={{ height: ROW_PX }}>
+      {columns.map((column, place) => {
+        const { field, heading, check } = column;
+        const isRefused = refusedFields.includes(field);
+        const flaw = check(row.texts[field]) ?? (isRefused ? "服务没有接受这个值" : undefined);
+        const cell = {
+          className: "a-cell",
+          "aria-label": `第 ${index + 1} 行 ${heading}`,
+          "aria-invalid": flaw !== undefined,
+          title: flaw,
+          value: row.texts[field],
+          ref: isFresh && place === 0 ? focus : undefined,
+          onChange: (event: { target: { value: string } }) =>
+            onEdit(row.key, field, event.target.value),
+        };
+        return (
+          <td key={field} data-flawed={flaw !== undefined}>
+            {field === "action" ? (
+              <select {...cell}>
+                <option value="buy">买入</option>
+                <option value="sell">卖出</option>
+              </select>
+            ) : (
+              <input
+                {...cell}
+                type={field === "tradedAt" ? "date" : "text"}
+                inputMode={isNumber(field) ? "decimal" : undefined}
+                placeholder={flaw === undefined ? undefined : "请补充"}
+                autoComplete="off"
+                spellCheck={false}
+              />
+            )}
+          </td>
+        );
+      })}
+      <td>
+        <button
+          type="button"
+          className="w-icon-button"
+          aria-label={`删除第 ${index + 1} 行`}
+          onClick={() => onDelete(row.key)}
+        >
+          <span aria-hidden="true">×</span>
+        </button>
+      </td>
+    </tr>
+  );
+});
+
+function isNumber(field: FieldName): boolean {
+  return field === "quantity" || field === "price" || field === "costPrice";
+}

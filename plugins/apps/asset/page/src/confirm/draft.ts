@@ -1,0 +1,177 @@
+// The table while a person edits it: texts as they were typed, and what is wrong with them.
+import type { ConfirmedData, HoldingRow, OperationRow, ReviewPayload } from "../api.ts";
+
+/** Which table the rows go to. */
+export type Kind = "operation" | "holding";
+
+export type FieldName =
+  | "action"
+  | "ticker"
+  | "name"
+  | "quantity"
+  | "price"
+  | "costPrice"
+  | "currency"
+  | "tradedAt";
+
+export interface Column {
+  field: FieldName;
+  /** The heading, in the words of the documents. */
+  heading: string;
+  /** What is wrong with a text; nothing if it may be stored. */
+  check: (text: string) => string | undefined;
+  width: number;
+}
+
+/** A row as it is typed. */
+export interface DraftRow {
+  /** Stable while rows are added and deleted. */
+  key: number;
+  texts: Record<FieldName, string>;
+  memo: string | undefined;
+}
+
+/** Stands in a review for a ticker that nobody knows. */
+const UNKNOWN = "UNKNOWN";
+
+const MISSING = "请补充";
+
+const NUMBER = /^[+-]?(\d+(\.\d*)?|\.\d+)$/;
+const DAY = /^\d{4}-\d{2}-\d{2}$/;
+
+function parsed(text: string): number | undefined {
+  const plain = text.trim().replaceAll(",", "").replaceAll("，", "");
+  return NUMBER.test(plain) ? Number(plain) : undefined;
+}
+
+function ticker(text: string): string | undefined {
+  const trimmed = text.trim();
+  if (trimmed === "" || trimmed.toUpperCase() === UNKNOWN) return MISSING;
+  return /\s/.test(trimmed) ? "股票代码不能含空格" : undefined;
+}
+
+function quantity(text: string): string | undefined {
+  if (text.trim() === "") return MISSING;
+  const value = parsed(text);
+  return value !== undefined && value > 0 ? undefined : "数量必须是大于 0 的数字";
+}
+
+function price(text: string): string | undefined {
+  if (text.trim() === "") return MISSING;
+  const value = parsed(text);
+  return value !== undefined && value >= 0 ? undefined : "价格必须是不小于 0 的数字";
+}
+
+function currency(text: string): string | undefined {
+  const isCode = text.trim() === "" || /^[A-Za-z]{3}$/.test(text.trim());
+  return isCode ? undefined : "币种必须是三个字母，如 HKD";
+}
+
+/** A real day of the calendar; empty means today. */
+function day(text: string): string | undefined {
+  if (text === "") return undefined;
+  const date = new Date(`${text}T00:00:00Z`);
+  const isDay =
+    DAY.test(text) && !Number.isNaN(date.getTime()) && date.toISOString().startsWith(text);
+  return isDay ? undefined : "日期格式为 YYYY-MM-DD";
+}
+
+const anything = () => undefined;
+
+export const COLUMNS: Record<Kind, readonly Column[]> = {
+  operation: [
+    { field: "action", heading: "操作", check: anything, width: 6 },
+    { field: "ticker", heading: "股票代码", check: ticker, width: 9 },
+    { field: "name", heading: "股票名称", check: anything, width: 10 },
+    { field: "quantity", heading: "数量", check: quantity, width: 7 },
+    { field: "price", heading: "价格", check: price, width: 7 },
+    { field: "currency", heading: "币种", check: currency, width: 5 },
+    { field: "tradedAt", heading: "日期", check: day, width: 10 },
+  ],
+  holding: [
+    { field: "ticker", heading: "股票代码", check: ticker, width: 9 },
+    { field: "name", heading: "股票名称", check: anything, width: 10 },
+    { field: "quantity", heading: "持仓数量", check: quantity, width: 8 },
+    { field: "costPrice", heading: "成本价", check: price, width: 8 },
+    { field: "currency", heading: "币种", check: currency, width: 5 },
+  ],
+};
+
+let lastKey = 0;
+
+export function blankRow(): DraftRow {
+  lastKey += 1;
+  const texts = {
+    action: "buy",
+    ticker: "",
+    name: "",
+    quantity: "",
+    price: "",
+    costPrice: "",
+    currency: "",
+    tradedAt: "",
+  };
+  return { key: lastKey, texts, memo: undefined };
+}
+
+/** The rows of a review. A ticker that nobody knows is left to the person. */
+export function draftOf(payload: ReviewPayload): DraftRow[] {
+  return payload.rows.map((row) => {
+    const blank = blankRow();
+    const known = row as Partial<OperationRow & HoldingRow>;
+    const text = (value: string | number | null | undefined) => String(value ?? "");
+    const texts = {
+      action: known.action === "sell" ? "sell" : "buy",
+      ticker: known.ticker === UNKNOWN ? "" : text(known.ticker),
+      name: text(known.name),
+      quantity: text(known.quantity),
+      price: text(known.price),
+      costPrice: text(known.costPrice),
+      currency: text(known.currency),
+      tradedAt: text(known.tradedAt),
+    };
+    return { ...blank, texts, memo: known.memo };
+  });
+}
+
+export interface Flaw {
+  row: number;
+  field: FieldName;
+  reason: string;
+}
+
+/** Everything that keeps the rows from being stored, by row and column. */
+export function flaws(kind: Kind, rows: readonly DraftRow[]): Flaw[] {
+  return rows.flatMap(({ texts }, row) =>
+    COLUMNS[kind].flatMap(({ field, check }) => {
+      const reason = check(texts[field]);
+      return reason === undefined ? [] : [{ row, field, reason }];
+    }),
+  );
+}
+
+/** The rows as they are stored. Only for rows without a flaw. */
+export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): ConfirmedData["rows"] {
+  return rows.map(({ texts, memo }) => {
+    const shared = {
+      ticker: texts.ticker.trim().toUpperCase(),
+      name: texts.name.trim(),
+      quantity: parsed(texts.quantity) ?? null,
+      currency: texts.currency.trim().toUpperCase(),
+    };
+    if (kind === "holding") return { ...shared, costPrice: parsed(texts.costPrice) ?? null };
+    const operation: OperationRow = {
+      ...shared,
+      action: texts.action === "sell" ? "sell" : "buy",
+      price: parsed(texts.price) ?? null,
+      tradedAt: texts.tradedAt === "" ? null : texts.tradedAt,
+    };
+    return memo === undefined ? operation : { ...operation, memo };
+  });
+}
+
+/** Cells that the server refused, such as `rows[0].ticker`, as places of the table. */
+export function refusedCells(fields: readonly string[]): Set<string> {
+  const cells = fields.map((name) => /^rows\[(\d+)\]\.(\w+)$/.exec(name));
+  return new Set(cells.flatMap((match) => (match ? [`${match[1]}.${match[2]}`] : [])));
+}

@@ -1,0 +1,181 @@
+// A review: warnings, the table, portfolio and risk category, and the button that stores it.
+import {
+  Announce,
+  ApiError,
+  Button,
+  Segments,
+  SelectField,
+  useOnce,
+  usePersistent,
+} from "@wattle/page";
+import { useCallback, useEffect, useMemo, useState } from "react";
+import type { Review } from "../add/parse.ts";
+import { listPortfolios, makePortfolio, type Portfolio, resume } from "../api.ts";
+import { AssetConfirmTable } from "./asset-confirm-table.tsx";
+import {
+  blankRow,
+  COLUMNS,
+  confirmedRows,
+  draftOf,
+  type FieldName,
+  flaws,
+  type Kind,
+  refusedCells,
+} from "./draft.ts";
+import { type Choice, isChosen, PortfolioField } from "./portfolio-field.tsx";
+
+/** The server has forgotten the thread. */
+const GONE = 410;
+
+export const RISKS = [
+  { value: "conservative", name: "保守型" },
+  { value: "moderate", name: "稳健型" },
+  { value: "balanced", name: "平衡型" },
+  { value: "aggressive", name: "进取型" },
+] as const;
+
+interface Props {
+  review: Review;
+  onStored: (count: number) => void;
+  /** The thread has expired; the message is the server's. */
+  onExpired: (message: string) => void;
+  onAgain: () => void;
+}
+
+export function ReviewForm({ review, onStored, onExpired, onAgain }: Props) {
+  const { threadId, payload } = review;
+  const [kind, setKind] = useState<Kind>(payload.type === "holding" ? "holding" : "operation");
+  const [rows, setRows] = useState(() => draftOf(payload));
+  const [fresh, setFresh] = useState<number>();
+  const [refused, setRefused] = useState<ReadonlySet<string>>(new Set());
+  const [error, setError] = useState<string>();
+  const [portfolios, setPortfolios] = useState<readonly Portfolio[]>([]);
+  const [choice, setChoice] = useState<Choice>({ kind: "none" });
+  const [risk, setRisk] = usePersistent<string>("wattle-asset-risk", "moderate");
+  useEffect(() => {
+    listPortfolios()
+      .then(setPortfolios)
+      .catch((failure: Error) => setError(failure.message));
+  }, []);
+
+  const found = useMemo(() => flaws(kind, rows), [kind, rows]);
+  const edit = useCallback((key: number, field: FieldName, text: string) => {
+    setRows((now) =>
+      now.map((row) =>
+        row.key === key ? { ...row, texts: { ...row.texts, [field]: text } } : row,
+      ),
+    );
+    setRefused(new Set());
+  }, []);
+  const remove = useCallback((key: number) => {
+    setRows((now) => now.filter((row) => row.key !== key));
+    setRefused(new Set());
+  }, []);
+  const add = () => {
+    const row = blankRow();
+    setRows((now) => [...now, row]);
+    setFresh(row.key);
+  };
+
+  const [store, isStoring] = useOnce(async () => {
+    setError(undefined);
+    try {
+      const portfolioId = await portfolioOf(choice, (made) => {
+        setPortfolios((known) => [...known.filter(({ id }) => id !== made.id), made]);
+        setChoice({ kind: "known", id: made.id });
+      });
+      const confirmed = { type: kind, rows: confirmedRows(kind, rows), riskCategory: risk };
+      const stored = await resume(threadId, { ...confirmed, portfolioId });
+      onStored(stored.ids.length);
+    } catch (failure) {
+      if (!(failure instanceof ApiError)) throw failure;
+      if (failure.status === GONE) onExpired(failure.message);
+      else {
+        setError(failure.message);
+        setRefused(refusedCells(fieldsOf(failure)));
+      }
+    }
+  });
+
+  const isReady = rows.length > 0 && found.length === 0 && isChosen(choice);
+  const open = hint(kind, rows.length, found, choice);
+  return (
+    <div className="a-review">
+      {payload.warnings.length > 0 && (
+        <ul className="a-warnings" aria-label="提示">
+          {payload.warnings.map((warning) => (
+            <li key={warning}>{warning}</li>
+          ))}
+        </ul>
+      )}
+      {payload.type === "unknown" && (
+        <Segments
+          label="记录类型"
+          value={kind}
+          onChange={setKind}
+          options={[
+            { value: "operation", name: "交易" },
+            { value: "holding", name: "持仓" },
+          ]}
+        />
+      )}
+      <AssetConfirmTable
+        kind={kind}
+        rows={rows}
+        refused={refused}
+        onEdit={edit}
+        onDelete={remove}
+        fresh={fresh}
+      />
+      <div className="a-row">
+        <Button onClick={add}>添加一行</Button>
+        <span className="w-note">共 {rows.length} 行</span>
+      </div>
+      <div className="a-choices">
+        <PortfolioField portfolios={portfolios} choice={choice} onChange={setChoice} />
+        <SelectField label="风险类别" value={risk} onChange={setRisk} options={RISKS} />
+      </div>
+      {error !== undefined && (
+        <p className="a-alert" role="alert">
+          {error}
+        </p>
+      )}
+      <div className="a-row">
+        <Button kind="primary" disabled={!isReady} busy={isStoring} onClick={() => void store()}>
+          确认添加到组合
+        </Button>
+        <Button disabled={isStoring} onClick={onAgain}>
+          重新输入
+        </Button>
+        <span className="w-note">{open}</span>
+      </div>
+      <Announce>{open}</Announce>
+    </div>
+  );
+}
+
+/** What is left to do, in one sentence. */
+function hint(kind: Kind, count: number, found: ReturnType<typeof flaws>, choice: Choice): string {
+  const [first] = found;
+  if (count === 0) return "请添加至少一行";
+  if (first !== undefined) {
+    const heading = COLUMNS[kind].find(({ field }) => field === first.field)?.heading ?? "";
+    return `还有 ${found.length} 处需要处理：第 ${first.row + 1} 行${heading}，${first.reason}`;
+  }
+  return isChosen(choice) ? "" : "请选择投资组合";
+}
+
+async function portfolioOf(choice: Choice, onMade: (made: Portfolio) => void): Promise<number> {
+  if (choice.kind === "known") return choice.id;
+  if (choice.kind === "none") throw new ApiError("format", "请选择投资组合");
+  const made = await makePortfolio(choice.name.trim());
+  onMade(made);
+  return made.id;
+}
+
+/** The fields that the server names in an answer such as `{error, fields}`. */
+function fieldsOf(failure: ApiError): string[] {
+  const { body } = failure;
+  const fields: unknown = typeof body === "object" && body ? Reflect.get(body, "fields") : [];
+  return Array.isArray(fields) ? fields.filter((name) => typeof name === "string") : [];
+}

@@ -1,0 +1,111 @@
+// What is stored: trades and holdings, of one portfolio or of all.
+import { Button, Panel, toast } from "@wattle/page";
+import { type Column, DataTable } from "@wattle/page/table";
+import { useCallback, useEffect, useState } from "react";
+import { type Holding, listStored, type Operation, type Portfolio } from "../api.ts";
+import { RISKS } from "../confirm/review-form.tsx";
+
+const NUMBERS = new Intl.NumberFormat("zh-CN", { maximumFractionDigits: 8 });
+
+interface Props {
+  portfolioId: number | undefined;
+  portfolios: readonly Portfolio[];
+  /** Grows each time that the list is to be read again. */
+  version: number;
+}
+
+export function OperationList(props: Props) {
+  const columns: Column<Operation>[] = [
+    { key: "tradedAt", header: "日期", value: (row) => row.tradedAt },
+    {
+      key: "action",
+      header: "操作",
+      value: (row) => row.action,
+      render: (row) => (row.action === "buy" ? "买入" : "卖出"),
+    },
+    ...security<Operation>(),
+    number<Operation>("quantity", "数量", (row) => row.quantity),
+    number<Operation>("price", "价格", (row) => row.price),
+    ...booking<Operation>(props.portfolios),
+  ];
+  return <StoredList title="交易记录" kind="operations" columns={columns} {...props} />;
+}
+
+export function HoldingList(props: Props) {
+  const columns: Column<Holding>[] = [
+    ...security<Holding>(),
+    number<Holding>("quantity", "持仓数量", (row) => row.quantity),
+    number<Holding>("costPrice", "成本价", (row) => row.costPrice),
+    ...booking<Holding>(props.portfolios),
+  ];
+  return <StoredList title="持仓" kind="holdings" columns={columns} {...props} />;
+}
+
+function number<R>(key: string, header: string, value: (row: R) => number): Column<R> {
+  return { key, header, value, align: "end", render: (row) => NUMBERS.format(value(row)) };
+}
+
+function security<R extends { ticker: string; name: string }>(): Column<R>[] {
+  return [
+    { key: "ticker", header: "股票代码", value: (row) => row.ticker },
+    { key: "name", header: "股票名称", value: (row) => row.name },
+  ];
+}
+
+interface Booked {
+  currency: string;
+  portfolioId: number;
+  riskCategory: string;
+}
+
+function booking<R extends Booked>(portfolios: readonly Portfolio[]): Column<R>[] {
+  const portfolio = (id: number) => portfolios.find((it) => it.id === id)?.name ?? String(id);
+  const risk = (value: string) => RISKS.find((it) => it.value === value)?.name ?? value;
+  return [
+    { key: "currency", header: "币种", value: (row) => row.currency },
+    { key: "portfolio", header: "组合", value: (row) => portfolio(row.portfolioId) },
+    { key: "risk", header: "风险类别", value: (row) => risk(row.riskCategory) },
+  ];
+}
+
+interface ListProps<R> extends Props {
+  title: string;
+  kind: "operations" | "holdings";
+  columns: readonly Column<R>[];
+}
+
+function StoredList<R extends { id: number }>(props: ListProps<R>) {
+  const { title, kind, columns, portfolioId, version } = props;
+  const [rows, setRows] = useState<readonly R[]>();
+  const [next, setNext] = useState<number | null>(null);
+  const read = useCallback(
+    async (before?: number) => {
+      const page = await listStored<R>(kind, portfolioId, before);
+      setRows((now) => (before === undefined ? page.items : [...(now ?? []), ...page.items]));
+      setNext(page.nextBefore);
+    },
+    [kind, portfolioId],
+  );
+  useEffect(() => {
+    void version;
+    read().catch((error: Error) => toast(error.message, "error"));
+  }, [read, version]);
+  const more = () => read(next ?? undefined).catch((error: Error) => toast(error.message, "error"));
+  return (
+    <Panel title={title}>
+      {rows === undefined ? (
+        <p className="w-note">正在读取…</p>
+      ) : (
+        <DataTable
+          label={title}
+          columns={columns}
+          rows={rows}
+          rowKey={(row) => row.id}
+          maxHeight={360}
+          empty="还没有记录"
+        />
+      )}
+      {next !== null && <Button onClick={() => void more()}>更早的记录</Button>}
+    </Panel>
+  );
+}

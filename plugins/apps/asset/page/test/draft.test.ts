@@ -1,0 +1,118 @@
+// What may be stored, column by column.
+import { describe, expect, it } from "vitest";
+import type { ReviewPayload } from "../src/api.ts";
+import {
+  blankRow,
+  COLUMNS,
+  confirmedRows,
+  draftOf,
+  type FieldName,
+  flaws,
+  refusedCells,
+} from "../src/confirm/draft.ts";
+
+const payload: ReviewPayload = {
+  type: "operation",
+  rows: [
+    {
+      ticker: "UNKNOWN",
+      name: "青杉玩偶",
+      action: "sell",
+      quantity: null,
+      price: 0,
+      currency: "",
+      tradedAt: "2025-01-15",
+      memo: "首笔",
+    },
+  ],
+  missingFields: ["rows[0].ticker", "rows[0].quantity"],
+  warnings: [],
+};
+
+function flawOf(field: FieldName, text: string, kind: "operation" | "holding" = "operation") {
+  return COLUMNS[kind].find((column) => column.field === field)?.check(text);
+}
+
+describe("columns", () => {
+  it("S0-87 have the headings of the documents", () => {
+    const headings = (kind: "operation" | "holding") => COLUMNS[kind].map((it) => it.heading);
+    expect(headings("operation")).toEqual([
+      "操作",
+      "股票代码",
+      "股票名称",
+      "数量",
+      "价格",
+      "币种",
+      "日期",
+    ]);
+    expect(headings("holding")).toEqual(["股票代码", "股票名称", "持仓数量", "成本价", "币种"]);
+  });
+
+  it("check numbers, tickers, currencies and days", () => {
+    const checks: [FieldName, string, boolean][] = [
+      ["ticker", "0700.HK", true],
+      ["ticker", "unknown", false],
+      ["ticker", " ", false],
+      ["ticker", "07 00", false],
+      ["quantity", "1,000.5", true],
+      ["quantity", "0", false],
+      ["quantity", "-1", false],
+      ["quantity", "100股", false],
+      ["quantity", "1e3", false],
+      ["price", "0", true],
+      ["price", "-0.01", false],
+      ["price", "", false],
+      ["currency", "", true],
+      ["currency", "hkd", true],
+      ["currency", "HK$", false],
+      ["tradedAt", "", true],
+      ["tradedAt", "2024-02-29", true],
+      ["tradedAt", "2025-02-29", false],
+      ["tradedAt", "2025/01/02", false],
+    ];
+    for (const [field, text, fits] of checks) {
+      expect(flawOf(field, text) === undefined, `${field} ${text}`).toBe(fits);
+    }
+    expect(flawOf("costPrice", "", "holding")).toBe("请补充");
+  });
+});
+
+describe("rows", () => {
+  it("leave an unknown ticker to the person and keep what else was found", () => {
+    const rows = draftOf(payload);
+    expect(rows[0]?.texts).toMatchObject({ ticker: "", name: "青杉玩偶", price: "0" });
+    expect(flaws("operation", rows).map(({ row, field }) => `${row}.${field}`)).toEqual([
+      "0.ticker",
+      "0.quantity",
+    ]);
+  });
+
+  it("are stored as numbers, with what cannot be edited", () => {
+    const [row] = draftOf(payload);
+    if (row === undefined) throw new Error("a row");
+    row.texts.ticker = " 9992.hk ";
+    row.texts.quantity = "1,000";
+    expect(confirmedRows("operation", [row])).toEqual([
+      {
+        ticker: "9992.HK",
+        name: "青杉玩偶",
+        action: "sell",
+        quantity: 1000,
+        price: 0,
+        currency: "",
+        tradedAt: "2025-01-15",
+        memo: "首笔",
+      },
+    ]);
+    row.texts.costPrice = "2.5";
+    expect(confirmedRows("holding", [row])[0]).not.toHaveProperty("action");
+  });
+
+  it("have keys of their own", () => {
+    expect(blankRow().key).not.toBe(blankRow().key);
+  });
+
+  it("show where the server refused something", () => {
+    expect([...refusedCells(["rows[12].ticker", "portfolioId", "rows"])]).toEqual(["12.ticker"]);
+  });
+});

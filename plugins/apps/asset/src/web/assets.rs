@@ -1,0 +1,193 @@
+//! `GET /api/operations` and `GET /api/holdings`: what is stored, newest first, in pages.
+
+use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, params, sql};
+use wattle_plugin::sql::Row;
+
+use crate::DATABASE;
+use crate::web::{BAD_REQUEST, error};
+
+/// Rows of a page without `limit`, and the most that are given.
+const PAGE: i64 = 200;
+const LARGEST_PAGE: i64 = 1_000;
+
+/// `$1` is the portfolio, `$2` the id before which the page begins; negative ones are not asked for.
+const SELECT_OPERATIONS: &str = r#"SELECT "id", "ticker", "name", "action", "quantity", "price",
+    "currency", "tradedAt", "memo", "riskCategory", "portfolioId", "createdAt" FROM "Operation"
+    WHERE ($1 < 0 OR "portfolioId" = $1) AND ($2 < 0 OR "id" < $2)
+    ORDER BY "id" DESC LIMIT $3"#;
+
+const SELECT_HOLDINGS: &str = r#"SELECT "id", "ticker", "name", "quantity", "costPrice",
+    "currency", "riskCategory", "portfolioId", "createdAt" FROM "Holding"
+    WHERE ($1 < 0 OR "portfolioId" = $1) AND ($2 < 0 OR "id" < $2)
+    ORDER BY "id" DESC LIMIT $3"#;
+
+/// Stands for "not asked for": ids are positive.
+const ANY: i64 = -1;
+
+/// Lists trades.
+#[handler(GET, "/api/operations")]
+pub(crate) fn operations(request: &Request) -> Result<Response, Failure> {
+    list(request, SELECT_OPERATIONS, operation)
+}
+
+/// Lists holdings.
+#[handler(GET, "/api/holdings")]
+pub(crate) fn holdings(request: &Request) -> Result<Response, Failure> {
+    list(request, SELECT_HOLDINGS, holding)
+}
+
+fn list(
+    request: &Request,
+    select: &str,
+    read: fn(Row<'_>) -> Result<Value, Failure>,
+) -> Result<Response, Failure> {
+    let (Some(portfolio), Some(before), Some(limit)) = (
+        number(request, "portfolioId", ANY),
+        number(request, "before", ANY),
+        number(request, "limit", PAGE).filter(|limit| (1..=LARGEST_PAGE).contains(limit)),
+    ) else {
+        return error(BAD_REQUEST, "portfolioId、before 必须是正整数，limit 必须在 1 到 1000 之间");
+    };
+    let rows = sql::database(DATABASE).query(select, params![portfolio, before, limit + 1])?;
+    let mut items: Vec<Value> = rows.iter().map(read).collect::<Result<_, _>>()?;
+    let has_more = items.len() as i64 > limit;
+    items.truncate(limit as usize);
+    let next = items.last().filter(|_| has_more).map(|item| item["id"].clone());
+    Response::json(200, &json!({ "items": items, "nextBefore": next }))
+}
+
+/// A positive number of the query; nothing if it is something else.
+fn number(request: &Request, name: &str, default: i64) -> Option<i64> {
+    match request.query(name) {
+        None | Some("") => Some(default),
+        Some(text) => text.parse().ok().filter(|number| *number > 0),
+    }
+}
+
+fn operation(row: Row<'_>) -> Result<Value, Failure> {
+    Ok(json!({
+        "id": row.get::<i64>("id")?,
+        "ticker": row.get::<String>("ticker")?,
+        "name": row.get::<String>("name")?,
+        "action": row.get::<String>("action")?,
+        "quantity": row.get::<f64>("quantity")?,
+        "price": row.get::<f64>("price")?,
+        "currency": row.get::<String>("currency")?,
+        "tradedAt": row.get::<String>("tradedAt")?,
+        "memo": row.get::<Option<String>>("memo")?,
+        "riskCategory": row.get::<String>("riskCategory")?,
+        "portfolioId": row.get::<i64>("portfolioId")?,
+        "createdAt": row.get::<String>("createdAt")?,
+    }))
+}
+
+fn holding(row: Row<'_>) -> Result<Value, Failure> {
+    Ok(json!({
+        "id": row.get::<i64>("id")?,
+        "ticker": row.get::<String>("ticker")?,
+        "name": row.get::<String>("name")?,
+        "quantity": row.get::<f64>("quantity")?,
+        "costPrice": row.get::<f64>("costPrice")?,
+        "currency": row.get::<String>("currency")?,
+        "riskCategory": row.get::<String>("riskCategory")?,
+        "portfolioId": row.get::<i64>("portfolioId")?,
+        "createdAt": row.get::<String>("createdAt")?,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, Value, json, params, sql};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{holdings, operations};
+
+    const COLUMNS: [&str; 9] = [
+        "id",
+        "ticker",
+        "name",
+        "quantity",
+        "costPrice",
+        "currency",
+        "riskCategory",
+        "portfolioId",
+        "createdAt",
+    ];
+
+    /// A database with three holdings.
+    fn host() -> FakeHost {
+        FakeHost::new().sql(|_| {
+            let row = |id: i64| params![id, "AAPL", "苹果", 2.5, 9.0, "USD", "r", 1_i64, "t"];
+            Ok(sql::Rows::new(COLUMNS, vec![row(3), row(2), row(1)]).into())
+        })
+    }
+
+    fn get(host: &FakeHost, query: &[(&str, &str)]) -> (u16, Value) {
+        let request = Request::new("GET", "/api/holdings");
+        let request = query.iter().fold(request, |it, (name, value)| it.with_query(name, *value));
+        let response = host.run(|| holdings(&request)).unwrap();
+        (response.status, response.json_body().unwrap())
+    }
+
+    #[test]
+    fn a_page_says_where_the_next_begins() {
+        let host = host();
+        let (status, body) = get(&host, &[("portfolioId", "1"), ("limit", "2")]);
+        assert_eq!(status, 200);
+        assert_eq!(body["items"].as_array().unwrap().len(), 2);
+        assert_eq!(body["nextBefore"], 2);
+        assert_eq!(body["items"][0]["quantity"], 2.5);
+        assert_eq!(host.statements()[0].parameters, params![1_i64, -1_i64, 3_i64]);
+        let (_, whole) = get(&host, &[("limit", "3"), ("before", "9")]);
+        assert_eq!(whole["nextBefore"], Value::Null);
+        assert_eq!(host.statements()[1].parameters, params![-1_i64, 9_i64, 4_i64]);
+    }
+
+    #[test]
+    fn numbers_that_are_none_are_refused() {
+        let host = host();
+        for query in [("portfolioId", "x"), ("before", "0"), ("limit", "0"), ("limit", "1001")] {
+            assert_eq!(get(&host, &[query]).0, 400, "{query:?}");
+        }
+        assert!(host.statements().is_empty());
+    }
+
+    #[test]
+    fn trades_have_their_own_columns() {
+        let host = FakeHost::new().sql(|statement| {
+            assert!(statement.text.contains("\"tradedAt\", \"memo\""), "{}", statement.text);
+            let columns = [
+                "id",
+                "ticker",
+                "name",
+                "action",
+                "quantity",
+                "price",
+                "currency",
+                "tradedAt",
+                "memo",
+                "riskCategory",
+                "portfolioId",
+                "createdAt",
+            ];
+            let row = params![
+                1_i64,
+                "AAPL",
+                "苹果",
+                "buy",
+                1.0,
+                2.0,
+                "USD",
+                "2025-01-15",
+                None::<&str>,
+                "r",
+                1_i64,
+                "t"
+            ];
+            Ok(sql::Rows::new(columns, vec![row]).into())
+        });
+        let response = host.run(|| operations(&Request::new("GET", "/api/operations"))).unwrap();
+        let item = &response.json_body().unwrap()["items"][0];
+        assert_eq!((&item["action"], &item["memo"]), (&json!("buy"), &json!(null)));
+    }
+}

@@ -1,0 +1,76 @@
+//! `GET /api/ai/asset-graph/threads/{threadId}`: what the user is to confirm, once more, so that a
+//! page that was opened again can go on.
+
+use wattle_plugin::prelude::{Failure, Request, Response, handler, json, runs};
+use wattle_plugin::runs::RunRef;
+
+use crate::state::StoreResult;
+use crate::web::{EXPIRED, GONE, error, find};
+
+/// Answers with the open question of a thread, or with what was stored of it.
+#[handler(GET, "/api/ai/asset-graph/threads/{threadId}")]
+pub(crate) fn show(request: &Request) -> Result<Response, Failure> {
+    let thread_id: String = request.param("threadId")?;
+    let Some(mut thread) = find(&thread_id)? else { return error(GONE, EXPIRED) };
+    if let ("running", Some(run_id)) = (thread.status.as_str(), thread.run_id.clone()) {
+        // A page that was opened again while the models were at work gets what they come to.
+        runs::wait(&RunRef { thread_id: thread_id.clone(), run_id })?;
+        match find(&thread_id)? {
+            Some(later) => thread = later,
+            None => return error(GONE, EXPIRED),
+        }
+    }
+    if let Some(stored) = thread.channel::<StoreResult>("storeResult")? {
+        return Response::json(200, &json!({ "threadId": thread_id, "storeResult": stored }));
+    }
+    match thread.interrupts.first() {
+        Some(question) => Response::json(
+            200,
+            &json!({ "threadId": thread_id, "reviewPayload": question.payload }),
+        ),
+        // It failed before it asked anything.
+        None => error(GONE, EXPIRED),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_plugin::prelude::{Request, Value, json};
+    use wattle_plugin::runs::{Interrupt, Thread};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::show;
+
+    fn get(host: &FakeHost) -> (u16, Value) {
+        let request =
+            Request::new("GET", "/api/ai/asset-graph/threads/t").with_param("threadId", "t");
+        let response = host.run(|| show(&request)).unwrap();
+        (response.status, response.json_body().unwrap())
+    }
+
+    #[test]
+    fn the_open_question_is_shown_again() {
+        let payload = json!({"type": "unknown", "rows": [], "missingFields": [], "warnings": []});
+        let mut thread = Thread::new("t", "AssetGraph", "interrupted", json!({}));
+        thread.interrupts = vec![Interrupt::new("q", "present_review", payload.clone())];
+        let host = FakeHost::new().thread(thread);
+        assert_eq!(get(&host), (200, json!({"threadId": "t", "reviewPayload": payload})));
+        assert!(host.resumed().is_empty());
+    }
+
+    #[test]
+    fn a_stored_thread_says_what_was_stored() {
+        let stored = json!({"storeResult": {"success": true, "ids": [3]}});
+        let host = FakeHost::new().thread(Thread::new("t", "AssetGraph", "idle", stored));
+        let body = json!({"threadId": "t", "storeResult": {"success": true, "ids": [3]}});
+        assert_eq!(get(&host), (200, body));
+    }
+
+    #[test]
+    fn expired_unknown_and_failed_threads_are_gone() {
+        let gone = (410, json!({"error": "上次解析结果已过期，请重新输入"}));
+        assert_eq!(get(&FakeHost::new()), gone);
+        let failed = Thread::new("t", "AssetGraph", "error", json!({}));
+        assert_eq!(get(&FakeHost::new().thread(failed)), gone);
+    }
+}

@@ -1,0 +1,454 @@
+// A user of the page of `asset`: `node asset.mjs <scenario> <url> <folder for pictures>`. The address
+// may bring `picture`, a screenshot in base64, and `thread`, a thread to go on with.
+
+import assert from "node:assert/strict";
+import { run } from "./visit.mjs";
+
+const TRADE = "昨天买入腾讯 100 股 320";
+
+const EXPIRED = "上次解析结果已过期，请重新输入";
+
+const KEY = "wattle-asset-thread";
+
+const OPERATION = ["操作", "股票代码", "股票名称", "数量", "价格", "币种", "日期"];
+
+const HOLDING = ["股票代码", "股票名称", "持仓数量", "成本价", "币种"];
+
+const parameter = (visit, name) => new URL(visit.url).searchParams.get(name);
+
+const dialog = (page) => page.getByRole("dialog", { name: "新增资产" });
+
+const review = (page) => dialog(page).getByRole("table", { name: "待确认的记录" });
+
+const cell = (page, row, heading) => dialog(page).getByLabel(`第 ${row} 行 ${heading}`, { exact: true });
+
+const button = (page, name) => page.getByRole("button", { name, exact: true });
+
+async function open(page) {
+  await button(page, "新增资产").click();
+  await dialog(page).waitFor();
+}
+
+async function describe(page, text) {
+  await dialog(page).getByLabel("描述交易或持仓").fill(text);
+  await button(page, "开始解析").click();
+}
+
+/** From a sentence to its review. */
+async function parse(page, text) {
+  await open(page);
+  await describe(page, text);
+  await review(page).waitFor();
+}
+
+async function headings(page) {
+  const texts = await review(page).getByRole("columnheader").allTextContents();
+  return texts.slice(0, -1);
+}
+
+async function choose(page, portfolio) {
+  await dialog(page).getByLabel("投资组合").selectOption({ label: "＋ 新建组合" });
+  await dialog(page).getByLabel("新组合名称").fill(portfolio);
+}
+
+async function confirm(page) {
+  const loaded = page.waitForEvent("load");
+  await button(page, "确认添加到组合").click();
+  await loaded;
+}
+
+const stored = (page, title) => page.getByRole("table", { name: title });
+
+/** Requests that store something. */
+const resumes = (visit) => visit.sent.filter(([, path]) => path.endsWith("/resume"));
+
+/** S0-86, S0-87, S0-89, S0-90, S0-91, S0-93: input, progress, result, stored list. */
+async function adds(visit) {
+  const { page } = visit;
+  const name = `长期 ${visit.viewport.width}`;
+  await page.getByText("还没有记录").first().waitFor({ state: "attached" });
+  await visit.look("empty");
+  await open(page);
+  await visit.look("input");
+  await describe(page, TRADE);
+  await review(page).waitFor();
+  assert.deepEqual(await headings(page), OPERATION);
+  assert.equal(await cell(page, 1, "股票代码").inputValue(), "0700.HK");
+  assert.equal(await cell(page, 1, "数量").inputValue(), "100");
+  assert.equal(await cell(page, 1, "日期").inputValue(), "2025-01-14");
+  assert.equal(await button(page, "确认添加到组合").isEnabled(), false, "no portfolio yet");
+  await choose(page, name);
+  await dialog(page).getByLabel("风险类别").selectOption({ label: "进取型" });
+  assert.equal(await button(page, "确认添加到组合").isEnabled(), true);
+  await visit.look("result");
+  await confirm(page);
+  await stored(page, "交易记录").waitFor();
+  const row = stored(page, "交易记录").getByRole("row").nth(1);
+  for (const text of ["0700.HK", "腾讯", "买入", "进取型", name, "2025-01-14"]) {
+    assert.ok((await row.textContent()).includes(text), `${text} in ${await row.textContent()}`);
+  }
+  await page.getByText("已添加 1 条记录").waitFor();
+  assert.equal(await dialog(page).count(), 0, "the page starts over");
+  await visit.look("stored");
+  const [[, , body]] = resumes(visit);
+  assert.equal(body.confirmedData.riskCategory, "aggressive");
+  await page.getByLabel("查看组合").selectOption({ label: name });
+  await stored(page, "交易记录").getByText("0700.HK").first().waitFor();
+}
+
+/** The nodes are told while they work: the stand-in is slow. */
+async function progresses(visit) {
+  const { page } = visit;
+  await open(page);
+  await describe(page, TRADE);
+  const steps = dialog(page).getByRole("list", { name: "处理进度" });
+  await steps.getByText("已读取输入").waitFor();
+  await steps.getByText("正在识别文字类型").waitFor();
+  await visit.look("progress");
+  await steps.getByText("正在提取交易记录").waitFor();
+  await review(page).waitFor();
+}
+
+/** S0-88, S0-89: red cells, checks by column, rows that are added and deleted. */
+async function completes(visit) {
+  const { page } = visit;
+  await parse(page, "买入青杉玩偶 100 股 200，卖出苹果 10 股");
+  await dialog(page).getByText("UNKNOWN ticker: 青杉玩偶").waitFor();
+  const ticker = cell(page, 1, "股票代码");
+  assert.equal(await ticker.inputValue(), "");
+  assert.equal(await ticker.getAttribute("placeholder"), "请补充");
+  assert.equal(await ticker.getAttribute("aria-invalid"), "true");
+  const red = await ticker.evaluate((it) => getComputedStyle(it.closest("td")).backgroundColor);
+  const plain = await cell(page, 1, "股票名称").evaluate(
+    (it) => getComputedStyle(it.closest("td")).backgroundColor,
+  );
+  assert.notEqual(red, plain);
+  assert.equal(await cell(page, 2, "价格").getAttribute("placeholder"), "请补充");
+  await choose(page, `补充 ${visit.viewport.width}`);
+  const button_ = button(page, "确认添加到组合");
+  assert.equal(await button_.isEnabled(), false);
+  await visit.look("missing");
+  await ticker.fill("9992.HK");
+  await cell(page, 2, "价格").fill("abc");
+  await dialog(page).getByText("价格必须是不小于 0 的数字").first().waitFor({ state: "attached" });
+  assert.equal(await button_.isEnabled(), false);
+  await cell(page, 2, "价格").fill("0");
+  assert.equal(await button_.isEnabled(), true, "0 is a price");
+  await cell(page, 2, "数量").fill("0");
+  assert.equal(await button_.isEnabled(), false, "0 is no quantity");
+  await button(page, "删除第 2 行").click();
+  assert.equal(await button_.isEnabled(), true);
+  await button(page, "添加一行").click();
+  assert.equal(await button_.isEnabled(), false);
+  const added = cell(page, 2, "操作");
+  assert.equal(await added.evaluate((it) => it === document.activeElement), true);
+  await button(page, "删除第 2 行").click();
+  await confirm(page);
+  await stored(page, "交易记录").getByText("9992.HK").first().waitFor();
+}
+
+/** S0-58, S0-88: what is neither has an empty table, into which a person writes. */
+async function unknown(visit) {
+  const { page } = visit;
+  await parse(page, "今天天气很好");
+  await dialog(page).getByText("无法识别为交易或持仓信息").waitFor();
+  assert.equal(await review(page).getByRole("row").count(), 1, "the headings alone");
+  await visit.look("unknown");
+  await dialog(page).getByText("持仓", { exact: true }).click();
+  assert.deepEqual(await headings(page), HOLDING);
+  await button(page, "添加一行").click();
+  await cell(page, 1, "股票代码").fill("600519.SS");
+  await cell(page, 1, "持仓数量").fill("1,000");
+  await cell(page, 1, "成本价").fill("1500.5");
+  await choose(page, `手工 ${visit.viewport.width}`);
+  await confirm(page);
+  const row = stored(page, "持仓").getByRole("row").nth(1);
+  await row.waitFor();
+  assert.match(await row.textContent(), /600519\.SS.*1,000.*1,500\.5.*CNY/);
+}
+
+/** S0-93: a screenshot is pasted, dropped or chosen, checked, previewed and sent. */
+async function pictures(visit) {
+  const { page } = visit;
+  const picture = parameter(visit, "picture");
+  await open(page);
+  const field = dialog(page).getByLabel("描述交易或持仓");
+  const give = (kind, type, size) =>
+    field.evaluate(
+      (element, [kind, type, size, base64]) => {
+        const bytes = size === null
+          ? Uint8Array.from(atob(base64), (char) => char.charCodeAt(0))
+          : new Uint8Array(size);
+        const transfer = new DataTransfer();
+        transfer.items.add(new File([bytes], `shot.${type.split("/")[1]}`, { type }));
+        const event = kind === "paste"
+          ? new ClipboardEvent("paste", { clipboardData: transfer, bubbles: true, cancelable: true })
+          : new DragEvent("drop", { dataTransfer: transfer, bubbles: true, cancelable: true });
+        element.dispatchEvent(event);
+      },
+      [kind, type, size, picture],
+    );
+  await give("paste", "text/plain", 3);
+  await dialog(page).getByText("不支持的文件：shot.plain").waitFor();
+  await give("drop", "image/png", (10 << 20) + 1);
+  await dialog(page).getByText(/文件过大：shot\.png/).waitFor();
+  assert.equal(await dialog(page).getByAltText("预览：shot.png").count(), 0);
+  await give("paste", "image/png", null);
+  await dialog(page).getByAltText("预览：shot.png").waitFor();
+  await button(page, "移除 shot.png").click();
+  await give("drop", "image/png", null);
+  const preview = dialog(page).getByAltText("预览：shot.png");
+  await preview.waitFor();
+  assert.ok(await preview.evaluate((image) => image.decode().then(() => image.naturalWidth > 0)));
+  await visit.look("preview");
+  await button(page, "开始解析").click();
+  await review(page).waitFor();
+  assert.deepEqual(await headings(page), HOLDING);
+  assert.equal(await cell(page, 1, "股票代码").inputValue(), "600519.SS");
+  const [, , body] = visit.sent.find(([, path]) => path.endsWith("/stream"));
+  assert.ok(body.imageData.startsWith("data:image/png;base64,"));
+}
+
+/** S0-89: `重新输入` forgets the result and its thread. */
+async function again(visit) {
+  const { page } = visit;
+  await parse(page, TRADE);
+  assert.ok(await page.evaluate((key) => localStorage.getItem(key), KEY));
+  await button(page, "重新输入").click();
+  await dialog(page).getByLabel("描述交易或持仓").waitFor();
+  assert.equal(await page.evaluate((key) => localStorage.getItem(key), KEY), null);
+  assert.equal(await review(page).count(), 0);
+}
+
+/** S0-86: a reload goes on, at the result and while the nodes are at work. */
+async function reloads(visit) {
+  const { page } = visit;
+  await open(page);
+  await describe(page, TRADE);
+  await dialog(page).getByText("正在识别文字类型").first().waitFor({ state: "attached" });
+  visit.expect(/ERR_ABORTED|network error/);
+  await page.reload();
+  await dialog(page).getByText("正在恢复上次的结果").first().waitFor({ state: "attached" });
+  await review(page).waitFor();
+  await page.reload();
+  await review(page).waitFor();
+  assert.equal(await cell(page, 1, "股票代码").inputValue(), "0700.HK");
+  assert.equal(visit.sent.filter(([, path]) => path.endsWith("/stream")).length, 1);
+}
+
+/** S0-85: a page that is reopened on an expired thread starts over without a word. */
+async function reopens(visit) {
+  const { page } = visit;
+  visit.expect(/410/);
+  const thread = parameter(visit, "thread");
+  await page.evaluate(([key, id]) => localStorage.setItem(key, id), [KEY, thread]);
+  const asked = page.waitForResponse((response) => response.url().includes(`/threads/${thread}`));
+  await page.reload();
+  assert.equal((await asked).status(), 410);
+  await dialog(page).getByLabel("描述交易或持仓").waitFor();
+  await page.waitForFunction((key) => localStorage.getItem(key) === null, KEY);
+  assert.equal(await page.getByText(EXPIRED).count(), 0);
+  assert.equal(await dialog(page).getByRole("alert").count(), 0);
+}
+
+/** S0-73, S0-85: the message is shown when an expired review is confirmed. */
+async function expires(visit) {
+  const { page } = visit;
+  visit.expect(/410/);
+  await parse(page, TRADE);
+  await choose(page, "过期");
+  const thread = await page.evaluate((key) => localStorage.getItem(key), KEY);
+  const gone = await page.request.delete(new URL(`/api/v1/threads/${thread}`, visit.url).href);
+  assert.ok(gone.ok(), `${gone.status()}`);
+  await button(page, "确认添加到组合").click();
+  await dialog(page).getByText(EXPIRED).waitFor();
+  await dialog(page).getByLabel("描述交易或持仓").waitFor();
+  await visit.look("expired");
+  assert.equal(await page.evaluate((key) => localStorage.getItem(key), KEY), null);
+}
+
+/** A failure of a model is told, and what was written stays. */
+async function fails(visit) {
+  const { page } = visit;
+  await open(page);
+  await describe(page, TRADE);
+  await dialog(page).getByRole("alert").getByText(/^AI 解析失败/).waitFor();
+  await page.waitForFunction(
+    (text) => document.querySelector("dialog textarea")?.value === text,
+    TRADE,
+  );
+  await visit.look("failed");
+}
+
+/** A double click stores once. */
+async function twice(visit) {
+  const { page } = visit;
+  await parse(page, TRADE);
+  await choose(page, "双击");
+  const loaded = page.waitForEvent("load");
+  await button(page, "确认添加到组合").dblclick();
+  await loaded;
+  await stored(page, "交易记录").waitFor();
+  assert.equal(resumes(visit).length, 1);
+  const made = visit.sent.filter(([, path]) => path.endsWith("/api/portfolios"));
+  assert.equal(made.length, 1);
+}
+
+/** Two tabs on one thread agree: what one stores, the other shows as stored. */
+async function tabs(visit) {
+  const { page } = visit;
+  await parse(page, TRADE);
+  const other = await visit.tab();
+  await review(other).waitFor();
+  await choose(page, "两个页面");
+  const loaded = other.waitForEvent("load");
+  await confirm(page);
+  await loaded;
+  for (const tab of [page, other]) {
+    await stored(tab, "交易记录").waitFor();
+    assert.equal(await stored(tab, "交易记录").getByRole("row").count(), 2);
+    assert.equal(await dialog(tab).count(), 0);
+  }
+}
+
+/** The server is away while a review is confirmed, and back. */
+async function away(visit) {
+  const { page } = visit;
+  await parse(page, TRADE);
+  await choose(page, "断线");
+  await visit.away();
+  await button(page, "确认添加到组合").click();
+  await dialog(page).getByText("连接已断开，正在重连…").waitFor();
+  await dialog(page).getByRole("alert").waitFor();
+  await visit.look("away");
+  await visit.back();
+  await dialog(page).getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
+  assert.equal(await cell(page, 1, "股票代码").inputValue(), "0700.HK", "nothing was lost");
+  await confirm(page);
+  await stored(page, "交易记录").waitFor();
+}
+
+/** What others wrote shows as text. */
+async function hostile(visit) {
+  const { page } = visit;
+  let alerts = 0;
+  page.on("dialog", (shown) => {
+    alerts += 1;
+    return shown.dismiss();
+  });
+  const evil = "<img src=x onerror=alert(1)>";
+  await parse(page, "买入");
+  assert.equal(await cell(page, 1, "股票名称").inputValue(), evil);
+  assert.equal(await cell(page, 2, "股票名称").inputValue(), "<script>alert(2)</script>");
+  await dialog(page).getByText(`UNKNOWN ticker: ${evil}`).waitFor();
+  await visit.look("review");
+  await cell(page, 1, "股票代码").fill("<B>&AMP;");
+  await cell(page, 2, "股票代码").fill("AAPL");
+  await choose(page, "<script>alert(3)</script>");
+  await confirm(page);
+  await stored(page, "交易记录").getByText(evil).first().waitFor();
+  await visit.look("stored");
+  assert.equal(await page.locator("main img, main script, main b").count(), 0);
+  assert.equal(alerts, 0);
+}
+
+/** 200 rows: few exist, all can be reached, edited and stored. */
+async function many(visit) {
+  const { page } = visit;
+  await parse(page, "买入");
+  const rows = () => review(page).locator("tbody tr[data-index]").count();
+  assert.ok((await rows()) < 60, `${await rows()} rows exist`);
+  await dialog(page).getByText("共 200 行").waitFor();
+  const frame = dialog(page).getByRole("group", { name: "待确认的记录" });
+  const frames = await frame.evaluate(async (element) => {
+    const next = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    const times = [];
+    await next();
+    for (let top = 0; top < element.scrollHeight; top += 200) {
+      const before = performance.now();
+      element.scrollTop = top;
+      await next();
+      times.push(performance.now() - before);
+    }
+    return times.sort((one, other) => one - other);
+  });
+  console.log(`frames while scrolling: median ${frames[frames.length >> 1].toFixed(1)} ms`);
+  await cell(page, 200, "股票代码").waitFor();
+  assert.ok((await rows()) < 60, `${await rows()} rows exist at the end`);
+  await cell(page, 200, "数量").fill("7");
+  await frame.evaluate((element) => {
+    element.scrollTop = 0;
+  });
+  await cell(page, 1, "股票代码").waitFor();
+  assert.equal(await cell(page, 200, "数量").inputValue(), "7", "the row with the focus stays");
+  await visit.look("many");
+  await choose(page, `很多 ${visit.viewport.width}`);
+  await confirm(page);
+  const [[, , body]] = resumes(visit).slice(-1);
+  assert.equal(body.confirmedData.rows.length, 200);
+  assert.equal(body.confirmedData.rows[199].quantity, 7);
+}
+
+/** S0-86 to S0-93 without a mouse. */
+async function keyboard(visit) {
+  const { page } = visit;
+  const press = (key) => page.keyboard.press(key);
+  const isFocused = (locator) => locator.evaluate((it) => it === document.activeElement);
+  const tabTo = async (locator, most = 60) => {
+    for (let presses = 0; presses < most; presses += 1) {
+      if ((await locator.count()) > 0 && (await isFocused(locator))) return;
+      await press("Tab");
+    }
+    assert.fail(`${locator} is not reached by Tab`);
+  };
+  await tabTo(button(page, "新增资产"));
+  await press("Enter");
+  const field = dialog(page).getByLabel("描述交易或持仓");
+  await tabTo(field);
+  await page.keyboard.type("买入青杉玩偶 100 股 200");
+  await press("Enter");
+  await review(page).waitFor();
+  await tabTo(cell(page, 1, "股票代码"));
+  await page.keyboard.type("9992.HK");
+  await tabTo(button(page, "添加一行"));
+  await press("Enter");
+  await tabTo(button(page, "删除第 2 行"));
+  await press("Enter");
+  await tabTo(dialog(page).getByLabel("投资组合"));
+  await press("End");
+  await tabTo(dialog(page).getByLabel("新组合名称"));
+  await page.keyboard.type("键盘");
+  await tabTo(button(page, "确认添加到组合"));
+  const loaded = page.waitForEvent("load");
+  await press("Enter");
+  await loaded;
+  await stored(page, "交易记录").getByText("9992.HK").waitFor();
+  await tabTo(button(page, "新增资产"));
+  await press("Enter");
+  await dialog(page).waitFor();
+  await press("Escape");
+  await dialog(page).waitFor({ state: "hidden" });
+}
+
+const DESKTOP = [{ width: 1280, height: 800 }];
+
+const once = (act) => ({ sizes: DESKTOP, run: act });
+
+await run({
+  adds,
+  progresses,
+  completes,
+  unknown,
+  pictures,
+  again: once(again),
+  reloads: once(reloads),
+  reopens: once(reopens),
+  expires,
+  fails,
+  twice: once(twice),
+  tabs: once(tabs),
+  away: once(away),
+  hostile,
+  many,
+  keyboard: once(keyboard),
+});
