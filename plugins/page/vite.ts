@@ -32,6 +32,30 @@ export function compress(): Plugin {
   };
 }
 
+/** The icon of all pages, which a browser asks for in any case. */
+export function icon(): Plugin {
+  const name = "icon.svg";
+  return {
+    name: "wattle-icon",
+    apply: "build",
+    buildStart() {
+      const source = readFileSync(new URL(name, import.meta.url));
+      this.emitFile({ type: "asset", name, source });
+    },
+    transformIndexHtml: {
+      order: "post",
+      handler(_, { bundle = {} }) {
+        const file = Object.values(bundle).find(
+          (output) => output.type === "asset" && output.names.includes(name),
+        );
+        if (file === undefined) throw new Error("the icon is not among the output");
+        const attrs = { rel: "icon", type: "image/svg+xml", href: `./${file.fileName}` };
+        return [{ tag: "link", attrs, injectTo: "head" }];
+      },
+    },
+  };
+}
+
 function compressFile(file: string): void {
   const content = readFileSync(file);
   if (content.length <= SMALLEST_BYTES) return;
@@ -60,7 +84,7 @@ export function appPage(more: UserConfig = {}): UserConfig {
     ...more,
     // The host writes a `<base>` into the entry document, so every address is relative to it.
     base: "./",
-    plugins: [...(more.plugins ?? []), compress()],
+    plugins: [...(more.plugins ?? []), icon(), compress()],
     build: {
       target: TARGET,
       outDir: "dist",
