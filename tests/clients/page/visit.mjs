@@ -64,6 +64,7 @@ export class Visit {
   #complaints = [];
   #expected = [];
   #origins = new Set();
+  #allowed = new Set();
 
   static async open(browser, options) {
     const { viewport } = options;
@@ -86,7 +87,8 @@ export class Visit {
     page.setDefaultTimeout(PATIENCE_MS);
     page.on("pageerror", (error) => this.#complaints.push(String(error)));
     page.on("console", (message) => {
-      if (["error", "warning"].includes(message.type())) this.#complaints.push(message.text());
+      if (!["error", "warning"].includes(message.type())) return;
+      this.#complaints.push(`${message.text()} (${message.location().url})`);
     });
     page.on("request", (request) => this.#note(request));
     await page.goto(url);
@@ -96,7 +98,8 @@ export class Visit {
   #note(request) {
     if (/^(data|blob):/.test(request.url())) return;
     const { origin, pathname } = new URL(request.url());
-    this.#origins.add(origin);
+    const isFramed = request.frame().parentFrame() !== null;
+    if (!(isFramed && this.#allowed.has(origin))) this.#origins.add(origin);
     if (["GET", "HEAD"].includes(request.method())) return;
     let body = null;
     try {
@@ -110,6 +113,11 @@ export class Visit {
   /** Messages on the console that the scenario provokes, such as those of a refused request. */
   expect(pattern) {
     this.#expected.push(pattern);
+  }
+
+  /** An origin that what a page frames shows pictures of; the page itself asks no other. */
+  allow(origin) {
+    this.#allowed.add(origin);
   }
 
   /** The connection is gone until `back()`. */

@@ -11,6 +11,7 @@ mod example;
 mod guide;
 mod hostile;
 mod model;
+mod page;
 mod pictures;
 mod places;
 mod postgres;

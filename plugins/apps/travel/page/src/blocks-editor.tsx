@@ -14,6 +14,7 @@ import {
   problemsOf,
   TYPE_NAMES,
 } from "./blocks.ts";
+import * as unsaved from "./unsaved.ts";
 
 const SAVE_NAMES: Record<SaveState | "invalid", string> = {
   saved: "已保存",
@@ -38,7 +39,8 @@ function versionOf(blocks: readonly Block[]): string {
 }
 
 export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEditorProps) {
-  const [drafts, setDrafts] = useState(() => stored.map(draftOf));
+  const [left] = useState(() => unsaved.read(session));
+  const [drafts, setDrafts] = useState(() => (left ?? stored).map(draftOf));
   const [saveState, setSaveState] = useState<SaveState>("saved");
   const known = useRef(versionOf(stored));
   const saved = useRef(onSaved);
@@ -48,6 +50,7 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
       new Autosave<Block[]>(async (blocks) => {
         const state = await api.saveBlocks(session, blocks);
         known.current = versionOf(blocks);
+        unsaved.drop(session, blocks);
         saved.current(state);
       }, setSaveState),
     [session],
@@ -64,6 +67,9 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
     setDrafts(stored.map(draftOf));
   }, [stored, isEditing, autosave]);
   useLeaving(autosave);
+  useEffect(() => {
+    if (left !== undefined) autosave.change(left);
+  }, [left, autosave]);
   useConnection(() => void autosave.flush());
 
   const edit = useCallback(
@@ -72,11 +78,15 @@ export function BlocksEditor({ session, stored, onEditing, onSaved }: BlocksEdit
         const drafts = next(now);
         const blocks = blocksOf(drafts);
         // Deferred, since React may call this twice and states are set outside of it.
-        queueMicrotask(() => (blocks ? autosave.change(blocks) : autosave.drop()));
+        queueMicrotask(() => {
+          if (blocks === undefined) return autosave.drop();
+          unsaved.keep(session, blocks);
+          autosave.change(blocks);
+        });
         return drafts;
       });
     },
-    [autosave],
+    [autosave, session],
   );
   return (
     <div className="t-blocks">

@@ -22,8 +22,8 @@ export function ChatPanel({ conversation, onOpen }: ChatPanelProps) {
       <Summary conversation={conversation} />
       {first && (
         <div className="t-first">
-          <span className="w-hidden">最初的要求：</span>
-          {textOf(first)}
+          <h2 className="w-hidden">最初的要求</h2>
+          <p>{textOf(first)}</p>
         </div>
       )}
       <MessageList busy={isBusy}>

@@ -11,6 +11,7 @@ import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api, type Session, type State, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
 import { doneTools, textOf } from "./parts.ts";
+import { toGuidePrompt } from "./prompt.ts";
 import { useTabs } from "./tabs.ts";
 
 /** How often a growing message is rendered. */
@@ -25,6 +26,8 @@ const CONTINUE = "请从上次停下的地方继续。";
 export interface Conversation {
   session: Session;
   state: State;
+  /** How many outputs of tools the state has for certain. */
+  settled: number;
   messages: UIMessage[];
   /** A run is under way, here or elsewhere. */
   isBusy: boolean;
@@ -52,6 +55,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const { id } = loaded;
   const [session, setSession] = useState<Session>(loaded);
   const [state, setState] = useState<State>(loaded.state);
+  const [settled, setSettled] = useState(() => doneTools(loaded.messages));
   const [unsent, setUnsent] = useState<string>();
   const isStopping = useRef(false);
   const failure = useRef<Error>(undefined);
@@ -114,13 +118,19 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   useEffect(() => {
     if (seen.current === made) return;
     seen.current = made;
-    void readOrNothing(id).then((whole) => whole && take(whole));
+    void readOrNothing(id).then((whole) => {
+      if (whole === undefined) return;
+      take(whole);
+      setSettled(made);
+    });
   }, [made, id, take]);
 
-  const send = useCallback((text: string) => {
+  const send = useCallback((typed: string) => {
     setUnsent(undefined);
     failure.current = undefined;
     const { chat } = latest.current;
+    // The first message may be the bare address of a video.
+    const text = chat.messages.length === 0 ? toGuidePrompt(typed) : typed;
     void chat.sendMessage({ text }).then(() => {
       // Refused before there was a stream: the server does not have the message.
       if (!(failure.current instanceof ApiError)) return;
@@ -155,8 +165,8 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   );
   const error = chat.error && messageOf(chat.error);
   const { messages } = chat;
-  const isBusy = isStreaming;
-  return { session, state, messages, isBusy, error, unsent, send, retry, stop, onSaved };
+  const shown = { session, state, settled, messages, isBusy: isStreaming, error, unsent };
+  return { ...shown, send, retry, stop, onSaved };
 }
 
 function withoutLast(messages: UIMessage[], text: string): UIMessage[] {

@@ -22,18 +22,25 @@ export function doneTools(messages: readonly UIMessage[]): number {
   return tools(messages).filter(({ state }) => state === "output-available").length;
 }
 
-/** The newest output that can be edited, with the call that it is of. */
+/** The newest output that can be edited. */
 export function editable(messages: readonly UIMessage[]): Editable | undefined {
-  const found = tools(messages).findLast(
-    (part) => editableBlocks(getToolName(part), part.output) !== undefined,
-  );
-  const blocks = found && editableBlocks(getToolName(found), found.output);
-  return found && blocks && { call: found.toolCallId, blocks };
+  let found: Editable | undefined;
+  let done = 0;
+  for (const part of tools(messages)) {
+    if (part.state !== "output-available") continue;
+    done += 1;
+    const blocks = editableBlocks(getToolName(part), part.output);
+    if (blocks !== undefined) found = { call: part.toolCallId, blocks, done };
+  }
+  return found;
 }
 
 export interface Editable {
+  /** The call that it is of. */
   call: string;
   blocks: Block[];
+  /** Which of the outputs it is, counted from one. */
+  done: number;
 }
 
 /** The call that made the newest page. */

@@ -26,8 +26,11 @@ export function Workspace({ loaded, initial }: WorkspaceProps) {
   const [side, setSide] = useState<Side>(loaded.state.handbookHtml ? "guide" : "chat");
   const [isEditing, setEditing] = useState(false);
   const found = editable(messages);
-  // What is stored has the edits; what a tool has just told is newer than what was read before.
-  const blocks = state.blocks ?? found?.blocks;
+  // What is stored has the edits, but was perhaps read before the tool was done.
+  const isNewer = found !== undefined && found.done > conversation.settled;
+  const current = isNewer ? found.blocks : (state.blocks ?? found?.blocks);
+  // Before the coordinates are there, a run would write over what is edited.
+  const blocks = found !== undefined || !conversation.isBusy ? current : undefined;
   const hasPage = state.handbookHtml !== null;
   const [view, setView] = useView(hasPage, found?.call, pageCall(messages), isEditing, () =>
     setSide("guide"),
@@ -106,7 +109,7 @@ function useView(
   isEditing: boolean,
   onOpen: () => void,
 ): [View, (view: View) => void] {
-  const [view, setView] = useState<View>(hasPage ? "html" : "blocks");
+  const [view, setView] = useState<View>("html");
   const seen = useRef({ blocksCall: hasPage ? blocksCall : undefined, page });
   const latest = useRef({ isEditing, onOpen });
   latest.current = { isEditing, onOpen };

@@ -10,6 +10,7 @@ import { firstMessage, toGuidePrompt, videoUrl } from "../src/prompt.ts";
 import { bounded, widthAfter } from "../src/resize.tsx";
 import { routeOf } from "../src/route.ts";
 import { keyJson, summaryOf } from "../src/tools.ts";
+import * as unsaved from "../src/unsaved.ts";
 
 const VIDEO = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
@@ -85,6 +86,18 @@ test("a block survives the editor as it is", () => {
   });
 });
 
+test("s3_52 edits that were not saved outlive the page until they are", () => {
+  expect(unsaved.read("s")).toBeUndefined();
+  unsaved.keep("s", [BLOCK]);
+  expect(unsaved.read("s")).toEqual([BLOCK]);
+  unsaved.drop("s", []);
+  expect(unsaved.read("s")).toEqual([BLOCK]);
+  unsaved.drop("s", [BLOCK]);
+  expect(unsaved.read("s")).toBeUndefined();
+  sessionStorage.setItem("wattle-travel-edit-s", "{");
+  expect(unsaved.read("s")).toBeUndefined();
+});
+
 test("drafts with problems are not saved", () => {
   const draft = draftOf(BLOCK);
   expect(problemsOf(draft)).toEqual({});
@@ -122,7 +135,7 @@ test("s3_59 only the output of the coordinates can be edited", () => {
       tool("generate_handbook_html", "c3", { html: "<!doctype html>" }),
     ],
   });
-  expect(editable(said)).toEqual({ call: "c2", blocks: [BLOCK] });
+  expect(editable(said)).toEqual({ call: "c2", blocks: [BLOCK], done: 2 });
   expect(pageCall(said)).toBe("c3");
   expect(firstOf(said) && textOf(firstOf(said) as UIMessage)).toBe("hello");
 });

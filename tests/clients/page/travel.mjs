@@ -1,0 +1,512 @@
+// A user at the page of travel guides: `node travel.mjs <scenario> <url> <folder for pictures>`.
+//
+// The query of the address names the stand-in (`?standin=...`), whose answers a scenario holds back
+// and releases, so that it sees the page in the middle of a run. The page never gets that query.
+
+import assert from "node:assert/strict";
+import { run } from "./visit.mjs";
+
+const given = new URL(process.argv[3]);
+const standin = given.searchParams.get("standin");
+given.search = "";
+process.argv[3] = given.href;
+
+const VIDEO = "https://www.youtube.com/watch?v=dQw4w9WgXcQ";
+const FIRST = `Create a travel guide from this video: ${VIDEO}\n\nwith 2 AI pictures`;
+
+/** Where services are asked. */
+const APIFY = "/v2/acts/*";
+const PICTURES = "/v1beta/models/imagen-*";
+const CHAT_MODEL = "/v1/chat/completions";
+
+const TOOLS = ["parse_youtube_input", "crawl_youtube_videos", "build_travel_blocks",
+  "resolve_spot_coordinates", "generate_image", "generate_handbook_html"];
+
+/** The least time between the last edit and its request, in milliseconds. */
+const DEBOUNCE_MS = 900;
+
+/** A picture of one pixel, in place of those that guides show from elsewhere. */
+const PIXEL = Buffer.from(
+  "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==",
+  "base64",
+);
+
+async function control(method, path, body) {
+  const init = { method, body: body && JSON.stringify(body) };
+  const answer = await fetch(`${standin}${path}`, init);
+  assert.ok(answer.ok, `${method} ${path}: ${answer.status} ${await answer.text()}`);
+}
+
+/** Holds the next request to a path of the stand-in until `release()`. */
+const hold = (path, skip = 0) =>
+  control("POST", "/__faults", { path, skip, times: 1, fault: { kind: "hang" } });
+const says = (...contents) => control("POST", "/__faults",
+  { path: CHAT_MODEL, fault: { kind: "script", contents } });
+const release = () => control("POST", "/__release");
+const forget = () => control("DELETE", "/__faults");
+
+const isNarrow = ({ viewport }) => viewport.width < 900;
+
+/** On a narrow screen one of both sides is shown. */
+async function side(visit, name, page = visit.page) {
+  if (isNarrow(visit)) await page.getByRole("radio", { name, exact: true }).check();
+}
+
+const radio = (page, name) => page.getByRole("radio", { name, exact: true });
+const card = (page, tool) => page.locator(`.w-tool[data-tool="${tool}"]`);
+const field = (page, at, label) =>
+  page.getByRole("listitem", { name: `内容块 ${at}`, exact: true })
+    .getByLabel(label, { exact: true });
+
+const session = (page) => page.request.get(
+  page.url().replace("/session/", "/api/sessions/"),
+).then((answer) => answer.json());
+
+const sessionId = (page) => new URL(page.url()).pathname.split("/session/")[1];
+
+/** What was sent to an endpoint. */
+const sentTo = ({ sent }, method, end) =>
+  sent.filter(([by, path]) => by === method && path.endsWith(end));
+
+/** Pictures of guides come from elsewhere; here they come from nowhere. */
+async function withPictures(visit) {
+  for (const origin of ["https://i.ytimg.com", "https://images.unsplash.com"]) {
+    visit.allow(origin);
+    await visit.context.route(`${origin}/**`, (route) =>
+      route.fulfill({ contentType: "image/png", body: PIXEL }));
+  }
+}
+
+async function start(visit, page = visit.page) {
+  await page.getByLabel("视频链接").fill("https://youtu.be/dQw4w9WgXcQ?si=x");
+  await page.getByLabel("旅行要求（可选）").fill("with 2 AI pictures");
+  await page.getByRole("button", { name: "开始生成" }).click();
+  await page.waitForURL(/\/session\/[^?]+$/);
+  await side(visit, "对话");
+}
+
+/** On a narrow screen the card may be on the side that is not shown. */
+const state = (page, tool, wanted) =>
+  card(page, tool).and(page.locator(`[data-state="${wanted}"]`)).last()
+    .waitFor({ state: "attached" });
+
+async function completed(page) {
+  const status = page.locator('.t-summary .t-status[data-status="COMPLETED"]');
+  await status.waitFor({ state: "attached" });
+}
+
+/** A session with a guide, at the page. */
+async function made(visit) {
+  await withPictures(visit);
+  await start(visit);
+  await state(visit.page, "generate_handbook_html", "done");
+  await side(visit, "对话");
+  await completed(visit.page);
+}
+
+/** The start sends once, the cards tell, the blocks open, the page is framed. */
+async function guide(visit) {
+  const { page } = visit;
+  await withPictures(visit);
+  await visit.look("home");
+  await page.getByRole("button", { name: "开始生成" }).click();
+  await page.getByRole("alert").waitFor();
+  assert.deepEqual(visit.sent, []);
+  await hold(PICTURES);
+  await page.getByLabel("视频链接").fill("https://youtu.be/dQw4w9WgXcQ?si=x");
+  await page.getByLabel("旅行要求（可选）").fill("with 2 AI pictures");
+  await page.getByRole("button", { name: "开始生成" }).dblclick();
+  await page.waitForURL(/\/session\/[^?]+$/);
+  // The blocks open by themselves, while the pictures are still made.
+  await page.getByRole("listitem", { name: "内容块 1", exact: true }).waitFor();
+  assert.ok(await radio(page, "Blocks").isChecked());
+  assert.match(await field(page, 1, "纬度").inputValue(), /^35[.]/);
+  await visit.look("blocks");
+  await side(visit, "对话");
+  await state(page, "generate_image", "running");
+  await visit.look("running");
+  await release();
+  await state(page, "generate_handbook_html", "done");
+  await side(visit, "对话");
+  await completed(page);
+  await talked(visit);
+  await framed(visit);
+  await sentOnce(visit);
+  await forget();
+}
+
+/** First message above, all others in the list; six cards with summaries. */
+async function talked(visit) {
+  const { page } = visit;
+  assert.equal(await page.locator(".t-first p").innerText(), FIRST);
+  const log = page.getByRole("log");
+  assert.equal(await log.getByText(VIDEO).count(), 0, "the first message is shown once");
+  const cards = await page.locator(".w-tool").evaluateAll((all) =>
+    all.map(({ dataset }) => [dataset.tool, dataset.state]));
+  assert.deepEqual(cards, TOOLS.map((tool) => [tool, "done"]));
+  const crawled = card(page, "crawl_youtube_videos");
+  assert.match(await crawled.locator(".w-tool-summary").innerText(), /已抓取 1 个视频：/);
+  await crawled.locator("summary").focus();
+  await page.keyboard.press("Enter");
+  const output = await crawled.getByLabel("抓取视频信息的输出").innerText();
+  assert.equal(JSON.parse(output).count, 1);
+  assert.match(await card(page, "build_travel_blocks").innerText(), /6 个内容块，其中景点/);
+  const { startedAt } = await session(page);
+  assert.equal(await page.locator(".t-summary time").getAttribute("datetime"), startedAt);
+  await visit.look("answered");
+}
+
+/** The page in its frame, and both views of the guide without making anything again. */
+async function framed(visit) {
+  const { page, sent } = visit;
+  const guides = [];
+  page.on("request", (request) => {
+    if (request.url().includes("/api/guide/")) guides.push(request.url());
+  });
+  await side(visit, "手册");
+  assert.ok(await radio(page, "HTML").isChecked());
+  const frame = page.locator(".t-window iframe");
+  await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor();
+  const sandbox = (await frame.getAttribute("sandbox")).split(" ");
+  assert.ok(!sandbox.includes("allow-same-origin") && !sandbox.includes("allow-scripts"), sandbox);
+  assert.match(await frame.getAttribute("src"), new RegExp(`/api/guide/${sessionId(page)}[?]`));
+  for (const [name, width] of [["手机 375", 375], ["桌面 720", 720], ["宽屏 1280", 1280]]) {
+    await radio(page, name).check();
+    await until(async () => (await frame.evaluate((it) => it.clientWidth)) === width);
+    await visit.look(`html-${width}`);
+  }
+  const before = sent.length;
+  await radio(page, "Blocks").check();
+  await page.getByRole("listitem", { name: "内容块 1", exact: true }).waitFor();
+  assert.ok(await frame.isHidden());
+  await radio(page, "HTML").check();
+  await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor();
+  await side(visit, "对话");
+  await page.getByRole("button", { name: "Edit blocks" }).click();
+  await page.getByRole("listitem", { name: "内容块 1", exact: true }).waitFor();
+  assert.deepEqual([sent.length, guides], [before, []], "views are switched, nothing is made");
+}
+
+/** One click, one session, one message; also when the page is loaded again with its message. */
+async function sentOnce(visit) {
+  const { page } = visit;
+  const plain = page.url();
+  await page.reload();
+  await page.goto(`${plain}?initial=${encodeURIComponent("again")}`);
+  await page.waitForURL(plain);
+  await side(visit, "对话");
+  await completed(page);
+  assert.equal(sentTo(visit, "POST", "/api/sessions").length, 1);
+  const chats = sentTo(visit, "POST", "/api/chat");
+  assert.equal(chats.length, 1);
+  const [, , { sessionId: id, messages }] = chats[0];
+  assert.deepEqual([id, messages.length, messages[0].parts[0].text],
+    [sessionId(page), 1, FIRST]);
+}
+
+/** A shared address with a message starts the chat once, and a reload does not. */
+async function initial(visit) {
+  const { page } = visit;
+  await withPictures(visit);
+  const made = await page.request.post(new URL("api/sessions", visit.url).href, { data: {} });
+  const { id } = await made.json();
+  await hold(APIFY);
+  const address = new URL(`session/${id}`, visit.url).href;
+  const message = encodeURIComponent(VIDEO);
+  await page.goto(`${address}?initial=${message}`);
+  await page.waitForURL(address);
+  await side(visit, "对话");
+  await state(page, "crawl_youtube_videos", "running");
+  assert.equal(await page.locator(".t-first p").innerText(),
+    `Create a travel guide from this video: ${VIDEO}`);
+  await page.goto(`${address}?initial=${message}`);
+  await page.waitForURL(address);
+  await side(visit, "对话");
+  await state(page, "crawl_youtube_videos", "running");
+  await release();
+  await completed(page);
+  assert.equal(sentTo(visit, "POST", "/api/chat").length, 1);
+  await forget();
+}
+
+/** Edits are saved after a pause, once, and other tabs show them. */
+async function edits(visit) {
+  const { page } = visit;
+  await made(visit);
+  await side(visit, "手册");
+  await radio(page, "Blocks").check();
+  const title = field(page, 1, "标题");
+  const patched = page.waitForRequest((request) => request.method() === "PATCH");
+  for (const text of ["A", "Ab", "Abc"]) await title.fill(text);
+  const editedAt = Date.now();
+  await page.getByText("有未保存的修改").waitFor();
+  await visit.look("editing");
+  await patched;
+  assert.ok(Date.now() - editedAt >= DEBOUNCE_MS - 50, `saved ${Date.now() - editedAt} ms later`);
+  await page.getByText("已保存", { exact: true }).waitFor();
+  const patches = () => sentTo(visit, "PATCH", "/state");
+  assert.deepEqual(patches().map(([, , body]) => body.blocks[0].title), ["Abc"]);
+  assert.deepEqual(Object.keys(patches()[0][2]), ["blocks"]);
+  await invalid(visit, title, patches);
+  await agree(visit, title);
+  // What was edited last is saved also if the page is left at once.
+  await title.fill("At the door");
+  await page.goto(page.url());
+  await side(visit, "手册");
+  await radio(page, "Blocks").check();
+  assert.equal(await field(page, 1, "标题").inputValue(), "At the door");
+  await page.getByText("已保存", { exact: true }).waitFor();
+  const { state: { blocks, spotBlocks } } = await session(page);
+  assert.equal(blocks[0].title, "At the door");
+  assert.deepEqual(spotBlocks, blocks.filter(({ type }) => type === "spot"));
+}
+
+/** What is wrong is said, and not saved. */
+async function invalid(visit, title, patches) {
+  const { page } = visit;
+  const before = patches().length;
+  await title.fill(" ");
+  await page.getByText("有错误，未保存").waitFor();
+  await page.getByText("标题不能为空").waitFor();
+  await visit.look("invalid");
+  await title.fill("Abc");
+  await field(page, 1, "纬度").fill("91");
+  await page.getByText("请输入 -90 到 90 之间的数字").waitFor();
+  assert.equal(patches().length, before);
+  await field(page, 1, "纬度").fill("35.5");
+  await field(page, 1, "经度").fill("139.5");
+  await page.getByText("已保存", { exact: true }).waitFor();
+  const { state: { blocks } } = await session(page);
+  assert.deepEqual(blocks[0].location, { lat: 35.5, lng: 139.5 });
+}
+
+/** Two tabs show the same blocks, whichever of them edits. */
+async function agree(visit, title) {
+  const { page } = visit;
+  const other = await visit.tab(page.url());
+  await side(visit, "手册", other);
+  await radio(other, "Blocks").check();
+  const theirs = field(other, 1, "标题");
+  assert.equal(await theirs.inputValue(), "Abc");
+  await theirs.fill("From the other tab");
+  await other.getByText("已保存", { exact: true }).waitFor();
+  await other.waitForFunction(() => true);
+  await until(async () => (await title.inputValue()) === "From the other tab");
+  await title.fill("Back again");
+  await until(async () => (await theirs.inputValue()) === "Back again");
+  await other.close();
+}
+
+/** Waits until something holds that no locator can name, such as the text in a field. */
+async function until(holds) {
+  const end = Date.now() + 20_000;
+  while (!(await holds())) {
+    assert.ok(Date.now() < end, `not in time: ${holds}`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+}
+
+/** Stop ends the run, says so, and the conversation goes on from there. */
+async function stop(visit) {
+  const { page } = visit;
+  await withPictures(visit);
+  await hold(APIFY);
+  await start(visit);
+  await state(page, "crawl_youtube_videos", "running");
+  await page.getByRole("button", { name: "停止" }).dblclick();
+  await page.locator('.t-summary .t-status[data-status="CANCELLED"]').waitFor();
+  await page.getByRole("button", { name: "继续" }).waitFor();
+  assert.equal(sentTo(visit, "POST", "/cancel").length, 1);
+  assert.equal((await session(page)).status, "CANCELLED");
+  await visit.look("stopped");
+  await release();
+  await page.getByRole("button", { name: "继续" }).click();
+  await side(visit, "对话");
+  await completed(page);
+  const { state: made } = await session(page);
+  assert.ok(made.handbookHtml);
+  await forget();
+}
+
+/** A reload in the middle, and a second tab, follow the run that is under way. */
+async function reload(visit) {
+  const { page } = visit;
+  await withPictures(visit);
+  await hold(APIFY);
+  await start(visit);
+  await state(page, "crawl_youtube_videos", "running");
+  await page.reload();
+  await side(visit, "对话");
+  await state(page, "crawl_youtube_videos", "running");
+  const other = await visit.tab(page.url());
+  await side(visit, "对话", other);
+  await state(other, "crawl_youtube_videos", "running");
+  await visit.look("rejoined");
+  await release();
+  for (const tab of [page, other]) {
+    await state(tab, "generate_handbook_html", "done");
+    await side(visit, "对话", tab);
+    await completed(tab);
+  }
+  const shown = (tab) => tab.getByRole("log").innerText();
+  assert.equal(await shown(page), await shown(other));
+  const cards = await page.locator(".w-tool").count();
+  assert.equal(cards, TOOLS.length, "nothing is shown twice");
+  await thanks(visit, other);
+  await forget();
+}
+
+/** What one tab says, the other one shows. */
+async function thanks(visit, other) {
+  await visit.page.getByRole("textbox", { name: "消息" }).fill("谢谢");
+  await visit.page.keyboard.press("Enter");
+  const last = (tab) => tab.getByRole("article", { name: "助手" }).nth(1);
+  await last(visit.page).waitFor();
+  await last(other).waitFor();
+  await until(async () =>
+    (await last(visit.page).innerText()) === (await last(other).innerText()));
+  assert.equal(sentTo(visit, "POST", "/api/chat").length, 2);
+}
+
+/** The edge between both sides is dragged, or moved by keyboard; the link is shared. */
+const panel = {
+  sizes: [{ width: 1280, height: 800 }],
+  async run(visit) {
+    const { page } = visit;
+    await made(visit);
+    const handle = page.getByRole("separator", { name: "调整对话面板宽度" });
+    const width = async () => {
+      const { width: shown } = await page.locator(".t-chat").boundingBox();
+      return [shown, await handle.getAttribute("aria-valuenow")];
+    };
+    const becomes = (wanted) => until(async () =>
+      (await width()).join() === [wanted, String(wanted)].join());
+    await becomes(420);
+    for (const [by, wanted] of [[-60, 480], [-500, 600], [900, 300], [-100, 400]]) {
+      const box = await handle.boundingBox();
+      const from = box.x + box.width / 2;
+      // The pointer is at the middle of the handle, whose edge is that of the panel.
+      await page.mouse.move(from, 400);
+      await page.mouse.down();
+      await page.mouse.move(from + box.width / 2 + by, 400, { steps: 4 });
+      await page.mouse.up();
+      await becomes(wanted);
+    }
+    await handle.focus();
+    await page.keyboard.press("ArrowLeft");
+    await becomes(416);
+    await page.keyboard.press("End");
+    await becomes(600);
+    await visit.look("wide");
+    await page.reload();
+    await completed(page);
+    await becomes(600);
+    await shared(visit);
+  },
+};
+
+async function shared(visit) {
+  const { page } = visit;
+  await page.getByRole("button", { name: "Share" }).click();
+  await page.getByText("链接已复制").waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), page.url());
+  await visit.look("shared");
+  await page.evaluate(() => {
+    navigator.clipboard.writeText = () => Promise.reject(new Error("denied"));
+  });
+  await page.getByRole("button", { name: "Share" }).click();
+  await page.getByText(`复制失败，请手动复制：${page.url()}`).waitFor();
+}
+
+const HOSTILE = "<script>window.ran=1</script><img src=x onerror=window.ran=2>";
+
+/** What anybody writes is text. */
+async function hostile(visit) {
+  const { page } = visit;
+  const said = [
+    "# 标题",
+    HOSTILE,
+    "[bad](javascript:window.ran=3) [good](https://example.com)",
+    "![far](https://example.com/x.png)",
+    "| a | b |\n|---|---|\n| 1 | **2** |",
+  ].join("\n\n");
+  await says(said, said);
+  await page.getByLabel("旅行要求（可选）").fill(`${HOSTILE} **bold**`);
+  await page.getByRole("button", { name: "开始生成" }).click();
+  await page.waitForURL(/\/session\/[^?]+$/);
+  await side(visit, "对话");
+  const answer = page.getByRole("article", { name: "助手" }).first();
+  await answer.getByRole("cell", { name: "2" }).waitFor();
+  assert.equal(await page.locator(".t-first p").innerText(), `${HOSTILE} **bold**`);
+  assert.match(await answer.innerText(), /<script>window.ran=1<\/script>/);
+  const links = await answer.getByRole("link").evaluateAll((all) =>
+    all.map((link) => [link.href, link.target, link.rel]));
+  const safe = (href) => [href, "_blank", "noopener noreferrer"];
+  assert.deepEqual(links, [safe("https://example.com/"), safe("https://example.com/x.png")]);
+  assert.equal(await answer.locator("img, script, [onerror]").count(), 0);
+  await page.getByRole("textbox", { name: "消息" }).fill(`${HOSTILE} _two_`);
+  await page.keyboard.press("Enter");
+  const mine = page.getByRole("article", { name: "你" });
+  assert.equal(await mine.innerText(), `${HOSTILE} _two_`);
+  await page.getByRole("article", { name: "助手" }).nth(1).waitFor();
+  await forget();
+  await visit.look("said");
+  await hostileBlocks(visit);
+  assert.equal(await page.evaluate(() => globalThis.ran), undefined);
+}
+
+async function hostileBlocks(visit) {
+  const { page } = visit;
+  const block = { block_id: "b", type: "other", title: HOSTILE, description: HOSTILE,
+    location: null, smart_tags: [HOSTILE] };
+  const path = page.url().replace("/session/", "/api/sessions/");
+  await page.request.patch(`${path}/state`, { data: { blocks: [block] } });
+  await page.request.patch(path, { data: { title: HOSTILE } });
+  await page.reload();
+  await page.getByRole("heading", { name: HOSTILE }).waitFor();
+  await side(visit, "手册");
+  await radio(page, "Blocks").check();
+  assert.equal(await field(page, 1, "标题").inputValue(), HOSTILE);
+  await visit.look("blocks");
+}
+
+/** The server is away: the page says so, keeps what was typed, and goes on when it is back. */
+async function away(visit) {
+  const { page } = visit;
+  await made(visit);
+  await side(visit, "手册");
+  await radio(page, "Blocks").check();
+  await visit.away();
+  await page.getByText("连接已断开，正在重连…").waitFor();
+  await field(page, 1, "标题").fill("While away");
+  await page.getByText("保存失败").waitFor();
+  await side(visit, "对话");
+  await page.getByRole("textbox", { name: "消息" }).fill("谢谢");
+  await page.keyboard.press("Enter");
+  await page.getByText("消息未发送").waitFor();
+  await visit.look("away");
+  await visit.back();
+  await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
+  await page.getByText("消息未发送").waitFor();
+  await page.getByRole("button", { name: "重试" }).last().click();
+  await page.getByRole("article", { name: "助手" }).nth(1).waitFor();
+  await until(async () => (await session(page)).state.blocks[0].title === "While away");
+  assert.equal(sentTo(visit, "POST", "/api/chat").length, 3, "one that was sent in vain");
+  assert.equal((await session(page)).messages.length, 4);
+}
+
+/** A run fails: what the services say is shown, and it can go on. */
+async function fails(visit) {
+  const { page } = visit;
+  const fault = { kind: "status", status: 402 };
+  await control("POST", "/__faults", { path: APIFY, times: 1, fault });
+  await start(visit);
+  await state(page, "crawl_youtube_videos", "failed");
+  assert.ok(await card(page, "crawl_youtube_videos").locator(".w-tool-error").innerText());
+  await page.locator('.t-summary .t-status[data-status="ERROR"]').waitFor();
+  assert.match(await page.locator(".t-summary").innerText(), /抓取视频信息/);
+  await visit.look("failed");
+  await forget();
+}
+
+await run({ guide, initial, edits, stop, reload, panel, hostile, away, fails });

@@ -1,0 +1,85 @@
+//! The page, as it is served and as a real browser shows it.
+
+use wattle_suite::answer::Answer;
+use wattle_suite::browser;
+use wattle_suite::server::{Setup, TestServer};
+
+/// Longer than any reload or lost connection of a scenario takes.
+const GRACE: &str = "disconnect_grace_ms = 60000";
+
+/// Below the root, where the configuration of the suite mounts the application.
+const ROOT: &str = "/";
+
+/// Below the path that every application has.
+const PREFIX: &str = "/apps/travel/";
+
+/// A server whose runs wait for a page that comes back.
+async fn served() -> TestServer {
+    Setup::travel().await.replace("disconnect_grace_ms = 0", GRACE).start().await
+}
+
+/// Has a user at a browser do something. The scenario holds answers of the stand-in back, so it
+/// gets its address.
+async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) {
+    let url = server.url(&format!("{path}?standin={}", server.standin().base_url));
+    browser::at_a_browser("travel.mjs", scenario, &url).await;
+}
+
+#[tokio::test]
+async fn s3_03_the_page_is_shown_at_the_start_and_at_sessions() {
+    let server = served().await;
+    let places = [("/", "./"), ("/session/any", "../"), ("/apps/travel/session/any", "../")];
+    for (path, base) in places {
+        let page = Answer::of(server.client.get(server.url(path))).await;
+        assert_eq!(page.status, 200, "{path}");
+        let text = page.body.as_str().unwrap();
+        assert!(text.contains(&format!("<base href=\"{base}\">")), "{path}: {text}");
+        let policy = page.header("content-security-policy");
+        assert!(!policy.contains("unsafe"), "{path}: {policy}");
+    }
+}
+
+#[tokio::test]
+async fn s3_57_s3_58_s3_59_s3_60_s3_61_s3_62_s3_68_a_guide_is_made_on_the_page() {
+    at_a_browser(&served().await, "guide", ROOT).await;
+}
+
+#[tokio::test]
+async fn s3_03_the_message_of_an_address_is_sent_once() {
+    at_a_browser(&served().await, "initial", PREFIX).await;
+}
+
+#[tokio::test]
+async fn s3_52_edits_are_saved_after_a_pause_and_seen_in_other_tabs() {
+    at_a_browser(&served().await, "edits", PREFIX).await;
+}
+
+#[tokio::test]
+async fn s3_65_a_run_is_stopped_and_goes_on() {
+    at_a_browser(&served().await, "stop", ROOT).await;
+}
+
+#[tokio::test]
+async fn s3_66_a_reload_and_a_second_tab_follow_the_run() {
+    at_a_browser(&served().await, "reload", ROOT).await;
+}
+
+#[tokio::test]
+async fn s3_63_the_panel_is_dragged_and_the_link_is_shared() {
+    at_a_browser(&served().await, "panel", PREFIX).await;
+}
+
+#[tokio::test]
+async fn s3_57_s3_64_what_anybody_writes_is_text() {
+    at_a_browser(&served().await, "hostile", ROOT).await;
+}
+
+#[tokio::test]
+async fn s3_52_s3_65_a_page_without_its_server_goes_on_when_it_is_back() {
+    at_a_browser(&served().await, "away", ROOT).await;
+}
+
+#[tokio::test]
+async fn s3_57_s3_67_a_tool_that_failed_says_why() {
+    at_a_browser(&served().await, "fails", ROOT).await;
+}
