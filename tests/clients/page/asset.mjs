@@ -100,13 +100,24 @@ async function adds(visit) {
 async function progresses(visit) {
   const { page } = visit;
   await open(page);
+  // What was shown is noted, since a look at the page may take longer than a node.
+  await page.evaluate(() => {
+    globalThis.told = new Set();
+    new MutationObserver(() => {
+      for (const item of document.querySelectorAll(".a-progress li")) {
+        globalThis.told.add(item.textContent);
+      }
+    }).observe(document.body, { subtree: true, childList: true, characterData: true });
+  });
   await describe(page, TRADE);
   const steps = dialog(page).getByRole("list", { name: "处理进度" });
   await steps.getByText("已读取输入").waitFor();
-  await steps.getByText("正在识别文字类型").waitFor();
   await visit.look("progress");
-  await steps.getByText("正在提取交易记录").waitFor();
   await review(page).waitFor();
+  const told = await page.evaluate(() => [...globalThis.told]);
+  for (const text of ["已读取输入", "正在识别文字类型", "已识别文字类型", "正在提取交易记录"]) {
+    assert.ok(told.includes(text), `${text} in ${told}`);
+  }
 }
 
 /** S0-88, S0-89: red cells, checks by column, rows that are added and deleted. */
@@ -154,7 +165,7 @@ async function unknown(visit) {
   await dialog(page).getByText("无法识别为交易或持仓信息").waitFor();
   assert.equal(await review(page).getByRole("row").count(), 1, "the headings alone");
   await visit.look("unknown");
-  await dialog(page).getByText("持仓", { exact: true }).click();
+  await dialog(page).getByRole("radio", { name: "持仓" }).check();
   assert.deepEqual(await headings(page), HOLDING);
   await button(page, "添加一行").click();
   await cell(page, 1, "股票代码").fill("600519.SS");

@@ -3,8 +3,8 @@
 /** Kinds that vision models read. */
 export const ACCEPT = "image/png,image/jpeg,image/webp,image/gif";
 
-/** The most that the server takes, of picture and text together, less room for a text. */
-export const MOST_BYTES = (10 << 20) - (64 << 10);
+/** The most that the server takes. */
+export const MOST_BYTES = 10 << 20;
 
 /** The file as a data URL. */
 export function dataUrl(file: Blob): Promise<string> {

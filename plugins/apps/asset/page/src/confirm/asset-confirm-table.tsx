@@ -148,9 +148,9 @@ const Row = memo(function Row(props: RowProps) {
             ) : (
               <input
                 {...cell}
-                type={field === "tradedAt" ? "date" : "text"}
+                type="text"
                 inputMode={isNumber(field) ? "decimal" : undefined}
-                placeholder={flaw === undefined ? undefined : "请补充"}
+                placeholder={flaw === undefined ? column.sample : "请补充"}
                 autoComplete="off"
                 spellCheck={false}
               />

@@ -21,6 +21,8 @@ export interface Column {
   /** What is wrong with a text; nothing if it may be stored. */
   check: (text: string) => string | undefined;
   width: number;
+  /** The form of a text that may be empty. */
+  sample?: string;
 }
 
 /** A row as it is typed. */
@@ -68,7 +70,8 @@ function currency(text: string): string | undefined {
 }
 
 /** A real day of the calendar; empty means today. */
-function day(text: string): string | undefined {
+function day(typed: string): string | undefined {
+  const text = typed.trim();
   if (text === "") return undefined;
   const date = new Date(`${text}T00:00:00Z`);
   const isDay =
@@ -86,7 +89,7 @@ export const COLUMNS: Record<Kind, readonly Column[]> = {
     { field: "quantity", heading: "数量", check: quantity, width: 7 },
     { field: "price", heading: "价格", check: price, width: 7 },
     { field: "currency", heading: "币种", check: currency, width: 5 },
-    { field: "tradedAt", heading: "日期", check: day, width: 10 },
+    { field: "tradedAt", heading: "日期", check: day, width: 8, sample: "YYYY-MM-DD" },
   ],
   holding: [
     { field: "ticker", heading: "股票代码", check: ticker, width: 9 },
@@ -164,7 +167,7 @@ export function confirmedRows(kind: Kind, rows: readonly DraftRow[]): ConfirmedD
       ...shared,
       action: texts.action === "sell" ? "sell" : "buy",
       price: parsed(texts.price) ?? null,
-      tradedAt: texts.tradedAt === "" ? null : texts.tradedAt,
+      tradedAt: texts.tradedAt.trim() === "" ? null : texts.tradedAt.trim(),
     };
     return memo === undefined ? operation : { ...operation, memo };
   });
