@@ -74,12 +74,12 @@ async function openRow(page, { events }) {
 
 async function completes(visit) {
   const { page, viewport } = visit;
-  await visit.look("welcome");
+  await visit.look("reasoning-welcome");
   await say(page, "客户张伟的订单");
   assert.match(await card(page).locator(".summary").textContent(), /张伟|订单|3/);
   assert.equal(await card(page).locator("tbody tr").count(), 3);
   assert.match(await card(page).locator(".facts").textContent(), /订单/);
-  await visit.look("answer");
+  await visit.look("reasoning-answer");
   await say(page, "统计各区域的客户数量");
   assert.equal(await card(page).locator("tbody tr").count(), 4);
   assert.deepEqual(posts(visit), [
@@ -91,12 +91,12 @@ async function completes(visit) {
   const { width } = await page.locator("#audit").boundingBox();
   assert.equal(width, viewport.width <= 400 ? viewport.width : 360);
   await openRow(page, await compareAudit(visit));
-  await visit.look("audit");
+  await visit.look("reasoning-audit");
   await page.getByRole("button", { name: "收起审计面板" }).focus();
   await page.keyboard.press("Enter");
   await page.locator("#audit").waitFor({ state: "detached" });
   assert.equal(await page.evaluate(() => document.activeElement.id), "toggle");
-  await visit.look("further");
+  await visit.look("reasoning-further");
   await page.getByRole("button", { name: "新会话" }).click();
   assert.equal(await page.locator(".card").count(), 0);
   assert.equal(new URL(page.url()).hash, "");
@@ -108,7 +108,7 @@ async function clarifies(visit) {
   assert.match(await page.locator(".asking").textContent(), /请补充更具体的业务要素或字段/);
   assert.ok(await page.locator("#awaiting").isVisible());
   await page.getByLabel("补充信息", { exact: true }).waitFor();
-  await visit.look("asking");
+  await visit.look("reasoning-asking");
   await say(page, "统计各区域的客户数量");
   assert.equal(await page.locator("#awaiting").count(), 0);
   assert.equal(await card(page).locator("tbody tr").count(), 4);
@@ -122,7 +122,7 @@ async function clarifies(visit) {
   const { rows } = await compareAudit(visit);
   const types = rows.map(({ type }) => type);
   assert.ok(types.includes("clarification_asked") && types.includes("clarification_answered"));
-  await visit.look("answered");
+  await visit.look("reasoning-answered");
 }
 
 /** No model answers; what is said is shown as it is, and markup in a message stays text. */
@@ -132,7 +132,7 @@ async function fails(visit) {
   await say(page, MARKUP);
   assert.equal(await page.locator(".w-said").last().textContent(), MARKUP);
   assert.match(await page.getByRole("alert").textContent(), /llm decision failed/);
-  await visit.look("failed");
+  await visit.look("reasoning-failed");
   const again = page.waitForResponse((answer) => answer.url().endsWith("/run"));
   await page.getByRole("button", { name: "重试" }).click();
   await again;
@@ -140,7 +140,7 @@ async function fails(visit) {
   assert.deepEqual(posts(visit).slice(1), [["run", {}], ["run", {}]]);
   await openAudit(page);
   await page.locator(".event.bad .error").first().waitFor();
-  await visit.look("audit");
+  await visit.look("reasoning-audit");
 }
 
 /** A run is stopped, which closes the session; the next message begins another one. */
@@ -151,7 +151,7 @@ async function stops(visit) {
   await page.keyboard.press("Enter");
   const stop = page.getByRole("button", { name: "停止" });
   await stop.waitFor();
-  await visit.look("running");
+  await visit.look("reasoning-running");
   await stop.click();
   await page.getByText("已停止。下一条消息将开始新的会话。").waitFor();
   assert.equal(await page.evaluate(() => document.activeElement.tagName), "TEXTAREA");
@@ -160,7 +160,7 @@ async function stops(visit) {
   assert.notEqual(await sessionOf(page), closed);
   assert.equal(await page.locator(".w-said").count(), 2, "what was said before stays in sight");
   await card(page).locator(".summary").waitFor();
-  await visit.look("stopped");
+  await visit.look("reasoning-stopped");
 }
 
 /** A reload goes on with the session, and tabs that show one session agree. */
@@ -180,7 +180,7 @@ async function reloads(visit) {
   assert.deepEqual(await other.locator(".w-said, .card").allTextContents(), await texts());
   await openAudit(other);
   await compareAudit({ page: other, url: visit.url });
-  await visit.look("second tab", other);
+  await visit.look("reasoning-second tab", other);
   await page.goBack();
   assert.equal(await page.locator(".w-said").count(), 0, "before there was a session");
 }
@@ -206,7 +206,7 @@ async function away(visit) {
   await composer(page).fill("统计各区域的客户数量");
   await page.keyboard.press("Enter");
   await page.getByText("连接已断开，正在重连…").waitFor();
-  await visit.look("away");
+  await visit.look("reasoning-away");
   await visit.back();
   await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
   await page.locator(".working").waitFor({ state: "detached" });
@@ -269,7 +269,7 @@ async function hostile(visit) {
   const made = await page.locator("#root").evaluate((root) =>
     root.querySelectorAll("img, script, svg, iframe, [onerror], [onload]").length);
   assert.equal(made, 0);
-  await visit.look("hostile");
+  await visit.look("reasoning-hostile");
 }
 
 await run({

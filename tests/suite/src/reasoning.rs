@@ -55,6 +55,30 @@ components = {{ reasoning = "{component}" }}
     )
 }
 
+/// The configuration that the application ships, with the addresses of the test in it.
+///
+/// # Panics
+///
+/// If it is missing, or has no such line any more.
+pub async fn example() -> Setup {
+    let setup = Setup::bare().await;
+    let folder = guests::root().join("plugins/apps/reasoning");
+    let text = std::fs::read_to_string(folder.join("wattle.example.toml")).expect("the example");
+    let base = setup.standin.base_url.clone();
+    let service = |name: &str| format!("url = \"{base}/mcp/{name}\"\nprivate = true");
+    let here = [
+        ("base_url = \"https://api.deepseek.com/\"", format!("base_url = \"{base}/v1/\"")),
+        ("url = \"https://ontology.example.com/mcp\"", service("graph")),
+        ("url = \"https://data.example.com/mcp\"", service("data")),
+        ("path = \"plugins/apps/reasoning\"", format!("path = \"{}\"", folder.display())),
+        (
+            "listen = \"127.0.0.1:8702\"",
+            format!("components = {{ reasoning = \"{}\" }}", guests::path(REASONING).display()),
+        ),
+    ];
+    here.iter().fold(setup.with(&text), |setup, (shipped, here)| setup.replace(shipped, here))
+}
+
 impl Setup {
     /// A server with the reasoning application on a SQLite file.
     pub async fn reasoning() -> Self {

@@ -1,5 +1,7 @@
 //! The attribute catalogue of an ontology: which field of the data a name means.
 
+use std::collections::BTreeMap;
+
 use wattle_plugin::prelude::Value;
 
 use crate::ontology::Attribute;
@@ -43,6 +45,12 @@ impl<'a> Catalog<'a> {
         named.map_or(field, |known| if known.name.is_empty() { field } else { &known.name })
     }
 
+    /// What people call the fields, as far as they have names.
+    pub(crate) fn labels(&self) -> BTreeMap<String, String> {
+        let named = self.attributes.iter().filter(|known| !known.name.is_empty());
+        named.map(|known| (field_of(known).to_owned(), known.name.clone())).collect()
+    }
+
     /// The catalogue as a model reads it.
     pub(crate) fn document(&self) -> Result<Value, serde_json::Error> {
         serde_json::to_value(self.attributes)
@@ -70,5 +78,6 @@ mod tests {
         assert_eq!(catalog.field(""), None);
         assert_eq!(catalog.first_field(), Some("customer_id"));
         assert_eq!((catalog.label("phone"), catalog.label("shoe")), ("联系电话", "shoe"));
+        assert_eq!(catalog.labels()["region"], "客户区域");
     }
 }

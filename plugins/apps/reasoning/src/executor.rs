@@ -4,13 +4,16 @@
 mod capability;
 mod object_property;
 
+use std::collections::BTreeMap;
+
 use wattle_plugin::prelude::{Failure, Value, json};
 
 pub(crate) use self::capability::LlmCapabilityExecutor;
 pub(crate) use self::object_property::LlmObjectPropertyExecutor;
 use crate::catalog::Catalog;
+use crate::model::Attempt;
 use crate::ontology::Ontology;
-use crate::plan::{Mode, Operators, Plan};
+use crate::plan::{Mode, Operators, Plan, Wanted};
 use crate::state::{Brief, Intent};
 use crate::{mcp, time};
 
@@ -69,6 +72,8 @@ pub(crate) struct Execution {
     /// Whose data it is.
     pub(crate) ontology: Brief,
     pub(crate) class_id: String,
+    /// What people call the fields of the data.
+    pub(crate) labels: BTreeMap<String, String>,
     /// What the data service answered.
     pub(crate) data: Value,
 }
@@ -92,8 +97,8 @@ impl Order<'_> {
     ) -> Result<Execution, Failure> {
         let class_id = ontology.class_id().to_owned();
         let data = (self.services.data)(plan.mode, plan.arguments(&class_id))?;
-        let mode = plan.mode;
-        Ok(Execution { executor, mode, plan, ontology: ontology.brief(), class_id, data })
+        let (mode, labels) = (plan.mode, Catalog::new(&ontology.attributes).labels());
+        Ok(Execution { executor, mode, plan, ontology: ontology.brief(), class_id, labels, data })
     }
 }
 
@@ -105,6 +110,18 @@ fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
         return Err(Failure::new(NO_FIELDS, message));
     }
     Ok(catalog)
+}
+
+/// A plan whose conditions are on fields that exist. The last answer is taken as it is: conditions
+/// that cannot be executed are told.
+fn on_fields(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wanted, String> {
+    let is_unknown = |field: &&str| catalog.field(field).is_none();
+    let fields = wanted.filters.iter().map(|filter| filter.field.as_str());
+    let unknown: Vec<&str> = fields.filter(is_unknown).collect();
+    if unknown.is_empty() || attempt == Attempt::Last {
+        return Ok(wanted);
+    }
+    Err(format!("filters 中的 {} 不在 attributes 的 field_name 中", unknown.join("、")))
 }
 
 fn read_ontology(code: &str) -> Result<Option<Ontology>, Failure> {

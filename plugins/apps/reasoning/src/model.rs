@@ -27,25 +27,35 @@ where
     answer.map_err(|failure| unavailable(&format!("{DECISION_FAILED}: {name}"), &failure))
 }
 
+/// Which answer of a model it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Attempt {
+    /// It can still be corrected.
+    First,
+    /// It cannot.
+    Last,
+}
+
 /// Lets the model decide among things that the facts list. `settle` reads the answer; for one that
 /// names something else it says what is wrong, and the model is asked once more, with that as the
 /// fact `correction`. Nothing if the second answer is wrong too: then only the user can tell.
+/// `settle` is told whether it is the second, since some mistakes can be lived with.
 pub(crate) fn choose<T, C>(
     name: &str,
     instructions: &str,
     facts: &Value,
-    settle: impl Fn(T) -> Result<C, String>,
+    settle: impl Fn(T, Attempt) -> Result<C, String>,
 ) -> Result<Option<C>, Failure>
 where
     T: DeserializeOwned + JsonSchema,
 {
-    let wrong = match settle(decide(name, instructions, facts)?) {
+    let wrong = match settle(decide(name, instructions, facts)?, Attempt::First) {
         Ok(choice) => return Ok(Some(choice)),
         Err(wrong) => wrong,
     };
     let mut corrected = facts.clone();
     corrected["correction"] = json!(wrong);
-    Ok(settle(decide(name, instructions, &corrected)?).ok())
+    Ok(settle(decide(name, instructions, &corrected)?, Attempt::Last).ok())
 }
 
 /// Lets the model sum up.
@@ -95,7 +105,7 @@ mod tests {
             Ok(Completion::of_json(json!({ "code": answers.next().copied().unwrap_or("") })))
         };
         let host = FakeHost::new().llm(next);
-        let settle = |answer: Answer| match answer.code.as_str() {
+        let settle = |answer: Answer, _| match answer.code.as_str() {
             "order" => Ok(answer.code),
             other => Err(format!("`{other}` is not there")),
         };

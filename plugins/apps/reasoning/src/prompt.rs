@@ -56,7 +56,10 @@ mod tests {
             check(prompt, &["mode", "query", "group-analysis", "group_by", "metrics"]);
             check(prompt, &["page_size", "sort_field", "sort_order", "field_name", "operators"]);
             check(prompt, &["明确取值", "手机号", "必须写入 filters", "原样照抄", "不要遗漏"]);
-            check(prompt, &["除了……以外", "不能写成 eq 或 in", "today", "上个月", "2024-12"]);
+            check(
+                prompt,
+                &["correction", "除了……以外", "不能写成 eq 或 in", "today", "上个月", "2024-12"],
+            );
             for op in ["eq", "ne", "in", "not_in", "like", "gt", "gte", "lt", "lte"] {
                 check(prompt, &[op]);
             }

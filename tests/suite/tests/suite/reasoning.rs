@@ -3,6 +3,7 @@
 
 mod clarify;
 mod decide;
+mod example;
 mod execute;
 mod fault;
 mod flow;

@@ -31,6 +31,8 @@ export interface Result {
   data_execution?: {
     ontology?: Named;
     plan?: { ignored?: Condition[] };
+    /** What people call the fields. */
+    labels?: Record<string, string>;
     total?: number | null;
     items?: Row[] | null;
   };

@@ -3,6 +3,9 @@ import type { Result, Row } from "./api.ts";
 
 const MODES: Record<string, string> = { query: "明细查询", "group-analysis": "分组统计" };
 
+/** What the number of rows of a group is called, unless the model says otherwise. */
+const COUNT = ["count", "数量"] as const;
+
 /** Where the data comes from. */
 export function factsOf(result: Result): [string, string][] {
   const { data_execution: execution, data_execution_mode: mode, llm_route: route } = result;
@@ -28,10 +31,21 @@ export interface ResultColumn {
   isNumber: boolean;
 }
 
+/** What the columns of a result are called. */
+function namesIn(result: Result): Map<string, string> {
+  const names = new Map<string, string>([COUNT]);
+  for (const { code, name } of result.candidate_attributes ?? []) {
+    if (code && name) names.set(code, name);
+  }
+  for (const [field, name] of Object.entries(result.data_execution?.labels ?? {})) {
+    names.set(field, name);
+  }
+  return names;
+}
+
 /** The columns of rows in the order in which they appear. */
 export function columnsOf(items: readonly Row[], result: Result): ResultColumn[] {
-  const attributes = result.candidate_attributes ?? [];
-  const names = new Map(attributes.map(({ code, name }) => [code, name]));
+  const names = namesIn(result);
   const keys = [...new Set(items.flatMap((item) => Object.keys(Object(item))))];
   return keys.map((key) => ({
     key,

@@ -6,14 +6,17 @@ import { columnsOf, countOf, factsOf, shown } from "../src/result.ts";
 import { trailRows } from "../src/trail.ts";
 
 test("columns have the names of attributes, and numbers are told apart", () => {
-  const result = { candidate_attributes: [{ code: "amount", name: "订单金额" }] };
+  const result = {
+    candidate_attributes: [{ code: "amount", name: "订单金额" }],
+    data_execution: { labels: { no: "编号" } },
+  };
   const rows = [
     { amount: 5, no: "A" },
     { amount: 7, note: null },
   ];
   expect(columnsOf(rows, result)).toEqual([
     { key: "amount", header: "订单金额", isNumber: true },
-    { key: "no", header: "no", isNumber: false },
+    { key: "no", header: "编号", isNumber: false },
     { key: "note", header: "note", isNumber: false },
   ]);
 });

@@ -2,7 +2,7 @@
 
 use wattle_plugin::prelude::{Failure, json};
 
-use crate::executor::{CapabilityExecutor, Execution, Order, catalog};
+use crate::executor::{CapabilityExecutor, Execution, Order, catalog, on_fields};
 use crate::plan::{Wanted, normalize};
 use crate::{model, prompt};
 
@@ -17,8 +17,13 @@ impl CapabilityExecutor for LlmCapabilityExecutor {
         let operators = (order.services.operators)()?;
         let mut facts = order.facts(&operators)?;
         facts["attributes"] = json!(catalog.document()?);
-        let wanted: Wanted = model::decide("reasoning_plan", prompt::PLAN_CAPABILITY, &facts)?;
-        let plan = normalize(&wanted, &catalog, &operators)?;
+        let wanted = model::choose(
+            "reasoning_plan",
+            prompt::PLAN_CAPABILITY,
+            &facts,
+            |wanted: Wanted, attempt| on_fields(wanted, &catalog, attempt),
+        )?;
+        let plan = normalize(&wanted.unwrap_or_default(), &catalog, &operators)?;
         order.carry_out(NAME, order.ontology, plan)
     }
 }

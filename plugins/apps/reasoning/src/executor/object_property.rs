@@ -3,7 +3,8 @@
 
 use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, json};
 
-use crate::executor::{Execution, NO_TARGET, ObjectPropertyExecutor, Order, catalog};
+use crate::catalog::Catalog;
+use crate::executor::{Execution, NO_TARGET, ObjectPropertyExecutor, Order, catalog, on_fields};
 use crate::ontology::{Ontology, reachable};
 use crate::plan::{Wanted, normalize};
 use crate::{model, prompt, state};
@@ -32,8 +33,10 @@ impl ObjectPropertyExecutor for LlmObjectPropertyExecutor {
             "reasoning_target_plan",
             prompt::PLAN_OBJECT_PROPERTY,
             &facts,
-            |wanted: WantedThere| {
-                Ok((target(&targets, &wanted.target_ontology_code)?, wanted.plan))
+            |wanted: WantedThere, attempt| {
+                let target = target(&targets, &wanted.target_ontology_code)?;
+                let catalog = Catalog::new(&target.attributes);
+                Ok((target, on_fields(wanted.plan, &catalog, attempt)?))
             },
         )?;
         let (target, wanted) = chosen.ok_or_else(|| undecided(&targets))?;

@@ -115,11 +115,11 @@ fn question(failure: &Failure) -> Option<(&'static str, String)> {
 }
 
 fn finish(task: &Task<'_>, execution: Execution) -> Result<Update, Failure> {
-    let Execution { executor, mode, plan, ontology, class_id, data } = execution;
+    let Execution { executor, mode, plan, ontology, class_id, labels, data } = execution;
     emit::custom("plan_generated", json!({ "executor": executor, "mode": mode, "plan": plan }))?;
     let data_execution = json!({
         "mode": mode, "method": mode.tool(), "ontology": ontology, "class_id": class_id,
-        "plan": plan, "total": data.get("total"), "items": data.get("items"),
+        "plan": plan, "labels": labels, "total": data.get("total"), "items": data.get("items"),
     });
     task.complete(executor, &data_execution)?;
     emit::custom(

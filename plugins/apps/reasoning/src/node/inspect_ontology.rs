@@ -61,10 +61,11 @@ pub(crate) fn inspect_ontology(_context: &Context, input: Input) -> Result<Updat
         return Ok(Update { clarification, ..Update::default() });
     };
     let facts = facts(&input, &ontology);
-    let chosen = model::choose("reasoning_inspect", prompt::INSPECT, &facts, |choice: Choice| {
-        let (action, resource) = settle(&choice, &ontology)?;
-        Ok((action, resource, choice.reason))
-    })?;
+    let chosen =
+        model::choose("reasoning_inspect", prompt::INSPECT, &facts, |choice: Choice, _| {
+            let (action, resource) = settle(&choice, &ontology)?;
+            Ok((action, resource, choice.reason))
+        })?;
     let Some((action, resource, reason)) = chosen else {
         let clarification = Some(clarify("execution_target_missing", &question(&ontology))?);
         return Ok(Update { clarification, ..Update::default() });

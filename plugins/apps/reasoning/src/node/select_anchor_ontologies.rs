@@ -50,7 +50,7 @@ pub(crate) fn select_anchor_ontologies(
     let candidates = &input.candidate_ontologies;
     let facts = json!({ "query": input.query, "intent": input.intent, "candidates": candidates });
     let chosen =
-        model::choose("reasoning_anchor", prompt::SELECT, &facts, |it| settle(it, candidates))?;
+        model::choose("reasoning_anchor", prompt::SELECT, &facts, |it, _| settle(it, candidates))?;
     let mut plan_state = chosen.unwrap_or_default();
     if plan_state.input_ontology_codes.is_empty()
         && let Some(preferred) = preferred(&input.turn.unwrap_or_default(), candidates)
@@ -89,9 +89,9 @@ fn known(words: &[String], candidates: &[Candidate]) -> Vec<String> {
     for word in words {
         let names = candidates.iter().map(|known| (&*known.code, &*known.name));
         let code = state::meant(names, word).map(|at| &candidates[at].code);
-        kept.extend(
-            code.filter(|code| !kept.contains(code)).cloned().into_iter().collect::<Vec<_>>(),
-        );
+        if let Some(code) = code.filter(|code| !kept.contains(code)) {
+            kept.push(code.clone());
+        }
     }
     kept
 }

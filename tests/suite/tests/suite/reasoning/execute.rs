@@ -90,6 +90,19 @@ async fn s1_48_names_of_attributes_become_fields() {
 }
 
 #[tokio::test]
+async fn s1_48_a_condition_on_an_unknown_field_is_corrected_once() {
+    let server = Setup::reasoning().await.start().await;
+    let wrong = json!({ "mode": "query",
+                        "filters": [{ "field": "shoe", "op": "eq", "value": "13800138000" }] });
+    let fault = Fault::Content { text: wrong.to_string() };
+    server.standin().fault(FaultRule::new(deciding("reasoning_plan"), fault).times(1));
+    let ran = server.reasoning().answer(QUESTION).await;
+    assert_eq!(ran["result"]["data_execution"]["total"], 1, "{ran}");
+    assert!(ran["result"]["data_execution"]["plan"].get("ignored").is_none());
+    assert_eq!(server.reasoning_calls().len(), 6);
+}
+
+#[tokio::test]
 async fn s1_47_s1_50_groups_are_put_right_and_counted() {
     let server = Setup::reasoning().await.start().await;
     decides(&server, "reasoning_plan", &json!({ "mode": "group_analysis" }));
