@@ -1,4 +1,5 @@
 // Entry of the page.
-import { Shell, showPage } from "@wattle/page";
+import { showPage } from "@wattle/page";
+import { App } from "./app.tsx";
 
-showPage(<Shell title="Wattle 应用">{null}</Shell>);
+showPage(<App />);

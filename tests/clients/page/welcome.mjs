@@ -1,0 +1,61 @@
+// A user at the front page; see `visit.mjs`.
+
+import assert from "node:assert/strict";
+import { run } from "./visit.mjs";
+
+const card = (page, name) => page.locator(`.f-card[data-app="${name}"]`);
+const status = (page, name) => card(page, name).locator(".f-status").textContent();
+
+/** The known five with their state, whatever else is loaded, examples to copy and to open. */
+async function shows(visit) {
+  const { page } = visit;
+  await page.getByText("2 个应用可用").waitFor();
+  const names = await page.locator(".f-card").evaluateAll((cards) => cards.map((it) => it.dataset.app));
+  assert.deepEqual(names, ["asset", "reasoning", "expense", "travel", "nl2sql", "notes"]);
+  assert.equal(await status(page, "expense"), "可用");
+  assert.equal(await status(page, "asset"), "未加载");
+  // What an author wrote is text.
+  assert.match(await card(page, "notes").textContent(), /<b>Notes<\/b>.*<img src=x onerror=alert\(1\)>/s);
+  assert.equal(await page.locator("#root img").count(), 0);
+  await visit.look("welcome-apps");
+  const copy = card(page, "expense").getByRole("button", { name: "复制：昨天打车花了20元" });
+  await copy.focus();
+  await page.keyboard.press("Enter");
+  await page.getByText("已复制").waitFor();
+  assert.equal(await page.evaluate(() => navigator.clipboard.readText()), "昨天打车花了20元");
+  await card(page, "expense").getByRole("link", { name: "昨天打车花了20元" }).click();
+  await page.waitForURL(/\?initial=/);
+  await page.getByRole("heading", { name: "记账助手" }).waitFor();
+  await page.getByRole("button", { name: "昨天打车花了20元" }).waitFor();
+  await page.goto(visit.url);
+  await card(page, "expense").getByRole("link", { name: "记账助手" }).click();
+  await page.getByRole("heading", { name: "记账助手", level: 1 }).waitFor();
+  assert.deepEqual(visit.sent, [], "a link has no effect");
+}
+
+/** The server is away: what it does and what to try is there all the same. */
+async function away(visit) {
+  const { page } = visit;
+  await page.getByText("2 个应用可用").waitFor();
+  await visit.away();
+  await page.evaluate(() => document.dispatchEvent(new Event("visibilitychange")));
+  await page.getByText("连接已断开，正在重连…").waitFor();
+  await page.getByRole("alert").getByText("暂时读不到应用列表").waitFor();
+  assert.equal(await page.locator(".f-card").count(), 6);
+  await visit.look("welcome-away");
+  await visit.back();
+  await page.getByText("2 个应用可用").waitFor();
+  assert.equal(await page.getByRole("alert").count(), 0);
+}
+
+/** The host wants a key for its list of applications: the page stays useful. */
+async function locked(visit) {
+  const { page } = visit;
+  visit.expect(/status of 40[134]/);
+  await page.getByRole("alert").getByText("暂时读不到应用列表").waitFor();
+  assert.equal(await page.locator(".f-card").count(), 5);
+  assert.equal(await status(page, "expense"), "状态未知");
+  await visit.look("welcome-locked");
+}
+
+await run({ shows, away, locked });
