@@ -15,3 +15,4 @@ mod observe;
 mod reasoning;
 mod tidy;
 mod travel;
+mod welcome;
