@@ -81,6 +81,8 @@ pub fn shipped(standin: &Handle) -> String {
         ("\"https://open.feishu.cn", format!("\"{base}")),
         ("host = \"open.feishu.cn\"", grant),
         ("path = \"plugins/apps/expense\"\n", app),
+        ("\"bascnExampleOfAnAppToken\"", "\"app1\"".to_owned()),
+        ("\"tblExampleOfATable\"", "\"tbl1\"".to_owned()),
     ];
     replaced(text, &pairs)
 }

@@ -11,6 +11,9 @@ const EXAMPLES = ["昨天打车花了20元", "今天早餐15元，午饭38元", 
 
 const HELP = "说出花在哪里、花了多少，就能记账。日期可以说 昨天、3天前、1月2日 或 2025年1月2日。";
 
+/** Models sometimes say nothing at all. */
+const EMPTY = "没有得到回答，请换个说法再试。";
+
 interface ChatProps {
   loaded: Thread | undefined;
   /** A message that the address suggests; only the user sends it. */
@@ -94,14 +97,22 @@ interface MessageProps {
 
 function Message({ message, isLive, zone }: MessageProps) {
   const by = message.role;
+  const isEmpty = by === "assistant" && !isLive && !message.parts.some(isSeen);
   return (
     <Said by={by}>
       {message.parts.map((part, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: parts of a message are only ever added.
         <Part key={at} part={part} isLive={isLive} zone={zone} />
       ))}
+      {isEmpty && <p className="e-text">{EMPTY}</p>}
     </Said>
   );
+}
+
+/** Whether a part is shown. */
+function isSeen(part: AnyPart): boolean {
+  if (part.type === "text") return part.text.trim() !== "";
+  return part.type === "data-interrupt" || "toolCallId" in part;
 }
 
 type AnyPart = UIMessage["parts"][number];
