@@ -131,7 +131,7 @@ async function fails(visit) {
   visit.expect(REFUSED);
   await say(page, MARKUP);
   assert.equal(await page.locator(".w-said").last().textContent(), MARKUP);
-  assert.match(await page.getByRole("alert").textContent(), /llm decision failed/);
+  assert.match(await page.getByRole("alert").textContent(), /llm decision failed.*9000/);
   await visit.look("reasoning-failed");
   const again = page.waitForResponse((answer) => answer.url().endsWith("/run"));
   await page.getByRole("button", { name: "重试" }).click();

@@ -11,6 +11,10 @@ export type Entry =
 
 const STOPPED = "已停止。下一条消息将开始新的会话。";
 
+/** Codes of the endpoints for what turns fail with; 9999 for anything else. */
+const CODES: Record<string, string> = { llm: "9000", mcp: "9001" };
+const OTHER_CODE = "9999";
+
 /** The entries of a session in their order. */
 export function entriesOf(session: Session): Entry[] {
   return session.turns.flatMap((turn, index) => {
@@ -58,7 +62,8 @@ function outcome(turn: Turn, session: Session, isLast: boolean): Entry[] {
   if (turn.result) return [{ kind: "answer", key, result: turn.result }];
   if (turn.status === "failed") {
     const message = turn.error?.message ?? "运行失败。";
-    return [{ kind: "failed", key, message, code: turn.error?.code ?? "run", mayRetry: isLast }];
+    const code = CODES[turn.error?.code ?? ""] ?? OTHER_CODE;
+    return [{ kind: "failed", key, message, code, mayRetry: isLast }];
   }
   if (!isLast) return [];
   if (session.status === "cancelled") return [{ kind: "notice", key, text: STOPPED }];

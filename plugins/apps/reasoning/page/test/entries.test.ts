@@ -60,8 +60,8 @@ test("only the newest failure can be tried again", () => {
     ({ kind }) => kind === "failed",
   );
   expect(cards).toMatchObject([
-    { message: "down", code: "llm", mayRetry: false },
-    { message: "down", code: "llm", mayRetry: true },
+    { message: "down", code: "9000", mayRetry: false },
+    { message: "down", code: "9000", mayRetry: true },
   ]);
 });
 
