@@ -21,12 +21,19 @@ const ASKING: &str = "请问";
 /// What is said to what has nothing to do with money.
 const GREETING: &str = "你好，我是记账助手。告诉我花在哪里、花了多少钱，我来帮你记账。";
 
+/// What is said to a date that only a calendar tells.
+const CALENDAR: &str = "请问是哪一天？可以说 昨天、3天前、1月2日 或 2025年1月2日。";
+
 /// Decides for conversations in which an expense can be saved.
 pub(super) fn decide(dialogue: &Dialogue<'_>) -> Option<Move> {
     if !dialogue.offers(SAVE) {
         return None;
     }
-    let items = read::items(&said(dialogue));
+    let said = said(dialogue);
+    if read::is_vague(&said) {
+        return Some(Move::Say(CALENDAR.to_owned()));
+    }
+    let items = read::items(&said);
     if items.is_empty() {
         return Some(Move::Say(GREETING.to_owned()));
     }
