@@ -92,6 +92,8 @@ export function appPage(more: UserConfig = {}): UserConfig {
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },
       reportCompressedSize: false,
+      // What counts is the weight of the first view, which `wattle-page size` checks.
+      chunkSizeWarningLimit: 2_000,
       // `wattle-page size` reads from it which files the first view loads. The host serves no name
       // that begins with a dot, as Vite's own would.
       manifest: "manifest.json",

@@ -39,8 +39,15 @@ export interface State {
   updatedAt: string | null;
 }
 
+/** A call of a tool. */
+export interface Step {
+  toolCallId: string;
+  status: "RUNNING" | "SUCCESS" | "ERROR" | "CANCELLED";
+}
+
 export interface WholeSession extends Session {
   messages: UIMessage[];
+  steps: Step[];
   state: State;
 }
 

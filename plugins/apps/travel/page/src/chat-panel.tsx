@@ -32,6 +32,7 @@ export function ChatPanel({ conversation, onOpen }: ChatPanelProps) {
             key={message.id}
             message={message}
             isLive={isBusy && message === last}
+            cancelled={conversation.cancelled}
             onOpen={onOpen}
           />
         ))}

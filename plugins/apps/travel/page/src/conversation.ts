@@ -29,6 +29,8 @@ export interface Conversation {
   /** How many outputs of tools the state has for certain. */
   settled: number;
   messages: UIMessage[];
+  /** The calls of tools that were stopped. */
+  cancelled: ReadonlySet<string>;
   /** A run is under way, here or elsewhere. */
   isBusy: boolean;
   /** Why the last message has no answer, or only a part of one. */
@@ -55,6 +57,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const { id } = loaded;
   const [session, setSession] = useState<Session>(loaded);
   const [state, setState] = useState<State>(loaded.state);
+  const [cancelled, setCancelled] = useState(() => cancelledCalls(loaded));
   const [settled, setSettled] = useState(() => doneTools(loaded.messages));
   const [unsent, setUnsent] = useState<string>();
   const isStopping = useRef(false);
@@ -85,6 +88,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const take = useCallback((whole: WholeSession) => {
     setSession(whole);
     setState(whole.state);
+    setCancelled(cancelledCalls(whole));
   }, []);
   /** Reads the session; shows its messages and joins its run unless this page has a stream. */
   const refresh = useCallback(async () => {
@@ -165,8 +169,22 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   );
   const error = chat.error && messageOf(chat.error);
   const { messages } = chat;
-  const shown = { session, state, settled, messages, isBusy: isStreaming, error, unsent };
+  const shown = {
+    session,
+    state,
+    settled,
+    messages,
+    cancelled,
+    isBusy: isStreaming,
+    error,
+    unsent,
+  };
   return { ...shown, send, retry, stop, onSaved };
+}
+
+function cancelledCalls({ steps }: WholeSession): ReadonlySet<string> {
+  const cancelled = steps.filter(({ status }) => status === "CANCELLED");
+  return new Set(cancelled.map(({ toolCallId }) => toolCallId));
 }
 
 function withoutLast(messages: UIMessage[], text: string): UIMessage[] {

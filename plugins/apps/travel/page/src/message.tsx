@@ -16,10 +16,12 @@ interface MessageProps {
   message: UIMessage;
   /** More of it may come. */
   isLive: boolean;
+  /** The calls of tools that were stopped. */
+  cancelled: ReadonlySet<string>;
   onOpen: (view: "blocks" | "html") => void;
 }
 
-export function Message({ message, isLive, onOpen }: MessageProps) {
+export function Message({ message, isLive, cancelled, onOpen }: MessageProps) {
   if (message.role === "user") return <Said by="user">{textOf(message)}</Said>;
   return (
     <Said by={message.role}>
@@ -27,7 +29,10 @@ export function Message({ message, isLive, onOpen }: MessageProps) {
         const key = `${message.id}-${index}`;
         if (part.type === "text") return <Markdown key={key}>{part.text}</Markdown>;
         if (!isToolUIPart(part)) return null;
-        return <Tool key={part.toolCallId} part={part} isLive={isLive} onOpen={onOpen} />;
+        const { toolCallId } = part;
+        const isCancelled = cancelled.has(toolCallId);
+        const given = { part, isLive, isCancelled, onOpen };
+        return <Tool key={toolCallId} {...given} />;
       })}
     </Said>
   );
@@ -36,10 +41,11 @@ export function Message({ message, isLive, onOpen }: MessageProps) {
 interface ToolProps {
   part: ToolUIPart | DynamicToolUIPart;
   isLive: boolean;
+  isCancelled: boolean;
   onOpen: (view: "blocks" | "html") => void;
 }
 
-const Tool = memo(function Tool({ part, isLive, onOpen }: ToolProps) {
+const Tool = memo(function Tool({ part, isLive, isCancelled, onOpen }: ToolProps) {
   const name = getToolName(part);
   const canEdit = editableBlocks(name, part.output) !== undefined;
   const isPage = name === HTML_TOOL && part.state === "output-available";
@@ -48,8 +54,8 @@ const Tool = memo(function Tool({ part, isLive, onOpen }: ToolProps) {
     <ToolCard
       title={titleOf(name)}
       name={name}
-      state={toolState(part.state, isLive)}
-      error={part.errorText}
+      state={isCancelled ? "cancelled" : toolState(part.state, isLive)}
+      error={isCancelled ? undefined : part.errorText}
       {...(summary === undefined ? {} : { summary })}
       actions={
         canEdit ? (

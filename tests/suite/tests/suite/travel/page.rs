@@ -22,7 +22,7 @@ async fn served() -> TestServer {
 /// gets its address.
 async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) {
     let url = server.url(&format!("{path}?standin={}", server.standin().base_url));
-    browser::at_a_browser("travel.mjs", scenario, &url).await;
+    browser::at_a_browser("travel.mjs", &format!("travel-{scenario}"), &url).await;
 }
 
 #[tokio::test]
