@@ -179,7 +179,7 @@ fn is_alike(one: &str, two: &str) -> bool {
         return !one.is_empty();
     }
     if let (Ok(one), Ok(two)) = (one.parse::<f64>(), two.parse::<f64>()) {
-        return one == two;
+        return one.total_cmp(&two).is_eq();
     }
     let is_part =
         |short: &str, long: &str| short.chars().count() >= PART_CHARACTERS && long.contains(short);

@@ -22,7 +22,7 @@ mod tests {
     fn questions_are_those_of_the_operator() {
         let get = |host: wattle_plugin::testing::FakeHost| {
             let response = host.run(|| list(&Request::new("GET", "/"))).unwrap();
-            response.json_body::<wattle_plugin::prelude::Value>().unwrap()["data"].clone()
+            response.json_body().unwrap()["data"].clone()
         };
         assert_eq!(get(host()), json!({"suggestions": []}));
         let host = host().setting("suggestions", json!(["有多少工单"]));
