@@ -35,7 +35,7 @@ pub(crate) enum Given {
 /// What a user or a model gave as a ticker.
 pub(crate) fn given(text: &str) -> Given {
     let ticker = normalize(text);
-    if is_number(text.trim()) && ticker.ends_with(".HK") {
+    if is_number(text.trim()) && matches!(ticker.rsplit_once('.'), Some((_, "HK"))) {
         return Given::Number(ticker);
     }
     if is_whole(&ticker) { Given::Whole(ticker) } else { Given::None }

@@ -7,8 +7,8 @@ use crate::DATABASE;
 use crate::web::{BAD_REQUEST, error};
 
 /// Rows of a page without `limit`, and the most that are given.
-const PAGE: i64 = 200;
-const LARGEST_PAGE: i64 = 1_000;
+const PAGE: u32 = 200;
+const LARGEST_PAGE: u32 = 1_000;
 
 /// `$1` is the portfolio, `$2` the id before which the page begins; negative ones are not asked for.
 const SELECT_OPERATIONS: &str = r#"SELECT "id", "ticker", "name", "action", "quantity", "price",
@@ -41,26 +41,33 @@ fn list(
     select: &str,
     read: fn(Row<'_>) -> Result<Value, Failure>,
 ) -> Result<Response, Failure> {
-    let (Some(portfolio), Some(before), Some(limit)) = (
-        number(request, "portfolioId", ANY),
-        number(request, "before", ANY),
-        number(request, "limit", PAGE).filter(|limit| (1..=LARGEST_PAGE).contains(limit)),
-    ) else {
+    let (Some(portfolio), Some(before), Some(limit)) =
+        (id(request, "portfolioId"), id(request, "before"), limit(request))
+    else {
         return error(BAD_REQUEST, "portfolioId、before 必须是正整数，limit 必须在 1 到 1000 之间");
     };
-    let rows = sql::database(DATABASE).query(select, params![portfolio, before, limit + 1])?;
+    let rows =
+        sql::database(DATABASE).query(select, params![portfolio, before, i64::from(limit) + 1])?;
     let mut items: Vec<Value> = rows.iter().map(read).collect::<Result<_, _>>()?;
-    let has_more = items.len() as i64 > limit;
+    let has_more = items.len() > limit as usize;
     items.truncate(limit as usize);
     let next = items.last().filter(|_| has_more).map(|item| item["id"].clone());
     Response::json(200, &json!({ "items": items, "nextBefore": next }))
 }
 
-/// A positive number of the query; nothing if it is something else.
-fn number(request: &Request, name: &str, default: i64) -> Option<i64> {
+/// An id of the query, or [`ANY`]; nothing if it is something else.
+fn id(request: &Request, name: &str) -> Option<i64> {
     match request.query(name) {
-        None | Some("") => Some(default),
-        Some(text) => text.parse().ok().filter(|number| *number > 0),
+        None | Some("") => Some(ANY),
+        Some(text) => text.parse().ok().filter(|id| *id > 0),
+    }
+}
+
+/// How many rows are wanted; nothing if it is no such number.
+fn limit(request: &Request) -> Option<u32> {
+    match request.query("limit") {
+        None | Some("") => Some(PAGE),
+        Some(text) => text.parse().ok().filter(|limit| (1..=LARGEST_PAGE).contains(limit)),
     }
 }
 
