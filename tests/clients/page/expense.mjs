@@ -136,6 +136,7 @@ async function fails(visit) {
   await say(page, "打车20元");
   const alert = page.locator(".e-chat").getByRole("alert");
   await alert.getByText("AI 服务暂时不可用").waitFor();
+  assert.equal(await page.getByText("没有得到回答").count(), 0, "one reason is enough");
   await visit.look("expense-failed");
   await page.reload();
   await alert.getByText("AI 服务暂时不可用").waitFor();

@@ -45,6 +45,7 @@ export function Chat({ loaded, initial, zone, onThread, onBooked }: ChatProps) {
             key={message.id}
             message={message}
             isLive={isBusy && at === messages.length - 1}
+            hasFailed={error !== undefined}
             zone={zone}
           />
         ))}
@@ -92,12 +93,15 @@ function Welcome({ suggested, onChoose }: WelcomeProps) {
 interface MessageProps {
   message: UIMessage;
   isLive: boolean;
+  /** Something else says already why there is no answer. */
+  hasFailed: boolean;
   zone: string;
 }
 
-function Message({ message, isLive, zone }: MessageProps) {
+function Message({ message, isLive, hasFailed, zone }: MessageProps) {
   const by = message.role;
-  const isEmpty = by === "assistant" && !isLive && !message.parts.some(isSeen);
+  const isOver = by === "assistant" && !isLive && !hasFailed;
+  const isEmpty = isOver && !message.parts.some(isSeen);
   return (
     <Said by={by}>
       {message.parts.map((part, at) => (
