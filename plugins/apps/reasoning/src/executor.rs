@@ -112,13 +112,19 @@ fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
     Ok(catalog)
 }
 
-/// A plan whose conditions are on fields that exist. The last answer is taken as it is: conditions
-/// that cannot be executed are told.
+/// A plan that says which conditions there are, on fields that exist. The last answer is taken as
+/// it is: conditions that cannot be executed are told.
 fn on_fields(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wanted, String> {
+    if attempt == Attempt::Last {
+        return Ok(wanted);
+    }
+    let Some(filters) = &wanted.filters else {
+        return Err("缺少 filters，没有条件时写空数组".to_owned());
+    };
     let is_unknown = |field: &&str| catalog.field(field).is_none();
-    let fields = wanted.filters.iter().map(|filter| filter.field.as_str());
+    let fields = filters.iter().map(|filter| filter.field.as_str());
     let unknown: Vec<&str> = fields.filter(is_unknown).collect();
-    if unknown.is_empty() || attempt == Attempt::Last {
+    if unknown.is_empty() {
         return Ok(wanted);
     }
     Err(format!("filters 中的 {} 不在 attributes 的 field_name 中", unknown.join("、")))

@@ -34,7 +34,9 @@ impl Mode {
 pub(crate) struct Wanted {
     /// `query` for rows, `group-analysis` for numbers by groups.
     pub(crate) mode: String,
-    pub(crate) filters: Vec<WantedFilter>,
+    // Without the field nobody knows which conditions there are: the model is asked again.
+    #[schemars(with = "Vec<WantedFilter>")]
+    pub(crate) filters: Option<Vec<WantedFilter>>,
     /// Fields to group by.
     pub(crate) group_by: Vec<String>,
     pub(crate) metrics: Vec<WantedMetric>,

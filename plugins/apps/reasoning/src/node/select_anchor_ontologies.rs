@@ -36,7 +36,8 @@ pub(crate) struct Update {
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 struct Selection {
-    input_ontology_codes: Vec<String>,
+    #[schemars(with = "Vec<String>")]
+    input_ontology_codes: Option<Vec<String>>,
     target_ontology_codes: Vec<String>,
     selection_reason: String,
 }
@@ -70,9 +71,12 @@ pub(crate) fn select_anchor_ontologies(
 /// The choice without what is no candidate. Only codes that are none are an error: an empty choice
 /// says that no candidate fits.
 fn settle(selection: Selection, candidates: &[Candidate]) -> Result<PlanState, String> {
-    let anchors = known(&selection.input_ontology_codes, candidates);
-    if anchors.is_empty() && !selection.input_ontology_codes.is_empty() {
-        let wrong = selection.input_ontology_codes.join("、");
+    let Some(codes) = selection.input_ontology_codes else {
+        return Err("缺少 input_ontology_codes，没有符合的候选时写空数组".to_owned());
+    };
+    let anchors = known(&codes, candidates);
+    if anchors.is_empty() && !codes.is_empty() {
+        let wrong = codes.join("、");
         return Err(format!("input_ontology_codes 中的 {wrong} 不在 candidates 中"));
     }
     Ok(PlanState {

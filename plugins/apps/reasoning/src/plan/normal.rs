@@ -60,7 +60,7 @@ fn filters(
     operators: &Operators,
 ) -> Result<(Vec<Filter>, Vec<WantedFilter>), Failure> {
     let (mut filters, mut ignored) = (Vec::new(), Vec::new());
-    for wanted in wanted.filters.iter().filter(|filter| has_value(filter)) {
+    for wanted in wanted.filters.iter().flatten().filter(|filter| has_value(filter)) {
         let Some(field) = catalog.field(&wanted.field) else {
             ignored.push(wanted.clone());
             continue;

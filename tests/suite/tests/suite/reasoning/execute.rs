@@ -90,16 +90,18 @@ async fn s1_48_names_of_attributes_become_fields() {
 }
 
 #[tokio::test]
-async fn s1_48_a_condition_on_an_unknown_field_is_corrected_once() {
+async fn s1_48_conditions_that_are_missing_or_on_unknown_fields_are_corrected_once() {
     let server = Setup::reasoning().await.start().await;
-    let wrong = json!({ "mode": "query",
-                        "filters": [{ "field": "shoe", "op": "eq", "value": "13800138000" }] });
-    let fault = Fault::Content { text: wrong.to_string() };
-    server.standin().fault(FaultRule::new(deciding("reasoning_plan"), fault).times(1));
-    let ran = server.reasoning().answer(QUESTION).await;
-    assert_eq!(ran["result"]["data_execution"]["total"], 1, "{ran}");
-    assert!(ran["result"]["data_execution"]["plan"].get("ignored").is_none());
-    assert_eq!(server.reasoning_calls().len(), 6);
+    let unknown = json!([{ "field": "shoe", "op": "eq", "value": "13800138000" }]);
+    for wrong in [json!({ "mode": "query", "filters": unknown }), json!({ "mode": "query" })] {
+        server.standin().clear_requests();
+        let fault = Fault::Content { text: wrong.to_string() };
+        server.standin().fault(FaultRule::new(deciding("reasoning_plan"), fault).times(1));
+        let ran = server.reasoning().answer(QUESTION).await;
+        assert_eq!(ran["result"]["data_execution"]["total"], 1, "{wrong}: {ran}");
+        assert!(ran["result"]["data_execution"]["plan"].get("ignored").is_none());
+        assert_eq!(server.reasoning_calls().len(), 6, "{wrong}");
+    }
 }
 
 #[tokio::test]
