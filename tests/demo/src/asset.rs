@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use wattle_kit::picture::png_with_text;
 
-use crate::host::{Host, Services};
+use crate::host::Host;
 use crate::say;
 use crate::table::table;
 
@@ -16,42 +16,9 @@ const SENTENCE: &str = "昨天买入腾讯 100 股 320，今天卖出苹果 20 �
 /// What stands in the picture: a portfolio as a broker's app shows it.
 const PICTURE: &str = "持有 贵州茅台 200 股 成本 1500；持有 小米 1,000 股 成本 18.2";
 
-/// Its part of `wattle.toml`.
-pub(crate) fn configuration(services: &Services) -> String {
-    let Services { base, port, .. } = services;
-    format!(
-        r#"
-[model.routes.vision]
-provider = "standin"
-model = "gpt-4o"
-
-[model.routes.light]
-provider = "standin"
-model = "gpt-4o-mini"
-
-[sql.asset]
-url = "sqlite:asset.db"
-
-[secrets]
-MASSIVE_API_KEY = {{ env = "MASSIVE_API_KEY" }}
-
-[apps.asset]
-path = {app:?}
-mount = "/"
-settings = {{ massive_base_url = "{base}" }}
-
-[grants.asset]
-llm = ["vision", "chat", "light"]
-http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], secrets = ["MASSIVE_API_KEY"], private = true }}]
-sql = [{{ database = "asset", access = "read-write" }}]
-"#,
-        app = services.app("asset"),
-    )
-}
-
 /// Adds assets, and shows what stands in the database. Gives the thread of the sentence.
 pub(crate) async fn show(host: &Host) -> Result<String> {
-    let portfolio = host.post("/api/portfolios", &json!({ "name": "长期" })).await?;
+    let portfolio = host.post("/apps/asset/api/portfolios", &json!({ "name": "长期" })).await?;
     say(&format!("\n== a portfolio\n{portfolio}"));
 
     let text = json!({ "textInput": SENTENCE });
@@ -77,7 +44,7 @@ pub(crate) async fn show(host: &Host) -> Result<String> {
 
 /// One round: input, review by a person (here the demo agrees to everything), rows.
 async fn add(host: &Host, input: &Value, portfolio: &Value) -> Result<String> {
-    let parsed = host.post("/api/ai/asset-graph/invoke", input).await?;
+    let parsed = host.post("/apps/asset/api/ai/asset-graph/invoke", input).await?;
     let thread = parsed["threadId"].as_str().context("the answer has no threadId")?.to_owned();
     let review = &parsed["reviewPayload"];
     let rows = review["rows"].as_array().context("the answer has no rows")?.clone();
@@ -87,7 +54,7 @@ async fn add(host: &Host, input: &Value, portfolio: &Value) -> Result<String> {
     say(&format!("missing: {}   warnings: {}", review["missingFields"], review["warnings"]));
     let confirmed = json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio });
     let body = json!({ "threadId": thread, "confirmedData": confirmed });
-    let stored = host.post("/api/ai/asset-graph/resume", &body).await?;
+    let stored = host.post("/apps/asset/api/ai/asset-graph/resume", &body).await?;
     ensure!(stored["storeResult"]["success"] == true, "not stored: {stored}");
     say(&format!("confirmed and stored: {}", stored["storeResult"]));
     Ok(thread)

@@ -10,14 +10,7 @@ use sqlx::{Column, ConnectOptions, Connection, Row, ValueRef};
 use tokio::process::Command;
 use wattle_kit::process::Program;
 
-/// Variables that hold keys; the stand-ins take any.
-const KEYS: [&str; 5] = [
-    "DEMO_MODEL_KEY",
-    "MASSIVE_API_KEY",
-    "FEISHU_APP_SECRET",
-    "APIFY_TOKEN",
-    "UNSPLASH_ACCESS_KEY",
-];
+use crate::config::Demo;
 
 /// A running host with its stand-ins. Both end with it.
 pub(crate) struct Host {
@@ -50,14 +43,12 @@ impl Host {
             serde_json::from_str(&standin.ready(|line| line.starts_with('{')).await?)?;
         let standins = addresses["base_url"].as_str().context("no address")?.to_owned();
         let config = folder.join("wattle.toml");
-        std::fs::write(&config, configuration(root, &standins)?)?;
+        let demo = Demo::read(root, &standins)?;
+        std::fs::write(&config, &demo.text)?;
         let binary = programs.join("wattle");
         let mut command = Command::new(&binary);
         command.arg("--config").arg(&config).args(["--json", "serve"]);
-        for variable in KEYS {
-            command.env(variable, "demo-key");
-        }
-        command.env("FEISHU_APP_ID", "cli_demo");
+        command.envs(demo.variables);
         let mut server = Program::start(command)?;
         let ready: Value =
             serde_json::from_str(&server.ready(|line| line.starts_with("{\"address\"")).await?)?;
@@ -170,58 +161,4 @@ fn value(row: &SqliteRow, index: usize) -> Value {
         return json!(number);
     }
     row.try_get::<Option<String>, _>(index).map_or(Value::Null, |text| json!(text))
-}
-
-/// Where the outside services of the demo stand: all in one place.
-pub(crate) struct Services {
-    /// Their address.
-    pub(crate) base: String,
-    /// Its port.
-    pub(crate) port: String,
-    root: PathBuf,
-}
-
-impl Services {
-    /// The folder of an app.
-    pub(crate) fn app(&self, name: &str) -> String {
-        self.root.join("plugins/apps").join(name).display().to_string()
-    }
-}
-
-/// The demo's `wattle.toml`: as a real one, but every outside service is a stand-in.
-fn configuration(root: &Path, standins: &str) -> Result<String> {
-    let port = standins.rsplit(':').next().context("no port")?.to_owned();
-    let services = Services { base: standins.to_owned(), port, root: root.to_owned() };
-    let mut text = format!(
-        r#"# Written by the demo. For a real provider: base_url, model, and the key's variable.
-data = "data"
-plugins = {plugins:?}
-
-[server]
-listen = "127.0.0.1:0"
-
-[clock]
-time_zone = "Asia/Shanghai"
-
-[model.providers.standin]
-kind = "openai"
-base_url = "{standins}/v1/"
-key_env = "DEMO_MODEL_KEY"
-
-[model.routes.chat]
-provider = "standin"
-model = "gpt-4.1"
-"#,
-        plugins = root.join("plugins").display().to_string(),
-    );
-    for part in [
-        crate::asset::configuration(&services),
-        crate::expense::configuration(&services),
-        crate::nl2sql::configuration(&services),
-        crate::reasoning::configuration(&services),
-        crate::travel::configuration(&services),
-    ] {
-        text.push_str(&part);
-    }
-    Ok(text)
 }

@@ -3,6 +3,7 @@
 //! `cargo xtask demo`.
 
 mod asset;
+mod config;
 mod expense;
 mod host;
 mod nl2sql;
@@ -66,15 +67,14 @@ fn next_steps(host: &Host, thread: &str) -> String {
     let wattle = host.binary.display();
     format!(
         "\n== what next\n\
+         a browser: {address}/ shows all applications with what to try\n\
          curl -s {address}/api/v1/threads/{thread}/trace\n\
-         curl -s {address}/api/ai/asset-graph/invoke -H 'content-type: application/json' \\\n  \
+         curl -s {address}/apps/asset/api/ai/asset-graph/invoke -H 'content-type: application/json' \\\n  \
            -d '{{\"textInput\": \"持有 英伟达 10 股 成本 120\"}}'\n\
          curl -s {address}/apps/expense/api/chat -H 'content-type: application/json' \\\n  \
            -d '{{\"message\": \"昨天打车花了20元\"}}'\n\
          curl -sN {address}/apps/nl2sql/api/chat/stream -H 'content-type: application/json' \\\n  \
            -d '{{\"message\": \"各城市的订单数\"}}'\n\
-         a browser: {address}/apps/reasoning/\n\
-         curl -s {address}/apps/travel/api/sessions\n\
          curl -s {address}/metrics\n\
          {wattle} --config {config} thread list\n\
          {wattle} --config {config} graph show asset\n\

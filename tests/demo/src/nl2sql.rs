@@ -3,7 +3,7 @@
 use anyhow::{Result, ensure};
 use serde_json::json;
 
-use crate::host::{Host, Services};
+use crate::host::Host;
 use crate::say;
 use crate::table::table;
 
@@ -13,36 +13,6 @@ const QUESTIONS: [&str; 3] =
 
 /// Rows that are shown of a result.
 const SHOWN: usize = 6;
-
-/// Its part of `wattle.toml`.
-pub(crate) fn configuration(services: &Services) -> String {
-    let mut text = format!(
-        r#"
-[sql.nl2sql]
-url = "sqlite:nl2sql.db"
-
-# The sample database. For one of your own: its url, and `migrate = false`.
-[sql.business]
-url = "sqlite:business.db"
-
-[apps.nl2sql]
-path = {app:?}
-"#,
-        app = services.app("nl2sql"),
-    );
-    let models = [
-        ("intent", "qwen-plus"),
-        ("parse", "qwen-plus"),
-        ("sql", "qwen3-coder-plus"),
-        ("summary", "qwen-plus"),
-    ];
-    for (route, model) in models {
-        text.push_str(&format!(
-            "\n[model.routes.{route}]\nprovider = \"standin\"\nmodel = \"{model}\"\n"
-        ));
-    }
-    text
-}
 
 /// Asks, and shows the statement that was run with its rows.
 pub(crate) async fn show(host: &Host) -> Result<()> {

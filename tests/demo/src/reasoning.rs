@@ -3,7 +3,7 @@
 use anyhow::{Context, Result, ensure};
 use serde_json::json;
 
-use crate::host::{Host, Services};
+use crate::host::Host;
 use crate::say;
 use crate::table::table;
 
@@ -11,33 +11,6 @@ const SESSIONS: &str = "/apps/reasoning/api/v1/reasoning/sessions";
 
 /// A question with a value that must end up in a filter.
 const QUESTION: &str = "查询手机号13800138000的客户";
-
-/// Its part of `wattle.toml`.
-pub(crate) fn configuration(services: &Services) -> String {
-    format!(
-        r#"
-[model.routes.reasoning]
-provider = "standin"
-model = "gpt-4.1"
-
-[mcp.graph]
-url = "{base}/mcp/graph"
-private = true
-
-[mcp.data]
-url = "{base}/mcp/data"
-private = true
-
-[sql.reasoning]
-url = "sqlite:reasoning.db"
-
-[apps.reasoning]
-path = {app:?}
-"#,
-        base = services.base,
-        app = services.app("reasoning"),
-    )
-}
 
 /// Asks, and shows what was decided, what was found and what the audit knows.
 pub(crate) async fn show(host: &Host) -> Result<()> {

@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use crate::host::{Host, Services};
+use crate::host::Host;
 use crate::say;
 
 const SESSIONS: &str = "/apps/travel/api/sessions";
@@ -18,73 +18,6 @@ const MESSAGE: &str =
 
 /// Characters of arguments and outputs that are shown.
 const SHOWN_CHARS: usize = 150;
-
-/// Routes of Google's models, with the model that is asked first and the one after it.
-const ROUTES: [(&str, &str, &str); 5] = [
-    ("json_compilation_strict", "gemini-2.5-pro", "gemini-2.5-flash"),
-    ("spot_query_normalization", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
-    ("handbook_image_query_planning", "gemini-2.5-flash", "gemini-2.5-flash-lite"),
-    ("handbook_html_generation", "gemini-3-pro-preview", "gemini-2.5-pro"),
-    ("handbook_image", "imagen-4.0-fast-generate-001", "gemini-2.5-flash-image"),
-];
-
-/// Its part of `wattle.toml`.
-pub(crate) fn configuration(services: &Services) -> String {
-    let Services { base, port, .. } = services;
-    let mut text = format!(
-        r#"
-[model.providers.deepseek]
-kind = "openai"
-base_url = "{base}/v1/"
-key_env = "DEMO_MODEL_KEY"
-structured = "json-object"
-
-[model.providers.google]
-kind = "gemini"
-base_url = "{base}/v1beta/"
-key_env = "DEMO_MODEL_KEY"
-
-[model.routes.chat_orchestration]
-provider = "deepseek"
-model = "deepseek-chat"
-timeout = "45s"
-fallbacks = [{{ provider = "deepseek", model = "deepseek-reasoner" }}]
-
-[secrets.APIFY_TOKEN]
-env = "APIFY_TOKEN"
-
-[secrets.UNSPLASH_ACCESS_KEY]
-env = "UNSPLASH_ACCESS_KEY"
-
-[sql.travel]
-url = "sqlite:travel.db"
-
-[apps.travel]
-path = {app:?}
-
-[apps.travel.settings]
-public_path = "/apps/travel"
-apify_base_url = "{base}"
-nominatim_base_url = "{base}"
-nominatim_user_agent = "wattle-demo/0.1"
-unsplash_base_url = "{base}"
-
-[grants.travel]
-llm = {routes:?}
-http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET", "POST"], secrets = ["APIFY_TOKEN", "UNSPLASH_ACCESS_KEY"], private = true }}]
-sql = [{{ database = "travel", access = "read-write" }}]
-"#,
-        app = services.app("travel"),
-        routes = ROUTES.map(|(route, ..)| route),
-    );
-    for (route, model, fallback) in ROUTES {
-        text.push_str(&format!(
-            "\n[model.routes.{route}]\nprovider = \"google\"\nmodel = \"{model}\"\n\
-             fallbacks = [{{ provider = \"google\", model = \"{fallback}\" }}]\n"
-        ));
-    }
-    text
-}
 
 /// Makes a guide and shows each step as it comes; saves the page.
 pub(crate) async fn show(host: &Host) -> Result<()> {

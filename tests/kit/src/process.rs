@@ -15,8 +15,9 @@ use tokio::{
 
 use crate::error::Error;
 
-/// How long a program may take to say that it is ready; debug builds on a busy machine are slow.
-const READY_LIMIT: Duration = Duration::from_mins(1);
+/// How long a program may take until it is ready. A debug build of the host compiles all components of
+/// the demo first, which takes a minute on a busy machine.
+const READY_LIMIT: Duration = Duration::from_mins(4);
 
 /// Lines of output kept for a failing test to show; older ones are dropped.
 const KEPT_LINES: usize = 1_000;
@@ -153,7 +154,7 @@ impl Program {
     ///
     /// # Errors
     ///
-    /// [`Error::Program`] if it cannot be waited for, [`Error::Timeout`] after a minute.
+    /// [`Error::Program`] if it cannot be waited for, [`Error::Timeout`] after four minutes.
     pub async fn ended(&mut self) -> Result<ExitStatus, Error> {
         match tokio::time::timeout(READY_LIMIT, self.child.wait()).await {
             Ok(status) => status.map_err(|source| self.failure(source)),
