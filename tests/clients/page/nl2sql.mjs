@@ -182,7 +182,8 @@ async function remembers(visit) {
   let history = await openHistory(visit);
   const titles = history.locator(".session-title");
   await titled(history, "有多少客户").waitFor();
-  assert.deepEqual(await titles.allTextContents(), [LIST, "有多少客户"]);
+  // The clock of the tests stands still, so neither was used last.
+  assert.deepEqual((await titles.allTextContents()).toSorted(), [LIST, "有多少客户"].toSorted());
   await visit.look("history");
   await titled(history, "有多少客户").click();
   await turns(page).getByText("有多少客户").waitFor();

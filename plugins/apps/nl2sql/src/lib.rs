@@ -4,6 +4,7 @@
 //!
 //! * `state`: the types of the state channels.
 //! * `node`: one node of the graph a file.
+//! * `ask`: a question to a model, put again if the answer has another form.
 //! * `prompt`: the prompts, which are files of `prompts`.
 //! * `step`: what all nodes have around them: the node-I/O record and the log of failures.
 //! * `knowledge`: which tables and fields the business database has, and what they mean.
@@ -14,6 +15,7 @@
 //! * `store`: sessions, history, log and downloads in the app's own database.
 //! * `web`: the app's HTTP endpoints, one resource a file.
 
+mod ask;
 mod candidate;
 mod csv;
 mod date;

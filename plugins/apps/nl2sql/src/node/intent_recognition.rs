@@ -7,7 +7,7 @@ use wattle_plugin::prelude::{
 use crate::state::{Intent, IntentResult};
 use crate::step::{self, Done, Step};
 use crate::store::{history, sessions};
-use crate::{DATABASE, date, prompt, setting};
+use crate::{DATABASE, ask, date, prompt, setting};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -61,12 +61,11 @@ fn recognize(input: &Input) -> Result<IntentResult, Failure> {
         "history_user_messages": input.history_user_messages,
     });
     let today = date::now()?.day();
-    let answer: Answer = setting::ask("intent", &input.model_name)?
+    let request = setting::ask("intent", &input.model_name)?
         .system(prompt::fill(prompt::INTENT_RECOGNITION, &[("today", &today)])?)
         .user(question.to_string())
-        .schema::<Answer>("IntentSchema")
-        .complete()?
-        .structured()?;
+        .schema::<Answer>("IntentSchema");
+    let (answer, _) = ask::document(&request)?;
     Ok(judged(answer, input))
 }
 

@@ -7,7 +7,7 @@ use wattle_plugin::prelude::{
 use crate::knowledge::{self, Knowledge};
 use crate::state::{IntentResult, ParseResult};
 use crate::step::{self, Done};
-use crate::{date, prompt, setting};
+use crate::{ask, date, prompt, setting};
 
 #[derive(Serialize, Deserialize, JsonSchema)]
 pub(crate) struct Input {
@@ -39,14 +39,14 @@ pub(super) fn or_empty(value: Option<&impl Serialize>) -> Result<Value, Failure>
 /// A task with a field outside of the white-list is sent back to the model once.
 fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
     let request = request(query, knowledge)?;
-    let (mut task, document) = ask(request.clone())?;
+    let (mut task, document) = ask(&request)?;
     let unknown = resolve(&mut task, knowledge);
     if unknown.is_empty() {
         return Ok(task);
     }
     let fields = unknown.join("、");
     let complaint = prompt::fill(prompt::TASK_PARSE_REPAIR, &[("fields", &fields)])?;
-    let (mut task, _) = ask(request.assistant(document).user(complaint))?;
+    let (mut task, _) = ask(&request.assistant(document).user(complaint))?;
     let unknown = resolve(&mut task, knowledge);
     if unknown.is_empty() {
         return Ok(task);
@@ -65,9 +65,8 @@ fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> 
         .schema::<ParseResult>("ParseSchema"))
 }
 
-fn ask(request: llm::Request) -> Result<(ParseResult, String), Failure> {
-    let completion = request.complete()?;
-    let mut task: ParseResult = completion.structured()?;
+fn ask(request: &llm::Request) -> Result<(ParseResult, String), Failure> {
+    let (mut task, completion): (ParseResult, _) = ask::document(request)?;
     task.confidence = task.confidence.clamp(0.0, 1.0);
     Ok((task, completion.text()))
 }
