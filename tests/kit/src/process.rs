@@ -79,7 +79,7 @@ impl Program {
     /// # Errors
     ///
     /// [`Error::ProgramFailed`] if the program ends before, [`Error::Timeout`] if it stays
-    /// silent for a minute.
+    /// silent for four minutes.
     pub async fn ready(&mut self, is_ready: impl Fn(&str) -> bool) -> Result<String, Error> {
         let mut changed = self.output.changed();
         let line = tokio::time::timeout(READY_LIMIT, async {
