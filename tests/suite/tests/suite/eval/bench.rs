@@ -1,5 +1,7 @@
 //! An application with its data set, its stand-ins, and what comes of it.
 
+#![expect(clippy::print_stdout, reason = "the shares are to be read, not only held above a floor")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -73,11 +75,11 @@ impl Bench {
     }
 
     /// With each kind of imprecision most cases still end as expected, and all of them end.
-    pub(crate) async fn imprecise(&self, kinds: &[Imprecision], floor: f64) {
+    pub(crate) async fn imprecise(&self, floor: f64) {
         let mut shares = Vec::new();
-        for kind in kinds {
+        for kind in Imprecision::ALL {
             self.server.standin().clear_faults();
-            let mode = Imprecise::new(SEED).rate(*kind, RATE);
+            let mode = Imprecise::new(SEED).rate(kind, RATE);
             let fault = FaultRule::new(Pattern::any(), Fault::Imprecise(mode));
             self.server.standin().fault(fault);
             let outcome = self.run().await;
@@ -89,7 +91,7 @@ impl Bench {
         assert!(mean >= floor, "{mean} of the cases, fewer than {floor}, end as expected");
         let distorted = self.server.standin().requests();
         let distorted = distorted.iter().filter(|it| it.fault.as_deref() == Some("imprecise"));
-        assert!(distorted.count() > kinds.len(), "the models were imprecise");
+        assert!(distorted.count() > Imprecision::ALL.len(), "the models were imprecise");
     }
 
     async fn run(&self) -> Outcome {
