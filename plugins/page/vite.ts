@@ -3,7 +3,7 @@
 //
 // The Content-Security-Policy of a page allows no inline script, no inline style and no other
 // origin, so nothing is inlined and nothing is loaded from elsewhere.
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants, gzipSync } from "node:zlib";
 import { defineConfig, type Plugin, type UserConfig } from "vite";
@@ -28,6 +28,33 @@ export function compress(): Plugin {
         if (!entry.isFile() || !COMPRESSIBLE.test(entry.name)) continue;
         compressFile(join(entry.parentPath, entry.name));
       }
+    },
+  };
+}
+
+/** The folder that the host serves, and the one that a build writes. */
+const SERVED = "dist";
+const WRITTEN = "dist.part";
+
+/**
+ * Puts a whole build in the place of the one before. A host that loads the app meanwhile finds the old page or
+ * the new one, and never half of one.
+ */
+export function replace(): Plugin {
+  let root = ".";
+  return {
+    name: "wattle-replace",
+    apply: "build",
+    configResolved(config) {
+      root = config.root;
+    },
+    closeBundle(error) {
+      if (error !== undefined) return;
+      const [served, written, old] = [SERVED, WRITTEN, "dist.old"].map((name) => join(root, name));
+      rmSync(old, { recursive: true, force: true });
+      if (existsSync(served)) renameSync(served, old);
+      renameSync(written, served);
+      rmSync(old, { recursive: true, force: true });
     },
   };
 }
@@ -84,10 +111,10 @@ export function appPage(more: UserConfig = {}): UserConfig {
     ...more,
     // The host writes a `<base>` into the entry document, so every address is relative to it.
     base: "./",
-    plugins: [...(more.plugins ?? []), icon(), compress()],
+    plugins: [...(more.plugins ?? []), icon(), compress(), replace()],
     build: {
       target: TARGET,
-      outDir: "dist",
+      outDir: WRITTEN,
       emptyOutDir: true,
       assetsInlineLimit: 0,
       modulePreload: { polyfill: false },

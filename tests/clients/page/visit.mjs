@@ -8,6 +8,7 @@
 import assert from "node:assert/strict";
 import { readFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
+import { basename } from "node:path";
 import { chromium } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -27,6 +28,9 @@ const FLAGS = [
   "--no-first-run",
   "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
 ];
+
+/** The program, which begins the names of its pictures. */
+const PROGRAM = basename(process.argv[1], ".mjs");
 
 /** Violations that fail a scenario. */
 const SERIOUS = new Set(["serious", "critical"]);
@@ -134,7 +138,7 @@ export class Visit {
   async look(name, page = this.page) {
     for (const colorScheme of SCHEMES) {
       await page.emulateMedia({ colorScheme });
-      const file = `${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
+      const file = `${PROGRAM}-${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
       await page.screenshot({ path: `${this.pictures}/${file}`, animations: "disabled" });
       await this.#fits(name, page);
       await this.#isAccessible(`${name}, ${colorScheme}`, page);

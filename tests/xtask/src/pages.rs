@@ -1,7 +1,7 @@
 //! Pages of apps: packages installed, pages built into their app folders, and checked.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::SystemTime;
 
@@ -86,7 +86,7 @@ fn install() -> Result<()> {
 }
 
 /// Folders of the pages.
-fn pages() -> Vec<std::path::PathBuf> {
+fn pages() -> Vec<PathBuf> {
     let apps = fs::read_dir(root().join(WORKSPACE).join("apps")).into_iter().flatten();
     let pages = apps.filter_map(|app| app.ok().map(|app| app.path().join("page")));
     pages.filter(|page| page.join("package.json").is_file()).collect()
@@ -107,7 +107,9 @@ fn newest(path: &Path) -> Option<SystemTime> {
         return fs::metadata(path).and_then(|facts| facts.modified()).ok();
     }
     let entries = fs::read_dir(path).ok()?.filter_map(Result::ok).map(|entry| entry.path());
-    let is_source =
-        |path: &std::path::PathBuf| !path.ends_with(BUILT) && !path.ends_with("node_modules");
+    let is_source = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        !name.starts_with(BUILT) && name != "node_modules"
+    };
     entries.filter(is_source).filter_map(|path| newest(&path)).max()
 }
