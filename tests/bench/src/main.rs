@@ -8,11 +8,13 @@
 //! * [`own`]: one case on Wattle, in such a process.
 //! * [`load`]: many streams and runs on a server, and whether an event was lost.
 //! * [`agent_server`]: the same requests to our server and to that of LangGraph.
+//! * [`date`]: how long the tool of the expense application takes that reckons dates.
 //! * [`served`]: our server, in a process of its own; [`usage`]: what a process takes.
 //! * [`graphs`], [`stores`], [`host`]: the graphs of the cases, the stores, an engine over both.
 //! * [`order`]: what a process is told, and what it answers.
 
 mod agent_server;
+mod date;
 mod graphs;
 mod host;
 mod load;
@@ -35,7 +37,8 @@ const USAGE: &str = "\
 usage: wattle-bench
        wattle-bench peer <folder> [--quick] [<case>...]
        wattle-bench load [--streams <n>] [--rate <n>] [--seconds <n>] [--store redb|memory]
-       wattle-bench agent-server <folder> [--quick]";
+       wattle-bench agent-server <folder> [--quick]
+       wattle-bench date";
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -44,6 +47,7 @@ fn main() -> Result<()> {
         [] => steps::table(),
         ["peer", folder, rest @ ..] => peer::table(folder.as_ref(), rest),
         ["own", code, case, store, order] => own::answer(code, case, store, order),
+        ["date"] => date::table(),
         ["load", rest @ ..] => load::table(rest),
         ["agent-server", folder, rest @ ..] => agent_server::table(folder.as_ref(), rest),
         _ => bail!("{USAGE}"),
