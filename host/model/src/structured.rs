@@ -6,6 +6,7 @@
 //! again in its own words. What was handed on of the wrong one is taken back then.
 
 mod extract;
+mod mend;
 pub(crate) mod shape;
 pub(crate) mod strict;
 

@@ -5,7 +5,7 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::call::llm::ResponseSchema;
 
-use crate::structured::extract;
+use crate::structured::{extract, mend};
 
 /// Violations that a message tells: a model repairs a few at a time.
 const VIOLATIONS: usize = 8;
@@ -13,7 +13,7 @@ const VIOLATIONS: usize = 8;
 /// Characters of one violation: some repeat the whole document.
 const VIOLATION_CHARS: usize = 240;
 
-/// Rounds in which nulls are dropped: one place may hide the next.
+/// Rounds in which slips are mended: one place may hide the next.
 const ROUNDS: usize = 8;
 
 /// Longest name of a schema.
@@ -61,19 +61,16 @@ impl<'a> Shape<'a> {
     pub(crate) fn read(&self, text: &str) -> Result<Value, String> {
         let mut document = extract::json(text)?;
         for _ in 0..ROUNDS {
-            let places: Vec<String> = self
-                .validator
-                .iter_errors(&document)
-                .map(|error| error.instance_path().as_str().to_owned())
-                .collect();
-            if places.is_empty() {
+            let mends: Vec<_> =
+                self.validator.iter_errors(&document).flat_map(|it| mend::of(&it)).collect();
+            if mends.is_empty() {
                 return Ok(document);
             }
-            let mut dropped = false;
-            for place in places {
-                dropped |= drop_nulls(&mut document, &place);
+            let mut mended = false;
+            for mend in mends {
+                mended |= mend.apply(&mut document);
             }
-            if !dropped {
+            if !mended {
                 break;
             }
         }
@@ -95,42 +92,6 @@ impl<'a> Shape<'a> {
 
 fn refused(message: String) -> Failure {
     Failure::new(code::INVALID, message)
-}
-
-/// Strict decoding makes models write `null` for a property they would leave out. Drops the null
-/// at a place that a validator complains of, or else every null member below it: alternatives are
-/// reported at the place where they begin. Says whether there was one.
-fn drop_nulls(document: &mut Value, place: &str) -> bool {
-    match document.pointer_mut(place) {
-        Some(Value::Null) => {}
-        Some(inner) => return drop_members(inner),
-        None => return false,
-    }
-    let Some((parent, name)) = place.rsplit_once('/') else { return false };
-    let name = name.replace("~1", "/").replace("~0", "~");
-    match document.pointer_mut(parent) {
-        Some(Value::Object(map)) => map.shift_remove(&name).is_some(),
-        _ => false,
-    }
-}
-
-fn drop_members(value: &mut Value) -> bool {
-    match value {
-        Value::Object(map) => {
-            let before = map.len();
-            map.retain(|_, member| !member.is_null());
-            let dropped = map.len() < before;
-            map.values_mut().fold(dropped, |dropped, member| drop_members(member) || dropped)
-        }
-        Value::Array(items) => {
-            let mut dropped = false;
-            for item in items {
-                dropped |= drop_members(item);
-            }
-            dropped
-        }
-        _ => false,
-    }
 }
 
 #[cfg(test)]
@@ -178,6 +139,40 @@ mod tests {
         }
         let wrong = shape.read(r#"{"name": 1}"#).unwrap_err();
         assert!(wrong.contains("at `/name`"), "{wrong}");
+    }
+
+    #[test]
+    fn mends_slips_that_leave_no_doubt() {
+        let schema = wanted(json!({
+            "type": "object",
+            "properties": {
+                "price": { "type": ["number", "null"] },
+                "count": { "type": "integer" },
+                "sure": { "type": "boolean" },
+                "action": { "$ref": "#/$defs/Action" },
+                "maybe": { "anyOf": [{ "$ref": "#/$defs/Action" }, { "type": "null" }] },
+                "code": { "type": "string" },
+            },
+            "$defs": { "Action": { "type": "string", "enum": ["buy", "sell", "Other", "other"] } },
+        }));
+        let shape = Shape::new(&schema).unwrap();
+        let cases = [
+            (json!({"price": "189.5", "count": " 3 "}), Some(json!({"price": 189.5, "count": 3}))),
+            (json!({"sure": "true", "code": "007"}), Some(json!({"sure": true, "code": "007"}))),
+            (
+                json!({"action": "BUY", "maybe": "Sell"}),
+                Some(json!({"action": "buy", "maybe": "sell"})),
+            ),
+            (json!({"price": "1,200"}), None),
+            (json!({"price": "about 3"}), None),
+            (json!({"count": "3.5"}), None),
+            (json!({"action": "purchase"}), None),
+            (json!({"action": "OTHER"}), None),
+            (json!({"code": 7}), None),
+        ];
+        for (document, expected) in cases {
+            assert_eq!(shape.read(&document.to_string()).ok(), expected, "{document}");
+        }
     }
 
     #[test]

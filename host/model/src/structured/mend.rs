@@ -1,0 +1,125 @@
+//! Slips in an answer that leave no doubt about what the model means: a null where a value may be
+//! left out, a number or truth in quotes, a word of an enumeration in other case.
+
+use jsonschema::error::{TypeKind, ValidationErrorKind};
+use jsonschema::{JsonType, JsonTypeSet, ValidationError};
+use serde_json::{Number, Value};
+
+/// What to do at one place of a document.
+pub(super) struct Mend {
+    place: String,
+    /// What is meant; without it nulls are dropped.
+    meant: Option<Value>,
+}
+
+/// What to do about a violation.
+pub(super) fn of(error: &ValidationError<'_>) -> Vec<Mend> {
+    let place = error.instance_path().as_str().to_owned();
+    match meant(error) {
+        Some(meant) => vec![Mend { place, meant: Some(meant) }],
+        None => of_branch(error).unwrap_or_else(|| vec![Mend { place, meant: None }]),
+    }
+}
+
+impl Mend {
+    /// Mends a document. Says whether something changed.
+    pub(super) fn apply(self, document: &mut Value) -> bool {
+        let Some(meant) = self.meant else { return drop_nulls(document, &self.place) };
+        match document.pointer_mut(&self.place) {
+            Some(value) if *value != meant => {
+                *value = meant;
+                true
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Of alternatives, the first one that is all slips.
+fn of_branch(error: &ValidationError<'_>) -> Option<Vec<Mend>> {
+    let (ValidationErrorKind::AnyOf { context } | ValidationErrorKind::OneOfNotValid { context }) =
+        error.kind()
+    else {
+        return None;
+    };
+    context.iter().find_map(|branch| {
+        let mends = branch.iter().map(|error| {
+            let place = error.instance_path().as_str().to_owned();
+            meant(error).map(|meant| Mend { place, meant: Some(meant) })
+        });
+        mends.collect::<Option<Vec<_>>>().filter(|mends| !mends.is_empty())
+    })
+}
+
+fn meant(error: &ValidationError<'_>) -> Option<Value> {
+    let Value::String(text) = error.instance().as_ref() else { return None };
+    match error.kind() {
+        ValidationErrorKind::Type { kind } => unquoted(text.trim(), types(kind)),
+        ValidationErrorKind::Enum { options } => {
+            let mut same = options.as_array()?.iter().filter(|option| {
+                option.as_str().is_some_and(|option| option.eq_ignore_ascii_case(text.trim()))
+            });
+            same.next().filter(|_| same.next().is_none()).cloned()
+        }
+        _ => None,
+    }
+}
+
+fn types(kind: &TypeKind) -> JsonTypeSet {
+    match kind {
+        TypeKind::Single(single) => JsonTypeSet::empty().insert(*single),
+        TypeKind::Multiple(many) => *many,
+    }
+}
+
+/// The number or truth that stands in quotes, if the schema wants one there.
+fn unquoted(text: &str, wanted: JsonTypeSet) -> Option<Value> {
+    let number = || {
+        let number: Number = serde_json::from_str(text).ok()?;
+        let is_whole = number.is_i64() || number.is_u64();
+        let fits =
+            wanted.contains(JsonType::Number) || (is_whole && wanted.contains(JsonType::Integer));
+        fits.then(|| Value::Number(number))
+    };
+    let truth = || {
+        let truth: bool = serde_json::from_str(text).ok()?;
+        wanted.contains(JsonType::Boolean).then_some(Value::Bool(truth))
+    };
+    number().or_else(truth)
+}
+
+/// Strict decoding makes models write `null` for a property they would leave out. Drops the null
+/// at a place that a validator complains of, or else every null member below it: alternatives are
+/// reported at the place where they begin. Says whether there was one.
+fn drop_nulls(document: &mut Value, place: &str) -> bool {
+    match document.pointer_mut(place) {
+        Some(Value::Null) => {}
+        Some(inner) => return drop_members(inner),
+        None => return false,
+    }
+    let Some((parent, name)) = place.rsplit_once('/') else { return false };
+    let name = name.replace("~1", "/").replace("~0", "~");
+    match document.pointer_mut(parent) {
+        Some(Value::Object(map)) => map.shift_remove(&name).is_some(),
+        _ => false,
+    }
+}
+
+fn drop_members(value: &mut Value) -> bool {
+    match value {
+        Value::Object(map) => {
+            let before = map.len();
+            map.retain(|_, member| !member.is_null());
+            let dropped = map.len() < before;
+            map.values_mut().fold(dropped, |dropped, member| drop_members(member) || dropped)
+        }
+        Value::Array(items) => {
+            let mut dropped = false;
+            for item in items {
+                dropped |= drop_members(item);
+            }
+            dropped
+        }
+        _ => false,
+    }
+}
