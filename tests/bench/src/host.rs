@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, anyhow, bail};
-use serde_json::{Value, json};
+use serde_json::Value;
 use tokio::runtime::Handle;
 use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};

@@ -57,7 +57,8 @@ fn missing() -> Option<String> {
     }
     let version = Command::new("node").arg("--version").output().ok()?.stdout;
     let version = String::from_utf8_lossy(&version).trim().to_owned();
-    let major = version.trim_start_matches('v').split('.').next().and_then(|it| it.parse().ok());
+    let major =
+        version.trim_start_matches('v').split('.').next().and_then(|it| it.parse::<u32>().ok());
     match major {
         Some(major) if major >= NODE_MAJOR => None,
         Some(_) => Some(format!("Node.js {version} found, and {NODE_MAJOR} or newer is needed")),

@@ -115,15 +115,16 @@ async fn a_full_month_has_a_plot_and_the_month_before_is_a_click_away() {
         "个人护理",
         "医疗",
     ];
-    let day = |at: usize| DAY_MS - (at as i64 % 13) * 86_400_000;
-    let mut records: Vec<Value> = (0..200)
-        .map(|at| {
-            record(
-                "一笔备注很长很长的支出，用来看它会不会撑破页面",
-                spent[at % 14],
-                "支出",
-                day(at),
-            )
+    let days = (0..13).map(|day| DAY_MS - day * 86_400_000).cycle();
+    let mut records: Vec<Value> = spent
+        .iter()
+        .take(14)
+        .cycle()
+        .zip(days)
+        .take(200)
+        .map(|(category, day)| {
+            let remark = "一笔备注很长很长的支出，用来看它会不会撑破页面";
+            record(remark, category, "支出", day)
         })
         .collect();
     records.push(record("工资", "工资", "收入", DAY_MS));
