@@ -10,10 +10,10 @@ use crate::host::Host;
 use crate::say;
 use crate::table::table;
 
-/// A sentence with two trades, one of them in a stock that only the light model knows.
+/// A sentence with two trades.
 const SENTENCE: &str = "昨天买入腾讯 100 股 320，今天卖出苹果 20 股 每股 189.5";
 
-/// What stands in the picture: a portfolio as a broker's app shows it.
+/// The text of the picture: a portfolio as a broker's app shows it.
 const PICTURE: &str = "持有 贵州茅台 200 股 成本 1500；持有 小米 1,000 股 成本 18.2";
 
 /// Adds assets, and shows what stands in the database. Gives the thread of the sentence.
