@@ -32,9 +32,10 @@ export function compress(): Plugin {
   };
 }
 
-/** The folder that the host serves, and the one that a build writes. */
+/** The folder that the host serves, the one that a build writes, and the one before for a moment. */
 const SERVED = "dist";
 const WRITTEN = "dist.part";
+const REPLACED = "dist.old";
 
 /**
  * Puts a whole build in the place of the one before. A host that loads the app meanwhile finds the old page or
@@ -50,10 +51,11 @@ export function replace(): Plugin {
     },
     closeBundle(error) {
       if (error !== undefined) return;
-      const [served, written, old] = [SERVED, WRITTEN, "dist.old"].map((name) => join(root, name));
+      const served = join(root, SERVED);
+      const old = join(root, REPLACED);
       rmSync(old, { recursive: true, force: true });
       if (existsSync(served)) renameSync(served, old);
-      renameSync(written, served);
+      renameSync(join(root, WRITTEN), served);
       rmSync(old, { recursive: true, force: true });
     },
   };
