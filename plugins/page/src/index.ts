@@ -9,6 +9,7 @@ export {
   useFiles,
 } from "./chat/files.tsx";
 export { MessageList, Said } from "./chat/messages.tsx";
+export { takeSuggestion } from "./chat/suggestion.ts";
 export { JsonView, ToolCard, type ToolState, toolState } from "./chat/tool-card.tsx";
 export { Banner, useConnection } from "./connection/connection.tsx";
 export { Button } from "./control/button.tsx";

@@ -441,6 +441,19 @@ async function keyboard(visit) {
   await dialog(page).waitFor({ state: "hidden" });
 }
 
+/** A link opens the dialog with its text; a reload does not open it again. */
+async function suggests(visit) {
+  const { page } = visit;
+  const field = dialog(page).getByLabel("描述交易或持仓");
+  await field.waitFor();
+  assert.equal(await field.inputValue(), "持有 <b>");
+  assert.equal(new URL(page.url()).search, "");
+  assert.deepEqual(visit.sent, []);
+  await page.reload();
+  await button(page, "新增资产").waitFor();
+  assert.equal(await dialog(page).isVisible(), false);
+}
+
 const DESKTOP = [{ width: 1280, height: 800 }];
 
 const once = (act) => ({ sizes: DESKTOP, run: act });
@@ -462,4 +475,5 @@ await run({
   hostile,
   many,
   keyboard: once(keyboard),
+  suggests: once(suggests),
 });

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use tokio::process::Command;
 
+use crate::guests;
+
 /// How long a scenario may take. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
@@ -34,6 +36,17 @@ pub async fn at_a_browser(program: &str, scenario: &str, url: &str) {
     let ended = ended.expect("the browser is done in time").expect("node runs");
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{scenario} at {url}: {said}");
+}
+
+/// Whether the page of an app was built. Without Node.js it is not, and its tests are left out.
+#[expect(clippy::print_stdout, reason = "says why it is left out")]
+pub fn has_page(app: &str) -> bool {
+    let page = guests::root().join("plugins/apps").join(app).join("page/dist/index.html");
+    let is_there = page.is_file();
+    if !is_there {
+        println!("left out: the page is not built; `cargo xtask pages` builds it (needs Node.js)");
+    }
+    is_there
 }
 
 /// The folder of an installed client that drives a browser, and the browser.

@@ -11,6 +11,8 @@ export interface ComposerProps {
   /** Name of the field. */
   label: string;
   placeholder?: string;
+  /** Text that the field begins with. */
+  initial?: string;
   /** Called with the trimmed text. What it was stays in the field if the promise fails. */
   onSend: (text: string) => Promise<unknown> | unknown;
   /** An answer is under way: nothing can be sent, and it can be stopped if there is `onStop`. */
@@ -28,7 +30,7 @@ export interface ComposerProps {
 /** A growing field: Enter sends, Shift and Enter begins a line. */
 export function Composer(props: ComposerProps) {
   const { label, busy = false, disabled = false, files, onStop } = props;
-  const [text, setText] = useState("");
+  const [text, setText] = useState(props.initial ?? "");
   const sending = useRef(false);
   const hint = useId();
   const isEmpty = text.trim() === "" && (files?.items.length ?? 0) === 0;

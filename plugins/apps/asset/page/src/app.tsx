@@ -1,5 +1,5 @@
 // The page: what is stored, and the dialog that adds to it.
-import { Button, SelectField, Shell, toast, useConnection } from "@wattle/page";
+import { Button, SelectField, Shell, takeSuggestion, toast, useConnection } from "@wattle/page";
 import { useCallback, useEffect, useState } from "react";
 import { AddAssetModal } from "./add/add-asset-modal.tsx";
 import { savedThread } from "./add/thread.ts";
@@ -11,8 +11,9 @@ import { HoldingList, OperationList } from "./list/stored-list.tsx";
 const STORED_KEY = "wattle-asset-stored";
 
 export function App() {
+  const [suggested] = useState(takeSuggestion);
   // A review that waits is shown at once: it expires half an hour after it was asked.
-  const [isOpen, setOpen] = useState(() => savedThread() !== undefined);
+  const [isOpen, setOpen] = useState(() => savedThread() !== undefined || suggested !== "");
   const [portfolios, setPortfolios] = useState<readonly Portfolio[]>([]);
   const [filter, setFilter] = useState("");
   const [version, setVersion] = useState(0);
@@ -52,7 +53,7 @@ export function App() {
         <OperationList {...list} />
         <HoldingList {...list} />
       </div>
-      <AddAssetModal open={isOpen} onClose={close} onStored={reload} />
+      <AddAssetModal open={isOpen} initial={suggested} onClose={close} onStored={reload} />
     </Shell>
   );
 }

@@ -1,5 +1,5 @@
 // The page: sessions beside the conversation that is open.
-import { Button, Composer, Dialog, MessageList, Said, Shell } from "@wattle/page";
+import { Button, Composer, Dialog, MessageList, Said, Shell, takeSuggestion } from "@wattle/page";
 import { useEffect, useState } from "react";
 import { suggestions } from "./chat/api.ts";
 import { type Conversation, useConversation } from "./chat/conversation.ts";
@@ -10,6 +10,7 @@ import { TurnView } from "./turn/turn.tsx";
 export function App() {
   const sessions = useSessions();
   const conversation = useConversation(sessions.refresh);
+  const [suggested] = useState(takeSuggestion);
   const [isListOpen, setListOpen] = useState(false);
   const open = (session: string | undefined) => {
     setListOpen(false);
@@ -44,6 +45,7 @@ export function App() {
               key={conversation.session ?? "new"}
               label="问题"
               placeholder="用自然语言提问，例如：2024年每月的销售额"
+              initial={conversation.session === undefined ? suggested : ""}
               busy={conversation.isBusy}
               onSend={conversation.send}
             />

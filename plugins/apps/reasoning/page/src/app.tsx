@@ -1,5 +1,5 @@
 // The page: the conversation, and the audit trail beside it.
-import { Button, Composer, Shell, useConnection } from "@wattle/page";
+import { Button, Composer, Shell, takeSuggestion, useConnection } from "@wattle/page";
 import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
 import { Audit } from "./audit.tsx";
 import { Conversation, entries, isRunning, type State } from "./conversation.ts";
@@ -20,6 +20,7 @@ export function App() {
   const state = useSyncExternalStore(conversation.watch, conversation.state);
   const { id, session } = state;
   const running = isRunning(state);
+  const [suggested] = useState(takeSuggestion);
   const awaitingClarification = session?.clarification ?? null;
   const audit = useAudit();
   usePlace(conversation, id);
@@ -66,6 +67,7 @@ export function App() {
             <Composer
               label={awaitingClarification ? "补充信息" : "问题"}
               placeholder={PLACEHOLDERS[awaitingClarification ? "answer" : "ask"]}
+              initial={suggested}
               onSend={(text) => conversation.send(text)}
               busy={running}
               onStop={stopOf(conversation, state)}

@@ -1,5 +1,14 @@
 // The start: a video and wishes begin a session.
-import { ApiError, Button, Panel, Shell, TextField, useConnection, useOnce } from "@wattle/page";
+import {
+  ApiError,
+  Button,
+  Panel,
+  Shell,
+  TextField,
+  takeSuggestion,
+  useConnection,
+  useOnce,
+} from "@wattle/page";
 import { type FormEvent, useCallback, useEffect, useState } from "react";
 import { api, type Session } from "./api.ts";
 import { firstMessage } from "./prompt.ts";
@@ -18,8 +27,10 @@ export function Home() {
 }
 
 function Start() {
-  const [video, setVideo] = useState("");
-  const [wishes, setWishes] = useState("");
+  const [suggested] = useState(takeSuggestion);
+  const isAddress = /^https?:/.test(suggested);
+  const [video, setVideo] = useState(isAddress ? suggested : "");
+  const [wishes, setWishes] = useState(isAddress ? "" : suggested);
   const [error, setError] = useState<string>();
   const [start, isBusy] = useOnce(async () => {
     const message = firstMessage(video, wishes);

