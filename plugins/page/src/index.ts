@@ -17,6 +17,7 @@ export { Field, SelectField, TextField } from "./control/field.tsx";
 export { copyText, saveFile } from "./control/save.ts";
 export { Segments } from "./control/segments.tsx";
 export { Dialog } from "./dialog/dialog.tsx";
+export { later } from "./hook/later.ts";
 export { useOnce } from "./hook/once.ts";
 export { usePersistent } from "./hook/persistent.ts";
 export { Panel, Shell, showPage } from "./shell/shell.tsx";

@@ -1,4 +1,4 @@
-// Numbers over time or by category. Load it lazily: `lazy(() => import("@wattle/page/plot"))`.
+// Numbers over time or by category. Load it after the first view: `later(() => import("@wattle/page/plot"))`.
 //
 // A plot is a picture to who does not see it: it has a name, and the page gives the numbers as a
 // table as well.

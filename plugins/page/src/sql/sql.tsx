@@ -1,4 +1,4 @@
-// SQL with its words in colors. Load it lazily: `lazy(() => import("@wattle/page/sql"))`.
+// SQL with its words in colors. Load it after the first view: `later(() => import("@wattle/page/sql"))`.
 //
 // The highlighter only splits the text; React makes the elements, so nothing in it is markup.
 import type { Token, TokenStream } from "prismjs";

@@ -1,6 +1,6 @@
 // The book: the bookings of a day or a month, with sums and a plot by category.
-import { Button, Segments, useConnection } from "@wattle/page";
-import { lazy, Suspense, useCallback, useEffect, useRef, useState } from "react";
+import { Button, later, Segments, useConnection } from "@wattle/page";
+import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import {
   type Book,
   type Booking,
@@ -14,7 +14,7 @@ import {
 import { dayName, monthAfter, monthName, timeOf, yuan } from "./format.ts";
 import { useNews } from "./tabs.ts";
 
-const Categories = lazy(() => import("./categories.tsx"));
+const Categories = later(() => import("./categories.tsx"));
 
 type Scope = "day" | "month";
 

@@ -1,10 +1,11 @@
 // The plot of a result that has a natural one, with its numbers in words.
-import { lazy, Suspense, useMemo } from "react";
+import { later } from "@wattle/page";
+import { Suspense, useMemo } from "react";
 import type { NaturalPlot } from "./natural.ts";
 import { described } from "./natural.ts";
 import { Otherwise } from "./statement.tsx";
 
-const Plot = lazy(() => import("@wattle/page/plot"));
+const Plot = later(() => import("@wattle/page/plot"));
 
 /** Characters of a name below its bar; the table has all. */
 const NAME_CHARACTERS = 12;

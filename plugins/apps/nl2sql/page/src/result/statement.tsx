@@ -1,7 +1,8 @@
 // A statement, highlighted once the highlighter is there.
-import { Component, lazy, type ReactNode, Suspense } from "react";
+import { later } from "@wattle/page";
+import { Component, type ReactNode, Suspense } from "react";
 
-const Sql = lazy(() => import("@wattle/page/sql"));
+const Sql = later(() => import("@wattle/page/sql"));
 
 function Plain({ sql, label }: { sql: string; label: string }) {
   return (
