@@ -1,0 +1,188 @@
+//! Messages of clients as the state holds them.
+
+use serde_json::{Map, Value, json};
+
+use super::{content, is_empty, role_of};
+
+/// Makes an id for a message that has none.
+pub type Fresh<'f> = &'f mut dyn FnMut() -> String;
+
+/// Fields of a client's message that become others.
+const TAKEN: &[&str] = &[
+    "role",
+    "type",
+    "content",
+    "id",
+    "name",
+    "tool_calls",
+    "tool_call_id",
+    "artifact",
+    "status",
+    "additional_kwargs",
+];
+
+/// A conversation or one message, as a list of ours.
+///
+/// # Errors
+///
+/// Which message is none, and why.
+pub fn from_wire_all(value: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
+    let messages = match value {
+        Value::Array(pair) if is_pair(pair) => std::slice::from_ref(value),
+        Value::Array(messages) => messages,
+        one => std::slice::from_ref(one),
+    };
+    let read = |(index, message): (usize, &Value)| {
+        from_wire(message, fresh).map_err(|why| format!("message {index}: {why}"))
+    };
+    messages.iter().enumerate().map(read).collect()
+}
+
+/// One message: an object, a text of a person, or a pair of role and content.
+///
+/// # Errors
+///
+/// What is wrong with it.
+pub fn from_wire(message: &Value, fresh: Fresh<'_>) -> Result<Value, String> {
+    match message {
+        Value::String(text) => {
+            from_fields(&fields(json!({ "role": "user", "content": text })), fresh)
+        }
+        Value::Array(pair) if is_pair(pair) => {
+            from_fields(&fields(json!({ "role": pair[0], "content": pair[1] })), fresh)
+        }
+        Value::Object(message) => match constructor(message) {
+            Some(message) => from_fields(&message, fresh),
+            None => from_fields(message, fresh),
+        },
+        _ => Err("a message must be an object with `role` or `type`, or a text".to_owned()),
+    }
+}
+
+fn fields(object: Value) -> Map<String, Value> {
+    match object {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    }
+}
+
+/// `["user", "hi"]`.
+fn is_pair(pair: &[Value]) -> bool {
+    matches!(pair, [Value::String(role), Value::String(_)] if role_of(role).is_some())
+}
+
+/// The form in which libraries of clients write whole objects:
+/// `{"lc": 1, "type": "constructor", "id": [.., "HumanMessage"], "kwargs": {..}}`.
+fn constructor(message: &Map<String, Value>) -> Option<Map<String, Value>> {
+    let class = message.get("id")?.as_array()?.last()?;
+    let mut fields = message.get("kwargs")?.as_object()?.clone();
+    fields.insert("type".to_owned(), class.clone());
+    Some(fields)
+}
+
+fn from_fields(message: &Map<String, Value>, fresh: Fresh<'_>) -> Result<Value, String> {
+    let role = role(message)?;
+    let mut ours = Map::from_iter([("id".to_owned(), id(message, role, fresh)?)]);
+    ours.insert("role".to_owned(), role.into());
+    if role == "remove" {
+        return Ok(Value::Object(ours));
+    }
+    let said = message.get("content");
+    let calls = calls(message)?;
+    if said.is_none_or(Value::is_null) && calls.is_empty() {
+        return Err(format!("a message of role `{role}` needs `content`"));
+    }
+    let said = said.unwrap_or(&Value::Null);
+    let content = content::from_wire(said)?;
+    if !said.is_null() && !content::survives(said, &content) {
+        ours.insert("blocks".to_owned(), said.clone());
+    }
+    ours.insert("content".to_owned(), content);
+    if let Some(name) = message.get("name").filter(|name| name.is_string()) {
+        ours.insert("name".to_owned(), name.clone());
+    }
+    match role {
+        "assistant" if !calls.is_empty() => {
+            drop(ours.insert("tool_calls".to_owned(), calls.into()));
+        }
+        "tool" => answer(message, &mut ours)?,
+        _ => {}
+    }
+    keep(message, &mut ours);
+    Ok(Value::Object(ours))
+}
+
+fn role(message: &Map<String, Value>) -> Result<&'static str, String> {
+    let name = message.get("role").or_else(|| message.get("type"));
+    let name = name.and_then(Value::as_str).ok_or("a message needs a `role` or a `type`")?;
+    role_of(name).ok_or_else(|| {
+        format!("`{name}` is no role of a message; use user, assistant, system, tool or remove")
+    })
+}
+
+fn id(message: &Map<String, Value>, role: &str, fresh: Fresh<'_>) -> Result<Value, String> {
+    match message.get("id") {
+        Some(Value::String(id)) if !id.is_empty() => Ok(id.clone().into()),
+        None | Some(Value::Null | Value::String(_)) if role == "remove" => {
+            Err("a message that removes another must name its `id`".to_owned())
+        }
+        None | Some(Value::Null | Value::String(_)) => Ok(fresh().into()),
+        Some(_) => Err("the `id` of a message must be a text".to_owned()),
+    }
+}
+
+fn answer(message: &Map<String, Value>, ours: &mut Map<String, Value>) -> Result<(), String> {
+    let call = message.get("tool_call_id").filter(|id| id.is_string());
+    let call = call.ok_or("a message of role `tool` needs `tool_call_id`")?;
+    ours.insert("tool_call_id".to_owned(), call.clone());
+    let status = message.get("status").filter(|status| status.is_string());
+    ours.insert("status".to_owned(), status.cloned().unwrap_or_else(|| "success".into()));
+    if let Some(artifact) = message.get("artifact").filter(|artifact| !artifact.is_null()) {
+        ours.insert("structured".to_owned(), artifact.clone());
+    }
+    Ok(())
+}
+
+fn calls(message: &Map<String, Value>) -> Result<Vec<Value>, String> {
+    match message.get("tool_calls") {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(calls)) => calls.iter().map(call).collect(),
+        Some(_) => Err("`tool_calls` must be a list".to_owned()),
+    }
+}
+
+fn call(call: &Value) -> Result<Value, String> {
+    let function = call.get("function").unwrap_or(call);
+    let name = function.get("name").and_then(Value::as_str);
+    let name = name.ok_or("a tool call needs a `name`")?;
+    let arguments = ["args", "arguments"].iter().find_map(|key| function.get(key));
+    let arguments = match arguments {
+        // The form of one provider, whose arguments are JSON inside of a text.
+        Some(Value::String(text)) => {
+            serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone()))
+        }
+        Some(arguments) => arguments.clone(),
+        None => json!({}),
+    };
+    let id = call.get("id").and_then(Value::as_str).unwrap_or_default();
+    Ok(json!({ "id": id, "name": name, "arguments": arguments }))
+}
+
+/// Keeps what has no place of its own, as far as it says something.
+fn keep(message: &Map<String, Value>, ours: &mut Map<String, Value>) {
+    if let Some(Value::Object(further)) = message.get("additional_kwargs") {
+        let mut further = further.clone();
+        let reasoning = further.get("reasoning_content").is_some_and(Value::is_string);
+        if let Some(reasoning) = reasoning.then(|| further.remove("reasoning_content")).flatten() {
+            ours.insert("reasoning".to_owned(), reasoning);
+        }
+        if !further.is_empty() {
+            ours.insert("additional_kwargs".to_owned(), further.into());
+        }
+    }
+    let kept =
+        message.iter().filter(|(name, value)| !TAKEN.contains(&name.as_str()) && !is_empty(value));
+    for (name, value) in kept {
+        ours.entry(name.clone()).or_insert_with(|| value.clone());
+    }
+}

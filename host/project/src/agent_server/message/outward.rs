@@ -1,0 +1,119 @@
+//! Our messages as clients know them.
+
+use serde_json::{Map, Value, json};
+
+use super::{content, type_of};
+
+/// Fields that every message has on the wire, and those of ours that become others there.
+const TAKEN: &[&str] = &[
+    "role",
+    "content",
+    "blocks",
+    "id",
+    "name",
+    "reasoning",
+    "tool_calls",
+    "tool_call_id",
+    "status",
+    "structured",
+];
+
+/// A conversation, or one message; whatever is no message stays as it is.
+pub fn to_wire_all(value: &Value) -> Value {
+    match value {
+        Value::Array(messages) => messages.iter().map(to_wire).collect(),
+        one => to_wire(one),
+    }
+}
+
+/// One message; whatever is none stays as it is.
+pub fn to_wire(message: &Value) -> Value {
+    let Some(fields) = message.as_object() else { return message.clone() };
+    let Some(role) = fields.get("role").and_then(Value::as_str) else { return message.clone() };
+    let of = |name: &str| fields.get(name).cloned().unwrap_or_default();
+    let mut shown = Map::new();
+    shown.insert("content".to_owned(), said(fields));
+    shown.insert("additional_kwargs".to_owned(), json!({}));
+    shown.insert("response_metadata".to_owned(), json!({}));
+    shown.insert("type".to_owned(), type_of(role).into());
+    shown.insert("name".to_owned(), of("name"));
+    shown.insert("id".to_owned(), of("id"));
+    match role {
+        "assistant" => {
+            shown.insert("tool_calls".to_owned(), calls(&of("tool_calls")));
+            shown.insert("invalid_tool_calls".to_owned(), json!([]));
+            shown.insert("usage_metadata".to_owned(), Value::Null);
+        }
+        "tool" => {
+            let status = fields.get("status").cloned().unwrap_or_else(|| "success".into());
+            shown.insert("tool_call_id".to_owned(), of("tool_call_id"));
+            shown.insert("artifact".to_owned(), of("structured"));
+            shown.insert("status".to_owned(), status);
+        }
+        _ => {}
+    }
+    let kept = fields.iter().filter(|(name, _)| !TAKEN.contains(&name.as_str()));
+    shown.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
+    think(fields, &mut shown);
+    Value::Object(shown)
+}
+
+/// The blocks that the client wrote, as long as the content is still what became of them.
+fn said(fields: &Map<String, Value>) -> Value {
+    let content = fields.get("content").unwrap_or(&Value::Null);
+    let kept = fields
+        .get("blocks")
+        .filter(|blocks| content::from_wire(blocks).is_ok_and(|again| again == *content));
+    kept.cloned().unwrap_or_else(|| content::to_wire(content))
+}
+
+/// What a model thought has no field of its own.
+fn think(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
+    let Some(reasoning) = fields.get("reasoning").filter(|it| it.is_string()) else { return };
+    let further = shown.get_mut("additional_kwargs").and_then(Value::as_object_mut);
+    if let Some(further) = further {
+        further.insert("reasoning_content".to_owned(), reasoning.clone());
+    }
+}
+
+fn calls(calls: &Value) -> Value {
+    let calls = calls.as_array().map(Vec::as_slice).unwrap_or_default();
+    calls.iter().map(call).collect()
+}
+
+fn call(call: &Value) -> Value {
+    let of = |name: &str| call.get(name).cloned();
+    let args = of("arguments").or_else(|| of("args")).unwrap_or_else(|| json!({}));
+    json!({
+        "name": of("name").unwrap_or_default(),
+        "args": args,
+        "id": of("id").unwrap_or_default(),
+        "type": "tool_call",
+    })
+}
+
+/// Leaves out of the messages in a value, at any depth, what says nothing.
+pub fn compact(value: &mut Value) {
+    const OPTIONAL: &[&str] = &[
+        "additional_kwargs",
+        "response_metadata",
+        "name",
+        "tool_calls",
+        "invalid_tool_calls",
+        "usage_metadata",
+        "id",
+    ];
+    match value {
+        Value::Array(items) => items.iter_mut().for_each(compact),
+        Value::Object(fields) => {
+            if ["type", "content", "additional_kwargs"].iter().all(|key| fields.contains_key(*key))
+            {
+                fields.retain(|name, value| {
+                    !OPTIONAL.contains(&name.as_str()) || !super::is_empty(value)
+                });
+            }
+            fields.values_mut().for_each(compact);
+        }
+        _ => {}
+    }
+}

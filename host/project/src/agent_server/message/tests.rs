@@ -1,0 +1,155 @@
+//! Messages in, out, and there and back.
+
+use serde_json::{Value, json};
+
+use super::{from_wire, from_wire_all, to_wire};
+
+fn read(message: Value) -> Result<Value, String> {
+    let mut made = 0;
+    from_wire(&message, &mut || {
+        made += 1;
+        format!("new-{made}")
+    })
+}
+
+#[test]
+fn messages_are_shown_as_other_servers_show_them() {
+    for (ours, theirs) in [
+        (
+            json!({ "id": "ai-msg-2", "role": "assistant", "content": "", "tool_calls": [
+                { "id": "tc-1", "name": "search", "arguments": { "query": "v3" } },
+            ] }),
+            json!({
+                "content": "", "additional_kwargs": {}, "response_metadata": {}, "type": "ai",
+                "name": null, "id": "ai-msg-2",
+                "tool_calls": [
+                    { "name": "search", "args": { "query": "v3" }, "id": "tc-1", "type": "tool_call" },
+                ],
+                "invalid_tool_calls": [], "usage_metadata": null,
+            }),
+        ),
+        (
+            json!({ "id": "m", "role": "tool", "content": "result for 'v3'", "tool_call_id": "tc-1" }),
+            json!({
+                "content": "result for 'v3'", "additional_kwargs": {}, "response_metadata": {},
+                "type": "tool", "name": null, "id": "m", "tool_call_id": "tc-1", "artifact": null,
+                "status": "success",
+            }),
+        ),
+        (
+            json!({ "id": "u", "role": "user", "content": "hi" }),
+            json!({
+                "content": "hi", "additional_kwargs": {}, "response_metadata": {}, "type": "human",
+                "name": null, "id": "u",
+            }),
+        ),
+        (json!("no message"), json!("no message")),
+        (json!({ "a": 1 }), json!({ "a": 1 })),
+    ] {
+        let shown = to_wire(&ours);
+        assert_eq!(shown.to_string(), theirs.to_string());
+    }
+}
+
+#[test]
+fn all_forms_of_a_message_are_read() {
+    let hi = json!({ "id": "new-1", "role": "user", "content": "hi" });
+    for form in [
+        json!("hi"),
+        json!(["user", "hi"]),
+        json!(["human", "hi"]),
+        json!({ "role": "user", "content": "hi" }),
+        json!({ "role": "human", "content": "hi", "id": null }),
+        json!({ "type": "human", "content": "hi", "additional_kwargs": {}, "name": null }),
+        json!({ "lc": 1, "type": "constructor",
+            "id": ["langchain_core", "messages", "HumanMessage"], "kwargs": { "content": "hi" } }),
+    ] {
+        assert_eq!(read(form.clone()), Ok(hi.clone()), "{form}");
+    }
+    let call = json!({ "id": "new-1", "role": "assistant", "content": "", "tool_calls": [
+        { "id": "c", "name": "add", "arguments": { "a": 1 } },
+    ] });
+    for calls in [
+        json!([{ "name": "add", "args": { "a": 1 }, "id": "c", "type": "tool_call" }]),
+        json!([{ "id": "c", "type": "function",
+            "function": { "name": "add", "arguments": "{\"a\": 1}" } }]),
+    ] {
+        assert_eq!(read(json!({ "type": "ai", "tool_calls": calls })), Ok(call.clone()));
+    }
+    let remove = json!({ "type": "remove", "id": "m", "content": "" });
+    assert_eq!(read(remove), Ok(json!({ "id": "m", "role": "remove" })));
+}
+
+#[test]
+fn what_is_no_message_is_refused_with_its_place() {
+    for (message, why) in [
+        (json!(7), "must be an object"),
+        (json!({ "content": "hi" }), "needs a `role`"),
+        (json!({ "role": "nobody", "content": "hi" }), "`nobody` is no role"),
+        (json!({ "role": "user" }), "needs `content`"),
+        (json!({ "role": "user", "content": 7 }), "must be a text or a list"),
+        (json!({ "role": "user", "content": [{ "type": "text" }] }), "no `text`"),
+        (json!({ "role": "user", "content": "hi", "id": 7 }), "`id` of a message"),
+        (json!({ "role": "tool", "content": "3" }), "needs `tool_call_id`"),
+        (json!({ "type": "remove" }), "must name its `id`"),
+        (json!({ "type": "ai", "tool_calls": [{}] }), "needs a `name`"),
+    ] {
+        let error = read(message.clone()).unwrap_err();
+        assert!(error.contains(why), "{message}: {error}");
+    }
+    let error = from_wire_all(&json!(["hi", 7]), &mut || String::new()).unwrap_err();
+    assert!(error.starts_with("message 1: "), "{error}");
+}
+
+#[test]
+fn a_conversation_is_a_list_whatever_the_client_sends() {
+    let mut fresh = || "m".to_owned();
+    for (sent, count) in [
+        (json!("hi"), 1),
+        (json!(["user", "hi"]), 1),
+        (json!(["hello", "hi"]), 2),
+        (json!([["user", "hi"], ["ai", "ho"]]), 2),
+        (json!({ "role": "user", "content": "hi" }), 1),
+        (json!([]), 0),
+    ] {
+        let read = from_wire_all(&sent, &mut fresh).unwrap();
+        assert_eq!(read.as_array().map(Vec::len), Some(count), "{sent}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_on_the_way_there_and_back() {
+    let blocks = json!([
+        { "type": "text", "text": "look", "index": 0 },
+        { "type": "image_url", "image_url": { "url": "data:image/png;base64,iVBORw==" } },
+        { "type": "audio", "data": "x" },
+    ]);
+    for theirs in [
+        json!({ "content": blocks, "additional_kwargs": { "a": 1 }, "response_metadata": { "b": 2 },
+            "type": "human", "name": "ann", "id": "m", "future": true }),
+        json!({ "content": "hm", "additional_kwargs": { "reasoning_content": "so" },
+            "response_metadata": {}, "type": "ai", "name": null, "id": "m",
+            "tool_calls": [{ "name": "f", "args": {}, "id": "c", "type": "tool_call" }],
+            "invalid_tool_calls": [], "usage_metadata": { "total_tokens": 3 } }),
+        json!({ "content": "3", "additional_kwargs": {}, "response_metadata": {}, "type": "tool",
+            "name": "add", "id": "m", "tool_call_id": "c", "artifact": [1], "status": "error" }),
+        json!({ "content": [{ "type": "text", "text": "x" }], "additional_kwargs": {},
+            "response_metadata": {}, "type": "system", "name": null, "id": "m" }),
+    ] {
+        let ours = read(theirs.clone()).unwrap();
+        assert_eq!(to_wire(&ours), theirs, "{ours}");
+    }
+    let ours = json!({ "id": "m", "role": "tool", "content": [{ "text": "3" }], "name": "add",
+        "tool_call_id": "c", "status": "success", "arguments": { "a": 2 }, "structured": 3 });
+    assert_eq!(read(to_wire(&ours)).unwrap(), ours);
+}
+
+#[test]
+fn blocks_are_shown_only_as_long_as_they_are_what_is_said() {
+    let block = json!([{ "type": "text", "text": "look", "index": 0 }]);
+    let mut ours = read(json!({ "type": "human", "content": block })).unwrap();
+    assert_eq!(ours["content"], json!([{ "text": "look" }]));
+    assert_eq!(to_wire(&ours)["content"], block);
+    ours["content"] = json!("rewritten");
+    assert_eq!(to_wire(&ours)["content"], "rewritten");
+}
