@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::Failure;
 
-use crate::call::{HostCall, Repeat};
-use crate::gate::Site;
-use crate::gate::unwind::Stop;
 use crate::grant::Grants;
+use crate::hostcall::{HostCall, Repeat};
 use crate::limit;
 use crate::ports::Caller;
 use crate::ports::blob::BlobRef;
@@ -24,7 +23,7 @@ pub enum HttpBody {
     /// Text, in which secrets may be named.
     Text(String),
     /// Bytes, sent as they are.
-    Bytes(#[serde(with = "crate::call::bytes")] Bytes),
+    Bytes(#[serde(with = "crate::hostcall::bytes")] Bytes),
     /// A blob, sent as it is.
     Blob(BlobRef),
 }
@@ -60,7 +59,7 @@ pub struct HttpResponse {
     /// Names in lower case.
     pub headers: Vec<(String, String)>,
     /// The body, whole.
-    #[serde(with = "crate::call::bytes")]
+    #[serde(with = "crate::hostcall::bytes")]
     pub body: Bytes,
     /// Address after redirects, without secrets.
     pub url: String,
@@ -73,7 +72,7 @@ impl HttpRequest {
     }
 
     /// How long to wait before sending.
-    fn delay(&self) -> Option<Duration> {
+    pub(crate) fn delay(&self) -> Option<Duration> {
         let delay_ms = self.delay_ms?.min(limit::HTTP_DELAY_MS);
         (delay_ms > 0).then(|| Duration::from_millis(delay_ms.into()))
     }
@@ -81,7 +80,7 @@ impl HttpRequest {
 
 impl HostCall for HttpRequest {
     type Answer = HttpResponse;
-    const FUNCTION: &'static str = "http.send";
+    const FUNCTION: &'static str = CallKind::SendHttp.name();
     const SLOW: bool = true;
 
     fn repeat(&self) -> Repeat {
@@ -99,15 +98,6 @@ impl HostCall for HttpRequest {
     /// The rules are checked by the adapter, for every redirect hop anew.
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
-    }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<HttpResponse, Stop> {
-        let Site { ports, caller, grants, .. } = site;
-        if let Some(delay) = self.delay() {
-            tokio::time::sleep(delay).await;
-        }
-        let (rules, limits) = (&grants.http, &grants.limits.net);
-        Ok(ports.net.send(caller, rules, limits, self, ports.blobs.as_ref()).await?)
     }
 }
 

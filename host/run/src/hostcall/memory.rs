@@ -8,12 +8,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 
-use crate::call::HostCall;
-use crate::gate::Site;
-use crate::gate::unwind::Stop;
 use crate::grant::{Grants, MemoryAccess};
+use crate::hostcall::HostCall;
 use crate::ports::Caller;
-use crate::ports::memory::{self, Item, ListNamespaces, MemoryScope, PutItem, check_place};
+use crate::ports::memory::{self, Item, ListNamespaces, PutItem};
 
 /// Reads one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -35,12 +33,6 @@ impl HostCall for Get {
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check(grants, caller, &self.namespace, MemoryAccess::Read)
     }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<Option<Item>, Stop> {
-        check_place(&self.namespace, &self.key)?;
-        let memory = &site.ports.memory;
-        Ok(memory.get(&scope(site), &self.namespace, &self.key, now_ms(site)).await?)
-    }
 }
 
 /// Writes one document.
@@ -58,11 +50,6 @@ impl HostCall for Put {
 
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check(grants, caller, &self.0.namespace, MemoryAccess::ReadWrite)
-    }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<(), Stop> {
-        self.0.check()?;
-        Ok(site.ports.memory.put(&scope(site), self.0.clone(), now_ms(site)).await?)
     }
 }
 
@@ -86,11 +73,6 @@ impl HostCall for Delete {
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check(grants, caller, &self.namespace, MemoryAccess::ReadWrite)
     }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<(), Stop> {
-        check_place(&self.namespace, &self.key)?;
-        Ok(site.ports.memory.delete(&scope(site), &self.namespace, &self.key).await?)
-    }
 }
 
 /// Finds documents.
@@ -111,11 +93,6 @@ impl HostCall for Search {
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check(grants, caller, &self.0.prefix, MemoryAccess::Read)
     }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<Vec<Item>, Stop> {
-        self.0.check()?;
-        Ok(site.ports.memory.search(&scope(site), &self.0, now_ms(site)).await?)
-    }
 }
 
 /// Lists namespaces.
@@ -134,11 +111,6 @@ impl HostCall for Namespaces {
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         check(grants, caller, &self.0.prefix, MemoryAccess::Read)
     }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<Vec<Vec<String>>, Stop> {
-        self.0.check()?;
-        Ok(site.ports.memory.namespaces(&scope(site), &self.0, now_ms(site)).await?)
-    }
 }
 
 /// Characters of a path or query that a summary shows.
@@ -150,15 +122,6 @@ fn path(namespace: &[String]) -> String {
 
 fn place(namespace: &[String], key: &str) -> String {
     format!("{} {}", path(namespace), key.chars().take(SHOWN_CHARS).collect::<String>())
-}
-
-/// Whose memory a guest sees: that of the tenant for whom it works.
-fn scope(site: &Site<'_>) -> MemoryScope {
-    MemoryScope::Agents(site.caller.tenant.clone())
-}
-
-fn now_ms(site: &Site<'_>) -> i64 {
-    site.ports.clock.now_ms()
 }
 
 /// Checks that the grants allow access to all that begins as `prefix`.

@@ -3,13 +3,19 @@
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
 
-use crate::call::HostCall;
-use crate::gate::Site;
-use crate::gate::unwind::Stop;
 use crate::grant::{Grants, SqlAccess, SqlRule};
+use crate::hostcall::HostCall;
 use crate::ports::Caller;
+
+/// Name of a transaction in the journal.
+pub(crate) const TRANSACTION: &str = CallKind::SqlTransaction.name();
+/// Key of a transaction's answer that says how it ended.
+pub(crate) const TRANSACTION_END: &str = "end";
+/// Value of [`TRANSACTION_END`] for a transaction that was undone.
+pub(crate) const ROLLED_BACK: &str = "rollback";
 
 /// One value.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -26,7 +32,7 @@ pub enum SqlValue {
     /// Text.
     Text(String),
     /// Bytes.
-    Bytes(#[serde(with = "crate::call::bytes")] Bytes),
+    Bytes(#[serde(with = "crate::hostcall::bytes")] Bytes),
     /// A JSON document.
     Json(Value),
     /// A type there is no case for, as text (dates, decimals and so on).
@@ -129,7 +135,7 @@ pub struct Query(pub Statement);
 
 impl HostCall for Query {
     type Answer = Rows;
-    const FUNCTION: &'static str = "sql.query";
+    const FUNCTION: &'static str = CallKind::QuerySql.name();
 
     fn summary(&self) -> String {
         self.0.headline()
@@ -137,13 +143,6 @@ impl HostCall for Query {
 
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         rule(grants, caller, &self.0.database).map(drop)
-    }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<Rows, Stop> {
-        let rule = rule(site.grants, site.caller, &self.0.database)?;
-        let Statement { database, text, parameters } = &self.0;
-        let limits = &site.grants.limits.sql;
-        Ok(site.ports.sql.query(database, rule, limits, text, parameters).await?)
     }
 }
 
@@ -164,9 +163,5 @@ impl HostCall for Dialect {
 
     fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
         rule(grants, caller, &self.database).map(drop)
-    }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<String, Stop> {
-        Ok(site.ports.sql.dialect(&self.database).await.map(str::to_owned)?)
     }
 }

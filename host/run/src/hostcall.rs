@@ -13,20 +13,18 @@ pub mod interrupt;
 pub mod llm;
 pub mod memory;
 pub(crate) mod replace;
+pub(crate) mod request;
 pub mod runs;
 pub mod sql;
+pub(crate) mod stream;
 pub mod tools;
-pub mod travel;
-
-use std::future::Future;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wattle_graph::event::{Delta, Tokens};
+use wattle_graph::event::Tokens;
 use wattle_graph::failure::Failure;
+use wattle_graph::llm::Delta;
 
-use crate::gate::Site;
-use crate::gate::unwind::Stop;
 use crate::grant::Grants;
 use crate::ports::Caller;
 
@@ -39,7 +37,7 @@ pub enum Repeat {
     InDoubt,
 }
 
-/// A host call that the gate can perform.
+/// A host call, as data. The gate performs it: see [`Effect`](crate::gate::Effect).
 pub trait HostCall: Serialize + Send + Sync {
     /// What the guest gets.
     type Answer: Serialize + DeserializeOwned + Send;
@@ -82,6 +80,11 @@ pub trait HostCall: Serialize + Send + Sync {
         false
     }
 
+    /// Bytes of the blob that it puts, if it puts one.
+    fn blob_bytes(&self) -> u64 {
+        0
+    }
+
     /// Tokens that the answer used, for model calls.
     fn tokens(_answer: &Self::Answer) -> Option<Tokens> {
         None
@@ -94,12 +97,4 @@ pub trait HostCall: Serialize + Send + Sync {
     fn pieces(_answer: &Self::Answer) -> Vec<Delta> {
         Vec::new()
     }
-
-    /// Makes the call.
-    ///
-    /// # Errors
-    ///
-    /// [`Stop::Failure`] for the guest; [`Stop::Unwind`] if it must end, since a tool that it
-    /// called waits for a person.
-    fn perform(&self, site: &Site<'_>) -> impl Future<Output = Result<Self::Answer, Stop>> + Send;
 }

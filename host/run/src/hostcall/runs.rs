@@ -8,8 +8,9 @@ use serde_json::Value;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, Namespace, NodeName, RunId, ThreadId};
+use wattle_graph::principal::Principal;
 
-use crate::ports::store::{RunOptions, ThreadStatus, ThreadTtl};
+use crate::ports::store::{RunOptions, RunSpec, ThreadStatus, ThreadTtl};
 
 /// What to run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -40,6 +41,46 @@ pub struct StartRun {
     /// How long the thread is kept; as it is set already without it.
     #[serde(default)]
     pub ttl: Option<ThreadTtl>,
+    /// Who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
+}
+
+/// A run that is asked for.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CreateRun {
+    /// The thread; a new one with a fresh id without it.
+    pub thread: Option<ThreadId>,
+    /// Whether a thread of that id is created if there is none.
+    pub creates_thread: bool,
+    /// The id of the run, which no other may have; a fresh one without it.
+    pub run: Option<RunId>,
+    /// Only a thread of this tenant, or a new one for it.
+    pub tenant: Option<String>,
+    /// What happens if the thread is at work, or has pending runs.
+    pub strategy: Multitask,
+    /// How it runs, in place of what the graph says.
+    pub options: RunOptions,
+    /// Whether the run stays pending if it cannot begin for a reason that passes. Without it, that
+    /// reason is the answer, and there is no run.
+    pub is_patient: bool,
+    /// What it does.
+    pub spec: RunSpec,
+}
+
+/// What happens to a run that is asked for while others of its thread are pending or at work.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Multitask {
+    /// It is refused.
+    Reject,
+    /// It begins after them.
+    #[default]
+    Enqueue,
+    /// They are cancelled; what they did stays.
+    Interrupt,
+    /// They are cancelled, and taken away with what they did.
+    Rollback,
 }
 
 /// What becomes of a thread whose resumed run fails.
@@ -77,6 +118,9 @@ pub struct ResumeRun {
     /// How it runs, in place of what the graph says.
     #[serde(default)]
     pub options: RunOptions,
+    /// Who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// A started run.

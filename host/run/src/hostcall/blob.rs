@@ -5,10 +5,8 @@ use serde::{Deserialize, Serialize};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
-use crate::call::HostCall;
-use crate::gate::Site;
-use crate::gate::unwind::Stop;
 use crate::grant::Grants;
+use crate::hostcall::HostCall;
 use crate::limit;
 use crate::ports::Caller;
 use crate::ports::blob::{BlobInfo, BlobRef};
@@ -36,6 +34,10 @@ impl HostCall for Put {
         format!("{}, {} bytes", self.media_type, self.bytes.len())
     }
 
+    fn blob_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         if self.bytes.len() as u64 <= limit::BLOB_BYTES {
             return Ok(());
@@ -48,10 +50,6 @@ impl HostCall for Put {
                 limit::BLOB_BYTES
             ),
         ))
-    }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<BlobRef, Stop> {
-        Ok(site.ports.blobs.put(self.bytes.clone(), &self.media_type).await?)
     }
 }
 
@@ -72,9 +70,5 @@ impl HostCall for Stat {
 
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
-    }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<BlobInfo, Stop> {
-        Ok(site.ports.blobs.stat(self.blob).await?)
     }
 }

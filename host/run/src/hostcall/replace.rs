@@ -2,17 +2,18 @@
 
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use wattle_graph::event::{Called, Delta};
+use wattle_graph::call::CallKind;
+use wattle_graph::event::Called;
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::{Completion, CompletionRequest, Delta, ImageRequest};
+use wattle_graph::tool::ToolRequest;
 
-use crate::call::HostCall;
-use crate::call::clock::Zoned;
-use crate::call::http::HttpRequest;
-use crate::call::image::ImageRequest;
-use crate::call::llm::{Completion, CompletionRequest};
-use crate::call::sql::Query;
-use crate::call::tools::{ListTools, ToolRequest};
-use crate::gate::stream;
+use crate::hostcall::HostCall;
+use crate::hostcall::clock::Zoned;
+use crate::hostcall::http::HttpRequest;
+use crate::hostcall::sql::Query;
+use crate::hostcall::stream;
+use crate::hostcall::tools::ListTools;
 use crate::json::check_depth;
 
 /// Checks that a re-executed guest can be given `result` in place of the answer that a call got.
@@ -86,25 +87,15 @@ fn check_form(function: &str, form: Form, answer: &Value) -> Result<(), Failure>
 
 /// Gives an answer of a model the id of the message that it becomes.
 pub(crate) fn name(called: &mut Called, id: String) {
-    if let Ok(Value::Object(answer)) = &mut called.result
-        && asks_model(&called.function)
-    {
+    let is_completion = called.kind().is_some_and(CallKind::is_completion);
+    if let (true, Ok(Value::Object(answer))) = (is_completion, &mut called.result) {
         answer.insert("id".to_owned(), id.into());
     }
 }
 
-fn asks_model(function: &str) -> bool {
-    [CompletionRequest::FUNCTION, stream::FUNCTION].contains(&function)
-}
-
 /// An answer of a model as the pieces that it would have arrived in.
 pub(crate) fn pieces(called: &Called) -> Vec<Delta> {
-    match &called.result {
-        Ok(answer) if asks_model(&called.function) => serde_json::from_value(answer.clone())
-            .map(|answer: Completion| CompletionRequest::pieces(&answer))
-            .unwrap_or_default(),
-        _ => Vec::new(),
-    }
+    called.completion().map(|answer| answer.deltas()).unwrap_or_default()
 }
 
 fn reads_as<T: DeserializeOwned>(answer: &Value) -> Result<(), String> {

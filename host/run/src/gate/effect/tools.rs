@@ -12,17 +12,30 @@ use serde_json::json;
 use wattle_graph::event::Decision;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::PluginName;
+use wattle_graph::schema::{Schema, SchemaError};
 
-use crate::call::HostCall as _;
-use crate::call::tools::{ToolOutput, ToolRequest};
-use crate::gate::doubt::Doubt;
-use crate::gate::unwind::{Stop, Unwind};
-use crate::gate::{Gate, Setting, Site};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
+
+use crate::gate::effect::{Effect, Site};
+use crate::gate::unwind::{Ended, Stop, Unwind};
+use crate::gate::{Gate, Setting};
 use crate::grant::{ToolGrant, ToolSource};
+use crate::hostcall::tools::{ListTools, ToolCall, ToolHints, ToolInfo};
 use crate::json::{check_depth, weight};
 use crate::limit;
-use crate::ports::sandbox::{Ended, ToolCall, ToolHints, ToolInfo};
-use crate::ports::{Caller, Plugin};
+use crate::ports::Caller;
+
+impl Effect for ToolRequest {
+    async fn perform(&self, site: &Site<'_>) -> Result<ToolOutput, Stop> {
+        call(site, self).await
+    }
+}
+
+impl Effect for ListTools {
+    async fn perform(&self, site: &Site<'_>) -> Result<Vec<ToolInfo>, Stop> {
+        Ok(list(site).await)
+    }
+}
 
 /// A tool and where it is.
 struct Tool {
@@ -46,7 +59,7 @@ struct Toolbox {
 /// The tools of a caller, each under the name it can be called by. A place that does not say what
 /// it has is told as such, so that the caller can tell a tool that is away from one that was never
 /// there.
-pub(crate) async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
+async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
     let toolbox = open(site).await;
     for (_, failure) in &toolbox.missing {
         site.log("warn", &format!("tools are missing: {failure}"));
@@ -89,10 +102,10 @@ fn reads_as_reference(name: &str) -> bool {
 }
 
 /// Finds a tool, checks the arguments and calls it.
-pub(crate) async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
+async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
     let tool = find(site, &request.tool).await?;
     check_depth("the arguments", &request.arguments)?;
-    let violations = violations(&tool.info, request);
+    let violations = violations(&tool.info, request)?;
     if !violations.is_empty() && !tool.info.accepts_invalid {
         return Err(Failure::new(
             code::INVALID,
@@ -135,15 +148,9 @@ async fn open(site: &Site<'_>) -> Toolbox {
 
 async fn offered(site: &Site<'_>, source: &ToolSource) -> Result<Vec<ToolInfo>, Failure> {
     match source {
-        ToolSource::Plugin(name) => Ok(plugin(site, name)?.info().tools.clone()),
+        ToolSource::Plugin(name) => Ok(site.setting.app.tools(name)?.to_vec()),
         ToolSource::Server(server) => site.ports.tools.list(site.caller, server).await,
     }
-}
-
-fn plugin(site: &Site<'_>, name: &PluginName) -> Result<Arc<dyn Plugin>, Failure> {
-    site.setting.app.plugins.get(name).cloned().ok_or_else(|| {
-        Failure::new(code::NOT_FOUND, format!("plugin `{name}` with tools is not loaded"))
-    })
 }
 
 async fn find(site: &Site<'_>, wanted: &str) -> Result<Tool, Failure> {
@@ -226,15 +233,15 @@ fn shadow_text(name: &str, tools: &[Tool]) -> String {
 }
 
 /// What is wrong with the arguments, one sentence each.
-fn violations(info: &ToolInfo, request: &ToolRequest) -> Vec<String> {
-    match jsonschema::validator_for(&info.arguments_schema) {
-        Err(error) => vec![format!("the tool's own schema is broken: {error}")],
-        Ok(validator) => validator
-            .iter_errors(&request.arguments)
-            .take(limit::TOOL_VIOLATIONS)
-            .map(|error| wattle_graph::channel::describe(&error))
-            .collect(),
-    }
+fn violations(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
+    let subject = || format!("the schema of the arguments of tool `{}`", request.tool);
+    let schema = Schema::compile(&info.arguments_schema).map_err(|error| match error {
+        SchemaError::Limit(exceeded) => exceeded.of(&subject()).to_failure(),
+        error => Failure::new(code::INVALID, format!("{} is broken: {error}", subject())),
+    })?;
+    schema
+        .violations(&request.arguments, limit::TOOL_VIOLATIONS)
+        .map_err(|exceeded| exceeded.of(&subject()).to_failure())
 }
 
 async fn call_plugin(
@@ -252,7 +259,6 @@ async fn call_plugin(
         .with_details(json!({ "limit": "tool_depth", "allowed": limit::TOOL_DEPTH }))
         .into());
     }
-    let plugin = plugin(site, name)?;
     let setting = Setting {
         caller: Caller { plugin: name.clone(), ..site.caller.clone() },
         grants: site.setting.app.grants_of(name),
@@ -272,7 +278,7 @@ async fn call_plugin(
     };
     let gate = Arc::new(Gate::for_tool(setting, task, site.depth + 1));
     let allowed = deadline(request, limits.node_timeout_ms);
-    let work = plugin.call_tool(call, gate);
+    let work = site.setting.app.call_tool(name, call, gate);
     let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
     match ended {
         Err(_elapsed) => Err(timed_out(&request.tool, allowed).into()),
@@ -286,7 +292,7 @@ fn call_id(site: &Site<'_>, request: &ToolRequest) -> String {
     match (&site.entry, request.call_id.is_empty()) {
         (_, false) => request.call_id.clone(),
         (Some(entry), true) => {
-            format!("{}-{}", entry.task.task, entry.task.place_of(entry.number))
+            format!("{}-{}", entry.task.task, entry.place())
         }
         (None, true) => uuid::Uuid::new_v4().to_string(),
     }
@@ -343,18 +349,12 @@ async fn call_server(
 ) -> Result<ToolOutput, Stop> {
     let hints = tool.info.hints;
     let is_safe = hints.read_only || hints.idempotent;
-    if let Some(entry) = site.entry.as_ref().filter(|_| !is_safe)
+    if let Some(entry) = site.entry.filter(|_| !is_safe)
         && let Some(begun) = entry.begun
     {
-        let doubt = Doubt {
-            number: entry.number,
-            function: ToolRequest::FUNCTION,
-            summary: request.summary(),
-            request: json!(request.shown().as_ref().unwrap_or(request)),
-        };
-        match entry.task.decide(site.grants.in_doubt, &doubt, begun).await? {
+        match entry.decide(site.grants.in_doubt, begun).await? {
             Decision::Retry => {}
-            Decision::Fail => return Err(doubt.failure().into()),
+            Decision::Fail => return Err(entry.in_doubt().into()),
             Decision::Answer { answer } => {
                 return serde_json::from_value(answer).map_err(|error| {
                     let text = format!("the answer that was given is none of a tool: {error}");
