@@ -12,6 +12,10 @@ test:
 check:
     cargo xtask check
 
+# made-up bytes for everything that reads foreign ones, a minute each
+fuzz *arguments:
+    cargo xtask fuzz {{arguments}}
+
 # the WebAssembly guests
 guests:
     cargo xtask guests

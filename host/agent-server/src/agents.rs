@@ -7,8 +7,7 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::Ports;
 
 use crate::crons::Crons;
-use crate::hosts;
-use crate::queue::Queue;
+use crate::feed::Holds;
 use crate::webhooks::{Hooks, Webhooks};
 
 /// What handlers work with. A handle: cheap to clone.
@@ -17,12 +16,10 @@ pub struct Agents(Arc<Inner>);
 
 struct Inner {
     api: ApiState,
-    /// This host among those that share its documents.
-    host: String,
-    queue: Queue,
     crons: Crons,
     webhooks: Webhooks,
     hooks: Hooks,
+    holds: Holds,
 }
 
 impl Agents {
@@ -35,11 +32,10 @@ impl Agents {
     pub fn with_webhooks(api: &ApiState, webhooks: Webhooks) -> Self {
         Self(Arc::new(Inner {
             api: api.clone(),
-            host: hosts::name(),
-            queue: Queue::default(),
             crons: Crons::default(),
             webhooks,
             hooks: Hooks::default(),
+            holds: Holds::default(),
         }))
     }
 
@@ -47,9 +43,9 @@ impl Agents {
     /// of runs, also of those that ended before, and looks after what other hosts leave. Ends with the
     /// host.
     pub async fn start(&self) {
-        // First, since others are to hear of this host all the time that the first look takes.
-        self.keep_looking_around();
-        self.look_around().await;
+        self.enqueue_old_runs().await;
+        self.keep_reconciling();
+        self.reconcile().await;
         self.keep_running_crons();
     }
 
@@ -65,13 +61,9 @@ impl Agents {
         self.engine().ports()
     }
 
-    /// The name of this host among those that share its documents.
+    /// The name of this host among those that share its store.
     pub(crate) fn host(&self) -> &str {
-        &self.0.host
-    }
-
-    pub(crate) fn queue(&self) -> &Queue {
-        &self.0.queue
+        &self.engine().holder().0
     }
 
     pub(crate) fn crons(&self) -> &Crons {
@@ -84,6 +76,11 @@ impl Agents {
 
     pub(crate) fn hooks(&self) -> &Hooks {
         &self.0.hooks
+    }
+
+    /// What delays the pauses and ends of runs on connections.
+    pub(crate) fn holds(&self) -> &Holds {
+        &self.0.holds
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

@@ -1,6 +1,6 @@
 //! Answers that come when a run is over.
 
-use std::convert::Infallible;
+use std::io;
 use std::pin::Pin;
 
 use axum::body::Body;
@@ -9,9 +9,9 @@ use axum::response::{IntoResponse as _, Response};
 use bytes::Bytes;
 use futures::{Stream, stream};
 use serde_json::Value;
+use wattle_run::hostcall::runs::RunRef;
 
 use crate::agents::Agents;
-use crate::doc::run::RunDoc;
 use crate::follow::HEARTBEAT;
 use crate::presence::Presence;
 use crate::run::ended;
@@ -19,20 +19,18 @@ use crate::run::ended;
 /// White space before a document means nothing, and shows that the connection lives.
 const SIGN_OF_LIFE: Bytes = Bytes::from_static(b"\n");
 
-type Ending = Pin<Box<dyn Future<Output = Value> + Send>>;
+type Ending = Pin<Box<dyn Future<Output = Option<Value>> + Send>>;
 
-/// Answers with the values of a run when it is over.
-pub(crate) fn wait(agents: &Agents, doc: RunDoc, presence: Option<Presence>) -> Response {
+/// Answers with the values of a run when it is over. The answer breaks off if the host shuts down
+/// before: clients then ask again at the address of the `Location` header.
+pub(crate) fn wait(agents: &Agents, run: RunRef, presence: Option<Presence>) -> Response {
     let agents = agents.clone();
-    let ending: Ending = Box::pin(async move { ended(&agents, &doc).await });
+    let ending: Ending = Box::pin(async move { ended(&agents, run).await });
     let headers = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
     (headers, Body::from_stream(body(ending, presence))).into_response()
 }
 
-fn body(
-    ending: Ending,
-    presence: Option<Presence>,
-) -> impl Stream<Item = Result<Bytes, Infallible>> {
+fn body(ending: Ending, presence: Option<Presence>) -> impl Stream<Item = io::Result<Bytes>> {
     stream::unfold(Some((ending, presence)), |state| async move {
         let (mut ending, mut presence) = state?;
         tokio::select! {
@@ -41,7 +39,9 @@ fn body(
                 if let Some(presence) = &mut presence {
                     presence.end();
                 }
-                Some((Ok(value.to_string().into()), None))
+                let document = value.map(|value| value.to_string().into());
+                let stopped = || io::Error::other("the host is shutting down");
+                Some((document.ok_or_else(stopped), None))
             }
             () = tokio::time::sleep(HEARTBEAT) => {
                 Some((Ok(SIGN_OF_LIFE), Some((ending, presence))))

@@ -1,23 +1,26 @@
 //! From what a client asks for to the run that is to be.
 
-use std::collections::BTreeSet;
+pub(crate) mod run;
 
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use wattle_graph::definition::NodeSet;
 use wattle_graph::event::{Send, Write};
 use wattle_graph::id::{ChannelName, CheckpointId, END, NodeName, RunId};
-use wattle_run::call::runs::Runs as _;
-use wattle_run::ports::store::{Durability, RunOptions, ThreadRecord, ThreadStatus};
+use wattle_graph::step;
+use wattle_project::agent_server::id::{checkpoint_of, input_of};
+use wattle_run::engine::matched;
+use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::ports::store::{
+    Answer, Durability, RunKind, RunOptions, ThreadRecord, ThreadStatus,
+};
 
 use crate::agents::Agents;
+use crate::asked::run::{AskedRun, Terms};
 use crate::assistants::settled;
-use crate::begin::answers;
-use crate::doc::run::{RunDoc, Waiting, Work};
 use crate::fault::Fault;
 use crate::graphs::{self, AgentGraph};
-use crate::queue::has_waiting;
-use crate::wire::id::checkpoint_of;
+
 use crate::wire::request::{Command, Goto, Nodes, RunCreate};
 
 /// Keys of `config.configurable` that name places, not values for nodes.
@@ -53,31 +56,35 @@ pub(crate) async fn run(
     thread: &ThreadRecord,
     run: RunId,
     request: &RunCreate,
-) -> Result<RunDoc, Fault> {
+) -> Result<AskedRun, Fault> {
     check_graph(agents, graph, thread)?;
     let request = &settled(graph, request);
-    let work = work(agents, graph, thread, request).await?;
+    let kind = kind(agents, graph, thread, request).await?;
+    let context = context(request);
+    graph.pack.graph.check_context(&context)?;
     let now_ms = agents.now_ms();
     let after_ms = request.after_seconds.unwrap_or(0.0) * 1000.0;
-    Ok(RunDoc {
+    let terms = Terms {
         kwargs: kwargs(request, thread, graph, &run),
         metadata: metadata(request, graph),
-        run,
-        thread: thread.id.clone(),
-        tenant: thread.tenant.clone(),
         assistant: graph.assistant().to_string(),
         assistant_version: graph.made.as_ref().map_or(1, |made| made.doc.used.number),
         graph_id: graph.id.clone(),
+        strategy: request.multitask_strategy.unwrap_or_default().into(),
+    };
+    Ok(AskedRun {
+        run,
+        thread: thread.id.clone(),
+        tenant: thread.tenant.clone(),
         app: graph.app.name.clone(),
         graph: graph.name().clone(),
-        work,
-        options: options(request)?,
-        context: context(request),
-        strategy: request.multitask_strategy.unwrap_or_default(),
+        kind,
+        options: options(graph, request),
+        context,
         created_ms: now_ms,
         due_ms: now_ms.saturating_add(after_ms as i64),
-        state: Waiting::Pending,
-        temporary: None,
+        principal: None,
+        terms,
     })
 }
 
@@ -92,12 +99,12 @@ fn check_graph(agents: &Agents, graph: &AgentGraph, thread: &ThreadRecord) -> Re
     Err(Fault::conflict(text))
 }
 
-async fn work(
+async fn kind(
     agents: &Agents,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     request: &RunCreate,
-) -> Result<Work, Fault> {
+) -> Result<RunKind, Fault> {
     let channels = graphs::conversations(&graph.app, &graph.pack);
     let input = request.read_input(&channels, &mut fresh)?;
     if let Some(input) = &input {
@@ -105,16 +112,32 @@ async fn work(
     }
     let checkpoint = checkpoint(thread, request)?;
     if let Some(command) = request.command() {
+        let checkpoint = match checkpoint {
+            Some(Point::BeforeInput(_)) => {
+                let text =
+                    "a `command` goes on from where something ran; nothing has before an input";
+                return Err(Fault::unprocessable(text));
+            }
+            Some(Point::Made(checkpoint)) => Some(checkpoint),
+            None => None,
+        };
         return commanded(agents, graph, thread, command, checkpoint).await;
     }
     match (input, checkpoint) {
-        (input, Some(checkpoint)) => Ok(Work::Fork { checkpoint, input }),
-        (Some(input), None) => Ok(Work::Start { input }),
+        (input, Some(Point::Made(checkpoint))) => Ok(RunKind::Fork { checkpoint, input }),
+        // The input that waits there is what made the checkpoint.
+        (None, Some(Point::BeforeInput(checkpoint))) => {
+            Ok(RunKind::Fork { checkpoint, input: None })
+        }
+        (Some(input), Some(Point::BeforeInput(checkpoint))) => {
+            Ok(RunKind::Redo { checkpoint, input })
+        }
+        (Some(input), None) => Ok(RunKind::Start { input }),
         (None, None) if thread.is_blank() => {
             let id = &thread.id;
             Err(Fault::value(format!("thread `{id}` has not run yet, so its run needs an `input`")))
         }
-        (None, None) => Ok(Work::GoOn),
+        (None, None) => Ok(RunKind::Continue),
     }
 }
 
@@ -163,7 +186,7 @@ async fn commanded(
     thread: &ThreadRecord,
     command: &Command,
     checkpoint: Option<CheckpointId>,
-) -> Result<Work, Fault> {
+) -> Result<RunKind, Fault> {
     let channels = graphs::conversations(&graph.app, &graph.pack);
     let updates = command.read_update(&channels, &mut fresh)?;
     let (mut goto, mut sends) = (Vec::new(), Vec::new());
@@ -189,9 +212,13 @@ async fn commanded(
     };
     let is_plain = writes.is_empty() && goto.is_empty() && sends.is_empty();
     match &command.resume {
-        Some(resume) if is_plain => Ok(Work::Answer { resume: resume.clone() }),
+        Some(resume) if is_plain => Ok(RunKind::Answer { answer: Answer::Matched(resume.clone()) }),
         None if is_plain => Err(Fault::value("`command` wants nothing to happen")),
-        resume => Ok(Work::Command { writes, goto, sends, resume: resume.clone(), checkpoint }),
+        resume => Ok(RunKind::Command {
+            command: step::Command { writes, goto, sends },
+            answer: resume.clone().map(Answer::Matched),
+            checkpoint,
+        }),
     }
 }
 
@@ -228,15 +255,15 @@ async fn answerable(
         }
     }
     // A run at work may still ask, so what waits for it is matched when its turn comes.
-    if thread.status != ThreadStatus::Running && !has_waiting(agents, &thread.id).await? {
+    if thread.status != ThreadStatus::Running && !agents.engine().has_pending(&thread.id).await? {
         let view = agents.engine().thread(&thread.id).await?;
         let open = view.map(|view| view.interrupts).unwrap_or_default();
-        answers(&open, resume).map_err(|failure| Fault::value(failure.message))?;
+        matched(&open, resume).map_err(|failure| Fault::value(failure.message))?;
     }
     Ok(None)
 }
 
-fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<CheckpointId>, Fault> {
+fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Point>, Fault> {
     let configured = || {
         let configurable = request.config.as_ref()?.configurable.as_ref()?;
         configurable.get("checkpoint_id")?.as_str()
@@ -247,7 +274,28 @@ fn checkpoint(thread: &ThreadRecord, request: &RunCreate) -> Result<Option<Check
                     graph; change that with `POST /threads/{id}/state`, then run the thread";
         return Err(Fault::unprocessable(text));
     }
-    named.map(|id| of_thread(thread, id)).transpose()
+    named.map(|id| point_of(thread, id)).transpose()
+}
+
+/// A point of a thread's past.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Point {
+    /// A checkpoint.
+    Made(CheckpointId),
+    /// What was before the input that made a checkpoint.
+    BeforeInput(CheckpointId),
+}
+
+/// A point of a thread's past by the id that clients know.
+///
+/// # Errors
+///
+/// 404 if it is none of this thread.
+pub(crate) fn point_of(thread: &ThreadRecord, id: &str) -> Result<Point, Fault> {
+    match input_of(thread.origin(), id) {
+        Some(made) => Ok(Point::BeforeInput(made)),
+        None => of_thread(thread, id).map(Point::Made),
+    }
 }
 
 /// A checkpoint of a thread by the id that clients know.
@@ -259,21 +307,25 @@ pub(crate) fn of_thread(thread: &ThreadRecord, id: &str) -> Result<CheckpointId,
     checkpoint_of(thread.origin(), id).ok_or_else(|| Fault::missing("checkpoint", id))
 }
 
-fn options(request: &RunCreate) -> Result<RunOptions, Fault> {
+fn options(graph: &AgentGraph, request: &RunCreate) -> RunOptions {
     let config = request.config.as_ref();
-    Ok(RunOptions {
+    RunOptions {
         recursion_limit: config.and_then(|config| config.recursion_limit),
         max_concurrency: config.and_then(|config| config.max_concurrency),
-        interrupt_before: request.interrupt_before.as_ref().map(nodes).transpose()?,
-        interrupt_after: request.interrupt_after.as_ref().map(nodes).transpose()?,
+        interrupt_before: request.interrupt_before.as_ref().map(|named| nodes(graph, named)),
+        interrupt_after: request.interrupt_after.as_ref().map(|named| nodes(graph, named)),
         durability: durability(request),
-    })
+    }
 }
 
-fn nodes(nodes: &Nodes) -> Result<NodeSet, Fault> {
-    let Some(names) = nodes.names() else { return Ok(NodeSet::All) };
-    let names: Result<BTreeSet<_>, _> = names.into_iter().map(NodeName::new).collect();
-    names.map(NodeSet::Named).map_err(|error| Fault::unprocessable(error.to_string()))
+/// Names of other nodes than the graph has stop no run, as on a LangGraph server: clients send one
+/// list to several graphs.
+fn nodes(graph: &AgentGraph, named: &Nodes) -> NodeSet {
+    let Some(names) = named.names() else { return NodeSet::All };
+    let known = graph.pack.graph.nodes().keys();
+    NodeSet::Named(
+        known.filter(|node| names.iter().any(|name| name == node.as_str())).cloned().collect(),
+    )
 }
 
 /// `async` asks that a step does not wait for the checkpoint before it. Output commit, the default,

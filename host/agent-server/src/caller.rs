@@ -5,8 +5,11 @@ use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
 use uuid::Uuid;
 use wattle_api::body;
+use wattle_api::native::asked_by::AskedBy;
 use wattle_api::native::scope::Scope;
 use wattle_graph::id::ThreadId;
+use wattle_graph::principal::Principal;
+use wattle_run::bulk::{in_bulk, is_long};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
@@ -18,6 +21,8 @@ use crate::wire::request::parse;
 pub(crate) struct Caller {
     /// The tenant; `None` if there are none.
     pub(crate) tenant: Option<String>,
+    /// Whom the events of what it does name.
+    pub(crate) principal: Option<Principal>,
 }
 
 impl FromRequestParts<Agents> for Caller {
@@ -25,14 +30,15 @@ impl FromRequestParts<Agents> for Caller {
 
     async fn from_request_parts(parts: &mut Parts, agents: &Agents) -> Result<Self, Fault> {
         let scope = Scope::from_request_parts(parts, agents.api()).await?;
-        Ok(Self { tenant: scope.tenant })
+        let AskedBy(principal) = AskedBy::from_request_parts(parts, agents.api()).await?;
+        Ok(Self { tenant: scope.tenant, principal })
     }
 }
 
 impl Caller {
     /// Somebody of a tenant who asks through the server itself.
     pub(crate) fn of(tenant: Option<String>) -> Self {
-        Self { tenant }
+        Self { tenant, principal: None }
     }
 
     /// A thread that it may see; `None` if there is none.
@@ -88,7 +94,7 @@ impl<T: DeserializeOwned> FromRequest<Agents> for Body<T> {
 
     async fn from_request(request: Request, agents: &Agents) -> Result<Self, Fault> {
         let bytes = body::read(request, agents.api().config.body_limit_bytes).await?;
-        Ok(Self(parse(&bytes)?))
+        Ok(Self(in_bulk(is_long(bytes.len()), || parse(&bytes))?))
     }
 }
 

@@ -7,13 +7,13 @@ mod tree;
 use axum::http::StatusCode;
 use serde_json::Value;
 use wattle_graph::id::ThreadId;
+use wattle_project::agent_server::id::EventId;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
 use crate::caller::Caller;
 use crate::fault::Fault;
 use crate::wire::command::{Code, Command, Refusal, done};
-use crate::wire::id::EventId;
 
 /// Commands that only a connection can do that stays open.
 const OF_CONNECTIONS: &str = "subscription.";

@@ -14,17 +14,15 @@ use tokio::sync::Notify;
 use uuid::{Builder, Uuid};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::memory::MemoryScope;
+use wattle_project::agent_server::time::iso;
 
 use crate::agents::Agents;
+use crate::asked::run::CRON_FACT;
 use crate::caller::Caller;
 use crate::doc::cron::{CronDoc, Due, dues};
-use crate::doc::queued::is_queued;
-use crate::doc::run::{RunDoc, Waiting, shelf};
 use crate::fault::Fault;
 use crate::order;
 use crate::wire::request::{IfMissing, run_of};
-use crate::wire::time::iso;
 
 /// Pause between looks at what is due, also if nothing is for longer: other hosts write the same
 /// entries, and a clock may be set.
@@ -32,9 +30,6 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15);
 
 /// Shortest pause between looks: what cannot begin right now is tried again.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(200);
-
-/// The fact of a run that says which cron began it.
-const FACT: &str = "cron_id";
 
 /// Milliseconds until a run that could not begin is tried again: whatever stands in its way, such as
 /// a full queue, is rarely gone at once.
@@ -63,11 +58,6 @@ pub(crate) fn run_id(cron: &Uuid, due_ms: i64) -> Result<RunId, Fault> {
     RunId::new(id.to_string()).map_err(|error| Fault::unprocessable(error.to_string()))
 }
 
-/// Whether a cron began a run: then other hosts may be about to begin the same.
-pub(crate) fn is_of_cron(doc: &RunDoc) -> bool {
-    doc.metadata.contains_key(FACT)
-}
-
 impl Agents {
     /// Begins what is due, and answers when the next is, milliseconds since 1970.
     pub async fn run_crons(&self) -> Option<i64> {
@@ -82,6 +72,15 @@ impl Agents {
         let mut next = None;
         for due in entries {
             let Some(mut next_ms) = due.next_ms else { continue };
+            if next_ms > looked_ms && due.is_of_the_future(looked_ms) {
+                match self.compute_again(&due, looked_ms).await {
+                    Ok(Some(earlier_ms)) => next_ms = earlier_ms,
+                    Ok(None) => continue,
+                    Err(failure) => {
+                        tracing::warn!(cron = %due.cron, %failure, "a due time is not computed again");
+                    }
+                }
+            }
             if next_ms <= looked_ms {
                 match self.run_cron(&due, looked_ms).await {
                     Ok(Some(later_ms)) => next_ms = later_ms,
@@ -119,6 +118,21 @@ impl Agents {
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
         });
+    }
+
+    /// Computes when the next run is due after the clock was set back; otherwise it would be as late
+    /// as the clock was early.
+    async fn compute_again(&self, listed: &Due, looked_ms: i64) -> Result<Option<i64>, Failure> {
+        let (ports, key) = (self.ports(), listed.cron.to_string());
+        let Some(entry) = dues(ports).get_to_change::<Due>(&key).await? else { return Ok(None) };
+        let Some(doc) = entry.doc.document(ports).await? else { return Ok(entry.doc.next_ms) };
+        if entry.doc != *listed {
+            return Ok(entry.doc.next_ms);
+        }
+        let due = doc.due(looked_ms);
+        let next_ms = due.next_ms;
+        dues(ports).change(&entry, due).await?;
+        Ok(next_ms)
     }
 
     /// Begins a run that was due when it was looked for, and notes when the next is.
@@ -163,11 +177,11 @@ impl Agents {
     async fn begin_cron(&self, doc: &CronDoc, due_ms: i64) -> Result<(), Fault> {
         let run = run_id(&doc.cron, due_ms)?;
         let mut request = run_of(&doc.payload)?;
-        let fact = (FACT.to_owned(), doc.cron.to_string().into());
+        let fact = (CRON_FACT.to_owned(), doc.cron.to_string().into());
         request.metadata.get_or_insert_default().extend([fact]);
         let caller = Caller::of(doc.tenant.clone());
         let thread = doc.thread.as_deref().unwrap_or(run.as_str());
-        if self.has_begun(doc, thread, &run).await? {
+        if self.has_begun(&run).await? {
             return Ok(());
         }
         tracing::info!(cron = %doc.cron, %run, "a run is due");
@@ -180,7 +194,7 @@ impl Agents {
         };
         match asked {
             // By another host meanwhile.
-            Err(_) if matches!(self.has_begun(doc, thread, &run).await, Ok(true)) => Ok(()),
+            Err(_) if matches!(self.has_begun(&run).await, Ok(true)) => Ok(()),
             asked => asked.map(drop),
         }
     }
@@ -193,19 +207,8 @@ impl Agents {
         Ok(head.map_err(|error| Failure::internal(error.to_string()))?.is_none())
     }
 
-    /// Whether a run was begun or waits already, here or elsewhere.
-    async fn has_begun(&self, doc: &CronDoc, thread: &str, run: &RunId) -> Result<bool, Fault> {
-        let ports = self.ports();
-        if ports.store.run(run).await?.is_some() {
-            return Ok(true);
-        }
-        let thread = ThreadId::new(thread).map_err(|it| Fault::unprocessable(it.to_string()))?;
-        let scope = MemoryScope::Host(doc.tenant.clone());
-        let known: Option<RunDoc> = shelf(ports, scope, &thread).get(run.as_str()).await?;
-        // One that neither waits nor has begun is left over from a host that died in between.
-        Ok(match known {
-            Some(doc) if doc.state == Waiting::Pending => is_queued(ports, &thread, run).await?,
-            known => known.is_some(),
-        })
+    /// Whether a run has begun or is pending, on any host.
+    async fn has_begun(&self, run: &RunId) -> Result<bool, Fault> {
+        Ok(self.ports().store.run(run).await?.is_some())
     }
 }

@@ -1,16 +1,13 @@
 //! What the server keeps beside threads: documents in the memory of the host, which no guest and no
 //! client works in.
 //!
-//! * [`run`]: a run as it was asked for. The store knows a run once it has begun; what the client
-//!   wanted, and runs that have not begun, stand here.
 //! * [`assistant`]: a graph with settings that a client made.
-//! * [`queued`]: runs that wait for their turn, and the hosts that have them in hand.
-//! * [`webhook`]: who is to be told when a run is over. [`cron`]: runs that come again and again.
+//! * [`old`]: runs as older hosts kept them. [`webhook`]: who is to be told when a run is over.
+//! * [`cron`]: runs that come again and again.
 
 pub(crate) mod assistant;
 pub(crate) mod cron;
-pub(crate) mod queued;
-pub(crate) mod run;
+pub(crate) mod old;
 pub(crate) mod webhook;
 
 use serde::Serialize;
@@ -53,7 +50,7 @@ where
 pub(crate) struct Kept<T> {
     /// What it says.
     pub(crate) doc: T,
-    key: String,
+    pub(crate) key: String,
     known: Value,
 }
 
@@ -144,19 +141,6 @@ impl<'p> Shelf<'p> {
 
     pub(crate) async fn delete(&self, key: &str) -> Result<(), Failure> {
         self.ports.memory.delete(&self.scope, &self.namespace, key).await
-    }
-
-    /// The documents with the last keys before one, or with the last of all, from there down: at most
-    /// so many, fewer where they are large, none if none is left.
-    pub(crate) async fn down<T: DeserializeOwned>(
-        &self,
-        before: Option<&str>,
-        limit: usize,
-    ) -> Result<Vec<T>, Failure> {
-        let now_ms = self.ports.clock.now_ms();
-        let (memory, namespace) = (&self.ports.memory, &self.namespace);
-        let items = memory.list_down(&self.scope, namespace, before, limit, now_ms).await?;
-        items.into_iter().map(|item| read(item.value)).collect()
     }
 
     /// All documents, in the order of their keys: for small ones of which there may be many.

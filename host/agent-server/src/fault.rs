@@ -2,9 +2,10 @@
 
 use axum::Json;
 use axum::http::StatusCode;
+use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
-use wattle_api::problem::{Problem, api_code, status_of};
+use wattle_api::problem::{Problem, api_code, retry_seconds, status_of};
 use wattle_graph::failure::{Failure, code};
 use wattle_run::ports::store::StoreError;
 
@@ -24,16 +25,23 @@ const TABLE: &[(&str, StatusCode)] = &[
 pub(crate) struct Fault {
     status: StatusCode,
     detail: String,
+    /// Seconds until the request may be tried again.
+    retry_after: Option<u64>,
 }
 
 impl Fault {
     fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        Self { status, detail: detail.into() }
+        Self { status, detail: detail.into(), retry_after: None }
     }
 
     /// Something of the request does not exist.
     pub(crate) fn missing(what: &str, id: &str) -> Self {
-        Self::new(StatusCode::NOT_FOUND, format!("there is no {what} `{id}`"))
+        Self::not_found(format!("there is no {what} `{id}`"))
+    }
+
+    /// The same in other words.
+    pub(crate) fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
     }
 
     /// The request is not of the form that it needs.
@@ -69,19 +77,21 @@ impl Fault {
 
 impl From<Problem> for Fault {
     fn from(problem: Problem) -> Self {
-        Self::of_code(&problem.code, problem.detail.clone())
+        let retry_after = problem.retry_after;
+        Self { retry_after, ..Self::of_code(&problem.code, problem.detail.clone()) }
     }
 }
 
 impl From<Failure> for Fault {
     fn from(failure: Failure) -> Self {
-        Self::of_code(&failure.code, failure.message)
+        let retry_after = retry_seconds(&failure);
+        Self { retry_after, ..Self::of_code(&failure.code, failure.message) }
     }
 }
 
 impl From<StoreError> for Fault {
     fn from(error: StoreError) -> Self {
-        Self::of_code(code::INTERNAL, error.to_string())
+        Failure::from(error).into()
     }
 }
 
@@ -100,7 +110,8 @@ impl IntoResponse for Fault {
         if self.status.is_server_error() {
             tracing::warn!(status = self.status.as_u16(), "{}", self.detail);
         }
-        (self.status, Json(json!({ "detail": self.detail }))).into_response()
+        let retry_after = self.retry_after.map(|seconds| [(RETRY_AFTER, seconds.to_string())]);
+        (self.status, retry_after, Json(json!({ "detail": self.detail }))).into_response()
     }
 }
 

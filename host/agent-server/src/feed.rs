@@ -12,6 +12,7 @@
 //! brought to where the others are before anything new is told, so that the numbers that a
 //! connection sends grow for each of them.
 
+mod hold;
 mod log;
 
 use std::collections::BTreeMap;
@@ -19,16 +20,18 @@ use std::collections::BTreeMap;
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::Event;
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::ThreadRecord;
+use wattle_project::agent_server::id::EventId;
+use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::v2::{Sent, Subscription, V2};
+use wattle_run::ports::store::{ThreadHead, ThreadRecord};
 
 use crate::agents::Agents;
 use crate::graphs;
 use crate::past::Past;
 use crate::view;
-use crate::wire::id::EventId;
-use crate::wire::lens::Lens;
-use crate::wire::v2::{Sent, Subscription, V2};
 
+pub(crate) use self::hold::Holds;
+use self::hold::{Connection, Scope};
 pub(crate) use self::log::{Ready, ThreadLog};
 
 /// The subscribers of one connection.
@@ -37,6 +40,7 @@ pub(crate) struct Feed {
     log: ThreadLog,
     past: Past,
     subscribers: Vec<Subscriber>,
+    connection: Connection,
 }
 
 /// Somebody who wants some of the events.
@@ -59,6 +63,7 @@ impl Feed {
             log: ThreadLog::new(agents, tenant, thread, 0),
             past: Past::new(agents, thread, false),
             subscribers: Vec::new(),
+            connection: agents.holds().connect(thread),
         }
     }
 
@@ -66,6 +71,7 @@ impl Feed {
     pub(crate) fn subscribe(&mut self, id: String, subscription: Subscription, since: u64) {
         self.subscribers.push(Subscriber { id, subscription, since, at: 0, fold: None });
         self.begin_anew();
+        self.connection.see(self.scope(), 0, true);
     }
 
     /// Tells a subscriber everything again from its beginning on but what it knows. Answers whether
@@ -82,6 +88,7 @@ impl Feed {
     pub(crate) fn unsubscribe(&mut self, id: &str) -> bool {
         let before = self.subscribers.len();
         self.subscribers.retain(|subscriber| subscriber.id != id);
+        self.connection.see(self.scope(), self.log.position(), false);
         self.subscribers.len() < before
     }
 
@@ -90,29 +97,61 @@ impl Feed {
         self.subscribers.iter().map(|subscriber| subscriber.id.clone()).collect()
     }
 
-    /// Waits for something to tell. Nothing is lost if that is given up.
+    /// Waits for something to tell, once the client was handed everything that was taken before.
+    /// Nothing is lost if that is given up.
     pub(crate) async fn ready(&mut self) -> Ready {
         if self.subscribers.is_empty() {
             // Nobody who could be told; the thread may still end.
             return self.log.idle().await;
         }
+        self.connection.handed(self.log.position());
         let ready = self.log.ready().await;
-        if ready == Ready::Anew {
-            for subscriber in &mut self.subscribers {
-                (subscriber.at, subscriber.since, subscriber.fold) = (0, 0, None);
+        match ready {
+            Ready::Event => return self.hold().await,
+            Ready::Anew => {
+                for subscriber in &mut self.subscribers {
+                    (subscriber.at, subscriber.since, subscriber.fold) = (0, 0, None);
+                }
+                self.begin_anew();
             }
-            self.begin_anew();
+            _ => {}
         }
         ready
+    }
+
+    /// Waits until the client may be handed the next event.
+    async fn hold(&mut self) -> Ready {
+        let Some(event) = self.log.next() else { return Ready::Event };
+        let now_ms = self.agents.now_ms();
+        let mut stopping = self.agents.api().stopping.clone();
+        tokio::select! {
+            biased;
+            () = self.connection.may_have(&event, now_ms) => Ready::Event,
+            _ = stopping.wait_for(|stopping| *stopping) => Ready::Stopping,
+        }
+    }
+
+    /// What the client sees of the thread.
+    fn scope(&self) -> Scope {
+        let of = |wanted: fn(&Subscription) -> bool| {
+            self.subscribers.iter().any(|subscriber| wanted(&subscriber.subscription))
+        };
+        if of(Subscription::is_whole) {
+            Scope::All
+        } else if of(Subscription::has_content) {
+            Scope::Content
+        } else {
+            Scope::Lifecycle
+        }
     }
 
     /// What subscribers are told of the next event, each thing once.
     pub(crate) async fn take(&mut self) -> Vec<Sent> {
         let Some(event) = self.log.pop() else { return Vec::new() };
-        let Some((record, last_seq)) = self.log.thread() else { return Vec::new() };
+        let Some(ThreadHead { record, last_seq, .. }) = self.log.head() else { return Vec::new() };
         let mut need = None;
         for subscriber in self.subscribers.iter_mut().filter(|it| it.at < event.seq) {
-            let fold = subscriber.fold(&self.agents, record, last_seq);
+            let fold = subscriber.fold(&self.agents, record, *last_seq);
             need = need.or(fold.needs(&event));
         }
         if self.subscribers.iter().any(Subscriber::shows_state) {

@@ -1,12 +1,13 @@
 //! Reading what a run writes into the log, until nothing more comes of it.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
-use wattle_graph::event::{Event, EventKind, RunStatus};
-use wattle_run::call::runs::{RunRef, Runs as _};
+use wattle_graph::event::{Event, EventKind};
+use wattle_run::hostcall::runs::{RunRef, Runs as _};
 use wattle_run::ports::store::RunRecord;
+use wattle_run::tail::{self, Tail, TailQuery, Until};
 
 use crate::agents::Agents;
 
@@ -14,13 +15,10 @@ use crate::agents::Agents;
 /// some of them.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Events read from the log at a time.
-const PAGE_EVENTS: usize = 128;
-
 /// What comes next.
 pub(crate) enum Next {
     /// An event of the run.
-    Event(Box<Event>),
+    Event(Arc<Event>),
     /// Nothing for a while.
     Silence,
     /// Nothing more: the run is over and everybody can see that, or it is gone.
@@ -33,10 +31,8 @@ pub(crate) enum Next {
 pub(crate) struct Log {
     agents: Agents,
     run: RunRef,
-    after: u64,
-    news: watch::Receiver<u64>,
+    tail: Tail,
     stopping: watch::Receiver<bool>,
-    page: VecDeque<Event>,
     /// Whether its last event was read. What comes after it in the log is of later runs.
     has_ended: bool,
 }
@@ -45,15 +41,14 @@ impl Log {
     /// Reads from the first event of a run.
     pub(crate) fn new(agents: &Agents, record: &RunRecord) -> Self {
         let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
-        Self {
+        let tail = agents.engine().tail(TailQuery {
+            thread: run.thread.clone(),
+            run: Some(run.run.clone()),
             after: record.first_seq.saturating_sub(1),
-            news: agents.engine().watch(&run.thread),
-            stopping: agents.api().stopping.clone(),
-            agents: agents.clone(),
-            run,
-            page: VecDeque::new(),
-            has_ended: false,
-        }
+            until: Until::Deleted,
+        });
+        let stopping = agents.api().stopping.clone();
+        Self { agents: agents.clone(), run, tail, stopping, has_ended: false }
     }
 
     /// What comes next.
@@ -62,38 +57,21 @@ impl Log {
             if self.has_ended {
                 return self.over().await;
             }
-            while let Some(event) = self.page.pop_front() {
-                self.after = event.seq;
-                if event.run == self.run.run {
-                    if event.namespace.is_root() && matches!(event.kind, EventKind::RunEnded(_)) {
-                        self.has_ended = true;
-                        self.page.clear();
-                    }
-                    return Next::Event(Box::new(event));
+            match self.tail.next().await {
+                Ok(tail::Next::Event(event)) => {
+                    let is_root = event.namespace.is_root();
+                    self.has_ended = is_root && matches!(event.kind, EventKind::RunEnded(_));
+                    return Next::Event(event);
                 }
-            }
-            // Before anything is read: whatever is written after that wakes the wait below.
-            self.news.borrow_and_update();
-            let store = &self.agents.ports().store;
-            let record = match store.run(&self.run.run).await {
-                Ok(Some(record)) => record,
-                Ok(None) => return Next::Over,
-                Err(error) => return self.broken(&error),
-            };
-            match self.agents.engine().events(&self.run.thread, self.after, PAGE_EVENTS).await {
-                Ok(events) => self.page = events.into(),
+                // A run that was set aside is at work here: its client waits until it goes on.
+                Ok(tail::Next::CaughtUp) if self.tail.is_at_work() => {}
+                Ok(tail::Next::CaughtUp | tail::Next::Idle) => return self.over().await,
+                Ok(tail::Next::Gone | tail::Next::Replaced) => return Next::Over,
                 Err(failure) => return self.broken(&failure),
             }
-            if !self.page.is_empty() {
-                continue;
-            }
-            if record.status != RunStatus::Running {
-                return self.over().await;
-            }
             tokio::select! {
-                changed = self.news.changed() => if changed.is_err() { return Next::Over },
+                is_news = self.tail.wait(HEARTBEAT) => if !is_news { return Next::Silence },
                 _ = self.stopping.wait_for(|stopping| *stopping) => return Next::Broken,
-                () = tokio::time::sleep(HEARTBEAT) => return Next::Silence,
             }
         }
     }

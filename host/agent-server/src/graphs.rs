@@ -7,12 +7,15 @@ use uuid::Uuid;
 use wattle_graph::definition::{BuiltIn, ReducerDef};
 use wattle_graph::graph::Body;
 use wattle_graph::id::{AppName, GraphName};
+use wattle_project::agent_server::id::assistant_uuid;
 use wattle_run::app::{App, GraphPack};
 use wattle_run::catalog::Catalog;
 
 use crate::doc::assistant::AssistantDoc;
 use crate::fault::Fault;
-use crate::wire::id::assistant_uuid;
+
+/// How the refusal of an unknown assistant begins: programs look for these words.
+const NOT_FOUND: &str = "Assistant not found";
 
 /// A graph of a loaded app.
 #[derive(Clone)]
@@ -91,14 +94,14 @@ pub(crate) fn find(catalog: &Catalog, assistant: &str) -> Result<AgentGraph, Fau
     let graphs = all(catalog);
     if let Ok(uuid) = Uuid::try_parse(assistant) {
         let found = graphs.into_iter().find(|graph| graph.assistant() == uuid);
-        return found.ok_or_else(|| Fault::missing("assistant", assistant));
+        return found.ok_or_else(|| Fault::not_found(format!("{NOT_FOUND}: `{assistant}`")));
     }
     let ids: Vec<String> = graphs.iter().map(|graph| format!("`{}`", graph.id)).collect();
     let found = graphs.iter().find(|graph| graph.id == assistant).cloned();
     let found = found.or_else(|| graphs.into_iter().find(|graph| graph.answers_to(assistant)));
     found.ok_or_else(|| {
         let known = ids.join(", ");
-        let text = format!("there is no assistant `{assistant}`; graphs are: {known}");
+        let text = format!("{NOT_FOUND}: `{assistant}`; graphs are: {known}");
         Fault::unprocessable(text)
     })
 }

@@ -1,142 +1,83 @@
-//! Hosts that share their documents: each says again and again that it is there, and takes on what
-//! those had in hand that have fallen silent, runs that wait and webhooks.
+//! Webhooks of hosts that died: the live hosts that share the store take them over.
 //!
-//! That a host is silent does not mean that it does nothing more. So whoever takes something on
-//! writes its own name where the other's stands, which only one can, and each looks whether its name
-//! still stands there before it does anything.
+//! A host is live while its heartbeat is younger than its lease, and it is not shutting down. A host
+//! that is silent may still be at work. So a host that takes a webhook over writes its own name in
+//! place of the other's, which only one can, and each looks whether its name still stands there before
+//! it does anything.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
-use uuid::Uuid;
 use wattle_graph::failure::Failure;
-use wattle_run::ports::Ports;
-use wattle_run::ports::memory::MemoryScope;
+use wattle_run::ports::store::Holder;
 
 use crate::agents::Agents;
-use crate::doc::Shelf;
-use crate::{queue, webhooks};
+use crate::webhooks;
 
-/// How long a host may be silent before others take on what it has. Several times [`PERIOD`]: a
-/// slow database or a machine with much to do is not taken for a host that died.
-const LEASE_MS: u64 = 60_000;
-
-/// How often it says that it is there, and looks for what others left: so long, at most, does a run
-/// wait here that was cancelled on another host.
-const PERIOD: Duration = Duration::from_secs(15);
-
-/// How long a host that stops may take to say so.
-const FAREWELL: Duration = Duration::from_secs(2);
-
-/// What a host says of itself. It expires with the lease, so whoever is found is there.
-#[derive(Debug, Serialize, Deserialize)]
-struct Sign {
-    host: String,
-}
-
-fn signs(ports: &Ports) -> Shelf<'_> {
-    Shelf::new(ports, MemoryScope::Host(None), &["hosts"])
-}
-
-/// Hosts that others than themselves take nothing from.
-#[derive(Debug)]
-pub(crate) struct Present(HashSet<String>);
-
-impl Present {
-    /// Whether a host is among them.
-    pub(crate) fn has(&self, host: &str) -> bool {
-        self.0.contains(host)
-    }
-}
-
-/// A new name: one for each start of a host, so that nothing is taken for its own which it does not
-/// have in hand.
-pub(crate) fn name() -> String {
-    Uuid::new_v4().to_string()
-}
+/// Pause between two lists of all webhooks while no host dies: for one that died while this host could
+/// not look.
+const LIST_ALL: Duration = Duration::from_mins(1);
 
 impl Agents {
-    /// Says that this host is there, and answers which are. One that shares nothing is alone: what
-    /// has another name is from before its start.
-    pub(crate) async fn present(&self) -> Result<Present, Failure> {
-        let own = self.host();
-        let mut present = HashSet::from([own.to_owned()]);
-        if self.engine().is_shared() {
-            self.sign().await?;
-            let all: Vec<Sign> = signs(self.ports()).every().await?;
-            present.extend(all.into_iter().map(|sign| sign.host));
+    /// Hosts whose webhooks nobody else takes over. A host that shares its store with nobody is alone:
+    /// a webhook with another name is from before its start.
+    async fn live_hosts(&self) -> Result<BTreeSet<Holder>, Failure> {
+        let engine = self.engine();
+        if engine.is_shared() {
+            engine.heartbeat().await?;
         }
-        Ok(Present(present))
+        Ok(engine.working_hosts().borrow().clone())
     }
 
-    async fn sign(&self) -> Result<(), Failure> {
-        let sign = Sign { host: self.host().to_owned() };
-        signs(self.ports()).put(self.host(), &sign, Some(LEASE_MS)).await
-    }
-
-    /// Whether another host is there.
-    pub(crate) async fn is_present(&self, host: &str) -> Result<bool, Failure> {
-        let is_other = self.engine().is_shared() && host != self.host();
-        Ok(is_other && signs(self.ports()).get::<Sign>(host).await?.is_some())
-    }
-
-    /// Takes on what hosts had in hand that are there no more, and lets go what others have taken
-    /// on. The server does so by itself every quarter of a minute if hosts share its documents.
-    pub async fn look_around(&self) {
-        // First what hosts have in hand, then who is there: one that comes in between is there.
-        let (runs, hooks) = (queue::listed(self).await, webhooks::listed(self).await);
-        let present = match self.present().await {
-            Ok(present) => present,
+    /// Takes over the webhooks of hosts that are not live, and lets go what others have taken over. A
+    /// server that shares its store does so by itself when a host dies.
+    pub async fn reconcile(&self) {
+        // First the webhooks, then the hosts: one that starts in between is live.
+        let hooks = webhooks::listed(self).await;
+        let live = match self.live_hosts().await {
+            Ok(live) => live,
             Err(failure) => {
-                tracing::warn!(%failure, "cannot tell other hosts that this one is there");
+                tracing::warn!(%failure, "live hosts cannot be listed");
                 return;
             }
         };
-        let taken = async { queue::take_up(self, &runs?, &present).await };
+        let taken = async { webhooks::take_over(self, hooks?, &live).await };
         if let Err(failure) = taken.await {
-            tracing::error!(%failure, "cannot look for runs that wait");
-        }
-        let taken = async { webhooks::take_up(self, hooks?, &present).await };
-        if let Err(failure) = taken.await {
-            tracing::error!(%failure, "cannot look for webhooks that are to be called");
+            tracing::error!(%failure, "webhooks of other hosts cannot be taken over");
         }
     }
 
-    /// Does that again and again, where other hosts may die.
-    pub(crate) fn keep_looking_around(&self) {
+    /// Does that whenever a host dies, until this one stops.
+    pub(crate) fn keep_reconciling(&self) {
         if !self.engine().is_shared() {
             return;
         }
         let agents = self.clone();
         tokio::spawn(async move {
             let mut stopping = agents.api().stopping.clone();
-            let looking = async {
-                loop {
-                    tokio::time::sleep(PERIOD).await;
-                    agents.look_around().await;
-                }
-            };
-            // It may take long to take on what a host left that had much in hand.
-            let signing = async {
-                loop {
-                    if let Err(failure) = agents.sign().await {
-                        tracing::debug!(%failure, "other hosts do not hear of this one");
-                    }
-                    tokio::time::sleep(PERIOD).await;
-                }
-            };
             tokio::select! {
-                () = looking => {}
-                () = signing => {}
+                () = agents.reconcile_for_ever() => {}
                 _ = stopping.wait_for(|stopping| *stopping) => {}
             }
-            // Others then need not wait until the lease is over.
-            let shelf = signs(agents.ports());
-            let farewell = shelf.delete(agents.host());
-            if !matches!(tokio::time::timeout(FAREWELL, farewell).await, Ok(Ok(()))) {
-                tracing::debug!("other hosts are not told that this one stops");
-            }
         });
+    }
+
+    async fn reconcile_for_ever(&self) {
+        let mut hosts = self.engine().working_hosts();
+        let mut known = hosts.borrow_and_update().clone();
+        loop {
+            let host_died = async {
+                // The sender is there as long as the engine is.
+                while hosts.changed().await.is_ok() {
+                    let before = std::mem::replace(&mut known, hosts.borrow_and_update().clone());
+                    if !before.is_subset(&known) {
+                        break;
+                    }
+                }
+            };
+            // Also if no host died for that long.
+            let _ = tokio::time::timeout(LIST_ALL, host_died).await;
+            self.reconcile().await;
+        }
     }
 }

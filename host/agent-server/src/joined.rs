@@ -14,18 +14,19 @@ use serde_json::{Value, json};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, RunId};
-use wattle_run::ports::store::ThreadRecord;
+use wattle_project::agent_server::id::EventId;
+use wattle_project::agent_server::mode::Mode;
+use wattle_project::agent_server::v1::{Frame, HEARTBEAT};
+use wattle_run::ports::store::{ThreadHead, ThreadRecord};
 
 use crate::agents::Agents;
-use crate::doc::run::RunDoc;
+use crate::asked::run::AskedRun;
 use crate::fault::Fault;
 use crate::feed::{Ready, ThreadLog};
 use crate::run::KnownRun;
 use crate::stream::{Shower, of_events};
 use crate::view;
-use crate::wire::id::EventId;
-use crate::wire::request::{Mode, Modes};
-use crate::wire::v1::{Frame, HEARTBEAT};
+use crate::wire::request::Modes;
 
 /// Frames that say which run it is, and when it is over.
 const METADATA: &str = "metadata";
@@ -158,7 +159,7 @@ impl Joined {
 
     async fn take(&mut self) -> Result<(), Fault> {
         let Some(event) = self.log.pop() else { return Ok(()) };
-        let Some((record, _)) = self.log.thread() else { return Ok(()) };
+        let Some(ThreadHead { record, .. }) = self.log.head() else { return Ok(()) };
         if self.run.as_ref().is_none_or(|(run, _)| *run != event.run) {
             let shower = shower(&self.agents, record, &event.run, self.parts).await?;
             self.run = Some((event.run.clone(), shower));
@@ -187,22 +188,22 @@ async fn shower(
     run: &RunId,
     parts: Parts,
 ) -> Result<Option<Shower>, Fault> {
-    let doc = match KnownRun::find(agents, thread, run.as_str()).await {
-        Ok(known) => known.doc,
+    let asked = match KnownRun::find(agents, thread, run.as_str()).await {
+        Ok(known) => known.asked,
         // There is none, whatever its id looks like.
         Err(fault) if fault.status().is_client_error() => return Ok(None),
         Err(fault) => return Err(fault),
     };
-    let modes = if parts.runs { modes(&doc) } else { BTreeSet::new() };
-    let subgraphs = doc.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
-    Ok(Some(Shower::new(agents, thread, &doc, modes, subgraphs)))
+    let modes = if parts.runs { modes(&asked) } else { BTreeSet::new() };
+    let subgraphs = asked.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false);
+    Ok(Some(Shower::new(agents, thread, &asked, modes, subgraphs)))
 }
 
 /// What was asked for with the run.
-fn modes(doc: &RunDoc) -> BTreeSet<Mode> {
-    let asked = doc.kwargs.get("stream_mode").cloned();
-    let asked = asked.and_then(|asked| serde_json::from_value::<Modes>(asked).ok());
-    Modes::read(asked.as_ref()).unwrap_or_default()
+fn modes(asked: &AskedRun) -> BTreeSet<Mode> {
+    let modes = asked.terms.kwargs.get("stream_mode").cloned();
+    let modes = modes.and_then(|modes| serde_json::from_value::<Modes>(modes).ok());
+    Modes::read(modes.as_ref()).unwrap_or_default()
 }
 
 /// What a thread's stream says and no run's does.

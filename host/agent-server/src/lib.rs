@@ -1,7 +1,7 @@
 //! The Agent Server API: Wattle for clients of LangGraph servers.
 //!
 //! Threads, runs and states are the engine's. This crate shows them in another form, and adds what
-//! the engine does not know: assistants, runs that wait for their turn, runs without a thread.
+//! the engine does not know: assistants, crons, webhooks, runs without a thread.
 //!
 //! # Layout
 //!
@@ -11,9 +11,10 @@
 //! * `caller` and `query`: who asks, for what. `fault`: why there is no answer; `page`: how much there
 //!   may be of it. `whole`: work that goes on when its client hangs up.
 //! * `graphs`: graphs by the ids that clients know; `assistants`: these with settings. `view`: threads as documents.
-//! * `order`: from a request to a run; `asked`: what is to be run; `doc`: where that is written
-//!   down; `queue`: whose turn it is; `begin`: how it begins in the engine.
-//! * `hosts`: several that share their documents, and what one that died leaves to the others.
+//! * `order`: from a request to a run; `asked`: what is to be run; `submit`: how the engine is asked for
+//!   it. `doc`: what this server keeps beside threads.
+//! * `hosts`: several that share their documents, and the webhooks that one that died leaves to the
+//!   others.
 //! * `crons`: runs that begin when their time comes. [`webhooks`]: telling others of their end.
 //! * `run`: what became of a run; `answer`: as one document; `follow` and `stream`: as it goes on;
 //!   `presence`: clients whose leaving ends a run; `past`: the states that events are shown with.
@@ -24,7 +25,6 @@ pub mod agents;
 mod answer;
 mod asked;
 mod assistants;
-mod begin;
 mod caller;
 mod command;
 mod crons;
@@ -41,11 +41,11 @@ mod page;
 mod past;
 mod presence;
 mod query;
-mod queue;
 mod route;
 mod run;
 mod socket;
 mod stream;
+mod submit;
 mod view;
 pub mod webhooks;
 mod whole;

@@ -47,7 +47,7 @@ pub(crate) fn completed(mut document: OpenApi) -> OpenApi {
     schemas.for_each(without_needless_defaults);
     let schemas = components.as_ref().map(|components| &components.schemas);
     let bodies = paths.paths.values_mut().flat_map(operations);
-    for body in bodies.filter_map(|operation| operation.request_body.as_mut()) {
+    for body in bodies.filter_map(|(_, operation)| operation.request_body.as_mut()) {
         let RefOr::T(body) = body else { continue };
         let takes_nothing = body.content.values().any(|content| {
             let name = name_of(content);

@@ -3,20 +3,19 @@
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::call::runs::Runs as _;
 use wattle_run::engine::blank::NewThread;
 use wattle_run::facts;
+use wattle_run::hostcall::runs::Runs as _;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::agents::Agents;
 use crate::asked;
+use crate::asked::run::AskedRun;
 use crate::assistants;
 use crate::caller::Caller;
-use crate::doc::queued::of_thread;
-use crate::doc::run::RunDoc;
 use crate::fault::Fault;
 use crate::graphs::AgentGraph;
-use crate::queue::submit;
+use crate::submit::submit;
 use crate::view::TEMPORARY;
 use crate::wire::request::{Completion, IfMissing, RunCreate};
 
@@ -35,14 +34,13 @@ pub(crate) async fn on_thread(
     id: &str,
     run: RunId,
     request: &RunCreate,
-) -> Result<(ThreadRecord, RunDoc), Fault> {
+) -> Result<(ThreadRecord, AskedRun), Fault> {
     check(agents, request)?;
     let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
     let may_make = request.if_not_exists.unwrap_or_default() == IfMissing::Create;
     let thread = existing_or_new(agents, caller, id, may_make).await?;
-    let doc = asked::run(agents, &graph, &thread, run, request).await?;
-    submit(agents, doc.clone()).await?;
-    Ok((thread, doc))
+    let asked = begin_on(agents, caller, &graph, &thread, run, request).await?;
+    Ok((thread, asked))
 }
 
 /// Asks for a run that gets a thread of its own, which has the id of the run.
@@ -56,7 +54,7 @@ pub(crate) async fn alone(
     caller: &Caller,
     run: RunId,
     request: &RunCreate,
-) -> Result<(ThreadRecord, RunDoc), Fault> {
+) -> Result<(ThreadRecord, AskedRun), Fault> {
     check(agents, request)?;
     let graph = assistants::find(agents, caller.tenant.as_ref(), &request.assistant_id).await?;
     if request.command().is_some() || request.input().is_none() {
@@ -77,8 +75,8 @@ pub(crate) async fn alone(
         Ok(record) => (record, true),
         Err(failure) => (left_over(agents, caller, &run, failure).await?, false),
     };
-    match begin_on(agents, &graph, &record, run, ttl, request).await {
-        Ok(doc) => Ok((record, doc)),
+    match begin_on(agents, caller, &graph, &record, run, request).await {
+        Ok(asked) => Ok((record, asked)),
         Err(fault) => {
             if is_new {
                 take_back(agents, &thread).await;
@@ -101,11 +99,9 @@ async fn take_back(agents: &Agents, thread: &ThreadId) {
     }
 }
 
-/// Whether a thread has a run that was begun or waits: of a cron, by another host meanwhile.
+/// Whether a thread has a run: that of a cron, by another host meanwhile.
 async fn has_runs(agents: &Agents, thread: &ThreadId) -> Result<bool, Fault> {
-    let ports = agents.ports();
-    let waits = !of_thread(ports, thread).await?.is_empty();
-    Ok(waits || !ports.store.newest_runs(thread, 0, 1).await?.is_empty())
+    Ok(!agents.ports().store.newest_runs(thread, 0, 1).await?.is_empty())
 }
 
 /// The thread that a host made for the same run of a cron, and did not come to begin it.
@@ -146,16 +142,16 @@ pub(crate) fn check(agents: &Agents, request: &RunCreate) -> Result<(), Fault> {
 
 async fn begin_on(
     agents: &Agents,
+    caller: &Caller,
     graph: &AgentGraph,
     thread: &ThreadRecord,
     run: RunId,
-    ttl: Option<ThreadTtl>,
     request: &RunCreate,
-) -> Result<RunDoc, Fault> {
-    let doc = asked::run(agents, graph, thread, run, request).await?;
-    let doc = RunDoc { temporary: ttl, ..doc };
-    submit(agents, doc.clone()).await?;
-    Ok(doc)
+) -> Result<AskedRun, Fault> {
+    let asked = asked::run(agents, graph, thread, run, request).await?;
+    let asked = AskedRun { principal: caller.principal.clone(), ..asked };
+    submit(agents, asked.clone()).await?;
+    Ok(asked)
 }
 
 /// The time begins anew with everything that happens on the thread.

@@ -14,12 +14,12 @@ use wattle_graph::event::{Checkpointed, Event, EventKind, RunReason, RunStarted}
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::lineage::Lineage;
+use wattle_project::agent_server::v1::{Need, goes_on};
 use wattle_run::app::{App, GraphPack};
 use wattle_run::ports::store::{CheckpointTuple, Durability, RunRecord, StoreError};
 use wattle_run::unkept;
 
 use crate::agents::Agents;
-use crate::wire::v1::{Need, goes_on};
 
 /// Reads the past of one thread. Events must come in order, from the first of a run.
 pub(crate) struct Past {

@@ -1,38 +1,31 @@
 //! Clients for whom a run works: when one leaves that asked for it, the run is cancelled.
 
 use tokio::runtime::Handle;
-use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::hostcall::runs::RunRef;
 
 use crate::agents::Agents;
-use crate::doc::run::RunDoc;
-use crate::queue::cancel;
+use crate::asked::run::AskedRun;
+use crate::submit::cancel;
 use crate::wire::request::{Disconnect, RunCreate};
 
 /// A client that is there, for as long as this lives.
 pub(crate) struct Presence {
     agents: Agents,
-    thread: ThreadId,
-    run: RunId,
+    run: RunRef,
     /// Where the run is cancelled: a connection may be dropped anywhere.
     runtime: Handle,
     is_over: bool,
 }
 
 impl Presence {
-    pub(crate) fn new(agents: &Agents, thread: &ThreadId, run: &RunId) -> Self {
-        Self {
-            agents: agents.clone(),
-            thread: thread.clone(),
-            run: run.clone(),
-            runtime: Handle::current(),
-            is_over: false,
-        }
+    pub(crate) fn new(agents: &Agents, run: RunRef) -> Self {
+        Self { agents: agents.clone(), run, runtime: Handle::current(), is_over: false }
     }
 
     /// The client that asks for a run, if its leaving ends that.
-    pub(crate) fn of(agents: &Agents, doc: &RunDoc, request: &RunCreate) -> Option<Self> {
+    pub(crate) fn of(agents: &Agents, asked: &AskedRun, request: &RunCreate) -> Option<Self> {
         let cancels = request.on_disconnect.unwrap_or_default() == Disconnect::Cancel;
-        cancels.then(|| Self::new(agents, &doc.thread, &doc.run))
+        cancels.then(|| Self::new(agents, asked.reference()))
     }
 
     /// The answer ends by itself: it was not the client who left.
@@ -47,12 +40,12 @@ impl Drop for Presence {
         if self.is_over || *self.agents.api().stopping.borrow() {
             return;
         }
-        let (agents, thread, run) = (self.agents.clone(), self.thread.clone(), self.run.clone());
+        let (agents, run) = (self.agents.clone(), self.run.clone());
         self.runtime.spawn(async move {
-            tracing::info!(%thread, %run, "the client of the run has left");
+            tracing::info!(thread = %run.thread, run = %run.run, "the client of the run has left");
             // It may have ended in the same moment.
-            if let Err(fault) = cancel(&agents, &thread, &run, false).await {
-                tracing::debug!(%run, fault = fault.detail(), "the run is not cancelled");
+            if let Err(fault) = cancel(&agents, &run, false, None).await {
+                tracing::debug!(run = %run.run, fault = fault.detail(), "the run is not cancelled");
             }
         });
     }

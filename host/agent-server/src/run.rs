@@ -2,36 +2,33 @@
 
 mod listed;
 
-use std::time::Duration;
-
+use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
-use wattle_run::call::runs::{EndedRun, RunOutcome, RunRef, Runs as _};
-use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::store::{RunRecord, ThreadRecord};
+use wattle_project::agent_server::document::ERROR;
+use wattle_project::agent_server::failure::error_of;
+use wattle_project::agent_server::id::assistant_uuid;
+use wattle_run::hostcall::runs::{EndedRun, Multitask, RunOutcome, RunRef, Runs as _};
+use wattle_run::ports::store::{RunKind, RunRecord, ThreadRecord};
 
 use crate::agents::Agents;
-use crate::doc::queued::is_queued;
-use crate::doc::run::{RunDoc, Waiting, Work, shelf};
+use crate::asked::run::{AskedRun, Terms};
+use crate::doc::{old, webhook};
 use crate::fault::Fault;
 use crate::graphs;
 use crate::view;
-use crate::wire::id::assistant_uuid;
-use crate::wire::shape::{ERROR, error_of, outcome};
+use crate::wire::shape::{Run, RunStatus, outcome};
 
 pub(crate) use self::listed::Listed;
-
-/// Pause before looking again at a run that waits on another host.
-const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
 /// A run of a thread.
 #[derive(Clone)]
 pub(crate) struct KnownRun {
     /// What was asked for.
-    pub(crate) doc: RunDoc,
-    /// What the store knows, once it has begun.
-    pub(crate) record: Option<RunRecord>,
+    pub(crate) asked: AskedRun,
+    /// How it stands.
+    pub(crate) record: RunRecord,
 }
 
 impl KnownRun {
@@ -46,64 +43,65 @@ impl KnownRun {
         id: &str,
     ) -> Result<Self, Fault> {
         let run = RunId::new(id).map_err(|error| Fault::unprocessable(error.to_string()))?;
-        let known = Self::look(agents, thread, &run).await?;
-        if known.is_none() {
+        let record = agents.ports().store.run(&run).await?;
+        let Some(record) = record.filter(|record| record.thread == thread.id) else {
             crate::caller::uuid("run", id)?;
+            return Err(Fault::missing("run", id));
+        };
+        Self::of(agents, thread, record).await
+    }
+
+    async fn of(agents: &Agents, thread: &ThreadRecord, record: RunRecord) -> Result<Self, Fault> {
+        let asked = match AskedRun::of(&record, thread) {
+            // A host of before kept what was asked for elsewhere.
+            None if record.created_ms.is_none() => {
+                let (ports, tenant) = (agents.ports(), thread.tenant.as_ref());
+                old::run(ports, tenant, &thread.id, &record.id).await?
+            }
+            asked => asked,
+        };
+        let mut asked = asked.unwrap_or_else(|| of_other_api(agents, thread, &record));
+        if asked.terms.kwargs.get("webhook").is_some_and(Value::is_string) {
+            let problem = webhook::problem(agents.ports(), &record.id).await?;
+            asked.terms.kwargs.extend(problem.map(|why| (webhook::PROBLEM.to_owned(), why.into())));
         }
-        known.ok_or_else(|| Fault::missing("run", id))
+        Ok(Self { asked, record })
     }
 
-    async fn look(
-        agents: &Agents,
-        thread: &ThreadRecord,
-        run: &RunId,
-    ) -> Result<Option<Self>, Fault> {
-        let ports = agents.ports();
-        let scope = MemoryScope::Host(thread.tenant.clone());
-        let doc: Option<RunDoc> = shelf(ports, scope, &thread.id).get(run.as_str()).await?;
-        let is_there = match &doc {
-            Some(doc) if doc.state == Waiting::Pending => is_queued(ports, &thread.id, run).await?,
-            Some(_) => true,
-            None => false,
-        };
-        let record = ports.store.run(run).await?.filter(|record| record.thread == thread.id);
-        Ok(match (doc, record) {
-            (Some(doc), None) if is_there => Some(Self { doc, record: None }),
-            (_, None) => None,
-            (Some(doc), record) => Some(Self { doc, record }),
-            (None, Some(record)) => Some(Self::of_record(agents, thread, record)),
-        })
-    }
-
-    /// A run that was begun by another API.
-    fn of_record(agents: &Agents, thread: &ThreadRecord, record: RunRecord) -> Self {
-        let graph_id = graphs::id_of(agents.engine().catalog(), &thread.app, &thread.graph);
-        let doc = RunDoc {
-            run: record.id.clone(),
-            thread: record.thread.clone(),
-            tenant: thread.tenant.clone(),
-            assistant: assistant_uuid(&graph_id).to_string(),
-            assistant_version: 1,
-            graph_id,
-            app: thread.app.clone(),
-            graph: thread.graph.clone(),
-            work: Work::GoOn,
-            options: record.options.clone(),
-            context: Value::Null,
-            kwargs: Map::new(),
-            metadata: Map::new(),
-            strategy: Default::default(),
-            created_ms: record.started_ms,
-            due_ms: record.started_ms,
-            state: Waiting::Pending,
-            temporary: None,
-        };
-        Self { doc, record: Some(record) }
+    /// As clients see it.
+    pub(crate) fn shape(&self) -> Run {
+        self.asked.shape(&self.record)
     }
 
     /// Whether nothing more will come of it.
     pub(crate) fn is_over(&self) -> bool {
-        self.doc.status(self.record.as_ref()).is_over()
+        RunStatus::of(&self.record).is_over()
+    }
+}
+
+/// A run that was asked for by another API.
+fn of_other_api(agents: &Agents, thread: &ThreadRecord, record: &RunRecord) -> AskedRun {
+    let graph_id = graphs::id_of(agents.engine().catalog(), &thread.app, &thread.graph);
+    AskedRun {
+        run: record.id.clone(),
+        thread: record.thread.clone(),
+        tenant: thread.tenant.clone(),
+        app: thread.app.clone(),
+        graph: thread.graph.clone(),
+        kind: RunKind::Continue,
+        options: record.options.clone(),
+        context: Value::Null,
+        created_ms: record.created_ms(),
+        due_ms: record.due_ms(),
+        principal: None,
+        terms: Terms {
+            assistant: assistant_uuid(&graph_id).to_string(),
+            assistant_version: 1,
+            graph_id,
+            kwargs: Map::new(),
+            metadata: Map::new(),
+            strategy: Multitask::default(),
+        },
     }
 }
 
@@ -120,66 +118,60 @@ pub(crate) enum Turn {
 }
 
 /// Waits until a run has begun, or will not.
-pub(crate) async fn turn(agents: &Agents, doc: &RunDoc) -> Result<Turn, Fault> {
-    let ports = agents.ports();
+pub(crate) async fn turn(agents: &Agents, run: &RunRef) -> Result<Turn, Fault> {
     let mut stopping = agents.api().stopping.clone();
-    loop {
-        let left = agents.queue().left(&doc.thread, &doc.run);
-        if left.is_none() {
-            let is_queued = is_queued(ports, &doc.thread, &doc.run).await?;
-            if let Some(record) = ports.store.run(&doc.run).await? {
-                return Ok(Turn::Begun(Box::new(record)));
-            }
-            let found: Option<RunDoc> =
-                shelf(ports, doc.scope(), &doc.thread).get(doc.run.as_str()).await?;
-            match found.map(|doc| doc.state) {
-                None | Some(Waiting::Cancelled) => return Ok(Turn::Gone),
-                Some(Waiting::Failed { failure }) => return Ok(Turn::Failed(failure)),
-                Some(Waiting::Pending) if !is_queued => return Ok(Turn::Gone),
-                Some(Waiting::Pending) => {}
-            }
-        }
-        let its_turn = async {
-            match left {
-                // An error means that the lane is gone with the run.
-                Some(mut left) => drop(left.wait_for(|left| *left).await),
-                None => tokio::time::sleep(LOOK_AGAIN).await,
-            }
-        };
-        tokio::select! {
-            () = its_turn => {}
-            _ = stopping.wait_for(|stopping| *stopping) => return Ok(Turn::Stopping),
+    let record = tokio::select! {
+        record = agents.engine().begun(run) => record?,
+        _ = stopping.wait_for(|stopping| *stopping) => return Ok(Turn::Stopping),
+    };
+    Ok(match record {
+        None => Turn::Gone,
+        Some(record) if record.has_begun() => Turn::Begun(Box::new(record)),
+        Some(record) => record.failure.map_or(Turn::Gone, Turn::Failed),
+    })
+}
+
+/// The values of a run when it is over, with its open questions, or why it failed. `None` if the
+/// host shuts down before.
+pub(crate) async fn ended(agents: &Agents, run: RunRef) -> Option<Value> {
+    let end = end(agents, run).await;
+    let is_stopping = *agents.api().stopping.borrow();
+    match end {
+        Ok(End::Values(values)) => Some(values),
+        Ok(End::Stopping) => None,
+        // A run that stops here has not failed.
+        Err(fault) if is_stopping && fault.status() == StatusCode::SERVICE_UNAVAILABLE => None,
+        Ok(End::Failed(failure)) => Some(json!({ ERROR: error_of(&failure) })),
+        Err(fault) => {
+            Some(json!({ ERROR: { "error": code::INTERNAL, "message": fault.detail() } }))
         }
     }
 }
 
-/// The values of a run when it is over, with its open questions, or why it failed.
-pub(crate) async fn ended(agents: &Agents, doc: &RunDoc) -> Value {
-    match end(agents, doc).await {
-        Ok(Ok(value)) => value,
-        Ok(Err(failure)) => json!({ ERROR: error_of(&failure) }),
-        Err(fault) => json!({ ERROR: { "error": code::INTERNAL, "message": fault.detail() } }),
-    }
+/// The result of a wait for a run.
+enum End {
+    /// Its values when it is over.
+    Values(Value),
+    /// Why it never began.
+    Failed(Failure),
+    /// The host shuts down.
+    Stopping,
 }
 
-async fn end(agents: &Agents, doc: &RunDoc) -> Result<Result<Value, Failure>, Fault> {
-    let stopped = || Failure::new(code::UNAVAILABLE, "the host is shutting down");
-    let run = RunRef { thread: doc.thread.clone(), run: doc.run.clone() };
-    let mut stopping = agents.api().stopping.clone();
-    let ended = match turn(agents, doc).await? {
-        Turn::Begun(_) => tokio::select! {
-            ended = agents.engine().wait(&run) => ended?,
-            _ = stopping.wait_for(|stopping| *stopping) => return Ok(Err(stopped())),
-        },
-        Turn::Failed(failure) => return Ok(Err(failure)),
-        Turn::Stopping => return Ok(Err(stopped())),
+async fn end(agents: &Agents, run: RunRef) -> Result<End, Fault> {
+    let thread = run.thread.clone();
+    let ended = match turn(agents, &run).await? {
+        // A run that ends in the grace of a stop is still answered.
+        Turn::Begun(_) => agents.engine().wait(&run).await?,
+        Turn::Failed(failure) => return Ok(End::Failed(failure)),
+        Turn::Stopping => return Ok(End::Stopping),
         Turn::Gone => {
-            let view = agents.engine().thread(&doc.thread).await?;
+            let view = agents.engine().thread(&thread).await?;
             let state = view.map(|view| view.state).unwrap_or_default();
             EndedRun { run, outcome: RunOutcome::Cancelled, state }
         }
     };
-    let head = agents.ports().store.thread(&doc.thread).await?;
-    let Some(head) = head else { return Ok(Ok(ended.state)) };
-    Ok(Ok(outcome(&view::lens(agents, &head.record), &ended)))
+    let head = agents.ports().store.thread(&thread).await?;
+    let Some(head) = head else { return Ok(End::Values(ended.state)) };
+    Ok(End::Values(outcome(&view::lens(agents, &head.record), &ended)))
 }

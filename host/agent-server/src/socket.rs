@@ -10,11 +10,14 @@ use bytes::Bytes;
 use futures::SinkExt as _;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 use wattle_api::guard::BodyLimit;
 use wattle_api::guard::budget::Budget;
 use wattle_api::guard::open::Slot;
+use wattle_api::traffic::Cut;
 use wattle_graph::id::ThreadId;
+use wattle_project::agent_server::id::EventId;
 
 use crate::agents::Agents;
 use crate::caller::Caller;
@@ -22,7 +25,6 @@ use crate::command::{Target, end, perform, refused};
 use crate::fault::Fault;
 use crate::feed::{Feed, Ready};
 use crate::wire::command::{Code, Command, Reconnect, Refusal, Subscribe, Unsubscribe, done};
-use crate::wire::id::EventId;
 
 /// Subscriptions of one connection: each event is folded once for each of them. Clients have one
 /// for each part of a page that looks at a thread.
@@ -35,9 +37,12 @@ const CLOSE: u16 = 4_000;
 /// its code.
 const REASON_BYTES: usize = 123;
 
-/// How long a client may take to read what it is sent at once. Until then that stays in memory, and
-/// neither its commands nor the end of its key are looked at; slow networks need seconds.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Pings of one connection in [`PING_PERIOD`]. Each is answered with a frame, which waits in memory
+/// while the client does not read; browsers send none, and libraries one in some seconds.
+const PINGS: u32 = 20;
+
+/// The period in which pings are counted.
+const PING_PERIOD: Duration = Duration::from_secs(10);
 
 /// Commands of one connection that wait for the one at work. Who sends more is not listened to until
 /// there is room again; clients mostly wait for each answer.
@@ -64,6 +69,7 @@ pub(crate) fn open(
     upgrade: WebSocketUpgrade,
 ) -> Response {
     let limit_bytes = agents.api().config.body_limit_bytes;
+    let stall = agents.api().config.stall;
     let upgrade = upgrade.max_message_size(limit_bytes).max_frame_size(limit_bytes);
     upgrade.on_upgrade(move |mut socket| async move {
         let end = match thread {
@@ -72,7 +78,7 @@ pub(crate) fn open(
         };
         if let End::Told(frame) = end {
             // The client may be gone already.
-            let _ = in_time(socket.send(Message::Close(Some(frame)))).await;
+            let _ = timeout(stall, socket.send(Message::Close(Some(frame)))).await;
         }
     })
 }
@@ -96,6 +102,30 @@ struct Session {
     commands: mpsc::Sender<Command>,
     /// What came of them.
     answers: mpsc::Receiver<Value>,
+    pings: Pings,
+}
+
+/// Pings since the period began.
+struct Pings {
+    begun: Instant,
+    count: u32,
+}
+
+impl Pings {
+    /// Counts one, and says whether there may be so many.
+    fn take(&mut self) -> bool {
+        if self.begun.elapsed() >= PING_PERIOD {
+            *self = Self::default();
+        }
+        self.count += 1;
+        self.count <= PINGS
+    }
+}
+
+impl Default for Pings {
+    fn default() -> Self {
+        Self { begun: Instant::now(), count: 0 }
+    }
 }
 
 /// What happens next.
@@ -128,7 +158,8 @@ impl Session {
             slot: pass.slot.clone(),
         };
         tokio::spawn(worker.work(waiting, done));
-        Self { agents, caller, thread, feed, pass, commands, answers }
+        let pings = Pings::default();
+        Self { agents, caller, thread, feed, pass, commands, answers, pings }
     }
 
     /// Goes on until one side has enough, or the key of the client opens nothing any more.
@@ -153,7 +184,7 @@ impl Session {
             let done = match said {
                 Said::Client(message) => self.hear(socket, message).await,
                 Said::Thread(ready) => self.tell(socket, ready).await,
-                Said::Done(Some(answer)) => say(socket, [answer]).await,
+                Said::Done(Some(answer)) => self.say(socket, [answer]).await,
                 Said::Done(None) => Err(End::Told(closing(close_code::ERROR, "a command failed"))),
                 Said::Revoked => {
                     let code = CLOSE + StatusCode::UNAUTHORIZED.as_u16();
@@ -174,7 +205,10 @@ impl Session {
         let text = match message {
             Some(Ok(Message::Text(text))) => Bytes::from(text),
             Some(Ok(Message::Binary(bytes))) => bytes,
-            Some(Ok(Message::Ping(_) | Message::Pong(_))) => return Ok(()),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) if self.pings.take() => return Ok(()),
+            Some(Ok(Message::Ping(_) | Message::Pong(_))) => {
+                return Err(End::Told(closing(close_code::POLICY, "too many pings")));
+            }
             Some(Ok(Message::Close(_)) | Err(_)) | None => return Err(End::Left),
         };
         // It was read whole, as the server allows: a connection that ends in the middle of a message
@@ -186,7 +220,7 @@ impl Session {
             return Err(End::Told(closing(close_code::SIZE, &why)));
         }
         match self.answer(&text).await {
-            Some(answer) => say(socket, [answer]).await,
+            Some(answer) => self.say(socket, [answer]).await,
             None => Ok(()),
         }
     }
@@ -195,11 +229,11 @@ impl Session {
         match ready {
             Ready::Event => {
                 let sent = self.feed.take().await;
-                say(socket, sent.into_iter().map(|sent| sent.data)).await
+                self.say(socket, sent.into_iter().map(|sent| sent.data)).await
             }
             Ready::Anew => Ok(()),
             // Proxies cut connections in which nothing happens.
-            Ready::Silence => in_time(socket.send(Message::Ping(Bytes::new()))).await,
+            Ready::Silence => self.in_time(socket.send(Message::Ping(Bytes::new()))).await,
             Ready::Gone => {
                 let fault = Fault::missing("thread", self.thread.as_str());
                 Err(End::Told(of_fault(&fault)))
@@ -208,7 +242,7 @@ impl Session {
                 Err(End::Told(closing(close_code::AWAY, "the host is shutting down")))
             }
             Ready::Broken => {
-                say(socket, [unreadable()]).await?;
+                self.say(socket, [unreadable()]).await?;
                 let code = CLOSE + StatusCode::INTERNAL_SERVER_ERROR.as_u16();
                 Err(End::Told(closing(code, "the thread cannot be read")))
             }
@@ -242,6 +276,43 @@ impl Session {
             Err(refusal) => Err(refusal),
         };
         Some(ended.unwrap_or_else(|refusal| refusal.answer(Some(command.id))))
+    }
+
+    /// Sends documents; they leave together.
+    async fn say(
+        &self,
+        socket: &mut WebSocket,
+        documents: impl IntoIterator<Item = Value>,
+    ) -> Result<(), End> {
+        self.in_time(async {
+            for document in documents {
+                socket.feed(Message::Text(document.to_string().into())).await?;
+            }
+            socket.flush().await
+        })
+        .await
+    }
+
+    /// Ends the session of a client that is gone or too slow. Until then the documents stay in memory,
+    /// and neither commands nor a revoked key are noticed.
+    async fn in_time(
+        &self,
+        sending: impl Future<Output = Result<(), axum::Error>>,
+    ) -> Result<(), End> {
+        let api = self.agents.api();
+        match timeout(api.config.stall, sending).await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(_)) => Err(End::Left),
+            Err(_elapsed) => {
+                api.traffic.cut(Cut::Stalled);
+                tracing::warn!(
+                    thread = %self.thread,
+                    "a client of a WebSocket did not read within `server.connections.stall_timeout` \
+                     and is disconnected"
+                );
+                Err(End::Left)
+            }
+        }
     }
 
     fn target(&self) -> Target<'_> {
@@ -333,37 +404,15 @@ pub(crate) fn unreadable() -> Value {
     Refusal::new(Code::UnknownError, "the thread cannot be read; try again").answer(None)
 }
 
-/// Sends documents; they leave together.
-async fn say(
-    socket: &mut WebSocket,
-    documents: impl IntoIterator<Item = Value>,
-) -> Result<(), End> {
-    in_time(async {
-        for document in documents {
-            socket.feed(Message::Text(document.to_string().into())).await?;
-        }
-        socket.flush().await
-    })
-    .await
-}
-
-/// Leaves a client that is gone or too slow.
-async fn in_time(sending: impl Future<Output = Result<(), axum::Error>>) -> Result<(), End> {
-    match tokio::time::timeout(PATIENCE, sending).await {
-        Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) | Err(_) => Err(End::Left),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn who_never_reads_is_left() {
-        let started = tokio::time::Instant::now();
-        assert!(matches!(in_time(std::future::pending()).await, Err(End::Left)));
-        assert_eq!(started.elapsed(), PATIENCE);
-        assert!(in_time(async { Ok(()) }).await.is_ok());
+    async fn pings_are_counted_in_periods() {
+        let mut pings = Pings::default();
+        assert!((0..PINGS).all(|_| pings.take()) && !pings.take());
+        tokio::time::sleep(PING_PERIOD).await;
+        assert!(pings.take());
     }
 }

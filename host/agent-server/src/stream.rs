@@ -14,18 +14,19 @@ use futures::stream;
 use serde_json::Value;
 use wattle_graph::event::Event;
 use wattle_graph::failure::Failure;
+use wattle_project::agent_server::failure::error_of;
+use wattle_project::agent_server::mode::Mode;
+use wattle_project::agent_server::v1::{Context, Frame, HEARTBEAT, V1};
+use wattle_run::hostcall::runs::RunRef;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
-use crate::doc::run::RunDoc;
+use crate::asked::run::AskedRun;
 use crate::follow::{HEARTBEAT as SILENCE, Log, Next};
 use crate::past::Past;
 use crate::presence::Presence;
 use crate::run::{Turn, turn};
 use crate::view;
-use crate::wire::request::Mode;
-use crate::wire::shape::error_of;
-use crate::wire::v1::{Context, Frame, HEARTBEAT, V1};
 
 /// What a client wants to see.
 pub(crate) struct Wish {
@@ -41,11 +42,11 @@ pub(crate) struct Wish {
 pub(crate) fn answer(
     agents: &Agents,
     thread: &ThreadRecord,
-    doc: RunDoc,
+    asked: AskedRun,
     wish: Wish,
     presence: Option<Presence>,
 ) -> Response {
-    let frames = Frames::new(agents, thread, doc, wish, presence);
+    let frames = Frames::new(agents, thread, asked, wish, presence);
     let body = stream::unfold(frames, |mut frames| async move {
         let bytes = frames.next().await?;
         Some((Ok::<_, Infallible>(bytes), frames))
@@ -79,16 +80,16 @@ impl Shower {
     pub(crate) fn new(
         agents: &Agents,
         thread: &ThreadRecord,
-        doc: &RunDoc,
+        asked: &AskedRun,
         modes: BTreeSet<Mode>,
         subgraphs: bool,
     ) -> Self {
         let context = Context {
-            lens: view::run_lens(agents, thread, doc),
-            run: doc.run.clone(),
-            graph_id: doc.graph_id.clone(),
-            assistant_id: doc.assistant.clone(),
-            metadata: doc.metadata.clone(),
+            lens: view::run_lens(agents, thread, asked),
+            run: asked.run.clone(),
+            graph_id: asked.terms.graph_id.clone(),
+            assistant_id: asked.terms.assistant.clone(),
+            metadata: asked.terms.metadata.clone(),
         };
         let v1 = V1::new(modes, subgraphs, context);
         let past = Past::new(agents, &thread.id, v1.wants_states());
@@ -106,7 +107,7 @@ impl Shower {
 
 struct Frames {
     agents: Agents,
-    doc: RunDoc,
+    run: RunRef,
     shower: Shower,
     after: u64,
     presence: Option<Presence>,
@@ -127,14 +128,14 @@ impl Frames {
     fn new(
         agents: &Agents,
         thread: &ThreadRecord,
-        doc: RunDoc,
+        asked: AskedRun,
         wish: Wish,
         presence: Option<Presence>,
     ) -> Self {
-        let shower = Shower::new(agents, thread, &doc, wish.modes, wish.subgraphs);
+        let shower = Shower::new(agents, thread, &asked, wish.modes, wish.subgraphs);
         Self {
             agents: agents.clone(),
-            doc,
+            run: asked.reference(),
             shower,
             after: wish.after,
             presence,
@@ -151,7 +152,7 @@ impl Frames {
             match &mut self.phase {
                 Phase::Over => return self.end(),
                 Phase::Waiting => {
-                    let waited = tokio::time::timeout(SILENCE, turn(&self.agents, &self.doc)).await;
+                    let waited = tokio::time::timeout(SILENCE, turn(&self.agents, &self.run)).await;
                     let Ok(turn) = waited else { return Some(HEARTBEAT.into()) };
                     self.phase = match turn {
                         Ok(Turn::Begun(record)) => {

@@ -3,17 +3,18 @@
 use axum::http::StatusCode;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::code;
-use wattle_graph::id::{CheckpointId, Namespace};
-use wattle_run::call::runs::Runs as _;
-use wattle_run::call::travel::StateView;
-use wattle_run::ports::store::{ThreadRecord, ThreadStatus as Stands};
+use wattle_graph::id::{CheckpointId, Namespace, RunId};
+use wattle_project::agent_server::failure::error_of;
+use wattle_project::agent_server::lens::Lens;
+use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::ports::store::{StoreError, ThreadRecord, ThreadStatus as Stands};
+use wattle_run::travel::StateView;
 
 use crate::agents::Agents;
-use crate::doc::run::RunDoc;
+use crate::asked::run::AskedRun;
 use crate::fault::Fault;
 use crate::graphs;
-use crate::wire::lens::Lens;
-use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus, error_of};
+use crate::wire::shape::{Task, Thread, ThreadState, ThreadStatus};
 
 /// Fact of a thread that was made for one run without a thread; lists leave it out.
 pub(crate) const TEMPORARY: &str = "__temporary";
@@ -30,19 +31,19 @@ pub(crate) fn lens(agents: &Agents, record: &ThreadRecord) -> Lens {
 }
 
 /// How the thread of a run is shown, also if the run has not bound it to its graph yet.
-pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, doc: &RunDoc) -> Lens {
+pub(crate) fn run_lens(agents: &Agents, record: &ThreadRecord, asked: &AskedRun) -> Lens {
     let shown = lens(agents, record);
     if !record.is_blank() {
         return shown;
     }
-    let graph = graphs::by_name(agents.engine().catalog(), &doc.app, &doc.graph);
+    let graph = graphs::by_name(agents.engine().catalog(), &asked.app, &asked.graph);
     let channels = graph.map(|graph| graphs::conversations(&graph.app, &graph.pack));
     Lens { channels: channels.unwrap_or_default(), ..shown }
 }
 
 /// What a thread does, also if only this server knows that.
 pub(crate) fn status(agents: &Agents, record: &ThreadRecord) -> ThreadStatus {
-    if agents.queue().has_waiting(&record.id) {
+    if agents.engine().is_waiting(&record.id) {
         return ThreadStatus::Busy;
     }
     record.status.into()
@@ -105,6 +106,7 @@ pub(crate) async fn state(
 ) -> Result<ThreadState, Fault> {
     let (lens, facts) = (lens(agents, record), facts(record));
     let mut state = ThreadState::new(&lens, view, &facts);
+    state.metadata.insert("run_id".to_owned(), run_of(agents, record, view).await?.as_str().into());
     if with_nested {
         for (task, shown) in view.tasks.iter().zip(&mut state.tasks) {
             let Some(namespace) = &task.namespace else { continue };
@@ -115,6 +117,24 @@ pub(crate) async fn state(
             }
         }
     }
+    Ok(state)
+}
+
+/// The point before the input that made a state.
+pub(crate) async fn before_input(
+    agents: &Agents,
+    record: &ThreadRecord,
+    made: &StateView,
+) -> Result<ThreadState, Fault> {
+    let before = match made.parent {
+        // It may have been pruned.
+        Some(parent) => nested(agents, record, &made.namespace, Some(parent)).await?,
+        None => None,
+    };
+    let values = before.map_or_else(|| json!({}), |before| before.values);
+    let (lens, facts) = (lens(agents, record), facts(record));
+    let mut state = ThreadState::before_input(&lens, made, &values, &facts);
+    state.metadata.insert("run_id".to_owned(), run_of(agents, record, made).await?.as_str().into());
     Ok(state)
 }
 
@@ -147,6 +167,21 @@ async fn nest(
     let state = Box::pin(state(agents, record, nested, true)).await?;
     task.state = Some(Box::new(state));
     Ok(())
+}
+
+/// The run that made a state. In a copy of a thread it is the run of the thread that was copied, as
+/// everything else of the state is.
+async fn run_of(
+    agents: &Agents,
+    record: &ThreadRecord,
+    view: &StateView,
+) -> Result<RunId, StoreError> {
+    if record.origin.is_none() {
+        return Ok(view.run.clone());
+    }
+    let run = agents.ports().store.run(&view.run).await?;
+    // An edit of a state is no run.
+    Ok(run.map_or_else(|| view.run.clone(), |run| run.origin().clone()))
 }
 
 /// Fields of a state that `select` knows.

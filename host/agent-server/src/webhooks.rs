@@ -1,36 +1,36 @@
-//! Webhooks: somebody is told when a run is over, whatever came of it.
+//! Webhooks: a POST to a client's URL when a run is over, whatever its result.
 //!
-//! What is to be told is written down with the run, before that begins (`crate::doc::webhook`), and
-//! forgotten when an answer says that it arrived. In between it is tried again, with pauses that
-//! grow, also after the host has stopped and started: at least once, then, and never again after an
-//! answer of 2xx that was read and noted. All attempts have the same `webhook-id`.
+//! A webhook is stored before its run begins (`crate::doc::webhook`) and deleted after an answer of
+//! 2xx. A failed attempt is repeated, with pauses that grow, also after a restart of the host. So a
+//! webhook is delivered at least once, and never again after a 2xx that was read and stored. All
+//! attempts have the same `webhook-id`.
 //!
-//! Hosts that share their documents leave a webhook to the host that has it in hand, as long as that
-//! is there (`crate::hosts`).
+//! Hosts that share a store leave a webhook to the host whose name it has, while that host is live
+//! (`crate::hosts`).
 
 mod deliver;
-mod tell;
+mod payload;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::runtime::Handle;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::RunId;
+use wattle_run::ports::store::Holder;
 
 pub use crate::wire::webhook::{AllowRule, AllowRuleError, Reachable, SigningKey, SigningKeyError};
 
 use crate::agents::Agents;
+use crate::asked::run::AskedRun;
 use crate::doc::Kept;
-use crate::doc::run::RunDoc;
 use crate::doc::webhook::{Hook, hooks};
 use crate::fault::Fault;
-use crate::hosts::Present;
 use crate::wire::webhook::Target;
 
-/// Pauses before further attempts, about nine hours together: long enough for an outage that people
-/// mend, short enough that what is told still matters.
+/// Pauses before further attempts, about nine hours together: longer than most outages, and short
+/// enough that the payload is of use.
 pub const RETRIES: [Duration; 7] = [
     Duration::from_secs(5),
     Duration::from_secs(30),
@@ -44,7 +44,7 @@ pub const RETRIES: [Duration; 7] = [
 /// Settings of webhooks.
 #[derive(Clone, Debug)]
 pub struct Webhooks {
-    /// What messages are signed with; they are not, without it.
+    /// The key that signs requests. Without it they are not signed.
     pub key: Option<SigningKey>,
     /// Private addresses that may be called.
     pub allow: Vec<AllowRule>,
@@ -62,7 +62,7 @@ impl Default for Webhooks {
 }
 
 impl Webhooks {
-    /// Whether an address may be called, as far as can be seen by now.
+    /// Whether a URL may be called. What its name resolves to is checked by each attempt.
     pub(crate) fn check(&self, url: &str) -> Result<(), Fault> {
         self.target(url).map(drop).map_err(Fault::unprocessable)
     }
@@ -72,90 +72,89 @@ impl Webhooks {
     }
 }
 
-/// The webhooks that this host has in hand.
+/// The webhooks that this host delivers.
 #[derive(Default)]
 pub(crate) struct Hooks {
-    in_hand: Mutex<HashSet<RunId>>,
+    delivering: Mutex<HashSet<RunId>>,
 }
 
 impl Hooks {
     /// No code that can panic runs under this lock.
     fn lock(&self) -> MutexGuard<'_, HashSet<RunId>> {
-        self.in_hand.lock().unwrap_or_else(PoisonError::into_inner)
+        self.delivering.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// The webhook of a run is in hand, for as long as this lives.
-struct InHand {
+/// The right to deliver the webhook of a run: at most one task of this host has it.
+struct Claim {
     agents: Agents,
     run: RunId,
 }
 
-impl InHand {
-    /// `None` if it is in hand already.
+impl Claim {
+    /// `None` if another task has it.
     fn take(agents: &Agents, run: &RunId) -> Option<Self> {
         let is_new = agents.hooks().lock().insert(run.clone());
         is_new.then(|| Self { agents: agents.clone(), run: run.clone() })
     }
 }
 
-impl Drop for InHand {
+impl Drop for Claim {
     fn drop(&mut self) {
         self.agents.hooks().lock().remove(&self.run);
     }
 }
 
-/// A webhook that is written down for a run that is about to begin. It is in hand all the time, and
-/// looked after from the moment in which this is dropped: then it is known whether there is such a
-/// run.
+/// A stored webhook of a run that is about to begin. Its delivery starts when this is dropped: then
+/// the run has begun or does not exist.
 pub(crate) struct Booking {
     agents: Agents,
     hook: Kept<Hook>,
-    /// `None` if this host still had one of the same run in hand.
-    in_hand: Option<InHand>,
+    /// `None` if this host delivers a webhook of the same run already.
+    claim: Option<Claim>,
     runtime: Handle,
 }
 
 impl Drop for Booking {
     fn drop(&mut self) {
         let _entered = self.runtime.enter();
-        match self.in_hand.take() {
-            Some(in_hand) => watch(self.hook.clone(), in_hand),
-            None => look_after(&self.agents, self.hook.clone()),
+        match self.claim.take() {
+            Some(claim) => spawn(self.hook.clone(), claim),
+            None => keep_delivering(&self.agents, self.hook.clone()),
         }
     }
 }
 
-/// Writes down that a webhook is to be called at the end of a run, if the run has one.
+/// Stores the webhook of a run, if the request has one.
 ///
 /// # Errors
 ///
 /// 422 for one that may not be called.
-pub(crate) async fn book(agents: &Agents, doc: &RunDoc) -> Result<Option<Booking>, Fault> {
-    let url = doc.kwargs.get("webhook").and_then(|url| url.as_str());
+pub(crate) async fn book(agents: &Agents, asked: &AskedRun) -> Result<Option<Booking>, Fault> {
+    let url = asked.terms.kwargs.get("webhook").and_then(|url| url.as_str());
     let Some(url) = url else { return Ok(None) };
     agents.webhooks().check(url)?;
     let now_ms = agents.now_ms();
     let hook = Hook {
-        run: doc.run.clone(),
-        thread: doc.thread.clone(),
-        tenant: doc.tenant.clone(),
+        run: asked.run.clone(),
+        thread: asked.thread.clone(),
+        tenant: asked.tenant.clone(),
         url: url.to_owned(),
         attempts: 0,
         next_ms: now_ms,
-        is_told: false,
+        has_payload: false,
         host: agents.host().to_owned(),
     };
-    // Before anybody can find it and would see that there is no such run.
-    let in_hand = InHand::take(agents, &doc.run);
-    // One that is there is of the same run of a cron, which another host wants to begin, or which
-    // this one could not begin before. Whoever has it in hand knows of the run by now or hears of it.
-    let hook = hooks(agents.ports()).make(doc.run.as_str(), hook).await?;
+    // Before it is stored: another task would find no such run and delete the webhook.
+    let claim = Claim::take(agents, &asked.run);
+    // A webhook that is stored already is of the same run of a cron, which another host begins, or
+    // which this one could not begin before. Its delivery waits for the run.
+    let hook = hooks(agents.ports()).make(asked.run.as_str(), hook).await?;
     let runtime = Handle::current();
-    Ok(hook.map(|hook| Booking { agents: agents.clone(), hook, in_hand, runtime }))
+    Ok(hook.map(|hook| Booking { agents: agents.clone(), hook, claim, runtime }))
 }
 
-/// Forgets the webhook of a run that is about to be taken away with all that it did.
+/// Deletes the webhook of a run that is about to be deleted.
 ///
 /// # Errors
 ///
@@ -164,16 +163,16 @@ pub(crate) async fn unbook(agents: &Agents, run: &RunId) -> Result<(), Failure> 
     hooks(agents.ports()).delete(run.as_str()).await
 }
 
-/// Sees to it that a webhook is called, in the background, until the host stops.
-fn look_after(agents: &Agents, hook: Kept<Hook>) {
-    if let Some(in_hand) = InHand::take(agents, &hook.doc.run) {
-        watch(hook, in_hand);
+/// Delivers a webhook in the background, until the host stops, unless a task does so already.
+fn keep_delivering(agents: &Agents, hook: Kept<Hook>) {
+    if let Some(claim) = Claim::take(agents, &hook.doc.run) {
+        spawn(hook, claim);
     }
 }
 
-fn watch(hook: Kept<Hook>, in_hand: InHand) {
+fn spawn(hook: Kept<Hook>, claim: Claim) {
     tokio::spawn(async move {
-        let agents = &in_hand.agents;
+        let agents = &claim.agents;
         let mut stopping = agents.api().stopping.clone();
         tokio::select! {
             () = deliver::deliver(agents, hook) => {}
@@ -183,7 +182,7 @@ fn watch(hook: Kept<Hook>, in_hand: InHand) {
     });
 }
 
-/// The webhooks that are to be called, on all hosts.
+/// The stored webhooks of all hosts.
 ///
 /// # Errors
 ///
@@ -192,24 +191,25 @@ pub(crate) async fn listed(agents: &Agents) -> Result<Vec<Kept<Hook>>, Failure> 
     hooks(agents.ports()).under("").await
 }
 
-/// Looks after those webhooks that no host has in hand which is present.
+/// Delivers the webhooks of hosts that are not live, and those of this host that it does not deliver
+/// yet.
 ///
 /// # Errors
 ///
 /// Those of the memory.
-pub(crate) async fn take_up(
+pub(crate) async fn take_over(
     agents: &Agents,
     listed: Vec<Kept<Hook>>,
-    present: &Present,
+    live: &BTreeSet<Holder>,
 ) -> Result<(), Failure> {
     let (own, shelf) = (agents.host(), hooks(agents.ports()));
     for hook in listed {
         if hook.doc.host == own {
-            look_after(agents, hook);
-        } else if !present.has(&hook.doc.host) {
+            keep_delivering(agents, hook);
+        } else if !live.iter().any(|host| host.0 == hook.doc.host) {
             let taken = Hook { host: own.to_owned(), ..hook.doc.clone() };
             if let Some(taken) = shelf.change(&hook, taken).await? {
-                look_after(agents, taken);
+                keep_delivering(agents, taken);
             }
         }
     }

@@ -23,6 +23,7 @@ use crate::app_route::pattern::Found;
 use crate::body;
 use crate::detached;
 use crate::guard::CREDENTIAL_HEADERS;
+use crate::native::asked_by::asked_by;
 use crate::native::{apps, scope};
 use crate::problem::Problem;
 use crate::state::ApiState;
@@ -97,6 +98,7 @@ async fn handle(
     };
     let tenant = scope::tenant(&state.config, request.headers(), request.extensions())?;
     let headers = visible_headers(&request);
+    let principal = asked_by(&state.config, request.headers(), request.extensions())?;
     let asked = Asked { method: method.clone(), headers: request.headers().clone(), tenant };
     let query = form_urlencoded::parse(request.uri().query().unwrap_or_default().as_bytes());
     let query = query.into_owned().collect();
@@ -113,7 +115,7 @@ async fn handle(
     let (stopping, app, state) = (state.stopping.clone(), app.clone(), state.clone());
     // If the client has gone by its end, the response is dropped, and with it whoever follows.
     let work = async move {
-        let response = state.engine.handle_web(&app, request).await;
+        let response = state.engine.handle_web(&app, request, principal).await;
         answer::answer(&state, &app, asked, response.map_err(answer::ended)?).await
     };
     let broken = || Err(Problem::new(code::INTERNAL, "the host broke down over the request"));

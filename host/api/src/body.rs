@@ -2,18 +2,28 @@
 
 pub mod objects;
 
+use std::error::Error as _;
+use std::io::ErrorKind;
+
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
-use axum::http::header;
+use axum::http::{StatusCode, header};
 use bytes::Bytes;
 use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use wattle_graph::failure::code;
+use wattle_run::bulk::{in_bulk, is_long};
 
 use self::objects::Objects;
 use crate::guard::BodyLimit;
+use crate::guard::lease::BodyLease;
+use crate::guard::limits::full;
 use crate::problem::{Problem, api_code};
 use crate::state::ApiState;
+
+/// Bytes that are set aside for a body before it comes: what a client declares is no reason to set
+/// more aside.
+const FIRST_BYTES: usize = 64 << 10;
 
 /// Bytes of an oversized body that are read and thrown away before the answer, since most clients
 /// only look for an answer when they have sent everything. A larger one is cut off.
@@ -53,12 +63,14 @@ fn is_json(media_type: &str) -> bool {
 ///
 /// # Errors
 ///
-/// `too-large` above the limit, `invalid` if the client stops in the middle.
+/// `too-large` above the limit, `invalid` if the client stops in the middle, `timeout` (408) if it is
+/// too slow, `unavailable` if the bodies of all requests are too large together.
 pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem> {
     let own = request.extensions().get::<BodyLimit>().map(|own| own.0);
     let is_own = own.is_some_and(|own| own < limit_bytes);
     let limit_bytes = own.unwrap_or(limit_bytes).min(limit_bytes);
     let too_large = || too_large(limit_bytes, is_own);
+    let lease = request.extensions().get::<BodyLease>().cloned();
     let declared = request
         .headers()
         .get(header::CONTENT_LENGTH)
@@ -69,11 +81,12 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem
         return Err(too_large());
     }
     let mut body = body.into_data_stream();
-    let mut bytes = Vec::with_capacity(declared.unwrap_or(0));
+    let mut bytes = Vec::with_capacity(declared.unwrap_or(0).min(FIRST_BYTES));
     while let Some(chunk) = body.next().await {
-        let chunk = chunk.map_err(|error| {
-            Problem::new(code::INVALID, format!("the request body broke off: {error}"))
-        })?;
+        let chunk = chunk.map_err(|error| broken_off(&error))?;
+        if lease.as_ref().is_some_and(|lease| !lease.grow(chunk.len())) {
+            return Err(full("bytes of request bodies"));
+        }
         if bytes.len() + chunk.len() > limit_bytes {
             drain(Body::from_stream(body)).await;
             return Err(too_large());
@@ -81,6 +94,17 @@ pub async fn read(request: Request, limit_bytes: usize) -> Result<Bytes, Problem
         bytes.extend_from_slice(&chunk);
     }
     Ok(bytes.into())
+}
+
+fn broken_off(error: &axum::Error) -> Problem {
+    // The outer error is not borrowed for long enough to be one of them.
+    let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
+    let late = causes.find_map(|cause| cause.downcast_ref::<std::io::Error>());
+    match late.filter(|cause| cause.kind() == ErrorKind::TimedOut) {
+        Some(late) => Problem::new(code::TIMEOUT, format!("the request is too slow: {late}"))
+            .with_status(StatusCode::REQUEST_TIMEOUT),
+        None => Problem::new(code::INVALID, format!("the request body broke off: {error}")),
+    }
 }
 
 async fn drain(body: Body) {
@@ -110,6 +134,10 @@ fn too_large(limit_bytes: usize, is_of_key: bool) -> Problem {
 ///
 /// `invalid`, with the field, line and column in `details`.
 pub fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
+    in_bulk(is_long(bytes.len()), || document(bytes))
+}
+
+fn document<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(bytes);
     let parsed = serde_path_to_error::deserialize(Objects(&mut deserializer)).map_err(|error| {
         let field = error.path().to_string();

@@ -3,6 +3,7 @@
 //! They are types of their own, so that the engine may change its types without changing the API.
 
 pub mod app;
+pub mod host;
 pub mod key;
 pub mod memory;
 pub mod options;
@@ -33,6 +34,23 @@ pub struct Health {
     pub version: String,
     /// Which server this is: another one after each start.
     pub instance: String,
+    /// How far the host is with runs that were cut before its start; absent when all of them go on
+    /// or have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recovery: Option<RecoveryDocument>,
+}
+
+/// How far the host is with runs that were cut before its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct RecoveryDocument {
+    /// Whether it has looked at all of them.
+    pub over: bool,
+    /// Runs that were found.
+    pub found: usize,
+    /// Runs that go on.
+    pub recovered: usize,
+    /// Runs that are set aside, since they cannot be gone on with.
+    pub set_aside: usize,
 }
 
 /// A file or folder that could not be loaded. What was loaded from it before stays.

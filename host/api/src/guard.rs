@@ -7,6 +7,7 @@
 //! foreign origin. One for a WebSocket may lead to anything, and what comes over it can be read by
 //! any page, so it counts as one that changes something.
 
+pub mod access;
 mod admission;
 pub mod budget;
 mod cors;
@@ -15,24 +16,31 @@ mod host;
 pub mod kept;
 pub(crate) mod key;
 pub(crate) mod keyring;
+pub(crate) mod lease;
 pub mod limits;
-mod need;
 pub mod open;
+pub(crate) mod pool;
 mod quotas;
 pub mod rate;
 mod refusal;
+pub mod scope;
+pub mod user;
+
+use std::sync::Arc;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, header};
 use axum::middleware::Next;
 use axum::response::Response;
 
+use crate::guard::access::Access;
 use crate::guard::refusal::Refusal;
 use crate::problem::{Problem, api_code};
 use crate::state::{ApiConfig, ApiState};
 
 pub use self::admission::BodyLimit;
 pub(crate) use self::admission::Ledger;
+pub use self::quotas::network_of;
 pub use self::refusal::Form;
 
 /// Headers that carry credentials: no guest sees them. Cookies are among them because those of
@@ -47,18 +55,20 @@ pub struct Gate {
     pub state: ApiState,
     /// How those are answered that may not pass.
     pub form: Form,
+    /// What requests need and are counted as.
+    pub access: Arc<Access>,
 }
 
 /// Checks a request, and answers those that may not pass.
 pub async fn check(State(gate): State<Gate>, mut request: Request, next: Next) -> Response {
-    let Gate { state, form } = gate;
+    let Gate { state, form, access } = gate;
     let origin = cors::allowed_origin(&state.config, request.headers());
     let path = request.uri().path().to_owned();
     let answer = match refuse(&state.config, &request) {
         Some(problem) => Refusal::from(problem).answer(form, &path),
         None if origin.is_some() && cors::is_preflight(&request) => cors::preflight(),
-        None => match admission::admit(&state, form, &mut request).await {
-            Ok(slot) => open::hold(slot, next.run(request).await),
+        None => match admission::admit(&state, &access, &mut request).await {
+            Ok(admitted) => admitted.answer(request, next).await,
             Err(refusal) => refusal.answer(form, &path),
         },
     };
@@ -99,7 +109,15 @@ fn host_of(request: &Request) -> Option<&str> {
         .uri()
         .authority()
         .map(axum::http::uri::Authority::as_str)
-        .or_else(|| request.headers().get(header::HOST)?.to_str().ok())
+        .or_else(|| host_header(request.headers()))
+}
+
+/// The header, of which a request has one (RFC 9112, 3.2): which of several another program goes by
+/// is not known.
+fn host_header(headers: &HeaderMap) -> Option<&str> {
+    let mut values = headers.get_all(header::HOST).iter();
+    let host = values.next()?;
+    values.next().is_none().then(|| host.to_str().ok()).flatten()
 }
 
 /// The origin of a browser page that may not send this request.
@@ -143,6 +161,26 @@ mod tests {
         for host in ["evil.example", "localhost.evil.example", "", "127.0.0.1.evil.example"] {
             assert_eq!(check(&config, "GET", &[("host", host)]), refused, "{host}");
         }
+        for host in [
+            "127.0.0.1:8931@evil",
+            "localhost:8700@evil.example",
+            "localhost:evil",
+            "localhost:99999",
+            "localhost:+80",
+            "localhost:",
+            "localhost:80:80",
+            "[::1]evil.example",
+            "[::1]:80@evil.example",
+            "[::1]:",
+            "[::1",
+            "::1",
+            "wattle.example:x",
+            "user@127.0.0.1",
+        ] {
+            assert_eq!(check(&config, "GET", &[("host", host)]), refused, "{host}");
+        }
+        let two = [("host", "localhost"), ("host", "evil.example")];
+        assert_eq!(check(&config, "GET", &two), refused, "two headers");
         assert_eq!(check(&config, "GET", &[]), refused);
     }
 

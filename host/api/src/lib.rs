@@ -8,11 +8,12 @@
 //! * [`app_route`]: the endpoints that apps answer themselves.
 //! * [`stream`]: event logs as server-sent events, also in forms of apps' own.
 //! * [`projection`]: what a projection of the log sees besides the events.
-//! * [`trace`]: an event log as a tree of runs, steps, tasks, attempts and host calls.
+//! * `trace`: the trace of a thread, from its log.
 //! * [`document`]: the JSON documents that answers consist of.
 //! * [`body`]: reading request bodies; [`blob_body`]: answering with a blob; [`blob_link`]: blobs
 //!   by links that need no key.
 //! * [`detached`]: work that goes to its end even if its client has gone.
+//! * [`traffic`]: counts of connections, and of what was refused.
 //! * [`problem`]: failures as `application/problem+json`, with the table of statuses.
 //! * [`error`]: why the API cannot be set up.
 
@@ -30,7 +31,9 @@ pub mod problem;
 pub mod projection;
 pub mod state;
 pub mod stream;
-pub mod trace;
+pub mod traffic;
+
+mod trace;
 
 use std::sync::Arc;
 
@@ -40,6 +43,7 @@ use utoipa::openapi::OpenApi;
 use utoipa_axum::router::OpenApiRouter;
 use wattle_graph::id::AppName;
 
+use crate::guard::access::Access;
 use crate::guard::{Form, Gate};
 
 pub use self::native::scope::Operator;
@@ -55,26 +59,32 @@ pub fn router(state: ApiState) -> Router {
 /// mounted apps. Guards refuse there as Agent Servers do, with `{"detail": "..."}`.
 pub fn router_with(state: ApiState, further: OpenApiRouter) -> Router {
     let (further, described) = further.split_for_parts();
+    let (native, access) = native_router(described);
+    let access = Arc::new(access);
+    // Listeners ask for it as well. A state has one router.
+    let _ = state.access.set(access.clone());
     let gate = |form| {
-        let gate = Gate { state: state.clone(), form };
+        let gate = Gate { state: state.clone(), form, access: access.clone() };
         middleware::from_fn_with_state(gate, guard::check)
     };
     let further = further.layer(gate(Form::Detail));
-    described_router(state.clone(), described).layer(gate(Form::Problem)).merge(further)
+    native.with_state(state.clone()).layer(gate(Form::Problem)).merge(further)
 }
 
 /// The same without checks of Host, Origin and keys, for callers in the same process. With
 /// [`Operator`] among its extensions a request is the operator's.
 pub fn unguarded_router(state: ApiState) -> Router {
-    described_router(state, OpenApiRouter::<()>::new().into_openapi())
+    native_router(OpenApiRouter::<()>::new().into_openapi()).0.with_state(state)
 }
 
-/// The same, with a document that describes further routes too.
-fn described_router(state: ApiState, further: OpenApi) -> Router {
+/// The native routes and those of apps, with what these and further routes need.
+fn native_router(further: OpenApi) -> (Router<ApiState>, Access) {
     let (native, document) = native::router().split_for_parts();
-    let document = Arc::new(openapi::merged(document, further));
+    let mut document = openapi::merged(document, further);
+    let access = Access::declare(&mut document);
+    let document = Arc::new(document);
     let openapi = move || async move { openapi::answer(&document) };
-    Router::new()
+    let router = Router::new()
         .merge(native)
         .route("/openapi.json", axum::routing::get(openapi))
         .route("/metrics", axum::routing::get(native::metrics::metrics))
@@ -83,13 +93,14 @@ fn described_router(state: ApiState, further: OpenApi) -> Router {
         .route("/apps/{app}/", axum::routing::any(app_route::by_name))
         .route("/apps/{app}/{*path}", axum::routing::any(app_route::by_name))
         .fallback(app_route::by_mount)
-        .method_not_allowed_fallback(problem::method_not_allowed)
-        .with_state(state)
+        .method_not_allowed_fallback(problem::method_not_allowed);
+    (router, access)
 }
 
 /// The endpoints of one app at their documented paths, for an address of its own.
 pub fn app_router(state: ApiState, app: AppName) -> Router {
-    let gate = Gate { state: state.clone(), form: Form::Problem };
+    // No path of an app is one of the host's.
+    let gate = Gate { state: state.clone(), form: Form::Problem, access: Arc::default() };
     let guards = middleware::from_fn_with_state(gate, guard::check);
     Router::new()
         .route(blob_link::ROUTE, axum::routing::get(blob_link::get_linked_blob))

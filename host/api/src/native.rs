@@ -1,18 +1,22 @@
 //! The native API: `/api/v1`, one resource a file.
 
 pub mod apps;
+pub mod asked_by;
 pub mod blobs;
 pub mod control;
 pub mod events;
 pub mod health;
+pub mod hosts;
 pub mod keys;
 pub mod memory;
 pub mod metrics;
 pub mod plugins;
 pub mod problems;
+pub mod ready;
 pub mod runs;
 pub mod scope;
 pub mod state;
+pub mod store;
 pub mod tenants;
 pub mod threads;
 pub mod upkeep;
@@ -28,6 +32,9 @@ use crate::state::ApiState;
 pub fn router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(openapi::base())
         .routes(routes!(health::health))
+        .routes(routes!(ready::ready))
+        .route("/readyz", axum::routing::get(ready::ready))
+        .routes(routes!(hosts::list_hosts))
         .routes(routes!(apps::list_apps))
         .routes(routes!(apps::get_app))
         .routes(routes!(apps::get_graph))
@@ -52,6 +59,7 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(runs::wait_run))
         .routes(routes!(runs::cancel_run))
         .routes(routes!(control::drain_run))
+        .routes(routes!(control::retry_thread))
         .routes(routes!(control::clear_cache))
         .routes(routes!(upkeep::list_open_calls))
         .routes(routes!(upkeep::settle_call))
@@ -62,6 +70,8 @@ pub fn router() -> OpenApiRouter<ApiState> {
         .routes(routes!(upkeep::verify_thread))
         .routes(routes!(upkeep::export_thread))
         .routes(routes!(upkeep::compact_store))
+        .routes(routes!(store::verify_store))
+        .routes(routes!(store::back_up_store))
         .routes(routes!(blobs::get_blob))
         .routes(routes!(blobs::get_thread_blob))
         .routes(routes!(blob_link::get_linked_blob))

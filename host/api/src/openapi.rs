@@ -2,7 +2,7 @@
 //! it.
 
 use axum::Json;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode};
 use utoipa::OpenApi as _;
 use utoipa::openapi::path::{Operation, ParameterIn, PathItem};
 use utoipa::openapi::response::{Response, ResponseBuilder};
@@ -21,7 +21,7 @@ use utoipa::openapi::{Components, ContentBuilder, OpenApi, Ref, RefOr};
                        failures are documents with a `detail`."
     ),
     // The one of traces is inside of itself, so it is not found by itself.
-    components(schemas(crate::problem::ProblemDocument, crate::trace::GraphTrace)),
+    components(schemas(crate::problem::ProblemDocument, wattle_project::trace::GraphTrace)),
     tags(
         (name = "apps", description = "Loaded apps, their graphs and plugins"),
         (name = "threads", description = "Threads with state, history, events and trace"),
@@ -105,7 +105,7 @@ pub fn base() -> OpenApi {
 }
 
 /// The document of the native endpoints with that of further ones.
-pub fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
+pub(crate) fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
     complete(&mut native, &REFUSALS);
     let components = native.components.get_or_insert_with(Components::new);
     let key = SecurityScheme::ApiKey(ApiKey::Header(ApiKeyValue::new("x-api-key")));
@@ -127,7 +127,7 @@ pub fn merged(mut native: OpenApi, further: OpenApi) -> OpenApi {
 pub fn complete(document: &mut OpenApi, refusals: &Refusals) {
     let OpenApi { paths, components, .. } = document;
     let shared = &mut components.get_or_insert_with(Components::new).responses;
-    for operation in paths.paths.values_mut().flat_map(operations) {
+    for operation in paths.paths.values_mut().flat_map(operations).map(|(_, it)| it) {
         operation.summary = operation.summary.take().map(|summary| summary.replace('\n', " "));
         let statuses = refusals.of(operation);
         let answers = &mut operation.responses.responses;
@@ -149,10 +149,17 @@ pub fn complete(document: &mut OpenApi, refusals: &Refusals) {
     }
 }
 
-/// What a path answers.
-pub fn operations(path: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
+/// What a path answers, with the methods.
+pub fn operations(path: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operation)> {
     let PathItem { get, put, post, delete, patch, .. } = path;
-    [get, put, post, delete, patch].into_iter().filter_map(Option::as_mut)
+    let all = [
+        (Method::GET, get),
+        (Method::PUT, put),
+        (Method::POST, post),
+        (Method::DELETE, delete),
+        (Method::PATCH, patch),
+    ];
+    all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))
 }
 
 fn meaning(status: &str) -> &'static str {
@@ -169,10 +176,13 @@ pub fn answer(document: &OpenApi) -> Json<OpenApi> {
 mod tests {
     use utoipa_axum::router::OpenApiRouter;
 
+    use crate::guard::access::Access;
+
     #[test]
     fn the_document_is_as_published() {
         let further = OpenApiRouter::<()>::new().into_openapi();
-        let document = super::merged(crate::native::router().into_openapi(), further);
+        let mut document = super::merged(crate::native::router().into_openapi(), further);
+        Access::declare(&mut document);
         let mut document = serde_json::to_value(&document).unwrap();
         document["info"]["version"] = "[VERSION]".into();
         insta::assert_json_snapshot!(document);

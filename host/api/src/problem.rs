@@ -90,6 +90,10 @@ pub struct ProblemDocument {
     #[serde(skip)]
     #[schema(ignore)]
     pub allow: Option<String>,
+    /// Seconds until the request may be tried again, for the `Retry-After` header.
+    #[serde(skip)]
+    #[schema(ignore)]
+    pub retry_after: Option<u64>,
 }
 
 /// An answer that says why there is no other. Boxed, since it travels in many `Result`s.
@@ -109,6 +113,7 @@ impl Problem {
             instance: None,
             details: None,
             allow: None,
+            retry_after: None,
         }))
     }
 
@@ -126,6 +131,12 @@ impl Problem {
     /// The same problem with another status.
     pub fn with_status(mut self, status: StatusCode) -> Self {
         self.0.status = status.as_u16();
+        self
+    }
+
+    /// Says in how many seconds the request may be tried again.
+    pub fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.retry_after = Some(seconds);
         self
     }
 
@@ -152,9 +163,19 @@ impl std::ops::Deref for Problem {
     }
 }
 
+/// Seconds until a request may be tried again that failed for something that passes by itself: another
+/// host needs less to recover a run that this one stopped.
+const RETRY_SECONDS: u64 = 1;
+
+/// Seconds until a request may be tried again that failed so; `None` if that is of no use.
+pub fn retry_seconds(failure: &Failure) -> Option<u64> {
+    (failure.retryable && failure.code == code::UNAVAILABLE).then_some(RETRY_SECONDS)
+}
+
 impl From<Failure> for Problem {
     fn from(failure: Failure) -> Self {
-        let mut problem = Self::new(&failure.code, failure.message);
+        let mut problem = Self::new(&failure.code, failure.message.as_str());
+        problem.0.retry_after = retry_seconds(&failure);
         problem.0.details = failure.details;
         problem
     }
@@ -162,7 +183,7 @@ impl From<Failure> for Problem {
 
 impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Self {
-        Self::new(code::INTERNAL, error.to_string())
+        Failure::from(error).into()
     }
 }
 
@@ -182,6 +203,9 @@ impl IntoResponse for Problem {
             self.allow.as_deref().and_then(|allow| HeaderValue::from_str(allow).ok())
         {
             headers.insert(header::ALLOW, allow);
+        }
+        if let Some(seconds) = self.retry_after {
+            headers.insert(header::RETRY_AFTER, seconds.into());
         }
         response
     }

@@ -7,7 +7,7 @@ use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
 use wattle_graph::mapping::Subject;
 use wattle_run::app::App;
-use wattle_run::call::clock::{Zoned, to_zone};
+use wattle_run::hostcall::clock::{Zoned, to_zone};
 use wattle_run::ports::Store;
 
 /// What holds for all events of a run.

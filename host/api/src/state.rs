@@ -1,7 +1,8 @@
 //! What handlers work with.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Duration;
 
 use axum::http::HeaderName;
 use tokio::sync::watch;
@@ -11,11 +12,18 @@ use wattle_run::engine::Engine;
 use wattle_run::ports::Plugin;
 
 use crate::guard::Ledger;
+use crate::guard::access::Access;
 use crate::guard::limits::Limits;
+use crate::guard::user::UserHeader;
 use crate::stream::presence::Presence;
+use crate::traffic::Traffic;
 
 /// Bytes of a request body unless configured: a picture of some 10 MiB as base64 in JSON.
 pub const BODY_LIMIT_BYTES: usize = 16 << 20;
+
+/// How long a client may take to read what it is sent at once, unless configured: slow networks need
+/// seconds.
+pub const STALL: Duration = Duration::from_secs(30);
 
 /// Who may call, and how large a request may be.
 #[derive(Clone, Debug)]
@@ -35,6 +43,8 @@ pub struct ApiConfig {
     pub limits: Limits,
     /// Bytes of a request body; see [`BODY_LIMIT_BYTES`].
     pub body_limit_bytes: usize,
+    /// How long a client may take to read what it is sent at once; see [`STALL`].
+    pub stall: Duration,
     /// Keys that stand for a tenant, in the same form. They are accepted too, and their requests
     /// are the tenant's.
     pub tenant_keys: BTreeMap<Digest, String>,
@@ -44,6 +54,9 @@ pub struct ApiConfig {
     /// The tenant of requests that name none by key or header. Without it such a request is
     /// refused if there is a header, and the operator's otherwise.
     pub default_tenant: Option<String>,
+    /// Header that names the user of a request, for the events of what the request does. Without it
+    /// (the default) the header of a client means nothing.
+    pub user_header: Option<UserHeader>,
 }
 
 impl Default for ApiConfig {
@@ -55,9 +68,11 @@ impl Default for ApiConfig {
             needs_keys: false,
             limits: Limits::default(),
             body_limit_bytes: BODY_LIMIT_BYTES,
+            stall: STALL,
             tenant_keys: BTreeMap::new(),
             tenant_header: None,
             default_tenant: None,
+            user_header: None,
         }
     }
 }
@@ -88,6 +103,10 @@ pub struct ApiState {
     pub config: Arc<ApiConfig>,
     /// What guards remember.
     pub(crate) ledger: Arc<Ledger>,
+    /// What requests need and are counted as, once there is a router.
+    pub access: Arc<OnceLock<Arc<Access>>>,
+    /// Counts of connections, and of what was refused.
+    pub traffic: Arc<Traffic>,
     /// Becomes true when the server stops: open streams end then.
     pub stopping: watch::Receiver<bool>,
     /// Plugins that belong to no app.
@@ -104,11 +123,13 @@ impl ApiState {
     /// State for a server that runs until `stopping` becomes true.
     pub fn new(engine: Engine, config: ApiConfig, stopping: watch::Receiver<bool>) -> Self {
         let loose = LoosePlugins::default();
-        let ledger = Arc::new(Ledger::new(&config.limits));
+        let ledger = Arc::new(Ledger::new(&config));
         Self {
             engine,
             config: Arc::new(config),
             ledger,
+            access: Arc::default(),
+            traffic: Arc::default(),
             stopping,
             loose,
             metrics: None,

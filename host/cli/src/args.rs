@@ -2,6 +2,8 @@
 
 mod eval;
 mod key;
+mod sql;
+mod store;
 mod travel;
 
 use std::net::SocketAddr;
@@ -10,9 +12,12 @@ use std::path::PathBuf;
 use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 
 use crate::exit;
+use crate::load::compiler;
 
 pub use self::eval::EvalArgs;
 pub use self::key::{KeyCommand, KeyCreateArgs, KeyRevokeArgs, ScopeWord};
+pub use self::sql::{SqlCommand, SqlReaderArgs};
+pub use self::store::{StoreBackupArgs, StoreCommand, StoreRestoreArgs};
 pub use self::travel::{ThreadEditArgs, ThreadForkArgs, ThreadHistoryArgs, ThreadStateArgs};
 
 /// Runs agent graphs whose nodes and tools are WebAssembly components
@@ -68,8 +73,25 @@ pub enum Command {
     /// Make and revoke API keys
     #[command(subcommand)]
     Key(KeyCommand),
+    /// List the hosts that share the store, with their versions and loads
+    Hosts,
+    /// Look after databases of plugins
+    #[command(subcommand)]
+    Sql(SqlCommand),
     /// Check configuration, data folder, sandbox, models and databases
     Doctor,
+    /// Compile one component from standard input; the host starts this for itself
+    #[command(name = compiler::VERB, hide = true)]
+    Compile(CompileArgs),
+}
+
+/// What compiling one component may cost.
+#[derive(Clone, Copy, Debug, ClapArgs)]
+pub struct CompileArgs {
+    /// CPU time in seconds
+    pub cpu_seconds: u64,
+    /// Address space in bytes
+    pub memory_bytes: u64,
 }
 
 /// Arguments of `serve`.
@@ -166,6 +188,8 @@ pub enum ThreadCommand {
     Resume(ThreadResumeArgs),
     /// Let the run of a thread stand still before its next superstep
     Drain(ThreadArg),
+    /// Try again to go on with a run that was cut and set aside
+    Retry(ThreadArg),
     /// Delete a thread with all that belongs to it
     Delete(ThreadArg),
     /// List host calls that were begun and have no answer: in doubt if the host died meanwhile
@@ -216,13 +240,6 @@ pub struct ReplayArgs {
     /// Id of a thread, or a file that `thread export` wrote
     #[arg(value_name = "THREAD|FILE")]
     pub target: String,
-}
-
-/// Verbs for the store.
-#[derive(Clone, Debug, Subcommand)]
-pub enum StoreCommand {
-    /// Give the space of deleted things back to the file system
-    Compact,
 }
 
 /// Arguments of `thread settle`.

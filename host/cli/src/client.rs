@@ -2,6 +2,7 @@
 //! the same API in their own process.
 
 pub mod events;
+mod pinned;
 mod remote;
 
 use axum::Router;
@@ -15,6 +16,7 @@ use serde_json::Value;
 use tower::ServiceExt as _;
 use wattle_api::problem::ProblemDocument;
 use wattle_api::{Operator, unguarded_router};
+use wattle_graph::principal::Principal;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -203,7 +205,8 @@ impl Local {
         body: Option<Value>,
     ) -> Result<(StatusCode, Pieces), Error> {
         let internal = |message: String| Error::Server { address: "this process".into(), message };
-        let request = Request::builder().method(method).uri(path).extension(Operator);
+        let request = Request::builder().method(method).uri(path);
+        let request = request.extension(Operator).extension(local_principal());
         let request = match body {
             Some(body) => request
                 .header(header::CONTENT_TYPE, "application/json")
@@ -220,6 +223,16 @@ impl Local {
     }
 }
 
+/// Who runs this command: without a server, what it may do is up to the rights of its user on the
+/// files of the store.
+fn local_principal() -> Principal {
+    #[cfg(unix)]
+    let user = Some(format!("uid:{}", rustix::process::getuid().as_raw()));
+    #[cfg(not(unix))]
+    let user = None;
+    Principal { user, local: true, ..Principal::default() }
+}
+
 /// The server that holds the data folder, if one answers.
 ///
 /// # Errors
@@ -227,7 +240,7 @@ impl Local {
 /// [`Error::Server`] if nothing can be asked at all.
 pub async fn server_of(config: &Config) -> Result<Option<Remote>, Error> {
     match place::read(config) {
-        Some(place) => Remote::connect(place).await,
+        Some(place) => Remote::connect(place, config).await,
         None => Ok(None),
     }
 }

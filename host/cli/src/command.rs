@@ -5,12 +5,15 @@ mod doctor;
 mod eval;
 mod follow;
 mod graph;
+mod hosts;
 mod input;
 mod key;
 mod plugin;
 mod replay;
 mod run;
 mod serve;
+mod sql;
+mod store;
 mod thread;
 mod trace;
 mod travel;
@@ -45,7 +48,8 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
     }
     let config = config::read(args.config.as_deref())?;
     match args.command {
-        Command::Doctor => Ok(Exit::Ok),
+        // Both were done before.
+        Command::Doctor | Command::Compile(_) => Ok(Exit::Ok),
         Command::Serve(serve) => serve::serve(config, &serve, output).await,
         Command::Run(run) => {
             let client = Client::open(config, Needs::Apps).await?;
@@ -82,7 +86,13 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         }
         Command::Replay(args) => Box::pin(replay::rerun(config, &args, output)).await,
         Command::Eval(args) => Box::pin(eval::eval(config, args, output)).await,
+        Command::Hosts => hosts::list(config, output).await,
         Command::Key(command) => key::keys(config, command, output).await,
+        Command::Sql(command) => sql::sql(&config, command, output).await,
+        Command::Store(StoreCommand::Verify) => store::verify(config, output).await,
+        Command::Store(StoreCommand::Repair) => store::repair(config, output).await,
+        Command::Store(StoreCommand::Backup(args)) => store::backup(config, &args, output).await,
+        Command::Store(StoreCommand::Restore(args)) => store::restore(config, &args, output).await,
         Command::Store(StoreCommand::Compact) => {
             let client = Client::open(config, Needs::Store).await?;
             let result = upkeep::compact(&client, output).await;
@@ -95,6 +105,7 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
 async fn threads(config: Config, command: ThreadCommand, output: Output) -> Result<Exit, Error> {
     let needs = match &command {
         ThreadCommand::Resume(_)
+        | ThreadCommand::Retry(_)
         | ThreadCommand::Migrate(_)
         | ThreadCommand::Edit(_)
         | ThreadCommand::Fork(_) => Needs::Apps,
@@ -111,6 +122,7 @@ async fn threads(config: Config, command: ThreadCommand, output: Output) -> Resu
         ThreadCommand::Fork(fork) => travel::fork(&client, fork, output).await,
         ThreadCommand::Resume(resume) => thread::resume(&client, resume, output).await,
         ThreadCommand::Drain(it) => control::drain(&client, &it.thread, output).await,
+        ThreadCommand::Retry(it) => thread::retry(&client, &it.thread, output).await,
         ThreadCommand::Delete(it) => thread::delete(&client, &it.thread, output).await,
         ThreadCommand::Calls(it) => upkeep::calls(&client, &it.thread, output).await,
         ThreadCommand::Settle(settle) => upkeep::settle(&client, &settle, output).await,

@@ -5,10 +5,13 @@
 
 mod apps;
 mod auth;
+mod connections;
 mod eval;
 mod fill;
 mod grants;
+mod limits;
 mod mcp;
+mod network;
 mod read;
 mod secrets;
 mod size;
@@ -20,6 +23,7 @@ mod webhooks;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use serde::Deserialize;
 use wattle_graph::definition::Span;
@@ -29,11 +33,15 @@ use wattle_run::ports::store::{PruneStrategy, ThreadTtl};
 
 pub use self::apps::{AppConfig, FilesConfig};
 pub use self::auth::{AuthConfig, CallerLimits, TenantConfig};
+pub(crate) use self::connections::duration;
+pub use self::connections::{ConnectionsConfig, TlsConfig};
 pub use self::eval::{EvalConfig, Price};
 pub use self::fill::FindSecret;
 pub use self::grants::{LimitTable, Needs};
+pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
 pub use self::mcp::{McpTable, Surroundings};
-pub use self::read::{ConfigProblem, SECTIONS, read};
+pub use self::network::Network;
+pub use self::read::{ConfigProblem, SECTIONS, parse, read};
 pub use self::secrets::{Secret, SecretSource, SqlConfig};
 pub use self::size::ByteSize;
 pub use self::sql_grant::{SqlGrant, narrower};
@@ -46,6 +54,11 @@ pub const DEFAULT_FILE: &str = "wattle.toml";
 
 /// The port without a setting.
 pub const DEFAULT_PORT: u16 = 8700;
+
+/// How long host calls under way may take when the host stops: most calls of a model end in it, and
+/// with [`STOP_LIMIT`](crate::server::STOP_LIMIT) it is less than the 30 s after which supervisors
+/// commonly kill a process.
+const STOP_GRACE: Span = Span::from_ms(10_000);
 
 /// The whole configuration.
 #[derive(Clone, Debug)]
@@ -64,6 +77,8 @@ pub struct Config {
     pub store: StoreConfig,
     /// `[retention]`.
     pub retention: RetentionConfig,
+    /// `[limits]`.
+    pub limits: LimitsConfig,
     /// `[clock]`.
     pub clock: ClockConfig,
     /// `[model]`.
@@ -101,16 +116,34 @@ pub struct ServerConfig {
     pub origins: BTreeSet<String>,
     /// Largest request body; 16 MiB without it.
     pub body_limit: ByteSize,
+    /// `[server.connections]`.
+    pub connections: ConnectionsConfig,
+    /// `[server.tls]`: HTTPS in place of HTTP.
+    pub tls: Option<TlsConfig>,
     /// `[server.limits]`.
     pub limits: CallerLimits,
     /// Header that names the tenant of a request; a header means nothing without it.
     pub tenant_header: Option<String>,
     /// The tenant of requests that name none.
     pub default_tenant: Option<String>,
+    /// Header that names the user of a request, for the events of what the request does; a header
+    /// means nothing without it.
+    pub user_header: Option<String>,
+    /// Addresses of the proxies that may send that header.
+    pub trusted_proxies: Vec<Network>,
     /// Whether it also answers as an Agent Server, for the clients of that: on without it.
     pub agent_server: bool,
     /// `[server.webhooks]`.
     pub webhooks: WebhooksConfig,
+    /// How long host calls under way may take when the host stops; see `STOP_GRACE`.
+    pub stop_grace: Span,
+}
+
+impl ServerConfig {
+    /// How long host calls under way may take when the host stops.
+    pub fn stop_grace(&self) -> Duration {
+        duration(self.stop_grace)
+    }
 }
 
 impl Default for ServerConfig {
@@ -120,11 +153,16 @@ impl Default for ServerConfig {
             hosts: BTreeSet::new(),
             origins: BTreeSet::new(),
             body_limit: ByteSize(wattle_api::state::BODY_LIMIT_BYTES as u64),
+            connections: ConnectionsConfig::default(),
+            tls: None,
             limits: CallerLimits::default(),
             tenant_header: None,
             default_tenant: None,
+            user_header: None,
+            trusted_proxies: Vec::new(),
             agent_server: true,
             webhooks: WebhooksConfig::default(),
+            stop_grace: STOP_GRACE,
         }
     }
 }
@@ -167,6 +205,7 @@ impl Config {
             server: ServerConfig::default(),
             store: StoreConfig::default(),
             retention: RetentionConfig::default(),
+            limits: LimitsConfig::default(),
             clock: ClockConfig::default(),
             model: ModelConfig::default(),
             sql: BTreeMap::new(),

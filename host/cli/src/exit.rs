@@ -22,6 +22,8 @@ pub enum Exit {
     RunFailed = 6,
     /// The run was cancelled.
     Cancelled = 7,
+    /// Ctrl-C ended it; the number is the one that shells give a command that the signal ends.
+    Stopped = 130,
 }
 
 impl From<Exit> for ExitCode {
@@ -40,4 +42,5 @@ Exit codes:
   4  there is no such thing
   5  the run waits for an answer
   6  the run failed
-  7  the run was cancelled";
+  7  the run was cancelled
+  130  Ctrl-C ended it";

@@ -5,14 +5,18 @@
 
 pub mod app_folder;
 mod archive;
+pub mod compiler;
 mod exported;
 pub mod facts;
+pub mod file;
 pub mod grants;
 pub mod manifest;
+mod names;
 mod page;
 mod parts;
 pub mod plugin_file;
 pub mod projections;
+mod round;
 mod scan;
 mod texts;
 pub mod watch;
@@ -28,13 +32,15 @@ use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_run::app::App;
 use wattle_run::catalog::{Catalog, LoadProblem};
 use wattle_run::ports::store::{StoreError, ThreadQuery, ThreadRecord};
-use wattle_run::ports::{Clock, Sandbox, Store};
+use wattle_run::ports::{Clock, Plugin, Sandbox, Store};
 use wattle_sql::Databases;
 
 use crate::config::Config;
-use crate::load::app_folder::{AppFolder, Plugins};
+use crate::load::app_folder::{AppFolder, LoadedApp, Plugins};
 use crate::load::archive::Old;
+use crate::load::file::FilePlace;
 use crate::load::manifest::{ComponentFiles, Manifest};
+use crate::load::round::Round;
 use crate::load::scan::{Found, Print};
 
 /// Loads apps and plugins. Cheap to clone.
@@ -76,9 +82,24 @@ struct Seen {
 }
 
 impl Seen {
-    fn plugin_files(&self) -> impl Iterator<Item = (PluginName, PathBuf)> {
-        self.plugins.iter().map(|(path, name)| (name.clone(), path.clone()))
+    /// Whether a path has another print than when it was last loaded, which this one replaces.
+    fn is_other(&mut self, path: &Path, print: Print) -> bool {
+        let is_other = self.prints.get(path) != Some(&print);
+        self.prints.insert(path.to_owned(), print);
+        is_other
     }
+
+    fn plugin_files(&self, config: &Config) -> impl Iterator<Item = (PluginName, FilePlace)> {
+        let place = |path| scan::place_of_plugin(config, path);
+        self.plugins.iter().map(move |(path, name)| (name.clone(), place(path)))
+    }
+}
+
+/// An app that was read and is not installed yet.
+struct ReadApp {
+    manifest: Manifest,
+    files: ComponentFiles,
+    loaded: LoadedApp,
 }
 
 /// What a refresh did with one file or folder.
@@ -187,23 +208,20 @@ impl Loader {
         let mut seen = inner.seen.lock().await;
         let found = scan::scan(&inner.config);
         let mut changes = Vec::new();
-        let mut plugins_changed = inner.forget_missing(&mut seen, &found, &mut changes);
-        for plugin in &found.plugins {
-            let print = scan::print_of_file(plugin);
-            if seen.prints.get(plugin) != Some(&print) {
-                seen.prints.insert(plugin.clone(), print);
-                plugins_changed = true;
-                changes.push(inner.load_plugin(plugin, &mut seen).await);
+        let plugin_gone = inner.forget_missing(&mut seen, &found, &mut changes);
+        for (path, message) in &found.unusable {
+            if seen.is_other(path, scan::print_of_file(path)) {
+                changes.push(inner.problem(path, message.clone()));
             }
         }
-        for folder in &found.apps {
-            let print = scan::print_of_app(&inner.config, folder);
-            if plugins_changed || seen.prints.get(folder) != Some(&print) {
-                seen.prints.insert(folder.clone(), print);
-                changes.push(inner.load_app(folder, &mut seen).await);
-            }
-        }
-        changes
+        let mut plugins: Vec<PathBuf> = found.plugins.into_iter().collect();
+        plugins.retain(|plugin| seen.is_other(plugin, scan::print_of_file(plugin)));
+        let mut apps = found.apps;
+        let plugins_changed = plugin_gone || !plugins.is_empty();
+        apps.retain(|folder| {
+            seen.is_other(folder, scan::print_of_app(&inner.config, folder)) || plugins_changed
+        });
+        Round::new(inner, &mut seen, changes).load(plugins, &apps).await
     }
 }
 
@@ -224,7 +242,7 @@ impl Inner {
     /// Answers whether a plugin is gone, since apps may use it.
     fn forget_missing(&self, seen: &mut Seen, found: &Found, changes: &mut Vec<Change>) -> bool {
         let mut plugin_gone = false;
-        let gone = |path: &Path| !found.apps.contains(path) && !found.plugins.contains(path);
+        let gone = |path: &Path| !found.contains(path);
         for path in seen.prints.keys().filter(|path| gone(path)).cloned().collect::<Vec<_>>() {
             seen.prints.remove(&path);
             self.catalog.resolve(&path);
@@ -241,8 +259,18 @@ impl Inner {
         plugin_gone
     }
 
-    async fn load_plugin(&self, path: &Path, seen: &mut Seen) -> Change {
-        match plugin_file::load(self.sandbox.as_ref(), path).await {
+    async fn read_plugin(&self, path: &Path) -> Result<Arc<dyn Plugin>, String> {
+        let place = scan::place_of_plugin(&self.config, path);
+        plugin_file::load(self.sandbox.as_ref(), &place).await
+    }
+
+    fn install_plugin(
+        &self,
+        path: &Path,
+        plugin: Result<Arc<dyn Plugin>, String>,
+        seen: &mut Seen,
+    ) -> Change {
+        match plugin {
             Ok(plugin) => {
                 let name = plugin.info().name.clone();
                 seen.plugins.insert(path.to_owned(), name.clone());
@@ -254,17 +282,19 @@ impl Inner {
         }
     }
 
-    async fn load_app(&self, folder: &Path, seen: &mut Seen) -> Change {
-        let manifest = match Manifest::read(folder) {
-            Ok(manifest) => manifest,
-            Err(message) => return self.problem(folder, message),
-        };
+    async fn read_app(&self, folder: &Path) -> Result<ReadApp, String> {
+        let manifest = Manifest::read(folder)?;
         let files = manifest.component_files(folder, &self.config);
         let loose = self.loose.all();
         let reader = self.app_folder(folder, &manifest, &files, &loose);
-        let loaded = match reader.load().await {
-            Ok(loaded) => loaded,
-            Err(messages) => return self.problem(folder, messages.join("\n")),
+        let loaded = reader.load().await.map_err(|messages| messages.join("\n"))?;
+        Ok(ReadApp { manifest, files, loaded })
+    }
+
+    fn install_app(&self, folder: &Path, app: Result<ReadApp, String>, seen: &mut Seen) -> Change {
+        let ReadApp { manifest, files, loaded } = match app {
+            Ok(app) => app,
+            Err(message) => return self.problem(folder, message),
         };
         let name = loaded.app.name.clone();
         if let Some(message) = twin(&name, folder, seen) {
@@ -281,7 +311,8 @@ impl Inner {
         }
         let app = self.catalog.install(loaded.app);
         self.catalog.resolve(folder);
-        let files = files.into_iter().chain(seen.plugin_files()).collect();
+        let loose = seen.plugin_files(&self.config);
+        let files = files.into_iter().chain(loose).collect();
         archive::keep(&self.config, &app, &manifest, folder, &files);
         let source = Source { manifest, folder: folder.to_owned(), files };
         self.sources().insert(app.digest, source);
@@ -361,7 +392,8 @@ pub fn app_folders(config: &Config) -> Vec<PathBuf> {
 pub async fn loose_plugins(config: &Config, sandbox: &dyn Sandbox) -> Plugins {
     let mut plugins = Plugins::new();
     for path in scan::scan(config).plugins {
-        if let Ok(plugin) = plugin_file::load(sandbox, &path).await {
+        let place = scan::place_of_plugin(config, &path);
+        if let Ok(plugin) = plugin_file::load(sandbox, &place).await {
             plugins.insert(plugin.info().name.clone(), plugin);
         }
     }

@@ -1,11 +1,13 @@
 //! The `wattle` binary.
 
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser as _;
-use wattle::args::Args;
+use wattle::args::{Args, Command};
 use wattle::command;
 use wattle::exit::Exit;
+use wattle::load::compiler;
 use wattle::output::Output;
 use wattle::telemetry;
 
@@ -14,14 +16,26 @@ use wattle::telemetry;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// How long threads may take to let go when a command has ended.
+const LET_GO: Duration = Duration::from_millis(500);
+
 fn main() -> ExitCode {
     let args = Args::parse();
+    if let Command::Compile(limits) = &args.command {
+        return compiler::work(limits);
+    }
     telemetry::start(args.verbosity());
+    compiler::use_this_program();
     // For HTTP and commands; runs and guests execute on a runtime of their own.
     let runtime =
         tokio::runtime::Builder::new_multi_thread().thread_name("wattle-api").enable_all().build();
     let exit = match runtime {
-        Ok(runtime) => runtime.block_on(command::execute(args)),
+        Ok(runtime) => {
+            let exit = runtime.block_on(command::execute(args));
+            // Work for somebody who has left must not keep the process.
+            runtime.shutdown_timeout(LET_GO);
+            exit
+        }
         Err(error) => {
             Output::error(&format!("cannot start threads: {error}"));
             Exit::Failed

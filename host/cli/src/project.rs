@@ -21,6 +21,7 @@ use wattle_run::catalog::Catalog;
 use wattle_run::ports::observer::{Observer, RunNote};
 use wattle_run::ports::store::StoreError;
 use wattle_run::ports::{BlobStore, Ports, Store};
+use wattle_run::tail::range::EventRange;
 
 use crate::config::Config;
 use crate::wire::ReadEnv;
@@ -31,9 +32,6 @@ const QUEUE: usize = 1_024;
 
 /// How long the host waits for files when it stops.
 const LONGEST_FINISH: Duration = Duration::from_secs(5);
-
-/// Events read from the log at a time.
-const PAGE_EVENTS: usize = 256;
 
 /// Writes files when runs have ended.
 pub struct FileProjector {
@@ -134,12 +132,10 @@ impl Worker {
         let mut past = Past::new(self.store.clone(), &self.zone, &note.thread);
         let mut run = RunFiles::new(mapping, &subject);
         let mut files = Vec::new();
-        let mut after = note.first_seq.saturating_sub(1);
-        while after < note.last_seq {
-            let page = self.store.events(&note.thread, after, PAGE_EVENTS).await?;
-            let Some(last) = page.last() else { break };
-            after = last.seq;
-            for event in page.iter().filter(|it| it.run == note.run && it.seq <= note.last_seq) {
+        let before = note.first_seq.saturating_sub(1);
+        let mut events = EventRange::new(self.store.as_ref(), &note.thread, before, note.last_seq);
+        while let Some(page) = events.next().await? {
+            for event in page.iter().filter(|event| event.run == note.run) {
                 if let Some(mut file) = project(&mut run, &mut past, event).await {
                     large::fill(self.blobs.as_ref(), &mut file.content).await;
                     files.push((event.seq, file));

@@ -2,6 +2,7 @@
 
 mod listen;
 pub mod place;
+pub(crate) mod stop;
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -17,10 +18,12 @@ use wattle_agent_server::Agents;
 use wattle_api::{ApiState, app_router, router, router_with};
 use wattle_graph::id::AppName;
 use wattle_run::engine::Engine;
+use wattle_run::engine::recover::Recovery;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::load::{Change, watch as files};
+use crate::server::listen::Listening;
 use crate::server::place::Place;
 use crate::wire::{Host, Overrides, environment};
 
@@ -30,8 +33,20 @@ const SWEEP_PERIOD: Duration = Duration::from_secs(30);
 /// Pause between looks for blobs that no thread mentions: each reads every mention.
 const BLOB_SWEEP_PERIOD: Duration = Duration::from_hours(1);
 
-/// How long requests may go on after the server was told to stop.
-const STOP_GRACE: Duration = Duration::from_secs(10);
+/// How long a start waits until webhooks and queues that other hosts left are taken on.
+const QUEUE_GRACE: Duration = Duration::from_millis(500);
+
+/// How long requests may go on after the runs that they wait for have stopped or are cut.
+const REQUEST_GRACE: Duration = Duration::from_secs(1);
+
+/// How long requests may take to let go when they are cut: one that computes does not.
+const CUT_GRACE: Duration = Duration::from_secs(1);
+
+/// How long adapters may take to be closed.
+const CLOSE_GRACE: Duration = Duration::from_secs(9);
+
+/// How long a stop takes at most beyond `server.stop_grace`, whatever is at work.
+pub const STOP_LIMIT: Duration = Duration::from_secs(15);
 
 /// Under which name the log tells what became of a changed file.
 pub(crate) const RELOAD: &str = "wattle::reload";
@@ -49,8 +64,8 @@ pub struct ServerOptions {
 }
 
 impl Server {
-    /// Opens everything, loads apps, listens, goes on with runs that a crash cut. Returns when
-    /// requests are answered.
+    /// Opens everything, loads apps, listens. Returns when requests are answered; runs that a crash
+    /// cut are gone on with in the background.
     ///
     /// # Errors
     ///
@@ -60,33 +75,42 @@ impl Server {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
         let host = Host::open(config, options.overrides).await?;
         let state = host.api_state()?;
-        if let Err(error) = listen::refuse_open_address(&host.config, &*env, &state).await {
-            drop(state);
-            host.close().await;
-            return Err(error);
-        }
+        let ready = async {
+            listen::refuse_open_address(&host.config, &*env, &state).await?;
+            Listening::new(&host.config, &state)
+        };
+        let listening = match ready.await {
+            Ok(listening) => listening,
+            Err(error) => {
+                drop(state);
+                host.close().await;
+                return Err(error);
+            }
+        };
         let changes = host.load_apps().await?;
         refuse_conflicts(&changes)?;
-        // Before anybody can ask for a thread whose run was cut.
-        let recovered = host.engine.recover().await;
+        // Whatever is wanted of a thread whose run was cut waits from here on until that goes on.
+        host.engine.start_recovery();
         let mut tasks = JoinSet::new();
         let stop = watch::channel(false).0;
         let (address, api) = (host.config.server.listen, main_router(&host, &state).await?);
-        let addr = listen::serve(&mut tasks, address, api, stopped(&stop)).await?;
+        let addr = listen::serve(&mut tasks, &listening, address, api, stop.subscribe()).await?;
         let mut app_addrs = BTreeMap::new();
         for (name, app) in &host.config.apps {
             let Some(address) = app.listen else { continue };
             let router = app_router(state.clone(), name.clone());
-            let addr = listen::serve(&mut tasks, address, router, stopped(&stop)).await?;
+            let stop = stop.subscribe();
+            let addr = listen::serve(&mut tasks, &listening, address, router, stop).await?;
             app_addrs.insert(name.clone(), addr);
         }
+        until(&mut tasks, &stop, async move { listening.keep_certificates().await });
         spawn_sweeps(&mut tasks, &host, &stop);
         if options.watch {
             spawn_watch(&mut tasks, &host, &stop);
         }
         let place = Place::write(&host.config, addr, &host.instance)?;
         let engine = host.engine.clone();
-        Ok(RunningServer { addr, app_addrs, engine, changes, recovered, host, tasks, stop, place })
+        Ok(RunningServer { addr, app_addrs, engine, changes, host, tasks, stop, place })
     }
 }
 
@@ -96,8 +120,12 @@ async fn main_router(host: &Host, state: &ApiState) -> Result<Router, Error> {
         return Ok(router(state.clone()));
     }
     let agents = Agents::with_webhooks(state, host.webhooks()?);
-    // Before anybody can ask for a run that would come before those that wait.
-    agents.start().await;
+    // Before anybody can ask for a run that would come before those of an older host, unless these are many.
+    let starting = agents.clone();
+    let start = tokio::spawn(async move { starting.start().await });
+    if tokio::time::timeout(QUEUE_GRACE, start).await.is_err() {
+        tracing::info!("what other hosts left is taken on while requests are answered");
+    }
     Ok(router_with(state.clone(), wattle_agent_server::router(agents)))
 }
 
@@ -127,6 +155,7 @@ fn spawn_sweeps(tasks: &mut JoinSet<()>, host: &Host, stop: &watch::Sender<bool>
         loop {
             tokio::time::sleep(SWEEP_PERIOD).await;
             engine.sweep().await;
+            engine.retry_set_aside().await;
             sweep_memory(&engine).await;
         }
     });
@@ -210,8 +239,6 @@ pub struct RunningServer {
     pub engine: Engine,
     /// What was loaded at the start, and what could not be.
     pub changes: Vec<Change>,
-    /// Runs that it went on with.
-    pub recovered: usize,
     host: Host,
     tasks: JoinSet<()>,
     stop: watch::Sender<bool>,
@@ -221,7 +248,8 @@ pub struct RunningServer {
 impl RunningServer {
     /// Its main address as a URL.
     pub fn url(&self) -> String {
-        format!("http://{}", self.addr)
+        let scheme = if self.config().server.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.addr)
     }
 
     /// The configuration.
@@ -249,17 +277,32 @@ impl RunningServer {
         self.host.loader.refresh().await
     }
 
-    /// Stops: no new requests, a grace period for those under way, then everything is closed.
-    /// Runs that are not done are taken up at the next start.
+    /// Waits until all runs that were cut before the start go on or are set aside.
+    pub async fn recovery(&self) -> Recovery {
+        self.engine.recovered().await
+    }
+
+    /// Stops. Streams end, no request is accepted, and runs stop before their next superstep. Host
+    /// calls under way, and requests that wait for them, get `server.stop_grace`. Hosts that share
+    /// the store recover the runs at once; without one, the next start does. What does not let go
+    /// in time ends with the process.
     pub async fn shutdown(mut self) {
+        let grace = self.config().server.stop_grace();
         self.host.begin_stop();
+        self.engine.halt();
         self.stop.send_replace(true);
         self.place.remove();
-        let all = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(STOP_GRACE, all).await.is_err() {
+        let runs = self.engine.shutdown(grace);
+        let requests = async { while self.tasks.join_next().await.is_some() {} };
+        let requests = tokio::time::timeout(grace + REQUEST_GRACE, requests);
+        let ((), ended) = tokio::join!(runs, requests);
+        if ended.is_err() {
             tracing::warn!("some requests did not end in time and are cut");
-            self.tasks.shutdown().await;
+            // One that is still at work then ends with the process.
+            let _ = tokio::time::timeout(CUT_GRACE, self.tasks.shutdown()).await;
         }
-        self.host.close().await;
+        if tokio::time::timeout(CLOSE_GRACE, self.host.close()).await.is_err() {
+            tracing::warn!("not everything could be closed in time");
+        }
     }
 }

@@ -19,17 +19,8 @@ const NEWS: &str = "info";
 
 /// Starts logging. `verbosity` is 0 for warnings, 1 for news, 2 and more for everything.
 pub fn start(verbosity: u8) {
-    let level = match verbosity {
-        0 => LevelFilter::WARN,
-        1 => LevelFilter::INFO,
-        2 => LevelFilter::DEBUG,
-        _ => LevelFilter::TRACE,
-    };
-    let filter = EnvFilter::builder()
-        .with_default_directive(level.into())
-        .parse_lossy(format!("{QUIET},{RELOAD}={NEWS},{}", wanted()));
     let subscriber = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_env_filter(filter(verbosity, &wanted()))
         .with_writer(std::io::stderr)
         .with_ansi(std::io::stderr().is_terminal())
         .finish();
@@ -37,7 +28,40 @@ pub fn start(verbosity: u8) {
     let _ = tracing::subscriber::set_global_default(subscriber);
 }
 
+/// What is logged. The level is a directive as well: a default directive holds only where there is no
+/// other.
+fn filter(verbosity: u8, wanted: &str) -> EnvFilter {
+    let level = match verbosity {
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        2 => LevelFilter::DEBUG,
+        _ => LevelFilter::TRACE,
+    };
+    EnvFilter::builder().parse_lossy(format!("{level},{QUIET},{RELOAD}={NEWS},{wanted}"))
+}
+
 #[expect(clippy::disallowed_methods, reason = "read before there is a configuration")]
 fn wanted() -> String {
     std::env::var(FILTER_VARIABLE).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn has(filter: &EnvFilter, directive: &str) -> bool {
+        filter.to_string().split(',').any(|it| it == directive)
+    }
+
+    #[test]
+    fn the_level_holds_for_everything_that_has_none_of_its_own() {
+        for (verbosity, level) in [(0, "warn"), (1, "info"), (2, "debug"), (3, "trace")] {
+            let filter = filter(verbosity, "");
+            assert!(has(&filter, level), "{verbosity}: {filter}");
+            assert!(has(&filter, "genai=off"), "{filter}");
+        }
+        let wanted = filter(0, "wattle_run=debug,error");
+        assert!(has(&wanted, "error") && !has(&wanted, "warn"), "{wanted}");
+        assert!(has(&wanted, "wattle_run=debug"), "{wanted}");
+    }
 }

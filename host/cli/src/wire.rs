@@ -15,8 +15,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::http::HeaderName;
 use tokio::sync::watch;
 use wattle_agent_server::Webhooks;
+use wattle_api::guard::user::UserHeader;
 use wattle_api::state::{LoosePlugins, MetricsText};
 use wattle_api::{ApiConfig, ApiState};
 use wattle_graph::id::Digest;
@@ -29,7 +31,7 @@ use wattle_sql::Databases;
 use wattle_telemetry::Telemetry;
 use wattle_telemetry::metrics::CONTENT_TYPE;
 
-use crate::config::Config;
+use crate::config::{Config, duration};
 use crate::error::Error;
 use crate::load::{Change, Loader};
 use crate::project::{self, FileProjector};
@@ -116,6 +118,8 @@ impl Host {
             runtime: Some(runtime.handle()),
             thread_ttl: config.retention.thread_ttl(),
             holder: None,
+            caps: config.caps(),
+            max_runs: Some(config.max_runs()),
         };
         let engine = Engine::new(opened.ports, catalog, engine_config);
         Ok(Self {
@@ -143,7 +147,6 @@ impl Host {
     /// [`Error::Setup`] for a header name that is none.
     pub fn api_state(&self) -> Result<ApiState, Error> {
         let server = &self.config.server;
-        let tenant_header = server.tenant_header.as_deref().map(str::parse).transpose();
         let keys = self.config.auth.keys(&*self.env);
         let api = ApiConfig {
             hosts: server.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
@@ -154,10 +157,14 @@ impl Host {
             tenant_keys: self.tenant_keys(),
             default_tenant: server.default_tenant.clone(),
             body_limit_bytes: usize::try_from(server.body_limit.0).unwrap_or(usize::MAX),
-            tenant_header: tenant_header.map_err(|_| Error::Setup {
-                what: "the server",
-                message: "`server.tenant_header` is not a header name".into(),
-            })?,
+            stall: duration(server.connections.stall_timeout),
+            tenant_header: header_name("server.tenant_header", server.tenant_header.as_deref())?,
+            user_header: header_name("server.user_header", server.user_header.as_deref())?.map(
+                |name| UserHeader {
+                    name,
+                    proxies: server.trusted_proxies.iter().map(|network| network.0).collect(),
+                },
+            ),
         };
         Ok(ApiState::new(self.engine.clone(), api, self.stop.subscribe())
             .with_loose_plugins(self.loose.clone())
@@ -199,11 +206,11 @@ impl Host {
         self.stop.send_replace(true);
     }
 
-    /// Lets runs end that are about to, and closes what is open. Others are cut, and go on after
-    /// the next start.
+    /// Lets supersteps end that are about to, and closes what is open. Other runs are cut, and are
+    /// recovered by another host or after the next start.
     pub async fn close(self) {
         self.begin_stop();
-        self.engine.shutdown().await;
+        self.engine.shutdown(CLOSE_GRACE).await;
         self.files.finish().await;
         self.tools.close().await;
         self.telemetry.close(LONGEST_FLUSH).await;
@@ -213,8 +220,18 @@ impl Host {
     }
 }
 
+/// How long supersteps may take when a command ends: its own runs have ended by then.
+const CLOSE_GRACE: Duration = Duration::from_secs(2);
+
 /// How long traces may take to leave when the host stops: an operator waits for it.
 const LONGEST_FLUSH: Duration = Duration::from_secs(5);
+
+fn header_name(key: &str, text: Option<&str>) -> Result<Option<HeaderName>, Error> {
+    text.map(str::parse).transpose().map_err(|_| Error::Setup {
+        what: "the server",
+        message: format!("`{key}` is not a header name"),
+    })
+}
 
 fn metrics_text(telemetry: &Telemetry) -> MetricsText {
     let metrics = telemetry.metrics();

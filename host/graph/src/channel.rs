@@ -12,13 +12,13 @@ mod number;
 
 use std::sync::Arc;
 
-use jsonschema::{ValidationError, Validator};
 use serde_json::Value;
 
 use crate::definition::{BuiltIn, ChannelDef, ReducerDef, is_any_schema};
 use crate::error::StepError;
 use crate::event::Write;
 use crate::id::{ChannelName, NodeName, PluginName};
+use crate::schema::{Misfit, Schema, SchemaError};
 
 /// How writes combine with the value of a channel.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ pub struct Channel {
     /// Value of a new thread.
     pub default: Option<Value>,
     /// `None` if anything is accepted, so that most writes cost nothing.
-    validator: Option<Arc<Validator>>,
+    schema: Option<Arc<Schema>>,
 }
 
 impl Channel {
@@ -116,49 +116,44 @@ impl Channel {
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong with the schema.
-    pub fn new(name: ChannelName, def: &ChannelDef) -> Result<Self, String> {
-        let validator = if is_any_schema(&def.schema) {
-            None
-        } else {
-            let compiled = jsonschema::validator_for(&def.schema);
-            Some(Arc::new(compiled.map_err(|error| describe(&error))?))
-        };
+    /// What is wrong with the schema.
+    pub fn new(name: ChannelName, def: &ChannelDef) -> Result<Self, SchemaError> {
+        let bounded = !is_any_schema(&def.schema);
+        let schema = bounded.then(|| Schema::compile(&def.schema).map(Arc::new)).transpose()?;
         let reducer = Reducer::from(&def.reducer);
-        Ok(Self { name, reducer, default: def.default.clone(), validator })
+        Ok(Self { name, reducer, default: def.default.clone(), schema })
     }
 
     /// Whether a value may stand in the channel.
     ///
     /// # Errors
     ///
-    /// A sentence that says what does not fit the schema, and where in the value.
-    pub fn validate(&self, value: &Value) -> Result<(), String> {
-        let Some(validator) = &self.validator else { return Ok(()) };
-        validator.validate(value).map_err(|error| describe(&error))
+    /// What does not fit the schema, and where in the value.
+    pub fn validate(&self, value: &Value) -> Result<(), Misfit> {
+        self.schema.as_ref().map_or(Ok(()), |schema| schema.validate(value))
     }
 
     /// Whether a single write fits the channel, as far as that can be said without the others.
     ///
     /// # Errors
     ///
-    /// A sentence that says what does not fit.
-    pub fn check_write(&self, write: &Write) -> Result<(), String> {
+    /// What does not fit.
+    pub fn check_write(&self, write: &Write) -> Result<(), Misfit> {
         if write.overwrite {
             return self.validate(&write.value);
         }
         match &self.reducer {
             Reducer::Last | Reducer::Any | Reducer::Ephemeral => self.validate(&write.value),
             Reducer::Sum | Reducer::Min | Reducer::Max => {
-                number::parse(&write.value)?;
+                number::parse(&write.value).map_err(Misfit::Invalid)?;
                 self.validate(&write.value)
             }
-            Reducer::Append if self.validator.is_none() || write.value.is_array() => {
+            Reducer::Append if self.schema.is_none() || write.value.is_array() => {
                 self.validate(&write.value)
             }
             Reducer::Append => self.validate(&Value::Array(vec![write.value.clone()])),
-            Reducer::Merge => merge::check(&write.value),
-            Reducer::Messages => messages::check(&write.value),
+            Reducer::Merge => merge::check(&write.value).map_err(Misfit::Invalid),
+            Reducer::Messages => messages::check(&write.value).map_err(Misfit::Invalid),
             Reducer::Plugin { .. } => Ok(()),
         }
     }
@@ -189,7 +184,7 @@ impl Channel {
             .combine(start, &rest)
             .map_err(|message| StepError::Reduce { channel: self.name.clone(), message })?;
         if matches!(self.reducer, Reducer::Sum | Reducer::Merge) {
-            self.validate(&combined.value).map_err(|message| self.invalid(message))?;
+            self.validate(&combined.value).map_err(|misfit| self.refused(None, misfit))?;
         }
         if rest.len() < writes.len() {
             // What it grew out of is the overwrite, not the old value.
@@ -261,15 +256,20 @@ impl Channel {
         Ok(value.into())
     }
 
-    pub(crate) fn invalid(&self, message: String) -> StepError {
-        StepError::InvalidValue { node: None, channel: self.name.clone(), message }
+    /// Why a superstep with a value that does not fit cannot be applied.
+    pub(crate) fn refused(&self, node: Option<&NodeName>, misfit: Misfit) -> StepError {
+        let channel = self.name.clone();
+        match misfit {
+            Misfit::Invalid(message) => {
+                StepError::InvalidValue { node: node.cloned(), channel, message }
+            }
+            Misfit::Limit(exceeded) => {
+                let of_node = node.map(|node| format!(" of node `{node}`")).unwrap_or_default();
+                let subject = format!("the schema of channel `{channel}`, for the value{of_node}");
+                StepError::Limit(exceeded.of(&subject))
+            }
+        }
     }
-}
-
-/// What does not fit a schema, and where.
-pub fn describe(error: &ValidationError<'_>) -> String {
-    let place = error.instance_path().to_string();
-    if place.is_empty() { error.to_string() } else { format!("{error} at `{place}`") }
 }
 
 #[cfg(test)]

@@ -11,6 +11,11 @@ use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
 /// Values of all channels that have one. Shared, since most do not change in a step.
 pub type Values = BTreeMap<ChannelName, Arc<Value>>;
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde wants")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
 /// How a checkpoint came to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -77,6 +82,9 @@ pub struct CheckpointMeta {
     /// Nodes that are to run once nothing else is left to (`defer`), in a fixed order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub deferred: Vec<Trigger>,
+    /// Tasks that its run has ended in this graph, up to here.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub tasks: u64,
     /// Nodes whose tasks or edits made it, in order; empty for an input.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub writers: Vec<NodeName>,

@@ -51,6 +51,9 @@ pub struct GraphDef {
     /// Nodes after which a run stands still.
     #[serde(default, skip_serializing_if = "NodeSet::is_empty")]
     pub interrupt_after: NodeSet,
+    /// JSON Schema of the run context; anything is accepted if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_schema: Option<Value>,
     /// The parts of the state.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub channels: BTreeMap<ChannelName, ChannelDef>,

@@ -4,6 +4,7 @@ use serde_json::{Value, json};
 
 use crate::failure::{Failure, code};
 use crate::id::{ChannelName, NodeName};
+use crate::limit::Exceeded;
 
 /// Why a superstep, a write, an edit or an input could not be applied.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -84,6 +85,9 @@ pub enum StepError {
         /// Why.
         message: String,
     },
+    /// A limit was reached.
+    #[error("{0}")]
+    Limit(Exceeded),
     /// It cannot be said as which node an edit writes.
     #[error("it is not clear as which node the edit writes: name one of {}", known(candidates))]
     AmbiguousEdit {
@@ -107,7 +111,10 @@ pub enum StepError {
 impl StepError {
     /// The same as a failure for guests, events and HTTP answers.
     pub fn to_failure(&self) -> Failure {
-        Failure::new(code::INVALID, self.to_string()).with_details(self.details())
+        match self {
+            Self::Limit(exceeded) => exceeded.to_failure(),
+            _ => Failure::new(code::INVALID, self.to_string()).with_details(self.details()),
+        }
     }
 
     /// Facts for programs: `kind`, and the subject.
@@ -131,6 +138,7 @@ impl StepError {
             Self::Condition { branch, .. } => json!({ "kind": "condition", "branch": branch }),
             Self::NoCase { branch } => json!({ "kind": "no_case", "branch": branch }),
             Self::Reduce { channel, .. } => json!({ "kind": "reduce", "channel": channel }),
+            Self::Limit(exceeded) => json!({ "kind": "limit", "limit": exceeded.limit }),
             Self::AmbiguousEdit { candidates } => {
                 json!({ "kind": "ambiguous_edit", "candidates": candidates })
             }

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use strum::{IntoStaticStr, VariantNames};
 
 use crate::checkpoint::{CheckpointMeta, Source};
 use crate::failure::Failure;
@@ -10,6 +11,8 @@ use crate::id::{
     ChannelName, CheckpointId, Digest, GraphName, InterruptId, Namespace, NodeName, RunId, TaskId,
     answer_id,
 };
+use crate::llm::Delta;
+use crate::principal::Principal;
 
 /// One entry of a thread's log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -37,7 +40,11 @@ fn is_zero<N: Default + PartialEq>(number: &N) -> bool {
 }
 
 /// What happened.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+///
+/// The variants in snake case are the public names of events: the `type` of their JSON, of streams
+/// and of the rules of projections.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum EventKind {
@@ -79,6 +86,16 @@ pub enum EventKind {
     Log(Log),
 }
 
+impl EventKind {
+    /// The names of all kinds.
+    pub const NAMES: &[&str] = <Self as VariantNames>::VARIANTS;
+
+    /// The name of this kind, as the JSON of an event has it under `type`.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
+}
+
 /// Why a run (re)started.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -107,12 +124,17 @@ pub struct RunStarted {
     /// The run context, handed to every node.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub context: Value,
+    /// Who asked for it; `None` if that is not known, and after a restart of the host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
-/// How a run ended.
+/// How a run stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatus {
+    /// Was asked for and has not begun.
+    Pending,
     /// Is running.
     Running,
     /// Reached the end of the graph.
@@ -136,6 +158,9 @@ pub struct RunEnded {
     /// Whether it stands still between two supersteps because it was asked to (`drain`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub drained: bool,
+    /// Who cancelled the run, if it was cancelled and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// See [`EventKind::TaskStarted`].
@@ -296,39 +321,6 @@ impl CallStarted {
     }
 }
 
-/// A piece of a model's answer.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-#[non_exhaustive]
-pub enum Delta {
-    /// Text that goes on from the text before.
-    Text {
-        /// The piece.
-        text: String,
-    },
-    /// Reasoning that goes on from the reasoning before.
-    Reasoning {
-        /// The piece.
-        text: String,
-    },
-    /// A request for a tool: the first piece names the tool, further ones go on with its arguments.
-    ToolCall {
-        /// Which of the answer's tool calls, from 0.
-        index: u32,
-        /// Its id, as soon as it is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        id: Option<String>,
-        /// The tool, as soon as it is known.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
-        name: Option<String>,
-        /// A piece of the arguments' JSON text.
-        #[serde(default, skip_serializing_if = "String::is_empty")]
-        arguments: String,
-    },
-    /// What came before in this call is void: the model answers anew.
-    Restart,
-}
-
 /// See [`EventKind::Streamed`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Streamed {
@@ -432,6 +424,9 @@ pub struct Answered {
     pub task: TaskId,
     /// The answer.
     pub answer: Value,
+    /// Who answered, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// See [`EventKind::Checkpointed`].
@@ -447,6 +442,9 @@ pub struct Checkpointed {
     pub changed: Vec<ChannelName>,
     /// Nodes that run next.
     pub next: Vec<NodeName>,
+    /// Who edited the state, if an edit made the checkpoint and that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 impl From<&CheckpointMeta> for Checkpointed {
@@ -457,6 +455,7 @@ impl From<&CheckpointMeta> for Checkpointed {
             source: meta.source,
             changed: meta.changed().cloned().collect(),
             next: meta.next.iter().map(|trigger| trigger.node.clone()).collect(),
+            principal: None,
         }
     }
 }
@@ -484,6 +483,9 @@ pub struct Forked {
     /// The host call whose answer was replaced, if it was forked inside of a task.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<ForkedCall>,
+    /// Who forked the thread, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// A host call whose answer a fork replaced.
@@ -501,12 +503,15 @@ pub struct ForkedCall {
 }
 
 /// See [`EventKind::Migrated`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Migrated {
     /// Digest of graph and components that it was pinned to.
     pub from: Digest,
     /// Digest of those that it is pinned to now.
     pub to: Digest,
+    /// Who moved the thread, if that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// See [`EventKind::Settled`].
@@ -521,8 +526,11 @@ pub struct Settled {
     pub call: u32,
     /// What was decided.
     pub decision: Decision,
-    /// Who decided: `policy`, or what the client said of itself.
+    /// Who decided: `policy`, or what the client said of itself, which nobody checked.
     pub by: String,
+    /// Who decided, as the host knows it; `None` for a policy.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// What becomes of a call of which nobody knows whether it had its effect.
@@ -582,3 +590,6 @@ pub struct Log {
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub fields: Value,
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,16 +1,24 @@
 //! CEL: conditions over the state here, expressions over other values in [`formula`].
 
-use std::collections::BTreeSet;
-use std::sync::{Arc, LazyLock};
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 
-use cel::common::types::CelBool;
+use cel::common::types::{CelBool, CelMap, CelMapKey, CelNull};
+use cel::common::value::Val;
 use cel::parser::{Expression, PrattParser};
-use cel::{Context, Env};
+use cel::{Context, ExecutionError};
 
 use crate::checkpoint::Values;
+use crate::expr::meter::{ENVIRONMENT, METER, Meter};
+use crate::limit::Exceeded;
 
+pub use crate::expr::meter::Steps;
+
+mod failed;
 pub mod formula;
 mod json;
+mod meter;
+mod metered;
 mod names;
 
 /// Longest condition in bytes: conditions choose a way, they do not compute. Also bounds chains,
@@ -23,8 +31,17 @@ const NESTING_LIMIT: u16 = 32;
 /// Deepest tree of a condition, chains and expanded macros included: evaluation is recursive.
 const DEPTH_LIMIT: usize = 64;
 
-/// CEL's standard functions, built once.
-static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib()));
+/// Why an expression gave no value.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum EvalError {
+    /// It failed: a sentence that says how.
+    #[error("{0}")]
+    Failed(String),
+    /// It takes more work than is allowed.
+    #[error("{0}")]
+    Limit(Exceeded),
+}
 
 /// A compiled condition.
 ///
@@ -65,7 +82,7 @@ impl Condition {
         }
         Ok(Self {
             text: text.to_owned(),
-            expression,
+            expression: metered::metered(&expression),
             channels: names.channels,
             whole_state: names.whole_state,
         })
@@ -85,29 +102,51 @@ impl Condition {
     ///
     /// # Errors
     ///
-    /// A sentence that says what is wrong, if the evaluation fails or gives no boolean.
-    pub fn eval(&self, state: &Values) -> Result<bool, String> {
-        let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
-        context.add_variable_from_value("state", self.view(state));
-        let failed = |error: String| format!("`{}` failed: {error}", self.text);
+    /// [`EvalError`], if the evaluation fails, gives no boolean or takes more steps than are left.
+    pub fn eval(&self, state: &Values, steps: &Steps) -> Result<bool, EvalError> {
+        let result = self.decide(state, steps);
+        steps.check(&self.text).map_err(EvalError::Limit)?;
+        result.map_err(|error| EvalError::Failed(format!("`{}` failed: {error}", self.text)))
+    }
+
+    fn decide(&self, state: &Values, steps: &Steps) -> Result<bool, String> {
+        let mut context = context(steps);
+        let view = self.view(state, steps).map_err(|error| failed::told(&error))?;
+        context.add_variable_as_val("state", view);
         let value = cel::Value::resolve_val(&self.expression, &context)
-            .map_err(|error| failed(error.to_string()))?;
+            .map_err(|error| failed::told(&error))?;
         let decided = value.downcast_ref::<CelBool>().map(|decided| *decided.inner());
-        decided.ok_or_else(|| failed("the result is neither true nor false".to_owned()))
+        decided.ok_or_else(|| "the result is neither true nor false".to_owned())
     }
 
     /// The part of the state that the condition can see.
-    fn view(&self, state: &Values) -> cel::Value {
-        let named = self.channels.iter().map(|name| {
-            let value = state.get(name.as_str()).map_or(cel::Value::Null, |v| json::to_cel(v));
-            (name.clone(), value)
-        });
-        let mut view: std::collections::HashMap<String, cel::Value> = named.collect();
-        if self.whole_state {
-            view.extend(state.iter().map(|(name, value)| (name.to_string(), json::to_cel(value))));
+    fn view<'v>(
+        &'v self,
+        state: &'v Values,
+        steps: &Steps,
+    ) -> Result<Box<dyn Val + 'v>, ExecutionError> {
+        let mut view: HashMap<CelMapKey<'v>, Box<dyn Val + 'v>> = HashMap::new();
+        for name in &self.channels {
+            let value: Box<dyn Val + 'v> = match state.get(name.as_str()) {
+                Some(value) => json::to_cel(value, steps)?,
+                None => Box::new(CelNull),
+            };
+            view.insert(name.as_str().into(), value);
         }
-        view.into()
+        for (name, value) in state.iter().filter(|_| self.whole_state) {
+            if !self.channels.contains(name.as_str()) {
+                view.insert(name.as_str().into(), json::to_cel(value, steps)?);
+            }
+        }
+        Ok(Box::new(CelMap::from(view)))
     }
+}
+
+/// A context in which expressions count their steps.
+fn context<'v>(steps: &Steps) -> Context<'static, 'v> {
+    let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
+    context.add_variable_as_val(METER, Box::new(Meter(steps.clone())));
+    context
 }
 
 /// The first message of the parser without its prefix.

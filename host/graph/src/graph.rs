@@ -15,8 +15,10 @@ use crate::channel::Channel;
 use crate::definition::{BranchMode, GraphDef, SubgraphState};
 use crate::expr::Condition;
 use crate::expr::formula::Formula;
-use crate::failure::Failure;
+use crate::failure::{Failure, code};
 use crate::id::{ChannelName, Digest, END, GraphName, NodeName, PluginName};
+use crate::limit::TaskLimits;
+use crate::schema::{Misfit, Schema};
 
 pub use self::retry::Retry;
 pub use self::timeout::Timeout;
@@ -34,14 +36,28 @@ pub struct Graph {
     /// they were written.
     pub digest: Digest,
     pub(crate) definition: GraphDef,
+    /// Compiled from the definition; `None` if any run context is accepted.
+    pub(crate) context: Option<Schema>,
     pub(crate) channels: BTreeMap<ChannelName, Channel>,
     pub(crate) nodes: BTreeMap<NodeName, Node>,
     pub(crate) entry: BTreeSet<NodeName>,
     pub(crate) edges: Vec<Edge>,
     pub(crate) branches: Vec<Branch>,
+    pub(crate) tasks: TaskLimits,
 }
 
 impl Graph {
+    /// The same with other limits of its tasks. They are no part of what it is, so its digest stays.
+    pub fn with_task_limits(mut self, limits: TaskLimits) -> Self {
+        self.tasks = limits;
+        self
+    }
+
+    /// Limits of its tasks. Those of a run's own graph bound all tasks of the run.
+    pub fn task_limits(&self) -> TaskLimits {
+        self.tasks
+    }
+
     /// The parts of the state.
     pub fn channels(&self) -> &BTreeMap<ChannelName, Channel> {
         &self.channels
@@ -70,6 +86,28 @@ impl Graph {
     /// Conditional ways on, in the order of the definition.
     pub fn branches(&self) -> &[Branch] {
         &self.branches
+    }
+
+    /// Whether a run context may be handed to the nodes. None at all is always accepted.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` with what does not fit `context_schema`, and where; `limit` if finding out takes too
+    /// much work.
+    pub fn check_context(&self, context: &Value) -> Result<(), Failure> {
+        let Some(schema) = self.context.as_ref().filter(|_| !context.is_null()) else {
+            return Ok(());
+        };
+        schema.validate(context).map_err(|misfit| {
+            let code = match &misfit {
+                Misfit::Invalid(_) => code::INVALID,
+                Misfit::Limit(_) => code::LIMIT,
+            };
+            let name = &self.name;
+            let text =
+                format!("the context does not fit `context_schema` of graph `{name}`: {misfit}");
+            Failure::new(code, text)
+        })
     }
 
     /// Supersteps that one run may take.

@@ -1,11 +1,13 @@
 //! Identifiers: a newtype for each, parsed at the edge and trusted inside.
 
+mod blob;
 mod namespace;
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use self::blob::BlobRef;
 pub use self::namespace::Namespace;
 
 /// Longest name of a graph, node, channel, app or plugin, in bytes: they stand in paths, URLs

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use crate::channel::describe;
 use crate::event::{Answered, Asked};
 use crate::id::InterruptId;
+use crate::limit::Exceeded;
+use crate::schema::{Misfit, Schema, SchemaError};
 
 /// A question that a task has asked.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,6 +61,9 @@ pub enum AnswerError {
         /// What does not fit.
         message: String,
     },
+    /// It takes too much work to say whether the answer fits. The question stays open.
+    #[error("{0}")]
+    Limit(Exceeded),
 }
 
 fn ids(open: &[InterruptId]) -> String {
@@ -95,6 +99,7 @@ pub fn match_answers(
             interrupt,
             task: question.asked.task.clone(),
             answer: answer.clone(),
+            principal: None,
         });
     }
     Ok(matched)
@@ -116,10 +121,19 @@ fn find<'q>(open: &[&'q Question], id: &str) -> Result<&'q Question, AnswerError
 
 fn check_answer(question: &Question, answer: &Value) -> Result<(), AnswerError> {
     let Some(schema) = &question.asked.response_schema else { return Ok(()) };
-    let refuse =
-        |message: String| AnswerError::Schema { id: question.asked.interrupt.clone(), message };
-    let validator = jsonschema::validator_for(schema).map_err(|error| {
-        refuse(format!("the question's own schema is broken: {}", describe(&error)))
+    let id = &question.asked.interrupt;
+    let refuse = |message: String| AnswerError::Schema { id: id.clone(), message };
+    let exceeded = |exceeded: Exceeded| {
+        AnswerError::Limit(exceeded.of(&format!("the schema of the answer to question `{id}`")))
+    };
+    let schema = Schema::compile(schema).map_err(|error| match error {
+        SchemaError::Broken(error) => {
+            refuse(format!("the question's own schema is broken: {error}"))
+        }
+        SchemaError::Limit(limit) => exceeded(limit),
     })?;
-    validator.validate(answer).map_err(|error| refuse(describe(&error)))
+    schema.validate(answer).map_err(|misfit| match misfit {
+        Misfit::Invalid(message) => refuse(message),
+        Misfit::Limit(limit) => exceeded(limit),
+    })
 }

@@ -13,6 +13,11 @@
 //! * [`channel`]: state channels and their reducers.
 //! * [`checkpoint`]: one point of a thread's lineage: values, versions, what runs next.
 //! * [`event`]: what can happen; the one log that everything else is a projection of.
+//! * [`llm`] and [`tool`]: what models and tools are asked and answer, as the log has it;
+//!   [`call`]: the kinds of host calls, and typed views of their journal entries.
+//! * [`principal`]: who asked for what the log records.
+//! * [`message`]: a message as a channel holds it.
+//! * [`schema`]: JSON Schema with bounds on its cost; [`limit`]: the limits of this crate.
 //! * [`lineage`]: `(lineage, event) -> lineage`, the only place where state changes.
 //! * [`plan`]: `(graph, lineage) -> tasks` of the next superstep.
 //! * [`step`]: `(graph, lineage) -> next checkpoint`, once every task has finished.
@@ -21,7 +26,6 @@
 //! * [`failure`]: why something did not work, in the shape that guests and clients see.
 //! * [`error`]: why a superstep could not be applied.
 //! * [`mapping`]: the event log as an app's own stream, and as files.
-//! * [`transcript`]: a run as a conversation; [`ai_sdk`] and [`ag_ui`]: the streams that show it.
 //! * [`migrate`]: moving a thread to another version of its graph.
 //! * [`mermaid`]: a graph as a picture.
 //!
@@ -49,6 +53,7 @@
 //! let (thread, run, root) = (ThreadId::new("t")?, RunId::new("r")?, Namespace::root());
 //! let version = Digest::of(b"the graph and its components");
 //! let position = |id| Position {
+//!     tasks: None,
 //!     id: CheckpointId(id), run: run.clone(), at_ms: 0, version, parents: BTreeMap::new(),
 //! };
 //!
@@ -86,8 +91,7 @@
 //! # }
 //! ```
 
-pub mod ag_ui;
-pub mod ai_sdk;
+pub mod call;
 pub mod channel;
 pub mod check;
 pub mod checkpoint;
@@ -99,14 +103,19 @@ pub mod failure;
 pub mod graph;
 pub mod id;
 pub mod interrupt;
+pub mod limit;
 pub mod lineage;
+pub mod llm;
 pub mod mapping;
 pub mod mermaid;
+pub mod message;
 pub mod migrate;
 pub mod plan;
+pub mod principal;
+pub mod schema;
 pub mod seal;
 pub mod step;
-pub mod transcript;
+pub mod tool;
 
 #[cfg(test)]
 mod properties;

@@ -4,7 +4,7 @@
 //! and asked. It is the only place where events become state. Time travel is nothing more
 //! than a lineage at an earlier checkpoint with the events that belong to it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
@@ -82,6 +82,12 @@ impl Lineage {
         self.questions
             .values()
             .any(|question| question.asked.task == *task && self.is_open(question))
+    }
+
+    /// The tasks that wait for an answer.
+    pub(crate) fn waiting(&self) -> BTreeSet<&TaskId> {
+        let open = self.questions.values().filter(|question| self.is_open(question));
+        open.map(|question| &question.asked.task).collect()
     }
 
     fn is_open(&self, question: &Question) -> bool {

@@ -15,28 +15,6 @@ use serde_json::Value;
 
 use crate::event::Event;
 
-/// Types of events, as their JSON says them.
-const EVENT_TYPES: &[&str] = &[
-    "run_started",
-    "run_ended",
-    "task_started",
-    "task_finished",
-    "task_failed",
-    "call_started",
-    "streamed",
-    "called",
-    "asked",
-    "answered",
-    "checkpointed",
-    "reopened",
-    "forked",
-    "settled",
-    "migrated",
-    "custom",
-    "progress",
-    "log",
-];
-
 /// What a projection knows besides the events.
 #[derive(Clone, Debug)]
 pub struct Subject {

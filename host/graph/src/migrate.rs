@@ -183,7 +183,8 @@ impl Draft {
                 values.insert(name.clone(), Arc::new(default.clone()));
                 self.changes.push(Change::ChannelAdded { channel: name.clone() });
             }
-            if let Some(Err(message)) = values.get(name).map(|value| channel.validate(value)) {
+            if let Some(Err(misfit)) = values.get(name).map(|value| channel.validate(value)) {
+                let message = misfit.to_string();
                 self.obstacles.push(Obstacle::ValueInvalid { channel: name.clone(), message });
             }
         }

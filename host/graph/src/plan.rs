@@ -85,12 +85,13 @@ pub fn plan(graph: &Graph, thread: &ThreadId, lineage: &Lineage, steps_left: u32
     });
     let seats: Vec<Seat<'_>> = seats.collect();
     let all = seats.iter().map(|seat| seat.id.clone()).collect();
+    let (asking, first) = (lineage.waiting(), First::of(&seats));
     let (mut run, mut waiting) = (Vec::new(), Vec::new());
     for seat in &seats {
-        if lineage.is_waiting(&seat.id) {
+        if asking.contains(&seat.id) {
             waiting.push(seat.id.clone());
         } else if !lineage.finished.contains_key(&seat.id) {
-            run.push(seat.task(seat.is_further(&seats)));
+            run.push(seat.task(first.is_before(seat)));
         }
     }
     let for_parent = || lineage.finished.values().any(|finished| finished.for_parent);
@@ -181,13 +182,6 @@ impl<'l> Seat<'l> {
         Some(id(self.thread, self.lineage, self.on_error()?, index))
     }
 
-    /// Whether another task of the node comes first. One that handles a failure may have finished
-    /// though its place is a later one.
-    fn is_further(&self, all: &[Self]) -> bool {
-        let mut of_node = all.iter().filter(|seat| seat.node == self.node && seat.id != self.id);
-        of_node.any(|seat| seat.index < self.index || self.lineage.finished.contains_key(&seat.id))
-    }
-
     fn task(&self, is_further: bool) -> Task {
         let own = self.trigger.and_then(|trigger| trigger.input.as_ref());
         let input = match own {
@@ -210,6 +204,29 @@ impl<'l> Seat<'l> {
             timeout_ms: self.trigger.and_then(|trigger| trigger.timeout_ms),
             handles: self.handles.cloned().map(Box::new),
         }
+    }
+}
+
+/// The lowest index of each node's tasks that came first: 0 for a node of which a task has finished,
+/// since one that handles a failure may have finished though its place is a later one.
+struct First<'l>(BTreeMap<&'l NodeName, u32>);
+
+impl<'l> First<'l> {
+    fn of(seats: &[Seat<'l>]) -> Self {
+        let mut first: BTreeMap<&NodeName, u32> = BTreeMap::new();
+        for seat in seats {
+            let is_finished = seat.lineage.finished.contains_key(&seat.id);
+            // An unfinished task is further than a finished one, whatever its index.
+            let index = if is_finished { 0 } else { seat.index.saturating_add(1) };
+            let lowest = first.entry(seat.node).or_insert(index);
+            *lowest = index.min(*lowest);
+        }
+        Self(first)
+    }
+
+    /// Whether another task of the node comes before a task that has not finished.
+    fn is_before(&self, seat: &Seat<'_>) -> bool {
+        self.0.get(seat.node).is_some_and(|lowest| *lowest <= seat.index)
     }
 }
 

@@ -19,12 +19,13 @@ use crate::checkpoint::{Checkpoint, CheckpointMeta, Source};
 use crate::event::{ChildEnd, Send, TaskFinished, Write};
 use crate::graph::{Graph, is_end};
 use crate::id::{ChannelName, CheckpointId, Digest, Namespace, NodeName, RunId};
+use crate::limit::{self, Exceeded};
 use crate::lineage::Lineage;
-use crate::step::route::Ran;
+use crate::step::route::{Next, Ran};
 
 pub use self::command::{Command, command};
 pub use self::edit::{Edit, EditAs, blank, edit};
-pub use self::input::accept_input;
+pub use self::input::{accept_input, check_input};
 pub use self::parent::{ParentOutcome, parent_outcome};
 pub use self::reduction::{
     PluginReduction, command_reductions, edit_reductions, input_reductions, plugin_reductions,
@@ -44,6 +45,9 @@ pub struct Position {
     pub version: Digest,
     /// Checkpoints of the graphs that its graph is nested in, by namespace; empty for the root.
     pub parents: BTreeMap<Namespace, CheckpointId>,
+    /// Tasks that the run has finished by then in all of its graphs; without it those of this graph
+    /// are counted.
+    pub tasks: Option<u64>,
 }
 
 /// Checks what a task wants, as soon as it has finished, so that a bad output fails that task and
@@ -51,7 +55,8 @@ pub struct Position {
 ///
 /// # Errors
 ///
-/// [`StepError::UnknownChannel`], [`StepError::InvalidValue`] or [`StepError::UnknownNode`].
+/// [`StepError::UnknownChannel`], [`StepError::InvalidValue`], [`StepError::UnknownNode`] or
+/// [`StepError::Limit`].
 pub fn check_writes(
     graph: &Graph,
     node: &NodeName,
@@ -63,11 +68,16 @@ pub fn check_writes(
         let channel = graph.channels().get(&write.channel).ok_or_else(|| {
             StepError::UnknownChannel { node: node.clone(), channel: write.channel.clone() }
         })?;
-        channel.check_write(write).map_err(|message| StepError::InvalidValue {
-            node: Some(node.clone()),
-            channel: write.channel.clone(),
-            message,
-        })?;
+        channel.check_write(write).map_err(|misfit| channel.refused(Some(node), misfit))?;
+    }
+    let allowed = graph.task_limits().task_sends;
+    if sends.len() as u64 > allowed {
+        let message = format!(
+            "node `{node}` sends {} tasks at once, more than the limit of {allowed}: send \
+             fewer that do more each",
+            sends.len()
+        );
+        return Err(StepError::Limit(Exceeded::new("task_sends", allowed, message)));
     }
     let targets = goto.unwrap_or_default().iter().filter(|target| !is_end(target));
     match targets.chain(sends.iter().map(|send| &send.node)).find(|to| graph.node(to).is_none()) {
@@ -84,7 +94,8 @@ pub fn check_writes(
 ///
 /// # Errors
 ///
-/// [`StepError`] if writes exclude each other, a value does not fit or a branch cannot be decided.
+/// [`StepError`] if writes exclude each other, a value does not fit, a branch cannot be decided or
+/// a limit is reached.
 pub fn advance(
     graph: &Graph,
     lineage: &Lineage,
@@ -98,17 +109,37 @@ pub fn advance(
     let own = tasks.iter().filter(|task| !task.for_parent);
     let ran: Vec<Ran<'_>> = own.map(|task| Ran::from(*task)).collect();
     let next = route::next(graph, &base.meta, &ran, &state.values)?;
+    let done = at.tasks.unwrap_or_else(|| done(base, &at.run, tasks.len()));
+    check_tasks(graph, done, &next)?;
     let followed = follow(Some(base), &base.meta.namespace, Source::Loop, at);
     let ended = tasks.iter().filter_map(|task| kept(task.child.as_ref()?));
     let meta = CheckpointMeta {
         next: next.triggers,
         barriers: next.barriers,
         deferred: next.deferred,
+        tasks: done,
         writers: tasks.iter().map(|task| task.node.clone()).collect(),
         children: followed.children.into_iter().chain(ended).collect(),
         ..followed
     };
     Ok(state.into_checkpoint(meta))
+}
+
+/// Tasks that a run has ended, with some more.
+fn done(base: &Checkpoint, run: &RunId, more: usize) -> u64 {
+    let before = if base.meta.run == *run { base.meta.tasks } else { 0 };
+    before.saturating_add(more as u64)
+}
+
+/// Whether a run may do what comes next.
+fn check_tasks(graph: &Graph, done: u64, next: &Next) -> Result<(), StepError> {
+    route::check_load(graph, &next.triggers)?;
+    route::check_load(graph, &next.deferred)?;
+    let allowed = graph.task_limits().run_tasks;
+    if done.saturating_add(next.triggers.len() as u64) <= allowed {
+        return Ok(());
+    }
+    Err(StepError::Limit(limit::run_tasks(&graph.name, allowed)))
 }
 
 /// A copy of a checkpoint to go on from: what was pending on it is not part of it, so its tasks run
@@ -123,6 +154,7 @@ pub fn fork(base: &Checkpoint, at: Position) -> Checkpoint {
         version: Some(at.version),
         parents: at.parents,
         made_seq: None,
+        tasks: 0,
         ..base.meta.clone()
     };
     Checkpoint { meta, values: base.values.clone(), tails: BTreeMap::new() }
@@ -148,6 +180,7 @@ fn follow(
         next: Vec::new(),
         barriers: BTreeMap::new(),
         deferred: Vec::new(),
+        tasks: 0,
         writers: Vec::new(),
         children: base.map(|base| base.meta.children.clone()).unwrap_or_default(),
         parents: at.parents,
@@ -177,5 +210,7 @@ fn writes_of<'t>(
     own.flat_map(|task| task.writes.iter().map(|write| (Some(&task.node), write)))
 }
 
+#[cfg(test)]
+mod load;
 #[cfg(test)]
 mod tests;

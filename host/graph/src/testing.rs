@@ -35,6 +35,7 @@ pub(crate) fn node(name: &str) -> NodeName {
 
 pub(crate) fn at(id: u64) -> Position {
     Position {
+        tasks: None,
         id: CheckpointId(id),
         run: RunId::new("run").unwrap(),
         at_ms: 0,

@@ -9,6 +9,7 @@ use rmcp::transport::streamable_http_client::{
     AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
 };
 use wattle_graph::failure::{Failure, code};
+use wattle_run::limit::JSON_DEPTH;
 
 use crate::connect::Refused;
 
@@ -128,6 +129,14 @@ pub(crate) fn too_large(server: &str, allowed: usize) -> Failure {
         ),
     )
     .with_details(serde_json::json!({ "limit": "mcp_output", "allowed": allowed }))
+}
+
+/// A result that is nested deeper than a journal and a model can take.
+pub(crate) fn too_deep(server: &str) -> Failure {
+    let message = format!(
+        "the answer of the MCP server `{server}` is nested deeper than {JSON_DEPTH} levels"
+    );
+    Failure::new(code::INVALID, message)
 }
 
 fn no_entry(server: &str) -> Failure {

@@ -9,6 +9,7 @@
 //!   ways; `connect/guard` for the addresses that may be reached.
 //! * `client`: what we are to a server: a client that only calls tools.
 //! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
+//! * [`answer`]: answers of servers without a server, for checks.
 //! * `fault`: what went wrong, in our words.
 //!
 //! The protocol is that of crate `rmcp`, in both eras: a server is asked for the stateless
@@ -18,6 +19,7 @@
 //! What a server says is foreign text: names and descriptions are cleaned and bounded, results
 //! are bounded, and what a server asks of its client (to sample, to elicit) is refused.
 
+pub mod answer;
 mod client;
 pub mod config;
 mod connect;

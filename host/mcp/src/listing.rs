@@ -17,6 +17,12 @@ const DESCRIPTION_BYTES: usize = 4096;
 /// Most tools of one server: more than a model can choose among.
 const MAX_TOOLS: usize = 1000;
 
+/// Largest schema of a tool's arguments. It is sent with every model call.
+const SCHEMA_BYTES: usize = 256 << 10;
+
+/// Bytes of the descriptions and schemas of all tools of one server.
+const LIST_BYTES: usize = 4 << 20;
+
 /// Most pages of a list; a server whose pages never end is cut off.
 const MAX_PAGES: usize = 100;
 
@@ -47,24 +53,52 @@ pub(crate) async fn read(
     let mut tools = Vec::new();
     let mut ttl = DEFAULT_TTL;
     let mut cursor = None;
+    let mut bytes = 0;
+    let mut has_room = true;
     for _ in 0..MAX_PAGES {
         let page = peer.list_tools(Some(page_after(cursor))).await?;
         ttl = ttl_of(&page).unwrap_or(ttl);
-        tools.extend(page.tools.iter().filter_map(|tool| info(server, tool)));
+        has_room = take(server, &page, &mut tools, &mut bytes);
         cursor = page.next_cursor;
-        if cursor.is_none() || tools.len() >= MAX_TOOLS {
+        if cursor.is_none() || !has_room {
             break;
         }
     }
-    if cursor.is_some() || tools.len() > MAX_TOOLS {
+    if cursor.is_some() || !has_room {
         tracing::warn!(
             server,
-            limit = MAX_TOOLS,
+            pages = MAX_PAGES,
+            tools = MAX_TOOLS,
+            bytes = LIST_BYTES,
             "an MCP server has too many tools; the rest is left out"
         );
-        tools.truncate(MAX_TOOLS);
     }
     Ok(Listing { tools, changes, until: Instant::now() + ttl.clamp(LEAST_TTL, MOST_TTL) })
+}
+
+/// The tools of a page, as many as there is room for.
+pub(crate) fn page(server: &str, page: &ListToolsResult) -> Vec<ToolInfo> {
+    let (mut tools, mut bytes) = (Vec::new(), 0);
+    take(server, page, &mut tools, &mut bytes);
+    tools
+}
+
+/// Takes the tools of a page, and says whether there is room for more.
+fn take(
+    server: &str,
+    page: &ListToolsResult,
+    tools: &mut Vec<ToolInfo>,
+    bytes: &mut usize,
+) -> bool {
+    for tool in &page.tools {
+        let Some(tool) = info(server, tool) else { continue };
+        *bytes += tool.description.len() + tool.arguments_schema.to_string().len();
+        if tools.len() == MAX_TOOLS || *bytes > LIST_BYTES {
+            return false;
+        }
+        tools.push(tool);
+    }
+    true
 }
 
 fn page_after(cursor: Option<String>) -> PaginatedRequestParams {
@@ -81,11 +115,22 @@ fn info(server: &str, tool: &Tool) -> Option<ToolInfo> {
         tracing::warn!(server, %name, "a tool of an MCP server has a name that cannot be used");
         return None;
     }
+    let arguments_schema = Value::Object((*tool.input_schema).clone());
+    if arguments_schema.to_string().len() > SCHEMA_BYTES {
+        let limit = SCHEMA_BYTES;
+        tracing::warn!(
+            server,
+            name = %tool.name,
+            limit,
+            "a tool of an MCP server has a schema that is too large"
+        );
+        return None;
+    }
     let hints = tool.annotations.as_ref();
     Some(ToolInfo {
         name: tool.name.to_string(),
         description: described(tool.description.as_deref().unwrap_or_default()),
-        arguments_schema: Value::Object((*tool.input_schema).clone()),
+        arguments_schema,
         accepts_invalid: false,
         hints: ToolHints {
             read_only: hints.and_then(|it| it.read_only_hint).unwrap_or(false),
@@ -141,6 +186,21 @@ mod tests {
         }
         let bare = tool(json!({ "name": "x", "inputSchema": {} })).unwrap();
         assert_eq!(bare.hints, ToolHints::default());
+    }
+
+    #[test]
+    fn schemas_are_bounded_each_and_together() {
+        let schema = |bytes: usize| json!({ "description": "x".repeat(bytes) });
+        let tool = |bytes| json!({ "name": "x", "inputSchema": schema(bytes) });
+        assert_eq!(self::tool(tool(SCHEMA_BYTES)), None);
+        let page = json!({ "tools": vec![tool(SCHEMA_BYTES - 100); 20] });
+        let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
+        assert!(!take("graph", &page, &mut tools, &mut bytes));
+        assert_eq!(tools.len(), LIST_BYTES / SCHEMA_BYTES);
+        let page = json!({ "tools": vec![tool(1); MAX_TOOLS + 1] });
+        let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
+        assert!(!take("graph", &page, &mut tools, &mut bytes));
+        assert_eq!(tools.len(), MAX_TOOLS);
     }
 
     #[test]

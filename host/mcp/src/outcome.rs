@@ -6,8 +6,9 @@
 use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
 use serde_json::Value;
 use wattle_graph::failure::Failure;
-use wattle_run::call::llm::Part;
-use wattle_run::call::tools::ToolOutput;
+use wattle_graph::llm::Part;
+use wattle_graph::tool::ToolOutput;
+use wattle_run::limit::JSON_DEPTH;
 
 use crate::fault;
 
@@ -27,6 +28,9 @@ pub(crate) fn output(
         texts.iter().map(String::len).sum::<usize>() + structured.as_ref().map_or(0, json_bytes);
     if size > output_bytes {
         return Err(fault::too_large(server, output_bytes));
+    }
+    if structured.as_ref().is_some_and(|value| is_deeper(value, JSON_DEPTH)) {
+        return Err(fault::too_deep(server));
     }
     let mut content: Vec<Part> = texts.into_iter().map(Part::Text).collect();
     if let (true, Some(structured)) = (content.is_empty(), &structured) {
@@ -55,6 +59,16 @@ fn left_out(what: &str, base64: &str) -> String {
     let padding = base64.bytes().rev().take_while(|byte| *byte == b'=').count();
     let bytes = (base64.len() / BASE64_CHARS * BASE64_BYTES).saturating_sub(padding);
     format!("[{what} {bytes} bytes left out]")
+}
+
+/// Whether a document is nested deeper than so many levels.
+fn is_deeper(value: &Value, levels: usize) -> bool {
+    match (value, levels.checked_sub(1)) {
+        (Value::Array(_) | Value::Object(_), None) => true,
+        (Value::Array(items), Some(levels)) => items.iter().any(|it| is_deeper(it, levels)),
+        (Value::Object(fields), Some(levels)) => fields.values().any(|it| is_deeper(it, levels)),
+        _ => false,
+    }
 }
 
 fn json_bytes(value: &Value) -> usize {
@@ -94,6 +108,14 @@ mod tests {
         let output = taken(json!({ "structuredContent": { "n": 1 } }), 1000).unwrap();
         assert_eq!(output.content, [Part::Text(r#"{"n":1}"#.into())]);
         assert_eq!(output.structured, Some(json!({ "n": 1 })));
+    }
+
+    #[test]
+    fn deep_results_are_refused() {
+        let nested = |levels| (1..levels).fold(json!([]), |inner, _| json!([inner]));
+        let result = |levels| json!({ "content": [], "structuredContent": nested(levels) });
+        assert!(taken(result(JSON_DEPTH), 1_000).is_ok());
+        assert_eq!(taken(result(JSON_DEPTH + 1), 1_000), Err("invalid".into()));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::ToolInfo;
 
 use crate::client::{Changes, Client};

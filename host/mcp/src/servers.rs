@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::{Caller, ToolServers};
 

@@ -12,6 +12,7 @@
 //! * [`tenant`]: routes that tenants bring along.
 //! * `provider`: one provider: client, key, bounded concurrency; one turn, with retries.
 //! * `provider/openai`: OpenAI's format and its many dialects; `provider/sse`: its streams.
+//! * [`recorded`]: answers in that format without a connection, for checks.
 //! * `provider/image`: pictures that models make, in the formats of Google and OpenAI.
 //! * `provider/by_genai`: Gemini and Anthropic; `provider/reply`: their answers in our words.
 //! * `provider/fault`: errors in our words.
@@ -41,6 +42,7 @@ pub mod error;
 pub mod extra;
 mod message;
 mod provider;
+pub mod recorded;
 mod retry;
 mod route;
 pub mod routes;

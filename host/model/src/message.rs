@@ -12,7 +12,7 @@ use genai::chat::{
 };
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::{self, CompletionRequest, Message, Part, Role};
+use wattle_graph::llm::{self, CompletionRequest, Message, Part, Role};
 
 use crate::config::ProviderKind;
 use crate::message::picture::Source;

@@ -2,11 +2,13 @@
 
 mod by_genai;
 mod fault;
+mod idle;
 mod image;
 mod key;
 mod noted;
 mod openai;
 mod options;
+mod pace;
 mod reply;
 mod sse;
 
@@ -22,7 +24,7 @@ use reqwest::dns::Resolve;
 use reqwest::redirect::Policy;
 use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::CompletionRequest;
+use wattle_graph::llm::CompletionRequest;
 
 use crate::config::{ProviderConfig, ProviderKind, RouteConfig, Structured};
 use crate::error::ConfigError;
@@ -31,6 +33,7 @@ use crate::provider::fault::Fault;
 pub(crate) use crate::provider::fault::WITHHELD;
 pub(crate) use crate::provider::image::{Picture, Wish};
 pub(crate) use crate::provider::key::Key;
+pub(crate) use crate::provider::openai::read as read_openai;
 pub(crate) use crate::provider::options::Format;
 pub(crate) use crate::provider::reply::Reply;
 use crate::retry::Pauses;

@@ -12,7 +12,7 @@ use genai::chat::ChatRequest;
 use serde_json::json;
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::{Completion, CompletionRequest, Tries};
+use wattle_graph::llm::{Completion, CompletionRequest, Tries};
 use wattle_run::ports::model::RouteInfo;
 
 use crate::config::{Aliases, MAX_RETRIES, RouteConfig};

@@ -6,8 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::image::{GeneratedImage, ImageRequest};
-use wattle_run::call::llm::{Completion, CompletionRequest};
+use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 

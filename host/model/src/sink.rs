@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use wattle_graph::event::Delta;
+use wattle_graph::llm::Delta;
 use wattle_run::ports::model::Deltas;
 
 /// Where the pieces of one call go. It remembers whether anything was handed on: from then on the

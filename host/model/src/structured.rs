@@ -13,7 +13,7 @@ pub(crate) mod strict;
 use genai::chat::{ChatMessage, ChatRequest};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::{Completion, FinishReason, Part};
+use wattle_graph::llm::{Completion, FinishReason, Part};
 
 use crate::config::{ProviderKind, Structured};
 use crate::provider::{Format, Reply};

@@ -10,8 +10,8 @@ use reqwest::header::{CONTENT_LENGTH, LOCATION};
 use reqwest::{Method, Response, StatusCode, Url};
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::{HttpRequest, HttpResponse};
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller};
 

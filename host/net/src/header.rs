@@ -3,7 +3,7 @@
 use reqwest::header::{CONTENT_LENGTH, HeaderMap, HeaderName, HeaderValue};
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::HttpRequest;
+use wattle_run::hostcall::http::HttpRequest;
 
 use crate::secret::{self, Filler, Place};
 

@@ -8,8 +8,8 @@ use reqwest::Client;
 use reqwest::redirect::Policy;
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::{HttpRequest, HttpResponse};
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
@@ -18,7 +18,7 @@ use crate::error::NetError;
 use crate::exchange::Exchange;
 use crate::header::RESPONSE_HEADERS;
 use crate::rate::Rates;
-use crate::resolver::Guarded;
+use crate::resolver::{Guarded, System};
 use crate::secret::Secrets;
 
 /// Connections to one host that are kept open: bounds the sockets that nobody uses.
@@ -85,6 +85,10 @@ impl Net for OutboundNet {
         let answer = Box::pin(exchange.run(request, blobs));
         tokio::time::timeout(timeout, answer).await.unwrap_or_else(|_| Err(too_slow(timeout)))
     }
+
+    fn share_rates(&self, hosts: u32) {
+        self.rates.share(hosts);
+    }
 }
 
 fn too_slow(timeout: Duration) -> Failure {
@@ -100,7 +104,7 @@ fn too_slow(timeout: Duration) -> Failure {
 fn client(config: &NetConfig, private: bool) -> Result<Client, NetError> {
     Client::builder()
         .user_agent(&config.user_agent)
-        .dns_resolver(Guarded { private })
+        .dns_resolver(Guarded { private, lookup: System })
         .redirect(Policy::none())
         .referer(false)
         .retry(reqwest::retry::never())

@@ -6,7 +6,7 @@ use bytes::{Bytes, BytesMut};
 use reqwest::Response;
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::HttpBody;
+use wattle_run::hostcall::http::HttpBody;
 use wattle_run::ports::BlobStore;
 
 use crate::secret::{Filler, Place};

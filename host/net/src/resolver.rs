@@ -3,17 +3,37 @@
 //! The client connects to what this resolver gives it and to nothing else, so there is no moment
 //! between check and connection in which a name could be made to mean something else.
 
+use std::io;
 use std::net::SocketAddr;
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 use crate::zone::reachable;
 
-/// The system's resolver behind the check.
+/// A resolver behind the check.
 #[derive(Debug)]
-pub(crate) struct Guarded {
+pub(crate) struct Guarded<L = System> {
     /// Whether private addresses may be reached.
     pub(crate) private: bool,
+    /// The resolver.
+    pub(crate) lookup: L,
+}
+
+/// Finds the addresses of names.
+pub(crate) trait Lookup: Clone + Send + Sync + 'static {
+    /// The addresses of a name; their ports mean nothing.
+    fn lookup(&self, name: &str) -> impl Future<Output = io::Result<Vec<SocketAddr>>> + Send;
+}
+
+/// The resolver of the system.
+#[derive(Clone, Debug)]
+pub(crate) struct System;
+
+impl Lookup for System {
+    async fn lookup(&self, name: &str) -> io::Result<Vec<SocketAddr>> {
+        // The port is filled in by the client.
+        Ok(tokio::net::lookup_host((name, 0)).await?.collect())
+    }
 }
 
 /// A name that leads only to addresses that may not be reached.
@@ -24,21 +44,106 @@ pub(crate) struct Refused {
     pub(crate) address: std::net::IpAddr,
 }
 
-impl Resolve for Guarded {
+impl<L: Lookup> Resolve for Guarded<L> {
     fn resolve(&self, name: Name) -> Resolving {
-        let private = self.private;
+        let (private, lookup) = (self.private, self.lookup.clone());
         let name = name.as_str().to_owned();
         Box::pin(async move {
-            // The port is filled in by the client.
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
+            let found = lookup.lookup(&name).await?;
             let allowed: Vec<SocketAddr> =
                 found.iter().copied().filter(|found| reachable(found.ip(), private)).collect();
             match (allowed.is_empty(), found.first()) {
-                (true, Some(refused)) => Err(Refused { name, address: refused.ip() }.into()),
+                (true, Some(found)) => Err(Refused { name, address: found.ip() }.into()),
                 (true, None) => Err(format!("`{name}` has no address").into()),
                 (false, _) => Ok(Box::new(allowed.into_iter()) as Addrs),
             }
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+    use std::error::Error as _;
+    use std::sync::{Arc, Mutex};
+
+    use reqwest::Client;
+    use wiremock::matchers::any;
+    use wiremock::{Mock, MockServer, ResponseTemplate};
+
+    use super::*;
+
+    /// The address at which clouds hand out credentials.
+    const METADATA: &str = "169.254.169.254";
+
+    /// A name whose meaning changes with each lookup.
+    #[derive(Clone, Debug)]
+    struct Rebound(Arc<Mutex<VecDeque<Vec<SocketAddr>>>>);
+
+    impl Rebound {
+        fn to(answers: &[&[&str]]) -> Self {
+            let address = |text: &&str| SocketAddr::new(text.parse().unwrap(), 0);
+            let answers = answers.iter().map(|answer| answer.iter().map(address).collect());
+            Self(Arc::new(Mutex::new(answers.collect())))
+        }
+
+        fn left(&self) -> usize {
+            self.0.lock().unwrap().len()
+        }
+    }
+
+    impl Lookup for Rebound {
+        async fn lookup(&self, _: &str) -> io::Result<Vec<SocketAddr>> {
+            let answer = self.0.lock().unwrap().pop_front();
+            answer.ok_or_else(|| io::Error::other("looked up once more than there are connections"))
+        }
+    }
+
+    /// A client that opens a connection for each request.
+    fn client(lookup: &Rebound, private: bool) -> Client {
+        let guarded = Guarded { private, lookup: lookup.clone() };
+        let client = Client::builder().no_proxy().dns_resolver(guarded);
+        client.pool_max_idle_per_host(0).build().unwrap()
+    }
+
+    fn refused(error: &reqwest::Error) -> Option<String> {
+        let mut causes = std::iter::successors(error.source(), |cause| (**cause).source());
+        let refused = causes.find_map(|cause| cause.downcast_ref::<Refused>());
+        refused.map(|refused| refused.address.to_string())
+    }
+
+    #[tokio::test]
+    async fn a_name_that_changes_its_meaning_is_checked_where_it_is_connected() {
+        let server = MockServer::start().await;
+        Mock::given(any()).respond_with(ResponseTemplate::new(200)).mount(&server).await;
+        let url = format!("http://rebound.example:{}/", server.address().port());
+        let lookup = Rebound::to(&[
+            &["127.0.0.1"],
+            &[METADATA],
+            &[METADATA, "127.0.0.1"],
+            &["::ffff:127.0.0.1", "0.0.0.0"],
+        ]);
+        let client = client(&lookup, true);
+        let get = async || client.get(&url).send().await;
+        assert_eq!(get().await.unwrap().status(), 200);
+        assert_eq!(lookup.left(), 3, "one lookup, whose answer is checked and connected to");
+        assert_eq!(refused(&get().await.unwrap_err()).as_deref(), Some(METADATA));
+        // Of several addresses only those that may be reached are tried.
+        assert_eq!(get().await.unwrap().status(), 200);
+        assert_eq!(refused(&get().await.unwrap_err()).as_deref(), Some("::ffff:127.0.0.1"));
+        assert_eq!(server.received_requests().await.unwrap().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_public_name_that_becomes_private_is_refused() {
+        let server = MockServer::start().await;
+        let url = format!("http://rebound.example:{}/", server.address().port());
+        let lookup = Rebound::to(&[&["127.0.0.1"], &["10.0.0.1", "::1"]]);
+        let client = client(&lookup, false);
+        for address in ["127.0.0.1", "10.0.0.1"] {
+            let error = client.get(&url).send().await.unwrap_err();
+            assert_eq!(refused(&error).as_deref(), Some(address));
+        }
+        assert!(server.received_requests().await.unwrap().is_empty());
     }
 }

@@ -3,14 +3,20 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::Value;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Graph;
 use wattle_graph::id::{AppName, Digest, GraphName, PluginName};
 use wattle_graph::mapping::{FileMapping, StreamMapping};
+use wattle_graph::tool::ToolOutput;
 
+use crate::gate::{Gate, HostedApp};
 use crate::grant::Grants;
+use crate::hostcall::tools::{ToolCall, ToolInfo};
 use crate::page::Page;
 use crate::ports::Plugin;
+use crate::ports::sandbox::Ended;
 
 /// A graph together with the code it runs.
 pub struct GraphPack {
@@ -90,5 +96,35 @@ impl App {
     /// What a plugin may do.
     pub fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
         self.grants.get(plugin).cloned().unwrap_or_default()
+    }
+
+    fn plugin(&self, name: &PluginName) -> Result<&Arc<dyn Plugin>, Failure> {
+        self.plugins.get(name).ok_or_else(|| {
+            Failure::new(code::NOT_FOUND, format!("plugin `{name}` with tools is not loaded"))
+        })
+    }
+}
+
+#[async_trait]
+impl HostedApp for App {
+    fn settings(&self) -> &Value {
+        &self.settings
+    }
+
+    fn grants_of(&self, plugin: &PluginName) -> Arc<Grants> {
+        App::grants_of(self, plugin)
+    }
+
+    fn tools(&self, plugin: &PluginName) -> Result<&[ToolInfo], Failure> {
+        Ok(&self.plugin(plugin)?.info().tools)
+    }
+
+    async fn call_tool(
+        &self,
+        plugin: &PluginName,
+        call: ToolCall,
+        gate: Arc<Gate>,
+    ) -> Result<ToolOutput, Ended> {
+        self.plugin(plugin).map_err(Ended::Failure)?.call_tool(call, gate).await
     }
 }

@@ -3,11 +3,13 @@
 //! The walk holds the thread's state in memory and runs ahead of the disk; [`crate::log`] sees to it
 //! that nothing leaves the host before it is durable.
 
+mod end;
 mod exchange;
 mod nested;
 mod past;
 mod reduce;
 mod reopen;
+mod stand;
 mod walk;
 
 use wattle_graph::event::{EventKind, RunEnded, RunStatus};
@@ -15,19 +17,20 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
 use wattle_graph::lineage::Lineage;
 
-use crate::call::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
+use crate::hostcall::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
 use crate::log::Commit;
 use crate::ports::observer::RunNote;
 use crate::ports::store::{RunRecord, ThreadRecord, ThreadStatus};
 use crate::replay::Unstored;
-use crate::task::RunContext;
+use crate::task::context::RunContext;
 use crate::view::{self, all_questions};
 
+pub(crate) use self::end::End;
 pub(crate) use self::exchange::{input as nested_input, writes as nested_writes};
-pub(crate) use self::nested::{Nested, Ran, attempt, run_nested};
+pub(crate) use self::nested::NestedLoop;
 pub(crate) use self::past::{Past, PastTask};
 pub(crate) use self::reduce::reduce;
-pub(crate) use self::walk::{End, Walk};
+pub(crate) use self::walk::Walk;
 
 /// One run at work.
 pub(crate) struct Driver {
@@ -80,6 +83,7 @@ impl Driver {
         let now = self.context().ports.clock.now_ms();
         let mut commit = Commit::default();
         let drained = matches!(end, End::Drained);
+        let is_cancelled = matches!(end, End::Cancelled);
         // Also of a run that is undone, so that no later checkpoint gets the same number.
         self.context().log.store_held().await;
         let (status, thread_status, failure) = match end {
@@ -105,7 +109,8 @@ impl Driver {
         self.run.status = status;
         self.run.failure.clone_from(&failure);
         self.run.ended_ms = Some(now);
-        let ended = RunEnded { status, failure: failure.clone(), drained };
+        let principal = is_cancelled.then(|| self.context().cancel.principal()).flatten();
+        let ended = RunEnded { status, failure: failure.clone(), drained, principal };
         let log = self.context().log.clone();
         log.push(EventKind::RunEnded(ended));
         commit.record = Some(self.record.clone());
@@ -137,7 +142,7 @@ impl Driver {
 
     async fn ended(self, status: RunStatus, failure: Option<Failure>) -> EndedRun {
         let outcome = match status {
-            RunStatus::Completed | RunStatus::Running => RunOutcome::Completed,
+            RunStatus::Completed | RunStatus::Pending | RunStatus::Running => RunOutcome::Completed,
             RunStatus::Cancelled => RunOutcome::Cancelled,
             RunStatus::Failed => RunOutcome::Failed {
                 failure: failure.unwrap_or_else(|| Failure::internal("the run failed")),

@@ -260,7 +260,7 @@ impl Export {
         let mut sealed_after = last_seq;
         let mut previous = self.header.pruned_seal;
         for batch in &self.batches {
-            let seq = last_seq + 1;
+            let seq = last_seq.saturating_add(1);
             last_seq = batch.events.last().map_or(last_seq, |event| event.seq);
             match batch.seal {
                 None if previous.is_none() => sealed_after = last_seq,
@@ -275,7 +275,7 @@ impl Export {
         // The newest events may have been taken away, so their numbers tell nothing.
         if previous != self.header.seal {
             let message = "its end is missing".to_owned();
-            return Err(ExportError::Broken { seq: last_seq + 1, message });
+            return Err(ExportError::Broken { seq: last_seq.saturating_add(1), message });
         }
         Ok(Verified { sealed_after, last_seq: self.header.last_seq, seal: previous })
     }

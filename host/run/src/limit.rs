@@ -38,6 +38,70 @@ pub const TABLE_ELEMENTS: u64 = 20_000;
 /// Core instances in one component: Rust needs 3, Python 16.
 pub const CORE_INSTANCES: u32 = 50;
 
+/// Events of a log that are read at a time. Each client of a stream holds one page in memory, shared
+/// with all clients at the same position: some hundred KiB, since few events have more than one KiB.
+/// A whole log takes one round trip to a shared store for each page, so pages are not shorter.
+pub const PAGE_EVENTS: usize = 256;
+
+/// Bytes of one run that wait for the disk: a run goes on ahead of it until then. It is what memory
+/// and the end of a run, which waits for all of it, cost at most.
+pub const LOG_AHEAD_BYTES: u64 = 8 << 20;
+
+/// Bytes that the log of a thread takes in the store: copying, verifying and exporting a thread read
+/// all of it. A conversation of ten thousand turns takes some hundred MiB.
+pub const THREAD_LOG_BYTES: u64 = 1 << 30;
+
+/// Questions of a thread that have no answer: whoever looks at the thread gets all of them.
+pub const THREAD_QUESTIONS: u64 = 1_000;
+
+/// Blobs that a thread mentions: a run that puts blobs holds their digests in memory.
+pub const THREAD_BLOBS: u64 = 10_000;
+
+/// Bytes of the blobs that a thread mentions: some hundred large pictures or documents.
+pub const THREAD_BLOB_BYTES: u64 = 4 << 30;
+
+/// Bytes of blobs that web handlers of an app put and that no thread mentions yet: those that none
+/// mentions are swept after [`UNMENTIONED_MS`].
+pub const HANDLER_BLOB_BYTES: u64 = 4 << 30;
+
+/// Bytes that a blob counts at least: a file takes a block of the disk, whatever is in it.
+pub const BLOB_LEAST_BYTES: u64 = 4 << 10;
+
+/// How long a blob counts that no thread mentions: as long as it is surely not swept.
+pub const UNMENTIONED_MS: u64 = 3_600_000;
+
+/// Least time between two measures of what an app or a tenant has, which read the facts of all its
+/// threads: what was deleted makes room within it.
+pub const MEASURE_PAUSE_MS: u64 = 10_000;
+
+/// Age at which such a measure is made again where hosts share the store: what other hosts add
+/// counts within it.
+pub const MEASURE_AGE_MS: u64 = 60_000;
+
+/// What is taken within so many milliseconds is counted as one, so that a cap takes little memory.
+pub const METER_SLOT_MS: u64 = 60_000;
+
+/// Apps and tenants whose measures are held; beyond, all are forgotten and measured again.
+pub const METERED_OWNERS: usize = 10_000;
+
+/// Blobs of which a store tells at once whether a thread mentions them.
+pub const MENTIONED_PAGE: usize = 4_096;
+
+/// Bytes of stored threads that are read at once to go on with their runs after a start: what the
+/// recovery costs in memory, whatever there is to recover.
+pub const RECOVERY_BYTES: u64 = 64 << 20;
+
+/// Pending runs of a thread: a run that is asked for reads all of them.
+pub const THREAD_PENDING_RUNS: usize = 1_000;
+
+/// Records of cut threads that are read at once: one may have 64 KiB of metadata and a context as
+/// large as a request.
+pub const ABANDONED_PAGE: usize = 256;
+
+/// Time to go on with one run after a start. A thread that takes longer is set aside, so that it
+/// keeps no other from going on.
+pub const RECOVERY_MS: u64 = 60_000;
+
 /// Requests kept whole in the journal; a longer one is kept by its head and digest.
 pub const JOURNAL_REQUEST_BYTES: usize = 16 << 10;
 
@@ -82,6 +146,10 @@ pub const PAGE_BYTES: u64 = 32 << 20;
 
 /// Bytes of a blob.
 pub const BLOB_BYTES: u64 = 256 << 20;
+
+/// Bytes of all blobs that one task and its tools put, also of blobs that are there already: as
+/// many as the largest blob has.
+pub const TASK_BLOB_BYTES: u64 = BLOB_BYTES;
 
 /// Bytes of an export that is read, and of the code and blobs in it once they are unpacked: it is
 /// held in memory, and a small file may unpack to much more.

@@ -6,8 +6,12 @@
 //! `async`).
 
 mod amend;
+mod effect;
 mod held;
+mod open;
+mod room;
 mod term;
+mod weight;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -15,16 +19,21 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, Shared};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, Event, EventKind};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 
+use crate::caps;
+use crate::limit;
 pub(crate) use crate::log::amend::{Amended, Amendment};
 use crate::log::held::Held;
-use crate::log::term::Tenure;
-pub(crate) use crate::log::term::Term;
+use crate::log::open::Questions;
+use crate::log::room::Room;
+pub(crate) use crate::log::term::{Tenure, Term};
 use crate::ports::Clock;
 use crate::ports::store::{
-    Batch, Durability, Epoch, RunRecord, Store, StoreError, ThreadHead, ThreadRecord, Ticket,
+    Batch, Durability, Epoch, RunRecord, Store, StoreError, ThreadHead, ThreadRecord, Ticket, Turn,
 };
+use crate::quota::{Meter, Tally};
 use crate::replay::Made;
 
 /// What goes with the events of a batch.
@@ -38,6 +47,8 @@ pub struct Commit {
     pub checkpoint: Option<Checkpoint>,
     /// An earlier checkpoint to go back to.
     pub current: Option<CheckpointId>,
+    /// What a run that begins by it asks of the pending runs of the thread.
+    pub turn: Turn,
 }
 
 /// The log of one thread, as the graph in one namespace writes it. Shared by all tasks of the
@@ -48,6 +59,11 @@ pub struct ThreadLog {
     durability: Durability,
     /// How long the lease surely lasts; `None` if nobody else could have it.
     tenure: Option<Arc<Tenure>>,
+    /// What the thread takes; `None` if nothing bounds it.
+    room: Option<Arc<Room>>,
+    /// The blobs of the thread.
+    blobs: Arc<Tally>,
+    questions: Arc<Questions>,
 }
 
 struct Writer {
@@ -75,18 +91,26 @@ struct Order {
     /// A batch that waits for room in the store. It is kept here, not by who handed it over: that
     /// may be a task that a cancel drops, and its events must not be missing in the log.
     waiting: Option<BoxFuture<'static, Ticket>>,
+    /// About how many bytes were handed over since something was last waited for.
+    ahead_bytes: u64,
 }
 
 impl Order {
     fn new(next_checkpoint: CheckpointId) -> Self {
         let (last, waiting, record, amended) = (None, None, None, Amendment::default());
-        Self { next_checkpoint, last, record, amended, waiting }
+        Self { next_checkpoint, last, record, amended, waiting, ahead_bytes: 0 }
     }
 
+    /// Waits until the store has what was handed over and, if that is much, until it is durable.
     async fn settle(&mut self) {
         if let Some(waiting) = &mut self.waiting {
             self.last = Some(waiting.await.shared());
             self.waiting = None;
+        }
+        if self.ahead_bytes > limit::LOG_AHEAD_BYTES {
+            // What went wrong shows at the next barrier.
+            let _ = durable(self.last.clone()).await;
+            self.ahead_bytes = 0;
         }
     }
 }
@@ -123,6 +147,9 @@ impl ThreadLog {
             namespace: Namespace::root(),
             durability: Durability::default(),
             tenure: None,
+            room: None,
+            blobs: Arc::default(),
+            questions: Arc::new(Questions::new(u64::MAX)),
         }
     }
 
@@ -133,15 +160,76 @@ impl ThreadLog {
     }
 
     /// The same under a lease that ends if its holder is silent.
-    pub(crate) fn for_term(mut self, term: Arc<Term>) -> Self {
-        self.tenure = Some(Arc::new(Tenure::new(term)));
+    pub(crate) fn for_tenure(mut self, tenure: Arc<Tenure>) -> Self {
+        self.tenure = Some(tenure);
+        self
+    }
+
+    /// The same for a log that may take so many bytes, of which the store has some, and that counts
+    /// for a tenant.
+    pub(crate) fn with_room(
+        mut self,
+        allowed: u64,
+        stored: u64,
+        tenant: Option<Arc<Meter>>,
+    ) -> Self {
+        self.room = Some(Arc::new(Room::new(allowed, stored, tenant)));
+        self
+    }
+
+    /// The same for a thread that may have so many open questions.
+    pub(crate) fn with_questions(mut self, allowed: u64) -> Self {
+        self.questions = Arc::new(Questions::new(allowed));
         self
     }
 
     /// The same log as a nested graph writes it.
     pub fn within(&self, namespace: Namespace) -> Self {
-        let (writer, tenure) = (self.writer.clone(), self.tenure.clone());
-        Self { writer, namespace, durability: self.durability, tenure }
+        let (writer, tenure, room) = (self.writer.clone(), self.tenure.clone(), self.room.clone());
+        let (blobs, questions) = (self.blobs.clone(), self.questions.clone());
+        Self { writer, namespace, durability: self.durability, tenure, room, blobs, questions }
+    }
+
+    /// The blobs of the thread.
+    pub(crate) fn blobs(&self) -> &Arc<Tally> {
+        &self.blobs
+    }
+
+    /// So many questions of the thread are open.
+    pub(crate) fn set_open_questions(&self, open: usize) {
+        self.questions.set(open);
+    }
+
+    /// Counts a question that is to be asked.
+    ///
+    /// # Errors
+    ///
+    /// `limit` if as many are open as may be.
+    pub(crate) fn take_question(&self) -> Result<(), Failure> {
+        self.questions.take(self.thread())
+    }
+
+    /// Whether the thread may still grow. Asked before something begins that makes it grow; what is
+    /// under way is written down in any case, and so is how a run ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::barrier`].
+    pub(crate) async fn check_room(&self) -> Result<Result<(), Failure>, StoreError> {
+        let Some(room) = &self.room else { return Ok(Ok(())) };
+        let counted = room.taken();
+        if counted < room.allowed {
+            return Ok(Ok(()));
+        }
+        // The store counts only what is durable.
+        self.barrier().await?;
+        let head = self.writer.store.thread(self.thread()).await?;
+        let stored = head.map_or(0, |head| head.log_bytes);
+        room.correct(counted, stored);
+        if stored < room.allowed {
+            return Ok(Ok(()));
+        }
+        Ok(Err(caps::log_full(self.thread(), stored, room.allowed)))
     }
 
     /// The graph that writes.
@@ -305,13 +393,13 @@ impl ThreadLog {
             if let Some(at) = at.or(commit.current) {
                 buffer.base = Some(at);
             }
-            let Commit { mut record, run, checkpoint, current } = commit;
+            let Commit { mut record, run, checkpoint, current, turn } = commit;
             if let Some(record) = &mut record {
                 order.amended.apply(record);
                 order.record = Some(record.clone());
             }
             let epoch = Some(self.writer.epoch);
-            Batch { epoch, record, run, base, events, checkpoint, current }
+            Batch { epoch, record, run, base, events, checkpoint, current, turn }
         };
         if let Some(made) = &batch.checkpoint {
             order.next_checkpoint = order.next_checkpoint.max(CheckpointId(made.meta.id.0 + 1));
@@ -321,48 +409,15 @@ impl ThreadLog {
             && batch.run.is_none()
             && batch.checkpoint.is_none();
         if !nothing {
+            let bytes = weight::weight(&batch);
+            order.ahead_bytes += bytes;
+            if let Some(room) = &self.room {
+                room.take(bytes);
+            }
             let (store, thread) = (self.writer.store.clone(), self.writer.thread.clone());
             order.waiting = Some(Box::pin(append(store, thread, batch)));
         }
         !nothing
-    }
-
-    /// Waits, before something leaves the host, until what led to it is durable, and makes sure
-    /// that the thread is still this host's.
-    ///
-    /// When this answers, the lease was this host's at a moment since it was called: a store that
-    /// took a batch now has checked it. If there was nothing to write, it is sure as long as the
-    /// host's last sign of life is younger than half the time after which others may take over, and
-    /// the store is asked if it is not. No lease can promise that the effect itself comes in time,
-    /// if the host stands still between this and that for longer than the rest of it.
-    ///
-    /// # Errors
-    ///
-    /// As [`Self::barrier`], and [`StoreError::Fenced`] if another host has the thread.
-    pub async fn before_effect(&self) -> Result<(), StoreError> {
-        if self.runs_ahead() {
-            self.flush().await;
-            return self.check_lease().await;
-        }
-        let (is_new, last) = {
-            let mut order = self.writer.order.lock().await;
-            order.settle().await;
-            let is_new = self.hand_over(&mut order, Commit::default());
-            order.settle().await;
-            (is_new, order.last.clone())
-        };
-        durable(last).await?;
-        if is_new { Ok(()) } else { self.check_lease().await }
-    }
-
-    /// Refuses if the lease does not hold any more.
-    async fn check_lease(&self) -> Result<(), StoreError> {
-        let Writer { store, thread, epoch, .. } = self.writer.as_ref();
-        let Some(tenure) = &self.tenure else { return Ok(()) };
-        if tenure.holds(store.as_ref(), thread, *epoch).await? {
-            return Ok(());
-        }
-        Err(StoreError::Fenced { thread: thread.clone(), epoch: epoch.0 })
     }
 
     /// Hands what has happened to the store and waits until it is durable.

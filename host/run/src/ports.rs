@@ -4,6 +4,7 @@
 //! for more than a few microseconds: adapters move blocking work to threads of their own.
 
 pub mod blob;
+pub mod caller;
 pub mod clock;
 pub mod link;
 pub mod memory;
@@ -17,9 +18,8 @@ pub mod tool_server;
 
 use std::sync::Arc;
 
-use wattle_graph::id::{AppName, PluginName};
-
 pub use blob::BlobStore;
+pub use caller::Caller;
 pub use clock::Clock;
 pub use link::BlobLinks;
 pub use memory::Memory;
@@ -54,15 +54,4 @@ pub struct Ports {
     pub clock: Arc<dyn Clock>,
     /// Who hears of runs.
     pub observer: Arc<dyn Observer>,
-}
-
-/// On whose behalf an adapter is called.
-#[derive(Clone, Debug)]
-pub struct Caller {
-    /// The app.
-    pub app: AppName,
-    /// The plugin.
-    pub plugin: PluginName,
-    /// The tenant of the request, if any.
-    pub tenant: Option<String>,
 }

@@ -12,9 +12,7 @@ use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::lineage::Lineage;
 
 use crate::ports::store::{CheckpointTuple, Store, StoreError, ThreadHead};
-
-/// Events that are read at a time.
-const PAGE_EVENTS: usize = 256;
+use crate::tail::range::EventRange;
 
 /// A checkpoint of the root graph that was made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +141,7 @@ pub(crate) async fn complete(
 ) -> Result<CheckpointTuple, StoreError> {
     let meta = &tuple.checkpoint.meta;
     // Of a thread at its end nothing is pending.
-    let Some(mut after) = meta.made_seq.filter(|_| !meta.next.is_empty()) else {
+    let Some(after) = meta.made_seq.filter(|_| !meta.next.is_empty()) else {
         return Ok(tuple);
     };
     let (id, known) = (meta.id, tuple.events.first().map_or(u64::MAX, |event| event.seq));
@@ -151,11 +149,8 @@ pub(crate) async fn complete(
         event.seq >= known || made_by(event).is_some_and(|made| made.checkpoint > id)
     };
     let mut earlier = Vec::new();
-    while after + 1 < known {
-        let left = usize::try_from(known - after - 1).unwrap_or(usize::MAX);
-        let page = store.events(thread, after, left.min(PAGE_EVENTS)).await?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
+    let mut events = EventRange::new(store, thread, after, known - 1);
+    while let Some(page) = events.next().await? {
         let is_last = page.iter().any(is_over);
         earlier.extend(page.into_iter().take_while(|event| !is_over(event)));
         if is_last {

@@ -11,20 +11,17 @@ use serde_json::Value;
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{Called, Event, EventKind, RunStatus};
 use wattle_graph::id::{Digest, RunId, TaskId};
+use wattle_graph::llm::{CompletionRequest, ImageRequest};
+use wattle_graph::tool::ToolRequest;
 
-use crate::call::HostCall;
-use crate::call::image::ImageRequest;
-use crate::call::llm::CompletionRequest;
-use crate::call::tools::ToolRequest;
+use crate::hostcall::HostCall;
 use crate::json::weight;
 use crate::limit;
 use crate::ports::store::{RunRecord, Store, StoreError, ThreadHead};
+use crate::tail::range::EventRange;
 
 /// Calls whose answers cost money and change nothing outside.
 const FUNCTIONS: [&str; 2] = [CompletionRequest::FUNCTION, ImageRequest::FUNCTION];
-
-/// Events of the log that are read at a time.
-const PAGE_EVENTS: usize = 128;
 
 /// Answers that may still be used, by function and request; those of one request in their order.
 #[derive(Default)]
@@ -62,17 +59,13 @@ pub(crate) async fn search(
     // One more, since `run` itself may be the newest.
     let newest = store.newest_runs(thread, 0, limit::SALVAGED_RUNS + 1).await?;
     let Some(first) = first_seq(&newest, run) else { return Ok(search) };
-    let mut after = first.saturating_sub(1);
-    loop {
-        let page = store.events(thread, after, PAGE_EVENTS).await?;
+    let mut events = EventRange::new(store, thread, first.saturating_sub(1), u64::MAX);
+    while let Some(page) = events.next().await? {
         for event in &page {
             search.see(event);
         }
-        match page.last() {
-            Some(last) if page.len() == PAGE_EVENTS => after = last.seq,
-            _ => return Ok(search),
-        }
     }
+    Ok(search)
 }
 
 /// Where the cancelled runs begin that directly precede a run, of the newest, the newest first;

@@ -2,75 +2,25 @@
 
 pub(crate) mod attempt;
 pub(crate) mod cache;
+pub(crate) mod context;
+pub(crate) mod count;
+pub(crate) mod done;
 pub(crate) mod idle;
 pub(crate) mod options;
 pub(crate) mod outcome;
+mod started;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
 use wattle_graph::event::{EventKind, TaskFailed, TaskFinished, TaskStarted};
 use wattle_graph::failure::Failure;
 use wattle_graph::graph::Node;
-use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId};
-use wattle_graph::interrupt::Question;
 use wattle_graph::plan::Task;
 
-use crate::app::{App, GraphPack};
-use crate::cancel::Cancel;
-use crate::driver::Past;
-use crate::gate::Journal;
-use crate::gate::unwind::Unwind;
-use crate::log::ThreadLog;
-use crate::ports::Ports;
-use crate::ports::sandbox::Ended;
-use crate::ports::store::{RunOptions, ThreadRecord};
-use crate::salvage::Salvage;
+use crate::gate::unwind::{Ended, Unwind};
 use crate::task::cache::Entry;
-use crate::task::idle::Alive;
+pub(crate) use crate::task::context::{History, RunContext};
 use crate::task::outcome::{Fault, classify, finish, named};
-
-/// Everything a task needs of its run.
-#[derive(Clone)]
-pub(crate) struct RunContext {
-    pub app: Arc<App>,
-    pub pack: Arc<GraphPack>,
-    /// The graph that this one runs in as a node; `None` for the root.
-    pub above: Option<Arc<GraphPack>>,
-    pub log: Arc<ThreadLog>,
-    pub record: Arc<ThreadRecord>,
-    pub run: RunId,
-    pub options: Arc<RunOptions>,
-    pub ports: Ports,
-    pub cancel: Cancel,
-    /// Set when the run is to stand still between two supersteps.
-    pub drain: Cancel,
-    /// Set when it is to stand still there because the host shuts down.
-    pub halt: Cancel,
-    pub remaining_steps: u32,
-    pub base: CheckpointId,
-    /// Where nested graphs ended that remember, at `base`.
-    pub children: Arc<BTreeMap<Namespace, CheckpointId>>,
-    /// Checkpoints of the graphs that this one is nested in.
-    pub parents: Arc<BTreeMap<Namespace, CheckpointId>>,
-    pub salvage: Arc<Salvage>,
-    /// What is known of the root graph's superstep from before.
-    pub past: Arc<Past>,
-    /// The task that this graph runs as, which lives as long as its tasks show that they do.
-    pub alive: Option<Arc<Alive>>,
-    /// What failed, if this graph runs in the place of a node that did.
-    pub error: Option<Arc<Value>>,
-}
-
-/// What was logged of a task before.
-pub(crate) struct History {
-    pub journal: Arc<Journal>,
-    pub questions: Arc<BTreeMap<InterruptId, Question>>,
-    /// Attempts that have failed.
-    pub failed_attempts: u32,
-}
 
 /// How a task ended.
 #[derive(Clone, Debug, PartialEq)]

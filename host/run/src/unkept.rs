@@ -49,6 +49,7 @@ pub async fn again(
         at_ms: event.at_ms,
         version: pack.version,
         parents: BTreeMap::new(),
+        tasks: None,
     };
     advance(&pack.graph, lineage, &reduced, at).map_err(|error| error.to_failure())
 }

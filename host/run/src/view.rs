@@ -7,14 +7,14 @@ use std::collections::BTreeMap;
 
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{Event, EventKind, RunReason, RunStatus};
-use wattle_graph::failure::{Failure, code};
+use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 use wattle_graph::interrupt::Question;
 use wattle_graph::lineage::Lineage;
 
-use crate::call::runs::{EndedRun, OpenQuestion, ThreadView};
 use crate::driver::PastTask;
 use crate::gate::PastCalls;
+use crate::hostcall::runs::{EndedRun, OpenQuestion, ThreadView};
 use crate::ports::store::{CheckpointTuple, Latest, Store, StoreError, ThreadHead};
 use crate::replay;
 
@@ -23,12 +23,7 @@ pub(crate) use self::nest::{Answers, Nest, Strand};
 
 /// A store's failure as callers of the engine see it.
 pub(crate) fn store_failure(error: StoreError) -> Failure {
-    let word = match &error {
-        StoreError::Leased { .. } | StoreError::Fenced { .. } => code::BUSY,
-        StoreError::Broken { .. } => code::BROKEN,
-        _ => code::INTERNAL,
-    };
-    Failure::new(word, error.to_string())
+    error.into()
 }
 
 /// Open questions of one graph, oldest first.

@@ -1,12 +1,15 @@
 //! Compiled code on disk, so that a start does not compile what an earlier one did.
 //!
-//! A file holds native code, which is run as it is. So the directory is closed to other users, a
-//! file's name depends on everything that the code depends on (the component, wasmtime, its
-//! settings, the processor), and its content is preceded by a digest that must match.
+//! A file holds native code, which is run as it is. So the directory is closed to other users, and
+//! a file begins with a digest that only the host can make: it is keyed with a secret of the host,
+//! and covers the file's name as well as its content. The name depends on everything that the code
+//! depends on (the component, wasmtime, its settings, the processor). A file that was changed,
+//! written by somebody else, or put in the place of another one is not run: the component is
+//! compiled again, and the log says so.
 
-use std::fs;
+use std::fs::{self, File, OpenOptions};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io;
+use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -15,13 +18,20 @@ use wasmtime::Engine;
 use wasmtime::component::Component;
 use wattle_graph::id::Digest;
 
+use crate::config::{CACHE_KEY_BYTES, CodeCache};
 use crate::error::Error;
+use crate::load::Fault;
+use crate::load::fault;
+use crate::load::prepare::Outline;
 
-/// Set anew when the layout of the files changes.
-const LAYOUT: &str = "wattle-code-1";
+/// Replaced when the layout of the files changes.
+const LAYOUT: &str = "wattle-code-2";
 
-/// Length of the digest before the code.
+/// Length of the digest at the beginning.
 const DIGEST_BYTES: usize = 32;
+
+/// Bytes of a file: code is some four times as large as its component.
+const FILE_BYTES: u64 = 512 << 20;
 
 /// Makes names of temporary files unique in this process.
 static TEMPORARY: AtomicU64 = AtomicU64::new(0);
@@ -29,22 +39,25 @@ static TEMPORARY: AtomicU64 = AtomicU64::new(0);
 /// A directory of compiled code.
 pub(crate) struct Cache {
     directory: PathBuf,
+    key: [u8; CACHE_KEY_BYTES],
 }
 
 impl Cache {
     /// Opens a directory, creating it if needed, and closes it to other users.
-    pub(crate) fn open(directory: PathBuf) -> Result<Self, Error> {
+    pub(crate) fn open(config: CodeCache) -> Result<Self, Error> {
+        let CodeCache { directory, key } = config;
         let opened = fs::create_dir_all(&directory).and_then(|()| close_to_others(&directory));
         match opened {
-            Ok(()) => Ok(Self { directory }),
+            Ok(()) => Ok(Self { directory, key }),
             Err(source) => Err(Error::CacheDir { path: directory, source }),
         }
     }
 
-    /// The code of a component, if there is any that is whole.
-    pub(crate) fn get(&self, engine: &Engine, component: Digest) -> Option<Component> {
-        let path = self.path(engine, component);
-        let file = match fs::read(&path) {
+    /// The code of a component, if there is any that the host wrote.
+    pub(crate) fn get(&self, engine: &Engine, component: Digest) -> Option<(Outline, Component)> {
+        let name = self.name(engine, component);
+        let path = self.path(&name);
+        let file = match read(&path) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
@@ -52,30 +65,43 @@ impl Cache {
                 return None;
             }
         };
-        let found = whole(&file).and_then(|code| deserialize(engine, code));
+        let Some(content) = self.verified(&name, &file) else {
+            warn!(
+                path = %path.display(),
+                "compiled code was changed, or written by another host; it is not run, and the \
+                 component is compiled again"
+            );
+            return None;
+        };
+        let found =
+            parts(content).and_then(|(outline, code)| Some((outline, deserialize(engine, code)?)));
         if found.is_none() {
-            warn!(path = %path.display(), "compiled code is broken and is compiled anew");
+            warn!(path = %path.display(), "compiled code cannot be used and is compiled again");
         }
         found
     }
 
     /// Keeps the code of a component. Failing to is no fault: it is compiled again next time.
-    pub(crate) fn put(&self, engine: &Engine, component: Digest, code: &Component) {
-        let path = self.path(engine, component);
-        let kept =
-            code.serialize().map_err(io::Error::other).and_then(|code| self.write(&path, &code));
-        if let Err(error) = kept {
+    pub(crate) fn put(&self, engine: &Engine, component: Digest, outline: &Outline, code: &[u8]) {
+        let name = self.name(engine, component);
+        let path = self.path(&name);
+        if let Err(error) = self.write(&name, &path, outline, code) {
             warn!(path = %path.display(), %error, "cannot keep compiled code");
         }
     }
 
     /// Writes beside and renames, so that nobody ever sees half a file.
-    fn write(&self, path: &Path, code: &[u8]) -> io::Result<()> {
+    fn write(&self, name: &str, path: &Path, outline: &Outline, code: &[u8]) -> io::Result<()> {
         let number = TEMPORARY.fetch_add(1, Ordering::Relaxed);
         let temporary = self.directory.join(format!(".{}-{number}.tmp", std::process::id()));
-        let mut file = Vec::with_capacity(DIGEST_BYTES + code.len());
-        file.extend_from_slice(Digest::of(code).as_bytes());
+        let head = serde_json::to_vec(outline)?;
+        let length = u32::try_from(head.len()).map_err(io::Error::other)?;
+        let mut file = vec![0; DIGEST_BYTES];
+        file.extend_from_slice(&length.to_le_bytes());
+        file.extend_from_slice(&head);
         file.extend_from_slice(code);
+        let digest = self.digest(name, &file[DIGEST_BYTES..]);
+        file[..DIGEST_BYTES].copy_from_slice(digest.as_bytes());
         let written = fs::write(&temporary, file).and_then(|()| fs::rename(&temporary, path));
         if written.is_err() {
             // The error that matters is the first one; a file left behind does no harm.
@@ -84,26 +110,78 @@ impl Cache {
         written
     }
 
-    fn path(&self, engine: &Engine, component: Digest) -> PathBuf {
+    /// The content of a file, if the host wrote it under this name. Digests are compared in constant
+    /// time.
+    fn verified<'a>(&self, name: &str, file: &'a [u8]) -> Option<&'a [u8]> {
+        let (digest, content) = file.split_first_chunk::<DIGEST_BYTES>()?;
+        (self.digest(name, content) == *digest).then_some(content)
+    }
+
+    fn digest(&self, name: &str, content: &[u8]) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new_keyed(&self.key);
+        hasher.update(name.as_bytes()).update(content);
+        hasher.finalize()
+    }
+
+    /// The name of a component's file. It is keyed too, so that hosts that share a directory do not
+    /// take each other's files for changed ones.
+    fn name(&self, engine: &Engine, component: Digest) -> String {
         let mut hasher = DefaultHasher::new();
         engine.precompile_compatibility_hash().hash(&mut hasher);
         let settings = hasher.finish();
-        let key = format!("{LAYOUT}:{settings:016x}:{}", component.to_hex());
-        self.directory.join(format!("{}.cwasm", Digest::of(key.as_bytes()).to_hex()))
+        let what = format!("{LAYOUT}:{settings:016x}:{}", component.to_hex());
+        blake3::keyed_hash(&self.key, what.as_bytes()).to_hex().to_string()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.join(format!("{name}.cwasm"))
     }
 }
 
-/// The code in a file, if its digest matches.
-fn whole(file: &[u8]) -> Option<&[u8]> {
-    let (digest, code) = file.split_at_checked(DIGEST_BYTES)?;
-    (Digest::of(code).as_bytes() == digest).then_some(code)
+/// Reads a file of the directory, if it is a plain one.
+fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let file = open(path)?;
+    let facts = file.metadata()?;
+    if !facts.is_file() || facts.len() > FILE_BYTES {
+        return Err(io::Error::other("it is no plain file, or too large"));
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(facts.len()).unwrap_or_default());
+    file.take(FILE_BYTES).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// Opens a file without waiting for what is none, and without following a link.
+fn open(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true);
+    #[cfg(unix)]
+    {
+        use rustix::fs::OFlags;
+        let flags = (OFlags::NOFOLLOW | OFlags::NONBLOCK).bits();
+        let flags = i32::try_from(flags).map_err(io::Error::other)?;
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+    }
+    options.open(path)
+}
+
+/// What is known of a component, and its code.
+fn parts(content: &[u8]) -> Option<(Outline, &[u8])> {
+    let (length, rest) = content.split_first_chunk::<4>()?;
+    let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+    let (head, code) = rest.split_at_checked(length)?;
+    Some((serde_json::from_slice(head).ok()?, code))
+}
+
+/// The component of code that was just compiled.
+pub(crate) fn load(engine: &Engine, code: &[u8]) -> Result<Component, Fault> {
+    deserialize(engine, code).ok_or_else(|| fault::invalid("its compiled code cannot be loaded"))
 }
 
 #[expect(unsafe_code, reason = "loading compiled code is unsafe in wasmtime's interface")]
 fn deserialize(engine: &Engine, code: &[u8]) -> Option<Component> {
-    // SAFETY: the bytes were written by `Cache::write` from `Component::serialize`: they lie in a
-    // directory that only this user can write, and their digest matches. wasmtime itself checks
-    // its version and the engine's settings.
+    // SAFETY: the bytes come from `Engine::precompile_component`, in this process or in one that
+    // this host started, and were since then either in memory or in a file whose keyed digest
+    // matches. wasmtime itself checks its version and the engine's settings.
     unsafe { Component::deserialize(engine, code) }.ok()
 }
 

@@ -92,12 +92,17 @@ mod tests {
     #[test]
     fn only_guest_time_counts() {
         let mut cpu = Cpu::new(1_000);
-        cpu.stop();
-        let before = cpu.used;
-        std::thread::sleep(Duration::from_millis(20));
-        cpu.start();
-        cpu.stop();
-        assert!(cpu.used.checked_sub(before).unwrap() < STRETCH, "{:?}", cpu.used);
+        let mut counted = || {
+            cpu.stop();
+            let before = cpu.used;
+            std::thread::sleep(2 * STRETCH);
+            cpu.start();
+            cpu.stop();
+            cpu.used.checked_sub(before).unwrap()
+        };
+        // The operating system may run something else between two calls, but not each time.
+        let least = (0..20).map(|_| counted()).min().unwrap();
+        assert!(least < STRETCH, "{least:?}");
     }
 
     #[test]

@@ -30,6 +30,8 @@ pub(crate) struct Place<'a> {
     pub(crate) plugin: &'a str,
     /// What of it: "node `x`", "the web handler".
     pub(crate) what: &'a str,
+    /// Whether a grant sets its limits; the host's own hold for a description.
+    pub(crate) granted: bool,
 }
 
 impl std::fmt::Display for Place<'_> {
@@ -80,6 +82,7 @@ fn explain_trapped(trapped: Trapped, limits: &Limits, place: Place<'_>) -> Ended
 /// A limit was passed; `unit` names it for people.
 pub(crate) fn over(place: Place<'_>, limit: &str, allowed: u64, unit: &str) -> Failure {
     let hint = match limit {
+        _ if !place.granted => "; nothing sets this limit, so correct the plugin".to_owned(),
         "cpu" | "memory" | "output" => format!(
             "; raise `limits.{limit}` under `[grants.{}]` in wattle.toml if it needs more",
             place.plugin

@@ -54,7 +54,20 @@ pub(crate) fn create(wanted_instances: u32) -> Result<Engine, Error> {
     Ok(engine)
 }
 
+/// An engine that only compiles: it reserves no room for guests, and its code is that of one that
+/// runs them.
+pub(crate) fn for_compiling() -> wasmtime::Result<Engine> {
+    Engine::new(&code_config())
+}
+
 fn config(max_instances: u32) -> Config {
+    let mut config = code_config();
+    config.allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max_instances)));
+    config
+}
+
+/// What compiled code depends on.
+fn code_config() -> Config {
     let mut config = Config::new();
     config
         .concurrency_support(false)
@@ -64,8 +77,7 @@ fn config(max_instances: u32) -> Config {
         .memory_init_cow(true)
         .wasm_backtrace_details(WasmBacktraceDetails::Disable)
         .wasm_backtrace_max_frames(Some(BACKTRACE_FRAMES))
-        .generate_address_map(false)
-        .allocation_strategy(InstanceAllocationStrategy::Pooling(pool(max_instances)));
+        .generate_address_map(false);
     deterministic(&mut config);
     config
 }
@@ -132,6 +144,18 @@ fn start_ticker(engine: EngineWeak) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn code_of_the_compiling_engine_fits_the_running_one() {
+        use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+        let hash = |engine: &Engine| {
+            let mut hasher = DefaultHasher::new();
+            engine.precompile_compatibility_hash().hash(&mut hasher);
+            hasher.finish()
+        };
+        let running = Engine::new(&config(2)).unwrap();
+        assert_eq!(hash(&running), hash(&for_compiling().unwrap()));
+    }
 
     #[test]
     fn the_pool_stays_below_the_limit_on_mappings() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use wasmtime::Store;
 use wasmtime::component::ResourceTable;
 use wasmtime_wasi::WasiCtx;
-use wattle_run::call::HostCall;
+use wattle_run::gate::Effect;
 use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
 
@@ -66,7 +66,7 @@ impl Guest {
     }
 
     /// Makes one host call.
-    pub(crate) async fn call<C: HostCall>(&mut self, call: C) -> Result<C::Answer, Halt> {
+    pub(crate) async fn call<C: Effect>(&mut self, call: C) -> Result<C::Answer, Halt> {
         let gate = self.gate(C::FUNCTION)?;
         Ok(self.outside(gate.call(call)).await?)
     }

@@ -2,17 +2,18 @@
 //!
 //! The bytes may be anything. They are looked at in stages, each cheaper and safer than the next:
 //! what kind of file it is, what the component is made of, whether its imports and exports are of
-//! the contract, and only then compiling it and asking it to describe itself. Compiling has no
-//! time limit; what bounds it is the size of the file and of what it is made of.
+//! the contract, and only then compiling it and asking it to describe itself. All but the last
+//! happens where [`crate::compile`] says, within limits.
 
 mod contract;
 mod describe;
 mod encode;
-mod fault;
+pub(crate) mod fault;
 mod interface;
-mod kind;
+pub(crate) mod kind;
+pub(crate) mod prepare;
 mod survey;
-mod text;
+pub(crate) mod text;
 
 use std::sync::Arc;
 
@@ -25,12 +26,13 @@ use wattle_run::ports::sandbox::PluginInfo;
 use crate::bindings::exports::wattle::plugin::{reducer, tool, web};
 use crate::cache::Cache;
 use crate::code::{Code, Exports, NodeExport};
+use crate::compile::{Compiler, Compilers};
 use crate::error::Error;
 use crate::guest::Guest;
 use crate::load::contract::Contract;
 pub(crate) use crate::load::fault::Fault;
-use crate::load::survey::Survey;
-use crate::{import, wasi};
+use crate::load::prepare::{Outline, Prepared};
+use crate::{cache, import, wasi};
 
 /// Turns bytes into code. Cheap to clone.
 #[derive(Clone)]
@@ -43,26 +45,24 @@ struct Parts {
     /// The same and WASI, for components that import it.
     with_wasi: Linker<Guest>,
     cache: Option<Cache>,
-}
-
-/// What the first stages found: everything but the description.
-struct Checked {
-    code: Code,
-    contract: Contract,
-    manifest: Option<String>,
-    size_bytes: u64,
+    compilers: Compilers,
 }
 
 impl Loader {
     /// A loader for an engine.
-    pub(crate) fn new(engine: Engine, cache: Option<Cache>) -> Result<Self, Error> {
+    pub(crate) fn new(
+        engine: Engine,
+        cache: Option<Cache>,
+        compiler: Compiler,
+    ) -> Result<Self, Error> {
         let failed = |error: wasmtime::Error| Error::Link { message: format!("{error:#}") };
         let mut plain = Linker::new(&engine);
         import::link(&mut plain).map_err(failed)?;
         let mut with_wasi = Linker::new(&engine);
         import::link(&mut with_wasi).map_err(failed)?;
         wasi::link(&mut with_wasi).map_err(failed)?;
-        Ok(Self(Arc::new(Parts { engine, plain, with_wasi, cache })))
+        let compilers = Compilers::new(compiler);
+        Ok(Self(Arc::new(Parts { engine, plain, with_wasi, cache, compilers })))
     }
 
     /// Checks, compiles and describes a file.
@@ -72,12 +72,14 @@ impl Loader {
         bytes: Bytes,
         digest: Digest,
     ) -> Result<(Arc<Code>, PluginInfo), Fault> {
-        let parts = Arc::clone(&self.0);
-        let work = tokio::task::spawn_blocking(move || parts.check(&bytes, digest));
-        let Checked { code, contract, manifest, size_bytes } = match work.await {
-            Ok(checked) => checked?,
-            Err(error) => return Err(fault::panicked(&error)),
+        // What no compiler is needed for is refused without one.
+        kind::of(&bytes)?;
+        let (outline, compiled) = match self.cached(digest).await? {
+            Some(found) => found,
+            None => self.compiled(bytes, digest).await?,
         };
+        let code = self.0.link(&compiled, &outline.contract)?;
+        let Outline { contract, manifest, size_bytes } = outline;
         let described = describe::describe(&code, name).await?;
         let info = PluginInfo {
             name: name.clone(),
@@ -96,37 +98,44 @@ impl Loader {
     }
 }
 
-impl Parts {
-    fn check(&self, bytes: &[u8], digest: Digest) -> Result<Checked, Fault> {
-        let encoded;
-        let component = match kind::of(bytes)? {
-            kind::Kind::Component => bytes,
-            kind::Kind::CoreModule => {
-                encoded = encode::component(bytes)?;
-                &encoded
-            }
-        };
-        let manifest = survey::manifest(bytes)?;
-        let Survey { imports, exports } = survey::survey(component)?;
-        let contract = contract::check(&imports, &exports)?;
-        let compiled = self.compile(component, digest)?;
-        let linker = if contract.wasi { &self.with_wasi } else { &self.plain };
-        let pre = linker.instantiate_pre(&compiled).map_err(|error| fault::unlinked(&error))?;
-        let exports = find(&pre, &contract)?;
-        let size_bytes = component.len() as u64;
-        Ok(Checked { code: Code { pre, exports }, contract, manifest, size_bytes })
+impl Loader {
+    async fn cached(&self, digest: Digest) -> Result<Option<(Outline, Component)>, Fault> {
+        self.blocking(move |parts| {
+            Ok(parts.cache.as_ref().and_then(|cache| cache.get(&parts.engine, digest)))
+        })
+        .await
     }
 
-    fn compile(&self, component: &[u8], digest: Digest) -> Result<Component, Fault> {
-        if let Some(found) = self.cache.as_ref().and_then(|cache| cache.get(&self.engine, digest)) {
-            return Ok(found);
-        }
-        let compiled = Component::from_binary(&self.engine, component)
-            .map_err(|error| fault::invalid(&format!("{error:#}")))?;
-        if let Some(cache) = &self.cache {
-            cache.put(&self.engine, digest, &compiled);
-        }
-        Ok(compiled)
+    async fn compiled(&self, bytes: Bytes, digest: Digest) -> Result<(Outline, Component), Fault> {
+        let parts = &self.0;
+        let Prepared { outline, code } = parts.compilers.compile(&parts.engine, bytes).await?;
+        self.blocking(move |parts| {
+            let compiled = cache::load(&parts.engine, &code)?;
+            if let Some(cache) = &parts.cache {
+                cache.put(&parts.engine, digest, &outline, &code);
+            }
+            Ok((outline, compiled))
+        })
+        .await
+    }
+
+    /// Reads and writes files where that delays nobody.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Parts) -> Result<T, Fault> + Send + 'static,
+    ) -> Result<T, Fault> {
+        let parts = Arc::clone(&self.0);
+        let done = tokio::task::spawn_blocking(move || work(&parts)).await;
+        done.unwrap_or_else(|error| Err(fault::panicked(&error)))
+    }
+}
+
+impl Parts {
+    fn link(&self, compiled: &Component, contract: &Contract) -> Result<Code, Fault> {
+        let linker = if contract.wasi { &self.with_wasi } else { &self.plain };
+        let pre = linker.instantiate_pre(compiled).map_err(|error| fault::unlinked(&error))?;
+        let exports = find(&pre, contract)?;
+        Ok(Code { pre, exports })
     }
 }
 

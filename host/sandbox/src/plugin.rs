@@ -4,13 +4,14 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use wattle_run::call::tools::ToolOutput;
+use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{
     Ended, NodeCall, NodeOutcome, Plugin, PluginInfo, ToolCall, WebRequest, WebResponse,
 };
 
+use crate::border;
 use crate::call::{self, Call};
 use crate::code::Code;
 use crate::ended::Place;
@@ -23,7 +24,7 @@ pub(crate) struct WasmPlugin {
 
 impl WasmPlugin {
     fn place<'a>(&'a self, what: &'a str) -> Place<'a> {
-        Place { plugin: self.info.name.as_str(), what }
+        Place { plugin: self.info.name.as_str(), what, granted: true }
     }
 }
 
@@ -38,7 +39,7 @@ impl Plugin for WasmPlugin {
         let place = self.place(&what);
         let limits = gate.limits().clone();
         let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
-        call::node::run(made, call).await
+        call::node::run(made, call).await.map_err(border::cleaned)
     }
 
     async fn call_tool(&self, call: ToolCall, gate: Arc<Gate>) -> Result<ToolOutput, Ended> {
@@ -46,14 +47,14 @@ impl Plugin for WasmPlugin {
         let place = self.place(&what);
         let limits = gate.limits().clone();
         let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
-        call::tool::run(made, call).await
+        call::tool::run(made, call).await.map_err(border::cleaned)
     }
 
     async fn handle(&self, request: WebRequest, gate: Arc<Gate>) -> Result<WebResponse, Ended> {
         let place = self.place("the web handler");
         let limits = gate.limits().clone();
         let made = Call { code: &self.code, gate: Some(gate), limits: &limits, place };
-        call::web::run(made, request).await
+        call::web::run(made, request).await.map_err(border::cleaned)
     }
 
     async fn reduce(
@@ -66,6 +67,6 @@ impl Plugin for WasmPlugin {
         let what = format!("reducer `{reducer}`");
         let place = self.place(&what);
         let made = Call { code: &self.code, gate: None, limits, place };
-        call::reduce::run(made, reducer, current, updates).await
+        call::reduce::run(made, reducer, current, updates).await.map_err(border::cleaned)
     }
 }

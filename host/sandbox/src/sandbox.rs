@@ -39,8 +39,9 @@ impl WasmSandbox {
     /// [`Error::CacheDir`] if the directory cannot be used, [`Error::Ticker`] and [`Error::Link`]
     /// if the host itself is broken.
     pub fn new(config: &SandboxConfig) -> Result<Arc<Self>, Error> {
-        let cache = config.cache_dir.clone().map(Cache::open).transpose()?;
-        let loader = Loader::new(engine::create(config.max_instances)?, cache)?;
+        let cache = config.cache.clone().map(Cache::open).transpose()?;
+        let engine = engine::create(config.max_instances)?;
+        let loader = Loader::new(engine, cache, config.compiler.clone())?;
         Ok(Arc::new(Self { loader, loaded: Mutex::default() }))
     }
 

@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use serde_json::Value;
-use wattle_run::call::sql::{Executed, Rows};
 use wattle_run::grant::SqlRule;
+use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 

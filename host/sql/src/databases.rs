@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::sql::{Rows, SqlValue};
 use wattle_run::grant::{SqlAccess, SqlRule};
+use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Sql, SqlTransaction};
 
@@ -15,12 +15,13 @@ use crate::backend::Backend;
 use crate::config::{Address, DatabaseConfig};
 use crate::error::SqlError;
 use crate::failure::{Fault, Subject};
-use crate::migrate;
+use crate::migrate::{self, Script};
 use crate::postgres::Postgres;
 use crate::readonly;
 use crate::sqlite::Sqlite;
 use crate::statement::Statement;
 use crate::transaction::Open;
+use crate::writing;
 
 /// Databases by name; a clone is the same databases.
 #[derive(Clone)]
@@ -51,30 +52,45 @@ impl Databases {
         Ok(Self { databases: Arc::new(databases) })
     }
 
-    /// Brings a database to the state that an app's migrations describe, and returns the names of
-    /// those applied now. `folders` are the app's migration folders by dialect.
+    /// Which of an app's migration folders, which are by dialect, is for a database.
     ///
     /// # Errors
     ///
-    /// [`SqlError::UnknownDatabase`], [`SqlError::NoDialect`] or one of the variants about
-    /// migrations; those applied before the failing one stay.
-    pub async fn migrate(
+    /// [`SqlError::UnknownDatabase`] or [`SqlError::NoDialect`].
+    pub fn migration_folder<'a>(
         &self,
         app: &str,
         database: &str,
-        folders: &BTreeMap<String, PathBuf>,
-    ) -> Result<Vec<String>, SqlError> {
-        let backend = self
-            .databases
-            .get(database)
-            .ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })?;
-        let dialect = backend.dialect().name();
+        folders: &'a BTreeMap<String, PathBuf>,
+    ) -> Result<&'a Path, SqlError> {
+        let dialect = self.known(database)?.dialect().name();
         let folder = folders.get(dialect).ok_or_else(|| SqlError::NoDialect {
             app: app.to_owned(),
             database: database.to_owned(),
             dialect,
         })?;
-        migrate::run(backend.as_ref(), app, database, folder).await
+        Ok(folder)
+    }
+
+    /// Brings a database to the state that an app's migrations describe, and returns the names of
+    /// those applied now. The caller has read the files, since it knows which of them may be read.
+    ///
+    /// # Errors
+    ///
+    /// [`SqlError::UnknownDatabase`] or one of the variants about migrations; those applied before
+    /// the failing one stay.
+    pub async fn migrate(
+        &self,
+        app: &str,
+        database: &str,
+        scripts: Vec<Script>,
+    ) -> Result<Vec<String>, SqlError> {
+        migrate::run(self.known(database)?, app, database, scripts).await
+    }
+
+    fn known(&self, database: &str) -> Result<&dyn Backend, SqlError> {
+        let backend = self.databases.get(database).map(AsRef::as_ref);
+        backend.ok_or_else(|| SqlError::UnknownDatabase { name: database.to_owned() })
     }
 
     /// Closes all connections; calls after it fail.
@@ -116,6 +132,8 @@ impl Sql for Databases {
         let checked = Statement::check(backend.dialect(), statement, parameters, &limits)?;
         if rule.access == SqlAccess::ReadOnly {
             readonly::check(backend.dialect(), statement, rule)?;
+        } else {
+            writing::check(backend.dialect(), statement)?;
         }
         let subject = Subject { operation: "query", database };
         let answer = backend.query(&checked, rule, &limits).await;

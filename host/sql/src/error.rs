@@ -106,6 +106,25 @@ pub enum SqlError {
         /// The one that is missing.
         migration: String,
     },
+    /// A role for a reader cannot be made.
+    #[error("the role `{role}` cannot be made: {reason}")]
+    Reader {
+        /// The role.
+        role: String,
+        /// Why not.
+        reason: String,
+    },
+    /// A migration names a table of the host.
+    #[error(
+        "the migration `{migration}` of app `{app}` names a table that begins with `_wattle_`; such \
+         tables belong to the host: take the name out of the migration"
+    )]
+    MigrationOwn {
+        /// The app.
+        app: String,
+        /// File name without ending.
+        migration: String,
+    },
     /// A migration or its bookkeeping failed; nothing of it was kept.
     #[error("cannot {operation} of app `{app}` on database `{database}`")]
     Migration {

@@ -122,8 +122,11 @@ impl Subject<'_> {
         }
         let number: i32 = error.code().and_then(|code| code.parse().ok()).unwrap_or_default();
         let code = sqlite_code(number);
-        with_retry(self.say(code, error.message()), code)
-            .with_details(json!({ "dialect": "sqlite", "sqlite_code": number }))
+        let mut details = json!({ "dialect": "sqlite", "sqlite_code": number });
+        if let Some(limit) = sqlite_limit(number) {
+            details["limit"] = limit.into();
+        }
+        with_retry(self.say(code, error.message()), code).with_details(details)
     }
 }
 
@@ -183,9 +186,19 @@ fn sqlite_code(number: i32) -> &'static str {
         5 | 6 | 10 | 13 | 14 | 15 => code::UNAVAILABLE,
         8 | 23 => code::DENIED,
         9 => code::TIMEOUT,
-        18 => code::LIMIT,
+        7 | 18 => code::LIMIT,
         19 => code::CONFLICT,
-        2 | 7 | 11 | 26 => code::INTERNAL,
+        2 | 11 | 26 => code::INTERNAL,
         _ => code::INVALID,
+    }
+}
+
+/// The limit that a result code of SQLite reports: memory of all databases together, or the
+/// length of one value.
+fn sqlite_limit(number: i32) -> Option<&'static str> {
+    match number & 0xff {
+        7 => Some("sql.memory"),
+        18 => Some("sql.value_bytes"),
+        _ => None,
     }
 }

@@ -1,11 +1,20 @@
 //! An app's migrations: files `NNNN_name.sql`, applied once each, in order, and recorded with a
 //! checksum in the table `_wattle_migrations` of the database they changed.
 
-use std::ffi::OsStr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::backend::Backend;
 use crate::error::SqlError;
+use crate::writing;
+
+/// A file with a migration, as it was read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Script {
+    /// Where it is, for messages; its name is that of the migration.
+    pub path: PathBuf,
+    /// What it holds.
+    pub text: String,
+}
 
 /// A migration of an app's folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +41,7 @@ pub(crate) async fn run(
     backend: &dyn Backend,
     app: &str,
     database: &str,
-    folder: &Path,
+    scripts: Vec<Script>,
 ) -> Result<Vec<String>, SqlError> {
     let failed = |operation: String| {
         move |source| SqlError::Migration {
@@ -42,10 +51,14 @@ pub(crate) async fn run(
             source,
         }
     };
-    let available = read(folder).await?;
+    let available = in_order(scripts)?;
     let applied =
         backend.applied(app).await.map_err(failed("read the applied migrations".to_owned()))?;
     let pending = plan(app, database, &available, &applied)?;
+    if let Some(migration) = pending.iter().find(|it| writing::names_own(&it.text)) {
+        let (app, migration) = (app.to_owned(), migration.name.clone());
+        return Err(SqlError::MigrationOwn { app, migration });
+    }
     for migration in pending {
         let operation = format!("apply migration `{}`", migration.name);
         backend.apply(app, migration).await.map_err(failed(operation))?;
@@ -54,22 +67,11 @@ pub(crate) async fn run(
     Ok(pending.iter().map(|migration| migration.name.clone()).collect())
 }
 
-async fn read(folder: &Path) -> Result<Vec<Migration>, SqlError> {
-    let file_error = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SqlError::File { path, source }
-    };
-    let mut entries = tokio::fs::read_dir(folder).await.map_err(file_error(folder))?;
-    let mut migrations = Vec::new();
-    while let Some(entry) = entries.next_entry().await.map_err(file_error(folder))? {
-        let path = entry.path();
-        if path.extension() != Some(OsStr::new("sql")) {
-            continue;
-        }
-        let text = tokio::fs::read_to_string(&path).await.map_err(file_error(&path))?;
-        let migration = parse(&path, text);
-        migrations.push(migration.ok_or(SqlError::MigrationName { path })?);
-    }
+fn in_order(scripts: Vec<Script>) -> Result<Vec<Migration>, SqlError> {
+    let migrations = scripts
+        .into_iter()
+        .map(|Script { path, text }| parse(&path, text).ok_or(SqlError::MigrationName { path }));
+    let mut migrations = migrations.collect::<Result<Vec<_>, _>>()?;
     migrations.sort_by_key(|left| left.version);
     for pair in migrations.windows(2) {
         if pair[0].version == pair[1].version {

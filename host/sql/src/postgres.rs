@@ -17,8 +17,8 @@ use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, PgPool, SqlSafeStr as _};
 use sqlx::{Statement as _, Transaction};
 use tokio::sync::OnceCell;
-use wattle_run::call::sql::{Executed, Rows};
 use wattle_run::grant::SqlRule;
+use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 

@@ -3,7 +3,7 @@
 use futures::TryStreamExt as _;
 use futures::stream::BoxStream;
 use sqlx::Either;
-use wattle_run::call::sql::{Column, Executed, Rows, SqlValue};
+use wattle_run::hostcall::sql::{Column, Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 
 /// What a value costs besides its content: a row of NULLs is not free.

@@ -1,6 +1,7 @@
 //! SQLite: one file, one writer at a time, readers beside it.
 
 mod authorizer;
+mod limits;
 mod value;
 mod watch;
 
@@ -14,8 +15,8 @@ use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, S
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Executor as _, SqlSafeStr as _, SqliteConnection};
 use sqlx::{SqlitePool, Statement as _, Transaction};
 use tokio::sync::OnceCell;
-use wattle_run::call::sql::{Executed, Rows};
 use wattle_run::grant::{SqlAccess, SqlRule};
+use wattle_run::hostcall::sql::{Executed, Rows};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Marker;
 
@@ -90,8 +91,8 @@ impl Sqlite {
     /// Takes the write lock at once: upgrading a read lock later can fail for good.
     async fn writer(&self) -> Result<Transaction<'static, sqlx::Sqlite>, sqlx::Error> {
         let mut connection = self.writer.acquire().await?;
+        authorizer::lift(&mut connection).await?;
         if self.in_memory {
-            authorizer::lift(&mut connection).await?;
             connection.execute("PRAGMA query_only = 0").await?;
         }
         Transaction::begin(connection, Some("BEGIN IMMEDIATE".into_sql_str())).await
@@ -100,6 +101,8 @@ impl Sqlite {
     async fn create_markers(&self) -> Result<(), sqlx::Error> {
         let mut transaction = self.writer().await?;
         transaction.execute(MARKER_TABLE).await?;
+        // Before any guest could give another table this name.
+        transaction.execute(MIGRATION_TABLE).await?;
         let keep_ms = i64::from(MARKER_DAYS) * 86_400_000;
         let old = format!("DELETE FROM _wattle_journal WHERE at_ms < {NOW_MS} - {keep_ms}");
         transaction.execute(AssertSqlSafe(old)).await?;
@@ -112,7 +115,8 @@ fn base() -> SqliteConnectOptions {
 }
 
 fn pool(connections: u32) -> SqlitePoolOptions {
-    SqlitePoolOptions::new().max_connections(connections).acquire_timeout(TURN)
+    let options = SqlitePoolOptions::new().max_connections(connections).acquire_timeout(TURN);
+    options.after_connect(|connection, _| Box::pin(limits::set(connection)))
 }
 
 fn open_error(name: &str, path: &Path, source: sqlx::Error) -> SqlError {
@@ -135,7 +139,10 @@ impl Backend for Sqlite {
         let watch = Watch::over(&mut connection).await?;
         let _authorized = match rule.access {
             SqlAccess::ReadOnly => Some(Authorized::over(&mut connection, rule, limits).await?),
-            SqlAccess::ReadWrite => None,
+            SqlAccess::ReadWrite => {
+                authorizer::keep_writer(&mut connection).await?;
+                None
+            }
         };
         let mut rows = run(&mut connection, &watch, statement, limits, Rest::Skip).await?.returned;
         if rows.columns.is_empty() {
@@ -149,6 +156,7 @@ impl Backend for Sqlite {
         self.markers.get_or_try_init(|| self.create_markers()).await?;
         let mut transaction = self.writer().await?;
         let watch = Watch::over(&mut transaction).await?;
+        authorizer::keep_writer(&mut transaction).await?;
         Ok(Box::new(SqliteSession { transaction, watch, claimed: false }))
     }
 
@@ -179,6 +187,7 @@ impl Backend for Sqlite {
         .execute(&mut *transaction)
         .await?;
         if recorded.rows_affected() == 1 {
+            authorizer::keep_migration(&mut transaction).await?;
             let text = AssertSqlSafe(migration.text.as_str());
             sqlx::raw_sql(text).execute(&mut *transaction).await?;
         }
@@ -220,6 +229,7 @@ impl Session for SqliteSession {
     }
 
     async fn claim(&mut self, key: &str) -> Result<Option<Value>, Fault> {
+        authorizer::lift(&mut self.transaction).await?;
         let insert = format!("{} ON CONFLICT (key) DO NOTHING", insert_marker(NOW_MS));
         let inserted = sqlx::query(AssertSqlSafe(insert))
             .bind(key)
@@ -227,14 +237,19 @@ impl Session for SqliteSession {
             .execute(&mut *self.transaction)
             .await?;
         self.claimed = inserted.rows_affected() == 1;
-        if self.claimed {
-            return Ok(None);
-        }
-        let found = sqlx::query_scalar::<_, String>(MARKER).bind(key);
-        Ok(Some(answers(&found.fetch_one(&mut *self.transaction).await?)?))
+        let found = if self.claimed {
+            None
+        } else {
+            let found = sqlx::query_scalar::<_, String>(MARKER).bind(key);
+            Some(answers(&found.fetch_one(&mut *self.transaction).await?)?)
+        };
+        authorizer::keep_writer(&mut self.transaction).await?;
+        Ok(found)
     }
 
     async fn mark(&mut self, marker: &Marker) -> Result<(), Fault> {
+        // The transaction ends with its marker: no statement of the guest follows.
+        authorizer::lift(&mut self.transaction).await?;
         let write = if self.claimed { FILL_MARKER.to_owned() } else { insert_marker(NOW_MS) };
         sqlx::query(AssertSqlSafe(write))
             .bind(&marker.key)

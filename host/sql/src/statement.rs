@@ -6,7 +6,7 @@ use sqlparser::ast::Ident;
 use sqlparser::dialect::{PostgreSqlDialect, SQLiteDialect};
 use sqlparser::tokenizer::{Token, Tokenizer};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::sql::SqlValue;
+use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::SqlLimits;
 
 /// Which SQL a database speaks.
@@ -158,7 +158,7 @@ fn placeholders(words: &[&Token], parameters: usize) -> Result<(), Failure> {
 
 #[cfg(test)]
 mod tests {
-    use wattle_run::call::sql::SqlValue;
+    use wattle_run::hostcall::sql::SqlValue;
     use wattle_run::limit::SqlLimits;
 
     use super::{Dialect, Kind, Statement};

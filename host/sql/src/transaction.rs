@@ -7,13 +7,14 @@
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::sql::{Executed, Rows, SqlValue};
+use wattle_run::hostcall::sql::{Executed, Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Marker, SqlTransaction};
 
 use crate::backend::Session;
 use crate::failure::{Fault, Subject};
 use crate::statement::{Dialect, Statement};
+use crate::writing;
 
 /// An open transaction.
 pub(crate) struct Open {
@@ -61,6 +62,7 @@ impl Open {
     ) -> Result<Executed, Failure> {
         self.usable()?;
         let statement = Statement::check(self.dialect, statement, parameters, &self.limits)?;
+        writing::check(self.dialect, statement.text)?;
         match self.session.run(&statement, &self.limits).await {
             Ok(executed) => Ok(executed),
             Err(fault) => {

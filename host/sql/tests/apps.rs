@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use wattle_kit::postgres::Postgres;
-use wattle_run::call::sql::SqlValue;
 use wattle_run::grant::SqlAccess;
+use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Sql as _;
-use wattle_sql::{DatabaseConfig, Databases};
+use wattle_sql::{DatabaseConfig, Databases, Script};
 
 /// A new database.
 struct Bench {
@@ -31,12 +31,15 @@ impl Bench {
     /// SQLite, and PostgreSQL if the machine has it.
     async fn all() -> Vec<Self> {
         let mut all = vec![Self::open("sqlite:main.db", None).await];
-        match Postgres::start() {
-            Ok(server) => all.push(Self::open(&server.url(), Some(server)).await),
-            Err(wattle_kit::error::Error::Unavailable(_)) => {}
-            Err(error) => panic!("{error}"),
+        if let Ok(server) = Postgres::for_test() {
+            all.push(Self::open(&server.url(), Some(server)).await);
         }
         all
+    }
+
+    async fn migrate(&self, app: &str, folders: &BTreeMap<String, PathBuf>) -> Vec<String> {
+        let folder = self.databases.migration_folder(app, "main", folders).unwrap();
+        self.databases.migrate(app, "main", scripts(folder)).await.unwrap()
     }
 
     async fn execute(&self, text: &str) -> Vec<Vec<SqlValue>> {
@@ -53,6 +56,13 @@ impl Bench {
             self.databases.query("main", &SqlAccess::ReadOnly.into(), &limits, text, &[]).await;
         rows.unwrap().rows
     }
+}
+
+/// The migrations in a folder.
+fn scripts(folder: &Path) -> Vec<Script> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "sql"));
+    paths.map(|path| Script { text: std::fs::read_to_string(&path).unwrap(), path }).collect()
 }
 
 fn apps() -> PathBuf {
@@ -76,9 +86,9 @@ async fn every_app_gets_its_tables_in_either_dialect() {
             }
             let name = app.file_name().unwrap().to_string_lossy().into_owned();
             let folders = folders(&app);
-            let applied = bench.databases.migrate(&name, "main", &folders).await.unwrap();
+            let applied = bench.migrate(&name, &folders).await;
             assert!(!applied.is_empty(), "{name}");
-            assert!(bench.databases.migrate(&name, "main", &folders).await.unwrap().is_empty());
+            assert!(bench.migrate(&name, &folders).await.is_empty());
         }
     }
 }
@@ -115,7 +125,7 @@ async fn asset_takes_over_trades_and_positions() {
             )
             .await;
         let folders = folders(&apps().join("asset"));
-        bench.databases.migrate("asset", "main", &folders).await.unwrap();
+        bench.migrate("asset", &folders).await;
 
         let text = |value: &str| SqlValue::Text(value.to_owned());
         assert_eq!(
@@ -148,7 +158,7 @@ async fn the_sample_of_nl2sql_is_a_shop_with_two_years_of_orders() {
     for bench in Bench::all().await {
         let folder = |dialect: &str| apps().join("nl2sql/sample").join(dialect);
         let folders = ["sqlite", "postgres"].map(|dialect| (dialect.to_owned(), folder(dialect)));
-        bench.databases.migrate("nl2sql", "main", &folders.into()).await.unwrap();
+        bench.migrate("nl2sql", &folders.into()).await;
         for (query, answer) in [
             ("SELECT count(*) FROM customers", 400),
             ("SELECT count(DISTINCT name) FROM customers", 335),

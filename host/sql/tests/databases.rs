@@ -3,18 +3,18 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use wattle_graph::failure::Failure;
 use wattle_kit::postgres::Postgres;
-use wattle_run::call::sql::{Rows, SqlValue};
 use wattle_run::grant::SqlAccess;
+use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Marker, Sql as _, SqlTransaction};
-use wattle_sql::{DatabaseConfig, Databases, SqlError};
+use wattle_sql::{DatabaseConfig, Databases, Script, SqlError};
 
 const TABLE: &str = "CREATE TABLE item (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, price NUMERIC NOT NULL CHECK (price > 0),
@@ -41,10 +41,8 @@ impl Bench {
             Self::open("sqlite:main.db", None).await,
             Self::open("sqlite::memory:", None).await,
         ];
-        match Postgres::start() {
-            Ok(server) => all.push(Self::open(&server.url(), Some(server)).await),
-            Err(wattle_kit::error::Error::Unavailable(_)) => {}
-            Err(error) => panic!("{error}"),
+        if let Ok(server) = Postgres::for_test() {
+            all.push(Self::open(&server.url(), Some(server)).await);
         }
         all
     }
@@ -396,15 +394,20 @@ async fn names_and_servers_that_are_not_there_are_reported() {
     assert!(failure.message.contains("[sql.near]"));
 }
 
+/// The migrations in a folder.
+fn scripts(folder: &Path) -> Vec<Script> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "sql"));
+    paths.map(|path| Script { text: std::fs::read_to_string(&path).unwrap(), path }).collect()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_are_applied_once_and_must_not_change() {
     for bench in Bench::all().await {
         let folder = bench.folder.path().join("migrations");
         std::fs::create_dir(&folder).unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).unwrap();
-        let folders: BTreeMap<String, PathBuf> =
-            ["sqlite", "postgres"].map(|dialect| (dialect.to_owned(), folder.clone())).into();
-        let migrate = || bench.databases.migrate("asset", "main", &folders);
+        let migrate = || bench.databases.migrate("asset", "main", scripts(&folder));
 
         write("0001_tables.sql", &format!("{TABLE};\nCREATE TABLE other (id INTEGER);\n"));
         write("notes.txt", "not a migration");
@@ -429,6 +432,7 @@ async fn migrations_are_applied_once_and_must_not_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_for_another_dialect_are_missed() {
     let bench = Bench::open("sqlite::memory:", None).await;
-    let error = bench.databases.migrate("asset", "main", &BTreeMap::new()).await.unwrap_err();
+    let none = BTreeMap::new();
+    let error = bench.databases.migration_folder("asset", "main", &none).unwrap_err();
     assert!(error.to_string().contains("sqlite"), "{error}");
 }

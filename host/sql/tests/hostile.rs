@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 use wattle_graph::failure::Failure;
 use wattle_kit::postgres::Postgres;
-use wattle_run::call::sql::Rows;
 use wattle_run::grant::{SqlAccess, SqlRule};
+use wattle_run::hostcall::sql::Rows;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Sql as _;
 use wattle_sql::{DatabaseConfig, Databases};
@@ -221,10 +221,8 @@ impl Bench {
             Self::open("sqlite:main.db", Lite, None).await,
             Self::open("sqlite::memory:", Lite, None).await,
         ];
-        match Postgres::start() {
-            Ok(server) => all.push(Self::open(&server.url(), Pg, Some(server)).await),
-            Err(wattle_kit::error::Error::Unavailable(_)) => {}
-            Err(error) => panic!("{error}"),
+        if let Ok(server) = Postgres::for_test() {
+            all.push(Self::open(&server.url(), Pg, Some(server)).await);
         }
         all
     }

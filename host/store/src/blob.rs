@@ -1,5 +1,6 @@
 //! Content-addressed bytes: in files and in memory.
 
+pub(crate) mod check;
 pub mod file;
 pub mod memory;
 

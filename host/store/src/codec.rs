@@ -2,6 +2,9 @@
 //!
 //! A packed record is one byte that says how (0: plain, 1: LZ4 with the plain length before it)
 //! and the bytes. JSON, since records hold free JSON anyway and stay readable for any tool.
+//!
+//! A checked record is the byte 2, a checksum, and a packed record. The checksum also covers table
+//! and key, so a record that comes to stand elsewhere does not pass for another one.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -24,8 +27,82 @@ pub(crate) const RECORD_LIMIT_BYTES: usize = 512 * 1024 * 1024;
 /// Shorter records gain nothing from compression.
 const COMPRESS_FROM_BYTES: usize = 512;
 
+/// What a byte of LZ4 unpacks to at the most: more is damage, for which no memory is made ready.
+const LZ4_RATIO: usize = 255;
+
 const PLAIN: u8 = 0;
 const LZ4: u8 = 1;
+const CHECKED: u8 = 2;
+
+/// Bytes of a checksum: the beginning of a BLAKE3 digest, long enough that no damage fits by
+/// chance.
+pub(crate) const CHECK_BYTES: usize = 8;
+
+/// A checksum.
+pub(crate) type Check = [u8; CHECK_BYTES];
+
+/// The checksum of parts of bytes, each with its length, so that no byte may move from one to the
+/// next.
+pub(crate) fn check_of(parts: &[&[u8]]) -> Check {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let mut check = [0; CHECK_BYTES];
+    check.copy_from_slice(&hasher.finalize().as_bytes()[..CHECK_BYTES]);
+    check
+}
+
+/// A packed record with its checksum, for a key of a table.
+pub(crate) fn checked(table: &str, key: &[u8], packed: &[u8]) -> Vec<u8> {
+    let mut stored = Vec::with_capacity(1 + CHECK_BYTES + packed.len());
+    stored.push(CHECKED);
+    stored.extend(check_of(&[table.as_bytes(), key, packed]));
+    stored.extend(packed);
+    stored
+}
+
+/// Whether a stored record has a checksum: those of files of older formats have none.
+pub(crate) fn has_check(stored: &[u8]) -> bool {
+    stored.first() == Some(&CHECKED)
+}
+
+/// The packed record of a key of a table, compared with its checksum if it has one.
+pub(crate) fn packed<'a>(
+    what: &str,
+    (table, key): (&str, &[u8]),
+    stored: &'a [u8],
+) -> Result<&'a [u8], StoreError> {
+    if !has_check(stored) {
+        return Ok(stored);
+    }
+    let Some((check, packed)) = stored[1..].split_at_checked(CHECK_BYTES) else {
+        return Err(corrupt(named(what, key), "it is cut"));
+    };
+    if check_of(&[table.as_bytes(), key, packed]) == check {
+        Ok(packed)
+    } else {
+        Err(corrupt(named(what, key), "it does not fit its checksum"))
+    }
+}
+
+/// Reads the record of a key of a table; `what` and the key name it in errors.
+pub(crate) fn read<T: DeserializeOwned>(
+    what: &str,
+    (table, key): (&str, &[u8]),
+    stored: &[u8],
+) -> Result<T, StoreError> {
+    unpack(what, packed(what, (table, key), stored)?).map_err(|error| match error {
+        StoreError::Corrupt { message, .. } => corrupt(named(what, key), message),
+        error => error,
+    })
+}
+
+/// A record in words.
+pub(crate) fn named(what: &str, key: &[u8]) -> String {
+    format!("{what} `{}`", String::from_utf8_lossy(key))
+}
 
 /// Packs the records of one batch and notes the blobs they mention.
 #[derive(Debug, Default)]
@@ -86,6 +163,17 @@ fn tagged(tag: u8, bytes: &[u8]) -> Vec<u8> {
     packed
 }
 
+/// Bytes of the JSON of a packed record, told without unpacking it.
+pub(crate) fn plain_bytes(packed: &[u8]) -> u64 {
+    match packed.split_first() {
+        Some((&LZ4, compressed)) => {
+            lz4_flex::block::uncompressed_size(compressed).map_or(0, |(size, _)| size as u64)
+        }
+        Some((_, json)) => json.len() as u64,
+        None => 0,
+    }
+}
+
 /// The JSON of a packed record; `what` names it in errors.
 pub(crate) fn plain<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, StoreError> {
     match packed.split_first() {
@@ -93,7 +181,7 @@ pub(crate) fn plain<'a>(what: &str, packed: &'a [u8]) -> Result<Cow<'a, [u8]>, S
         Some((&LZ4, compressed)) => {
             let (size, block) = lz4_flex::block::uncompressed_size(compressed)
                 .map_err(|error| corrupt(what, error))?;
-            if size > RECORD_LIMIT_BYTES {
+            if size > RECORD_LIMIT_BYTES || size > block.len() * LZ4_RATIO {
                 return Err(corrupt(what, format!("it claims to have {size} bytes")));
             }
             lz4_flex::block::decompress(block, size)
@@ -134,6 +222,38 @@ mod tests {
         for bytes in [&b""[..], b"\x02{}", b"\x00{", b"\x01", b"\x01\xff\xff\xff\xff{}"] {
             let error = unpack::<Value>("thing", bytes).unwrap_err();
             assert!(matches!(error, StoreError::Corrupt { what, .. } if what == "thing"));
+        }
+    }
+
+    #[test]
+    fn no_memory_is_made_ready_for_a_size_that_cannot_be() {
+        let packed = [&[LZ4][..], &(256_u32 << 20).to_le_bytes(), b"0123"].concat();
+        let error = unpack::<Value>("thing", &packed).unwrap_err().to_string();
+        assert!(error.contains("claims to have 268435456 bytes"), "{error}");
+        // What compresses best is not taken for that.
+        let zeros = vec![0; 100_000];
+        let packed = compress(&zeros);
+        assert_eq!(plain("zeros", &packed).unwrap(), zeros);
+    }
+
+    #[test]
+    fn a_checked_record_is_that_of_its_key() {
+        let packed = Packer::default().pack(&json!({ "a": 1 })).unwrap();
+        let stored = checked("records", b"t", &packed);
+        let place = |key: &'static [u8]| ("records", key);
+        assert_eq!(read::<Value>("record", place(b"t"), &stored).unwrap(), json!({ "a": 1 }));
+        assert!(read::<Value>("record", place(b"u"), &stored).is_err(), "another key");
+        assert!(read::<Value>("record", ("heads", b"t"), &stored).is_err(), "another table");
+        for at in 0..stored.len() {
+            for bit in 0..8 {
+                let mut damaged = stored.clone();
+                damaged[at] ^= 1 << bit;
+                let error = read::<Value>("record", place(b"t"), &damaged).unwrap_err();
+                assert!(error.to_string().contains("record `t`"), "{error}");
+            }
+        }
+        for length in 0..stored.len() {
+            assert!(read::<Value>("record", place(b"t"), &stored[..length]).is_err());
         }
     }
 

@@ -2,10 +2,12 @@
 //!
 #![doc = include_str!("../FORMAT.md")]
 
+pub(crate) mod backup;
 mod chain;
 mod delete;
 mod desk;
 mod draft;
+pub mod entry;
 mod frame;
 mod head;
 mod history;
@@ -13,23 +15,26 @@ mod intake;
 mod link;
 mod migrate;
 mod open;
+mod owner;
+mod pending;
 mod prepare;
+mod rebuild;
 mod remains;
 mod retain;
 mod rewrite;
 mod snapshot;
-mod source;
 mod stage;
+mod survey;
 mod table;
 mod value;
 mod verify;
 mod writer;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -41,21 +46,27 @@ use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
     Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, Latest,
-    PruneStrategy, RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
-    Verified,
+    MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, Store, StoreError,
+    Survey, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
 use crate::error::backend;
+use crate::file::guarded;
+use crate::file::handle::Source;
 use crate::lease::{Leases, elapsed};
+use crate::lock::lock;
+use crate::pending::Pending;
+use crate::proof::Proof;
 use crate::sweep::Mentions;
 use crate::urgency::{self, COMMIT_DELAY, Urgency};
 use crate::watches::Watches;
 use desk::Desk;
+pub use history::PENDING_LIMIT_BYTES;
+pub use open::CHECKED_AT_START_BYTES;
 use open::Opened;
 use remains::{Cleared, Remains};
 use retain::{Cut, Hand, Original};
 use snapshot::Snapshot;
-use source::Source;
 use verify::verify;
 use writer::{QUEUE_LIMIT, Writer};
 
@@ -76,6 +87,7 @@ pub struct RedbStore(Arc<Inner>);
 struct Inner {
     source: Arc<Source>,
     watches: Arc<Watches>,
+    pending: Arc<Mutex<Pending>>,
     /// Whether it is dropped: what goes bit by bit ends then.
     closing: Arc<AtomicBool>,
     /// `None` only while it is dropped.
@@ -99,6 +111,28 @@ impl RedbStore {
         open::check(path.as_ref())
     }
 
+    /// Looks at everything in a file that no process has open, and changes nothing: compares all
+    /// pages with their checksums, and reads every thread in whole.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if the file is missing though it was made, or its header cannot be
+    /// read; [`StoreError::Backend`] if a process has it open.
+    pub fn survey_file(path: impl AsRef<Path>) -> Result<Survey, StoreError> {
+        open::survey(path.as_ref())
+    }
+
+    /// Rebuilds a file that no process has open from what can be read of it. Threads that are
+    /// damaged are set aside, and the old file is kept; answers with what was found, and where the
+    /// old file is.
+    ///
+    /// # Errors
+    ///
+    /// As [`RedbStore::survey_file`].
+    pub fn repair_file(path: impl AsRef<Path>) -> Result<(Survey, PathBuf), StoreError> {
+        open::repair(path.as_ref())
+    }
+
     /// Opens the file, or creates it; its folder must exist. The commit delay is [`COMMIT_DELAY`].
     ///
     /// # Errors
@@ -119,19 +153,28 @@ impl RedbStore {
     pub fn open_with(path: impl AsRef<Path>, commit_delay: Duration) -> Result<Self, StoreError> {
         urgency::check(commit_delay).map_err(|reason| backend("open its file", reason))?;
         let Opened { database, intake, opening } = open::open(path.as_ref())?;
-        let source = Arc::new(Source::new(path.as_ref().to_owned(), database));
+        let source = Source::new(path.as_ref().to_owned(), open::open_again, database);
+        let source = Arc::new(source);
         let watches = Arc::new(Watches::default());
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
         let urgency = Arc::<Urgency>::default();
+        let (pending, remains) = guarded("read", || {
+            Ok((Snapshot::newest(&source)?.pending_runs()?, Remains::read(&source)?))
+        })?;
+        let pending = Arc::new(Mutex::new(pending));
         let writer = Writer {
             source: source.clone(),
             intake,
             leases: Leases::new(opening, elapsed()),
             watches: watches.clone(),
-            remains: Remains::read(&source)?,
+            pending: pending.clone(),
+            remains,
             commands: queue,
             urgency: urgency.clone(),
             commit_delay,
+            trouble: None,
+            lost: HashMap::new(),
+            proof: Proof::default(),
         };
         let writer = std::thread::Builder::new()
             .name("wattle-store".into())
@@ -140,7 +183,7 @@ impl RedbStore {
         let thread = writer.thread().clone();
         let desk = Some(Desk { commands, urgency, writer: thread, watches: watches.clone() });
         let (writer, closing) = (Some(writer), Arc::default());
-        Ok(Self(Arc::new(Inner { source, watches, closing, desk, writer })))
+        Ok(Self(Arc::new(Inner { source, watches, pending, closing, desk, writer })))
     }
 
     fn desk(&self) -> Result<&Desk, StoreError> {
@@ -156,7 +199,7 @@ impl RedbStore {
         let (answer, done) = oneshot::channel();
         let work = move |writer: &mut Writer| {
             // Whoever asked may be gone.
-            let _ = answer.send(work(writer));
+            let _ = answer.send(guarded("write", || work(writer)));
         };
         self.desk()?.ask(Box::new(work)).await?;
         done.await.unwrap_or(Err(StoreError::Closed))
@@ -169,7 +212,9 @@ impl RedbStore {
         W: FnOnce(&Hand) -> Result<T, StoreError> + Send + 'static,
     {
         let hand = Hand { desk: self.desk()?.clone(), closing: self.0.closing.clone() };
-        spawn_blocking(move || work(&hand)).await.map_err(|error| backend("write", error))?
+        spawn_blocking(move || guarded("write", || work(&hand)))
+            .await
+            .map_err(|error| backend("write", error))?
     }
 
     async fn cut(&self, thread: ThreadId, cut: Cut) -> Result<(), StoreError> {
@@ -182,8 +227,8 @@ impl RedbStore {
         T: Send + 'static,
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
-        match self.0.source.snapshot_now() {
-            Some(snapshot) => read(&snapshot?),
+        match Snapshot::newest_now(&self.0.source) {
+            Some(snapshot) => guarded("read", || read(&snapshot?)),
             None => self.read(read).await,
         }
     }
@@ -194,9 +239,9 @@ impl RedbStore {
         T: Send + 'static,
         R: Fn(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
-        if let Some(snapshot) = self.0.source.snapshot_now() {
+        if let Some(snapshot) = Snapshot::newest_now(&self.0.source) {
             let snapshot = snapshot?.for_a_glance();
-            let seen = read(&snapshot);
+            let seen = guarded("read", || read(&snapshot));
             if !snapshot.was_too_much() {
                 return seen;
             }
@@ -211,9 +256,18 @@ impl RedbStore {
         R: FnOnce(&Snapshot) -> Result<T, StoreError> + Send + 'static,
     {
         let source = self.0.source.clone();
-        spawn_blocking(move || read(&source.snapshot()?))
+        spawn_blocking(move || guarded("read", || read(&Snapshot::newest(&source)?)))
             .await
             .map_err(|error| backend("read", error))?
+    }
+}
+
+/// Whether a run was what it had to be.
+fn in_turn(written: Result<(), StoreError>) -> Result<bool, StoreError> {
+    match written {
+        Ok(()) => Ok(true),
+        Err(StoreError::OutOfTurn { .. }) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 
@@ -232,7 +286,9 @@ impl Drop for Inner {
         if let Some(desk) = self.desk.take() {
             desk.hurry();
         }
-        let Some(writer) = self.writer.take() else { return };
+        let Some(writer) = self.writer.take() else {
+            return;
+        };
         writer.thread().unpark();
         if writer.join().is_err() {
             tracing::error!("writer of the checkpoint store panicked");
@@ -260,7 +316,12 @@ impl Store for RedbStore {
 
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
         let (thread, holder) = (thread.clone(), holder.clone());
-        self.write(move |writer| writer.leases.lease(&thread, &holder)).await
+        self.write(move |writer| {
+            // Nothing that begins now could be written down.
+            writer.heal()?;
+            writer.leases.lease(&thread, &holder)
+        })
+        .await
     }
 
     async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
@@ -280,7 +341,7 @@ impl Store for RedbStore {
     fn watch(&self, thread: &ThreadId) -> watch::Receiver<u64> {
         let newest = self.0.watches.subscribe(thread, || {
             // Waits while the file shrinks, which is better than a number that is too small.
-            let head = self.0.source.snapshot().and_then(|snapshot| snapshot.head(thread));
+            let head = guarded("read", || Snapshot::newest(&self.0.source)?.head(thread));
             head.map_or_else(
                 |error| {
                     tracing::error!(%error, %thread, "newest event of a thread cannot be read");
@@ -306,6 +367,15 @@ impl Store for RedbStore {
         self.look(move |snapshot| history::latest(snapshot, &thread)).await
     }
 
+    async fn abandoned(
+        &self,
+        _holder: &Holder,
+        after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        let after = after.cloned();
+        self.read(move |snapshot| snapshot.running(after.as_ref())).await
+    }
+
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let query = query.clone();
         self.read(move |snapshot| snapshot.threads(&query)).await
@@ -314,6 +384,21 @@ impl Store for RedbStore {
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let run = run.clone();
         self.glance(move |snapshot| snapshot.run(&run)).await
+    }
+
+    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
+        in_turn(self.desk()?.enqueue(run).await.await)
+    }
+
+    async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
+        let Some(thread) = lock(&self.0.pending).thread_of(run).cloned() else {
+            return Ok(false);
+        };
+        in_turn(self.desk()?.dequeue(thread, run, ended).await.await)
+    }
+
+    async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+        Ok(lock(&self.0.pending).list(query))
     }
 
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
@@ -381,10 +466,14 @@ impl Store for RedbStore {
         run_id: &(dyn for<'r> Fn(&'r RunId) -> RunId + Send + Sync),
     ) -> Result<(), StoreError> {
         let (source, thread) = (self.0.source.clone(), from.clone());
-        let original = spawn_blocking(move || Original::read(source.snapshot()?, &thread))
-            .await
-            .map_err(|error| backend("copy a thread", error))?;
-        let Some(original) = original? else { return Ok(()) };
+        let read = move || {
+            guarded("copy a thread", || Original::read(Snapshot::newest(&source)?, &thread))
+        };
+        let original =
+            spawn_blocking(read).await.map_err(|error| backend("copy a thread", error))?;
+        let Some(original) = original? else {
+            return Ok(());
+        };
         let names = original.runs.iter().map(|run| (run.clone(), run_id(run))).collect();
         let (from, to) = (from.clone(), to.clone());
         self.by_hand(move |hand| hand.copy(original, &from, &to, names)).await
@@ -428,9 +517,39 @@ impl Store for RedbStore {
         Err(Source::is_being_read())
     }
 
+    async fn prove(&self) -> Result<(), StoreError> {
+        self.write(Writer::prove).await
+    }
+
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        self.read(|snapshot| survey::survey(snapshot).map(|found| found.survey())).await
+    }
+
+    async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
+        let beside = self.0.source.path().parent().unwrap_or(Path::new(""));
+        backup::new_folder(&beside.join("backups"))
+    }
+
+    async fn backup(&self, folder: &Path) -> Result<(), StoreError> {
+        let path = self.0.source.path();
+        let name = path.file_name().unwrap_or_default();
+        let to = folder.join(name);
+        self.read(move |snapshot| backup::copy(snapshot, &to)).await
+    }
+
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         let thread = thread.clone();
         self.glance(move |snapshot| snapshot.mentions(&thread, blob.0)).await
+    }
+
+    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
+        let of = of.clone();
+        self.read(move |snapshot| snapshot.taken(&of)).await
+    }
+
+    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError> {
+        let (of, from) = (of.clone(), from.map(str::to_owned));
+        self.read(move |snapshot| snapshot.mentioned(&of, from.as_deref())).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {

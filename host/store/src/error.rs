@@ -1,6 +1,7 @@
 //! How failures of the layers below become a [`StoreError`].
 
 use std::fmt::Display;
+use std::io::ErrorKind;
 
 use wattle_graph::id::ThreadId;
 use wattle_run::ports::store::StoreError;
@@ -14,8 +15,25 @@ where
         redb::Error::Corrupted(message) => {
             corrupt("checkpoint store", format!("{message}; restore it from a backup"))
         }
+        // The file is shorter than it says, or has something else in place of a page.
+        redb::Error::Io(error) if is_damage(error.kind()) => {
+            corrupt("checkpoint store", format!("{error}; restore it from a backup"))
+        }
+        // The page that names the tables is another: a store has them all, each of one type.
+        error @ (redb::Error::TableTypeMismatch { .. }
+        | redb::Error::TypeDefinitionChanged { .. }
+        | redb::Error::TableIsMultimap(_)
+        | redb::Error::TableIsNotMultimap(_)
+        | redb::Error::TableDoesNotExist(_)) => {
+            corrupt("checkpoint store", format!("{error}; restore it from a backup"))
+        }
         error => backend(operation, error),
     }
+}
+
+/// Whether an error of the file says that it has other bytes than were written.
+pub(crate) fn is_damage(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::InvalidData | ErrorKind::UnexpectedEof)
 }
 
 /// The file or its surroundings failed.
@@ -31,4 +49,23 @@ pub(crate) fn corrupt(what: impl Into<String>, message: impl Display) -> StoreEr
 /// A batch makes no sense.
 pub(crate) fn invalid(thread: &ThreadId, message: impl Into<String>) -> StoreError {
     StoreError::InvalidBatch { thread: thread.clone(), message: message.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_another_type_is_damage() {
+        for error in [
+            redb::Error::TableDoesNotExist("log".to_owned()),
+            redb::Error::TableIsMultimap("log".to_owned()),
+        ] {
+            let error = while_trying::<redb::Error>("read")(error);
+            assert!(matches!(error, StoreError::Corrupt { .. }), "{error}");
+            assert!(error.to_string().contains("log"), "{error}");
+        }
+        let error = while_trying::<redb::Error>("read")(redb::Error::PreviousIo);
+        assert!(matches!(error, StoreError::Backend { .. }), "{error}");
+    }
 }

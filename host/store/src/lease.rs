@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Epoch, Holder, LEASE_MS, StoreError};
+use wattle_run::ports::store::{Epoch, Holder, HostReport, LEASE_MS, LiveHost, StoreError};
 
 /// See [`LEASE_MS`].
 const LEASE: Duration = Duration::from_millis(LEASE_MS);
@@ -33,6 +33,8 @@ pub(crate) struct Leases {
     held: HashMap<ThreadId, Lease>,
     /// When each holder was heard of last.
     beats: HashMap<Holder, Duration>,
+    /// What holders told of their hosts.
+    reports: HashMap<Holder, HostReport>,
 }
 
 struct Lease {
@@ -54,6 +56,7 @@ impl Leases {
             newest: opening << COUNTER_BITS,
             held: HashMap::new(),
             beats: HashMap::new(),
+            reports: HashMap::new(),
         }
     }
 
@@ -65,6 +68,30 @@ impl Leases {
         self.beats.retain(|holder, beat| {
             lives(*beat, now) || held.values().any(|lease| lease.holder == *holder)
         });
+        let beats = &self.beats;
+        self.reports.retain(|holder, _| beats.contains_key(holder));
+    }
+
+    /// Notes what a holder tells of its host.
+    pub(crate) fn report(&mut self, holder: &Holder, report: &HostReport) {
+        if self.beats.contains_key(holder) {
+            self.reports.insert(holder.clone(), report.clone());
+        }
+    }
+
+    /// Live hosts that have told of themselves.
+    pub(crate) fn hosts(&self) -> Vec<LiveHost> {
+        let now = (self.elapsed)();
+        let live = self.reports.iter().filter_map(|(holder, report)| {
+            let beat = self.beats.get(holder).filter(|beat| lives(**beat, now))?;
+            let silent_ms = now.saturating_sub(*beat).as_millis();
+            Some(LiveHost {
+                holder: holder.clone(),
+                silent_ms: u64::try_from(silent_ms).unwrap_or(u64::MAX),
+                report: report.clone(),
+            })
+        });
+        live.collect()
     }
 
     /// Gives the lease of a thread to a holder.
@@ -212,6 +239,27 @@ mod tests {
         let new = leases.lease(&thread(), &holder("a")).unwrap();
         assert!(leases.admit(&thread(), Some(old)).is_err());
         leases.admit(&thread(), Some(new)).unwrap();
+    }
+
+    #[test]
+    fn hosts_are_listed_while_they_live() {
+        let (mut leases, now) = leases();
+        let report = HostReport {
+            version: "1.2.3".into(),
+            started_ms: 5,
+            runs: 1,
+            max_runs: 2,
+            is_stopping: false,
+        };
+        leases.report(&holder("a"), &report);
+        leases.beat(&holder("a"));
+        assert_eq!(leases.hosts(), [], "it lives and has told nothing since");
+        leases.report(&holder("a"), &report);
+        *lock(&now) += LEASE / 2;
+        let listed = LiveHost { holder: holder("a"), silent_ms: LEASE_MS / 2, report };
+        assert_eq!(leases.hosts(), [listed]);
+        *lock(&now) += LEASE;
+        assert_eq!(leases.hosts(), [], "it is silent");
     }
 
     #[test]

@@ -18,7 +18,9 @@
 //! * [`blob`]: content-addressed bytes; [`sweep`]: the deletion of those nobody mentions.
 //! * `rules`: which batches are valid; `query`: which threads and checkpoints match.
 //! * `plan`: what stays when something is taken away; `tail`: when a list is written whole again.
+//! * `pending`: runs that were asked for and have not begun.
 //! * `lease`: who may write, for stores of one process.
+//! * `file`: files of redb that may be damaged or fail.
 //! * `codec`: how records become bytes; `mention`: which blobs such bytes mention.
 //! * [`urgency`]: whether somebody waits for a commit, and how long one is put off otherwise.
 //! * `watches`: the newest sequence number of each thread, to wait for.
@@ -27,13 +29,16 @@ pub mod blob;
 mod codec;
 pub mod disk;
 mod error;
+mod file;
 mod lease;
 mod lock;
 pub mod longterm;
 pub mod memory;
 mod mention;
+mod pending;
 mod plan;
 pub mod postgres;
+mod proof;
 mod query;
 mod rules;
 pub mod sweep;

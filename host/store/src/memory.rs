@@ -11,19 +11,26 @@ mod thread;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::watch;
+use tokio::sync::{broadcast, watch};
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_run::limit::ABANDONED_PAGE;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
-    RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
+    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, Signal,
+    Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus, Ticket,
+    Verified,
 };
 
+use crate::codec::Packer;
+use crate::error::invalid;
 use crate::lease::{Leases, elapsed};
 use crate::lock::lock;
+use crate::pending::{Pending, check_new};
 use crate::plan::{self, Plan};
 use crate::query::{Summary, page, thread_matches};
 use crate::rules;
@@ -32,17 +39,23 @@ use crate::watches::Watches;
 use rewrite::Target;
 use thread::{Checked, Draft, Thread};
 
+/// Signals that wait to be received. Above it the oldest are lost, and their senders repeat them.
+const SIGNALS_LIMIT: usize = 1024;
+
 /// A store in memory. Clones share their content.
 #[derive(Clone, Debug)]
 pub struct MemoryStore {
     state: Arc<Mutex<State>>,
     watches: Arc<Watches>,
+    /// To all engines of this process that share the store.
+    signals: broadcast::Sender<Signal>,
 }
 
 #[derive(Debug)]
 struct State {
     threads: HashMap<ThreadId, Thread>,
     runs: HashMap<RunId, RunRecord>,
+    pending: Pending,
     leases: Leases,
     /// The number given last to a thread.
     numbered: u64,
@@ -64,7 +77,8 @@ impl State {
         {
             return Err(rules::foreign_run(id, run.id.as_str(), owner));
         }
-        Ok(())
+        let is_known = batch.run.as_ref().is_some_and(|run| self.runs.contains_key(&run.id));
+        self.pending.admit(id, batch, is_known)
     }
 
     /// Applies a batch; gives it back if it was checked against a thread that has changed since.
@@ -80,6 +94,7 @@ impl State {
         self.admit(id, &batch)?;
         self.leases.taken(id, batch.epoch);
         if let Some(run) = &batch.run {
+            self.pending.remove(&run.id);
             self.runs.insert(run.id.clone(), run.clone());
         }
         match (self.threads.get_mut(id), batch.record.clone()) {
@@ -108,11 +123,45 @@ impl State {
         thread.runs.iter().filter_map(|run| self.runs.get(run)).cloned().collect()
     }
 
+    fn forget_run(&mut self, run: &RunId) {
+        self.pending.remove(run);
+        self.runs.remove(run);
+    }
+
+    fn enqueue(&mut self, run: &RunRecord) -> Result<bool, StoreError> {
+        check_new(run)?;
+        let thread = self.threads.get_mut(&run.thread).ok_or_else(|| rules::no_thread(run))?;
+        if self.runs.contains_key(&run.id) {
+            return Ok(false);
+        }
+        let mut packer = Packer::default();
+        packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
+        thread.mentions.extend(packer.mentions);
+        thread.runs.push(run.id.clone());
+        self.pending.push(run);
+        self.runs.insert(run.id.clone(), run.clone());
+        Ok(true)
+    }
+
+    fn dequeue(&mut self, run: &RunId, ended: Option<&RunRecord>) -> bool {
+        if !self.pending.remove(run) {
+            return false;
+        }
+        match ended {
+            Some(ended) => drop(self.runs.insert(run.clone(), ended.clone())),
+            None => {
+                let Some(record) = self.runs.remove(run) else { return true };
+                if let Some(thread) = self.threads.get_mut(&record.thread) {
+                    thread.runs.retain(|known| known != run);
+                }
+            }
+        }
+        true
+    }
+
     fn delete(&mut self, id: &ThreadId) {
         if let Some(thread) = self.threads.remove(id) {
-            for run in &thread.runs {
-                self.runs.remove(run);
-            }
+            thread.runs.iter().for_each(|run| self.forget_run(run));
         }
     }
 
@@ -131,8 +180,10 @@ impl State {
         let names = HashMap::new();
         let target = Target { record, runs: &runs, names: &names, goes_on: true };
         let rewritten = thread.rewritten(plan, target)?;
-        for run in thread.runs.iter().filter(|run| !rewritten.runs.contains(run)) {
-            self.runs.remove(run);
+        let gone = thread.runs.iter().filter(|run| !rewritten.runs.contains(run));
+        let gone: Vec<RunId> = gone.cloned().collect();
+        for run in &gone {
+            self.forget_run(run);
         }
         self.put(id, rewritten);
         Ok(())
@@ -211,10 +262,18 @@ impl Default for MemoryStore {
 impl MemoryStore {
     /// An empty store.
     pub fn new() -> Self {
-        let leases = Leases::new(0, elapsed());
+        Self::with_elapsed(elapsed())
+    }
+
+    /// An empty store whose leases end by a clock of the caller: time since some moment, which never
+    /// goes back.
+    pub fn with_elapsed(elapsed: Arc<dyn Fn() -> Duration + Send + Sync>) -> Self {
+        let leases = Leases::new(0, elapsed);
         let (threads, runs) = (HashMap::new(), HashMap::new());
-        let state = State { threads, runs, leases, numbered: 0 };
-        Self { state: Arc::new(Mutex::new(state)), watches: Arc::default() }
+        let pending = Pending::default();
+        let state = State { threads, runs, pending, leases, numbered: 0 };
+        let signals = broadcast::Sender::new(SIGNALS_LIMIT);
+        Self { state: Arc::new(Mutex::new(state)), watches: Arc::default(), signals }
     }
 
     fn take(&self, id: &ThreadId, mut batch: Batch) -> Result<u64, StoreError> {
@@ -235,6 +294,12 @@ impl MemoryStore {
     }
 }
 
+/// Whether a thread is counted for an owner.
+fn is_of(thread: &Thread, owner: &Owner) -> bool {
+    let ThreadRecord { id, app, tenant, .. } = &thread.head.record;
+    owner.has(id, app, tenant.as_deref())
+}
+
 #[async_trait]
 impl Store for MemoryStore {
     async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
@@ -248,6 +313,15 @@ impl Store for MemoryStore {
     async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
         lock(&self.state).leases.beat(holder);
         Ok(())
+    }
+
+    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+        lock(&self.state).leases.report(holder, report);
+        Ok(())
+    }
+
+    async fn hosts(&self) -> Result<Vec<LiveHost>, StoreError> {
+        Ok(lock(&self.state).leases.hosts())
     }
 
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
@@ -273,6 +347,20 @@ impl Store for MemoryStore {
         Ok(self.read(thread, |thread| thread.head.clone()))
     }
 
+    async fn abandoned(
+        &self,
+        _holder: &Holder,
+        after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        let state = lock(&self.state);
+        let running = state.threads.values().map(|thread| &thread.head.record).filter(|record| {
+            record.status == ThreadStatus::Running && after.is_none_or(|after| record.id > *after)
+        });
+        let mut running: Vec<&ThreadRecord> = running.collect();
+        running.sort_unstable_by_key(|record| &record.id);
+        Ok(running.into_iter().take(ABANDONED_PAGE).cloned().collect())
+    }
+
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let state = lock(&self.state);
         let all = state.threads.values().map(|thread| &thread.head.record);
@@ -283,6 +371,28 @@ impl Store for MemoryStore {
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         Ok(lock(&self.state).runs.get(run).cloned())
+    }
+
+    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
+        lock(&self.state).enqueue(run)
+    }
+
+    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
+        // An error says that nobody receives signals.
+        let _ = self.signals.send(signal.clone());
+        Ok(())
+    }
+
+    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
+        Some(self.signals.subscribe())
+    }
+
+    async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
+        Ok(lock(&self.state).dequeue(run, ended))
+    }
+
+    async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+        Ok(lock(&self.state).pending.list(query))
     }
 
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
@@ -385,6 +495,22 @@ impl Store for MemoryStore {
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         Ok(self.read(thread, |thread| thread.mentions.contains(&blob.0)).unwrap_or(false))
+    }
+
+    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
+        let mut taken = Taken::default();
+        let state = lock(&self.state);
+        let own = state.threads.values().filter(|thread| is_of(thread, of));
+        own.for_each(|thread| taken.add(thread.stored_bytes()));
+        Ok(taken)
+    }
+
+    /// All of them are one page: they are in memory anyway.
+    async fn mentioned(&self, of: &Owner, _from: Option<&str>) -> Result<MentionPage, StoreError> {
+        let state = lock(&self.state);
+        let own = state.threads.values().filter(|thread| is_of(thread, of));
+        let blobs = own.flat_map(|thread| &thread.mentions).copied().map(BlobRef).collect();
+        Ok(MentionPage { blobs, next: None })
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {

@@ -160,14 +160,16 @@ impl Plan {
     /// The facts of a thread without the runs that went.
     pub(crate) fn record(&self, mut record: ThreadRecord, left: &[RunRecord]) -> ThreadRecord {
         if record.run.as_ref().is_some_and(|run| self.runs.contains(run)) {
-            let newest = left.last();
+            let newest = left.iter().rev().find(|run| run.status != RunStatus::Pending);
             record.run = newest.map(|run| run.id.clone());
             record.expires_ms = None;
             record.status = newest.map_or(ThreadStatus::Idle, |run| match run.status {
                 RunStatus::Running => ThreadStatus::Running,
                 RunStatus::Interrupted => ThreadStatus::Interrupted,
                 RunStatus::Failed => ThreadStatus::Error,
-                RunStatus::Completed | RunStatus::Cancelled => ThreadStatus::Idle,
+                RunStatus::Pending | RunStatus::Completed | RunStatus::Cancelled => {
+                    ThreadStatus::Idle
+                }
             });
         }
         record
@@ -187,9 +189,12 @@ pub(crate) fn copied(
     to: &ThreadId,
     names: &HashMap<RunId, RunId>,
 ) -> (ThreadRecord, Vec<RunRecord>) {
+    // What is pending on a thread is not asked for a second time.
+    runs.retain(|run| run.status != RunStatus::Pending);
     let name = |run: &RunId| names.get(run).unwrap_or(run).clone();
     for run in &mut runs {
         run.thread = to.clone();
+        run.origin = Some(run.origin().clone());
         run.id = name(&run.id);
     }
     let run = record.run.as_ref().map(name);

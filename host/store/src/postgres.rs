@@ -14,6 +14,7 @@ mod link;
 mod memory;
 mod news;
 mod outcome;
+mod pending;
 mod raw;
 mod rewrite;
 mod rows;
@@ -30,16 +31,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use tokio::sync::{broadcast, oneshot, watch};
+use tokio::sync::{Mutex, broadcast, oneshot, watch};
 use wattle_graph::event::Event;
 use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, Latest,
-    PruneStrategy, RunRecord, Store, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket,
-    Verified, Wish,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
+    Latest, LiveHost, MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord,
+    Signal, Store, StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
+use crate::proof::Proof;
 use crate::sweep::Mentions;
 pub use blobs::PostgresBlobs;
 use delete::Leases;
@@ -61,6 +63,8 @@ struct Inner {
     link: Link,
     desks: Desks,
     news: News,
+    /// The newest write that was made to prove that the database takes one.
+    proof: Mutex<Proof>,
     /// Ends with the store.
     _listening: Listening,
 }
@@ -84,7 +88,8 @@ impl PostgresStore {
         lease::forget_silent(&link).await?;
         let (news, listening) = News::open(&link);
         let desks = Desks::open(&link, &news);
-        Ok(Self(Arc::new(Inner { link, desks, news, _listening: listening })))
+        let proof = Mutex::default();
+        Ok(Self(Arc::new(Inner { link, desks, news, proof, _listening: listening })))
     }
 
     /// Whether the store could be opened, and its tables are there already. Changes nothing.
@@ -132,6 +137,14 @@ impl Store for PostgresStore {
         lease::beat(&self.0.link, holder).await
     }
 
+    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+        lease::report(&self.0.link, holder, report).await
+    }
+
+    async fn hosts(&self) -> Result<Vec<LiveHost>, StoreError> {
+        lease::hosts(&self.0.link).await
+    }
+
     fn lease_ms(&self) -> u64 {
         self.0.link.lease_ms.cast_unsigned()
     }
@@ -156,17 +169,21 @@ impl Store for PostgresStore {
         true
     }
 
-    async fn wish(&self, wish: &Wish) -> Result<(), StoreError> {
-        self.0.news.wish(wish);
+    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
+        self.0.news.send_signal(signal.clone());
         Ok(())
     }
 
-    fn wishes(&self) -> Option<broadcast::Receiver<Wish>> {
-        Some(self.0.news.wishes())
+    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
+        Some(self.0.news.signals())
     }
 
-    async fn abandoned(&self, holder: &Holder) -> Result<Vec<ThreadRecord>, StoreError> {
-        lease::abandoned(&self.0.link, holder).await
+    async fn abandoned(
+        &self,
+        holder: &Holder,
+        after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        lease::abandoned(&self.0.link, holder, after).await
     }
 
     async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
@@ -194,6 +211,18 @@ impl Store for PostgresStore {
 
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         history::run(&self.0.link, run).await
+    }
+
+    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
+        pending::enqueue(&self.0.link, run).await
+    }
+
+    async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
+        pending::dequeue(&self.0.link, run, ended).await
+    }
+
+    async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+        pending::list(&self.0.link, query).await
     }
 
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
@@ -290,8 +319,26 @@ impl Store for PostgresStore {
         upkeep::compact(&self.0.link).await
     }
 
+    async fn prove(&self) -> Result<(), StoreError> {
+        // All who ask meanwhile wait for one write.
+        let mut proof = self.0.proof.lock().await;
+        if !proof.holds() {
+            upkeep::prove(&self.0.link).await?;
+            proof.renew();
+        }
+        Ok(())
+    }
+
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         upkeep::mentions(&self.0.link, thread, blob).await
+    }
+
+    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
+        upkeep::taken(&self.0.link, of).await
+    }
+
+    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError> {
+        upkeep::mentioned(&self.0.link, of, from).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {

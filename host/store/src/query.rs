@@ -5,7 +5,7 @@ use serde_json::Value;
 use wattle_graph::checkpoint::{CheckpointMeta, Source};
 use wattle_graph::id::{AppName, ThreadId};
 use wattle_run::ports::store::{
-    CheckpointQuery, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
+    CheckpointQuery, Owner, ThreadQuery, ThreadRecord, ThreadStatus, ThreadTtl,
 };
 
 /// What of a thread's record a query looks at, so that a scan need not build the rest.
@@ -39,6 +39,11 @@ impl From<&ThreadRecord> for Summary {
 }
 
 impl Summary {
+    /// Whether the thread is counted for an owner.
+    pub(crate) fn is_of(&self, owner: &Owner) -> bool {
+        owner.has(&self.id, &self.app, self.tenant.as_deref())
+    }
+
     /// See [`ThreadRecord::ttl_ends_ms`].
     fn ttl_ends_ms(&self) -> Option<i64> {
         let is_done = self.pruned_ms.is_some_and(|pruned| pruned >= self.updated_ms);

@@ -2,7 +2,7 @@
 
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::id::{CheckpointId, RunId, ThreadId};
-use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{Batch, RunRecord, StoreError, ThreadRecord, ThreadStatus, Turn};
 
 use crate::error::invalid;
 
@@ -53,6 +53,29 @@ pub(crate) fn admit(
 /// The refusal of a run id that another thread has.
 pub(crate) fn foreign_run(thread: &ThreadId, run: &str, owner: &ThreadId) -> StoreError {
     invalid(thread, format!("run `{run}` belongs to thread `{owner}`"))
+}
+
+/// The refusal to begin a run that may not begin now.
+pub(crate) fn out_of_turn(thread: &ThreadId, run: &RunId) -> StoreError {
+    StoreError::OutOfTurn { thread: thread.clone(), run: run.clone() }
+}
+
+/// The refusal of a record that is not of a pending run.
+pub(crate) fn not_pending(run: &RunRecord) -> StoreError {
+    invalid(&run.thread, format!("run `{}` is not pending, or does not say what it does", run.id))
+}
+
+/// The refusal of a pending run of a thread that is not there.
+pub(crate) fn no_thread(run: &RunRecord) -> StoreError {
+    invalid(&run.thread, format!("run `{}` is of a thread that is not there", run.id))
+}
+
+/// A batch without a run begins none.
+pub(crate) fn no_turn(thread: &ThreadId, turn: Turn) -> Result<(), StoreError> {
+    match turn {
+        Turn::Any => Ok(()),
+        Turn::Own | Turn::Free => Err(invalid(thread, "it begins a run and has none")),
+    }
 }
 
 /// The refusal of a checkpoint that is mentioned and was never written.

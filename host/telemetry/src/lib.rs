@@ -7,23 +7,16 @@
 //! # Layout
 //!
 //! * [`config`]: the settings; [`telemetry`]: [`Telemetry`], the observer, its queue and worker.
-//! * [`source`]: what a run left in the store; `project`: that as spans.
-//! * `project/attribute`, `project/call`, `project/content`, `project/ids`: what spans consist of.
+//! * [`source`]: what a run left in the store, of which [`wattle_project::spans`] makes spans.
+//! * `otlp`: spans in the form of OTLP.
 //! * `export`: the worker that sends spans; `export/send`: one request with its retries.
 //! * [`metrics`]: counters and their text form; `metrics/measure`: what a run adds to them.
-//!
-//! # Spans
-//!
-//! A run is a trace: the run is its root, tasks are its children, and host calls (model, tool,
-//! HTTP, SQL) children of their task, or of the tool call inside of which they were made. All ids
-//! follow from the log, so sending a trace again changes nothing. Attributes are those of the
-//! OpenTelemetry conventions for generative AI, and those that Langfuse reads.
 
 pub mod config;
 pub mod error;
 mod export;
 pub mod metrics;
-mod project;
+mod otlp;
 pub mod source;
 pub mod telemetry;
 

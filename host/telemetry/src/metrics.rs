@@ -16,8 +16,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{AppName, GraphName};
-
-use crate::project::status_word;
+use wattle_project::spans::status_word;
 
 /// The content type of [`Metrics::text`].
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";

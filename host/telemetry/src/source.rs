@@ -4,12 +4,11 @@ use serde_json::{Map, Value};
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_project::spans::Run;
 use wattle_run::ports::Store;
 use wattle_run::ports::observer::RunNote;
 use wattle_run::ports::store::StoreError;
-
-/// Events read at once.
-const PAGE: usize = 1000;
+use wattle_run::tail::range::EventRange;
 
 /// Most events of one run that are looked at: more is a run that never ends, and its trace is of
 /// no use to anybody.
@@ -30,6 +29,24 @@ pub struct Record {
     pub output: Option<Value>,
 }
 
+impl Record {
+    /// The run as spans show it.
+    pub(crate) fn run(&self) -> Run<'_> {
+        Run {
+            app: &self.note.app,
+            graph: &self.note.graph,
+            thread: &self.note.thread,
+            run: &self.note.run,
+            tenant: self.note.tenant.as_deref(),
+            status: self.note.status,
+            failure: self.note.failure.as_ref(),
+            truncated: self.cut,
+            input: self.input.as_ref(),
+            output: self.output.as_ref(),
+        }
+    }
+}
+
 /// Reads a run.
 ///
 /// # Errors
@@ -38,16 +55,11 @@ pub struct Record {
 pub async fn read(store: &dyn Store, note: RunNote, states: bool) -> Result<Record, StoreError> {
     let mut record = Record { note, events: Vec::new(), cut: false, input: None, output: None };
     let note = &record.note;
-    let mut after = note.first_seq.saturating_sub(1);
-    while after < note.last_seq {
-        let page = store.events(&note.thread, after, PAGE).await?;
-        let Some(last) = page.last() else { break };
-        after = last.seq;
-        let ours = |event: &Event| {
-            event.run == note.run
-                && event.seq <= note.last_seq
-                && !matches!(event.kind, EventKind::Streamed(_))
-        };
+    let before = note.first_seq.saturating_sub(1);
+    let mut events = EventRange::new(store, &note.thread, before, note.last_seq);
+    let ours =
+        |event: &Event| event.run == note.run && !matches!(event.kind, EventKind::Streamed(_));
+    while let Some(page) = events.next().await? {
         record.events.extend(page.into_iter().filter(ours));
         if record.events.len() >= MAX_EVENTS {
             record.cut = true;

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::sync::mpsc::{self, error::TrySendError};
 use tokio::task::JoinSet;
 use wattle_graph::id::{AppName, GraphName, PluginName};
-use wattle_run::ports::model::RouteInfo;
+use wattle_project::spans::{Route, View, spans};
 use wattle_run::ports::observer::RunNote;
 use wattle_run::ports::{Caller, Model, Observer, Store};
 
@@ -14,7 +14,7 @@ use crate::config::TelemetryConfig;
 use crate::error::ConfigError;
 use crate::export::{self, Queue, Sender};
 use crate::metrics::Metrics;
-use crate::project::{self, View};
+use crate::otlp;
 use crate::source;
 
 /// Runs that wait to be looked at. A note is small; reading the log behind it takes a
@@ -130,12 +130,14 @@ impl Reader {
         let Some(queue) = &self.spans else { return };
         let route = |name: &str| self.route(&record.note, name);
         let view = View { content: self.content, route: &route };
-        export::offer(queue, project::spans(&record, &view), &self.metrics.export);
+        let spans = spans(&record.run(), &record.events, &view);
+        export::offer(queue, spans.into_iter().map(otlp::span).collect(), &self.metrics.export);
     }
 
-    fn route(&self, note: &RunNote, name: &str) -> Option<RouteInfo> {
+    fn route(&self, note: &RunNote, name: &str) -> Option<Route> {
         let plugin = PluginName::new(PLUGIN).ok()?;
         let caller = Caller { app: note.app.clone(), plugin, tenant: note.tenant.clone() };
-        self.model.route(&caller, name)
+        let info = self.model.route(&caller, name)?;
+        Some(Route { provider: info.provider, model: info.model })
     }
 }

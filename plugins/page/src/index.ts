@@ -20,6 +20,7 @@ export { Dialog } from "./dialog/dialog.tsx";
 export { later } from "./hook/later.ts";
 export { useOnce } from "./hook/once.ts";
 export { usePersistent } from "./hook/persistent.ts";
+export { useTabs } from "./hook/tabs.ts";
 export { Panel, Shell, showPage } from "./shell/shell.tsx";
 export { ThemeToggle, useTheme } from "./theme/theme.tsx";
 export { Announce, Toasts, toast } from "./toast/toast.tsx";

@@ -5,6 +5,7 @@ import { Composer } from "../src/chat/composer.tsx";
 import { isAccepted } from "../src/chat/files.tsx";
 import { toolState } from "../src/chat/tool-card.tsx";
 import { useOnce } from "../src/hook/once.ts";
+import { useTabs } from "../src/hook/tabs.ts";
 import { Markdown } from "../src/markdown/markdown.tsx";
 import { barRange } from "../src/plot/range.ts";
 import { Sql } from "../src/sql/sql.tsx";
@@ -115,4 +116,19 @@ test("bars begin at zero", () => {
   expect(barRange(-100, -50)).toEqual([-108, 0]);
   expect(barRange(-50, 50)).toEqual([-58, 58]);
   expect(barRange(0, 0)[1]).toBeGreaterThan(0);
+});
+
+test("tabs hear of what another one posts, and of the user who comes back", async () => {
+  const heard = vi.fn();
+  const own = vi.fn();
+  renderHook(() => useTabs("test-tabs", heard));
+  const elsewhere = vi.fn();
+  renderHook(() => useTabs("test-elsewhere", elsewhere));
+  const { result } = renderHook(() => useTabs("test-tabs", own));
+  result.current("a thread");
+  await vi.waitFor(() => expect(heard.mock.calls).toEqual([["a thread"]]));
+  expect(own).not.toHaveBeenCalled();
+  expect(elsewhere).not.toHaveBeenCalled();
+  document.dispatchEvent(new Event("visibilitychange"));
+  expect(own.mock.calls).toEqual([[undefined]]);
 });

@@ -60,6 +60,7 @@ pub struct Failure {
     /// A sentence for people: what happened, where, what to do.
     pub message: String,
     /// Whether the same call may succeed later. The engine retries a node only then.
+    #[serde(default)]
     pub retryable: bool,
     /// Structured facts. Boxed, since every call returns room for a failure.
     #[serde(default, skip_serializing_if = "Option::is_none")]

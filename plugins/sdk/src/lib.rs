@@ -25,6 +25,7 @@ pub mod memory;
 pub mod message;
 pub mod node;
 pub mod prelude;
+pub mod prompt;
 pub mod random;
 pub mod runs;
 pub mod settings;

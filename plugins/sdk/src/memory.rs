@@ -117,7 +117,7 @@ pub fn delete(namespace: &[&str], key: &str) -> Result<(), Failure> {
 }
 
 /// Lists up to `limit` namespaces under a prefix, cut at a depth if one is given. A `*` in the
-/// prefix stands for any one part.
+/// prefix matches any one part.
 ///
 /// ```
 /// use serde_json::json;

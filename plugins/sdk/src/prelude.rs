@@ -13,6 +13,6 @@ pub use crate::node::{Context, END, NodeError, Outcome};
 pub use crate::tool::{ToolContext, ToolOutput, Unchecked};
 pub use crate::web::{Request, Response, StreamFormat};
 pub use crate::{
-    blob, clock, emit, handler, http, interrupt, llm, log, memory, node, params, random, reducer,
-    runs, settings, sql, tenants, tool, tools, web,
+    blob, clock, emit, handler, http, interrupt, llm, log, memory, node, params, prompt, random,
+    reducer, runs, settings, sql, tenants, tool, tools, web,
 };

@@ -21,11 +21,16 @@
 //! # Ok::<_, Failure>(())
 //! ```
 
+mod event;
 mod request;
 mod result;
 
 use serde_json::Value;
 
+pub use self::event::{
+    CallKind, CallStarted, Called, Custom, Delta, Event, EventKind, RunEnded, RunStarted, Streamed,
+    TaskFinished, Write,
+};
 pub use self::request::{OnFailure, Resume, RunRef, Start};
 pub use self::result::{EndedRun, Interrupt, Outcome, Thread};
 use crate::failure::Failure;
@@ -66,7 +71,8 @@ pub fn delete_thread(thread_id: &str) -> Result<(), Failure> {
     host::runs::delete_thread(thread_id)
 }
 
-/// Up to `limit` events of a thread after a sequence number.
+/// Up to `limit` events of a thread after a sequence number, as documents. [`Event::read`] makes
+/// types of them.
 pub fn events(thread_id: &str, after: u64, limit: u32) -> Result<Vec<Value>, Failure> {
     host::runs::events(thread_id, after, limit)
 }

@@ -142,7 +142,7 @@ impl ToolInfo {
         Self { name: format!("{source}{ALL}"), extra, ..Self::default() }
     }
 
-    /// The place that this stands for, and why its tools are not known; `None` for a tool.
+    /// The place whose tools are not known, and why; `None` for a tool.
     pub(crate) fn place(&self) -> Option<(&str, Failure)> {
         let failure = Failure::deserialize(self.extra.get(UNAVAILABLE)?).ok()?;
         Some((self.name.strip_suffix(ALL).unwrap_or(&self.name), failure))

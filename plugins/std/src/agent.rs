@@ -1,8 +1,8 @@
 //! `agent`: one model turn.
 
-use wattle_plugin::llm::{Completion, FinishReason};
 use wattle_plugin::prelude::{Context, Failure, Value, code, json, llm, node};
 
+use crate::ask;
 use crate::batch::{Batch, Sent};
 use crate::config::{AgentConfig, AtLimit};
 use crate::conversation::{Conversation, Stored};
@@ -13,9 +13,6 @@ use crate::turn::Turn;
 
 /// Asks for the document after the answer in words.
 const DOCUMENT: &str = "Give your answer once more, as the document that is asked for.";
-
-/// Code of the failure when a provider keeps an answer to itself.
-const WITHHELD: &str = "withheld";
 
 /// One turn of a model in a conversation. If it asks for tools, each call goes to the tool node
 /// as a task of its own; otherwise its words are the answer and the graph goes on. When the turns
@@ -33,10 +30,11 @@ pub(crate) fn agent(context: &Context, state: Value) -> Result<Turn, Failure> {
     }
     talk.extend(&said);
     let offer = offer(&config)?;
-    let mut request = request(&config, &talk, &offer);
-    request.tools.clone_from(&offer.definitions);
-    let completion = request.complete()?;
-    check_said(&completion, &config)?;
+    let completion = ask::ask(&config, |note| {
+        let mut request = request(&config, &talk, &offer, note);
+        request.tools.clone_from(&offer.definitions);
+        request
+    })?;
     let message = talk.assistant(&completion, &offer);
     said.push(message.clone());
     let mut turn = Turn::of(&config.messages, &said)?;
@@ -70,34 +68,17 @@ fn offer(config: &AgentConfig) -> Result<Offer, Failure> {
     Offer::new(Granted::list()?, &rules)
 }
 
-/// Nothing is not an answer if the model was cut off.
-fn check_said(completion: &Completion, config: &AgentConfig) -> Result<(), Failure> {
-    if completion.tool_calls().next().is_some() || !completion.text().trim().is_empty() {
-        return Ok(());
-    }
-    let route = &config.route;
-    match completion.finish_reason {
-        FinishReason::Length => Err(Failure::new(
-            code::LIMIT,
-            format!(
-                "the model of route `{route}` used up its tokens before it said anything; raise \
-                 `max_output_tokens` under `with` of the node or of the route"
-            ),
-        )
-        .with_details(json!({"limit": "max_output_tokens", "value": config.max_output_tokens}))),
-        FinishReason::ContentFilter => Err(Failure::new(
-            WITHHELD,
-            format!("the provider of route `{route}` withheld the answer; ask in other words"),
-        )
-        .with_details(json!({"finish_reason": "content-filter"}))),
-        _ => Ok(()),
-    }
-}
-
-fn request(config: &AgentConfig, talk: &Conversation, offer: &Offer) -> llm::Request {
+/// A request with the whole conversation. A note follows on the system message.
+fn request(
+    config: &AgentConfig,
+    talk: &Conversation,
+    offer: &Offer,
+    note: Option<&str>,
+) -> llm::Request {
     let mut request = llm::Request::route(config.route.clone());
-    if let Some(system) = &config.system {
-        request = request.system(system.clone());
+    let system: Vec<&str> = config.system.as_deref().into_iter().chain(note).collect();
+    if !system.is_empty() {
+        request = request.system(system.join("\n\n"));
     }
     request.temperature = config.temperature;
     request.max_output_tokens = config.max_output_tokens;
@@ -105,7 +86,7 @@ fn request(config: &AgentConfig, talk: &Conversation, offer: &Offer) -> llm::Req
 }
 
 fn request_document(config: &AgentConfig, talk: &Conversation, offer: &Offer) -> llm::Request {
-    request(config, talk, offer).user(DOCUMENT)
+    request(config, talk, offer, None).user(DOCUMENT)
 }
 
 /// Sends each call, or all of them in order, to the tool node.
@@ -140,7 +121,7 @@ fn send(
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::llm::{Completion, FinishReason};
+    use wattle_plugin::llm::Completion;
     use wattle_plugin::message::{Part, Role};
     use wattle_plugin::node::Decision;
     use wattle_plugin::prelude::{Context, Failure, ToolOutput, Value, json};
@@ -294,25 +275,6 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_that_was_cut_off_before_its_first_word_is_a_failure() {
-        let cut = |finish_reason: FinishReason, text: &str| {
-            let text = text.to_owned();
-            let host = host().llm(move |_| {
-                Ok(Completion {
-                    finish_reason: finish_reason.clone(),
-                    ..Completion::of_text(text.clone())
-                })
-            });
-            let ended = run(&host, json!({"route": "chat"}), json!([user("hi")]));
-            ended.map_err(|failure| failure.code)
-        };
-        assert_eq!(cut(FinishReason::Length, " ").unwrap_err(), "limit");
-        assert_eq!(cut(FinishReason::ContentFilter, "").unwrap_err(), "withheld");
-        assert!(cut(FinishReason::Length, "so far").is_ok());
-        assert!(cut(FinishReason::Stop, "").is_ok());
-    }
-
-    #[test]
     fn a_rule_that_is_about_no_tool_is_a_failure() {
         let host = host().llm(|_| Ok(two_calls()));
         for rule in [
@@ -340,7 +302,7 @@ mod tests {
 
     #[test]
     fn no_tools_are_listed_if_none_are_wanted() {
-        let host = host().llm(|_| Ok(Completion::of_text("")));
+        let host = host().llm(|_| Ok(Completion::of_text("hello")));
         run(&host, json!({"route": "chat", "tools": []}), json!([user("hi")])).unwrap();
         assert!(host.llm_requests()[0].tools.is_empty());
         let failure = run(&host, json!({"route": "chat", "tools": ["x"]}), json!([user("hi")]));

@@ -26,7 +26,7 @@ const DETAILS_LIMIT_BYTES: usize = 300;
 /// What a tool that says nothing has said, since providers refuse an empty answer.
 const SILENT: &str = "done";
 
-/// What a model is told of a call that a person must approve by one rule and cannot by another.
+/// The answer to a call that a person must approve by one rule and cannot by another.
 const NO_DECISION: &str = "the call must be approved, but the rules leave a person no decision";
 
 /// A batch as the input of a task.
@@ -150,6 +150,9 @@ impl Batch {
             let known = granted.tools.iter().filter(|tool| self.rules.allow(tool));
             return Ok(Verdict::refused(call, unknown(&call.name, known)));
         };
+        if let Some(why) = call.unreadable() {
+            return Ok(Verdict::refused(call, why));
+        }
         if let Some(why) = self.rules.too_early(tool, &self.answered, granted) {
             return Ok(Verdict::refused(call, why));
         }

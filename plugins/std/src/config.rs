@@ -18,7 +18,7 @@ const DEFAULT_MAX_TURNS: usize = 10;
 pub(crate) struct AgentConfig {
     /// The model route, one of those that the plugin is granted.
     pub(crate) route: String,
-    /// What the model is told first, always the same text.
+    /// The system message, always the same text.
     #[serde(default)]
     pub(crate) system: Option<String>,
     /// Tools on offer; all that the plugin is granted without it.
@@ -115,7 +115,7 @@ impl AgentConfig {
 }
 
 impl ToolsConfig {
-    /// What holds for calls, whoever asks for them.
+    /// The rules for calls, of an agent or of another node.
     pub(crate) fn rules(&self) -> Rules {
         Rules {
             tools: self.tools.clone().into_iter().collect(),
@@ -135,13 +135,13 @@ pub(crate) struct OrderRule {
     pub(crate) tool: String,
     /// The tools that must have answered before, without an error.
     pub(crate) after: Vec<String>,
-    /// What the model is told if it is too early.
+    /// The answer to a call that is too early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
 }
 
 impl OrderRule {
-    /// What the model is told if tools have not answered yet.
+    /// The answer to a call before these tools have answered.
     pub(crate) fn refusal(&self, missing: &[&String]) -> String {
         self.message.clone().unwrap_or_else(|| {
             let missing: Vec<String> = missing.iter().map(|tool| format!("`{tool}`")).collect();
@@ -201,7 +201,7 @@ pub(crate) enum Decision {
     Approve,
     /// The tool is called with other arguments.
     Edit,
-    /// The tool is not called, and the model is told so.
+    /// The tool is not called; the rejection is its answer.
     Reject,
     /// The tool is not called; the person's words are its answer.
     Respond,

@@ -8,6 +8,7 @@ mod show;
 
 use std::collections::BTreeSet;
 
+use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_plugin::Failure;
@@ -16,14 +17,14 @@ use wattle_plugin::message::{Part, ToolCall};
 
 use crate::offer::Offer;
 
-/// What stands for an answer that never came.
+/// The answer to a call that was never answered.
 const CANCELLED: &str = "the call was cancelled before it was answered";
 
 /// One message as the state holds it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stored {
     /// The id of a model's answer, under which clients have seen it grow; the channel gives ids to all
-    /// others. Not read: whatever names a message in another kind of channel is none of our business.
+    /// others. Not read: other kinds of channels may have ids of other types.
     #[serde(default, skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub(crate) id: Option<String>,
     /// `system`, `user`, `assistant`, `tool`.
@@ -88,6 +89,24 @@ pub(crate) struct StoredCall {
     /// What it is called with.
     #[serde(default)]
     pub(crate) arguments: Value,
+}
+
+impl StoredCall {
+    /// Why the arguments cannot be read, for the model; `None` if they can. The host hands on
+    /// arguments that are no JSON as the text that they are.
+    pub(crate) fn unreadable(&self) -> Option<String> {
+        let Value::String(text) = &self.arguments else { return None };
+        let why = match serde_json::from_str::<IgnoredAny>(text) {
+            Err(error) if error.is_eof() => "break off before their end".to_owned(),
+            Err(error) => format!("are no JSON ({error})"),
+            Ok(_) => "are a text and no JSON object".to_owned(),
+        };
+        let tool = &self.name;
+        Some(format!(
+            "the arguments {why}, so `{tool}` was not called; call it again with a complete JSON \
+             object, a shorter one if it did not fit"
+        ))
+    }
 }
 
 impl Stored {
@@ -243,7 +262,7 @@ mod tests {
     use wattle_plugin::llm::Completion;
     use wattle_plugin::message::Part;
 
-    use super::Conversation;
+    use super::{Conversation, StoredCall};
     use crate::offer::Offer;
 
     fn read(messages: Value) -> Conversation {
@@ -312,6 +331,27 @@ mod tests {
         let message = talk.assistant(&said, &Offer::default());
         let expected = json!({"id": "run--t-0", "role": "assistant", "content": "hello"});
         assert_eq!(serde_json::to_value(&message).unwrap(), expected);
+    }
+
+    #[test]
+    fn unreadable_arguments_are_told_with_what_is_wrong() {
+        let why = |arguments: Value| {
+            let call = StoredCall { name: "add".to_owned(), arguments, ..StoredCall::default() };
+            call.unreadable()
+        };
+        for (text, part) in [
+            ("{\"a\": 1", "break off"),
+            ("{\"a\": \"x", "break off"),
+            ("", "break off"),
+            ("{a: 1}", "are no JSON (key must be a string"),
+            ("\"{}\"", "are a text"),
+        ] {
+            let why = why(json!(text)).unwrap();
+            assert!(why.contains(part) && why.contains("`add`"), "{text}: {why}");
+        }
+        for readable in [json!({}), json!({"a": 1}), json!(null), json!([1])] {
+            assert_eq!(why(readable), None);
+        }
     }
 
     #[test]

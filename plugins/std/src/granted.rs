@@ -123,7 +123,7 @@ impl Granted {
     ///
     /// # Errors
     ///
-    /// `not-found`: the rule would hold for nothing, most likely because of a slip of the pen.
+    /// `not-found`: the rule would restrict nothing, most likely because of a misspelled name.
     pub(crate) fn check_any(&self, name: &str, key: &str) -> Result<(), Failure> {
         let is_there = self.tools.iter().any(|tool| tool.may_be(name));
         if is_there || self.away(name).is_some() {

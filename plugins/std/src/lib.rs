@@ -3,6 +3,7 @@
 //! # Layout
 //!
 //! * `agent`: one model turn.
+//! * `ask`: the answer of a turn, asked for once more if it is empty or broken.
 //! * `tools`: calls what the model asked for and writes the answers.
 //! * `config`: what a graph file says of them under `with`.
 //! * `conversation`: the messages in the state, and what a model is shown of them.
@@ -17,6 +18,7 @@
 
 mod agent;
 mod approval;
+mod ask;
 mod batch;
 mod config;
 mod conversation;

@@ -91,8 +91,8 @@ impl Rules {
         self.tools.iter().flatten().try_for_each(|name| granted.check_one(name, "tools"))
     }
 
-    /// Checks that every rule is about a tool: one that is not, because of a slip of the pen, would
-    /// hold nothing back.
+    /// Checks that every rule is about a tool: a rule with a misspelled name would restrict
+    /// nothing.
     ///
     /// # Errors
     ///

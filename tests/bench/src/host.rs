@@ -10,9 +10,9 @@ use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::id::{AppName, Digest, PluginName};
 use wattle_kit::clock::ManualClock;
 use wattle_run::app::{App, GraphPack};
-use wattle_run::call::runs::{RunRef, Runs, StartRun};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::hostcall::runs::{RunRef, Runs, StartRun};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{Durability, RunOptions};
 use wattle_run::ports::tool_server::NoToolServers;
@@ -101,6 +101,7 @@ pub(crate) async fn run(
         tenant: None,
         options: RunOptions { durability, ..RunOptions::default() },
         ttl: None,
+        principal: None,
     };
     let run = engine.start(request).await?;
     let ended = engine.wait(&run).await?;

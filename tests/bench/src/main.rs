@@ -8,15 +8,19 @@
 //! * [`own`]: one case on Wattle, in such a process.
 //! * [`load`]: many streams and runs on a server, and whether an event was lost.
 //! * [`agent_server`]: the same requests to our server and to that of LangGraph.
+//! * [`hosts`]: three hosts on one database.
+//! * [`attack`]: the attacks of the suite, and what others have of the host meanwhile.
 //! * [`date`]: how long the tool of the expense application takes that reckons dates.
 //! * [`served`]: our server, in a process of its own; [`usage`]: what a process takes.
 //! * [`graphs`], [`stores`], [`host`]: the graphs of the cases, the stores, an engine over both.
 //! * [`order`]: what a process is told, and what it answers.
 
 mod agent_server;
+mod attack;
 mod date;
 mod graphs;
 mod host;
+mod hosts;
 mod load;
 mod order;
 mod own;
@@ -38,6 +42,8 @@ usage: wattle-bench
        wattle-bench peer <folder> [--quick] [<case>...]
        wattle-bench load [--streams <n>] [--rate <n>] [--seconds <n>] [--store redb|memory]
        wattle-bench agent-server <folder> [--quick]
+       wattle-bench hosts [--seconds <n>] [--threads <n>] [--runs <n>]
+       wattle-bench attack [--seconds <n>] [<attack>...]
        wattle-bench date";
 
 fn main() -> Result<()> {
@@ -47,7 +53,9 @@ fn main() -> Result<()> {
         [] => steps::table(),
         ["peer", folder, rest @ ..] => peer::table(folder.as_ref(), rest),
         ["own", code, case, store, order] => own::answer(code, case, store, order),
+        ["attack", rest @ ..] => attack::table(rest),
         ["date"] => date::table(),
+        ["hosts", rest @ ..] => hosts::table(rest),
         ["load", rest @ ..] => load::table(rest),
         ["agent-server", folder, rest @ ..] => agent_server::table(folder.as_ref(), rest),
         _ => bail!("{USAGE}"),

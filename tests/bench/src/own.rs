@@ -6,8 +6,8 @@ use std::time::Instant;
 use anyhow::{Context as _, Result, ensure};
 use tokio::runtime::{Builder, Handle};
 use wattle_graph::id::ThreadId;
-use wattle_run::call::runs::Runs as _;
 use wattle_run::engine::Engine;
+use wattle_run::hostcall::runs::Runs as _;
 use wattle_run::ports::store::{CheckpointQuery, Durability};
 use wattle_run::ports::{Plugin, Store};
 

@@ -23,6 +23,11 @@ pub(crate) struct Served {
 impl Served {
     /// Starts a server over an empty store, `redb` or `memory`.
     pub(crate) async fn start(store: &str) -> Result<Self> {
+        Self::start_on(&format!("kind = \"{store}\"")).await
+    }
+
+    /// Starts a server over a store, given by the settings of it.
+    pub(crate) async fn start_on(store: &str) -> Result<Self> {
         let place = Place::new();
         place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
         place.write("wattle.toml", toml(store));
@@ -44,6 +49,12 @@ impl Served {
     /// Everything that it said.
     pub(crate) fn output(&self) -> String {
         self.program.output()
+    }
+
+    /// Kills it.
+    pub(crate) async fn kill(mut self) -> Result<()> {
+        self.program.kill().await?;
+        Ok(())
     }
 
     /// Ends it.
@@ -72,7 +83,7 @@ listen = "127.0.0.1:0"
 [server.limits]
 open = 100000
 [store]
-kind = "{store}"
+{store}
 [apps.reference]
 path = "{app}"
 components = {{ reference = "{component}" }}

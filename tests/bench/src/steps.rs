@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use anyhow::Result;
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
-use wattle_run::call::runs::Runs as _;
 use wattle_run::engine::Engine;
+use wattle_run::hostcall::runs::Runs as _;
 use wattle_run::ports::Plugin;
 use wattle_run::ports::store::Durability;
 

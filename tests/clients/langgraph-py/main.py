@@ -1,6 +1,6 @@
 """The official Python client of LangGraph on a server with the app `reference`.
 
-usage: main.py <url of the server> [<scenario> ...]
+usage: main.py [--times <n>] <url of the server> [<scenario> ...]
 
 Each scenario is a function that checks what it gets. The answer is one line of JSON on standard
 output: what passed, with what it returned, and what failed, with the reason. The exit code is 1 if
@@ -25,6 +25,7 @@ import human
 import multitask
 import rejoin
 import runs
+import short
 import states
 import store
 import streams
@@ -81,6 +82,9 @@ SCENARIOS: list[Scenario] = [
     store.namespaces_are_listed,
     crons.a_cron_from_beginning_to_end,
     crons.a_cron_of_a_thread,
+    short.a_run_that_pauses,
+    short.a_run_that_ends,
+    short.a_run_behind_another,
     typed.an_answer,
     typed.messages_in_pieces,
     typed.tools_and_custom_events,
@@ -109,7 +113,17 @@ def reason(error: BaseException) -> str:
     return f"{place}: {type(error).__name__}: {error}"
 
 
-async def run(url: str, wanted: list[str]) -> dict[str, dict[str, object]]:
+async def repeated(scenario: Scenario, client: LangGraphClient, times: int) -> object:
+    """What the last of so many returned. The first that fails ends it."""
+    for number in range(1, times):
+        try:
+            await asyncio.wait_for(scenario(client), TIMEOUT_S)
+        except Exception as error:
+            raise AssertionError(f"{number} of {times}: {reason(error)}") from error
+    return await asyncio.wait_for(scenario(client), TIMEOUT_S)
+
+
+async def run(url: str, wanted: list[str], times: int) -> dict[str, dict[str, object]]:
     passed, failed = {}, {}
     for scenario in SCENARIOS:
         name = name_of(scenario)
@@ -117,20 +131,24 @@ async def run(url: str, wanted: list[str]) -> dict[str, dict[str, object]]:
             continue
         try:
             async with get_client(url=url, api_key=os.environ.get("WATTLE_API_KEY")) as client:
-                passed[name] = await asyncio.wait_for(scenario(client), TIMEOUT_S)
+                passed[name] = await repeated(scenario, client, times)
         except Exception as error:  # One scenario must not keep the others from running.
             failed[name] = reason(error)
     return {"passed": passed, "failed": failed}
 
 
 def main() -> None:
-    if len(sys.argv) < 2:
+    arguments = sys.argv[1:]
+    times = 1
+    if arguments[:1] == ["--times"] and len(arguments) > 1 and arguments[1].isdecimal():
+        times, arguments = int(arguments[1]), arguments[2:]
+    if not arguments:
         sys.exit(__doc__)
-    url, wanted = sys.argv[1], sys.argv[2:]
+    url, *wanted = arguments
     unknown = set(wanted) - {name_of(scenario) for scenario in SCENARIOS}
     if unknown:
         sys.exit(f"there is no scenario {', '.join(sorted(unknown))}")
-    answer = asyncio.run(run(url, wanted))
+    answer = asyncio.run(run(url, wanted, times))
     print(json.dumps(answer))
     sys.exit(1 if answer["failed"] else 0)
 

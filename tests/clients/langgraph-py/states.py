@@ -29,7 +29,8 @@ async def history_is_a_chain(client: LangGraphClient) -> list[list[str]]:
     await client.runs.wait(thread_id, "agent", command={"resume": "yes"})
     states = await client.threads.get_history(thread_id, limit=20)
     nodes = [[], ["run_subgraph"], ["ask_human"], ["call_tool"], ["stream_message"]]
-    same("what came next, newest first", [state["next"] for state in states[:5]], nodes)
+    nodes.append(["__start__"])
+    same("what came next, newest first", [state["next"] for state in states], nodes)
     ids = [state["checkpoint"]["checkpoint_id"] for state in states]
     parents = [state["parent_checkpoint"] for state in states]
     same("parents", [parent["checkpoint_id"] for parent in parents[:-1]], ids[1:])

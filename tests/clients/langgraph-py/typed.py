@@ -11,6 +11,15 @@ TRANSPORTS = ("sse", "websocket")
 #: Everything is over long before; what a stream owes must not look like a slow machine.
 TIMEOUT_S = 25
 
+#: What the tool of `tools_agent` answers.
+TOOL_MESSAGE = {
+    "type": "tool",
+    "status": "success",
+    "content": "result for 'v3'",
+    "tool_call_id": "tc-1",
+    "name": "search",
+}
+
 
 async def an_answer(client: LangGraphClient) -> list:
     said = []
@@ -53,10 +62,11 @@ async def tools_and_custom_events(client: LangGraphClient) -> dict:
             say = {"messages": [{"role": "user", "content": "search for v3"}]}
             await thread.run.start(input=say)
             calls = [call async for call in thread.tool_calls]
+            output = await calls[0].output
     same("calls", [(call.name, call.tool_call_id) for call in calls], [("search", "tc-1")])
     same("their input", calls[0].input, {"query": "v3"})
-    # A graph without a question: the client hears of one on a connection of its own, and then closes
-    # its projections, also before what came earlier on the other connection is read.
+    shown = {name: output[name] for name in ("type", "status", "content", "tool_call_id", "name")}
+    same("the answer as a message", shown, TOOL_MESSAGE)
     async with client.threads.stream(assistant_id="subgraph") as thread:
         async with asyncio.timeout(TIMEOUT_S):
             await thread.run.start(input={"messages": [], "note": ""})

@@ -2,7 +2,7 @@
 // address of the stand-in is the parameter `standin` of the page's, which means nothing to the page.
 
 import assert from "node:assert/strict";
-import { run } from "./visit.mjs";
+import { order, run, watchRows } from "./visit.mjs";
 
 /** A question whose answer has a line, one with bars, and one whose answer is a list. */
 const TREND = "2024年每月的销售额";
@@ -14,8 +14,11 @@ const MENDED = "2024年的下单金额是多少";
 
 const HOSTILE = "<img src=x onerror=\"document.title='hacked'\">";
 
-/** Rows that the page shows at most, and the height of one. */
+/** Rows that the page shows at most. */
 const MOST_ROWS = 1_000;
+
+/** Rows that exist at once: those in sight, and some around them. */
+const MOST_EXISTING_ROWS = 60;
 
 const BAD_ANSWER = /the server responded with a status of [45]\d\d/;
 
@@ -28,6 +31,26 @@ async function fault({ url }, model, fault, times = 1) {
     body: JSON.stringify({ model, fault, times }),
   });
   assert.equal(response.status, 204, await response.text());
+}
+
+/** How often a scenario looks for a held request, and the pause between two looks in milliseconds. */
+const LOOKS = 400;
+const PAUSE_MS = 50;
+
+/** Holds the next request to the model of a role until `release`; returns what waits for that request. */
+async function hold(visit, model) {
+  const count = async () => {
+    const requests = await (await fetch(`${standinOf(visit)}/__requests`)).json();
+    return requests.filter(({ fault }) => fault === "hang").length;
+  };
+  const before = await count();
+  await fault(visit, model, { kind: "hang" });
+  return async () => {
+    for (let looks = 0; (await count()) === before; looks += 1) {
+      assert.ok(looks < LOOKS, `no request to ${model} was held`);
+      await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    }
+  };
 }
 
 async function release(visit) {
@@ -147,14 +170,22 @@ async function lists(visit) {
   const check = async () => {
     await result(page).getByText("共 1,000 行").waitFor();
     const table = result(page).getByRole("group", { name: "查询结果" });
-    const rows = table.locator("tbody tr:not([aria-hidden])");
-    assert.ok((await rows.count()) < 100, "rows out of sight do not exist");
-    await table.evaluate((box) => box.scrollTo({ top: box.scrollHeight }));
+    const mostRows = await watchRows(table, "aria-rowindex");
+    await table.evaluate(async (box) => {
+      const next = () => new Promise((resolve) => requestAnimationFrame(resolve));
+      for (let top = 0; top < box.scrollHeight; top += 2_000) {
+        box.scrollTo({ top });
+        await next();
+      }
+      box.scrollTo({ top: box.scrollHeight });
+    });
     await table.locator(`tr[aria-rowindex="${MOST_ROWS + 1}"]`).waitFor();
     await table.getByRole("button", { name: "id", exact: true }).first().click();
     await table.getByRole("button", { name: "id", exact: true }).first().click();
     await table.evaluate((box) => box.scrollTo({ top: 0 }));
     await table.locator("tr[aria-rowindex='2']").getByText("1000", { exact: true }).waitFor();
+    const most = await mostRows();
+    assert.ok(most > 5 && most <= MOST_EXISTING_ROWS, `${most} rows existed at once`);
     assert.equal(await result(page).locator("figure").count(), 0, "a list has no plot");
   };
   await check();
@@ -217,13 +248,14 @@ async function remembers(visit) {
 /** Steps are shown as they happen; a reload in the middle goes on to the answer. */
 async function reloads(visit) {
   const { page } = visit;
-  await fault(visit, "sql", { kind: "hang" });
+  const held = await hold(visit, "sql");
   await field(page).fill(TREND);
   await page.keyboard.press("Enter");
   const running = turns(page).last().locator("[data-step='sql_generation'][data-status='running']");
   await running.waitFor();
   const shown = await turns(page).last().locator(".steps li strong").allTextContents();
   assert.deepEqual(shown, ["理解问题", "解析任务", "生成查询"]);
+  await held();
   await visit.look("running");
   await page.reload();
   await turns(page).last().getByText("正在处理这个问题").waitFor();
@@ -296,16 +328,52 @@ async function survives(visit) {
   await page.getByRole("button", { name: "发送" }).click();
   await turns(page).nth(1).locator(".result table").waitFor();
   // In the middle of an answer: the run goes on without the page.
-  await fault(visit, "sql", { kind: "hang" });
+  const held = await hold(visit, "sql");
   await field(page).fill(TREND);
   await page.keyboard.press("Enter");
-  await turns(page).nth(2).locator("[data-step='sql_generation']").waitFor();
+  await held();
   await visit.away();
   await page.getByText("连接已断开，正在重连…").waitFor();
   await release(visit);
   await visit.back();
   await turns(page).nth(2).locator("canvas").waitFor();
   assert.equal(await turns(page).count(), 3);
+}
+
+/** The server is killed while the page waits and in the middle of an answer, and started again. */
+async function outlives(visit) {
+  const { page } = visit;
+  visit.expect(/net::ERR|Failed to fetch/);
+  const told = page.getByRole("status").getByText("连接已断开，正在重连…");
+  // The part that draws is loaded with the first plot; a browser does not load it again after a failure.
+  await ask(page, TREND);
+  await result(page).locator("canvas").waitFor();
+  await order("kill");
+  await field(page).fill(LIST);
+  await page.keyboard.press("Enter");
+  await told.waitFor();
+  await page.locator(`.w-composer-grow[data-text="${LIST} "]`).waitFor({ state: "attached" });
+  await order("start");
+  await told.waitFor({ state: "detached" });
+  await page.getByRole("button", { name: "发送" }).click();
+  await turns(page).nth(1).locator(".result table").waitFor();
+  const held = await hold(visit, "sql");
+  await field(page).fill(TREND);
+  await page.keyboard.press("Enter");
+  await turns(page).nth(2).locator("[data-step='sql_generation'][data-status='running']").waitFor();
+  // A request that comes after the restart is answered.
+  await held();
+  await order("kill");
+  await told.waitFor();
+  await visit.look("killed");
+  await order("start");
+  // The run goes on in the new process, and the page shows its answer.
+  await turns(page).nth(2).locator("canvas").waitFor();
+  await told.waitFor({ state: "detached" });
+  assert.equal(await turns(page).count(), 3);
+  await page.reload();
+  await turns(page).nth(2).locator("canvas").waitFor();
+  assert.equal(await turns(page).count(), 3, "nothing was asked twice");
 }
 
 /** Who clicks twice asks once. */
@@ -326,10 +394,11 @@ async function agrees(visit) {
   await ask(page, "有多少客户");
   const other = await visit.tab(page.url());
   await turns(other).first().locator(".result").waitFor();
-  await fault(visit, "sql", { kind: "hang" });
+  const held = await hold(visit, "sql");
   await field(page).fill(TREND);
   await page.keyboard.press("Enter");
   await turns(page).nth(1).locator("[data-step='sql_generation']").waitFor();
+  await held();
   await turns(other).nth(1).getByText("正在处理这个问题").waitFor();
   const refused = await other.evaluate(async (session) => {
     const body = JSON.stringify({ session_id: session, message: "有多少订单" });
@@ -349,4 +418,5 @@ async function agrees(visit) {
 
 await run({
   answers, repairs, lists, remembers, reloads, fails, isHarmless, survives, submitsOnce, agrees,
+  outlives: { sizes: [{ width: 1280, height: 800 }], run: outlives },
 });

@@ -15,6 +15,8 @@ const card = (page) => page.locator(".card").last();
 async function say(page, text) {
   const said = page.locator(".w-said");
   const before = await said.count();
+  // A page that still works on something takes no message.
+  await page.getByRole("button", { name: "发送" }).waitFor();
   await composer(page).fill(text);
   await page.keyboard.press("Enter");
   await said.nth(before).waitFor();

@@ -9,6 +9,7 @@ import assert from "node:assert/strict";
 import { readFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename } from "node:path";
+import { createInterface } from "node:readline";
 import { chromium } from "playwright-core";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
@@ -35,6 +36,9 @@ const PROGRAM = basename(process.argv[1], ".mjs");
 /** Violations that fail a scenario. */
 const SERIOUS = new Set(["serious", "critical"]);
 
+/** The rules of `axe` whose outcome depends on the color scheme. */
+const CONTRAST = ["color-contrast"];
+
 /** How long a page may take to show what a scenario waits for, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
@@ -53,12 +57,46 @@ export async function run(scenarios) {
   try {
     for (const viewport of sizes) {
       const visit = await Visit.open(browser, { name, url, pictures, viewport });
-      await act(visit);
-      await visit.close();
+      try {
+        await act(visit);
+        await visit.close();
+      } catch (error) {
+        await visit.photograph("failure");
+        throw error;
+      }
     }
   } finally {
     await browser.close();
+    answers?.close();
   }
+}
+
+/**
+ * Notes the most rows of a table's body that exist at once, from now on; returns what reads the number. Rows without
+ * `attribute` are room for those that do not exist.
+ */
+export async function watchRows(table, attribute) {
+  const noted = await table.evaluateHandle((element, attribute) => {
+    const body = element.querySelector("tbody");
+    const count = () => body.querySelectorAll(`:scope > tr[${attribute}]`).length;
+    const noted = { most: count() };
+    new MutationObserver(() => {
+      noted.most = Math.max(noted.most, count());
+    }).observe(body, { childList: true });
+    return noted;
+  }, attribute);
+  return () => noted.evaluate(({ most }) => most);
+}
+
+/** What the test answers to orders. */
+let answers;
+
+/** Has the test do something, such as end the server, and waits until it is done. */
+export async function order(word) {
+  answers ??= createInterface({ input: process.stdin });
+  const done = new Promise((resolve) => answers.once("line", resolve));
+  console.log(`order ${word}`);
+  await done;
 }
 
 /** One user with a window of one size. */
@@ -134,14 +172,24 @@ export class Visit {
     await this.context.setOffline(false);
   }
 
-  /** Looks at the page in both color schemes: a picture, its width, and what `axe` says. */
+  /** A picture of what the user saw when a scenario failed, unless the page is gone. */
+  async photograph(name) {
+    const path = `${this.pictures}/${PROGRAM}-${this.name}-${name}-${this.viewport.width}.png`;
+    await this.page.screenshot({ path }).catch(() => undefined);
+  }
+
+  /**
+   * Looks at the page: its width and what `axe` says, and in both color schemes a picture and what `axe` says of the
+   * contrast, which is all that a scheme changes.
+   */
   async look(name, page = this.page) {
+    await this.#fits(name, page);
     for (const colorScheme of SCHEMES) {
       await page.emulateMedia({ colorScheme });
       const file = `${PROGRAM}-${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
       await page.screenshot({ path: `${this.pictures}/${file}`, animations: "disabled" });
-      await this.#fits(name, page);
-      await this.#isAccessible(`${name}, ${colorScheme}`, page);
+      const rules = colorScheme === "light" ? null : CONTRAST;
+      await this.#isAccessible(`${name}, ${colorScheme}`, page, rules);
     }
     await page.emulateMedia({ colorScheme: "light" });
   }
@@ -167,14 +215,16 @@ export class Visit {
     assert.deepEqual(wide, [], `${name} is wider than ${this.viewport.width}`);
   }
 
-  async #isAccessible(name, page) {
-    await page.evaluate(AXE);
-    const violations = await page.evaluate(async () => {
-      const found = await globalThis.axe.run(document, { iframes: false });
+  /** Whether these rules of `axe` hold, or all of them. */
+  async #isAccessible(name, page, rules) {
+    if (!(await page.evaluate(() => "axe" in globalThis))) await page.evaluate(AXE);
+    const violations = await page.evaluate(async (rules) => {
+      const only = rules === null ? {} : { runOnly: { type: "rule", values: rules } };
+      const found = await globalThis.axe.run(document, { iframes: false, ...only });
       return found.violations.map(({ id, impact, nodes }) => ({
         id, impact, places: nodes.map(({ target, failureSummary }) => `${target}: ${failureSummary}`),
       }));
-    });
+    }, rules);
     const serious = violations.filter(({ impact }) => SERIOUS.has(impact));
     assert.deepEqual(serious, [], `${name}: ${JSON.stringify(serious, null, 2)}`);
   }

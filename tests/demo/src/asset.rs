@@ -16,7 +16,7 @@ const SENTENCE: &str = "昨天买入腾讯 100 股 320，今天卖出苹果 20 �
 /// The text of the picture: a portfolio as a broker's app shows it.
 const PICTURE: &str = "持有 贵州茅台 200 股 成本 1500；持有 小米 1,000 股 成本 18.2";
 
-/// Adds assets, and shows what stands in the database. Gives the thread of the sentence.
+/// Adds assets and shows the rows of the database. Returns the thread of the sentence.
 pub(crate) async fn show(host: &Host) -> Result<String> {
     let portfolio = host.post("/apps/asset/api/portfolios", &json!({ "name": "长期" })).await?;
     say(&format!("\n== a portfolio\n{portfolio}"));

@@ -1,4 +1,4 @@
-//! `expense`: a conversation that books what it is told, in a Feishu table.
+//! `expense`: a conversation that books expenses in a Feishu table.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::json;

@@ -32,7 +32,7 @@ async fn main() -> Result<()> {
     let first = asset::show(&host).await?;
     say(&format!("\n== trace of the sentence (`wattle trace {first}`)"));
     say(&host.wattle(&["trace", &first]).await?);
-    say("\n==== expense: a conversation that books what it is told");
+    say("\n==== expense: a conversation that books expenses");
     let talk = expense::show(&host).await?;
     say(&format!(
         "\n== trace of the conversation, tool calls with what they called (`wattle trace {talk}`)"
@@ -53,7 +53,7 @@ async fn main() -> Result<()> {
     host.stop().await
 }
 
-/// Ctrl-C, or SIGTERM from whoever started the demo in the background.
+/// Waits for Ctrl-C, or for SIGTERM where the demo runs in the background.
 async fn wait_for_end() -> Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("cannot wait for SIGTERM")?;
     tokio::select! {

@@ -2,6 +2,8 @@
 
 use std::{io, time::Duration};
 
+use wattle_needs::Missing;
+
 /// A failure of the test tools themselves, never of the program under test.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -41,6 +43,14 @@ pub enum Error {
         #[source]
         source: io::Error,
     },
+    /// A configuration cannot be used by a test.
+    #[error("cannot use the configuration `{name}`: {message}")]
+    Configuration {
+        /// Its file.
+        name: String,
+        /// What is wrong with it.
+        message: String,
+    },
     /// Something that was waited for did not come.
     #[error("waited {limit:?} for {what}; {hint}")]
     Timeout {
@@ -53,5 +63,5 @@ pub enum Error {
     },
     /// What the test needs is not installed.
     #[error("{0}")]
-    Unavailable(String),
+    Missing(#[from] Missing),
 }

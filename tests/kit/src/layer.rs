@@ -11,8 +11,9 @@ use wattle_graph::id::{CheckpointId, Namespace, RunId, ThreadId};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
-    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified, Wish,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, HostReport,
+    LiveHost, MentionPage, Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, Signal,
+    StoreError, Taken, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 
 /// What a layer may do differently; what it leaves out is the work of the store below.
@@ -50,6 +51,25 @@ pub trait Layer: Send + Sync {
     /// See [`Store::lease`].
     async fn lease(&self, thread: &ThreadId, holder: &Holder) -> Result<Epoch, StoreError> {
         self.below().lease(thread, holder).await
+    }
+
+    /// See [`Store::beat`].
+    async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
+        self.below().beat(holder).await
+    }
+
+    /// See [`Store::holds`].
+    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+        self.below().holds(thread, epoch).await
+    }
+
+    /// See [`Store::abandoned`].
+    async fn abandoned(
+        &self,
+        holder: &Holder,
+        after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        self.below().abandoned(holder, after).await
     }
 
     /// See [`Store::events`].
@@ -92,7 +112,15 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn beat(&self, holder: &Holder) -> Result<(), StoreError> {
-        self.below().beat(holder).await
+        self.0.beat(holder).await
+    }
+
+    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+        self.below().report(holder, report).await
+    }
+
+    async fn hosts(&self) -> Result<Vec<LiveHost>, StoreError> {
+        self.below().hosts().await
     }
 
     fn lease_ms(&self) -> u64 {
@@ -104,7 +132,7 @@ impl<L: Layer> Store for Layered<L> {
     }
 
     async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
-        self.below().holds(thread, epoch).await
+        self.0.holds(thread, epoch).await
     }
 
     async fn release(&self, thread: &ThreadId, epoch: Epoch) -> Result<(), StoreError> {
@@ -115,16 +143,20 @@ impl<L: Layer> Store for Layered<L> {
         self.0.is_shared()
     }
 
-    async fn wish(&self, wish: &Wish) -> Result<(), StoreError> {
-        self.below().wish(wish).await
+    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
+        self.below().send_signal(signal).await
     }
 
-    fn wishes(&self) -> Option<broadcast::Receiver<Wish>> {
-        self.below().wishes()
+    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
+        self.below().signals()
     }
 
-    async fn abandoned(&self, holder: &Holder) -> Result<Vec<ThreadRecord>, StoreError> {
-        self.below().abandoned(holder).await
+    async fn abandoned(
+        &self,
+        holder: &Holder,
+        after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        self.0.abandoned(holder, after).await
     }
 
     async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
@@ -149,6 +181,21 @@ impl<L: Layer> Store for Layered<L> {
         self.reading("run").await?;
         let found = self.below().run(run).await?;
         self.seen("run", usize::from(found.is_some()));
+        Ok(found)
+    }
+
+    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError> {
+        self.below().enqueue(run).await
+    }
+
+    async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError> {
+        self.below().dequeue(run, ended).await
+    }
+
+    async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+        self.reading("pending").await?;
+        let found = self.below().pending(query).await?;
+        self.seen("pending", found.len());
         Ok(found)
     }
 
@@ -246,6 +293,14 @@ impl<L: Layer> Store for Layered<L> {
 
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError> {
         self.below().mentions(thread, blob).await
+    }
+
+    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
+        self.below().taken(of).await
+    }
+
+    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError> {
+        self.below().mentioned(of, from).await
     }
 
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {

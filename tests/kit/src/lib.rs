@@ -7,21 +7,28 @@
 //!
 //! * [`standin`]: model providers and market data over HTTP, with faults, gates and a journal
 //! * [`picture`]: small valid PNG files that carry a text and any wanted size
+//! * [`configuration`]: the configurations that applications ship, on stand-ins
 //! * [`clock`]: a clock that moves only when told
+//! * [`link`]: a link to a server that a test holds up and breaks
 //! * [`layer`]: a store over another store that does a few things differently
 //! * [`memory`]: a long-term memory over another one, with a hook before and after each call
 //! * [`gates`]: calls that a test holds up or lets fail
 //! * [`forgetful`]: a store whose logs can become unreadable
 //! * [`process`]: child programs that die with the test
 //! * [`postgres`]: a throw-away PostgreSQL server
+//! * [`needs`]: programs of the machine that a test may lack, and [`need!`]
 
 pub mod clock;
+pub mod configuration;
 pub mod error;
 pub mod forgetful;
 pub mod gates;
 pub mod layer;
+pub mod link;
 pub mod memory;
 pub mod picture;
 pub mod postgres;
 pub mod process;
 pub mod standin;
+
+pub use wattle_needs::{self as needs, need};

@@ -136,18 +136,6 @@ impl<H: Hook> Memory for Hooked<H> {
         self.through("list", namespace, listed).await
     }
 
-    async fn list_down(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        before: Option<&str>,
-        limit: usize,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        let listed = self.below.list_down(scope, namespace, before, limit, now_ms);
-        self.through("list_down", namespace, listed).await
-    }
-
     async fn namespaces(
         &self,
         scope: &MemoryScope,

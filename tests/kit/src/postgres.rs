@@ -10,6 +10,7 @@ use std::{
 };
 
 use tempfile::TempDir;
+use wattle_needs::{LeftOut, Missing, Program};
 
 use crate::{error::Error, process::free_port};
 
@@ -36,15 +37,31 @@ struct Account {
 }
 
 impl Postgres {
+    /// A server for a test, which is left out on a machine without PostgreSQL.
+    ///
+    /// # Errors
+    ///
+    /// [`LeftOut`] for [`need!`](wattle_needs::need).
+    ///
+    /// # Panics
+    ///
+    /// If PostgreSQL is there and does not start.
+    pub fn for_test() -> Result<Self, LeftOut> {
+        match Self::start() {
+            Ok(server) => Ok(server),
+            Err(Error::Missing(missing)) => Err(missing.into()),
+            Err(failure) => panic!("{failure}"),
+        }
+    }
+
     /// Creates a cluster and starts its server on a free port of 127.0.0.1.
     ///
     /// # Errors
     ///
-    /// [`Error::Unavailable`] with the reason if the machine has no PostgreSQL or no user to
-    /// run it: a test may skip itself then. Other variants mean that PostgreSQL is there and
-    /// does not start.
+    /// [`Error::Missing`] if the machine has no PostgreSQL or no user to run it. Other variants mean
+    /// that PostgreSQL is there and does not start.
     pub fn start() -> Result<Self, Error> {
-        let programs = find_programs()?;
+        let programs = Program::Postgres.find()?;
         let account = if runs_as_root() { Some(find_account()?) } else { None };
         let folder = tempfile::Builder::new()
             .prefix("wattle-pg-")
@@ -177,33 +194,6 @@ impl Drop for Postgres {
     }
 }
 
-/// The folder that holds `initdb` and `pg_ctl`: the newest of the packaged ones, or one in PATH.
-fn find_programs() -> Result<PathBuf, Error> {
-    let mut packaged: Vec<(u32, PathBuf)> = fs::read_dir("/usr/lib/postgresql")
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter_map(|entry| {
-            let version = entry.file_name().to_str()?.parse().ok()?;
-            Some((version, entry.path().join("bin")))
-        })
-        .collect();
-    packaged.sort_by_key(|(version, _)| std::cmp::Reverse(*version));
-    let in_path = env::var_os("PATH").unwrap_or_default();
-    packaged
-        .into_iter()
-        .map(|(_, folder)| folder)
-        .chain(env::split_paths(&in_path))
-        .find(|folder| ["initdb", "pg_ctl"].iter().all(|name| folder.join(name).is_file()))
-        .ok_or_else(|| {
-            Error::Unavailable(
-                "no `initdb` and `pg_ctl` in /usr/lib/postgresql/*/bin or PATH; \
-                 install the PostgreSQL server package"
-                    .to_owned(),
-            )
-        })
-}
-
 /// `/proc/self` belongs to the effective user of the process.
 fn runs_as_root() -> bool {
     use std::os::unix::fs::MetadataExt as _;
@@ -214,11 +204,8 @@ fn find_account() -> Result<Account, Error> {
     let path = Path::new("/etc/passwd");
     let accounts = fs::read_to_string(path).map_err(|source| file_error(path, source))?;
     USERS.iter().find_map(|name| account_in(&accounts, name)).ok_or_else(|| {
-        Error::Unavailable(
-            "PostgreSQL does not run as root and there is no user `postgres` or `nobody`; \
-             run the tests as another user"
-                .to_owned(),
-        )
+        let what = "a user `postgres` or `nobody`, since PostgreSQL does not run as root,";
+        Error::Missing(Missing::new(what, "adduser --system postgres"))
     })
 }
 
@@ -261,17 +248,13 @@ fn file_error(path: &Path, source: std::io::Error) -> Error {
 mod tests {
     use std::net::TcpStream;
 
+    use wattle_needs::need;
+
     use super::{Postgres, account_in};
-    use crate::error::Error;
 
     #[test]
     fn server_runs_crashes_restarts_and_stops() {
-        let server = match Postgres::start() {
-            Ok(server) => server,
-            // A machine without PostgreSQL still builds and tests everything else.
-            Err(Error::Unavailable(_)) => return,
-            Err(failure) => panic!("{failure}"),
-        };
+        let server = need!(Postgres::for_test());
         let port = server.port();
         let address = server.create_database("asset").unwrap();
         assert_eq!(address, format!("postgres://postgres@127.0.0.1:{port}/asset"));

@@ -1,7 +1,10 @@
 //! Child programs for tests: a free port, a ready line, and death with the test.
 
 use std::{
+    collections::hash_map::RandomState,
+    hash::{BuildHasher as _, Hasher as _},
     net::TcpListener,
+    ops::Range,
     process::{ExitStatus, Stdio},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
@@ -36,6 +39,35 @@ pub fn free_port() -> Result<u16, Error> {
         .and_then(|listener| listener.local_addr())
         .map(|bound| bound.port())
         .map_err(|source| Error::Listen { address: address.to_owned(), source })
+}
+
+/// Ports below those that Linux and macOS assign to sockets that ask for any port.
+const LASTING_PORTS: Range<u16> = 20_000..30_000;
+
+/// How many ports are tried.
+const PORT_ATTEMPTS: u32 = 100;
+
+/// A free port of 127.0.0.1 for a program that ends and starts again on it. No socket that asks for
+/// any port gets this one meanwhile.
+///
+/// # Errors
+///
+/// [`Error::Listen`] if none of a hundred ports is free.
+pub fn lasting_port() -> Result<u16, Error> {
+    let mut attempt = 0;
+    loop {
+        let random = RandomState::new().build_hasher().finish();
+        let offset = random % u64::from(LASTING_PORTS.end - LASTING_PORTS.start);
+        let port = LASTING_PORTS.start + u16::try_from(offset).unwrap_or_default();
+        attempt += 1;
+        match TcpListener::bind(("127.0.0.1", port)) {
+            Ok(_) => return Ok(port),
+            Err(_) if attempt < PORT_ATTEMPTS => {}
+            Err(source) => {
+                return Err(Error::Listen { address: format!("127.0.0.1:{port}"), source });
+            }
+        }
+    }
 }
 
 /// A running child program, killed when dropped.
@@ -223,7 +255,7 @@ impl Output {
 mod tests {
     use tokio::process::Command;
 
-    use super::{Program, free_port};
+    use super::{LASTING_PORTS, Program, free_port, lasting_port};
     use crate::error::Error;
 
     fn shell(script: &str) -> Program {
@@ -265,6 +297,9 @@ mod tests {
     #[test]
     fn free_ports_can_be_bound() {
         let port = free_port().unwrap();
+        std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
+        let port = lasting_port().unwrap();
+        assert!(LASTING_PORTS.contains(&port), "{port}");
         std::net::TcpListener::bind(("127.0.0.1", port)).unwrap();
     }
 }

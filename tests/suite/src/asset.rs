@@ -1,5 +1,5 @@
-//! The asset application as its page uses it: invoke, review, resume, and what then stands in
-//! the tables.
+//! The asset application as its page uses it: invoke, review, resume, and the rows of the
+//! tables.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,8 +9,7 @@ use wattle_kit::picture::png_with_text;
 use wattle_kit::standin::Entry;
 
 use crate::answer::Answer;
-use crate::guests;
-use crate::place::ASSET;
+use crate::place;
 use crate::server::{Setup, TestServer};
 
 /// Starts a run.
@@ -19,7 +18,7 @@ pub const INVOKE: &str = "/api/ai/asset-graph/invoke";
 /// Confirms it.
 pub const RESUME: &str = "/api/ai/asset-graph/resume";
 
-/// Starts a run and tells of every node.
+/// Starts a run and streams the progress of every node.
 pub const STREAM: &str = "/api/ai/asset-graph/stream";
 
 /// The variables that the shipped configuration names, with values that the stand-in accepts.
@@ -60,37 +59,12 @@ pub fn confirmed(rows: &Value, portfolio: i64) -> Value {
     json!({ "rows": rows, "riskCategory": "aggressive", "portfolioId": portfolio })
 }
 
-/// The configuration that the application ships, with the addresses of the test in it.
-///
-/// # Panics
-///
-/// If it is missing, or does not name a service.
+/// A server on the configuration that the application ships, mounted at `/`.
 pub async fn example() -> Setup {
-    let mut setup = Setup::bare().await;
-    for route in ["vision", "chat", "light"] {
-        let own = format!(
-            "[model.routes.{route}]\nprovider = \"standin\"\nmodel = \"{route}\"\nretries = 1\n"
-        );
-        setup = setup.replace(&own, "");
-    }
-    let folder = guests::root().join("plugins/apps/asset");
-    let text = std::fs::read_to_string(folder.join("wattle.example.toml")).expect("the example");
-    let (base, port) = (setup.standin.base_url.clone(), setup.standin.addr.port());
-    let component = guests::path(ASSET);
-    let here = [
-        ("\"https://api.openai.com/v1/\"", format!("\"{base}/v1/\"")),
-        ("\"https://api.massive.com\"", format!("\"{base}\"")),
-        (
-            "host = \"api.massive.com\"",
-            format!("host = \"127.0.0.1\", scheme = \"http\", port = {port}, private = true"),
-        ),
-        ("path = \"plugins/apps/asset\"", format!("path = \"{}\"", folder.display())),
-        (
-            "listen = \"127.0.0.1:8701\"",
-            format!("mount = \"/\"\ncomponents = {{ asset = \"{}\" }}", component.display()),
-        ),
-    ];
-    here.iter().fold(setup.with(&text), |setup, (shipped, here)| setup.replace(shipped, here))
+    let setup = Setup::without_models().await;
+    let mut config = place::shipped("asset", &setup.standin);
+    config.insert("apps.asset.mount", "/");
+    setup.with(&config.to_string())
 }
 
 impl TestServer {

@@ -6,6 +6,7 @@ use std::process::{Output, Stdio};
 use serde_json::Value;
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
+use wattle_kit::error::Error;
 use wattle_kit::process::Program;
 
 use crate::place::{ENVIRONMENT, Place};
@@ -112,11 +113,22 @@ pub struct Served {
 ///
 /// If it does not come up.
 pub async fn serve(place: &Place) -> Served {
-    let mut program =
-        Program::start(command(place, &["serve", "--json"])).expect("the binary starts");
-    let line = program.ready(|line| line.starts_with('{')).await;
-    let line = line.unwrap_or_else(|error| panic!("the server comes up: {error}"));
+    try_serve(place).await.unwrap_or_else(|error| panic!("the server comes up: {error}"))
+}
+
+/// The same where the server may fail to come up, since its port is taken for example.
+///
+/// # Errors
+///
+/// What the server wrote.
+///
+/// # Panics
+///
+/// If it comes up and does not print its address.
+pub async fn try_serve(place: &Place) -> Result<Served, Error> {
+    let mut program = Program::start(command(place, &["serve", "--json"]))?;
+    let line = program.ready(|line| line.starts_with('{')).await?;
     let ready: Value = serde_json::from_str(&line).expect("JSON");
     let url = ready["address"].as_str().expect("an address").to_owned();
-    Served { program, url }
+    Ok(Served { program, url })
 }

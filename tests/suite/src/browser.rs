@@ -1,80 +1,86 @@
-//! A real browser, for tests of pages. Where there is none, they are left out.
+//! A real browser, for tests of pages. Without one they are left out.
 
 use std::path::PathBuf;
-use std::process::{Command as Program, Stdio};
+use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
-use crate::guests;
+use wattle_kit::needs::{LeftOut, Program, clients};
 
 /// How long a scenario may take. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
 
-/// Names of the browser on different systems.
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+/// What a line of a program's output begins with if it is an order to the test.
+const ORDER: &str = "order ";
 
-/// Has a user at a browser do something, if there is a browser: `program` is a file of
-/// `tests/clients/page`. Pictures of what was seen go to the folder of installed clients.
+/// Has a user at a browser do something: `program` is a file of `tests/clients/page`. Pictures of
+/// what was seen go to the folder of installed clients.
+///
+/// # Errors
+///
+/// [`LeftOut`] without a browser or its driver.
 ///
 /// # Panics
 ///
-/// If the program says that something is not as it should be, or does not end.
-#[expect(clippy::print_stdout, reason = "says why it is left out")]
-pub async fn at_a_browser(program: &str, scenario: &str, url: &str) {
-    let (folder, browser) = match found("page") {
-        Ok(found) => found,
-        Err(reason) => {
-            println!("left out: {reason}");
-            return;
-        }
-    };
-    let mut command = Command::new("node");
-    command.args([program, scenario, url, "pictures"]).current_dir(folder);
-    command.env("CHROMIUM", browser).stdin(Stdio::null()).kill_on_drop(true);
-    let ended = tokio::time::timeout(PATIENCE, command.output()).await;
-    let ended = ended.expect("the browser is done in time").expect("node runs");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{scenario} at {url}: {said}");
+/// If the program reports a failure or does not end in time.
+pub async fn at_a_browser(program: &str, scenario: &str, url: &str) -> Result<(), LeftOut> {
+    let refuse = async |order: &str| panic!("{scenario} orders `{order}`");
+    with_orders(program, scenario, url, refuse).await
 }
 
-/// Whether the page of an app was built. Without Node.js it is not, and its tests are left out.
-#[expect(clippy::print_stdout, reason = "says why it is left out")]
-pub fn has_page(app: &str) -> bool {
-    let page = guests::root().join("plugins/apps").join(app).join("page/dist/index.html");
-    let is_there = page.is_file();
-    if !is_there {
-        println!("left out: the page is not built; `cargo xtask pages` builds it (needs Node.js)");
-    }
-    is_there
+/// The same with a program that orders something of the test: it prints `order <word>` and reads a
+/// line when `obey` is done.
+///
+/// # Errors
+///
+/// [`LeftOut`] without a browser or its driver.
+///
+/// # Panics
+///
+/// If the program reports a failure or does not end in time.
+pub async fn with_orders(
+    program: &str,
+    scenario: &str,
+    url: &str,
+    obey: impl AsyncFnMut(&str),
+) -> Result<(), LeftOut> {
+    let (folder, browser) = found("page")?;
+    let mut command = Command::new("node");
+    command.args([program, scenario, url, "pictures"]).current_dir(folder);
+    command.env("CHROMIUM", browser).kill_on_drop(true);
+    let ended = tokio::time::timeout(PATIENCE, run(command, obey)).await;
+    let (status, said) = ended.expect("the browser is done in time");
+    assert!(status.success(), "{scenario} at {url}: {said}");
+    Ok(())
+}
+
+/// Runs a program to its end and returns what it wrote to standard error.
+async fn run(mut command: Command, mut obey: impl AsyncFnMut(&str)) -> (ExitStatus, String) {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("node runs");
+    let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
+    let mut stdin = stdin.expect("a pipe");
+    let mut lines = BufReader::new(stdout.expect("a pipe")).lines();
+    let carry_out = async move {
+        while let Some(line) = lines.next_line().await.expect("node writes") {
+            if let Some(order) = line.strip_prefix(ORDER) {
+                obey(order).await;
+                stdin.write_all(b"done\n").await.expect("node reads");
+            }
+        }
+    };
+    let (ended, ()) = tokio::join!(child.wait_with_output(), carry_out);
+    let ended = ended.expect("node ends");
+    (ended.status, String::from_utf8_lossy(&ended.stderr).into_owned())
 }
 
 /// The folder of an installed client that drives a browser, and the browser.
 ///
 /// # Errors
 ///
-/// Says what is missing.
-pub fn found(client: &str) -> Result<(PathBuf, PathBuf), &'static str> {
-    let own = std::env::current_exe().unwrap_or_default();
-    let target = own.ancestors().nth(3).map(PathBuf::from).unwrap_or_default();
-    let folder = target.join("clients").join(client);
-    if !has("node") || !folder.join("node_modules").is_dir() {
-        return Err("no driver for a browser; `cargo xtask clients` installs it (needs npm)");
-    }
-    let browser = BROWSERS.into_iter().find(|name| has(name));
-    let browser = browser.ok_or("no browser (Debian: `apt-get install chromium`)")?;
-    Ok((folder, path_of(browser)))
-}
-
-fn has(program: &str) -> bool {
-    let mut command = Program::new(program);
-    command.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
-
-/// Where a program is.
-fn path_of(program: &str) -> PathBuf {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let mut files = std::env::split_paths(&folders).map(|folder| folder.join(program));
-    files.find(|file| file.is_file()).unwrap_or_else(|| program.into())
+/// [`LeftOut`] without either.
+pub fn found(client: &str) -> Result<(PathBuf, PathBuf), LeftOut> {
+    Ok((clients::node(client)?, Program::Chromium.find()?))
 }

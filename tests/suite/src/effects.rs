@@ -6,8 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::Notify;
 use wattle_graph::failure::Failure;
-use wattle_run::call::http::{HttpRequest, HttpResponse};
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 

@@ -1,11 +1,12 @@
 //! The expense application as its page uses it, with Feishu as a stand-in.
 
 use serde_json::{Value, json};
+use wattle_kit::configuration::Configuration;
 use wattle_kit::standin::{Entry, Handle};
 
 use crate::answer::Answer;
 use crate::guests;
-use crate::place::Place;
+use crate::place::{self, Place};
 use crate::server::{Setup, TestServer};
 
 /// Sends a message.
@@ -39,7 +40,7 @@ const PLUGINS: [(&str, &str); 3] = [
     ("wattle-tool-lark", "plugins/tools/lark/lark.wasm"),
 ];
 
-/// Puts the plugins and secrets where the configuration of [`toml`] expects them.
+/// Puts the plugins and secrets where the [`configuration`] expects them.
 pub fn put(place: &Place) {
     for (package, file) in PLUGINS {
         place.write(file, guests::bytes(package));
@@ -48,9 +49,6 @@ pub fn put(place: &Place) {
     place.write("feishu-secret", format!("{APP_SECRET}\n"));
 }
 
-/// The configuration that the application ships, in its folder.
-const FILE: &str = "plugins/apps/expense/wattle.example.toml";
-
 /// The variables that the shipped file names, with values that the stand-in accepts.
 pub const VARIABLES: [(&str, &str); 3] = [
     ("OPENAI_API_KEY", "openai-key-of-the-suite"),
@@ -58,62 +56,43 @@ pub const VARIABLES: [(&str, &str); 3] = [
     ("FEISHU_APP_SECRET", APP_SECRET),
 ];
 
-/// The shipped file with the addresses of the stand-in; everything else is as it is there.
+/// The shipped configuration with a table of the stand-in; everything else is as it is there.
+pub fn shipped(standin: &Handle) -> Configuration {
+    let mut config = place::shipped("expense", standin);
+    config.replace("apps.expense.settings.lark_app_token", "app1");
+    config.replace("apps.expense.settings.lark_table_id", "tbl1");
+    config
+}
+
+/// The shipped configuration without its models, for those of the suite, and with secrets from
+/// files.
 ///
 /// # Panics
 ///
-/// If the file is not there, or does not name a service.
-pub fn shipped(standin: &Handle) -> String {
-    let file = guests::root().join(FILE);
-    let text = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{FILE}: {error}"));
-    let base = &standin.base_url;
-    let app = format!(
-        "path = \"{}\"\ncomponents = {{ expense = \"{}\" }}\n",
-        guests::root().join("plugins/apps/expense").display(),
-        guests::path("wattle-app-expense").display(),
-    );
-    let grant = format!(
-        "host = \"127.0.0.1\", scheme = \"http\", port = {}, private = true",
-        standin.addr.port()
-    );
-    let pairs = [
-        ("\"https://api.openai.com/v1/\"", format!("\"{base}/v1/\"")),
-        ("\"https://open.feishu.cn", format!("\"{base}")),
-        ("host = \"open.feishu.cn\"", grant),
-        ("path = \"plugins/apps/expense\"\n", app),
-        ("\"bascnExampleOfAnAppToken\"", "\"app1\"".to_owned()),
-        ("\"tblExampleOfATable\"", "\"tbl1\"".to_owned()),
-    ];
-    replaced(text, &pairs)
-}
-
-/// The shipped file without its models, which those of the suite stand in for, and with secrets
-/// from files.
-pub fn toml(standin: &Handle) -> String {
-    let text = shipped(standin);
-    let (_, text) = text.split_once("# The app at Feishu").unwrap_or_default();
-    let pairs = [
-        ("{ env = \"FEISHU_APP_ID\" }", "{ file = \"feishu-id\" }".to_owned()),
-        ("{ env = \"FEISHU_APP_SECRET\" }", "{ file = \"feishu-secret\" }".to_owned()),
-    ];
-    replaced(format!("#{text}"), &pairs)
-}
-
-/// Replaces each text, which must be there.
-fn replaced(text: String, pairs: &[(&str, String)]) -> String {
-    pairs.iter().fold(text, |text, (from, to)| {
-        assert!(text.contains(from), "no `{from}` in {FILE}");
-        text.replace(from, to)
-    })
+/// If it has no models or secrets.
+pub fn configuration(standin: &Handle) -> Configuration {
+    let mut config = shipped(standin);
+    config.remove("model").expect("the shipped models");
+    for (secret, file) in [("FEISHU_APP_ID", "feishu-id"), ("FEISHU_APP_SECRET", "feishu-secret")] {
+        config.remove(&format!("secrets.{secret}.env")).expect("a shipped secret");
+        config.insert(&format!("secrets.{secret}.file"), file);
+    }
+    config
 }
 
 impl Setup {
     /// A server with the expense application.
     pub async fn expense() -> Self {
+        Self::expense_with(|_| ()).await
+    }
+
+    /// The same with a changed configuration.
+    pub async fn expense_with(change: impl FnOnce(&mut Configuration)) -> Self {
         let setup = Self::bare().await;
         put(&setup.place);
-        let toml = toml(&setup.standin);
-        setup.with(&toml)
+        let mut config = configuration(&setup.standin);
+        change(&mut config);
+        setup.with(&config.to_string())
     }
 }
 

@@ -21,10 +21,12 @@
 //! * [`answer`]: what a server answers, and its event streams.
 //! * [`mortal`]: an engine of its own process that dies at a write.
 //! * [`effects`]: HTTP that counts effects, and can stop on either side of one.
+//! * [`attack`]: what guests, clients and services try on a running host.
 //! * [`load`]: many streams and runs at once, and whether an event was lost.
 
 pub mod answer;
 pub mod asset;
+pub mod attack;
 pub mod binary;
 pub mod browser;
 pub mod desk;

@@ -42,7 +42,7 @@ use self::run::Followed;
 /// Requests at once before and after the load, when nothing is measured.
 const AT_ONCE: usize = 16;
 
-/// What is to be done.
+/// The work of a load.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     /// Streams that stay open, each of a thread of its own.
@@ -102,7 +102,7 @@ impl Load {
     ///
     /// # Errors
     ///
-    /// If a client breaks down. What the server does wrong stands in the report.
+    /// If a client breaks down. The report lists the mistakes of the server.
     pub async fn run(self) -> Result<Seen> {
         let began = Instant::now();
         let mut late = Duration::ZERO;

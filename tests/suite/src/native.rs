@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName};
-use wattle_run::call::tools::ToolOutput;
+use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
 use wattle_run::limit::Limits;

@@ -1,21 +1,20 @@
 //! The data question application as its page uses it, on the sample database.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use wattle::server::Server;
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 
 use crate::answer::Answer;
 use crate::guests;
+use crate::place;
 use crate::server::{Setup, TestServer};
 
 /// Asks a question.
 pub const CHAT: &str = "/api/chat";
 
-/// Asks a question and tells of every step.
+/// Asks a question and streams the progress of every step.
 pub const STREAM: &str = "/api/chat/stream";
 
 /// Lists sessions.
@@ -62,28 +61,12 @@ components = {{ nl2sql = "{component}" }}
     text
 }
 
-/// The configuration that the application ships, with the addresses of the test in it.
-///
-/// # Panics
-///
-/// If it has no such line any more.
+/// A server on the configuration that the application ships, mounted at `/`.
 pub async fn example() -> Setup {
-    let setup = Setup::bare().await;
-    let folder = guests::root().join("plugins/apps/nl2sql");
-    let text = std::fs::read_to_string(folder.join("wattle.example.toml")).expect("the example");
-    let component = guests::path("wattle-app-nl2sql");
-    let here = [
-        (
-            "base_url = \"https://dashscope.aliyuncs.com/compatible-mode/v1/\"",
-            format!("base_url = \"{}/v1/\"", setup.standin.base_url),
-        ),
-        ("path = \"plugins/apps/nl2sql\"", format!("path = \"{}\"", folder.display())),
-        (
-            "listen = \"127.0.0.1:8704\"",
-            format!("mount = \"/\"\ncomponents = {{ nl2sql = \"{}\" }}", component.display()),
-        ),
-    ];
-    here.iter().fold(setup.with(&text), |setup, (shipped, here)| setup.replace(shipped, here))
+    let setup = Setup::without_models().await;
+    let mut config = place::shipped("nl2sql", &setup.standin);
+    config.insert("apps.nl2sql.mount", "/");
+    setup.with(&config.to_string())
 }
 
 impl Setup {
@@ -95,28 +78,6 @@ impl Setup {
     /// The same on any databases.
     pub async fn nl2sql_on(own: &str, business: &str) -> Self {
         Self::bare().await.with(&toml(own, business))
-    }
-
-    /// Starts the server with further environment variables.
-    ///
-    /// # Panics
-    ///
-    /// If it does not start.
-    pub async fn start_with(
-        self,
-        variables: &'static [(&'static str, &'static str)],
-    ) -> TestServer {
-        let mut options = self.options();
-        let usual = options.overrides.env.take();
-        options.overrides.env = Some(Arc::new(move |name: &str| {
-            let set = variables.iter().find(|(known, _)| *known == name);
-            let usual = || usual.as_ref().and_then(|usual| usual(name));
-            set.map(|(_, value)| (*value).to_owned()).or_else(usual)
-        }));
-        let running = Box::pin(Server::start(self.config(), options)).await;
-        let running = running.unwrap_or_else(|error| panic!("the server starts: {error}"));
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
-        TestServer { running, client, setup: self }
     }
 }
 

@@ -5,6 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
+use wattle_kit::configuration::Configuration;
 use wattle_kit::standin::Handle;
 
 use crate::guests;
@@ -18,6 +19,9 @@ pub const ASSET: &str = "wattle-app-asset";
 
 /// The package of the guest that misbehaves.
 pub const MISDEEDS: &str = "wattle-guest-misdeeds";
+
+/// The key with which all tests keep compiled code.
+pub const CODE_KEY: [u8; 32] = *b"compiled code of wattle's suite.";
 
 /// A temporary folder with `wattle.toml`, `plugins` and `data`.
 pub struct Place {
@@ -81,6 +85,7 @@ impl Place {
         let cache = compiled_code();
         create(&cache);
         std::os::unix::fs::symlink(&cache, self.data().join("cache")).expect("a link");
+        fs::write(self.data().join("cache.key"), CODE_KEY).expect("the key can be written");
     }
 
     /// Puts an app of the misdeeds guest into the plugins folder, with `graphs` as its graphs.
@@ -120,16 +125,20 @@ http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true
 memory = [{ namespace = ["users"], access = "read-write" }, { namespace = ["facts"] }]
 "#;
 
-/// The head of a configuration: a free port, a data folder, model routes to the stand-in.
-pub fn base_toml(standin: &Handle) -> String {
-    let mut text = format!(
-        r#"
+/// The head of a configuration: a free port, a data folder.
+pub const HEAD_TOML: &str = r#"
 data = "data"
 plugins = "plugins"
 [server]
 listen = "127.0.0.1:0"
 [clock]
 time_zone = "Asia/Shanghai"
+"#;
+
+/// The head of a configuration with model routes to the stand-in.
+pub fn base_toml(standin: &Handle) -> String {
+    let mut text = format!(
+        r#"{HEAD_TOML}
 [model.providers.standin]
 kind = "openai"
 base_url = "{}/v1/"
@@ -143,6 +152,24 @@ key_env = "SUITE_MODEL_KEY"
         ));
     }
     text
+}
+
+/// The configuration that an application ships, on the stand-in, with the component that
+/// `cargo xtask guests` built. The folder, the component and its package have the application's name.
+///
+/// # Panics
+///
+/// If the file cannot be used.
+pub fn shipped(app: &str, standin: &Handle) -> Configuration {
+    let root = guests::root();
+    let read = || {
+        let mut config = Configuration::shipped(&root, app)?;
+        config.use_standins(&standin.base_url, &root).map(|()| config)
+    };
+    let mut config = read().unwrap_or_else(|error| panic!("{error}"));
+    let component = guests::path(&format!("wattle-app-{app}")).display().to_string();
+    config.insert(&format!("apps.{app}.components.{app}"), component);
+    config
 }
 
 /// The asset application on the stand-in, with its data in the database at `sql_url`.

@@ -8,6 +8,7 @@ use wattle_kit::standin::{Entry, Handle, Pattern};
 use crate::answer::Answer;
 use crate::asset::{open_sqlite, sqlite_rows};
 use crate::guests;
+use crate::place;
 use crate::server::{Setup, TestServer};
 
 /// Makes sessions. The application stands below its name, since `/api/v1` is the host's own.
@@ -55,28 +56,11 @@ components = {{ reasoning = "{component}" }}
     )
 }
 
-/// The configuration that the application ships, with the addresses of the test in it.
-///
-/// # Panics
-///
-/// If it is missing, or has no such line any more.
+/// A server on the configuration that the application ships.
 pub async fn example() -> Setup {
-    let setup = Setup::bare().await;
-    let folder = guests::root().join("plugins/apps/reasoning");
-    let text = std::fs::read_to_string(folder.join("wattle.example.toml")).expect("the example");
-    let base = setup.standin.base_url.clone();
-    let service = |name: &str| format!("url = \"{base}/mcp/{name}\"\nprivate = true");
-    let here = [
-        ("base_url = \"https://api.deepseek.com/\"", format!("base_url = \"{base}/v1/\"")),
-        ("url = \"https://ontology.example.com/mcp\"", service("graph")),
-        ("url = \"https://data.example.com/mcp\"", service("data")),
-        ("path = \"plugins/apps/reasoning\"", format!("path = \"{}\"", folder.display())),
-        (
-            "listen = \"127.0.0.1:8702\"",
-            format!("components = {{ reasoning = \"{}\" }}", guests::path(REASONING).display()),
-        ),
-    ];
-    here.iter().fold(setup.with(&text), |setup, (shipped, here)| setup.replace(shipped, here))
+    let setup = Setup::without_models().await;
+    let config = place::shipped("reasoning", &setup.standin);
+    setup.with(&config.to_string())
 }
 
 impl Setup {

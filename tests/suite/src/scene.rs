@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use reqwest::Client;
 use serde_json::Value;
+use wattle_kit::process::lasting_port;
 use wattle_kit::standin::{self, Gate, Handle, Outcome};
 
 use crate::answer::Answer;
@@ -16,13 +17,17 @@ const LOOKS: u32 = 600;
 /// Pause between two looks.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// How often a server is started on another port.
+const PORT_ATTEMPTS: u32 = 5;
+
 /// A folder, its services, and a client.
 pub struct Scene {
     /// The folder.
     pub place: Place,
     /// The services.
     pub standin: Handle,
-    client: Client,
+    /// Calls servers.
+    pub client: Client,
 }
 
 impl Scene {
@@ -40,6 +45,31 @@ impl Scene {
         place.write("wattle.toml", toml);
         let client = Client::builder().no_proxy().build().expect("a client");
         Self { place, standin, client }
+    }
+
+    /// Starts the server on a port that stays its own after a restart.
+    ///
+    /// # Panics
+    ///
+    /// If no port is free, or the server does not come up.
+    pub async fn serve_on_lasting_port(&self) -> Served {
+        let file = self.place.config();
+        let toml = std::fs::read_to_string(&file).expect("the configuration");
+        let mut last = None;
+        for _ in 0..PORT_ATTEMPTS {
+            let port = lasting_port().expect("a free port");
+            let listen = format!("listen = \"127.0.0.1:{port}\"");
+            self.place.write("wattle.toml", toml.replace("listen = \"127.0.0.1:0\"", &listen));
+            // Another test may have taken the port since.
+            match binary::try_serve(&self.place).await {
+                Ok(served) => {
+                    assert!(served.url.ends_with(&format!(":{port}")), "{}", served.url);
+                    return served;
+                }
+                Err(error) => last = Some(error),
+            }
+        }
+        panic!("the server comes up: {last:?}");
     }
 
     /// Reads a document.
@@ -98,7 +128,7 @@ impl Scene {
     }
 
     /// Kills the server while a request of it is held, and starts it again. The gate is opened
-    /// when the services know that whoever sent the request is gone: before, it would be answered.
+    /// after the services have noticed that the client is gone: before, they would answer it.
     ///
     /// # Panics
     ///

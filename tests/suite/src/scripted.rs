@@ -7,15 +7,14 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::{Notify, watch};
-use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::{HttpRequest, HttpResponse};
-use wattle_run::call::image::{GeneratedImage, ImageRequest};
-use wattle_run::call::llm::{
-    Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Tries, Usage,
+use wattle_graph::llm::{
+    Completion, CompletionRequest, Delta, FinishReason, GeneratedImage, ImageRequest, Message,
+    Part, Role, ToolChoice, Tries, Usage,
 };
-use wattle_run::call::sql::{Executed, Rows, SqlValue};
 use wattle_run::grant::{HttpRule, SqlRule};
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
+use wattle_run::hostcall::sql::{Executed, Rows, SqlValue};
 use wattle_run::limit::{NetLimits, SqlLimits};
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::sql::{Marker, SqlTransaction};
@@ -419,7 +418,7 @@ impl SqlTransaction for OddTransaction {
     async fn commit(self: Box<Self>, marker: Option<&Marker>) -> Result<(), Failure> {
         let Self { inner, odd, committed, due } = *self;
         let marker = marker.cloned();
-        // Whoever waits for it may give up.
+        // The receiver may have given up.
         tokio::spawn(async move {
             if odd == Odd::Late {
                 due.notified().await;

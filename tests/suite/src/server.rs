@@ -1,6 +1,7 @@
 //! A whole server in the process of the test: real components, a real store, real HTTP. Only the
 //! clock is the test's, and the services it calls are a stand-in.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use reqwest::{Client, RequestBuilder};
@@ -11,7 +12,7 @@ use wattle::wire::Overrides;
 use wattle_kit::clock::ManualClock;
 use wattle_kit::standin::{self, Handle};
 use wattle_run::ports::Sandbox;
-use wattle_sandbox::SandboxConfig;
+use wattle_sandbox::{CodeCache, SandboxConfig};
 
 use crate::answer::Answer;
 use crate::place::{self, Place};
@@ -48,12 +49,21 @@ impl Setup {
     ///
     /// If no stand-in can be started.
     pub async fn bare() -> Self {
+        let setup = Self::without_models().await;
+        Self { toml: place::base_toml(&setup.standin), ..setup }
+    }
+
+    /// A server without apps and models, for a configuration that an application ships.
+    ///
+    /// # Panics
+    ///
+    /// If no stand-in can be started.
+    pub async fn without_models() -> Self {
         let standin = standin::Server::start(standin::Config::default()).await;
-        let standin = standin.expect("the stand-in starts");
         Self {
             place: Place::new(),
-            toml: place::base_toml(&standin),
-            standin,
+            toml: place::HEAD_TOML.to_owned(),
+            standin: standin.expect("the stand-in starts"),
             clock: ManualClock::at_ms(START_MS).in_zone("Asia/Shanghai"),
             keys: "",
             watch: false,
@@ -138,7 +148,23 @@ impl Setup {
     ///
     /// If it does not start.
     pub async fn start(self) -> TestServer {
-        let running = Box::pin(Server::start(self.config(), self.options())).await;
+        self.start_with(&[]).await
+    }
+
+    /// Starts the server with these environment variables before the usual ones.
+    ///
+    /// # Panics
+    ///
+    /// If it does not start.
+    pub async fn start_with(self, variables: &[(&str, &str)]) -> TestServer {
+        let own = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+        let own: BTreeMap<String, String> = own.collect();
+        let mut options = self.options();
+        let usual = options.overrides.env.take();
+        options.overrides.env = Some(Arc::new(move |name: &str| {
+            own.get(name).cloned().or_else(|| usual.as_ref().and_then(|usual| usual(name)))
+        }));
+        let running = Box::pin(Server::start(self.config(), options)).await;
         let running = running.unwrap_or_else(|error| panic!("the server starts: {error}"));
         let client = Client::builder().no_proxy().build().expect("a client");
         TestServer { running, client, setup: self }
@@ -157,7 +183,8 @@ pub fn sandbox() -> Arc<dyn Sandbox> {
     let sandbox = shared.get_or_insert_with(|| {
         let cache_dir = place::compiled_code();
         std::fs::create_dir_all(&cache_dir).expect("a folder for compiled code");
-        let config = SandboxConfig { cache_dir: Some(cache_dir), ..SandboxConfig::default() };
+        let cache = Some(CodeCache { directory: cache_dir, key: place::CODE_KEY });
+        let config = SandboxConfig { cache, ..SandboxConfig::default() };
         wattle_sandbox::Sandbox::new(&config).expect("a sandbox")
     });
     sandbox.clone()

@@ -1,13 +1,13 @@
-//! The travel application as its page uses it: sessions, a streamed conversation, the page that
-//! comes of it. Everything that it reaches outside is a stand-in.
+//! The travel application as its page uses it: sessions, a streamed conversation, the resulting
+//! page. Every service is a stand-in.
 
 pub mod config;
 mod talk;
 
 use serde_json::{Value, json};
+use wattle_kit::configuration::Configuration;
 use wattle_kit::standin::{Entry, Pattern};
 
-pub use config::{TRAVEL, toml};
 pub use talk::{Stream, Talk};
 
 use crate::answer::Answer;
@@ -68,7 +68,7 @@ pub const BROKEN: &str = "https://www.youtube.com/watch?v=brokenVid01";
 pub const SECRETS: [(&str, &str); 2] =
     [("apify-token", "apify-token-of-the-suite"), ("unsplash-key", "unsplash-key-of-the-suite")];
 
-/// Puts the plugin and the secrets where the configuration of [`toml`] expects them.
+/// Puts the plugin and the secrets where [`config::configuration`] expects them.
 pub fn put(place: &Place) {
     place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
     for (file, secret) in SECRETS {
@@ -79,15 +79,21 @@ pub fn put(place: &Place) {
 impl Setup {
     /// A server with the travel application on a SQLite file.
     pub async fn travel() -> Self {
-        Self::travel_on("sqlite:travel.db").await
+        Self::travel_with(|_| ()).await
     }
 
     /// A server with the travel application on any database.
     pub async fn travel_on(sql_url: &str) -> Self {
+        Self::travel_with(|config| config.replace("sql.travel.url", sql_url)).await
+    }
+
+    /// The same with a changed configuration.
+    pub async fn travel_with(change: impl FnOnce(&mut Configuration)) -> Self {
         let setup = Self::bare().await;
         put(&setup.place);
-        let toml = toml(&setup.standin, sql_url);
-        setup.with(&toml)
+        let mut config = config::configuration(&setup.standin);
+        change(&mut config);
+        setup.with(&config.to_string())
     }
 }
 

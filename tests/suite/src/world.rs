@@ -10,14 +10,16 @@ use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::event::{Event, EventKind};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, Digest, GraphName, ThreadId};
+use wattle_graph::limit::TaskLimits;
 use wattle_kit::clock::ManualClock;
 use wattle_run::app::{App, GraphPack};
-use wattle_run::call::runs::{
-    EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, Runs, StartRun,
-};
+use wattle_run::caps::Caps;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::{Grants, ToolGrant};
+use wattle_run::hostcall::runs::{
+    EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, Runs, StartRun,
+};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{Holder, RunOptions};
 use wattle_run::ports::tool_server::NoToolServers;
@@ -42,6 +44,7 @@ pub struct World {
     pub net: Arc<ScriptedNet>,
     ports: Ports,
     catalog: Arc<Catalog>,
+    caps: Caps,
     runtime: Option<Runtime>,
 }
 
@@ -156,8 +159,9 @@ impl World {
         }
         let catalog = Catalog::new();
         catalog.install(app(graph, plugins));
-        let (engine, runtime) = start(&ports, &catalog);
-        Self { engine, clock, model, net, ports, catalog, runtime: Some(runtime) }
+        let caps = Caps::default();
+        let (engine, runtime) = start(&ports, &catalog, &caps);
+        Self { engine, clock, model, net, ports, catalog, caps, runtime: Some(runtime) }
     }
 
     /// Ends every run where it stands, as a crash would, and starts a new engine over the same
@@ -168,13 +172,24 @@ impl World {
         self.restart();
     }
 
+    /// Starts a new engine with other caps over the same store.
+    pub fn cap(&mut self, caps: Caps) {
+        self.caps = caps;
+        self.restart();
+    }
+
     fn restart(&mut self) {
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }
-        let (engine, runtime) = start(&self.ports, &self.catalog);
+        let (engine, runtime) = start(&self.ports, &self.catalog, &self.caps);
         self.engine = engine;
         self.runtime = Some(runtime);
+    }
+
+    /// Installs the same code with other limits of tasks.
+    pub fn limit_tasks(&self, graph: &str, plugin: NativePlugin, limits: TaskLimits) {
+        self.catalog.install(limited(graph, vec![(Arc::new(plugin), Grants::default())], limits));
     }
 
     /// Installs other code under the same name.
@@ -228,6 +243,7 @@ impl World {
             tenant: None,
             options: RunOptions::default(),
             ttl: None,
+            principal: None,
         }
     }
 
@@ -281,6 +297,7 @@ impl World {
             app: None,
             tenant: None,
             options: RunOptions::default(),
+            principal: None,
         };
         let run = self.engine.resume(request).await?;
         self.engine.wait(&run).await
@@ -310,7 +327,7 @@ impl World {
     }
 }
 
-fn start(ports: &Ports, catalog: &Arc<Catalog>) -> (Engine, Runtime) {
+fn start(ports: &Ports, catalog: &Arc<Catalog>, caps: &Caps) -> (Engine, Runtime) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -320,6 +337,7 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>) -> (Engine, Runtime) {
         runtime: Some(runtime.handle().clone()),
         // The one that comes after a crash need not wait until the leases of the dead one are over.
         holder: Some(Holder("world".to_owned())),
+        caps: caps.clone(),
         ..EngineConfig::default()
     };
     (Engine::new(ports.clone(), catalog.clone(), config), runtime)
@@ -331,6 +349,15 @@ fn start(ports: &Ports, catalog: &Arc<Catalog>) -> (Engine, Runtime) {
 ///
 /// If the graphs are not valid.
 pub fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
+    limited(graph, plugins, TaskLimits::default())
+}
+
+/// The same with other limits of tasks.
+///
+/// # Panics
+///
+/// If the graphs are not valid.
+pub fn limited(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>, limits: TaskLimits) -> App {
     let graphs = match check_toml("graph.toml", graph, &NoFacts) {
         Ok(graphs) => graphs,
         Err(problems) => {
@@ -348,6 +375,7 @@ pub fn app(graph: &str, plugins: Vec<(Arc<dyn Plugin>, Grants)>) -> App {
     let plugins = code;
     let graphs = graphs
         .into_iter()
+        .map(|graph| graph.with_task_limits(limits))
         .map(|graph| (graph.name.clone(), Arc::new(GraphPack::new(graph, &plugins))))
         .collect();
     App {

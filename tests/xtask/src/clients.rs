@@ -5,13 +5,10 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::Result;
+use wattle_needs::Program;
 
-use crate::guests::target_folder;
-use crate::steps::{has, root, run, say};
+use crate::shell::{root, run, say, target_folder};
 use crate::{files, python};
-
-/// Names of the browser that tests use, on different systems.
-const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 
 /// What is installed in a folder of its own.
 struct Client {
@@ -54,25 +51,16 @@ const LOCK: &str = "package-lock.json";
 /// Installs them unless they are there. This is the only step of the tests that needs a network.
 pub(crate) fn install() -> Result<()> {
     install_python()?;
-    if !has("node", &["--version"]) || !has("npm", &["--version"]) {
-        say(
-            "note: no node or npm found; tests against the official MCP servers, with a browser, `useChat` or a JavaScript client are left out",
-        );
+    if let Err(missing) = Program::Node.find().and(Program::Npm.find()) {
+        say(&format!("note: no client for Node.js is installed: {missing}"));
         return Ok(());
-    }
-    if !BROWSERS.iter().any(|name| has(name, &["--version"])) {
-        say(
-            "note: no browser found; tests with one are left out (Debian: `apt-get install chromium`)",
-        );
     }
     CLIENTS.iter().try_for_each(install_one)
 }
 
 fn install_python() -> Result<()> {
-    if !python::is_there() {
-        say(
-            "note: no `python3` found; tests with a Python client and those by the API's description are left out",
-        );
+    if let Err(missing) = Program::Python.find() {
+        say(&format!("note: no client for Python is installed: {missing}"));
         return Ok(());
     }
     PYTHON.iter().try_for_each(|(folder, what)| {

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::steps::{cargo, root, run, say};
+use crate::shell::{cargo, root, run, say, target_folder};
 
 /// First-party guests need nothing but this target.
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -98,11 +98,6 @@ pub(crate) fn build() -> Result<()> {
 fn built(guest: &Guest) -> PathBuf {
     let file = format!("{}.wasm", guest.package.replace('-', "_"));
     target_folder().join(guest.target).join("guest").join(file)
-}
-
-/// Cargo's target folder, as this process was told.
-pub(crate) fn target_folder() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
 }
 
 /// Copies a file unless the copy is the same already: an unchanged file is not loaded anew by a

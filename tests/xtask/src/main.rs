@@ -3,10 +3,13 @@
 
 mod clients;
 mod files;
+mod fuzz;
 mod guests;
+mod needs;
 mod pages;
 mod peers;
 mod python;
+mod shell;
 mod steps;
 
 use anyhow::{Result, bail};
@@ -15,33 +18,51 @@ const HELP: &str = "\
 usage: cargo xtask <command>
 
   demo [--once]   build what is missing, start stand-ins and host, use every application
-  test            build what is missing, then format, lints, documentation and every test
+  test            build what is missing, then format, lints, documentation, every test, fuzz
   check           format, lints, documentation, spelling and licences
+  fuzz [target...] [--seconds N]
+                  hand made-up bytes to what reads foreign ones (needs a C++ compiler)
   guests          build the WebAssembly guests and put them into their app folders
   pages           build the pages of the applications (needs Node.js and npm)
   clients         install the clients and servers that tests use (needs npm and Python)
+  needs           print the Debian packages of programs that tests need and the machine lacks
   bench           steps per second in memory and on redb (takes a few minutes)
   bench peer      the same cases on Wattle and on LangGraph (needs Python, npm and PostgreSQL)
   bench load      many streams and runs on a server, and whether an event is lost (a minute)
+  bench attack    what others have of a host beside each attack of the suite (six minutes)
   bench agent-server
                   the same requests to our server and to that of LangGraph (needs Python)
 ";
 
 fn main() -> Result<()> {
+    if let Some(status) = fuzz::wrapped() {
+        std::process::exit(status?.code().unwrap_or(1));
+    }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     match words.as_slice() {
         ["demo", rest @ ..] => steps::demo(rest),
         ["test"] => steps::test(),
         ["check"] => steps::check(),
+        ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         ["guests"] => guests::build(),
-        ["pages"] => pages::build().map(drop),
+        ["pages"] => pages::build(),
         ["clients"] => clients::install(),
+        ["needs"] => {
+            show(&needs::packages());
+            Ok(())
+        }
         ["bench", rest @ ..] => steps::bench(rest),
         ["help" | "--help" | "-h"] | [] => {
-            steps::say(HELP);
+            shell::say(HELP);
             Ok(())
         }
         [other, ..] => bail!("there is no command `{other}`\n\n{HELP}"),
     }
+}
+
+/// The one result that scripts read.
+#[expect(clippy::print_stdout, reason = "the caller reads it")]
+fn show(result: &str) {
+    println!("{result}");
 }

@@ -6,9 +6,10 @@ use std::process::Command;
 use std::time::SystemTime;
 
 use anyhow::Result;
+use wattle_needs::{Missing, Program};
 
 use crate::files;
-use crate::steps::{has, root, run, say};
+use crate::shell::{root, run, say};
 
 /// The workspace of npm that all pages belong to, from the root.
 const WORKSPACE: &str = "plugins";
@@ -22,25 +23,17 @@ const LOCK: &str = "package-lock.json";
 /// What a page is built into, in its own folder.
 const BUILT: &str = "dist";
 
-/// The oldest version of Node.js that builds the pages.
-const NODE_MAJOR: u32 = 20;
-
-/// Builds every page that is older than its sources. Without Node.js it says what is left out.
-///
-/// Answers whether there are pages to check.
-pub(crate) fn build() -> Result<bool> {
+/// Builds every page that is older than its sources. Without Node.js and npm it says so.
+pub(crate) fn build() -> Result<()> {
     if let Some(missing) = missing() {
-        say(&format!(
-            "note: {missing}; the pages of the applications are not built, and their tests are \
-             left out (Debian: `apt-get install nodejs npm`)"
-        ));
-        return Ok(false);
+        say(&format!("note: the pages of the applications are not built: {missing}"));
+        return Ok(());
     }
     install()?;
     if pages().iter().any(|page| !is_fresh(page)) {
         run("build the pages", npm().args(["run", "build"]))?;
     }
-    Ok(true)
+    Ok(())
 }
 
 /// Types, lint, format, unit tests and sizes of all pages.
@@ -51,19 +44,8 @@ pub(crate) fn check() -> Result<()> {
 }
 
 /// What this machine lacks.
-fn missing() -> Option<String> {
-    if !has("npm", &["--version"]) {
-        return Some("no npm found".to_owned());
-    }
-    let version = Command::new("node").arg("--version").output().ok()?.stdout;
-    let version = String::from_utf8_lossy(&version).trim().to_owned();
-    let major =
-        version.trim_start_matches('v').split('.').next().and_then(|it| it.parse::<u32>().ok());
-    match major {
-        Some(major) if major >= NODE_MAJOR => None,
-        Some(_) => Some(format!("Node.js {version} found, and {NODE_MAJOR} or newer is needed")),
-        None => Some("no Node.js found".to_owned()),
-    }
+pub(crate) fn missing() -> Option<Missing> {
+    Program::Node.find().and(Program::Npm.find()).err()
 }
 
 fn npm() -> Command {

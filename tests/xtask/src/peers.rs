@@ -6,11 +6,11 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use anyhow::Result;
+use wattle_needs::Program;
 
 use crate::files::{copy, make, same};
-use crate::guests::target_folder;
 use crate::python;
-use crate::steps::{has, root, run, say};
+use crate::shell::{root, run, say, target_folder};
 
 /// What pins the Node packages.
 const LOCK: &str = "package-lock.json";
@@ -27,25 +27,27 @@ pub(crate) fn folder() -> PathBuf {
 /// that the machine has no language for is left out.
 pub(crate) fn install() -> Result<()> {
     make(&folder())?;
-    if python::is_there() {
-        let from = root().join("tests/bench/peer/python");
-        python::install("LangGraph for Python", &from, &folder().join("python"))?;
-    } else {
-        say("note: no `python3` found; LangGraph for Python is left out");
+    match Program::Python.find() {
+        Ok(_) => {
+            let from = root().join("tests/bench/peer/python");
+            python::install("LangGraph for Python", &from, &folder().join("python"))?;
+        }
+        Err(missing) => say(&format!("note: LangGraph for Python is left out: {missing}")),
     }
-    if has("node", &["--version"]) && has("npm", &["--version"]) {
-        install_node()?;
-    } else {
-        say("note: no `node` and `npm` found; LangGraph.js is left out");
+    match Program::Node.find().and(Program::Npm.find()) {
+        Ok(_) => install_node(),
+        Err(missing) => {
+            say(&format!("note: LangGraph.js is left out: {missing}"));
+            Ok(())
+        }
     }
-    Ok(())
 }
 
 /// Installs the server of LangGraph, unless this machine has no language for it.
 pub(crate) fn install_server() -> Result<()> {
     make(&folder())?;
-    if !python::is_there() {
-        say("note: no `python3` found; the server of LangGraph is left out");
+    if let Err(missing) = Program::Python.find() {
+        say(&format!("note: the server of LangGraph is left out: {missing}"));
         return Ok(());
     }
     let from = root().join("tests/bench/peer/server");

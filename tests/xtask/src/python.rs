@@ -7,15 +7,10 @@ use std::process::Command;
 use anyhow::Result;
 
 use crate::files::{copy, same};
-use crate::steps::{has, run};
+use crate::shell::run;
 
 /// What pins the packages. A copy of it in the environment says that they are installed.
 const REQUIREMENTS: &str = "requirements.txt";
-
-/// Whether this machine has the language.
-pub(crate) fn is_there() -> bool {
-    has("python3", &["--version"])
-}
 
 /// Makes an environment with what `requirements.txt` in a folder names, unless it is there.
 pub(crate) fn install(what: &str, from: &Path, to: &Path) -> Result<()> {
@@ -27,7 +22,7 @@ pub(crate) fn install(what: &str, from: &Path, to: &Path) -> Result<()> {
     fs::remove_dir_all(to).ok();
     let mut environment = Command::new("python3");
     environment.args(["-m", "venv"]).arg(to);
-    run("make a Python environment (Debian: `apt-get install python3-venv`)", &mut environment)?;
+    run("make a Python environment", &mut environment)?;
     let mut pip = Command::new(to.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
     run(&format!("install {what}"), pip.arg(&requirements))?;

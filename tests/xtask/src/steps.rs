@@ -1,53 +1,12 @@
 //! What each command does, step by step.
 
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::process::Command;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
+use wattle_needs::{Program, RECORD, is_ci};
 
-use crate::{clients, guests, pages, peers};
-
-/// The root of the repository.
-pub(crate) fn root() -> PathBuf {
-    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
-    here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
-}
-
-/// Progress for people.
-#[expect(clippy::print_stderr, reason = "the one place of this tool that prints")]
-pub(crate) fn say(text: &str) {
-    eprintln!("{text}");
-}
-
-/// The cargo that runs this tool.
-pub(crate) fn cargo() -> Command {
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.current_dir(root());
-    // Set for this tool only; a build script of a guest must not see them.
-    for variable in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"] {
-        command.env_remove(variable);
-    }
-    command
-}
-
-/// Runs one step and says how long it took.
-pub(crate) fn run(what: &str, command: &mut Command) -> Result<()> {
-    say(&format!("==> {what}"));
-    let started = Instant::now();
-    let status = command.status().with_context(|| format!("cannot start: {command:?}"))?;
-    if !status.success() {
-        bail!("could not {what} ({status})");
-    }
-    say(&format!("    done in {:.0} s", started.elapsed().as_secs_f64()));
-    Ok(())
-}
-
-pub(crate) fn has(program: &str, arguments: &[&str]) -> bool {
-    let mut command = Command::new(program);
-    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
-    command.status().is_ok_and(|status| status.success())
-}
+use crate::shell::{cargo, has, root, run, say, target_folder};
+use crate::{clients, fuzz, guests, needs, pages, peers};
 
 /// The main job, end to end.
 pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
@@ -55,58 +14,61 @@ pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
     pages::build()?;
     let binaries = ["--bin", "wattle", "--bin", "wattle-standin", "--bin", "wattle-demo"];
     run("build host, stand-ins and demo", cargo().arg("build").args(binaries))?;
-    let demo = guests::target_folder().join("debug/wattle-demo");
+    let demo = target_folder().join("debug/wattle-demo");
     let status = Command::new(demo).current_dir(root()).args(arguments).status()?;
     std::process::exit(status.code().unwrap_or(1));
 }
 
-/// Every test, with format, lints and documentation.
+/// Every test, with format, lints and documentation, and every fuzz target for seconds. What the
+/// machine lacks the programs for is counted at the end; with `CI=true` it must lack none.
 pub(crate) fn test() -> Result<()> {
+    needs::look()?;
+    let outcome = every_test();
+    needs::summarize()?;
+    outcome
+}
+
+fn every_test() -> Result<()> {
     guests::build()?;
-    let has_pages = pages::build()?;
+    pages::build()?;
     clients::install()?;
-    if has_pages {
-        pages::check()?;
+    match pages::missing() {
+        None => pages::check()?,
+        Some(missing) => needs::leave_out("the checks of the pages", &missing)?,
     }
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
     let binaries = ["wattle", "wattle-standin", "wattle-standin-mcp", "wattle-demo"];
     let binaries = binaries.iter().flat_map(|binary| ["--bin", *binary]);
     run("build host, stand-ins and demo", cargo().arg("build").args(binaries))?;
-    explain_postgres();
-    if has("cargo", &["nextest", "--version"]) {
-        run("run the tests", cargo().args(["nextest", "run"]))?;
-    } else {
-        run("run the tests", cargo().args(["test", "--lib", "--bins", "--tests"]))?;
-    }
+    let mut tests = cargo();
+    match needs::nextest() {
+        Ok(()) => tests.args(["nextest", "run", "--profile", nextest_profile()]),
+        Err(_) => tests.args(["test", "--lib", "--bins", "--tests"]),
+    };
+    run("run the tests", tests.env(RECORD, needs::record()))?;
     let guests = guests::first_party().flat_map(|package| ["--package", package]);
     run("test the guests' logic natively", cargo().arg("test").args(guests))?;
     run("run the documentation's examples", cargo().args(["test", "--doc"]))?;
-    lints()
+    lints()?;
+    match Program::Cpp.find() {
+        // The same code gets the same inputs, and so the same verdict.
+        Ok(_) => fuzz::fuzz(&["--seed", "1", "--seconds", "5"]),
+        Err(missing) => needs::leave_out("the fuzz targets", &missing),
+    }
 }
 
-/// Tests that need a PostgreSQL server start one; without its programs they say so and pass.
-fn explain_postgres() {
-    let found = has("initdb", &["--version"])
-        || std::fs::read_dir("/usr/lib/postgresql").is_ok_and(|folder| folder.count() > 0);
-    if !found {
-        say(
-            "note: no PostgreSQL programs found; tests on PostgreSQL are left out (Debian: `apt-get install postgresql`)",
-        );
-    }
+/// The profile of `.config/nextest.toml`.
+fn nextest_profile() -> &'static str {
+    if is_ci() { "ci" } else { "default" }
 }
 
 /// Format, lints, documentation, spelling, licences.
 pub(crate) fn check() -> Result<()> {
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
     lints()?;
-    optional("typos", "check the spelling", &[], "pip install typos");
-    optional(
-        "cargo-deny",
-        "check licences and bans",
-        &["check", "bans", "licenses", "sources"],
-        "cargo install cargo-deny",
-    );
-    Ok(())
+    optional("typos", "check the spelling", &[], "pip install typos")?;
+    let deny = ["check", "bans", "licenses", "sources"];
+    optional("cargo-deny", "check licences and bans", &deny, "cargo install cargo-deny")
 }
 
 fn lints() -> Result<()> {
@@ -118,16 +80,16 @@ fn lints() -> Result<()> {
     )
 }
 
-/// A tool that not everybody has.
-fn optional(program: &str, what: &str, arguments: &[&str], install: &str) {
-    if !has(program, &["--version"]) {
-        say(&format!("note: `{program}` is not installed, so this does not {what} (`{install}`)"));
-        return;
-    }
-    let mut command = Command::new(program);
-    if let Err(error) = run(what, command.current_dir(root()).args(arguments)) {
-        say(&format!("{error:#}"));
-        std::process::exit(1);
+/// A tool that not everybody has. With `CI=true` it must be there.
+fn optional(program: &str, what: &str, arguments: &[&str], install: &str) -> Result<()> {
+    let missing = format!("`{program}` is not installed, so this does not {what} (`{install}`)");
+    match has(program, &["--version"]) {
+        true => run(what, Command::new(program).current_dir(root()).args(arguments)),
+        false if is_ci() => bail!("{missing}"),
+        false => {
+            say(&format!("note: {missing}"));
+            Ok(())
+        }
     }
 }
 
@@ -137,7 +99,7 @@ pub(crate) fn bench(arguments: &[&str]) -> Result<()> {
     // Together, so that what both need is built once; both must be there, side by side.
     let build = ["build", "--release", "--package", "wattle", "--package", "wattle-bench"];
     run("build what is measured", cargo().args(build))?;
-    let mut measure = Command::new(guests::target_folder().join("release/wattle-bench"));
+    let mut measure = Command::new(target_folder().join("release/wattle-bench"));
     measure.current_dir(root());
     match arguments {
         [what @ ("peer" | "agent-server"), rest @ ..] => {

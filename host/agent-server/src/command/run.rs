@@ -1,7 +1,7 @@
 //! Commands that begin runs.
 
 use serde_json::{Value, json};
-use wattle_run::call::runs::{OpenQuestion, Runs as _};
+use wattle_run::hostcall::runs::{OpenQuestion, Runs as _};
 use wattle_run::ports::store::ThreadRecord;
 
 use super::{Target, refused};
@@ -51,7 +51,7 @@ pub(super) async fn fork(target: &Target<'_>, params: StateFork) -> Result<Value
     let record = target.has_run().await?;
     let request = params.request(assistant(target, &record).await?)?;
     if let Some(id) = &request.checkpoint_id {
-        asked::of_thread(&record, id).map_err(|fault| no_checkpoint(&fault))?;
+        asked::point_of(&record, id).map_err(|fault| no_checkpoint(&fault))?;
     }
     let mut begun = begin(target, &request).await.map_err(|refusal| match refusal.code {
         // It is an id of this thread, and nothing stands there.
@@ -70,9 +70,12 @@ async fn begin(target: &Target<'_>, request: &RunCreate) -> Result<Value, Refusa
     let Target { agents, caller, thread } = target;
     let begun = async {
         let run = asked::new_run()?;
-        order::on_thread(agents, caller, thread.as_str(), run, request).await
+        let command = agents.holds().command(thread, &run);
+        let begun = order::on_thread(agents, caller, thread.as_str(), run, request).await?;
+        command.answered();
+        Ok(begun)
     };
-    let (_, doc) = begun.await.map_err(|fault| match fault.status().as_u16() {
+    let (_, doc) = begun.await.map_err(|fault: Fault| match fault.status().as_u16() {
         404 => Refusal::new(Code::NoSuchRun, fault.detail()),
         _ => refused(&fault),
     })?;
@@ -90,7 +93,7 @@ async fn assistant(target: &Target<'_>, record: &ThreadRecord) -> Result<String,
     let agents = target.agents;
     if let Some(run) = &record.run {
         match KnownRun::find(agents, record, run.as_str()).await {
-            Ok(run) => return Ok(run.doc.assistant),
+            Ok(run) => return Ok(run.asked.terms.assistant),
             Err(fault) if fault.status().is_server_error() => return Err(refused(&fault)),
             // It was taken away.
             Err(_) => {}

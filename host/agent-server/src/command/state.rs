@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wattle_graph::id::Namespace;
-use wattle_run::call::travel::{HistoryQuery, StateView};
+use wattle_project::agent_server::id::namespace_of;
+use wattle_project::agent_server::time::iso;
+use wattle_run::travel::{HistoryQuery, StateView};
 
 use super::run::no_checkpoint;
 use super::{Target, refused};
 use crate::asked::of_thread;
 use crate::view;
 use crate::wire::command::{Code, GetState, ListCheckpoints, Refusal};
-use crate::wire::id::namespace_of;
-use crate::wire::time::iso;
 
 /// Checkpoints of one answer unless it says otherwise.
 const PAGE: usize = 10;

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use wattle_graph::id::RunId;
+use wattle_project::agent_server::v2::{Sent, Subscription, V2};
 
 use super::{Target, refused};
 use crate::feed::{Ready, ThreadLog};
@@ -11,7 +12,7 @@ use crate::graphs;
 use crate::run::KnownRun;
 use crate::view;
 use crate::wire::command::{Code, GetTree, Refusal};
-use crate::wire::v2::{Sent, Subscription, V2};
+use crate::wire::request::Invalid;
 
 /// A graph.
 struct Graph {
@@ -29,7 +30,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
     let run = match (&params.run_id, &record.run) {
         (Some(id), _) => {
             let known = KnownRun::find(target.agents, &record, id).await;
-            known.map_err(|fault| no_run(fault.detail().to_owned()))?.doc.run
+            known.map_err(|fault| no_run(fault.detail().to_owned()))?.asked.run
         }
         (None, Some(run)) => run.clone(),
         (None, None) => {
@@ -39,7 +40,7 @@ pub(super) async fn get(target: &Target<'_>, params: GetTree) -> Result<Value, R
     let lens = view::lens(target.agents, &record);
     let name = graphs::id_of(target.agents.engine().catalog(), &record.app, &record.graph);
     let wanted = Subscription::new(&["lifecycle".to_owned()], Vec::new(), None);
-    let wanted = wanted.map_err(|invalid| refused(&invalid.into()))?;
+    let wanted = wanted.map_err(|error| refused(&Invalid::from(error).into()))?;
     let graphs = read(target, &run, V2::new(wanted, lens, name)).await?;
     match branch(&graphs, &[]) {
         Some(tree) => Ok(json!({ "tree": tree })),

@@ -7,12 +7,12 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use wattle_graph::failure::Failure;
+use wattle_project::agent_server::time::iso;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
 use crate::doc::{Kept, Shelf};
 use crate::wire::shape::Assistant;
-use crate::wire::time::iso;
 
 /// An assistant as it stands.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

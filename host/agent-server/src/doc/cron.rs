@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 use wattle_graph::failure::Failure;
+use wattle_project::agent_server::time::iso;
 use wattle_run::ports::Ports;
 use wattle_run::ports::memory::MemoryScope;
 
@@ -15,7 +16,6 @@ use crate::doc::{Kept, Shelf, attempts};
 use crate::wire::request::Completion;
 use crate::wire::schedule::Schedule;
 use crate::wire::shape::Cron;
-use crate::wire::time::iso;
 
 /// Runs that come again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,7 @@ impl CronDoc {
             tenant: self.tenant.clone(),
             thread: self.thread.clone(),
             next_ms: self.next_ms(now_ms),
+            as_of_ms: now_ms,
             revision: self.revision,
         }
     }
@@ -136,6 +137,9 @@ impl CronDoc {
     }
 }
 
+/// How far the clocks of hosts that share a store may differ, in milliseconds.
+const CLOCK_SKEW_MS: i64 = 60_000;
+
 /// When the next run is due.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Due {
@@ -144,6 +148,9 @@ pub(crate) struct Due {
     pub(crate) thread: Option<String>,
     /// Milliseconds since 1970; never without it.
     pub(crate) next_ms: Option<i64>,
+    /// The time from which that was computed, milliseconds since 1970; 0 in entries of older versions.
+    #[serde(default)]
+    pub(crate) as_of_ms: i64,
     /// Of the document that it goes with.
     pub(crate) revision: Uuid,
 }
@@ -152,6 +159,11 @@ impl Due {
     /// Writes it down, durable when this returns.
     async fn save(&self, ports: &Ports) -> Result<(), Failure> {
         dues(ports).put(&self.cron.to_string(), self, None).await
+    }
+
+    /// Whether it was computed from a time that has not come: the clock was set back since.
+    pub(crate) fn is_of_the_future(&self, now_ms: i64) -> bool {
+        self.as_of_ms > now_ms.saturating_add(CLOCK_SKEW_MS)
     }
 
     /// Forgets it.

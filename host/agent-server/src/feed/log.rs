@@ -1,18 +1,16 @@
 //! Reading the log of a whole thread, which may not be there yet.
 
-use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tokio::sync::watch;
 use wattle_graph::event::Event;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::ThreadId;
-use wattle_run::call::runs::Runs as _;
-use wattle_run::ports::store::{StoreError, ThreadHead, ThreadRecord};
+use wattle_run::ports::store::ThreadHead;
+use wattle_run::tail::{Next, Tail, TailQuery, Until};
 
 use crate::agents::Agents;
 use crate::follow::HEARTBEAT;
-
-/// Events read from the log at a time.
-const PAGE_EVENTS: usize = 128;
 
 /// What there is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,16 +29,15 @@ pub(crate) enum Ready {
     Broken,
 }
 
-/// Reads the events of all runs of a thread.
+/// Reads the events of all runs of a thread for a tenant.
 pub(crate) struct ThreadLog {
-    agents: Agents,
     tenant: Option<String>,
     thread: ThreadId,
-    /// The thread as it was when it was looked at last, and its newest event.
-    known: Option<(ThreadRecord, u64)>,
-    after: u64,
-    page: VecDeque<Event>,
-    news: watch::Receiver<u64>,
+    tail: Tail,
+    /// The last event that was taken; 0 before the first.
+    position: u64,
+    /// The event that is ready.
+    ready: Option<Arc<Event>>,
     stopping: watch::Receiver<bool>,
 }
 
@@ -52,16 +49,11 @@ impl ThreadLog {
         thread: &ThreadId,
         after: u64,
     ) -> Self {
-        Self {
-            news: agents.engine().watch(thread),
-            stopping: agents.api().stopping.clone(),
-            agents: agents.clone(),
-            tenant,
-            thread: thread.clone(),
-            known: None,
-            after,
-            page: VecDeque::new(),
-        }
+        let (thread, until) = (thread.clone(), Until::Deleted);
+        let query = TailQuery { thread: thread.clone(), run: None, after, until };
+        let tail = agents.engine().tail(query);
+        let stopping = agents.api().stopping.clone();
+        Self { tenant, thread, tail, position: after, ready: None, stopping }
     }
 
     /// The thread.
@@ -69,112 +61,95 @@ impl ThreadLog {
         &self.thread
     }
 
-    /// The thread, if it was there when it was looked at last, and its newest event.
-    pub(crate) fn thread(&self) -> Option<(&ThreadRecord, u64)> {
-        self.known.as_ref().map(|(record, last_seq)| (record, *last_seq))
+    /// The thread as it was when it existed and was looked at last.
+    pub(crate) fn head(&self) -> Option<&ThreadHead> {
+        self.tail.head()
     }
 
     /// Reads from the first event on.
     pub(crate) fn rewind(&mut self) {
-        self.after = 0;
-        self.page.clear();
+        self.tail.seek(0);
+        (self.position, self.ready) = (0, None);
+    }
+
+    /// The last event that was taken; 0 before the first.
+    pub(crate) fn position(&self) -> u64 {
+        self.position
+    }
+
+    /// The event that is ready.
+    pub(crate) fn next(&self) -> Option<Arc<Event>> {
+        self.ready.clone()
     }
 
     /// Takes the event that is ready.
-    pub(crate) fn pop(&mut self) -> Option<Event> {
-        let event = self.page.pop_front()?;
-        self.after = event.seq;
+    pub(crate) fn pop(&mut self) -> Option<Arc<Event>> {
+        let event = self.ready.take()?;
+        self.position = event.seq;
         Some(event)
     }
 
     /// Waits for an event. Nothing is lost if that is given up.
     pub(crate) async fn ready(&mut self) -> Ready {
         loop {
-            if !self.page.is_empty() {
+            if self.ready.is_some() {
                 return Ready::Event;
             }
-            if let Some(ready) = self.look(true).await {
-                return ready;
-            }
-            if !self.page.is_empty() {
-                continue;
-            }
-            if let Some(ready) = self.wait().await {
+            if let Some(ready) = self.look().await {
                 return ready;
             }
         }
     }
 
-    /// Waits for anything but events.
+    /// Waits for anything but events. Events are read again after [`ThreadLog::rewind`] only.
     pub(crate) async fn idle(&mut self) -> Ready {
+        self.tail.seek(u64::MAX);
+        self.ready = None;
         loop {
-            if let Some(ready) = self.look(false).await {
-                return ready;
-            }
-            if let Some(ready) = self.wait().await {
+            if let Some(ready) = self.look().await {
                 return ready;
             }
         }
     }
 
-    /// Looks at the thread, and reads on if that is wanted.
-    async fn look(&mut self, reads: bool) -> Option<Ready> {
-        // Before anything is read: whatever is written after that wakes the wait below.
-        self.news.borrow_and_update();
-        let head = match self.head().await {
-            Ok(head) => head,
-            Err(error) => return Some(self.broken(&error)),
+    /// Reads on, or waits for news where there is nothing to read.
+    async fn look(&mut self) -> Option<Ready> {
+        let next = match self.tail.next().await {
+            Ok(next) => next,
+            Err(failure) => return Some(self.broken(&failure)),
         };
-        let Some(head) = head else {
-            return self.known.is_some().then_some(Ready::Gone);
-        };
-        if self.tenant.is_some() && head.record.tenant != self.tenant {
+        if self.is_foreign() {
             return Some(Ready::Gone);
         }
-        let before = self.known.replace((head.record, head.last_seq));
-        let (record, _) = self.known.as_ref()?;
-        if before.is_some_and(|(before, _)| before.born != record.born) {
-            self.rewind();
-            return Some(Ready::Anew);
-        }
-        if reads {
-            match self.agents.engine().events(&self.thread, self.after, PAGE_EVENTS).await {
-                Ok(events) => self.page = events.into(),
-                Err(failure) => return Some(self.broken(&failure)),
+        match next {
+            Next::Event(event) => {
+                self.ready = Some(event);
+                Some(Ready::Event)
             }
+            Next::Replaced => {
+                self.rewind();
+                Some(Ready::Anew)
+            }
+            Next::Gone if self.head().is_some() => Some(Ready::Gone),
+            // It may come yet.
+            Next::Gone | Next::CaughtUp | Next::Idle => self.wait().await,
         }
-        None
     }
 
-    /// The thread as it stands. One that is gone may just be made anew, by who takes away its only
-    /// run; whoever does that is waited for.
-    async fn head(&self) -> Result<Option<ThreadHead>, StoreError> {
-        let store = &self.agents.ports().store;
-        match store.thread(&self.thread).await? {
-            None if self.known.is_some() => {
-                self.agents.queue().settle(&self.thread).await;
-                store.thread(&self.thread).await
-            }
-            head => Ok(head),
-        }
+    /// Whether the thread is somebody else's.
+    fn is_foreign(&self) -> bool {
+        self.tenant.is_some() && self.head().is_some_and(|head| head.record.tenant != self.tenant)
     }
 
     async fn wait(&mut self) -> Option<Ready> {
         tokio::select! {
-            changed = self.news.changed() => {
-                if changed.is_err() {
-                    // The thread is gone, or it has never been there.
-                    self.news = self.agents.engine().watch(&self.thread);
-                }
-                None
-            }
+            is_news = self.tail.wait(HEARTBEAT) => (!is_news).then_some(Ready::Silence),
             _ = self.stopping.wait_for(|stopping| *stopping) => Some(Ready::Stopping),
-            () = tokio::time::sleep(HEARTBEAT) => Some(Ready::Silence),
         }
     }
 
-    fn broken(&self, error: &dyn std::fmt::Display) -> Ready {
-        tracing::warn!(thread = %self.thread, %error, "the stream of a thread ends");
+    fn broken(&self, failure: &Failure) -> Ready {
+        tracing::warn!(thread = %self.thread, error = %failure, "the stream of a thread ends");
         Ready::Broken
     }
 }

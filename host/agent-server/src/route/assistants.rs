@@ -321,6 +321,7 @@ async fn take_away(
 
 /// Lists versions, the newest first.
 #[utoipa::path(post, path = "/assistants/{id}/versions",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_list_assistant_versions", tag = "agent-assistants",
     params(("id" = String, Path, description = "an assistant, or a graph by its name")),
     request_body = AssistantVersions,

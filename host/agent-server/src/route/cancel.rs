@@ -3,17 +3,16 @@
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
+use wattle_run::hostcall::runs::RunRef;
+use wattle_run::ports::store::{PendingQuery, PendingRun, ThreadQuery, ThreadStatus};
 
 use crate::agents::Agents;
 use crate::answer;
 use crate::caller::{Body, Caller, Place};
-use crate::doc::queued::{Queued, queued};
 use crate::fault::Fault;
 use crate::query::Query;
-use crate::queue::cancel;
 use crate::run::KnownRun;
+use crate::submit::cancel;
 use crate::whole::whole;
 use crate::wire::outline::FaultDocument;
 use crate::wire::request::CancelRuns;
@@ -21,8 +20,12 @@ use crate::wire::request::CancelRuns;
 /// Runs that one request may name: each is looked for.
 const NAMED: usize = 1_000;
 
+/// Pending runs that are listed at once.
+const LISTED: usize = 1_000;
+
 /// Cancels one run.
 #[utoipa::path(post, path = "/threads/{id}/runs/{run}/cancel",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_cancel_run", tag = "agent-runs",
     params(
         ("id" = String, Path, description = "the thread"),
@@ -41,20 +44,21 @@ pub(super) async fn one(
 ) -> Result<Response, Fault> {
     let thread = caller.thread(&agents, &id).await?;
     let run = KnownRun::find(&agents, &thread, &run).await?;
-    cancelled(&agents, run, &query).await
+    cancelled(&agents, &caller, run, &query).await
 }
 
 /// Cancels a run, and answers with its values if they are waited for.
 pub(super) async fn cancelled(
     agents: &Agents,
+    caller: &Caller,
     run: KnownRun,
     query: &Query,
 ) -> Result<Response, Fault> {
     let forget = forgets(query)?;
     let wait = query.flag("wait")?;
-    cancel(agents, &run.doc.thread, &run.doc.run, forget).await?;
+    cancel(agents, &run.asked.reference(), forget, caller.principal.as_ref()).await?;
     if wait {
-        return Ok(answer::wait(agents, run.doc, None));
+        return Ok(answer::wait(agents, run.asked.reference(), None));
     }
     Ok(StatusCode::ACCEPTED.into_response())
 }
@@ -71,7 +75,8 @@ fn forgets(query: &Query) -> Result<bool, Fault> {
 }
 
 /// Cancels several runs: some of a thread, or all in a status.
-#[utoipa::path(post, path = "/runs/cancel", operation_id = "agent_cancel_runs", tag = "agent-runs",
+#[utoipa::path(post, path = "/runs/cancel",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), operation_id = "agent_cancel_runs", tag = "agent-runs",
     params(("action" = Option<String>, Query, description = "`interrupt`, or `rollback` to take away what it did")),
     request_body = CancelRuns,
     responses(
@@ -98,8 +103,8 @@ pub(super) async fn several(
     }
     let own = agents.clone();
     let work = async move {
-        for (thread, run) in meant {
-            match cancel(&own, &thread, &run, forget).await {
+        for run in meant {
+            match cancel(&own, &run, forget, caller.principal.as_ref()).await {
                 // It has ended meanwhile.
                 Err(fault) if fault.status() == StatusCode::NOT_FOUND => {}
                 done => done?,
@@ -115,7 +120,7 @@ async fn of_thread(
     caller: &Caller,
     thread: &str,
     runs: &[String],
-) -> Result<Vec<(ThreadId, RunId)>, Fault> {
+) -> Result<Vec<RunRef>, Fault> {
     if runs.len() > NAMED {
         let count = runs.len();
         return Err(Fault::unprocessable(format!("{count} runs are more than {NAMED} at once")));
@@ -125,7 +130,7 @@ async fn of_thread(
     for run in runs {
         let run = KnownRun::find(agents, &thread, run).await?;
         if !run.is_over() {
-            meant.push((thread.id.clone(), run.doc.run));
+            meant.push(run.asked.reference());
         }
     }
     Ok(meant)
@@ -135,13 +140,10 @@ async fn in_status(
     agents: &Agents,
     caller: &Caller,
     status: Option<&str>,
-) -> Result<Vec<(ThreadId, RunId)>, Fault> {
+) -> Result<Vec<RunRef>, Fault> {
     let mut meant = Vec::new();
     if status != Some("running") {
-        let tenant = caller.tenant.as_ref();
-        let all = queued(agents.ports()).every::<Queued>().await?.into_iter();
-        let own = all.filter(|entry| tenant.is_none() || entry.tenant.as_ref() == tenant);
-        meant.extend(own.map(|entry| (entry.thread, entry.run)));
+        meant.extend(pending(agents, caller).await?);
     }
     if status != Some("pending") {
         let query = ThreadQuery {
@@ -150,7 +152,35 @@ async fn in_status(
             ..ThreadQuery::default()
         };
         let threads = agents.ports().store.threads(&query).await?;
-        meant.extend(threads.into_iter().filter_map(|thread| Some((thread.id, thread.run?))));
+        meant.extend(
+            threads
+                .into_iter()
+                .filter_map(|thread| Some(RunRef { thread: thread.id, run: thread.run? })),
+        );
     }
     Ok(meant)
+}
+
+/// The pending runs of all threads of the caller.
+async fn pending(agents: &Agents, caller: &Caller) -> Result<Vec<RunRef>, Fault> {
+    let store = &agents.ports().store;
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let query = PendingQuery { after, limit: LISTED, ..PendingQuery::default() };
+        let page = store.pending(&query).await?;
+        let Some(last) = page.last() else { return Ok(found) };
+        after = Some(last.place);
+        for PendingRun { thread, run, .. } in page {
+            let is_own = match &caller.tenant {
+                None => true,
+                Some(tenant) => {
+                    let head = store.thread(&thread).await?;
+                    head.is_some_and(|head| head.record.tenant.as_ref() == Some(tenant))
+                }
+            };
+            if is_own {
+                found.push(RunRef { thread, run });
+            }
+        }
+    }
 }

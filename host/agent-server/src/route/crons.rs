@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 use uuid::Uuid;
+use wattle_project::agent_server::time::iso;
 
 use crate::agents::Agents;
 use crate::assistants;
@@ -23,7 +24,6 @@ use crate::wire::outline::{CronCount, CronPart, FaultDocument};
 use crate::wire::request::{CronCreate, CronPatch, CronSearch, SortOrder, run_of};
 use crate::wire::schedule::{Schedule, read_time};
 use crate::wire::shape::Cron;
-use crate::wire::time::iso;
 
 /// Crons of one tenant: all of their documents are read for a list.
 const TENANT_CRONS: usize = 1_000;
@@ -288,6 +288,7 @@ async fn all(agents: &Agents, tenant: Option<&String>) -> Result<Vec<CronDoc>, F
 
 /// Lists crons.
 #[utoipa::path(post, path = "/runs/crons/search",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_search_crons", tag = "agent-crons",
     request_body = CronSearch,
     responses(
@@ -320,6 +321,7 @@ async fn search(
 
 /// Counts crons.
 #[utoipa::path(post, path = "/runs/crons/count",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_count_crons", tag = "agent-crons",
     request_body = CronCount,
     responses(

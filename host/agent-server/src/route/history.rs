@@ -4,17 +4,19 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use serde_json::{Map, Value};
-use wattle_run::call::travel::HistoryQuery;
+use wattle_graph::checkpoint::Source;
+use wattle_graph::id::CheckpointId;
+use wattle_project::agent_server::id::namespace_of;
 use wattle_run::ports::store::ThreadRecord;
+use wattle_run::travel::{HistoryQuery, StateView};
 
 use crate::agents::Agents;
-use crate::asked::of_thread;
+use crate::asked::{Point, point_of};
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
 use crate::page::Page;
 use crate::query::Query;
 use crate::view;
-use crate::wire::id::namespace_of;
 use crate::wire::outline::ThreadStatePart;
 use crate::wire::request::{Before, HistoryRequest};
 
@@ -54,6 +56,7 @@ pub(super) async fn get(
 
 /// Lists those points of a thread that a document asks for.
 #[utoipa::path(post, path = "/threads/{id}/history",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_search_history", tag = "agent-threads",
     params(("id" = String, Path, description = "the thread")),
     request_body = HistoryRequest,
@@ -74,30 +77,51 @@ async fn read(
     request: HistoryRequest,
 ) -> Result<Page, Fault> {
     let before = request.before.as_ref().and_then(Before::id);
-    let before = before.map(|id| of_thread(record, id)).transpose()?;
+    let before = before.map(|id| point_of(record, id)).transpose()?;
     let place = request.checkpoint.map(|checkpoint| checkpoint.checkpoint_ns);
-    let Some(filter) = filter(record, request.metadata.unwrap_or_default()) else {
+    let Some(mut filter) = filter(record, request.metadata.unwrap_or_default()) else {
         return Ok(Page::new());
     };
+    own_run(agents, record, &mut filter).await?;
     if record.is_blank() {
         return Ok(Page::new());
     }
     let mut query = HistoryQuery {
         namespace: namespace_of(place.as_deref().unwrap_or_default()),
-        before,
+        before: None,
         filter,
         limit: None,
     };
     let fields = request.select.unwrap_or_default();
     let wanted = request.limit.unwrap_or(PAGE).clamp(1, LARGEST_PAGE);
     let mut states = Page::new();
+    match before {
+        Some(Point::Made(id)) => {
+            query.before = Some(id);
+            // What an input made comes right behind the point before that.
+            if let Some(made) = input(agents, record, &query, id).await? {
+                let state = view::before_input(agents, record, &made).await?;
+                states.push(&view::selected(&state, &fields)?)?;
+            }
+        }
+        Some(Point::BeforeInput(made)) => query.before = Some(made),
+        None => {}
+    }
     while states.len() < wanted {
         let limit = READ.min(wanted - states.len());
         query.limit = Some(limit);
         let views = agents.engine().history(&record.id, query.clone()).await?;
         for view in &views {
+            // Points before inputs count, too.
+            if states.len() == wanted {
+                break;
+            }
             let state = view::state(agents, record, view, false).await?;
             states.push(&view::selected(&state, &fields)?)?;
+            if view.source == Source::Input && states.len() < wanted {
+                let state = view::before_input(agents, record, view).await?;
+                states.push(&view::selected(&state, &fields)?)?;
+            }
         }
         match views.last() {
             Some(oldest) if views.len() == limit => query.before = Some(oldest.checkpoint),
@@ -105,6 +129,22 @@ async fn read(
         }
     }
     Ok(states)
+}
+
+/// A checkpoint, if an input made it and the query would find it.
+async fn input(
+    agents: &Agents,
+    record: &ThreadRecord,
+    query: &HistoryQuery,
+    id: CheckpointId,
+) -> Result<Option<StateView>, Fault> {
+    let only = HistoryQuery {
+        before: Some(CheckpointId(id.0.saturating_add(1))),
+        limit: Some(1),
+        ..query.clone()
+    };
+    let found = agents.engine().history(&record.id, only).await?.pop();
+    Ok(found.filter(|view| view.checkpoint == id && view.source == Source::Input))
 }
 
 /// What the checkpoints must have; `None` if the thread itself has it otherwise.
@@ -125,4 +165,22 @@ fn filter(record: &ThreadRecord, wanted: Map<String, Value>) -> Option<BTreeMap<
         }
     }
     Some(filter)
+}
+
+/// States of a copy name the runs of the thread that was copied. The store finds them by the runs of
+/// the copy.
+async fn own_run(
+    agents: &Agents,
+    record: &ThreadRecord,
+    filter: &mut BTreeMap<String, Value>,
+) -> Result<(), Fault> {
+    if record.origin.is_none() {
+        return Ok(());
+    }
+    let Some(named) = filter.get_mut("run") else { return Ok(()) };
+    let runs = agents.ports().store.runs(&record.id).await?;
+    if let Some(run) = runs.iter().find(|run| *named == run.origin().as_str()) {
+        *named = run.id.as_str().into();
+    }
+    Ok(())
 }

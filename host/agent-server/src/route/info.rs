@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 use crate::wire::outline::{Alive, Info};
 
 /// Whether it lives.
-#[utoipa::path(get, path = "/ok", operation_id = "agent_ok", tag = "agent-server",
+#[utoipa::path(get, path = "/ok",
+    extensions(("x-wattle-access" = json!({ "scope": "none", "share": "control" }))), operation_id = "agent_ok", tag = "agent-server",
     responses((status = 200, body = Alive)))]
 pub(super) async fn ok() -> Json<Value> {
     Json(json!({ "ok": true, "services": {} }))

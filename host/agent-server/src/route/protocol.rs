@@ -18,6 +18,9 @@ use wattle_api::guard::BodyLimit;
 use wattle_api::guard::budget::Budget;
 use wattle_api::guard::open::Slot;
 use wattle_graph::id::ThreadId;
+use wattle_project::agent_server::id::EventId;
+use wattle_project::agent_server::v1::HEARTBEAT;
+use wattle_project::agent_server::v2::Sent;
 
 use crate::agents::Agents;
 use crate::caller::{Body, Caller, Place};
@@ -30,12 +33,9 @@ use crate::socket::{self, Pass};
 use crate::stream::of_events;
 use crate::whole::whole;
 use crate::wire::command::{Command, Subscribe};
-use crate::wire::id::EventId;
 use crate::wire::outline::{
     CommandAnswer, CommandDocument, CommandRefused, FaultDocument, StreamedEvent,
 };
-use crate::wire::v1::HEARTBEAT;
-use crate::wire::v2::Sent;
 
 /// What clients send in place of an id when they want all that there is.
 const ALL: &[&str] = &["-", "0", "0-0"];
@@ -89,6 +89,7 @@ async fn thread(agents: &Agents, caller: &Caller, id: &str) -> Result<ThreadId, 
 
 /// The typed events of a thread, from its beginning on; they do not end by themselves.
 #[utoipa::path(post, path = "/threads/{id}/stream/events",
+    extensions(("x-wattle-access" = json!({ "scope": "read", "share": "lasting" }))),
     operation_id = "agent_stream_events", tag = "agent-protocol",
     params(("id" = String, Path, description = "the thread")),
     request_body = Subscribe,
@@ -149,6 +150,7 @@ impl Told {
 
 /// Commands and events over a WebSocket.
 #[utoipa::path(get, path = "/threads/{id}/stream/events",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_open_socket", tag = "agent-protocol",
     params(("id" = String, Path, description = "the thread")),
     responses(
@@ -178,6 +180,7 @@ async fn open(
 
 /// All runs of a thread as one stream.
 #[utoipa::path(get, path = "/threads/{id}/stream",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_runs", tag = "agent-protocol",
     params(
         ("id" = String, Path, description = "the thread"),

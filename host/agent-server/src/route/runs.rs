@@ -7,27 +7,28 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::Value;
+use wattle_project::agent_server::id::EventId;
+use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
 use crate::answer::{self, placed};
 use crate::asked;
+use crate::asked::run::AskedRun;
 use crate::caller::{Body, Caller, Place};
-use crate::doc::run::RunDoc;
 use crate::fault::Fault;
 use crate::order;
 use crate::page::Page;
 use crate::presence::Presence;
 use crate::query::Query;
-use crate::queue::remove;
 use crate::route::search::PAGE;
 use crate::run::{KnownRun, Listed};
 use crate::stream::{self, Wish};
+use crate::submit::remove;
 use crate::view;
 use crate::whole::whole;
-use crate::wire::id::EventId;
 use crate::wire::outline::{FaultDocument, RunPart, StreamedEvent};
-use crate::wire::request::{Mode, Modes, RunCreate};
+use crate::wire::request::{Modes, RunCreate};
 use crate::wire::shape::{Run, RunStatus};
 
 /// Most runs of one answer.
@@ -51,7 +52,7 @@ const LEAVING: &str = "cancel_on_disconnect";
 
 /// A run that was just asked for.
 pub(super) struct Asked {
-    pub(super) doc: RunDoc,
+    pub(super) run: AskedRun,
     /// The client for whom it works, if its leaving ends it.
     pub(super) presence: Option<Presence>,
 }
@@ -73,14 +74,15 @@ pub(super) async fn create(
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
     let run = asked::new_run()?;
-    let (_, doc) = order::on_thread(&agents, &caller, &id, run, &request).await?;
-    let run = KnownRun::find(&agents, &record(&agents, &doc).await?, doc.run.as_str()).await?;
-    let place = place(&doc);
-    Ok(placed(Json(run.doc.shape(run.record.as_ref())).into_response(), &place, None))
+    let (_, asked) = order::on_thread(&agents, &caller, &id, run, &request).await?;
+    let thread = record(&agents, &asked).await?;
+    let run = KnownRun::find(&agents, &thread, asked.run.as_str()).await?;
+    Ok(placed(Json(run.shape()).into_response(), &place(&asked), None))
 }
 
 /// Asks for a run and answers with what it leads to.
 #[utoipa::path(post, path = "/threads/{id}/runs/wait",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_wait_for_new_run", tag = "agent-runs",
     params(("id" = String, Path, description = "the thread")),
     request_body = RunCreate,
@@ -96,13 +98,14 @@ pub(super) async fn wait(
     Place(id): Place<String>,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let Asked { doc, presence } = begin(&agents, caller, id, Arc::new(request)).await?;
-    let place = place(&doc);
-    Ok(placed(answer::wait(&agents, doc, presence), &place, Some("join")))
+    let Asked { run, presence } = begin(&agents, caller, id, Arc::new(request)).await?;
+    let place = place(&run);
+    Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
 }
 
 /// Asks for a run and answers with its stream.
 #[utoipa::path(post, path = "/threads/{id}/runs/stream",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_new_run", tag = "agent-runs",
     params(("id" = String, Path, description = "the thread")),
     request_body = RunCreate,
@@ -120,7 +123,7 @@ pub(super) async fn stream(
 ) -> Result<Response, Fault> {
     let request = Arc::new(request);
     let asked = begin(&agents, caller, id, request.clone()).await?;
-    let place = place(&asked.doc);
+    let place = place(&asked.run);
     let response = streamed(&agents, asked, &request).await?;
     Ok(placed(response, &place, Some("stream")))
 }
@@ -131,14 +134,14 @@ pub(super) async fn streamed(
     asked: Asked,
     request: &RunCreate,
 ) -> Result<Response, Fault> {
-    let Asked { doc, presence } = asked;
-    let thread = record(agents, &doc).await?;
+    let Asked { run, presence } = asked;
+    let thread = record(agents, &run).await?;
     let wish = Wish {
         modes: Modes::read(request.stream_mode.as_ref())?,
         subgraphs: request.stream_subgraphs.unwrap_or(false),
         after: 0,
     };
-    Ok(stream::answer(agents, &thread, doc, wish, presence))
+    Ok(stream::answer(agents, &thread, run, wish, presence))
 }
 
 /// Asks for a run. A client that leaves meanwhile has left it, too: the run is begun, and what comes
@@ -152,21 +155,21 @@ async fn begin(
     let own = agents.clone();
     let work = async move {
         let run = asked::new_run()?;
-        let (_, doc) = order::on_thread(&own, &caller, &id, run, &request).await?;
-        Ok(Asked { presence: Presence::of(&own, &doc, &request), doc })
+        let (_, run) = order::on_thread(&own, &caller, &id, run, &request).await?;
+        Ok(Asked { presence: Presence::of(&own, &run, &request), run })
     };
     whole(agents, Box::pin(work)).await
 }
 
 /// The thread of a run as it is since the run was asked for.
-pub(super) async fn record(agents: &Agents, doc: &RunDoc) -> Result<ThreadRecord, Fault> {
-    let head = agents.ports().store.thread(&doc.thread).await?;
-    let head = head.ok_or_else(|| Fault::missing("thread", doc.thread.as_str()))?;
+pub(super) async fn record(agents: &Agents, run: &AskedRun) -> Result<ThreadRecord, Fault> {
+    let head = agents.ports().store.thread(&run.thread).await?;
+    let head = head.ok_or_else(|| Fault::missing("thread", run.thread.as_str()))?;
     Ok(head.record)
 }
 
-fn place(doc: &RunDoc) -> String {
-    format!("/threads/{}/runs/{}", segment(doc.thread.as_str()), segment(doc.run.as_str()))
+fn place(run: &AskedRun) -> String {
+    format!("/threads/{}/runs/{}", segment(run.thread.as_str()), segment(run.run.as_str()))
 }
 
 /// An id as one segment of a path: those of the native API are any text.
@@ -184,6 +187,7 @@ pub(super) fn segment(id: &str) -> String {
 
 /// Lists the runs of a thread, the newest first.
 #[utoipa::path(get, path = "/threads/{id}/runs",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_list_runs", tag = "agent-runs",
     params(
         ("id" = String, Path, description = "the thread"),
@@ -208,7 +212,7 @@ pub(super) async fn list(
     while page.len() < limit
         && let Some(run) = listed.next().await?
     {
-        let run = run.doc.shape(run.record.as_ref());
+        let run = run.shape();
         if status.is_some_and(|status| run.status != status) {
             continue;
         }
@@ -228,6 +232,7 @@ fn status(word: &str) -> Result<RunStatus, Fault> {
 
 /// Reads a run.
 #[utoipa::path(get, path = "/threads/{id}/runs/{run}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_get_run", tag = "agent-runs",
     params(
         ("id" = String, Path, description = "the thread"),
@@ -240,11 +245,12 @@ pub(super) async fn get(
 ) -> Result<Json<Run>, Fault> {
     let thread = caller.thread(&agents, &id).await?;
     let run = KnownRun::find(&agents, &thread, &run).await?;
-    Ok(Json(run.doc.shape(run.record.as_ref())))
+    Ok(Json(run.shape()))
 }
 
 /// Takes a run away with what it did.
 #[utoipa::path(delete, path = "/threads/{id}/runs/{run}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_delete_run", tag = "agent-runs",
     params(
         ("id" = String, Path, description = "the thread"),
@@ -259,12 +265,13 @@ pub(super) async fn delete(
 ) -> Result<StatusCode, Fault> {
     let thread = caller.thread(&agents, &id).await?;
     let run = KnownRun::find(&agents, &thread, &run).await?;
-    remove(&agents, &thread.id, &run.doc.run).await?;
+    remove(&agents, &thread.id, &run.asked.run).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 /// Answers with what a run leads to.
 #[utoipa::path(get, path = "/threads/{id}/runs/{run}/join",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run", tag = "agent-runs",
     params(
         ("id" = String, Path, description = "the thread"),
@@ -287,18 +294,19 @@ pub(super) async fn join(
 
 /// What a run leads to, and where that was asked for.
 pub(super) fn joined(agents: &Agents, run: KnownRun, query: &Query) -> Result<Response, Fault> {
-    let place = place(&run.doc);
+    let place = place(&run.asked);
     let presence = watching(agents, &run, query)?;
-    Ok(placed(answer::wait(agents, run.doc, presence), &place, Some("join")))
+    Ok(placed(answer::wait(agents, run.asked.reference(), presence), &place, Some("join")))
 }
 
 fn watching(agents: &Agents, run: &KnownRun, query: &Query) -> Result<Option<Presence>, Fault> {
     let cancels = query.flag(LEAVING)?;
-    Ok(cancels.then(|| Presence::new(agents, &run.doc.thread, &run.doc.run)))
+    Ok(cancels.then(|| Presence::new(agents, run.asked.reference())))
 }
 
 /// Answers with the stream of a run.
 #[utoipa::path(get, path = "/threads/{id}/runs/{run}/stream",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_stream", tag = "agent-runs",
     params(
         ("id" = String, Path, description = "the thread"),
@@ -319,7 +327,7 @@ pub(super) async fn join_stream(
 ) -> Result<Response, Fault> {
     let thread = caller.thread(&agents, &id).await?;
     let run = KnownRun::find(&agents, &thread, &run).await?;
-    let place = place(&run.doc);
+    let place = place(&run.asked);
     let response = joined_stream(&agents, &thread, run, &query, &headers)?;
     Ok(placed(response, &place, Some(&query.again("stream"))))
 }
@@ -340,8 +348,8 @@ pub(super) fn joined_stream(
     });
     let after = after.transpose()?;
     let wish = Wish {
-        modes: modes(&run.doc, query)?,
-        subgraphs: subgraphs(&run.doc),
+        modes: modes(&run.asked, query)?,
+        subgraphs: subgraphs(&run.asked),
         after: after.unwrap_or(0),
     };
     query.flag(LEAVING)?;
@@ -349,20 +357,20 @@ pub(super) fn joined_stream(
         return Ok(stream::nothing());
     }
     let presence = watching(agents, &run, query)?;
-    Ok(stream::answer(agents, thread, run.doc, wish, presence))
+    Ok(stream::answer(agents, thread, run.asked, wish, presence))
 }
 
 /// What the client asks for, or else what was asked for with the run.
-fn modes(doc: &RunDoc, query: &Query) -> Result<std::collections::BTreeSet<Mode>, Fault> {
+fn modes(run: &AskedRun, query: &Query) -> Result<std::collections::BTreeSet<Mode>, Fault> {
     let wanted = query.list("stream_mode");
     if !wanted.is_empty() {
         return Ok(Modes::read(Some(&Modes::Many(wanted)))?);
     }
-    let asked = doc.kwargs.get("stream_mode").cloned();
+    let asked = run.terms.kwargs.get("stream_mode").cloned();
     let asked = asked.and_then(|asked| serde_json::from_value::<Modes>(asked).ok());
     Ok(Modes::read(asked.as_ref())?)
 }
 
-fn subgraphs(doc: &RunDoc) -> bool {
-    doc.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false)
+fn subgraphs(run: &AskedRun) -> bool {
+    run.terms.kwargs.get("subgraphs").and_then(Value::as_bool).unwrap_or(false)
 }

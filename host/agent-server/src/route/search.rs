@@ -66,6 +66,7 @@ pub(super) fn pagination(total: usize, offset: usize, shown: usize) -> HeaderMap
 
 /// Lists threads.
 #[utoipa::path(post, path = "/threads/search",
+    extensions(("x-wattle-access" = json!({ "scope": "read", "share": "control" }))),
     operation_id = "agent_search_threads", tag = "agent-threads",
     request_body = ThreadSearch,
     responses(
@@ -121,6 +122,7 @@ async fn shown(
 
 /// Counts threads.
 #[utoipa::path(post, path = "/threads/count",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_count_threads", tag = "agent-threads",
     request_body = ThreadCount,
     responses((status = 200, body = usize, content_type = "application/json")))]

@@ -8,11 +8,12 @@ use serde_json::{Value, json};
 use wattle_graph::event::Write;
 use wattle_graph::id::{AppName, ChannelName, GraphName, Namespace, NodeName};
 use wattle_graph::step::{Edit, EditAs};
-use wattle_run::call::travel::EditThread;
+use wattle_project::agent_server::id::namespace_of;
 use wattle_run::ports::store::ThreadRecord;
+use wattle_run::travel::EditThread;
 
 use crate::agents::Agents;
-use crate::asked::{ENDS, fresh, of_thread};
+use crate::asked::{ENDS, Point, fresh, point_of};
 use crate::assistants;
 use crate::caller::{Body, Caller, Place};
 use crate::fault::Fault;
@@ -20,7 +21,6 @@ use crate::graphs;
 use crate::query::Query;
 use crate::view;
 use crate::whole::whole;
-use crate::wire::id::namespace_of;
 use crate::wire::outline::{FaultDocument, StateUpdated, ThreadStatePart};
 use crate::wire::request::{StateRequest, StateUpdate, Superstep, UpdateInput};
 use crate::wire::shape::ThreadState;
@@ -74,6 +74,7 @@ pub(super) async fn by_id(
 
 /// A thread, or a graph nested in it, at one of its checkpoints.
 #[utoipa::path(post, path = "/threads/{id}/state/checkpoint",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_get_state_at", tag = "agent-threads",
     params(("id" = String, Path, description = "the thread")),
     request_body = StateRequest,
@@ -100,9 +101,15 @@ async fn read(
     with_nested: bool,
 ) -> Result<ThreadState, Fault> {
     let checkpoint = checkpoint.filter(|id| !id.is_empty());
-    let checkpoint = checkpoint.map(|id| of_thread(record, id)).transpose()?;
+    let point = checkpoint.map(|id| point_of(record, id)).transpose()?;
+    let checkpoint = point.map(|point| match point {
+        Point::Made(checkpoint) | Point::BeforeInput(checkpoint) => checkpoint,
+    });
     let found = view::state_of(agents, record, namespace, checkpoint).await?;
     match found {
+        Some(made) if matches!(point, Some(Point::BeforeInput(_))) => {
+            view::before_input(agents, record, &made).await
+        }
         Some(view) => view::state(agents, record, &view, with_nested).await,
         None if checkpoint.is_none() => Ok(ThreadState::blank(&view::lens(agents, record))),
         None => Err(Fault::missing("checkpoint of thread", record.id.as_str())),
@@ -125,13 +132,26 @@ pub(super) async fn update(
     Body(request): Body<StateUpdate>,
 ) -> Result<Json<Value>, Fault> {
     let record = caller.thread(&agents, &id).await?;
+    if agents.engine().has_pending(&record.id).await? {
+        let text = format!("a run waits for its turn on thread `{id}`; change the state behind it");
+        return Err(Fault::conflict(text));
+    }
     let ground = Ground::of(&agents, &record).await?;
     let edit = ground.edit(request.values.as_ref(), request.as_node.as_deref())?;
-    let checkpoint = request.checkpoint_id().map(|id| of_thread(&record, id)).transpose()?;
+    let checkpoint = match request.checkpoint_id().map(|id| point_of(&record, id)).transpose()? {
+        Some(Point::BeforeInput(_)) => {
+            let text =
+                "the state before an input is changed by another input; start a run from there";
+            return Err(Fault::unprocessable(text));
+        }
+        Some(Point::Made(checkpoint)) => Some(checkpoint),
+        None => None,
+    };
     let place = request.checkpoint.as_ref().map(|checkpoint| checkpoint.checkpoint_ns.as_str());
     let edited = EditThread {
         namespace: namespace_of(place.unwrap_or_default()),
         checkpoint,
+        principal: caller.principal.clone(),
         ..ground.request(&record, vec![vec![edit]])
     };
     let own = agents.clone();
@@ -152,6 +172,7 @@ pub(super) async fn update(
 /// 400 if it is not said which graph it is of; 422 for what does not fit the graph.
 pub(super) async fn lived(
     agents: &Agents,
+    caller: &Caller,
     record: &ThreadRecord,
     steps: Vec<Superstep>,
 ) -> Result<(), Fault> {
@@ -160,7 +181,9 @@ pub(super) async fn lived(
         step.updates.into_iter().map(|update| ground.lived(update)).collect()
     };
     let steps = steps.into_iter().map(edits).collect::<Result<_, _>>()?;
-    agents.engine().edit(ground.request(record, steps)).await?;
+    let principal = caller.principal.clone();
+    let edit = EditThread { principal, ..ground.request(record, steps) };
+    agents.engine().edit(edit).await?;
     Ok(())
 }
 
@@ -190,6 +213,7 @@ impl Ground {
             checkpoint: None,
             supersteps,
             metadata: Default::default(),
+            principal: None,
         }
     }
 

@@ -9,14 +9,15 @@ use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use wattle_graph::id::RunId;
+use wattle_project::agent_server::mode::Mode;
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::agents::Agents;
 use crate::answer::{self, placed};
 use crate::asked;
+use crate::asked::run::AskedRun;
 use crate::assistants;
 use crate::caller::{Body, Caller, Place, uuid};
-use crate::doc::run::RunDoc;
 use crate::fault::Fault;
 use crate::order;
 use crate::presence::Presence;
@@ -26,7 +27,7 @@ use crate::route::runs::{Asked, joined, joined_stream, segment, streamed};
 use crate::run::KnownRun;
 use crate::whole::whole;
 use crate::wire::outline::{FaultDocument, StreamedEvent};
-use crate::wire::request::{Mode, RunCreate, at_most};
+use crate::wire::request::{RunCreate, at_most};
 use crate::wire::shape::Run;
 
 /// Runs that one request may ask for.
@@ -53,9 +54,9 @@ pub(super) async fn create(
 ) -> Result<Response, Fault> {
     let (own, run) = (agents.clone(), asked::new_run()?);
     let work = async move { order::alone(&own, &caller, run, &request).await };
-    let (thread, doc) = whole(&agents, Box::pin(work)).await?;
-    let run = shown(&agents, &thread, &doc).await?;
-    Ok(placed(Json(run).into_response(), &place(&doc), None))
+    let (thread, asked) = whole(&agents, Box::pin(work)).await?;
+    let run = shown(&agents, &thread, &asked).await?;
+    Ok(placed(Json(run).into_response(), &place(&asked), None))
 }
 
 /// Asks for several: for all of them, also if the client leaves meanwhile.
@@ -80,8 +81,8 @@ pub(super) async fn batch(
     let work = async move {
         let mut runs = Vec::with_capacity(requests.len());
         for request in &requests {
-            let (thread, doc) = order::alone(&own, &caller, asked::new_run()?, request).await?;
-            runs.push(shown(&own, &thread, &doc).await?);
+            let (thread, asked) = order::alone(&own, &caller, asked::new_run()?, request).await?;
+            runs.push(shown(&own, &thread, &asked).await?);
         }
         Ok(runs)
     };
@@ -90,6 +91,7 @@ pub(super) async fn batch(
 
 /// Asks for a run and answers with what it leads to.
 #[utoipa::path(post, path = "/runs/wait",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_wait_for_new_lone_run", tag = "agent-runs",
     request_body = RunCreate,
     responses(
@@ -104,13 +106,14 @@ pub(super) async fn wait(
     caller: Caller,
     Body(request): Body<RunCreate>,
 ) -> Result<Response, Fault> {
-    let Asked { doc, presence } = begin(&agents, caller, Arc::new(request)).await?;
-    let place = place(&doc);
-    Ok(placed(answer::wait(&agents, doc, presence), &place, Some("join")))
+    let Asked { run, presence } = begin(&agents, caller, Arc::new(request)).await?;
+    let place = place(&run);
+    Ok(placed(answer::wait(&agents, run.reference(), presence), &place, Some("join")))
 }
 
 /// Asks for a run and answers with its stream.
 #[utoipa::path(post, path = "/runs/stream",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_stream_new_lone_run", tag = "agent-runs",
     request_body = RunCreate,
     responses(
@@ -127,7 +130,7 @@ pub(super) async fn stream(
 ) -> Result<Response, Fault> {
     let request = Arc::new(request);
     let asked = begin(&agents, caller, request.clone()).await?;
-    let place = place(&asked.doc);
+    let place = place(&asked.run);
     Ok(placed(streamed(&agents, asked, &request).await?, &place, Some("stream")))
 }
 
@@ -135,19 +138,19 @@ pub(super) async fn stream(
 async fn begin(agents: &Agents, caller: Caller, request: Arc<RunCreate>) -> Result<Asked, Fault> {
     let own = agents.clone();
     let work = async move {
-        let (_, doc) = order::alone(&own, &caller, asked::new_run()?, &request).await?;
-        Ok(Asked { presence: Presence::of(&own, &doc, &request), doc })
+        let (_, run) = order::alone(&own, &caller, asked::new_run()?, &request).await?;
+        Ok(Asked { presence: Presence::of(&own, &run, &request), run })
     };
     whole(agents, Box::pin(work)).await
 }
 
-fn place(doc: &RunDoc) -> String {
-    format!("/runs/{}", segment(doc.run.as_str()))
+fn place(run: &AskedRun) -> String {
+    format!("/runs/{}", segment(run.run.as_str()))
 }
 
-async fn shown(agents: &Agents, thread: &ThreadRecord, doc: &RunDoc) -> Result<Run, Fault> {
-    let run = KnownRun::find(agents, thread, doc.run.as_str()).await?;
-    Ok(run.doc.shape(run.record.as_ref()))
+async fn shown(agents: &Agents, thread: &ThreadRecord, asked: &AskedRun) -> Result<Run, Fault> {
+    let run = KnownRun::find(agents, thread, asked.run.as_str()).await?;
+    Ok(run.shape())
 }
 
 /// A run by its id alone, with its thread.
@@ -181,11 +184,12 @@ pub(super) async fn get(
     Place(id): Place<String>,
 ) -> Result<Json<Run>, Fault> {
     let (_, run) = find(&agents, &caller, &id).await?;
-    Ok(Json(run.doc.shape(run.record.as_ref())))
+    Ok(Json(run.shape()))
 }
 
 /// Answers with what a run leads to.
 #[utoipa::path(get, path = "/runs/{run}/join",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_by_id", tag = "agent-runs",
     params(
         ("run" = String, Path, description = "the run"),
@@ -206,6 +210,7 @@ pub(super) async fn join(
 
 /// Answers with the stream of a run.
 #[utoipa::path(get, path = "/runs/{run}/stream",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
     operation_id = "agent_join_run_stream_by_id", tag = "agent-runs",
     params(
         ("run" = String, Path, description = "the run"),
@@ -224,13 +229,14 @@ pub(super) async fn join_stream(
     headers: HeaderMap,
 ) -> Result<Response, Fault> {
     let (thread, run) = find(&agents, &caller, &id).await?;
-    let place = place(&run.doc);
+    let place = place(&run.asked);
     let response = joined_stream(&agents, &thread, run, &query, &headers)?;
     Ok(placed(response, &place, Some(&query.again("stream"))))
 }
 
 /// Cancels a run.
 #[utoipa::path(post, path = "/runs/{run}/cancel",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_cancel_run_by_id", tag = "agent-runs",
     params(
         ("run" = String, Path, description = "the run"),
@@ -247,5 +253,5 @@ pub(super) async fn cancel(
     query: Query,
 ) -> Result<Response, Fault> {
     let (_, run) = find(&agents, &caller, &id).await?;
-    cancelled(&agents, run, &query).await
+    cancelled(&agents, &caller, run, &query).await
 }

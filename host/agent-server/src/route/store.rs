@@ -106,6 +106,7 @@ async fn delete(
 
 /// Finds documents.
 #[utoipa::path(post, path = "/store/items/search",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_search_items", tag = "agent-store",
     request_body = ItemSearch,
     responses((status = 200, body = FoundItems)))]
@@ -132,6 +133,7 @@ async fn search(
 
 /// Lists namespaces that hold a document.
 #[utoipa::path(post, path = "/store/namespaces",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_list_namespaces", tag = "agent-store",
     request_body = NamespaceSearch,
     responses((status = 200, body = FoundNamespaces)))]

@@ -8,20 +8,18 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
-use wattle_run::call::runs::{RunRef, Runs as _};
 use wattle_run::engine::blank::{NewThread, UpdateThread};
-use wattle_run::ports::memory::MemoryScope;
-use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadStatus, ThreadTtl};
+use wattle_run::hostcall::runs::Runs as _;
+use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadTtl};
 
 use crate::agents::Agents;
 use crate::caller::{Body, Caller, Place, uuid};
-use crate::doc::run::shelf;
+use crate::doc::old;
 use crate::fault::Fault;
-use crate::queue::drop_waiting;
 use crate::route::crons::forget_of_thread;
 use crate::route::state::lived;
+use crate::submit::remove_thread;
 use crate::view;
-use crate::webhooks::unbook;
 use crate::whole::whole;
 use crate::wire::outline::{FaultDocument, Pruned};
 use crate::wire::request::{IfExists, ThreadCreate, ThreadPatch, ThreadPrune, TtlWish};
@@ -85,7 +83,7 @@ async fn made(
     if steps.is_empty() {
         return Ok(record);
     }
-    if let Err(fault) = lived(agents, &record, steps).await {
+    if let Err(fault) = lived(agents, caller, &record, steps).await {
         agents.engine().delete_thread(&record.id).await?;
         return Err(fault);
     }
@@ -94,6 +92,7 @@ async fn made(
 
 /// Reads a thread.
 #[utoipa::path(get, path = "/threads/{id}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_get_thread", tag = "agent-threads",
     params(("id" = String, Path, description = "the thread")),
     responses((status = 200, body = Thread)))]
@@ -142,6 +141,7 @@ pub(super) async fn update(
 
 /// Deletes a thread with its runs. Those at work are cancelled.
 #[utoipa::path(delete, path = "/threads/{id}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))),
     operation_id = "agent_delete_thread", tag = "agent-threads",
     params(("id" = String, Path, description = "the thread")),
     responses(
@@ -164,19 +164,9 @@ pub(super) async fn remove(agents: &Agents, record: ThreadRecord) -> Result<(), 
 }
 
 async fn take_away(agents: &Agents, record: ThreadRecord) -> Result<(), Fault> {
-    // Nothing begins on it meanwhile, and it is looked at once that is so.
-    let _turnstile = agents.queue().enter(&record.id).await;
-    let head = agents.ports().store.thread(&record.id).await?;
-    let ThreadRecord { id, run, status, tenant, .. } = head.map_or(record, |head| head.record);
-    drop_waiting(agents, &id, None, true).await?;
-    if let (ThreadStatus::Running, Some(run)) = (status, run) {
-        unbook(agents, &run).await?;
-        agents.engine().cancel(&RunRef { thread: id.clone(), run }).await?;
-    }
-    agents.engine().delete_thread(&id).await?;
-    forget_of_thread(agents, tenant.as_ref(), id.as_str()).await?;
-    shelf(agents.ports(), MemoryScope::Host(tenant), &id).clear().await?;
-    Ok(())
+    remove_thread(agents, &record.id).await?;
+    old::forget(agents.ports(), record.tenant.as_ref(), &record.id).await?;
+    forget_of_thread(agents, record.tenant.as_ref(), record.id.as_str()).await
 }
 
 /// Copies a thread with its past.

@@ -1,54 +1,48 @@
-//! One webhook from the end of its run to the answer that says that it arrived.
+//! The delivery of one webhook: from the end of its run to an answer of 2xx.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use serde_json::Value;
 use url::Host;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, PluginName};
-use wattle_run::call::http::{HttpBody, HttpRequest};
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpBody, HttpRequest};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::Caller;
-use wattle_run::ports::memory::MemoryScope;
 
-use super::tell;
+use super::payload;
 use crate::agents::Agents;
 use crate::doc::Kept;
-use crate::doc::run::{RunDoc, shelf};
-use crate::doc::webhook::{Hook, Tidings, hooks};
+use crate::doc::webhook::{self, Hook, Payload, hooks};
 use crate::wire::webhook::Target;
 
-/// Pause before looking again at what cannot be read or written right now.
+/// Pause after an error of the store.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
-/// How long an answer may take: whoever is told should do the work afterwards.
+/// How long an answer may take: a receiver is to answer first and work afterwards.
 const TIMEOUT_MS: u32 = 15_000;
 
 /// Who asks, for the outbound guard.
 const NAME: &str = "webhooks";
 
-/// The field of a run's `kwargs` that says why its webhook was given up.
-const PROBLEM: &str = "webhook_error";
-
-/// What comes after an attempt.
+/// What follows an attempt.
 enum Next {
-    /// Nothing: it arrived, was given up, or is another host's.
+    /// Nothing: the webhook was delivered, given up, or taken over by another host.
     Nothing,
     /// Another attempt.
     Again(Duration),
 }
 
-/// Why an attempt came to nothing.
+/// Why an attempt failed.
 enum Miss {
-    /// It may go better another time.
+    /// Another attempt may succeed.
     Retry(String),
-    /// It never will.
+    /// No other attempt can succeed.
     Never(String),
 }
 
-/// Tells a webhook of the end of its run.
+/// Delivers a webhook after the end of its run.
 pub(super) async fn deliver(agents: &Agents, mut hook: Kept<Hook>) {
     let due_ms = hook.doc.next_ms.saturating_sub(agents.now_ms());
     tokio::time::sleep(Duration::from_millis(u64::try_from(due_ms).unwrap_or(0))).await;
@@ -57,7 +51,7 @@ pub(super) async fn deliver(agents: &Agents, mut hook: Kept<Hook>) {
             Ok(Next::Nothing) => return,
             Ok(Next::Again(pause)) => tokio::time::sleep(pause).await,
             Err(failure) => {
-                tracing::warn!(run = %hook.doc.run, %failure, "a webhook waits on");
+                tracing::warn!(run = %hook.doc.run, %failure, "a webhook cannot be read or written");
                 tokio::time::sleep(LOOK_AGAIN).await;
             }
         }
@@ -66,35 +60,34 @@ pub(super) async fn deliver(agents: &Agents, mut hook: Kept<Hook>) {
 
 async fn step(agents: &Agents, hook: &mut Kept<Hook>) -> Result<Next, Failure> {
     let ports = agents.ports();
-    if !hook.doc.is_told {
-        let end = tell::tidings(agents, &hook.doc).await;
-        let end = end.map_err(|fault| Failure::internal(fault.detail().to_owned()))?;
-        // The run may have been taken away: then nobody is told that it was cancelled before.
-        // Another host may have the webhook by now.
+    if !hook.doc.has_payload {
+        let payload = payload::at_end(agents, &hook.doc).await;
+        let payload = payload.map_err(|fault| Failure::internal(fault.detail().to_owned()))?;
+        // A client may have deleted the run, after it cancelled it. Another host may have taken the
+        // webhook over.
         if !hook.doc.is_own(ports).await? {
             return Ok(Next::Nothing);
         }
-        let Some(tidings) = end else {
+        let Some(payload) = payload else {
             hook.doc.forget(ports).await?;
             return Ok(Next::Nothing);
         };
-        hook.doc.tell(ports, &tidings).await?;
-        let told = Hook { is_told: true, ..hook.doc.clone() };
-        let Some(told) = hooks(ports).change(hook, told).await? else {
-            // What was written down is nobody's if the run was taken away right now.
+        hook.doc.save_payload(ports, &payload).await?;
+        let ready = Hook { has_payload: true, ..hook.doc.clone() };
+        let Some(ready) = hooks(ports).change(hook, ready).await? else {
+            // If the run was deleted meanwhile, nobody else deletes the payload.
             if hooks(ports).get::<Hook>(hook.doc.run.as_str()).await?.is_none() {
                 hook.doc.forget(ports).await?;
             }
             return Ok(Next::Nothing);
         };
-        *hook = told;
+        *hook = ready;
     }
-    let (true, Some(tidings)) = (hook.doc.is_own(ports).await?, hook.doc.told(ports).await?) else {
-        return Ok(Next::Nothing);
-    };
-    match send(agents, &hook.doc, &tidings).await {
+    let (is_own, payload) = (hook.doc.is_own(ports).await?, hook.doc.payload(ports).await?);
+    let (true, Some(payload)) = (is_own, payload) else { return Ok(Next::Nothing) };
+    match send(agents, &hook.doc, &payload).await {
         Ok(()) => {
-            tracing::info!(run = %hook.doc.run, "a webhook was told");
+            tracing::info!(run = %hook.doc.run, "a webhook was delivered");
             hook.doc.forget(ports).await?;
             Ok(Next::Nothing)
         }
@@ -108,7 +101,7 @@ async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next
         return give_up(agents, &hook.doc, why).await;
     };
     let (run, attempts) = (&hook.doc.run, hook.doc.attempts + 1);
-    tracing::info!(%run, attempts, why, "a webhook was not told yet");
+    tracing::info!(%run, attempts, why, "an attempt to deliver a webhook failed");
     let pause_ms = i64::try_from(pause.as_millis()).unwrap_or(i64::MAX);
     let next_ms = agents.now_ms().saturating_add(pause_ms);
     let later = Hook { attempts, next_ms, ..hook.doc.clone() };
@@ -119,26 +112,21 @@ async fn again(agents: &Agents, hook: &mut Kept<Hook>, why: &str) -> Result<Next
     Ok(Next::Again(pause))
 }
 
-/// The document of the run says so from now on.
+/// Ends the delivery. The run's `kwargs` say why.
 async fn give_up(agents: &Agents, hook: &Hook, why: &str) -> Result<Next, Failure> {
     tracing::warn!(run = %hook.run, why, "a webhook is given up");
     let ports = agents.ports();
-    let scope = MemoryScope::Host(hook.tenant.clone());
-    let doc: Option<RunDoc> = shelf(ports, scope, &hook.thread).get(hook.run.as_str()).await?;
-    if let Some(mut doc) = doc {
-        doc.kwargs.insert(PROBLEM.to_owned(), Value::from(why));
-        doc.save(ports).await?;
-    }
+    webhook::note_problem(ports, &hook.run, why).await?;
     hook.forget(ports).await?;
     Ok(Next::Nothing)
 }
 
-async fn send(agents: &Agents, hook: &Hook, tidings: &Tidings) -> Result<(), Miss> {
-    // The rules may be others since the run was asked for.
+async fn send(agents: &Agents, hook: &Hook, payload: &Payload) -> Result<(), Miss> {
+    // The rules may have changed since the request for the run.
     let target = agents.webhooks().target(&hook.url).map_err(Miss::Never)?;
     let rule = rule(&target);
     let limits = NetLimits { redirects: 0, ..NetLimits::default() };
-    let request = request(agents, hook, &target, tidings);
+    let request = request(agents, hook, &target, payload);
     let ports = agents.ports();
     let sent = ports.net.send(&caller(hook), &[rule], &limits, &request, &*ports.blobs).await;
     match sent {
@@ -156,10 +144,10 @@ async fn send(agents: &Agents, hook: &Hook, tidings: &Tidings) -> Result<(), Mis
     }
 }
 
-fn request(agents: &Agents, hook: &Hook, target: &Target, tidings: &Tidings) -> HttpRequest {
+fn request(agents: &Agents, hook: &Hook, target: &Target, payload: &Payload) -> HttpRequest {
     let now_ms = agents.now_ms();
     let (id, timestamp_s) = (hook.run.as_str(), now_ms.div_euclid(1_000));
-    let body = tidings.body(now_ms);
+    let body = payload.body(now_ms);
     let mut headers = vec![
         ("content-type".to_owned(), "application/json".to_owned()),
         ("webhook-id".to_owned(), id.to_owned()),
@@ -179,7 +167,8 @@ fn request(agents: &Agents, hook: &Hook, target: &Target, tidings: &Tidings) -> 
     }
 }
 
-/// This one address, and private ones behind its name only if the operator wants that.
+/// Allows the webhook's URL only, and private addresses behind its name only if the operator allows
+/// them.
 fn rule(target: &Target) -> HttpRule {
     let url = &target.url;
     let host = match url.host() {

@@ -9,9 +9,11 @@ use utoipa::openapi::schema::{
     AnyOfBuilder, ArrayBuilder, ObjectBuilder, OneOfBuilder, Ref, Schema, SchemaType, Type,
 };
 use utoipa::{PartialSchema, ToSchema};
+use wattle_project::agent_server::document::Checkpoint;
+use wattle_project::agent_server::mode::Mode;
 
-use super::request::{Before, Mode, Modes};
-use super::shape::{Assistant, Checkpoint, Cron, FoundItem, Run, Thread, ThreadState};
+use super::request::{Before, Modes};
+use super::shape::{Assistant, Cron, FoundItem, Run, Thread, ThreadState};
 
 /// Why a request is not answered.
 #[derive(Debug, ToSchema)]

@@ -13,6 +13,8 @@ mod thread;
 
 use serde::de::DeserializeOwned;
 use wattle_api::body::objects::Objects;
+use wattle_project::agent_server::mode::UnknownMode;
+use wattle_project::agent_server::v2::SubscriptionError;
 
 pub use self::assistant::{
     AssistantCount, AssistantCreate, AssistantLatest, AssistantPatch, AssistantSearch,
@@ -20,7 +22,7 @@ pub use self::assistant::{
 };
 pub use self::command::{Command, Goto};
 pub use self::cron::{CronCreate, CronPatch, CronSearch, run_of};
-pub use self::mode::{Mode, Modes};
+pub use self::mode::Modes;
 pub use self::run::{
     CancelAction, CancelRuns, Completion, Config, Disconnect, IfMissing, Multitask, Nodes, Resume,
     RunCreate,
@@ -44,6 +46,18 @@ pub enum Invalid {
     /// Its values do not go together (400).
     #[error("{0}")]
     Value(String),
+}
+
+impl From<UnknownMode> for Invalid {
+    fn from(unknown: UnknownMode) -> Self {
+        Self::Schema(unknown.to_string())
+    }
+}
+
+impl From<SubscriptionError> for Invalid {
+    fn from(error: SubscriptionError) -> Self {
+        Self::Value(error.to_string())
+    }
 }
 
 /// Reads the body of a request; an empty one is an empty object.

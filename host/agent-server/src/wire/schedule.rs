@@ -94,8 +94,9 @@ pub fn read_time(text: &str) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use wattle_project::agent_server::time::iso;
+
     use super::*;
-    use crate::wire::time::iso;
 
     fn after(fields: &str, zone: Option<&str>, time: &str) -> Option<String> {
         let schedule = Schedule::read(fields, zone).unwrap();

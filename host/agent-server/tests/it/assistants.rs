@@ -39,7 +39,10 @@ async fn a_graph_is_drawn_and_described() {
     );
     let schemas = host.get("/assistants/agent/schemas").await.ok();
     assert!(schemas["input_schema"]["properties"]["messages"].is_object());
-    assert!(schemas["config_schema"].is_null());
+    assert!(schemas["config_schema"].is_null() && schemas["context_schema"].is_null());
+    let schemas = host.get("/assistants/context/schemas").await.ok();
+    let declared = json!({ "type": "object", "properties": { "user": { "type": "string" } } });
+    assert_eq!((&schemas["config_schema"], &schemas["context_schema"]), (&declared, &declared));
 }
 
 #[tokio::test]

@@ -73,7 +73,8 @@ async fn a_thread_that_has_ended_goes_on_where_it_is_told() {
     let values = command(&host, &id, "slow", send).await.ok();
     assert_eq!(values["items"], json!(["a", "b", "b", "c"]));
     let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 99 })).await.ok();
-    let oldest = history.as_array().unwrap().last().unwrap();
+    // Behind it is the point before the input.
+    let oldest = history.as_array().unwrap().iter().nth_back(1).unwrap();
     let run = json!({ "assistant_id": "slow", "command": { "update": { "word": "z" } },
         "checkpoint_id": oldest["checkpoint_id"] });
     let values = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
@@ -128,7 +129,8 @@ async fn what_cannot_be_carried_out_is_refused_and_nothing_is_done() {
     let runs = host.get(&format!("/threads/{id}/runs")).await.ok();
     assert_eq!(runs.as_array().unwrap().len(), 1);
     let history = host.post(&format!("/threads/{id}/history"), json!({ "limit": 99 })).await.ok();
-    let oldest = history.as_array().unwrap().last().unwrap();
+    // Behind it is the point before the input.
+    let oldest = history.as_array().unwrap().iter().nth_back(1).unwrap();
     let run = json!({ "assistant_id": "agent", "command": { "resume": 1 },
         "checkpoint": oldest["checkpoint"] });
     let past = host.post(&format!("/threads/{id}/runs/wait"), run).await;

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wattle_run::call::interrupt::Ask;
 use wattle_run::gate::Gate;
+use wattle_run::hostcall::interrupt::Ask;
 
 use crate::host::{Host, request};
 use crate::live::{Frame, Live};

@@ -17,11 +17,11 @@ use wattle_graph::check::{NoFacts, check_toml};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest};
 use wattle_run::app::{App, GraphPack};
-use wattle_run::call::emit::Emission;
-use wattle_run::call::interrupt::Ask;
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
+use wattle_run::hostcall::emit::Emission;
+use wattle_run::hostcall::interrupt::Ask;
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::Store;
 use wattle_run::ports::tool_server::NoToolServers;
@@ -73,6 +73,7 @@ graph = "agent"
 
 [graphs.context]
 entry = "tell"
+context_schema = { type = "object", properties = { user = { type = "string" } } }
 [graphs.context.channels]
 value = {}
 [graphs.context.nodes.tell]

@@ -9,6 +9,7 @@ mod queue;
 mod webhooks;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -19,7 +20,7 @@ use wattle_kit::gates::Gates;
 use wattle_kit::layer::{Layer, Layered};
 use wattle_kit::memory::{Call, Hook, Hooked};
 use wattle_run::ports::store::{Epoch, Holder, StoreError};
-use wattle_run::ports::{Memory, Net, Store};
+use wattle_run::ports::{Clock as _, Memory, Net, Store};
 use wattle_store::{MemoryStore, VolatileMemory};
 
 use crate::host::{Host, Parts};
@@ -29,8 +30,8 @@ use crate::store::Hand;
 /// 2026-11-22T09:00:30Z.
 const NOW_MS: i64 = 1_795_338_030_000;
 
-/// After so long without a sign, a host counts as dead.
-const LEASE_MS: i64 = 60_000;
+/// After so long without a heartbeat, a host is not live.
+const LEASE_MS: i64 = wattle_run::ports::store::LEASE_MS.cast_signed();
 
 /// The way of one host to the store that all share. Gates know its calls by their names, such as
 /// `lease` and `run`; and `lease done` when a thread is leased.
@@ -112,8 +113,11 @@ impl Common {
     }
 
     fn with_net(net: Arc<dyn Net>) -> Self {
-        let (store, memory) = (Arc::new(MemoryStore::new()), Arc::new(VolatileMemory::new()));
-        Self { store, memory, clock: Hand::at(NOW_MS), net }
+        let clock = Hand::at(NOW_MS);
+        let time = clock.clone();
+        let elapsed = move || Duration::from_nanos(time.monotonic_ns());
+        let store = Arc::new(MemoryStore::with_elapsed(Arc::new(elapsed)));
+        Self { store, memory: Arc::new(VolatileMemory::new()), clock, net }
     }
 
     /// A host that has told the others that it is there.
@@ -133,7 +137,7 @@ impl Common {
             ..Parts::default()
         };
         let host = Host::with_parts(ApiConfig::default(), parts);
-        host.agents.look_around().await;
+        host.agents.reconcile().await;
         (host, gates)
     }
 }

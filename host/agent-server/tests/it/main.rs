@@ -3,12 +3,15 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod assistants;
+mod away;
 mod cancel;
 mod command;
 mod crons;
+mod crowd;
 mod durability;
 mod gated;
 mod growth;
+mod handover;
 mod host;
 mod hosts;
 mod joined;
@@ -23,6 +26,7 @@ mod protocol;
 mod queue;
 mod retried;
 mod runs;
+mod short;
 mod socket;
 mod state;
 mod stateless;
@@ -31,4 +35,5 @@ mod stream;
 mod surprises;
 mod tenancy;
 mod threads;
+mod unreadable;
 mod webhooks;

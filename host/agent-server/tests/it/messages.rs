@@ -6,12 +6,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use axum::http::HeaderValue;
 use serde_json::{Value, json};
-use wattle_graph::event::Delta;
 use wattle_graph::failure::Failure;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::llm::{
-    Completion, CompletionRequest, FinishReason, Message, Part, Role, ToolChoice, Tries, Usage,
+use wattle_graph::llm::{
+    Completion, CompletionRequest, Delta, FinishReason, Message, Part, Role, ToolChoice, Tries,
+    Usage,
 };
+use wattle_run::hostcall::interrupt::Ask;
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, RunId};
-use wattle_run::call::runs::{Runs as _, StartRun};
 use wattle_run::engine::blank::NewThread;
+use wattle_run::hostcall::runs::{Runs as _, StartRun};
 use wattle_run::ports::store::RunOptions;
 
 use crate::host::{Host, request};
@@ -24,6 +24,7 @@ fn start(run: &str) -> StartRun {
         tenant: None,
         options: RunOptions::default(),
         ttl: None,
+        principal: None,
     }
 }
 
@@ -120,7 +121,7 @@ async fn settings_of_a_run_reach_the_engine() {
         "durability": "exit",
     });
     let ended = host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
-    assert_eq!(ended["__error__"]["error"], code::LIMIT, "{ended}");
+    assert_eq!(ended["__error__"]["error"], "GraphRecursionError", "{ended}");
 }
 
 #[tokio::test]

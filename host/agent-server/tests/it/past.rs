@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::RunOutcome;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::RunOutcome;
 
 use crate::host::Host;
 use crate::plugin::{Closures, Nothing};
@@ -79,9 +79,11 @@ async fn answered(host: &Host, graph: &str, times: usize) -> String {
     thread
 }
 
+/// The checkpoints, without the points before inputs.
 async fn history(host: &Host, thread: &str) -> Vec<Value> {
-    let all = host.post(&format!("/threads/{thread}/history"), json!({ "limit": 10 })).await.ok();
-    all.as_array().unwrap().clone()
+    let all = host.post(&format!("/threads/{thread}/history"), json!({ "limit": 20 })).await.ok();
+    let all = all.as_array().unwrap().iter().filter(|state| state["next"] != json!(["__start__"]));
+    all.cloned().collect()
 }
 
 fn payloads(interrupts: &Value) -> Vec<&str> {

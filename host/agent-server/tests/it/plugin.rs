@@ -10,13 +10,13 @@ use serde_json::{Value, json};
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName};
-use wattle_run::call::http::{HttpRequest, HttpResponse};
-use wattle_run::call::llm::{Completion, CompletionRequest};
-use wattle_run::call::sql::{Rows, SqlValue};
-use wattle_run::call::tools::ToolOutput;
+use wattle_graph::llm::{Completion, CompletionRequest};
+use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
 use wattle_run::grant::{HttpRule, SqlRule};
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
+use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::{Limits, NetLimits, SqlLimits};
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::sandbox::{

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use wattle_api::ApiConfig;
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::call::emit::Emission;
-use wattle_run::call::interrupt::Ask;
+use wattle_run::hostcall::emit::Emission;
+use wattle_run::hostcall::interrupt::Ask;
 use wattle_run::ports::store::{Batch, Store, Ticket};
 use wattle_store::MemoryStore;
 
@@ -17,12 +17,12 @@ use crate::host::{Answer, Host, Parts, request};
 use crate::live::{Frame, Live};
 use crate::plugin::{Closures, Nothing};
 
-const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
+pub(crate) const ID: &str = "01a1ffdc-22ab-744e-a2fc-8bb051a654f8";
 
 /// Longest wait for something that is about to happen.
 const SOON: Duration = Duration::from_secs(10);
 
-async fn command(host: &Host, method: &str, params: Value) -> Value {
+pub(crate) async fn command(host: &Host, method: &str, params: Value) -> Value {
     let path = format!("/threads/{ID}/commands");
     let answer = host.post(&path, json!({ "id": 7, "method": method, "params": params })).await;
     let answer = answer.ok();
@@ -31,7 +31,7 @@ async fn command(host: &Host, method: &str, params: Value) -> Value {
 }
 
 #[track_caller]
-fn result(answer: &Value) -> &Value {
+pub(crate) fn result(answer: &Value) -> &Value {
     assert_eq!(answer["type"], "success", "{answer}");
     assert!(answer["meta"]["applied_through_seq"].is_u64(), "{answer}");
     &answer["result"]
@@ -43,14 +43,14 @@ fn refused(answer: &Value, code: &str) {
     assert!(answer["message"].as_str().is_some_and(|text| !text.is_empty()), "{answer}");
 }
 
-async fn start(host: &Host, input: Value) -> String {
+pub(crate) async fn start(host: &Host, input: Value) -> String {
     let params = json!({ "assistant_id": "agent", "input": input });
     let answer = command(host, "run.start", params).await;
     result(&answer)["run_id"].as_str().unwrap().to_owned()
 }
 
 /// Kinds and words of events.
-fn told(frames: &[Frame]) -> Vec<String> {
+pub(crate) fn told(frames: &[Frame]) -> Vec<String> {
     let word = |(kind, data, _): &Frame| match data["params"]["data"]["event"].as_str() {
         Some(word) => format!("{kind} {word}"),
         None => kind.clone(),
@@ -213,7 +213,7 @@ fn nested() -> Host {
 
 /// The reference server's own graph, as far as what it streams goes: a message piece by piece, a
 /// tool's call by hand, a question.
-fn reference() -> Host {
+pub(crate) fn reference() -> Host {
     let graphs = r#"
         [graphs.agent]
         entry = "stream_message"
@@ -291,7 +291,9 @@ async fn a_thread_streams_as_the_reference_server_streams_it() {
         line.replace(&question, "<question>")
     });
     let ours: Vec<Value> = ours.map(|line| serde_json::from_str(&line).unwrap()).collect();
-    let captured = include_str!("../../src/wire/v2/testdata/thread.txt").lines().take(ours.len());
+    let captured = include_str!("../../../project/src/agent_server/v2/testdata/thread.txt")
+        .lines()
+        .take(ours.len());
     let captured: Vec<Value> = captured.map(|line| serde_json::from_str(line).unwrap()).collect();
     for (ours, captured) in ours.iter().zip(&captured) {
         assert_eq!(without_ids(ours), without_ids(captured));
@@ -402,8 +404,11 @@ async fn a_failure_is_the_last_word() {
     command(&host, "run.start", json!({ "assistant_id": "broken", "input": {} })).await;
     let frames = live.run().await;
     assert_eq!(told(&frames), ["lifecycle running", "lifecycle failed"]);
-    let error = frames[1].1["params"]["data"]["error"].as_str().unwrap().to_owned();
-    assert!(error.contains("no way"), "{error}");
+    let expected = json!({
+        "event": "failed", "graph_name": "broken", "error": "no way", "code": "invalid",
+        "node": "fail", "plugin": "p",
+    });
+    assert_eq!(frames[1].1["params"]["data"], expected);
 }
 
 #[tokio::test]

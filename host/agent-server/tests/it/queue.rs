@@ -92,6 +92,24 @@ async fn a_run_that_is_rolled_back_is_gone() {
 }
 
 #[tokio::test]
+async fn runs_that_never_began_stay_when_the_only_other_run_of_their_thread_is_deleted() {
+    let host = Host::new();
+    let id = host.thread().await;
+    let first = begin(&host, &id, slow("a", "enqueue")).await;
+    host.get(&format!("{first}/join")).await.ok();
+    let mut run = slow("b", "enqueue");
+    run["after_seconds"] = json!(3600);
+    let later = begin(&host, &id, run.clone()).await;
+    let cancelled = begin(&host, &id, run).await;
+    assert_eq!(host.post(&format!("{cancelled}/cancel"), json!({})).await.status, 202);
+    assert_eq!(host.call("DELETE", &first, None).await.status, 204);
+    assert_eq!(host.get(&first).await.status, 404);
+    assert_eq!(status(&host, &cancelled).await, "interrupted");
+    assert_eq!(status(&host, &later).await, "pending");
+    assert_eq!(host.post(&format!("{later}/cancel"), json!({})).await.status, 202);
+}
+
+#[tokio::test]
 async fn a_run_begins_later_and_its_thread_is_busy_until_then() {
     let host = Host::new();
     let id = host.thread().await;
@@ -111,15 +129,14 @@ async fn a_run_begins_later_and_its_thread_is_busy_until_then() {
 }
 
 #[tokio::test]
-async fn runs_that_waited_are_taken_up_after_a_restart() {
+async fn pending_runs_are_known_after_a_restart_of_the_server() {
     let host = Host::new();
     host.hold();
     let id = host.thread().await;
     begin(&host, &id, slow("a", "enqueue")).await;
     host.begun(1).await;
     let waiting = begin(&host, &id, slow("b", "enqueue")).await;
-    let (agents, router) = host.restarted();
-    assert_eq!(agents.recover().await, 1);
+    let (_agents, router) = host.restarted();
     host.let_go.send_replace(true);
     let join = request("GET", &format!("{waiting}/join"), None);
     let response = tower::ServiceExt::oneshot(router, join).await.unwrap();

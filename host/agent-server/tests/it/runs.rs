@@ -81,11 +81,25 @@ async fn surprise_2_a_failure_is_an_answer() {
     let wait = format!("/threads/{id}/runs/wait");
     let failed = host.post(&wait, json!({ "assistant_id": "broken", "input": {} })).await;
     let error = &failed.ok()["__error__"];
-    assert!(error["message"].as_str().unwrap().contains("no way"), "{error}");
+    let expected =
+        json!({ "error": "invalid", "message": "no way", "node": "fail", "plugin": "p" });
+    assert_eq!(*error, expected);
     assert_eq!(host.get(failed.header("content-location")).await.ok()["status"], "error");
     let thread = host.get(&format!("/threads/{id}")).await.ok();
     assert_eq!(thread["status"], "error");
-    assert!(thread["error"]["message"].as_str().unwrap().contains("no way"));
+    assert_eq!(thread["error"], expected);
+    let state = host.get(&format!("/threads/{id}/state")).await.ok();
+    assert_eq!(state["tasks"][0]["error"], "invalid: no way");
+}
+
+#[tokio::test]
+async fn a_run_without_an_end_has_the_name_that_clients_look_for() {
+    let host = Host::new();
+    let run = json!({ "assistant_id": "agent", "input": {}, "config": { "recursion_limit": 1 } });
+    let error = host.post("/runs/wait", run).await.ok()["__error__"].clone();
+    assert_eq!(error["error"], "GraphRecursionError");
+    let message = error["message"].as_str().unwrap();
+    assert!(message.starts_with("Recursion limit of 1 reached"), "{message}");
 }
 
 #[tokio::test]
@@ -113,7 +127,6 @@ async fn surprise_10_nothing_is_written_for_a_request_that_is_refused() {
         (422, agent("webhook", json!("http://127.0.0.1:9/hook"))),
         (422, agent("multitask_strategy", json!("juggle"))),
         (422, agent("durability", json!("stone"))),
-        (422, agent("interrupt_before", json!(["a b"]))),
         (400, agent("input", Value::Null)),
         (400, context_twice),
         (400, json!({ "assistant_id": "agent", "command": { "resume": 1 } })),
@@ -123,7 +136,10 @@ async fn surprise_10_nothing_is_written_for_a_request_that_is_refused() {
     ] {
         let answer = host.post(&wait, request.clone()).await;
         assert_eq!(answer.status, status, "{request}: {}", answer.text);
-        assert!(answer.json()["detail"].is_string());
+        let why = answer.json()["detail"].as_str().unwrap().to_owned();
+        let is_unknown =
+            request["assistant_id"] != "agent" && request.get("assistant_id").is_some();
+        assert_eq!(why.starts_with("Assistant not found"), is_unknown, "{why}");
     }
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
     assert_eq!(state["values"], json!({}));
@@ -178,6 +194,10 @@ async fn context_comes_from_either_place() {
         let ended = host.post("/runs/wait", run).await.ok();
         assert_eq!(ended["value"], json!({ "user": "u" }), "{field}");
     }
+    let odd = json!({ "assistant_id": "context", "input": {}, "context": { "user": 1 } });
+    let refused = host.post("/runs/wait", odd).await;
+    assert_eq!(refused.status, 422);
+    assert!(refused.text.contains("`context_schema` of graph `context`"), "{}", refused.text);
 }
 
 #[tokio::test]
@@ -191,6 +211,20 @@ async fn a_run_stands_still_before_a_node_and_goes_on_without_input() {
     assert_eq!(still, json!({ "word": "a", "__interrupt__": [] }));
     let go_on = json!({ "assistant_id": "slow", "input": null });
     assert_eq!(host.post(&wait, go_on).await.ok()["items"], json!(["a"]));
+}
+
+#[tokio::test]
+async fn a_breakpoint_at_a_node_of_another_graph_stops_nothing() {
+    let host = Host::new();
+    for names in [json!(["nowhere"]), json!(["a b"])] {
+        let mut run = slow("a");
+        run["interrupt_before"] = names.clone();
+        run["interrupt_after"] = names;
+        assert_eq!(host.post("/runs/wait", run).await.ok()["items"], json!(["a"]));
+    }
+    let mut run = slow("a");
+    run["interrupt_before"] = json!(["nowhere", "hold"]);
+    assert_eq!(host.post("/runs/wait", run).await.ok()["__interrupt__"], json!([]));
 }
 
 #[tokio::test]

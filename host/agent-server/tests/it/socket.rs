@@ -1,6 +1,7 @@
 //! The streaming protocol over WebSockets, by real connections.
 
 use std::collections::VecDeque;
+use std::time::Duration;
 
 use futures::{SinkExt as _, StreamExt as _};
 use serde_json::{Value, json};
@@ -10,6 +11,7 @@ use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_tungstenite::{MaybeTlsStream, WebSocketStream, connect_async};
 use tower::ServiceExt as _;
 use wattle_api::guard::limits::Limits;
+use wattle_api::traffic::Cut;
 use wattle_api::{ApiConfig, Operator, unguarded_router};
 
 use crate::gated::Gated;
@@ -351,4 +353,38 @@ async fn what_is_no_websocket_is_told_so() {
     let plain = host.get(&format!("/threads/{ID}/stream/events")).await;
     assert_eq!(plain.status, 400);
     assert!(plain.json()["detail"].as_str().unwrap().contains("WebSocket"), "{}", plain.text);
+}
+
+#[tokio::test]
+async fn a_client_that_pings_too_often_is_disconnected() {
+    let host = Host::new();
+    let address = listen(&host).await;
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    for _ in 0..50 {
+        // It may be closed before all are sent.
+        let _ = socket.0.send(Message::Ping(Default::default())).await;
+    }
+    let (code, reason) = socket.closed_with().await;
+    assert_eq!((code, reason.as_str()), (1_008, "too many pings"));
+}
+
+#[tokio::test]
+async fn a_client_that_never_reads_is_disconnected() {
+    let stall = Duration::from_millis(300);
+    let host = Host::with_config(ApiConfig { stall, ..ApiConfig::default() });
+    let address = listen(&host).await;
+    let run = json!({ "assistant_id": "agent", "input": { "value": "x".repeat(4 << 20) } });
+    host.post("/threads", json!({ "thread_id": ID })).await.ok();
+    host.post(&format!("/threads/{ID}/runs/wait"), run).await.ok();
+    let mut socket = Socket::open(&address, ID, &[]).await.unwrap();
+    for id in 0..8 {
+        socket.send(&json!({ "id": id, "method": "state.get", "params": {} })).await;
+    }
+    let left = async {
+        while host.state.traffic.cuts(Cut::Stalled) == 0 {
+            tokio::time::sleep(stall / 3).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_mins(1), left).await.unwrap();
+    assert_eq!(host.get("/ok").await.status, 200);
 }

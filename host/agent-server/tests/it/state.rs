@@ -24,23 +24,73 @@ async fn every_point_of_the_past_can_be_read() {
     let id = ran(&host).await;
     let all = history(&host, &id, json!({ "limit": 10 })).await;
     let words: Vec<_> = all.iter().map(|it| it["values"]["items"].clone()).collect();
-    assert_eq!(words, [json!(["a", "b"]), json!(["a"]), json!(["a"]), Value::Null]);
-    let steps: Vec<_> = all.iter().map(|it| it["metadata"]["source"].clone()).collect();
-    assert_eq!(steps, ["loop", "input", "loop", "input"]);
-    assert_eq!(all[0]["parent_checkpoint"], all[1]["checkpoint"]);
+    let (one, none) = (json!(["a"]), Value::Null);
+    assert_eq!(words, [json!(["a", "b"]), one.clone(), one.clone(), one, none.clone(), none]);
+    let sources: Vec<_> = all.iter().map(|it| it["metadata"]["source"].clone()).collect();
+    assert_eq!(sources, ["loop", "input", "input", "loop", "input", "input"]);
+    let next: Vec<_> = all.iter().map(|it| it["next"].clone()).collect();
+    let round = [json!([]), json!(["hold"]), json!(["__start__"])];
+    assert_eq!(next, [round.clone(), round].concat());
+    assert_eq!(all[5]["metadata"]["step"], -1);
+    assert_eq!((&all[5]["values"], &all[5]["tasks"][0]["name"]), (&json!({}), &json!("__start__")));
+    for (state, older) in all.iter().zip(&all[1..]) {
+        assert_eq!(state["parent_checkpoint"], older["checkpoint"]);
+        assert!(state["checkpoint_id"].as_str() > older["checkpoint_id"].as_str());
+    }
+    assert!(all[5]["parent_checkpoint"].is_null());
     assert_eq!(all[0]["metadata"]["graph_id"], "slow");
     assert_eq!(host.get(&format!("/threads/{id}/history")).await.ok().as_array().unwrap().len(), 1);
     let first = history(&host, &id, json!({ "limit": 9, "metadata": { "source": "input" } })).await;
-    assert_eq!(first.len(), 2);
-    for before in [all[1]["checkpoint"].clone(), all[1]["checkpoint_id"].clone()] {
-        let older = history(&host, &id, json!({ "limit": 9, "before": before })).await;
-        assert_eq!(older, all[2..]);
+    assert_eq!(first, [&all[1..3], &all[4..]].concat());
+    for (place, state) in all.iter().enumerate() {
+        for before in [state["checkpoint"].clone(), state["checkpoint_id"].clone()] {
+            for limit in [1, 2, 9] {
+                let wanted = json!({ "limit": limit, "before": before });
+                let older: Vec<Value> = all[place + 1..].iter().take(limit).cloned().collect();
+                assert_eq!(history(&host, &id, wanted).await, older, "{limit} before {place}");
+            }
+        }
+        let checkpoint = state["checkpoint_id"].as_str().unwrap();
+        let one = host.get(&format!("/threads/{id}/state/{checkpoint}")).await.ok();
+        assert_eq!(one, *state);
+        let at = json!({ "checkpoint": state["checkpoint"] });
+        assert_eq!(host.post(&format!("/threads/{id}/state/checkpoint"), at).await.ok(), one);
     }
-    let checkpoint = all[2]["checkpoint_id"].as_str().unwrap();
-    let one = host.get(&format!("/threads/{id}/state/{checkpoint}")).await.ok();
-    assert_eq!(one, all[2]);
-    let at = json!({ "checkpoint": all[2]["checkpoint"] });
-    assert_eq!(host.post(&format!("/threads/{id}/state/checkpoint"), at).await.ok(), one);
+}
+
+#[tokio::test]
+async fn a_run_begins_anew_before_an_input() {
+    let host = Host::new();
+    let id = ran(&host).await;
+    let all = history(&host, &id, json!({ "limit": 10 })).await;
+    let wait = format!("/threads/{id}/runs/wait");
+    let run = |at: &Value, input: Value| {
+        let checkpoint = &at["parent_checkpoint"];
+        json!({ "assistant_id": "slow", "input": input, "checkpoint": checkpoint })
+    };
+    // As a client edits a message: in place of the input that it came with, the first one too.
+    for (at, items) in [(&all[1], json!(["a", "c"])), (&all[4], json!(["c"]))] {
+        let ended = host.post(&wait, run(at, json!({ "word": "c" }))).await.ok();
+        assert_eq!(ended, json!({ "items": items, "word": "c" }));
+    }
+    for (at, items) in [(&all[1], json!(["a", "b"])), (&all[4], json!(["a"]))] {
+        assert_eq!(host.post(&wait, run(at, Value::Null)).await.ok()["items"], items);
+    }
+    let first = history(&host, &id, json!({ "limit": 1, "before": all[0]["checkpoint"] })).await;
+    assert_eq!(first, all[1..2], "what was there stays");
+    let before = &all[5]["checkpoint"];
+    let update = json!({ "values": { "word": "z" }, "checkpoint": before });
+    assert_eq!(host.post(&format!("/threads/{id}/state"), update).await.status, 422);
+    let goto = json!({
+        "assistant_id": "slow", "command": { "goto": "hold" }, "checkpoint": before,
+    });
+    assert_eq!(host.post(&wait, goto).await.status, 422);
+    let fork = json!({ "checkpoint_id": before["checkpoint_id"], "input": { "word": "d" } });
+    let fork = json!({ "id": 1, "method": "state.fork", "params": fork });
+    let forked = host.post(&format!("/threads/{id}/commands"), fork).await.ok();
+    let run = forked["result"]["run_id"].as_str().unwrap();
+    let joined = host.get(&format!("/threads/{id}/runs/{run}/join")).await.ok();
+    assert_eq!(joined["items"], json!(["d"]));
 }
 
 #[tokio::test]
@@ -73,6 +123,18 @@ async fn a_state_is_changed_by_hand() {
 }
 
 #[tokio::test]
+async fn a_state_is_not_changed_in_front_of_a_run_that_waits() {
+    let host = Host::new();
+    let update = json!({ "values": { "items": ["x"] }, "as_node": "hold" });
+    let later = json!({ "assistant_id": "slow", "input": { "word": "a" }, "after_seconds": 3_600 });
+    for id in [host.thread().await, ran(&host).await] {
+        host.post(&format!("/threads/{id}/runs"), later.clone()).await.ok();
+        let refused = host.post(&format!("/threads/{id}/state"), update.clone()).await;
+        assert_eq!(refused.status, 409, "{}", refused.text);
+    }
+}
+
+#[tokio::test]
 async fn a_state_is_changed_from_an_earlier_point() {
     let host = Host::new();
     let id = ran(&host).await;
@@ -80,7 +142,7 @@ async fn a_state_is_changed_from_an_earlier_point() {
     let update = json!({
         "values": [{ "items": ["x"] }, { "items": ["y"] }],
         "as_node": "hold",
-        "checkpoint_id": all[2]["checkpoint_id"],
+        "checkpoint_id": all[3]["checkpoint_id"],
     });
     host.post(&format!("/threads/{id}/state"), update).await.ok();
     let state = host.get(&format!("/threads/{id}/state")).await.ok();
@@ -110,7 +172,7 @@ async fn a_run_goes_on_from_an_earlier_point() {
     let run = json!({
         "assistant_id": "slow",
         "input": { "word": "c" },
-        "checkpoint_id": all[2]["checkpoint_id"],
+        "checkpoint_id": all[3]["checkpoint_id"],
     });
     assert_eq!(host.post(&wait, run).await.ok()["items"], json!(["a", "c"]));
     let again = json!({ "assistant_id": "slow", "checkpoint": all[1]["checkpoint"] });

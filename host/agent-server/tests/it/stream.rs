@@ -99,7 +99,7 @@ async fn a_failure_ends_the_stream() {
     let streamed = host.post(&format!("/threads/{id}/runs/stream"), run).await;
     let (kind, data, _) = streamed.frames().pop().unwrap();
     assert_eq!(kind, "error");
-    assert!(data["message"].as_str().unwrap().contains("no way"), "{data}");
+    assert_eq!((&data["error"], &data["message"]), (&json!("invalid"), &json!("no way")));
 }
 
 #[tokio::test]

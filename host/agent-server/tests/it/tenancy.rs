@@ -335,17 +335,6 @@ impl Memory for Gone {
         Err(gone())
     }
 
-    async fn list_down(
-        &self,
-        _: &MemoryScope,
-        _: &[String],
-        _: Option<&str>,
-        _: usize,
-        _: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        Err(gone())
-    }
-
     async fn delete(&self, _: &MemoryScope, _: &[String], _: &str) -> Result<(), Failure> {
         Err(gone())
     }

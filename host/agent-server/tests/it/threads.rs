@@ -111,6 +111,25 @@ async fn a_copy_has_the_past_of_its_origin() {
     let copy = host.call("POST", &format!("/threads/{id}/copy"), None).await.ok();
     assert_eq!(copy["values"], json!({ "items": ["a"], "word": "a" }));
     assert_ne!(copy["thread_id"], json!(id));
+    let history = async |id: &Value, wanted: Value| {
+        let path = format!("/threads/{}/history", id.as_str().unwrap());
+        host.post(&path, wanted).await.ok()
+    };
+    let run = |state: &Value| state["metadata"]["run_id"].clone();
+    let all = json!({ "limit": 9 });
+    let (old, new) =
+        (history(&json!(id), all.clone()).await, history(&copy["thread_id"], all).await);
+    let runs = |states: &Value| states.as_array().unwrap().iter().map(run).collect::<Vec<_>>();
+    assert_eq!(runs(&new), runs(&old), "of the runs that made them");
+    let wanted = json!({ "limit": 9, "metadata": { "run_id": run(&old[0]) } });
+    assert_eq!(history(&copy["thread_id"], wanted).await, new);
+    let foreign = json!({ "limit": 9, "metadata": { "run_id": "nobody's" } });
+    assert_eq!(history(&copy["thread_id"], foreign).await, json!([]));
+    // A copy of the copy.
+    let path = format!("/threads/{}/copy", copy["thread_id"].as_str().unwrap());
+    let again = host.call("POST", &path, None).await.ok();
+    let states = history(&again["thread_id"], json!({ "limit": 9 })).await;
+    assert_eq!(runs(&states), runs(&old));
 }
 
 #[tokio::test]

@@ -12,8 +12,8 @@ use wattle_agent_server::Webhooks;
 use wattle_agent_server::webhooks::SigningKey;
 use wattle_api::ApiConfig;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::{BlobStore, Caller, Net};
 
@@ -157,7 +157,7 @@ async fn every_end_is_told() {
     let failed = receiver.got(1).await[0].body();
     assert_eq!(
         (failed["status"].as_str(), failed["error"].as_str()),
-        (Some("error"), Some("node `fail` of plugin `p`: no way"))
+        (Some("error"), Some("no way"))
     );
     let id = host.thread().await;
     host.post(&format!("/threads/{id}/runs/wait"), run("agent", json!({}))).await.ok();

@@ -11,13 +11,14 @@ use wattle_graph::mapping::StreamMapping;
 use wattle_run::app::App;
 use wattle_run::gate::unwind::Unwind;
 use wattle_run::ports::sandbox::{Ended, HandOff, StreamFormat, WebBody, WebResponse};
+use wattle_run::tail::Until;
 
 use crate::blob_body;
 use crate::native::events::{last_event_id, run_of};
 use crate::native::scope::Scope;
 use crate::problem::Problem;
 use crate::state::ApiState;
-use crate::stream::follow::{Audience, Follow, Until};
+use crate::stream::follow::{Audience, Follow};
 use crate::stream::{ag_ui, ai_sdk, custom, sse};
 
 /// Headers that a guest may not set: the framing of the connection is the host's, and so is who

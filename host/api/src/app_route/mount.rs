@@ -17,6 +17,7 @@ const RESERVED: &[&str] = &[
     "/healthz",
     "/metrics",
     "/openapi.json",
+    "/readyz",
 ];
 
 /// What the host answers itself on the address of an app.

@@ -3,9 +3,9 @@
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::guard::holder::KeyScope;
 use crate::guard::kept::{KeyRecord, WantedKey};
 use crate::guard::rate::Rate;
+use crate::guard::scope::KeyScope;
 
 /// A key, without what would open anything.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -7,7 +7,9 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
-use wattle_run::call::runs::{EndedRun, OnFailure, OpenQuestion, RunOutcome, RunRef};
+use wattle_run::hostcall::runs::{
+    EndedRun, Multitask, OnFailure, OpenQuestion, RunOutcome, RunRef,
+};
 use wattle_run::ports::store::RunRecord;
 
 use crate::document::options::OptionsDocument;
@@ -24,6 +26,15 @@ pub struct StartDocument {
     /// The thread to go on with, or the id of a new one. A fresh id without it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread_id: Option<String>,
+    /// What happens if runs of the thread are pending or at work: `enqueue` (default) begins the run
+    /// after them, `reject` refuses it, `interrupt` cancels them, `rollback` also removes what they
+    /// did.
+    #[serde(default)]
+    #[schema(value_type = String)]
+    pub multitask_strategy: Multitask,
+    /// Seconds before which the run does not begin; none without it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after_seconds: Option<f64>,
     /// Handed to every node.
     #[serde(default)]
     pub context: Value,
@@ -103,7 +114,7 @@ pub struct RunDocument {
     pub run: String,
     /// Its thread.
     pub thread: String,
-    /// `running`, `completed`, `interrupted`, `failed` or `cancelled`.
+    /// `pending`, `running`, `completed`, `interrupted`, `failed` or `cancelled`.
     #[schema(value_type = String)]
     pub status: RunStatus,
     /// Why it failed.
@@ -118,10 +129,16 @@ pub struct RunDocument {
     /// The state of the thread, for a run that was waited for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<Value>,
-    /// Milliseconds since 1970.
+    /// When it was asked for, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_ms: Option<i64>,
+    /// The time before which a pending run does not begin, milliseconds since 1970.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub due_ms: Option<i64>,
+    /// When it began, milliseconds since 1970; absent if it has not begun.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_ms: Option<i64>,
-    /// Milliseconds since 1970.
+    /// When it ended, milliseconds since 1970.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<i64>,
 }
@@ -161,6 +178,8 @@ impl RunDocument {
             interrupts: Vec::new(),
             next: Vec::new(),
             state: None,
+            created_ms: None,
+            due_ms: None,
             started_ms: None,
             ended_ms: None,
         }
@@ -195,7 +214,11 @@ impl From<EndedRun> for RunDocument {
 
 impl From<RunRecord> for RunDocument {
     fn from(record: RunRecord) -> Self {
+        let is_pending = record.status == RunStatus::Pending;
         Self {
+            created_ms: Some(record.created_ms()),
+            due_ms: is_pending.then(|| record.due_ms()),
+            started_ms: record.has_begun().then_some(record.started_ms),
             run: record.id.into(),
             thread: record.thread.into(),
             status: record.status,
@@ -203,7 +226,6 @@ impl From<RunRecord> for RunDocument {
             interrupts: Vec::new(),
             next: Vec::new(),
             state: None,
-            started_ms: Some(record.started_ms),
             ended_ms: record.ended_ms,
         }
     }

@@ -7,9 +7,10 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_graph::checkpoint::Source;
 use wattle_graph::event::Write;
-use wattle_run::call::runs::ThreadView;
-use wattle_run::call::travel::{StateView, TaskView};
+use wattle_run::engine::recover::SetAside;
+use wattle_run::hostcall::runs::ThreadView;
 use wattle_run::ports::store::{ThreadRecord, ThreadStatus};
+use wattle_run::travel::{StateView, TaskView};
 
 use crate::document::run::{FailureDocument, QuestionDocument};
 
@@ -57,6 +58,21 @@ pub struct ThreadDocument {
     /// Why the last run failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failure: Option<FailureDocument>,
+    /// Why the run cannot be gone on with, if it was cut and set aside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub set_aside: Option<SetAsideDocument>,
+}
+
+/// Why a run that was cut cannot be gone on with. The state of its thread is not shown, since it may
+/// be what cannot be read.
+#[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
+pub struct SetAsideDocument {
+    /// Why.
+    pub failure: FailureDocument,
+    /// Since when, milliseconds since 1970.
+    pub since_ms: i64,
+    /// How often it was tried.
+    pub attempts: u32,
 }
 
 /// One point of a thread's history.
@@ -162,6 +178,26 @@ impl From<ThreadView> for ThreadDocument {
             next: view.next.into_iter().map(Into::into).collect(),
             interrupts: view.interrupts.into_iter().map(Into::into).collect(),
             failure: view.failure.map(Into::into),
+            set_aside: None,
+        }
+    }
+}
+
+impl ThreadDocument {
+    /// A thread whose run was set aside, without its state.
+    pub fn set_aside(record: ThreadRecord, aside: SetAside) -> Self {
+        Self {
+            version: record.version.to_hex(),
+            summary: record.into(),
+            state: Value::Null,
+            next: Vec::new(),
+            interrupts: Vec::new(),
+            failure: None,
+            set_aside: Some(SetAsideDocument {
+                failure: aside.failure.into(),
+                since_ms: aside.since_ms,
+                attempts: aside.attempts,
+            }),
         }
     }
 }

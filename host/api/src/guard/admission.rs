@@ -5,34 +5,65 @@ use std::time::Duration;
 
 use axum::extract::Request;
 use axum::http::HeaderMap;
+use axum::middleware::Next;
+use axum::response::Response;
 use wattle_graph::failure::code;
 
 use crate::blob_link::is_link;
+use crate::guard::access::Access;
 use crate::guard::budget::Budget;
-use crate::guard::holder::{Holder, KeyScope};
+use crate::guard::holder::Holder;
+use crate::guard::key;
 use crate::guard::keyring::Keyring;
-use crate::guard::limits::{Limits, OPEN_RETRY_SECONDS};
-use crate::guard::open::{OpenRequests, Slot, Subject};
+use crate::guard::lease::{BodyLease, body_bytes};
+use crate::guard::limits::{OPEN_RETRY_SECONDS, full};
+use crate::guard::open::{OpenRequests, Slot, Subject, hold};
+use crate::guard::pool::{Full, Pool};
 use crate::guard::quotas::{Quotas, address_of};
-use crate::guard::refusal::{Form, Refusal};
-use crate::guard::{key, need};
+use crate::guard::refusal::Refusal;
+use crate::guard::scope::KeyScope;
 use crate::problem::{Problem, api_code};
-use crate::state::ApiState;
+use crate::state::{ApiConfig, ApiState};
+use crate::traffic::Cut;
 
 /// What guards remember from request to request.
 pub(crate) struct Ledger {
     pub(crate) keyring: Keyring,
     pub(super) quotas: Quotas,
     open: OpenRequests,
+    /// Bytes of bodies.
+    bodies: Pool,
 }
 
 impl Ledger {
-    pub(crate) fn new(limits: &Limits) -> Self {
+    pub(crate) fn new(config: &ApiConfig) -> Self {
+        let limits = &config.limits;
         Self {
             keyring: Keyring::default(),
             quotas: Quotas::new(limits),
-            open: OpenRequests::new(limits.open),
+            open: OpenRequests::new(limits),
+            bodies: Pool::new(body_bytes(config.body_limit_bytes)),
         }
+    }
+}
+
+/// A request that may pass.
+pub(super) struct Admitted {
+    /// None if it is not counted.
+    slot: Option<Slot>,
+    /// What its body takes.
+    lease: Option<BodyLease>,
+}
+
+impl Admitted {
+    /// Answers it.
+    pub(super) async fn answer(self, request: Request, next: Next) -> Response {
+        let answer = next.run(request).await;
+        // What was made of the body is the handler's; a stream may go on for hours without it.
+        if let Some(lease) = &self.lease {
+            lease.release();
+        }
+        hold(self.slot, answer)
     }
 }
 
@@ -44,12 +75,11 @@ pub struct BodyLimit(pub usize);
 /// Lets a request pass or not. Whose it is stands among its extensions then.
 pub(super) async fn admit(
     state: &ApiState,
-    form: Form,
+    access: &Access,
     request: &mut Request,
-) -> Result<Option<Slot>, Refusal> {
-    if key::is_open(request) {
-        return Ok(None);
-    }
+) -> Result<Admitted, Refusal> {
+    let need = access.need(request);
+    let Some(scope) = need.scope else { return Ok(Admitted { slot: None, lease: None }) };
     let is_link = is_link(request.method(), request.uri().path());
     let holder = holder(state, request.headers(), address_of(request), is_link).await?;
     let ledger = &state.ledger;
@@ -57,18 +87,26 @@ pub(super) async fn admit(
         Some(holder) => {
             let taken = ledger.quotas.take_key(holder.id(), holder.rate());
             taken.map_err(|wait| too_often("key", wait))?;
-            check_scope(holder, need::scope_of(form, request))?;
+            check_scope(holder, scope)?;
             Subject::Key(holder.id().to_owned())
         }
         None => Subject::Address(take_address(state, address_of(request))?),
     };
+    let user = state.config.user_header.as_ref().map(|header| header.read(request));
+    let user = user.transpose()?.flatten();
     let record = holder.as_ref().and_then(Holder::record);
     let revocable = record.map(|record| (state.clone(), record.digest));
     let rate = holder.as_ref().and_then(Holder::rate);
     request.extensions_mut().insert(Budget::new(state, subject.clone(), rate));
-    let slot = ledger.open.open(subject, revocable).ok_or_else(too_many_open)?;
+    let lease = BodyLease::new(&ledger.bodies, &subject, &state.traffic);
+    let slot = ledger.open.open(subject, need.share, revocable);
+    let slot = slot.map_err(|why| too_many_open(state, why))?;
     let extensions = request.extensions_mut();
     extensions.insert(slot.clone());
+    extensions.insert(lease.clone());
+    if let Some(user) = user {
+        extensions.insert(user);
+    }
     if let Some(holder) = holder {
         if let Some(record) = holder.record() {
             let bytes = record.body_limit_bytes.and_then(|bytes| usize::try_from(bytes).ok());
@@ -79,7 +117,7 @@ pub(super) async fn admit(
         }
         extensions.insert(holder);
     }
-    Ok(Some(slot))
+    Ok(Admitted { slot: Some(slot), lease: Some(lease) })
 }
 
 /// The key of a request, if it brings a known one or needs none.
@@ -107,10 +145,17 @@ async fn find(state: &ApiState, headers: &HeaderMap) -> Result<Option<Holder>, P
         return Ok(Some(holder));
     }
     let ports = state.engine.ports();
-    let kept = state.ledger.keyring.kept(ports).await.map_err(|failure| {
-        tracing::warn!(%failure, "cannot read the keys");
-        Problem::new(code::UNAVAILABLE, "the keys cannot be read now; try again")
-    })?;
+    let keyring = &state.ledger.keyring;
+    let kept = match keyring.kept(ports).await {
+        Ok(kept) => kept,
+        // A host that had no keys needs none. What a request wants of the memory fails by itself.
+        Err(_) if keyring.had_none() && !key::is_configured(config) => return Ok(None),
+        Err(failure) => {
+            tracing::warn!(%failure, "cannot read the keys");
+            let detail = "the keys cannot be read now; try again";
+            return Err(Problem::new(code::UNAVAILABLE, detail).retry_after(OPEN_RETRY_SECONDS));
+        }
+    };
     if let Some(record) = key::digests(headers).find_map(|digest| kept.find(&digest)) {
         if !record.is_expired(ports.clock.now_ms()) {
             return Ok(Some(Holder::kept(record)));
@@ -146,7 +191,11 @@ fn too_often(what: &str, wait: Duration) -> Refusal {
     Refusal::too_many(format!("this {what} may not ask so often; try again in {seconds} s"), wait)
 }
 
-fn too_many_open() -> Refusal {
+fn too_many_open(state: &ApiState, why: Full) -> Refusal {
+    state.traffic.cut(Cut::Requests);
+    if why == Full::Host {
+        return full("open requests").into();
+    }
     Refusal::too_many(
         "too many requests of this caller are open, streams and waits included; end some".into(),
         Duration::from_secs(OPEN_RETRY_SECONDS),

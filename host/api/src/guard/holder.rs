@@ -1,40 +1,20 @@
 //! Whose key a request brings, and what that may do.
 
-use std::fmt;
 use std::sync::Arc;
 
 use axum::http::{Extensions, HeaderMap};
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::guard::kept::KeyRecord;
 use crate::guard::key;
 use crate::guard::rate::Rate;
+use crate::guard::scope::KeyScope;
 use crate::state::ApiConfig;
 
-/// What a key opens; each also opens what stands before it.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, ToSchema,
-)]
-#[serde(rename_all = "lowercase")]
-pub enum KeyScope {
-    /// Reading and searching.
-    Read,
-    /// Everything that is done with threads, runs, assistants and documents.
-    Write,
-    /// Keys and model routes of its tenant; without a tenant everything that is the operator's.
-    Admin,
-}
+/// With what the public id of a key of the configuration begins.
+const CONFIGURED: &str = "configured-";
 
-impl fmt::Display for KeyScope {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Read => "read",
-            Self::Write => "write",
-            Self::Admin => "admin",
-        })
-    }
-}
+/// Hex digits of its digest in that id: enough to tell the few keys of a configuration apart.
+const CONFIGURED_DIGITS: usize = 4;
 
 /// A known key, among the extensions of the requests that bring it. A handle: cheap to clone.
 #[derive(Clone, Debug)]
@@ -79,6 +59,15 @@ impl Holder {
     /// By which its requests are counted.
     pub(crate) fn id(&self) -> &str {
         &self.0.id
+    }
+
+    /// The id by which events name it. A person may have chosen a key of the configuration, and could
+    /// be found by trying out keys if much of its digest was known.
+    pub(crate) fn public_id(&self) -> String {
+        match self.record() {
+            Some(record) => record.id.clone(),
+            None => format!("{CONFIGURED}{}", &self.0.id[..CONFIGURED_DIGITS]),
+        }
     }
 
     /// The tenant that it stands for.

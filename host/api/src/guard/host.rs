@@ -7,11 +7,43 @@ use crate::state::ApiConfig;
 /// Whether a request for this host (and port) may pass: `localhost`, literal addresses and
 /// configured names. A literal address cannot be rebound, so it is always fine.
 pub(super) fn is_allowed(config: &ApiConfig, host: Option<&str>) -> bool {
-    let Some(host) = host else { return false };
-    if let Some(literal) = host.strip_prefix('[') {
-        let address = literal.split(']').next().unwrap_or_default();
-        return address.parse::<Ipv6Addr>().is_ok();
+    match host.and_then(parse) {
+        Some(Name::Address) => true,
+        Some(Name::Text(name)) => {
+            let name = name.to_ascii_lowercase();
+            name == "localhost" || config.hosts.contains(&name)
+        }
+        None => false,
     }
-    let name = host.rsplit_once(':').map_or(host, |(name, _)| name).to_ascii_lowercase();
-    name == "localhost" || name.parse::<IpAddr>().is_ok() || config.hosts.contains(&name)
+}
+
+/// The host of an authority.
+enum Name<'a> {
+    /// An address that is written out.
+    Address,
+    /// Anything else.
+    Text(&'a str),
+}
+
+/// Takes `host[:port]` apart (RFC 9110, 7.2). `None` for what is not of this form: a part that one
+/// program reads as a port and another one as a host must not decide what passes.
+fn parse(authority: &str) -> Option<Name<'_>> {
+    if let Some(literal) = authority.strip_prefix('[') {
+        let (address, rest) = literal.split_once(']')?;
+        let port = rest.strip_prefix(':');
+        let is_right = rest.is_empty() || port.is_some_and(is_port);
+        let is_address = is_right && address.parse::<Ipv6Addr>().is_ok();
+        return is_address.then_some(Name::Address);
+    }
+    let name = match authority.split_once(':') {
+        Some((name, port)) => Some(name).filter(|_| is_port(port))?,
+        None => authority,
+    };
+    let is_address = name.parse::<IpAddr>().is_ok();
+    Some(if is_address { Name::Address } else { Name::Text(name) })
+}
+
+/// Whether a text is a port. `parse` alone would take a sign as well.
+fn is_port(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_digit()) && text.parse::<u16>().is_ok()
 }

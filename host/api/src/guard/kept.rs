@@ -8,9 +8,9 @@ use uuid::Uuid;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
-use crate::guard::holder::KeyScope;
 use crate::guard::limits::NAME_CHARS;
 use crate::guard::rate::Rate;
+use crate::guard::scope::KeyScope;
 use crate::native::scope::check_tenant;
 
 /// With which every key begins, so that scanners for leaked secrets find it.

@@ -1,23 +1,13 @@
 //! API keys: where requests have them, and those of the configuration.
 
-use axum::extract::Request;
-use axum::http::{HeaderMap, Method, header};
+use axum::http::{HeaderMap, header};
 use wattle_graph::id::Digest;
 
 use crate::guard::holder::Holder;
 use crate::state::ApiConfig;
 
-/// Paths that answer without a key, so that a supervisor can see that the host lives. Nothing of
-/// them is counted.
-const OPEN_PATHS: &[&str] = &["/healthz", "/api/v1/health", "/ok"];
-
 /// Hex digits of a digest by which requests with a key of the configuration are counted.
 const ID_DIGITS: usize = 16;
-
-/// Whether everybody may send a request, as often as they like.
-pub(super) fn is_open(request: &Request) -> bool {
-    OPEN_PATHS.contains(&request.uri().path()) || request.method() == Method::OPTIONS
-}
 
 /// Whether requests need a key whatever was made by a command.
 pub(crate) fn is_configured(config: &ApiConfig) -> bool {

@@ -16,7 +16,9 @@ use wattle_run::ports::Ports;
 use wattle_run::ports::memory::{Item, MemoryScope, PutItem, Search};
 
 use crate::guard::kept::{KeyRecord, WantedKey};
-use crate::guard::limits::{KEYS, KEYS_LIFE_MS, MAKERS, TENANT_KEYS, USE_KEPT_MS, USE_NOTE_MS};
+use crate::guard::limits::{
+    KEYS, KEYS_LIFE_MS, KEYS_RETRY_MS, MAKERS, TENANT_KEYS, USE_KEPT_MS, USE_NOTE_MS,
+};
 
 /// Namespace of the keys: their records by id.
 const KEYS_PLACE: &str = "keys";
@@ -88,6 +90,8 @@ pub(crate) struct Revoked {
 pub(crate) struct Keyring {
     /// What was read last, and when by the monotonic clock.
     known: Mutex<Option<(u64, Arc<Kept>)>>,
+    /// Why they could not be read last, and when.
+    failed: Mutex<Option<(u64, Failure)>>,
     /// Held while keys are read or changed: a reading that began before a key was revoked must not
     /// end after it.
     turn: tokio::sync::Mutex<()>,
@@ -113,11 +117,28 @@ impl Keyring {
             return Ok(kept);
         }
         let _turn = self.turn.lock().await;
-        // Somebody may have read them while this one waited.
-        match self.fresh(ports) {
-            Some(kept) => Ok(kept),
-            None => self.read(ports).await,
+        // Another request may have read them while this one waited, or failed to.
+        if let Some(kept) = self.fresh(ports) {
+            return Ok(kept);
         }
+        if let Some(failure) = self.failed_of_late(ports) {
+            return Err(failure);
+        }
+        self.read(ports).await
+    }
+
+    /// Why the last reading failed, if that is a moment ago: requests that come while the memory is
+    /// away wait for one reading and not for one each.
+    fn failed_of_late(&self, ports: &Ports) -> Option<Failure> {
+        let failed = lock(&self.failed);
+        let (at_ns, failure) = failed.as_ref()?;
+        let age_ns = ports.clock.monotonic_ns().saturating_sub(*at_ns);
+        (age_ns < KEYS_RETRY_MS * 1_000_000).then(|| failure.clone())
+    }
+
+    /// Whether the last reading, however long ago, found no key at all.
+    pub(crate) fn had_none(&self) -> bool {
+        lock(&self.known).as_ref().is_some_and(|(_, kept)| kept.is_empty())
     }
 
     fn fresh(&self, ports: &Ports) -> Option<Arc<Kept>> {
@@ -129,6 +150,13 @@ impl Keyring {
 
     /// Reads all of them. Only in one's turn.
     async fn read(&self, ports: &Ports) -> Result<Arc<Kept>, Failure> {
+        let read = self.read_all(ports).await;
+        let failed = read.as_ref().err().cloned();
+        *lock(&self.failed) = failed.map(|failure| (ports.clock.monotonic_ns(), failure));
+        read
+    }
+
+    async fn read_all(&self, ports: &Ports) -> Result<Arc<Kept>, Failure> {
         let begun_ns = ports.clock.monotonic_ns();
         let records = all(ports, KEYS_PLACE).await?.into_iter().map(|item| {
             serde_json::from_value::<KeyRecord>(item.value).map_err(|error| {
@@ -158,7 +186,11 @@ impl Keyring {
             record.within(maker);
         }
         let _turn = self.turn.lock().await;
-        check_maker(self.read(ports).await?.as_ref(), maker)?;
+        let kept = self.read(ports).await?;
+        check_maker(kept.as_ref(), maker)?;
+        // Keys are listed in the order in which they were made, also those of one millisecond.
+        let newest_ms = kept.values().map(|record| record.created_ms).max();
+        record.created_ms = newest_ms.map_or(now_ms, |newest_ms| now_ms.max(newest_ms + 1));
         let value = serde_json::to_value(&record)
             .map_err(|error| Failure::internal(format!("the key cannot be written: {error}")))?;
         put(ports, KEYS_PLACE, &record.id, value, None).await?;

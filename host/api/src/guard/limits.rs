@@ -1,6 +1,9 @@
 //! What callers may take of the host, in one place.
 
+use wattle_graph::failure::code;
+
 use crate::guard::rate::Rate;
+use crate::problem::Problem;
 
 /// Keys that are made at most. All of them are read at once, every few seconds; so many fit one
 /// answer of the memory, with room for hosts of one database that make some at the same time.
@@ -17,6 +20,9 @@ pub const MAKERS: usize = 16;
 /// revoked still opens this one for so long at most, and one that it made opens it after so long.
 pub const KEYS_LIFE_MS: u64 = 2_000;
 
+/// How long a host does not try again to read the keys after that failed.
+pub const KEYS_RETRY_MS: u64 = 500;
+
 /// Least time between two notes of when a key was last used: an operator who looks for keys that
 /// nobody needs does not care for more, and a write waits for the disk.
 pub const USE_NOTE_MS: i64 = 60_000;
@@ -31,11 +37,34 @@ pub const NAME_CHARS: usize = 128;
 /// each holds a connection, and a process mostly has some thousand.
 pub const OPEN_REQUESTS: usize = 1_000;
 
+/// Requests that all callers may have open at once unless configured: as many as connections.
+pub const ALL_OPEN_REQUESTS: usize = 4_096;
+
+/// Part of the open requests, of a caller and of all, that may be streams and waits: three in four, so
+/// that a page with many streams can still ask for something else.
+pub const LASTING_PARTS: (usize, usize) = (3, 4);
+
+/// Requests of the control plane that one caller may have open at once, beside all others.
+pub const CONTROL_REQUESTS: usize = 32;
+
+/// The same for all callers.
+pub const ALL_CONTROL_REQUESTS: usize = 512;
+
+/// Bytes of the bodies of all requests that are being read or worked on. A host with less memory for
+/// them than for guests would refuse what its guests could do.
+pub const ALL_BODY_BYTES: usize = 256 << 20;
+
+/// Largest bodies that fit into that at least, where `server.body_limit` is large.
+pub const LARGEST_BODIES: usize = 4;
+
 /// How long a caller with too many open requests is told to wait. Nobody knows when one ends.
 pub const OPEN_RETRY_SECONDS: u64 = 1;
 
 /// Callers whose counts are remembered before those that were quiet are forgotten.
 pub const REMEMBERED: usize = 10_000;
+
+/// Bytes of the name of a user: an address of e-mail has 254 at most, and the name is kept in events.
+pub const USER_BYTES: usize = 256;
 
 /// What an operator decides of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,10 +75,25 @@ pub struct Limits {
     pub address_rate: Option<Rate>,
     /// Requests that one caller may have open at once; see [`OPEN_REQUESTS`].
     pub open: usize,
+    /// Requests that all callers may have open at once; see [`ALL_OPEN_REQUESTS`].
+    pub all_open: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { key_rate: None, address_rate: None, open: OPEN_REQUESTS }
+        Self {
+            key_rate: None,
+            address_rate: None,
+            open: OPEN_REQUESTS,
+            all_open: ALL_OPEN_REQUESTS,
+        }
     }
+}
+
+/// The refusal where all of something is taken.
+pub fn full(what: &str) -> Problem {
+    let detail = format!(
+        "the host has as many {what} as it may have; try again in {OPEN_RETRY_SECONDS} s, or end some"
+    );
+    Problem::new(code::UNAVAILABLE, detail).retry_after(OPEN_RETRY_SECONDS)
 }

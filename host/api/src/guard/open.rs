@@ -3,15 +3,17 @@
 //! All of them count, not streams alone: what a request becomes is known only when it has begun its
 //! work, and by then a refusal would come too late.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use axum::body::{Body, HttpBody as _};
 use axum::response::Response;
 use futures::StreamExt as _;
 use wattle_graph::id::Digest;
 
+use crate::guard::access::Share;
+use crate::guard::limits::{ALL_CONTROL_REQUESTS, CONTROL_REQUESTS, LASTING_PARTS, Limits};
+use crate::guard::pool::{Full, Pool};
 use crate::state::ApiState;
 
 /// Who is counted.
@@ -27,7 +29,11 @@ pub(crate) enum Subject {
 #[derive(Clone)]
 pub(crate) struct OpenRequests {
     most: usize,
-    counts: Arc<Mutex<HashMap<Subject, usize>>>,
+    /// All but those of the control plane.
+    all: Pool,
+    /// Streams and waits, which count there as well.
+    lasting: Pool,
+    control: Pool,
 }
 
 /// One open request, until the last clone is gone. It is among the extensions of the request: who
@@ -38,33 +44,59 @@ pub struct Slot(Arc<Taken>);
 
 struct Taken {
     subject: Subject,
+    share: Share,
     requests: OpenRequests,
     /// The key that was made by a command, if the request brought one.
     key: Option<(ApiState, Digest)>,
 }
 
 impl OpenRequests {
-    /// At most so many of each caller.
-    pub(crate) fn new(most: usize) -> Self {
-        Self { most, counts: Arc::default() }
-    }
-
-    /// Opens one; `None` if the caller has as many as may be. `key` is what lets it pass, if that
-    /// may be revoked.
-    pub(crate) fn open(&self, subject: Subject, key: Option<(ApiState, Digest)>) -> Option<Slot> {
-        let mut counts = self.counts();
-        let count = counts.get(&subject).copied().unwrap_or_default();
-        if count >= self.most {
-            return None;
+    /// At most so many of each caller, and of all.
+    pub(crate) fn new(limits: &Limits) -> Self {
+        Self {
+            most: limits.open,
+            all: Pool::new(limits.all_open),
+            lasting: Pool::new(lasting(limits.all_open)),
+            control: Pool::new(ALL_CONTROL_REQUESTS),
         }
-        counts.insert(subject.clone(), count + 1);
-        Some(Slot(Arc::new(Taken { subject, requests: self.clone(), key })))
     }
 
-    /// No code runs under this lock, so a poisoned one still holds whole data.
-    fn counts(&self) -> MutexGuard<'_, HashMap<Subject, usize>> {
-        self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Opens one, unless the caller or all have as many as they may. `key` is what lets it pass, if
+    /// that may be revoked.
+    pub(crate) fn open(
+        &self,
+        subject: Subject,
+        share: Share,
+        key: Option<(ApiState, Digest)>,
+    ) -> Result<Slot, Full> {
+        match share {
+            Share::Control => self.control.take(&subject, 1, CONTROL_REQUESTS)?,
+            Share::Other => self.all.take(&subject, 1, self.most)?,
+            Share::Lasting => {
+                self.lasting.take(&subject, 1, lasting(self.most))?;
+                let taken = self.all.take(&subject, 1, self.most);
+                taken.inspect_err(|_| self.lasting.give(&subject, 1))?;
+            }
+        }
+        Ok(Slot(Arc::new(Taken { subject, share, requests: self.clone(), key })))
     }
+
+    fn close(&self, subject: &Subject, share: Share) {
+        match share {
+            Share::Control => self.control.give(subject, 1),
+            Share::Other => self.all.give(subject, 1),
+            Share::Lasting => {
+                self.lasting.give(subject, 1);
+                self.all.give(subject, 1);
+            }
+        }
+    }
+}
+
+/// How many of so many may be streams and waits: one at least.
+fn lasting(of: usize) -> usize {
+    let (part, parts) = LASTING_PARTS;
+    of.saturating_mul(part).div_ceil(parts)
 }
 
 impl Slot {
@@ -92,13 +124,7 @@ impl Slot {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let mut counts = self.requests.counts();
-        if let Some(count) = counts.get_mut(&self.subject) {
-            *count -= 1;
-            if *count == 0 {
-                counts.remove(&self.subject);
-            }
-        }
+        self.requests.close(&self.subject, self.share);
     }
 }
 
@@ -121,43 +147,72 @@ mod tests {
         Subject::Key(id.to_owned())
     }
 
-    #[test]
-    fn a_caller_has_so_many_at_once() {
-        let requests = OpenRequests::new(2);
-        let first = requests.open(key("a"), None).unwrap();
-        let kept = first.clone();
-        let _second = requests.open(key("a"), None).unwrap();
-        assert!(requests.open(key("a"), None).is_none());
-        assert!(requests.open(key("b"), None).is_some());
-        drop(first);
-        assert!(requests.open(key("a"), None).is_none(), "a clone keeps it open");
-        drop(kept);
-        assert!(requests.open(key("a"), None).is_some());
+    fn requests(open: usize, all_open: usize) -> OpenRequests {
+        OpenRequests::new(&Limits { open, all_open, ..Limits::default() })
+    }
+
+    fn open(requests: &OpenRequests, id: &str, share: Share) -> Result<Slot, Full> {
+        requests.open(key(id), share, None)
     }
 
     #[test]
-    fn callers_without_requests_are_forgotten() {
-        let requests = OpenRequests::new(1);
-        drop(requests.open(key("a"), None));
-        assert!(requests.counts().is_empty());
+    fn a_caller_has_so_many_at_once() {
+        let requests = requests(2, 100);
+        let first = open(&requests, "a", Share::Other).unwrap();
+        let kept = first.clone();
+        let _second = open(&requests, "a", Share::Lasting).unwrap();
+        assert_eq!(open(&requests, "a", Share::Other).err(), Some(Full::Caller));
+        assert!(open(&requests, "b", Share::Other).is_ok());
+        drop(first);
+        assert!(open(&requests, "a", Share::Other).is_err(), "a clone keeps it open");
+        drop(kept);
+        assert!(open(&requests, "a", Share::Other).is_ok());
+    }
+
+    #[test]
+    fn streams_leave_room_for_other_requests() {
+        let requests = requests(8, 100);
+        let streams: Vec<_> =
+            std::iter::from_fn(|| open(&requests, "a", Share::Lasting).ok()).collect();
+        assert_eq!(streams.len(), 6);
+        let others: Vec<_> =
+            std::iter::from_fn(|| open(&requests, "a", Share::Other).ok()).collect();
+        assert_eq!(others.len(), 2);
+        drop(others);
+        assert_eq!(open(&requests, "a", Share::Lasting).err(), Some(Full::Caller));
+    }
+
+    #[test]
+    fn no_caller_takes_what_others_need() {
+        let requests = requests(100, 8);
+        let all = |id: &str| -> Vec<_> {
+            std::iter::from_fn(|| open(&requests, id, Share::Other).ok()).collect()
+        };
+        let (first, second) = (all("a"), all("b"));
+        assert_eq!((first.len(), second.len()), (4, 2));
+        assert_eq!(open(&requests, "a", Share::Other).err(), Some(Full::Host));
+        let control: Vec<_> =
+            std::iter::from_fn(|| open(&requests, "a", Share::Control).ok()).collect();
+        assert_eq!(control.len(), CONTROL_REQUESTS, "the control plane has its own");
     }
 
     #[tokio::test]
     async fn a_stream_is_open_until_it_ends() {
-        let requests = OpenRequests::new(1);
+        let requests = requests(1, 100);
+        let stream = || open(&requests, "a", Share::Lasting);
         let (send, pieces) = tokio::sync::mpsc::channel::<Result<&str, std::io::Error>>(1);
         let pieces = futures::stream::unfold(pieces, |mut pieces| async move {
             Some((pieces.recv().await?, pieces))
         });
-        let answer = hold(requests.open(key("a"), None), Response::new(Body::from_stream(pieces)));
+        let answer = hold(stream().ok(), Response::new(Body::from_stream(pieces)));
         let mut pieces = answer.into_body().into_data_stream();
         send.send(Ok("piece")).await.unwrap();
         assert_eq!(pieces.next().await.unwrap().unwrap(), "piece");
-        assert!(requests.open(key("a"), None).is_none());
+        assert!(stream().is_err());
         drop(pieces);
-        assert!(requests.open(key("a"), None).is_some());
+        assert!(stream().is_ok());
 
-        let _ready = hold(requests.open(key("a"), None), Response::new(Body::from("ready")));
-        assert!(requests.open(key("a"), None).is_some());
+        let _ready = hold(stream().ok(), Response::new(Body::from("ready")));
+        assert!(stream().is_ok());
     }
 }

@@ -58,11 +58,17 @@ impl Quotas {
     }
 }
 
-/// Where a request comes from: an address, or the network of 64 bits that one customer mostly has.
-/// Requests of the same process come from none.
+/// Where a request comes from, as [`network_of`] counts it. Requests of the same process come from
+/// no address.
 pub(crate) fn address_of(request: &Request) -> IpAddr {
     let info = request.extensions().get::<ConnectInfo<std::net::SocketAddr>>();
     let address = info.map_or(IpAddr::V6(Ipv6Addr::UNSPECIFIED), |info| info.0.ip());
+    network_of(address)
+}
+
+/// What is counted as one address: an address of IPv4, or the network of 64 bits that one customer
+/// of IPv6 mostly has.
+pub fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => IpAddr::V4(address),
         IpAddr::V6(address) => {

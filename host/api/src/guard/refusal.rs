@@ -29,7 +29,8 @@ pub(super) struct Refusal {
 
 impl From<Problem> for Refusal {
     fn from(problem: Problem) -> Self {
-        Self { problem, retry_after: None }
+        let retry_after = problem.retry_after.map(Duration::from_secs);
+        Self { problem, retry_after }
     }
 }
 

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use wattle_graph::failure::code;
 use wattle_graph::id::{GraphName, IdError, NodeName};
-use wattle_run::call::runs::RunRef;
+use wattle_run::hostcall::runs::RunRef;
 
 use crate::document::run::RunDocument;
 use crate::native::apps;
@@ -18,7 +18,8 @@ use crate::state::ApiState;
 
 /// Asks a run to stand still before its next superstep. Resuming the thread without answers goes
 /// on. Not an error if the run has ended.
-#[utoipa::path(post, path = "/api/v1/threads/{thread}/runs/{run}/drain", tag = "runs",
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/runs/{run}/drain",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(
         ("thread" = String, Path, description = "id of the thread"),
         ("run" = String, Path, description = "id of the run")),
@@ -38,6 +39,24 @@ pub async fn drain_run(
     }
     let run = RunRef { thread: record.thread.clone(), run: record.id.clone() };
     state.engine.drain(&run).await?;
+    Ok((StatusCode::ACCEPTED, Json(record.into())))
+}
+
+/// Tries once more to go on with the run of a thread that was cut and set aside.
+#[utoipa::path(post, path = "/api/v1/threads/{thread}/retry", tag = "threads",
+    params(("thread" = String, Path, description = "id of the thread")),
+    responses(
+        (status = 202, body = RunDocument),
+        (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 409, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn retry_thread(
+    State(state): State<ApiState>,
+    scope: Scope,
+    Path(thread): Path<String>,
+) -> Result<(StatusCode, Json<RunDocument>), Problem> {
+    let record = scope.thread(&state, &thread).await?;
+    let run = state.engine.retry(&record.id).await?;
+    let record = scope.run(&state, run.run.as_str()).await?;
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
 

@@ -8,12 +8,13 @@ use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::RunId;
 use wattle_run::ports::store::ThreadRecord;
+use wattle_run::tail::Until;
 
 use crate::native::scope::Scope;
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
-use crate::stream::follow::{Follow, Until};
+use crate::stream::follow::Follow;
 use crate::stream::{ag_ui, ai_sdk, sse};
 
 /// Which events to stream.
@@ -50,7 +51,8 @@ enum FormatWord {
 /// Streams the events of a thread: `id` is the number of the event, `event` its type, `data` the
 /// event as JSON. A stream that broke off is taken up with `Last-Event-ID`. With `format`, the
 /// stream shows one run as a conversation instead; a thread without a run has none.
-#[utoipa::path(get, path = "/api/v1/threads/{thread}/events", tag = "threads",
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/events",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "threads",
     params(
         ("thread" = String, Path, description = "id of the thread"),
         ("Last-Event-ID" = Option<u64>, Header, description = "number of the last event seen"),
@@ -76,7 +78,7 @@ pub async fn stream_events(
         let thread = record.id.clone();
         Follow { thread, run, after, until, audience: None }
     };
-    let until = filter.until.map_or(Until::Stopped, |UntilWord::Idle| Until::Idle);
+    let until = filter.until.map_or(Until::Deleted, |UntilWord::Idle| Until::Idle);
     Ok(match filter.format {
         None => {
             let after = last_event_id(&headers)?.or(filter.after).unwrap_or(0);

@@ -18,10 +18,11 @@ use wattle_graph::failure::code;
 
 use crate::body::JsonBody;
 use crate::document::key::{KeyDocument, MadeKeyDocument, NewKeyDocument, RevokedKeysDocument};
-use crate::guard::holder::{Holder, KeyScope};
+use crate::guard::holder::Holder;
 use crate::guard::kept::WantedKey;
 use crate::guard::key;
 use crate::guard::keyring::{Revocation, Revoked};
+use crate::guard::scope::KeyScope;
 use crate::native::scope::{Operator, named_tenant, not_the_tenants};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
@@ -78,7 +79,8 @@ impl FromRequestParts<ApiState> for KeyKeeper {
 }
 
 /// Makes a key and tells it, this once. Not for tenants, unless their key has the scope `admin`.
-#[utoipa::path(post, path = "/api/v1/keys", tag = "keys",
+#[utoipa::path(post, path = "/api/v1/keys",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "keys",
     request_body = NewKeyDocument,
     responses(
         (status = 201, body = MadeKeyDocument),
@@ -99,7 +101,8 @@ pub async fn make_key(
 }
 
 /// Lists the keys that were made, oldest first, those that have expired among them.
-#[utoipa::path(get, path = "/api/v1/keys", tag = "keys",
+#[utoipa::path(get, path = "/api/v1/keys",
+    extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "keys",
     responses(
         (status = 200, body = Vec<KeyDocument>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
@@ -126,7 +129,8 @@ pub struct RevokeFilter {
 
 /// Revokes a key: it opens this host no longer when this is answered, and other hosts of the same
 /// database within two seconds. Streams that it opened end.
-#[utoipa::path(delete, path = "/api/v1/keys/{key}", tag = "keys",
+#[utoipa::path(delete, path = "/api/v1/keys/{key}",
+    extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "keys",
     params(("key" = String, Path, description = "id of the key"), RevokeFilter),
     responses(
         (status = 200, body = RevokedKeysDocument),

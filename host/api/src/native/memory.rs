@@ -89,7 +89,8 @@ pub async fn delete_memory_item(
 
 /// Finds documents of the memory: those that hold most of the words first, newest update first
 /// without words.
-#[utoipa::path(post, path = "/api/v1/memory/search", tag = "memory",
+#[utoipa::path(post, path = "/api/v1/memory/search",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))), tag = "memory",
     params(("tenant" = Option<String>, Query, description = "whose memory, if the operator asks")),
     request_body = MemorySearchDocument,
     responses(

@@ -12,7 +12,8 @@ use crate::state::ApiState;
 pub async fn metrics(State(state): State<ApiState>, _: OfHost) -> Response {
     match &state.metrics {
         Some(metrics) => {
-            ([(header::CONTENT_TYPE, metrics.content_type)], (metrics.text)()).into_response()
+            let text = state.traffic.append_to(&(metrics.text)());
+            ([(header::CONTENT_TYPE, metrics.content_type)], text).into_response()
         }
         None => StatusCode::NOT_FOUND.into_response(),
     }

@@ -14,7 +14,8 @@ use crate::state::ApiState;
 /// Lists the plugins of all apps: a plugin that several apps use is listed once for each, since
 /// its grants may differ. One that no app uses is listed without an app and without grants.
 /// Not for tenants: grants name secrets, databases and hosts.
-#[utoipa::path(get, path = "/api/v1/plugins", tag = "apps",
+#[utoipa::path(get, path = "/api/v1/plugins",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     responses(
         (status = 200, body = Vec<PluginDocument>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]
@@ -23,7 +24,8 @@ pub async fn list_plugins(State(state): State<ApiState>, _: OfHost) -> Json<Vec<
 }
 
 /// Describes a plugin: imports, exports, nodes, grants, digest. Not for tenants.
-#[utoipa::path(get, path = "/api/v1/plugins/{plugin}", tag = "apps",
+#[utoipa::path(get, path = "/api/v1/plugins/{plugin}",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "apps",
     params(("plugin" = String, Path, description = "name of the plugin")),
     responses(
         (status = 200, body = Vec<PluginDocument>, description = "once for each app that uses it"),

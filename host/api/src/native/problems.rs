@@ -9,7 +9,8 @@ use crate::problem::ProblemDocument;
 use crate::state::ApiState;
 
 /// Lists files and folders that could not be loaded. What was loaded before stays. Not for tenants.
-#[utoipa::path(get, path = "/api/v1/problems", tag = "host",
+#[utoipa::path(get, path = "/api/v1/problems",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "host",
     responses(
         (status = 200, body = Vec<LoadProblem>),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]

@@ -4,23 +4,27 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use serde_json::Value;
 use wattle_graph::failure::code;
 use wattle_graph::id::{GraphName, IdError, ThreadId};
-use wattle_run::call::runs::{ResumeRun, RunRef, Runs, StartRun};
+use wattle_run::hostcall::runs::{CreateRun, ResumeRun, RunRef, Runs};
+use wattle_run::ports::store::{RunKind, RunSpec};
 
 use crate::body::JsonBody;
 use crate::document::run::{ResumeDocument, RunDocument, StartDocument};
 use crate::native::apps;
+use crate::native::asked_by::AskedBy;
 use crate::native::scope::Scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
 
-/// Starts a run of one of the app's graphs, on a new thread or on one that is there.
+/// Starts a run of one of the app's graphs, on a new thread or on one that is there. A thread has one
+/// run at a time: the run is pending until it may begin.
 #[utoipa::path(post, path = "/api/v1/apps/{app}/runs", tag = "runs",
     params(("app" = String, Path, description = "name of the app")),
     request_body = StartDocument,
     responses(
-        (status = 202, body = RunDocument, description = "started"),
+        (status = 202, body = RunDocument, description = "started, or pending"),
         (status = 200, body = RunDocument, description = "ended or stands still, with `wait`"),
         (status = 400, body = ProblemDocument, content_type = "application/problem+json"),
         (status = 404, body = ProblemDocument, content_type = "application/problem+json"),
@@ -28,6 +32,7 @@ use crate::state::ApiState;
 pub async fn start_run(
     State(state): State<ApiState>,
     scope: Scope,
+    AskedBy(principal): AskedBy,
     Path(app): Path<String>,
     JsonBody(request): JsonBody<StartDocument>,
 ) -> Result<Response, Problem> {
@@ -36,20 +41,43 @@ pub async fn start_run(
     if let Some(thread) = &thread {
         own_or_new(&state, &scope, thread).await?;
     }
-    let run = StartRun {
-        run: None,
-        app,
-        graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
-        input: request.input,
+    let delay_ms = delay_ms(request.after_seconds)?;
+    let run = CreateRun {
         thread,
-        context: request.context,
-        metadata: request.metadata,
+        creates_thread: true,
+        run: None,
         tenant: scope.tenant,
+        strategy: request.multitask_strategy,
         options: request.options.into(),
-        ttl: None,
+        is_patient: false,
+        spec: RunSpec {
+            kind: RunKind::Start { input: request.input },
+            app,
+            graph: request.graph.map(GraphName::new).transpose().map_err(invalid_id)?,
+            context: request.context,
+            metadata: request.metadata,
+            due_ms: state.engine.ports().clock.now_ms().saturating_add(delay_ms),
+            ttl: None,
+            client: Value::Null,
+            principal,
+        },
     };
-    let run = state.engine.start(run).await?;
-    answer(&state, run, request.wait).await
+    let record = state.engine.create_run(run).await?;
+    if request.wait {
+        let run = RunRef { thread: record.thread, run: record.id };
+        return answer(&state, run, true).await;
+    }
+    Ok(accepted(record.into()))
+}
+
+/// Milliseconds of a delay in seconds.
+fn delay_ms(after_seconds: Option<f64>) -> Result<i64, Problem> {
+    let seconds = after_seconds.unwrap_or(0.0);
+    if !seconds.is_finite() || seconds < 0.0 {
+        let text = format!("`after_seconds` must be a number from 0 on, and is {seconds}");
+        return Err(Problem::new(code::INVALID, text));
+    }
+    Ok((seconds * 1000.0) as i64)
 }
 
 /// Answers open questions of a thread and goes on.
@@ -66,6 +94,7 @@ pub async fn start_run(
 pub async fn resume_thread(
     State(state): State<ApiState>,
     scope: Scope,
+    AskedBy(principal): AskedBy,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<ResumeDocument>,
 ) -> Result<Response, Problem> {
@@ -78,13 +107,15 @@ pub async fn resume_thread(
         app: None,
         tenant: scope.tenant,
         options: request.options.into(),
+        principal,
     };
     let run = state.engine.resume(resume).await?;
     answer(&state, run, request.wait).await
 }
 
 /// Lists the runs of a thread, oldest first.
-#[utoipa::path(get, path = "/api/v1/threads/{thread}/runs", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/threads/{thread}/runs",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
         (status = 200, body = Vec<RunDocument>),
@@ -100,7 +131,8 @@ pub async fn list_runs(
 }
 
 /// Describes a run.
-#[utoipa::path(get, path = "/api/v1/runs/{run}", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{run}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(("run" = String, Path, description = "id of the run")),
     responses(
         (status = 200, body = RunDocument),
@@ -114,7 +146,8 @@ pub async fn get_run(
 }
 
 /// Waits until a run has ended or stands still.
-#[utoipa::path(get, path = "/api/v1/runs/{run}/wait", tag = "runs",
+#[utoipa::path(get, path = "/api/v1/runs/{run}/wait",
+    extensions(("x-wattle-access" = json!({ "share": "lasting" }))), tag = "runs",
     params(("run" = String, Path, description = "id of the run")),
     responses(
         (status = 200, body = RunDocument),
@@ -130,7 +163,8 @@ pub async fn wait_run(
 }
 
 /// Cancels a run. Not an error if it has ended.
-#[utoipa::path(post, path = "/api/v1/runs/{run}/cancel", tag = "runs",
+#[utoipa::path(post, path = "/api/v1/runs/{run}/cancel",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(("run" = String, Path, description = "id of the run")),
     responses(
         (status = 202, body = RunDocument),
@@ -138,11 +172,12 @@ pub async fn wait_run(
 pub async fn cancel_run(
     State(state): State<ApiState>,
     scope: Scope,
+    AskedBy(principal): AskedBy,
     Path(id): Path<String>,
 ) -> Result<(StatusCode, Json<RunDocument>), Problem> {
     let record = scope.run(&state, &id).await?;
     let run = RunRef { thread: record.thread, run: record.id };
-    state.engine.cancel(&run).await?;
+    state.engine.cancel_for(&run, principal.as_ref()).await?;
     let record = scope.run(&state, &id).await?;
     Ok((StatusCode::ACCEPTED, Json(record.into())))
 }
@@ -167,13 +202,16 @@ pub(crate) async fn answer(state: &ApiState, run: RunRef, wait: bool) -> Result<
         let ended = state.engine.wait(&run).await?;
         return Ok(Json(RunDocument::from(ended)).into_response());
     }
+    Ok(accepted(RunDocument::started(run)))
+}
+
+fn accepted(run: RunDocument) -> Response {
     let location = HeaderValue::from_str(&format!("/api/v1/runs/{}", run.run)).ok();
-    let body = Json(RunDocument::started(run));
-    let mut response = (StatusCode::ACCEPTED, body).into_response();
+    let mut response = (StatusCode::ACCEPTED, Json(run)).into_response();
     if let Some(location) = location {
         response.headers_mut().insert(header::LOCATION, location);
     }
-    Ok(response)
+    response
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "handed to `map_err`")]

@@ -15,12 +15,13 @@ use wattle_graph::id::{
     ThreadId,
 };
 use wattle_graph::step::{Edit, EditAs};
-use wattle_run::call::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
+use wattle_run::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 
 use crate::body::JsonBody;
 use crate::document::run::RunDocument;
 use crate::document::thread::CheckpointDocument;
 use crate::document::travel::{CallDocument, EditDocument, EditsDocument, ForkDocument};
+use crate::native::asked_by::AskedBy;
 use crate::native::runs;
 use crate::native::scope::Scope;
 use crate::native::threads::{invalid_query, page_size};
@@ -138,6 +139,7 @@ pub async fn get_checkpoint(
 pub async fn edit_thread(
     State(state): State<ApiState>,
     scope: Scope,
+    AskedBy(principal): AskedBy,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<EditsDocument>,
 ) -> Result<Json<CheckpointDocument>, Problem> {
@@ -158,6 +160,7 @@ pub async fn edit_thread(
         checkpoint: request.checkpoint.map(CheckpointId),
         supersteps: supersteps.collect::<Result<_, Problem>>()?,
         metadata: request.metadata,
+        principal,
     };
     Ok(Json(CheckpointDocument::new(state.engine.edit(edit).await?, true)))
 }
@@ -196,12 +199,13 @@ fn edit(document: EditDocument) -> Result<Edit, Problem> {
 pub async fn fork_thread(
     State(state): State<ApiState>,
     scope: Scope,
+    AskedBy(principal): AskedBy,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<ForkDocument>,
 ) -> Result<Response, Problem> {
     let record = scope.thread(&state, &id).await?;
     let wait = request.wait;
-    let fork = fork(record.id, scope.tenant, request)?;
+    let fork = ForkThread { principal, ..fork(record.id, scope.tenant, request)? };
     let run = state.engine.fork(fork).await?;
     runs::answer(&state, run, wait).await
 }
@@ -235,7 +239,16 @@ fn fork(
             return Err(Problem::new(code::INVALID, text));
         }
     };
-    Ok(ForkThread { run: None, thread, from, into, app: None, tenant, options: options.into() })
+    Ok(ForkThread {
+        run: None,
+        thread,
+        from,
+        into,
+        app: None,
+        tenant,
+        options: options.into(),
+        principal: None,
+    })
 }
 
 fn of_call(document: CallDocument) -> Result<ForkFrom, Problem> {

@@ -17,7 +17,8 @@ use crate::state::ApiState;
 const API: &str = "api";
 
 /// Puts a model of the tenant's own behind a route, in place of the operator's.
-#[utoipa::path(put, path = "/api/v1/tenants/{tenant}/routes/{route}", tag = "tenants",
+#[utoipa::path(put, path = "/api/v1/tenants/{tenant}/routes/{route}",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "tenants",
     params(
         ("tenant" = String, Path, description = "name of the tenant"),
         ("route" = String, Path, description = "name of the route")),
@@ -61,7 +62,8 @@ pub async fn get_tenant_route(
 }
 
 /// Goes back to the operator's route. Not an error if there is nothing to go back from.
-#[utoipa::path(delete, path = "/api/v1/tenants/{tenant}/routes/{route}", tag = "tenants",
+#[utoipa::path(delete, path = "/api/v1/tenants/{tenant}/routes/{route}",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "tenants",
     params(
         ("tenant" = String, Path, description = "name of the tenant"),
         ("route" = String, Path, description = "name of the route")),

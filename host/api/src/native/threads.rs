@@ -8,7 +8,8 @@ use serde_json::Value;
 use utoipa::IntoParams;
 use wattle_graph::failure::code;
 use wattle_graph::id::{AppName, ThreadId};
-use wattle_run::call::runs::{RunRef, Runs, ThreadView};
+use wattle_project::trace::Trace;
+use wattle_run::hostcall::runs::{Runs, ThreadView};
 use wattle_run::ports::store::{ThreadQuery, ThreadStatus};
 
 use crate::document::Page;
@@ -16,7 +17,7 @@ use crate::document::thread::{ThreadDocument, ThreadSummary};
 use crate::native::scope::Scope;
 use crate::problem::{Problem, ProblemDocument};
 use crate::state::ApiState;
-use crate::trace::{self, Trace};
+use crate::trace;
 
 /// Items of a list unless the request says otherwise.
 const DEFAULT_PAGE: usize = 50;
@@ -42,7 +43,8 @@ pub struct ThreadFilter {
 }
 
 /// Lists threads, newest update first.
-#[utoipa::path(get, path = "/api/v1/threads", tag = "threads", params(ThreadFilter),
+#[utoipa::path(get, path = "/api/v1/threads",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads", params(ThreadFilter),
     responses((status = 200, body = Page<ThreadSummary>)))]
 pub async fn list_threads(
     State(state): State<ApiState>,
@@ -67,7 +69,8 @@ pub async fn list_threads(
 }
 
 /// Describes a thread: status, state, open questions.
-#[utoipa::path(get, path = "/api/v1/threads/{thread}", tag = "threads",
+#[utoipa::path(get, path = "/api/v1/threads/{thread}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
         (status = 200, body = ThreadDocument),
@@ -77,11 +80,17 @@ pub async fn get_thread(
     scope: Scope,
     Path(id): Path<String>,
 ) -> Result<Json<ThreadDocument>, Problem> {
+    let record = scope.thread(&state, &id).await?;
+    if let Some(aside) = state.engine.set_aside(&record.id) {
+        return Ok(Json(ThreadDocument::set_aside(record, aside)));
+    }
     Ok(Json(view(&state, &scope, &id).await?.into()))
 }
 
-/// Deletes a thread with its runs, checkpoints and events. An active run is cancelled.
-#[utoipa::path(delete, path = "/api/v1/threads/{thread}", tag = "threads",
+/// Deletes a thread with its runs, checkpoints and events. Runs that are pending or at work are
+/// cancelled.
+#[utoipa::path(delete, path = "/api/v1/threads/{thread}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "threads",
     params(("thread" = String, Path, description = "id of the thread")),
     responses(
         (status = 204),
@@ -92,10 +101,7 @@ pub async fn delete_thread(
     Path(id): Path<String>,
 ) -> Result<StatusCode, Problem> {
     let record = scope.thread(&state, &id).await?;
-    if let (ThreadStatus::Running, Some(run)) = (record.status, record.run) {
-        state.engine.cancel(&RunRef { thread: record.id.clone(), run }).await?;
-    }
-    state.engine.delete_thread(&record.id).await?;
+    state.engine.remove_thread(&record.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 

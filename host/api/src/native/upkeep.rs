@@ -20,6 +20,7 @@ use wattle_run::export::Parts;
 use wattle_run::ports::store::{Compacted, PruneStrategy, Verified};
 
 use crate::body::JsonBody;
+use crate::native::asked_by::AskedBy;
 use crate::native::scope::{Authority, Scope, not_the_tenants};
 use crate::native::threads::invalid_query;
 use crate::problem::{Problem, ProblemDocument};
@@ -56,7 +57,8 @@ pub struct SettleDocument {
     /// `{"kind": "retry"}`, `{"kind": "answer", "answer": ...}` or `{"kind": "fail"}`.
     #[schema(value_type = Value)]
     decision: Decision,
-    /// Who decides, for the log.
+    /// Who decides, in the client's own words. Nobody checks it: the event has the principal of the
+    /// request as well.
     #[serde(default)]
     by: String,
 }
@@ -73,6 +75,7 @@ pub struct SettleDocument {
 pub async fn settle_call(
     State(state): State<ApiState>,
     scope: Scope,
+    AskedBy(principal): AskedBy,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<SettleDocument>,
 ) -> Result<StatusCode, Problem> {
@@ -86,6 +89,7 @@ pub async fn settle_call(
         by: request.by,
         app: None,
         tenant: record.tenant,
+        principal,
     };
     state.engine.settle(settle).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -115,6 +119,7 @@ pub struct MigrateDocument {
 pub async fn migrate_thread(
     State(state): State<ApiState>,
     scope: Scope,
+    AskedBy(principal): AskedBy,
     Path(id): Path<String>,
     JsonBody(request): JsonBody<MigrateDocument>,
 ) -> Result<Json<MigrationReport>, Problem> {
@@ -125,6 +130,7 @@ pub async fn migrate_thread(
         tenant: record.tenant,
         options: MigrateOptions { drop: request.drop, set: request.set },
         dry_run: request.dry_run,
+        principal,
     };
     Ok(Json(state.engine.migrate(&migrate).await?))
 }
@@ -193,7 +199,8 @@ pub async fn prune_thread(
 }
 
 /// Deletes a run with the checkpoints that it made.
-#[utoipa::path(delete, path = "/api/v1/threads/{thread}/runs/{run}", tag = "runs",
+#[utoipa::path(delete, path = "/api/v1/threads/{thread}/runs/{run}",
+    extensions(("x-wattle-access" = json!({ "share": "control" }))), tag = "runs",
     params(
         ("thread" = String, Path, description = "id of the thread"),
         ("run" = String, Path, description = "id of the run")),
@@ -280,7 +287,8 @@ pub async fn export_thread(
 }
 
 /// Gives space that deleted things took back to the file system. Only for the operator.
-#[utoipa::path(post, path = "/api/v1/store/compact", tag = "store",
+#[utoipa::path(post, path = "/api/v1/store/compact",
+    extensions(("x-wattle-access" = json!({ "scope": "admin" }))), tag = "store",
     responses(
         (status = 200, body = Value, description = "before_bytes, after_bytes"),
         (status = 403, body = ProblemDocument, content_type = "application/problem+json")))]

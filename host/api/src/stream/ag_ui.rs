@@ -4,9 +4,10 @@ use std::collections::VecDeque;
 
 use axum::response::Response;
 use bytes::Bytes;
-use wattle_graph::ag_ui::EventStream;
 use wattle_graph::event::Event;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
+use wattle_project::ag_ui::{AgUiEvent, EventStream};
 
 use crate::projection::Past;
 use crate::state::ApiState;
@@ -41,5 +42,10 @@ impl Form for Own {
 
     fn is_over(&self) -> bool {
         self.events.is_over()
+    }
+
+    fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
+        let (message, code) = (failure.message.clone(), failure.code.clone());
+        Some(vec![super::json_message(&AgUiEvent::RunError { message, code })])
     }
 }

@@ -5,9 +5,10 @@ use std::collections::VecDeque;
 use axum::http::{HeaderName, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
-use wattle_graph::ai_sdk::MessageStream;
 use wattle_graph::event::Event;
+use wattle_graph::failure::Failure;
 use wattle_graph::id::NodeName;
+use wattle_project::ai_sdk::{Chunk, MessageStream};
 
 use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, response};
@@ -47,5 +48,10 @@ impl Form for Own {
 
     fn is_over(&self) -> bool {
         self.0.is_over()
+    }
+
+    fn unreadable(&mut self, failure: &Failure) -> Option<Vec<Bytes>> {
+        let error = Chunk::Error { error_text: failure.message.clone() };
+        Some(vec![super::json_message(&error), DONE])
     }
 }

@@ -10,6 +10,7 @@ use axum::response::Response;
 use bytes::Bytes;
 use serde_json::Value;
 use wattle_graph::event::{Event, EventKind};
+use wattle_graph::failure::Failure;
 use wattle_graph::mapping::{Message, Moment, RunStream, StreamMapping};
 use wattle_run::app::App;
 
@@ -67,6 +68,11 @@ impl Form for Own {
 
     fn is_over(&self) -> bool {
         self.is_over
+    }
+
+    /// An app describes no message for it.
+    fn unreadable(&mut self, _failure: &Failure) -> Option<Vec<Bytes>> {
+        None
     }
 
     fn silence(&self) -> Bytes {

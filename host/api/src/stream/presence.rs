@@ -10,8 +10,8 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use wattle_graph::id::RunId;
-use wattle_run::call::runs::{RunRef, Runs as _};
 use wattle_run::engine::Engine;
+use wattle_run::hostcall::runs::{RunRef, Runs as _};
 
 use crate::state::ApiState;
 

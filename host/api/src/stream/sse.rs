@@ -5,22 +5,34 @@ use std::convert::Infallible;
 use axum::response::Response;
 use bytes::Bytes;
 use futures::stream;
-use wattle_graph::event::{Event, EventKind};
+use wattle_graph::event::Event;
+use wattle_graph::failure::Failure;
 
+use crate::problem::Problem;
 use crate::state::ApiState;
 use crate::stream::follow::{Follow, Follower, HEARTBEAT, Next, response};
 use crate::stream::whole::SILENCE;
 
 /// Answers with the stream.
 pub fn answer(state: &ApiState, follow: Follow) -> Response {
-    let follower = Follower::new(state, follow, HEARTBEAT);
-    response(stream::unfold(follower, |mut follower| async move {
-        let message = match follower.next().await? {
-            Next::Event(event) => message(&event),
-            Next::Silence => SILENCE,
+    let follower = Some(Follower::new(state, follow, HEARTBEAT));
+    response(stream::unfold(follower, |follower| async move {
+        let mut follower = follower?;
+        let (message, follower) = match follower.next().await? {
+            Next::Event(event) => (message(&event), Some(follower)),
+            Next::Silence => (SILENCE, Some(follower)),
+            Next::Unreadable(failure) => (unreadable(failure), None),
         };
         Some((Ok::<_, Infallible>(message), follower))
     }))
+}
+
+/// The last message of a stream whose log cannot be read. It has no number, so a client that comes
+/// back asks for what follows the last event that it saw.
+fn unreadable(failure: Failure) -> Bytes {
+    let problem = Problem::from(failure);
+    let data = serde_json::to_string(&*problem.0).unwrap_or_default();
+    format!("event: error\ndata: {data}\n\n").into()
 }
 
 /// One event on the wire. JSON has no line breaks of its own, so one `data` line is enough.
@@ -30,38 +42,24 @@ fn message(event: &Event) -> Bytes {
         serde_json::json!({ "seq": event.seq, "type": "unreadable", "message": error.to_string() })
             .to_string()
     });
-    format!("id: {}\nevent: {}\ndata: {data}\n\n", event.seq, name(&event.kind)).into()
-}
-
-/// The type of an event as its JSON says it.
-fn name(kind: &EventKind) -> &'static str {
-    match kind {
-        EventKind::RunStarted(_) => "run_started",
-        EventKind::RunEnded(_) => "run_ended",
-        EventKind::TaskStarted(_) => "task_started",
-        EventKind::TaskFinished(_) => "task_finished",
-        EventKind::TaskFailed(_) => "task_failed",
-        EventKind::CallStarted(_) => "call_started",
-        EventKind::Streamed(_) => "streamed",
-        EventKind::Called(_) => "called",
-        EventKind::Asked(_) => "asked",
-        EventKind::Answered(_) => "answered",
-        EventKind::Checkpointed(_) => "checkpointed",
-        EventKind::Reopened(_) => "reopened",
-        EventKind::Custom(_) => "custom",
-        EventKind::Progress(_) => "progress",
-        EventKind::Log(_) => "log",
-        _ => "other",
-    }
+    format!("id: {}\nevent: {}\ndata: {data}\n\n", event.seq, event.kind.name()).into()
 }
 
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use wattle_graph::event::{RunEnded, RunStatus};
+    use wattle_graph::event::{EventKind, RunEnded, RunStatus};
     use wattle_graph::id::{Namespace, RunId};
 
     use super::*;
+
+    #[test]
+    fn the_page_on_http_has_every_type_of_event() {
+        let page = include_str!("../../../docs/http.md");
+        for name in EventKind::NAMES {
+            assert!(page.contains(&format!("`{name}`")), "host/docs/http.md lacks `{name}`");
+        }
+    }
 
     #[test]
     fn a_message_has_number_type_and_document() {
@@ -74,6 +72,7 @@ mod tests {
                 status: RunStatus::Completed,
                 failure: None,
                 drained: false,
+                principal: None,
             }),
         };
         let text = String::from_utf8(message(&event).to_vec()).unwrap();
@@ -82,6 +81,24 @@ mod tests {
             "id: 7\nevent: run_ended\ndata: {\"seq\":7,\"at_ms\":1000,\"run\":\"r\",\
              \"type\":\"run_ended\",\"status\":\"completed\"}\n\n"
         );
+    }
+
+    #[test]
+    fn events_that_change_the_past_are_sent_under_their_types() {
+        let digest = "0".repeat(64);
+        for kind in [
+            json!({ "type": "forked", "from": 3 }),
+            json!({ "type": "settled", "task": "t", "call": 0, "decision": { "kind": "fail" },
+                "by": "policy" }),
+            json!({ "type": "migrated", "from": digest, "to": digest }),
+        ] {
+            let mut document = json!({ "seq": 9, "at_ms": 1000, "run": "r" });
+            document.as_object_mut().unwrap().extend(kind.as_object().unwrap().clone());
+            let event: Event = serde_json::from_value(document).unwrap();
+            let text = String::from_utf8(message(&event).to_vec()).unwrap();
+            let start = format!("id: 9\nevent: {}\ndata: ", kind["type"].as_str().unwrap());
+            assert!(text.starts_with(&start), "{text}");
+        }
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use clap::{Args, Subcommand, ValueEnum};
 use wattle_api::document::key::NewKeyDocument;
-use wattle_api::guard::holder::KeyScope;
 use wattle_api::guard::rate::Rate;
+use wattle_api::guard::scope::KeyScope;
 use wattle_graph::definition::Span;
 
 use crate::config::ByteSize;

@@ -7,7 +7,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::Value;
 use wattle_api::document::Health;
 
-use crate::client::Pieces;
+use crate::client::{Pieces, pinned};
+use crate::config::Config;
 use crate::error::Error;
 use crate::server::place::PlaceDocument;
 use crate::wire::environment;
@@ -27,10 +28,18 @@ pub struct Remote {
 
 impl Remote {
     /// Connects, if the server is still there. Its address may belong to another one by now.
-    pub(super) async fn connect(place: PlaceDocument) -> Result<Option<Self>, Error> {
+    pub(super) async fn connect(
+        place: PlaceDocument,
+        config: &Config,
+    ) -> Result<Option<Self>, Error> {
         let PlaceDocument { address, instance, .. } = place;
-        let client = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT).build();
-        let client = client.map_err(|error| failed(&address, &error))?;
+        let mut client = reqwest::Client::builder().no_proxy().connect_timeout(CONNECT_TIMEOUT);
+        if let Some(tls) = &config.server.tls {
+            let tls = pinned::config(&config.base.join(&tls.cert));
+            let tls = tls.map_err(|message| Error::Setup { what: "TLS", message })?;
+            client = client.tls_backend_preconfigured(tls);
+        }
+        let client = client.build().map_err(|error| failed(&address, &error))?;
         let key = environment()(KEY_VARIABLE);
         let health = client.get(format!("{address}/api/v1/health")).timeout(CONNECT_TIMEOUT);
         let Ok(answer) = health.send().await else { return Ok(None) };

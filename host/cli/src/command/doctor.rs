@@ -8,10 +8,11 @@ use serde::Serialize;
 use wattle_graph::id::PluginName;
 use wattle_run::ports::Sql as _;
 use wattle_run::ports::sandbox::LoadError;
+use wattle_run::ports::store::Survey;
 use wattle_sandbox::SandboxConfig;
 use wattle_sql::{DatabaseConfig, Databases};
 
-use crate::client::server_of;
+use crate::client::{Client, server_of};
 use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
 use crate::error::Error;
 use crate::exit::Exit;
@@ -132,16 +133,39 @@ async fn store(config: &Config, env: &ReadEnv, report: &mut Report) {
         return;
     }
     if let Ok(Some(server)) = server_of(config).await {
-        report.ok("store", format!("the server at {} holds it", server.address()));
+        let address = server.address().to_owned();
+        match Client::Remote(server).get::<Survey>("/api/v1/store/verify").await {
+            Ok(survey) if survey.damaged.is_empty() => {
+                report.ok("store", format!("the server at {address} holds it"));
+            }
+            Ok(survey) => damage(&survey, report),
+            // An older server, or a key that may not ask.
+            Err(error) => report.warn("store", error.to_string(), "stop the server to check it"),
+        }
         return;
     }
-    match wattle_store::RedbStore::check(config.store_file()) {
-        Ok(()) => report.ok("store", format!("`{}` opens", config.store_file().display())),
-        Err(error) => report.fail(
+    const HINT: &str = "stop the other process that holds it, or restore it from a backup with \
+                        `wattle store restore`";
+    let file = config.store_file();
+    match super::store::survey_files(config).await {
+        Ok(survey) if !survey.damaged.is_empty() => damage(&survey, report),
+        Err(error) => report.fail("store", error.to_string(), HINT),
+        Ok(_) => match wattle_store::RedbStore::check(&file) {
+            Ok(()) => report.ok("store", format!("`{}` opens", file.display())),
+            Err(error) => report.fail("store", error.to_string(), HINT),
+        },
+    }
+}
+
+/// Names everything that is damaged, one line each.
+fn damage(survey: &Survey, report: &mut Report) {
+    for damage in &survey.damaged {
+        report.fail(
             "store",
-            error.to_string(),
-            "stop the other process that holds it, or restore it from a backup",
-        ),
+            format!("damaged: {damage}"),
+            "restore it from a backup; a damaged thread is set aside at the next start, and \
+             everything else works",
+        );
     }
 }
 

@@ -3,11 +3,13 @@
 mod attach;
 mod case;
 mod day;
+mod interrupt;
 mod matcher;
 mod pointer;
 mod report;
 mod spent;
 mod trial;
+mod wait;
 
 use std::path::PathBuf;
 use std::time::Instant;
@@ -22,6 +24,7 @@ use crate::args::EvalArgs;
 use crate::client::{Client, Needs, segment};
 use crate::command::eval::case::Case;
 use crate::command::eval::day::Today;
+use crate::command::eval::interrupt::Interrupt;
 use crate::command::eval::report::Report;
 use crate::command::eval::trial::{Bench, Trial};
 use crate::config::Config;
@@ -35,7 +38,7 @@ use crate::wire::clock::HostClock;
 /// Where an app has its data set.
 const DATA_SET: &str = "eval/cases.jsonl";
 
-/// Runs a data set and prints what came of it.
+/// Runs a data set and prints the report.
 pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Result<Exit, Error> {
     let file = match &args.cases {
         Some(file) => file.clone(),
@@ -45,13 +48,35 @@ pub(super) async fn eval(config: Config, args: EvalArgs, output: Output) -> Resu
     let today = today(&config)?;
     let prices = config.eval.prices.clone();
     let client = Client::open(config, Needs::Apps).await?;
-    let bench = Bench { client: &client, app: &args.app, today, prices: &prices, keep: args.keep };
+    let interrupt = Interrupt::listen();
+    let bench = Bench {
+        client: &client,
+        app: &args.app,
+        today,
+        prices: &prices,
+        keep: args.keep,
+        timeout: args.timeout,
+        interrupt: &interrupt,
+    };
+    let wanted = chosen(&cases, &args);
     let begun = Instant::now();
-    let runs = run_all(&bench, &cases, &args).await;
+    let runs = tokio::select! {
+        runs = run_all(&bench, &wanted, &args) => runs,
+        // The user does not wait until the running cases are cancelled.
+        () = interrupt.pressed(2) => return Ok(Exit::Stopped),
+    };
     client.close().await;
-    let report = Report::new(&args.app, file, runs?, begun.elapsed());
+    let report = Report::new(&args.app, file, runs?, wanted.len(), begun.elapsed());
     output.data(&report, Report::in_words);
+    if interrupt.is_pressed() {
+        return Ok(Exit::Stopped);
+    }
     Ok(verdict(&report, args.require))
+}
+
+/// Every case as often as wanted, in the order of the data set.
+fn chosen<'c>(cases: &'c [Case], args: &EvalArgs) -> Vec<&'c Case> {
+    cases.iter().flat_map(|case| (0..args.repeat.get()).map(move |_| case)).collect()
 }
 
 /// The data set in the folder of an app.
@@ -74,26 +99,28 @@ fn data_set(config: &Config, app: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// The day at which the host's clock stands.
+/// The current day of the host's clock.
 fn today(config: &Config) -> Result<Today, Error> {
     let clock = HostClock::new(&config.clock)?;
     let zone = TimeZone::get(clock.time_zone()).unwrap_or(TimeZone::UTC);
     Ok(Today { now_ms: clock.now_ms(), zone })
 }
 
-/// Runs every case as often as wanted; in the order of the data set, however they end.
-async fn run_all(bench: &Bench<'_>, cases: &[Case], args: &EvalArgs) -> Result<Vec<Trial>, Error> {
+/// Runs these cases. The results have their order, whichever ends first.
+async fn run_all(
+    bench: &Bench<'_>,
+    wanted: &[&Case],
+    args: &EvalArgs,
+) -> Result<Vec<Trial>, Error> {
     // A missing app is one error, and not one for each case.
     let path = format!("/api/v1/apps/{}", segment(bench.app));
     let _: AppDocument = bench.client.get(&path).await?;
-    let wanted: Vec<&Case> =
-        cases.iter().flat_map(|case| (0..args.repeat.get()).map(move |_| case)).collect();
     let bar = progress(wanted.len(), args.quiet);
-    let runs = wanted.into_iter().map(|case| bench.run(case));
+    let runs = wanted.iter().map(|case| bench.run(case));
     let mut runs = stream::iter(runs).buffered(args.concurrency.get() as usize);
     let mut done = Vec::new();
     while let Some(trial) = runs.next().await {
-        let trial = trial?;
+        let Some(trial) = trial? else { continue };
         if !trial.passed && !args.quiet {
             bar.println(format!("  {}: {}, not as expected", trial.name, trial.status));
         }

@@ -48,7 +48,7 @@ pub(super) async fn follow(
         RunStatus::Interrupted => Exit::Interrupted,
         RunStatus::Failed => Exit::RunFailed,
         RunStatus::Cancelled => Exit::Cancelled,
-        RunStatus::Completed | RunStatus::Running => Exit::Ok,
+        RunStatus::Completed | RunStatus::Pending | RunStatus::Running => Exit::Ok,
     })
 }
 
@@ -134,7 +134,7 @@ fn outcome(run: &RunDocument) -> Option<String> {
     match run.status {
         RunStatus::Interrupted => Some(questions(&run.interrupts, &run.next)),
         RunStatus::Completed => run.state.as_ref().map(words::pretty),
-        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Running => None,
+        RunStatus::Failed | RunStatus::Cancelled | RunStatus::Pending | RunStatus::Running => None,
     }
 }
 
@@ -188,7 +188,7 @@ fn advise(run: &RunDocument) {
         RunStatus::Cancelled => {
             Output::note(&format!("thread {}: the run was cancelled", run.thread));
         }
-        RunStatus::Completed | RunStatus::Running => {
+        RunStatus::Completed | RunStatus::Pending | RunStatus::Running => {
             Output::note(&format!(
                 "thread {} completed\n  hint: see what happened with `wattle trace {thread}`",
                 run.thread

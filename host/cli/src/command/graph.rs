@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::facts::PluginFacts;
 use crate::load::manifest::{FILE, Manifest};
-use crate::load::{self, app_folder, projections};
+use crate::load::{self, app_folder, file, projections};
 use crate::output::Output;
 use crate::wire::open_sandbox;
 
@@ -172,9 +172,10 @@ async fn read_folder(config: &Config, folder: &Path) -> Result<Checked, Error> {
     }
     let manifest = Manifest::read(folder).map_err(Error::Failed)?;
     projections::streams(folder).map_err(|problems| Error::Failed(problems.join("\n")))?;
-    let path = folder.join(&manifest.app.graphs);
-    let text = std::fs::read_to_string(&path).map_err(Error::file("read", &path))?;
-    let file = path.display().to_string();
+    let graphs = &manifest.app.graphs;
+    let text = file::read_text(folder, graphs, file::DOCUMENT_BYTES)
+        .map_err(|error| Error::Failed(error.to_string()))?;
+    let file = folder.join(graphs).display().to_string();
     let sandbox = open_sandbox(config)?;
     let own =
         app_folder::components(&manifest.component_files(folder, config), sandbox.as_ref()).await;

@@ -3,7 +3,7 @@
 use wattle_api::document::key::{
     KeyDocument, MadeKeyDocument, NewKeyDocument, RevokedKeysDocument,
 };
-use wattle_api::guard::holder::KeyScope;
+use wattle_api::guard::scope::KeyScope;
 
 use crate::args::{KeyCommand, KeyCreateArgs, KeyRevokeArgs};
 use crate::client::{Client, Needs, segment};

@@ -11,6 +11,7 @@ use crate::command::words;
 use crate::config::{Config, Needs};
 use crate::error::Error;
 use crate::exit::Exit;
+use crate::load::file::FilePlace;
 use crate::load::{grants, plugin_file};
 use crate::output::{Output, Table};
 use crate::wire::open_sandbox;
@@ -52,7 +53,8 @@ pub(super) async fn inspect(config: Config, target: &str, output: Output) -> Res
 /// A file is inspected without a server; its grants are those under its name.
 async fn inspect_file(config: &Config, path: &Path) -> Result<PluginDocument, Error> {
     let sandbox = open_sandbox(config)?;
-    let plugin = plugin_file::load(sandbox.as_ref(), path).await.map_err(Error::Failed)?;
+    let plugin = plugin_file::load(sandbox.as_ref(), &FilePlace::Named(path.to_owned())).await;
+    let plugin = plugin.map_err(Error::Failed)?;
     let info = plugin.info();
     let table = config.grants.get(&info.name);
     let needs = grants::asked(info, table).unwrap_or_else(|problem| {

@@ -1,7 +1,6 @@
 //! `wattle serve`.
 
 use serde_json::json;
-use tokio::signal;
 use wattle_api::document::app::endpoints;
 
 use crate::args::ServeArgs;
@@ -10,7 +9,8 @@ use crate::error::Error;
 use crate::exit::Exit;
 use crate::load::Change;
 use crate::output::Output;
-use crate::server::{RunningServer, Server, ServerOptions};
+use crate::server::stop::StopSignal;
+use crate::server::{RunningServer, STOP_LIMIT, Server, ServerOptions};
 
 pub(super) async fn serve(
     mut config: Config,
@@ -23,7 +23,7 @@ pub(super) async fn serve(
     let options = ServerOptions { watch: !args.no_watch, ..ServerOptions::default() };
     let server = Server::start(config, options).await?;
     // Before anybody hears that it is ready, and may want it to stop.
-    let stop = StopSignal::listen();
+    let stop = StopSignal::listen(server.config().server.stop_grace() + STOP_LIMIT)?;
     announce(&server, output);
     stop.received().await;
     Output::note("stopping");
@@ -70,42 +70,5 @@ fn announce(server: &RunningServer, output: Output) {
             "  no apps yet: put an app folder into `{}`",
             server.config().plugins.display()
         ));
-    }
-    if server.recovered > 0 {
-        Output::line(&format!("  went on with {} run(s) that were cut", server.recovered));
-    }
-}
-
-/// Ctrl-C, and SIGTERM where there is one.
-struct StopSignal {
-    #[cfg(unix)]
-    signals: Option<(signal::unix::Signal, signal::unix::Signal)>,
-}
-
-impl StopSignal {
-    /// From now on a signal no longer ends the process by itself.
-    fn listen() -> Self {
-        #[cfg(unix)]
-        {
-            use signal::unix::{SignalKind, signal};
-            let interrupt = signal(SignalKind::interrupt());
-            let terminate = signal(SignalKind::terminate());
-            Self { signals: interrupt.ok().zip(terminate.ok()) }
-        }
-        #[cfg(not(unix))]
-        Self {}
-    }
-
-    async fn received(self) {
-        #[cfg(unix)]
-        if let Some((mut interrupt, mut terminate)) = self.signals {
-            tokio::select! {
-                _ = interrupt.recv() => {}
-                _ = terminate.recv() => {}
-            }
-            return;
-        }
-        // Without handlers of its own the process still ends by Ctrl-C.
-        let _ = signal::ctrl_c().await;
     }
 }

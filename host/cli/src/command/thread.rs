@@ -3,8 +3,8 @@
 use serde_json::Value;
 use wattle_api::document::Page;
 use wattle_api::document::run::{ResumeDocument, RunDocument};
-use wattle_api::document::thread::{ThreadDocument, ThreadSummary};
-use wattle_run::call::runs::OnFailure;
+use wattle_api::document::thread::{SetAsideDocument, ThreadDocument, ThreadSummary};
+use wattle_run::hostcall::runs::OnFailure;
 
 use crate::args::{ThreadListArgs, ThreadResumeArgs};
 use crate::client::{Client, segment};
@@ -62,6 +62,15 @@ fn in_words(thread: &ThreadDocument) -> String {
     if let Some(expires_ms) = summary.expires_ms {
         lines.push(format!("expires  {}", words::instant(expires_ms)));
     }
+    if let Some(aside) = &thread.set_aside {
+        let SetAsideDocument { failure, since_ms, attempts } = aside;
+        let since = words::instant(*since_ms);
+        lines.push(format!("aside    since {since}, tried {attempts} time(s)"));
+        lines.push(format!("because  {}: {}", failure.code, failure.message));
+        let thread = &summary.thread;
+        lines.push(format!("`wattle thread retry {thread}` tries again to go on with its run"));
+        return lines.join("\n");
+    }
     if let Some(failure) = &thread.failure {
         lines.push(format!("failure  {}: {}", failure.code, failure.message));
     }
@@ -85,6 +94,14 @@ pub(super) async fn resume(
     let path = format!("/api/v1/threads/{}/resume", segment(&args.thread));
     let run: RunDocument = client.post(&path, &resume).await?;
     follow::follow(client, &run, after, args.quiet, output).await
+}
+
+/// Tries to go on with a run that was cut, and follows it.
+pub(super) async fn retry(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {
+    let after = follow::newest_event(client, thread).await?;
+    let path = format!("/api/v1/threads/{}/retry", segment(thread));
+    let run: RunDocument = client.post(&path, &serde_json::json!({})).await?;
+    follow::follow(client, &run, after, false, output).await
 }
 
 pub(super) async fn delete(client: &Client, thread: &str, output: Output) -> Result<Exit, Error> {

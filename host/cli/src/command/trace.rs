@@ -1,6 +1,8 @@
 //! `wattle trace`: what happened on a thread as a tree.
 
-use wattle_api::trace::{AttemptTrace, CallTrace, RunTrace, StepTrace, TaskTrace, Trace};
+use wattle_project::trace::{
+    AttemptTrace, CallTrace, ChangeTrace, PrincipalTrace, RunTrace, StepTrace, TaskTrace, Trace,
+};
 
 use crate::client::{Client, segment};
 use crate::command::words;
@@ -29,7 +31,12 @@ impl Branch {
 
 fn render(trace: &Trace) -> String {
     let mut text = format!("thread {}\n", trace.thread);
-    draw(&trace.runs.iter().map(run).collect::<Vec<_>>(), "", &mut text);
+    let runs = trace.runs.iter().map(|it| (it.started_ms, run(it)));
+    let changes = trace.changes.iter().map(|it| (it.at_ms, change(it)));
+    let mut branches: Vec<(i64, Branch)> = runs.chain(changes).collect();
+    branches.sort_by_key(|(at_ms, _)| *at_ms);
+    let branches: Vec<Branch> = branches.into_iter().map(|(_, branch)| branch).collect();
+    draw(&branches, "", &mut text);
     let totals = trace.totals;
     text.push_str(&format!(
         "{} host calls, {} of them to models, {} tokens in, {} out",
@@ -57,10 +64,24 @@ fn run(run: &RunTrace) -> Branch {
     if let Some(failure) = &run.failure {
         line.push_str(&format!(": {failure}"));
     }
+    line.push_str(&by("asked for by", run.principal.as_ref()));
+    line.push_str(&by("cancelled by", run.cancelled_by.as_ref()));
     let answers = run.answers.iter().map(|answer| {
-        Branch::leaf(format!("answer to {}: {}", answer.question, shortened(&answer.answer)))
+        let by = by("by", answer.principal.as_ref());
+        let value = shortened(&answer.answer);
+        Branch::leaf(format!("answer to {}: {value}{by}", answer.question))
     });
     Branch { line, below: answers.chain(run.steps.iter().map(step)).collect() }
+}
+
+fn change(change: &ChangeTrace) -> Branch {
+    let by = by("by", change.principal.as_ref());
+    Branch::leaf(format!("{} {}{by}", change.change, change.summary))
+}
+
+/// Who did something, behind a line.
+fn by(word: &str, principal: Option<&PrincipalTrace>) -> String {
+    principal.map(|principal| format!(" [{word} {principal}]")).unwrap_or_default()
 }
 
 fn step(step: &StepTrace) -> Branch {
@@ -160,7 +181,7 @@ fn shortened(value: &serde_json::Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use wattle_api::trace::Totals;
+    use wattle_project::trace::Totals;
 
     use super::*;
 
@@ -196,7 +217,7 @@ mod tests {
             ..RunTrace::default()
         };
         let totals = Totals { calls: 1, model_calls: 1, input_tokens: 310, output_tokens: 42 };
-        let trace = Trace { thread: "th".into(), runs: vec![run], totals };
+        let trace = Trace { thread: "th".into(), runs: vec![run], totals, ..Trace::default() };
         insta::assert_snapshot!(render(&trace));
     }
 }

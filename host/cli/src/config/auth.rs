@@ -1,8 +1,10 @@
 //! `[auth]` and `[tenants]`: API keys; `[server.limits]`: what callers may take.
 
 use serde::Deserialize;
-use wattle_api::guard::limits::{Limits, OPEN_REQUESTS};
+use wattle_api::guard::limits::{ALL_OPEN_REQUESTS, Limits, OPEN_REQUESTS};
 use wattle_api::guard::rate::Rate;
+
+use crate::config::TenantLimits;
 
 /// `[auth]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
@@ -32,18 +34,22 @@ pub struct CallerLimits {
     pub address_rate: Option<Rate>,
     /// Requests that one key, or one address without, may have open at once, streams among them.
     pub open: usize,
+    /// Requests that all may have open at once. Without it 4,096, or four times `open` if that is
+    /// more.
+    pub all_open: Option<usize>,
 }
 
 impl Default for CallerLimits {
     fn default() -> Self {
-        Self { rate: None, address_rate: None, open: OPEN_REQUESTS }
+        Self { rate: None, address_rate: None, open: OPEN_REQUESTS, all_open: None }
     }
 }
 
 impl From<&CallerLimits> for Limits {
     fn from(limits: &CallerLimits) -> Self {
-        let CallerLimits { rate, address_rate, open } = *limits;
-        Self { key_rate: rate, address_rate, open }
+        let CallerLimits { rate, address_rate, open, all_open } = *limits;
+        let all_open = all_open.unwrap_or_else(|| ALL_OPEN_REQUESTS.max(open.saturating_mul(4)));
+        Self { key_rate: rate, address_rate, open, all_open }
     }
 }
 
@@ -54,6 +60,8 @@ pub struct TenantConfig {
     /// The environment variable that holds the tenant's keys, separated by commas: a request with
     /// one of them is the tenant's.
     pub keys_env: Option<String>,
+    /// What it may take; as `limits.tenant` says of what is left out.
+    pub limits: TenantLimits,
 }
 
 impl TenantConfig {

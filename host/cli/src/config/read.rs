@@ -23,6 +23,7 @@ pub const SECTIONS: &[&str] = &[
     "server",
     "store",
     "retention",
+    "limits",
     "clock",
     "model",
     "sql",
@@ -88,6 +89,15 @@ pub fn read(file: Option<&Path>) -> Result<Config, Error> {
     from_figment(&figment.merge(env), file, &base)
 }
 
+/// Reads the text of a configuration, whose relative paths begin at `base`, without the environment.
+///
+/// # Errors
+///
+/// [`Error::Config`] with every problem.
+pub fn parse(text: &str, base: &Path) -> Result<Config, Error> {
+    from_figment(&Figment::new().merge(Toml::string(text)), None, base)
+}
+
 fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result<Config, Error> {
     let name = file.as_deref().map_or(DEFAULT_FILE.into(), |it| it.display().to_string());
     let dict: Dict = figment.extract().map_err(|error| Error::Config {
@@ -102,6 +112,7 @@ fn from_figment(figment: &Figment, file: Option<PathBuf>, base: &Path) -> Result
         server: reader.section("server"),
         store: reader.section("store"),
         retention: reader.section("retention"),
+        limits: reader.section("limits"),
         clock: reader.section("clock"),
         model: reader.section("model"),
         sql: reader.entries("sql"),
@@ -129,6 +140,10 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     let mut add = |key: String, message: String, hint: &str| {
         problems.push(ConfigProblem { key, message, hint: Some(hint.to_owned()) });
     };
+    if let Some((key, limit)) = config.limits.excess() {
+        let message = format!("{limit} tasks are more than a host can plan");
+        add(format!("limits.{key}"), message, "set 10,000,000 at most");
+    }
     if let Some(zone) = &config.clock.time_zone
         && jiff::tz::TimeZone::get(zone).is_err()
     {
@@ -141,11 +156,28 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
         let message = format!("`{fixed}` is not a time with an offset");
         add("clock.fixed".into(), message, "write it as `2025-01-15T10:30:45+08:00`");
     }
-    if let Some(header) = &config.server.tenant_header
-        && header.parse::<axum::http::HeaderName>().is_err()
-    {
-        let message = format!("`{header}` is not a header name");
-        add("server.tenant_header".into(), message, "write it as `x-wattle-tenant`");
+    let (tenant, user) = (&config.server.tenant_header, &config.server.user_header);
+    for (key, header, hint) in [
+        ("server.tenant_header", tenant, "write it as `x-wattle-tenant`"),
+        ("server.user_header", user, "write it as `x-forwarded-user`"),
+    ] {
+        if let Some(header) = header
+            && header.parse::<axum::http::HeaderName>().is_err()
+        {
+            add(key.into(), format!("`{header}` is not a header name"), hint);
+        }
+    }
+    match (user, config.server.trusted_proxies.is_empty()) {
+        (Some(header), true) => {
+            let message = format!("nobody may send the header `{header}`");
+            let hint = "list the addresses of the proxies that set it, such as `[\"127.0.0.1\"]`";
+            add("server.trusted_proxies".into(), message, hint);
+        }
+        (None, false) => {
+            let message = "no header is taken from these proxies".to_owned();
+            add("server.trusted_proxies".into(), message, "name one by `server.user_header`");
+        }
+        _ => {}
     }
     for (name, granted) in &config.grants {
         for plugin in granted.plugins.keys() {
@@ -171,6 +203,7 @@ fn check(config: &Config, problems: &mut Vec<ConfigProblem>) {
     config.telemetry.check(problems);
     config.eval.check(problems);
     config.server.webhooks.check(problems);
+    config.server.connections.check(problems);
 }
 
 struct Reader {
@@ -261,11 +294,13 @@ fn listed(names: &[&str]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use wattle_graph::limit::TaskLimits;
+    use wattle_sandbox::CompileLimits;
+
     use super::*;
 
     fn check(text: &str) -> Result<Config, String> {
-        let figment = Figment::new().merge(Toml::string(text));
-        from_figment(&figment, None, Path::new("/base")).map_err(|error| error.to_string())
+        parse(text, Path::new("/base")).map_err(|error| error.to_string())
     }
 
     #[test]
@@ -284,6 +319,17 @@ mod tests {
         );
         assert!(config.sql["asset"].migrate && !config.sql["business"].migrate);
         assert_eq!(config.tenants["acme"].keys_env.as_deref(), Some("ACME_API_KEYS"));
+        let caps = config.caps();
+        assert_eq!(config.limits.tasks(), TaskLimits::default());
+        assert_eq!(caps.thread_log_bytes, 1 << 30);
+        assert_eq!((caps.thread_blobs, caps.app_blob_bytes), (10_000, Some(64 << 30)));
+        assert_eq!(caps.tenant.blob_bytes, Some(16 << 30));
+        assert_eq!(config.limits.compile.limits(), CompileLimits::default());
+        let own = &caps.tenants["acme"];
+        assert_eq!(
+            (own.blob_bytes, own.threads, own.bytes),
+            (Some(32 << 30), Some(10_000), Some(8 << 30))
+        );
         let files = &config.apps.values().nth(1).unwrap().files["node_io"];
         assert_eq!(files.dir_env.as_deref(), Some("NODE_IO_LOG_DIR"));
     }

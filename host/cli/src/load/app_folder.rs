@@ -1,7 +1,7 @@
 //! From an app's folder to an app that is ready to run.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use wattle_graph::check::check_toml;
@@ -9,13 +9,14 @@ use wattle_graph::graph::Graph;
 use wattle_graph::id::{Digest, PluginName};
 use wattle_run::app::{App, GraphPack, Projections};
 use wattle_run::ports::{Plugin, Sandbox};
-use wattle_sql::Databases;
+use wattle_sql::{Databases, Script};
 
 use crate::config::Config;
 use crate::load::facts::PluginFacts;
+use crate::load::file::{self, DOCUMENT_BYTES, MIGRATION_BYTES};
 use crate::load::manifest::{ComponentFiles, FILE, Manifest};
 use crate::load::parts::Parts;
-use crate::load::{page, plugin_file, projections};
+use crate::load::{names, page, plugin_file, projections};
 
 /// Plugins by name.
 pub type Plugins = BTreeMap<PluginName, Arc<dyn Plugin>>;
@@ -58,6 +59,11 @@ impl AppFolder<'_> {
         let manifest = self.manifest;
         let own = components(self.files, self.sandbox).await?;
         let mut problems = check_web(manifest, &own);
+        let named = manifest.components.keys().map(|name| ("plugin name", name.as_str()));
+        let named = named.chain([("app name", manifest.app.name.as_str())]);
+        // The version of a thread that began on such a name goes on.
+        let named = named.filter(|_| !self.is_old);
+        problems.extend(named.filter_map(|(what, name)| names::problem(what, name)));
         let graphs = self.graphs(manifest, &own).unwrap_or_else(|found| {
             problems.extend(found);
             Vec::new()
@@ -111,14 +117,18 @@ impl AppFolder<'_> {
         if !manifest.has_graphs(self.folder) {
             return Ok(Vec::new());
         }
-        let file = &manifest.app.graphs;
-        let path = self.folder.join(file);
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| vec![format!("`{}` cannot be read: {error}", path.display())])?;
+        let graphs = &manifest.app.graphs;
+        let text = file::read_text(self.folder, graphs, DOCUMENT_BYTES)
+            .map_err(|error| vec![error.to_string()])?;
         let facts =
             PluginFacts { app: &manifest.app.name, own, loose: self.loose, folder: self.folder };
-        check_toml(&file.display().to_string(), &text, &facts)
-            .map_err(|problems| problems.iter().map(ToString::to_string).collect())
+        let graphs = check_toml(&graphs.display().to_string(), &text, &facts).map_err(
+            |problems| -> Vec<String> { problems.iter().map(ToString::to_string).collect() },
+        )?;
+        let names: Vec<String> = graphs.iter().flat_map(names::problems).collect();
+        let limits = self.config.limits.tasks();
+        let graphs = graphs.into_iter().map(|graph| graph.with_task_limits(limits)).collect();
+        if names.is_empty() || self.is_old { Ok(graphs) } else { Err(names) }
     }
 
     async fn migrate(&self, manifest: &Manifest) -> Result<(), Vec<String>> {
@@ -129,20 +139,39 @@ impl AppFolder<'_> {
             if kept_elsewhere(database) {
                 continue;
             }
-            let folders = folders
-                .iter()
-                .map(|(dialect, folder)| (dialect.clone(), self.folder.join(folder)))
-                .collect();
-            let app = manifest.app.name.as_str();
-            match self.databases.migrate(app, database, &folders).await {
+            match self.migrate_one(database, folders).await {
                 Ok(applied) if applied.is_empty() => {}
                 Ok(applied) => {
-                    tracing::info!(app, database, migrations = applied.join(", "), "migrated");
+                    let (app, migrations) = (manifest.app.name.as_str(), applied.join(", "));
+                    tracing::info!(app, database, migrations, "migrated");
                 }
-                Err(error) => problems.push(chain(&error)),
+                Err(problem) => problems.push(problem),
             }
         }
         if problems.is_empty() { Ok(()) } else { Err(problems) }
+    }
+
+    async fn migrate_one(
+        &self,
+        database: &str,
+        folders: &BTreeMap<String, PathBuf>,
+    ) -> Result<Vec<String>, String> {
+        let app = self.manifest.app.name.as_str();
+        let folder = self.databases.migration_folder(app, database, folders);
+        let scripts = self.scripts(folder.map_err(|error| chain(&error))?)?;
+        let applied = self.databases.migrate(app, database, scripts).await;
+        applied.map_err(|error| chain(&error))
+    }
+
+    /// The migrations in a folder.
+    fn scripts(&self, folder: &Path) -> Result<Vec<Script>, String> {
+        let entries = file::list(self.folder, folder).map_err(|error| error.to_string())?;
+        let scripts = entries.iter().filter(|entry| entry.has_ending("sql")).map(|entry| {
+            let path = folder.join(entry.path.file_name().unwrap_or_default());
+            let text = file::read_text(self.folder, &path, MIGRATION_BYTES);
+            Ok(Script { path, text: text.map_err(|error| error.to_string())? })
+        });
+        scripts.collect()
     }
 }
 
@@ -156,8 +185,8 @@ pub async fn components(
     sandbox: &dyn Sandbox,
 ) -> Result<Plugins, Vec<String>> {
     let (mut plugins, mut problems) = (Plugins::new(), Vec::new());
-    for (name, path) in files {
-        match plugin_file::load_as(sandbox, name, path).await {
+    for (name, place) in files {
+        match plugin_file::load_as(sandbox, name, place).await {
             Ok(plugin) => drop(plugins.insert(name.clone(), plugin)),
             Err(message) => problems.push(message),
         }

@@ -17,6 +17,7 @@ use wattle_run::export::{CodeFile, Packed};
 use wattle_run::ports::store::ThreadRecord;
 
 use crate::config::{Config, StoreKind};
+use crate::load::file::{self, COMPONENT_BYTES, DOCUMENT_BYTES, FilePlace, MANIFEST_BYTES};
 use crate::load::manifest::{self, ComponentFiles, Manifest};
 use crate::load::texts;
 
@@ -46,7 +47,10 @@ pub(super) struct Old {
 impl Old {
     /// Its components: the app's own, and others that its graphs name.
     pub(super) fn files(&self, manifest: &Manifest) -> (ComponentFiles, ComponentFiles) {
-        let place = |name: &PluginName| (name.clone(), self.folder.join(file_of(name)));
+        let place = |name: &PluginName| {
+            let (folder, path) = (self.folder.clone(), file_of(name).into());
+            (name.clone(), FilePlace::Inside { folder, path })
+        };
         let all = self.index.components.iter().map(place);
         all.partition(|(name, _)| manifest.components.contains_key(name))
     }
@@ -156,18 +160,21 @@ fn gather(
     let graphs = graphs.to_str().ok_or_else(|| invalid("the name of its graphs is no text"))?;
     let mut files = Vec::new();
     let graphs = manifest.has_graphs(folder).then_some(graphs);
-    for path in std::iter::once(manifest::FILE).chain(graphs) {
-        files.push(code_file(path, fs::read(folder.join(path))?));
-    }
-    for text in graphs.iter().filter_map(|path| fs::read_to_string(folder.join(path)).ok()) {
+    let read = |path: &str, bytes| {
+        file::read_text(folder, Path::new(path), bytes).map_err(|error| invalid(&error.to_string()))
+    };
+    files.push(code_file(manifest::FILE, read(manifest::FILE, MANIFEST_BYTES)?.into_bytes()));
+    if let Some(graphs) = graphs {
+        let text = read(graphs, DOCUMENT_BYTES)?;
+        files.push(code_file(graphs, text.clone().into_bytes()));
         for path in texts::named(&text) {
             let bytes = texts::read(folder, &path).map_err(|message| invalid(&message))?;
             files.push(code_file(&path, bytes.into_bytes()));
         }
     }
     for (name, plugin) in &app.plugins {
-        let path = components.get(name).ok_or_else(|| invalid("a component has no file"))?;
-        let bytes = fs::read(path)?;
+        let place = components.get(name).ok_or_else(|| invalid("a component has no file"))?;
+        let bytes = place.read(COMPONENT_BYTES).map_err(|error| invalid(&error.to_string()))?;
         if Digest::of(&bytes) != plugin.info().digest {
             return Err(invalid("a component was replaced meanwhile"));
         }

@@ -10,12 +10,13 @@ use wattle_graph::mapping::FileMapping;
 use wattle_run::ports::store::BLANK;
 
 use crate::config::{AppConfig, Config, Needs};
+use crate::load::file::{self, FilePlace, MANIFEST_BYTES};
 
 /// The name of the file.
 pub const FILE: &str = "app.toml";
 
 /// Files of components by plugin name.
-pub type ComponentFiles = BTreeMap<PluginName, PathBuf>;
+pub type ComponentFiles = BTreeMap<PluginName, FilePlace>;
 
 /// A whole `app.toml`.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -100,13 +101,17 @@ impl Manifest {
     ///
     /// A sentence that names the file, and the line where there is one.
     pub fn read(folder: &Path) -> Result<Self, String> {
-        let file = folder.join(FILE);
-        let text = std::fs::read_to_string(&file)
-            .map_err(|error| format!("`{}` cannot be read: {error}", file.display()))?;
+        let text = file::read_text(folder, Path::new(FILE), MANIFEST_BYTES)
+            .map_err(|error| error.to_string())?;
         Self::parse(&text).map_err(|error| format!("{FILE}: {error}"))
     }
 
-    fn parse(text: &str) -> Result<Self, String> {
+    /// Reads the text of a manifest.
+    ///
+    /// # Errors
+    ///
+    /// A sentence that says what is wrong, with the line where there is one.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let manifest: Self = toml::from_str(text).map_err(|error| {
             let line = error.span().map(|span| text[..span.start].matches('\n').count() + 1);
             let place = line.map(|line| format!("line {line}: ")).unwrap_or_default();
@@ -121,18 +126,19 @@ impl Manifest {
     /// Whether the app has graphs. One that only has a page needs none.
     pub fn has_graphs(&self, folder: &Path) -> bool {
         let is_page = self.page.is_some() && self.components.is_empty();
-        !is_page || folder.join(&self.app.graphs).is_file()
+        // Whatever is there is wanted: reading it says what is wrong with it.
+        !is_page || folder.join(&self.app.graphs).symlink_metadata().is_ok()
     }
 
     /// Where the components are: the operator's word goes before that of the app.
     pub fn component_files(&self, folder: &Path, config: &Config) -> ComponentFiles {
         let operator = config.apps.get(&self.app.name);
         let place = |(name, file): (&PluginName, &PathBuf)| {
-            let path = match operator.and_then(|app| app.components.get(name)) {
-                Some(path) => config.base.join(path),
-                None => folder.join(file),
+            let place = match operator.and_then(|app| app.components.get(name)) {
+                Some(path) => FilePlace::Named(config.base.join(path)),
+                None => FilePlace::Inside { folder: folder.to_owned(), path: file.clone() },
             };
-            (name.clone(), path)
+            (name.clone(), place)
         };
         self.components.iter().map(place).collect()
     }
@@ -146,7 +152,7 @@ impl Manifest {
 }
 
 /// Component files of an app, as far as its manifest can be read.
-pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<PathBuf> {
+pub(super) fn component_files(config: &Config, folder: &Path) -> Vec<FilePlace> {
     let manifest = Manifest::read(folder);
     manifest.map_or_else(
         |_| Vec::new(),

@@ -1,10 +1,8 @@
 //! The built page of an app, read into memory.
 //!
-//! Names are checked and symbolic links refused, so what is served lies in the app's folder.
-//! `<file>.br` and `<file>.gz` are compressed forms of `<file>`.
+//! Names are checked here; [`file`] checks what is read. `<file>.br` and `<file>.gz` are compressed forms of `<file>`.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use bytes::Bytes;
@@ -12,6 +10,7 @@ use wattle_run::limit;
 use wattle_run::page::{EntryDocument, Page, PageFile, PageFiles};
 
 use crate::load::app_folder::AppFolder;
+use crate::load::file;
 use crate::load::manifest::{FILE, Manifest, PageTable};
 
 /// Levels of folders in a page's folder, that one counted.
@@ -25,8 +24,8 @@ const LEVELS: u32 = 6;
 pub(super) fn read(app: &AppFolder<'_>) -> Result<Option<Page>, String> {
     let Some(table) = app.manifest.page.as_ref().filter(|_| !app.is_old) else { return Ok(None) };
     check(table)?;
-    let folder = app.folder.join(&table.folder);
-    let files = if folder.exists() { Some(read_files(app.folder, &folder, table)?) } else { None };
+    let is_built = app.folder.join(&table.folder).symlink_metadata().is_ok();
+    let files = is_built.then(|| read_files(app.folder, table)).transpose()?;
     Ok(Some(Page {
         title: table.title.clone(),
         examples: table.examples.clone(),
@@ -48,8 +47,8 @@ pub(super) fn note(manifest: &Manifest, page: &Page) -> Option<String> {
 
 /// The files of a page, as far as they can be listed.
 pub(super) fn files_of(folder: &Path, table: &PageTable) -> Vec<PathBuf> {
+    let files = list(folder, &table.folder).unwrap_or_default();
     let folder = folder.join(&table.folder);
-    let files = list(&folder).unwrap_or_default();
     files.into_iter().map(|file| folder.join(file.name)).collect()
 }
 
@@ -70,15 +69,8 @@ fn check(table: &PageTable) -> Result<(), String> {
     Ok(())
 }
 
-fn read_files(app: &Path, folder: &Path, table: &PageTable) -> Result<PageFiles, String> {
-    let real = |path: &Path| path.canonicalize().map_err(|error| unreadable(path, &error));
-    if !real(folder)?.starts_with(real(app)?) {
-        return Err(format!(
-            "{FILE}: `[page] folder` `{}` leads out of the app's folder",
-            table.folder.display()
-        ));
-    }
-    let listed = list(folder)?;
+fn read_files(app: &Path, table: &PageTable) -> Result<PageFiles, String> {
+    let listed = list(app, &table.folder)?;
     let bytes: u64 = listed.iter().map(|file| file.bytes).sum();
     if bytes > limit::PAGE_BYTES {
         return Err(format!(
@@ -88,8 +80,8 @@ fn read_files(app: &Path, folder: &Path, table: &PageTable) -> Result<PageFiles,
     }
     let mut contents = BTreeMap::new();
     for file in &listed {
-        let path = folder.join(&file.name);
-        let read = fs::read(&path).map_err(|error| unreadable(&path, &error))?;
+        let path = table.folder.join(&file.name);
+        let read = file::read(app, &path, file.bytes).map_err(|error| error.to_string())?;
         contents.insert(file.name.clone(), Bytes::from(read));
     }
     assemble(contents, &table.entry)
@@ -134,13 +126,14 @@ struct Listed {
     bytes: u64,
 }
 
-fn list(folder: &Path) -> Result<Vec<Listed>, String> {
+fn list(app: &Path, folder: &Path) -> Result<Vec<Listed>, String> {
     let mut listed = Vec::new();
-    list_below(folder, "", LEVELS, &mut listed)?;
+    list_below(app, folder, "", LEVELS, &mut listed)?;
     Ok(listed)
 }
 
 fn list_below(
+    app: &Path,
     folder: &Path,
     prefix: &str,
     levels: u32,
@@ -149,30 +142,20 @@ fn list_below(
     if levels == 0 {
         return Err(format!("the page has more than {LEVELS} levels of folders"));
     }
-    let failed = |error: std::io::Error| unreadable(folder, &error);
-    for entry in fs::read_dir(folder).map_err(failed)? {
-        let entry = entry.map_err(failed)?;
-        let path = entry.path();
-        let name = entry.file_name().into_string().ok().filter(|name| is_plain(name));
-        let name = name.ok_or_else(|| {
+    for entry in file::list(app, folder).map_err(|error| error.to_string())? {
+        let name = entry.name().filter(|name| is_plain(name)).ok_or_else(|| {
             format!(
                 "`{}` cannot be served: names of a page's files consist of letters, digits, `.`, \
                  `_` and `-`, and do not begin with `.`",
-                path.display()
+                entry.path.display()
             )
         })?;
-        let name = format!("{prefix}{name}");
-        // Links are looked at and not followed.
-        let facts = entry.metadata().map_err(|error| unreadable(&path, &error))?;
-        if facts.is_dir() {
-            list_below(&path, &format!("{name}/"), levels - 1, listed)?;
-        } else if facts.is_file() {
-            listed.push(Listed { name, bytes: facts.len() });
+        let path = format!("{prefix}{name}");
+        if entry.kind.is_dir() {
+            list_below(app, &folder.join(name), &format!("{path}/"), levels - 1, listed)?;
         } else {
-            return Err(format!(
-                "`{}` is a link or a device; a page consists of files",
-                path.display()
-            ));
+            // What is no file is refused when it is read.
+            listed.push(Listed { name: path, bytes: entry.bytes });
         }
         if listed.len() > limit::PAGE_FILES {
             return Err(format!("the page has more than {} files", limit::PAGE_FILES));
@@ -186,12 +169,10 @@ fn is_plain(name: &str) -> bool {
     !name.starts_with('.') && name.bytes().all(is_known)
 }
 
-fn unreadable(path: &Path, error: &std::io::Error) -> String {
-    format!("`{}` cannot be read: {error}", path.display())
-}
-
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     fn table(folder: &str) -> PageTable {
@@ -212,7 +193,7 @@ mod tests {
     fn read_page(app: &Path) -> Result<PageFiles, String> {
         let table = table("dist");
         check(&table)?;
-        read_files(app, &app.join("dist"), &table)
+        read_files(app, &table)
     }
 
     #[test]
@@ -255,7 +236,7 @@ mod tests {
         use std::os::unix::fs::symlink;
         let app = app_with(&[("dist/index.html", "<head>")]);
         symlink("/dev/zero", app.path().join("dist/a.js")).unwrap();
-        assert!(read_page(app.path()).unwrap_err().contains("is a link"));
+        assert!(read_page(app.path()).unwrap_err().contains("leads out"));
         let app = app_with(&[("app.toml", "")]);
         let outside = app_with(&[("index.html", "<head>")]);
         symlink(outside.path(), app.path().join("dist")).unwrap();

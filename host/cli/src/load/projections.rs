@@ -1,7 +1,6 @@
 //! The streams and files that an app describes.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -9,6 +8,7 @@ use wattle_graph::mapping::StreamMapping;
 use wattle_run::app::Projections;
 
 use crate::load::app_folder::AppFolder;
+use crate::load::file::{self, DOCUMENT_BYTES};
 
 /// The folder with an app's streams.
 const STREAMS: &str = "streams";
@@ -35,13 +35,16 @@ pub(super) fn read(app: &AppFolder<'_>) -> Result<Projections, Vec<String>> {
 /// A sentence for each file that is not valid.
 pub fn streams(folder: &Path) -> Result<BTreeMap<String, Arc<StreamMapping>>, Vec<String>> {
     let (mut streams, mut problems) = (BTreeMap::new(), Vec::new());
-    let entries = fs::read_dir(folder.join(STREAMS)).into_iter().flatten();
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
-        let name = path.file_stem().and_then(|name| name.to_str());
-        let Some(name) = name.filter(|_| path.extension().is_some_and(|it| it == "toml")) else {
-            continue;
-        };
-        let text = fs::read_to_string(&path).map_err(|error| error.to_string());
+    if folder.join(STREAMS).symlink_metadata().is_err() {
+        return Ok(streams);
+    }
+    let entries = file::list(folder, Path::new(STREAMS));
+    for entry in entries.map_err(|error| vec![error.to_string()])? {
+        let name = entry.path.file_stem().and_then(|name| name.to_str());
+        let Some(name) = name.filter(|_| entry.has_ending("toml")) else { continue };
+        let path = Path::new(STREAMS).join(entry.path.file_name().unwrap_or_default());
+        let text = file::read_text(folder, &path, DOCUMENT_BYTES);
+        let text = text.map_err(|error| error.to_string());
         match text.and_then(|text| StreamMapping::parse(&text)) {
             Ok(stream) => drop(streams.insert(name.to_owned(), Arc::new(stream))),
             Err(reason) => problems.push(format!("{STREAMS}/{name}.toml: {reason}")),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
 use crate::config::Config;
+use crate::load::file::{self, Entry, FileError, FilePlace};
 use crate::load::manifest::{self, Manifest};
 use crate::load::page;
 
@@ -19,6 +20,10 @@ const APP_LEVELS: u32 = 3;
 /// Installed packages of pages: thousands of files, none of them an app or a plugin.
 const PACKAGES: &str = "node_modules";
 
+/// Entries of the plugins folder that are looked at, those of its subfolders included. Cargo's own
+/// target folder has some thousands at these levels.
+const SEARCHED: usize = 50_000;
+
 /// What there is.
 #[derive(Debug, Default)]
 pub(super) struct Found {
@@ -26,6 +31,17 @@ pub(super) struct Found {
     pub(super) apps: BTreeSet<PathBuf>,
     /// Single `.wasm` files.
     pub(super) plugins: BTreeSet<PathBuf>,
+    /// What is not looked into, and why.
+    pub(super) unusable: BTreeMap<PathBuf, String>,
+    /// Entries that were looked at.
+    searched: usize,
+}
+
+impl Found {
+    /// Whether a path was found as whatever it is.
+    pub(super) fn contains(&self, path: &Path) -> bool {
+        self.apps.contains(path) || self.plugins.contains(path) || self.unusable.contains_key(path)
+    }
 }
 
 /// Size and time of each file that matters: when they are the same, the files are the same.
@@ -34,7 +50,11 @@ pub(super) type Print = BTreeMap<PathBuf, Option<(u64, SystemTime)>>;
 /// Looks for apps and plugins: in the plugins folder, and where `[apps.<name>]` says.
 pub(super) fn scan(config: &Config) -> Found {
     let mut found = Found::default();
-    search(&config.plugins, LEVELS, &mut found);
+    let root = canonical(&config.plugins);
+    // A plugins folder that is not there has nothing in it.
+    if root.is_dir() {
+        search(&root, LEVELS, &mut found);
+    }
     for app in config.apps.values() {
         if let Some(path) = &app.path {
             found.apps.insert(canonical(&config.base.join(path)));
@@ -43,18 +63,48 @@ pub(super) fn scan(config: &Config) -> Found {
     found
 }
 
+/// Where a file of the plugins folder is.
+pub(super) fn place_of_plugin(config: &Config, path: &Path) -> FilePlace {
+    let root = canonical(&config.plugins);
+    match path.strip_prefix(&root) {
+        Ok(below) => FilePlace::Inside { path: below.to_owned(), folder: root },
+        Err(_) => FilePlace::Named(path.to_owned()),
+    }
+}
+
+/// Links are found and not followed: what reads a link says why it does not.
 fn search(folder: &Path, levels: u32, found: &mut Found) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
+    let entries = match file::entries(folder) {
+        Ok(entries) => entries,
+        Err(error) => {
+            found.unusable.insert(folder.to_owned(), error.to_string());
+            return;
+        }
+    };
+    found.searched += entries.len();
+    if found.searched > SEARCHED {
+        let message = format!(
+            "the plugins folder has more than {SEARCHED} files and folders, and this one is not \
+             searched\n  hint: move what is neither an app nor a plugin elsewhere"
+        );
+        found.unusable.insert(folder.to_owned(), message);
+        return;
+    }
+    for Entry { path, kind, .. } in entries {
         if is_skipped(&path) {
             continue;
         }
-        if path.join(manifest::FILE).is_file() {
-            found.apps.insert(canonical(&path));
-        } else if path.is_dir() && levels > 1 {
-            search(&path, levels - 1, found);
-        } else if path.extension().is_some_and(|it| it == "wasm") && path.is_file() {
-            found.plugins.insert(canonical(&path));
+        if kind.is_dir() {
+            if path.join(manifest::FILE).symlink_metadata().is_ok() {
+                found.apps.insert(path);
+            } else if levels > 1 {
+                search(&path, levels - 1, found);
+            }
+        } else if path.extension().is_some_and(|it| it == "wasm") {
+            found.plugins.insert(path);
+        } else if kind.is_symlink() && path.is_dir() {
+            let message = FileError::Link { path: path.clone() }.to_string();
+            found.unusable.insert(path, message);
         }
     }
 }
@@ -83,7 +133,7 @@ pub(super) fn print_of_app(config: &Config, folder: &Path) -> Print {
     add_folder(&mut print, folder, APP_LEVELS);
     if let Ok(manifest) = Manifest::read(folder) {
         for file in manifest.component_files(folder, config).values() {
-            add(&mut print, file);
+            add(&mut print, &file.path());
         }
         let page = manifest.page.iter().flat_map(|table| page::files_of(folder, table));
         page.for_each(|file| add(&mut print, &file));
@@ -92,17 +142,17 @@ pub(super) fn print_of_app(config: &Config, folder: &Path) -> Print {
 }
 
 fn add_folder(print: &mut Print, folder: &Path, levels: u32) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    for path in entries.filter_map(|entry| entry.ok().map(|entry| entry.path())) {
-        let kind = path.extension().and_then(|it| it.to_str());
-        if path.is_dir() && levels > 1 && !is_skipped(&path) {
+    for Entry { path, kind, .. } in file::entries(folder).unwrap_or_default() {
+        let ending = path.extension().and_then(|it| it.to_str());
+        if kind.is_dir() && levels > 1 && !is_skipped(&path) {
             add_folder(print, &path, levels - 1);
-        } else if matches!(kind, Some("toml" | "wasm" | "sql" | "md" | "txt")) {
+        } else if matches!(ending, Some("toml" | "wasm" | "sql" | "md" | "txt")) {
             add(print, &path);
         }
     }
 }
 
+/// A link that the operator named has the print of what it leads to, since that is what is read.
 fn add(print: &mut Print, path: &Path) {
     let facts = fs::metadata(path).ok().and_then(|it| Some((it.len(), it.modified().ok()?)));
     print.insert(path.to_owned(), facts);

@@ -58,7 +58,7 @@ fn folders(loader: &Loader) -> Vec<(PathBuf, RecursiveMode)> {
     let apps = config.apps.values().filter_map(|app| app.path.as_ref());
     for folder in apps.map(|path| config.base.join(path)) {
         let files = manifest::component_files(config, &folder);
-        let parents = files.iter().filter_map(|file| file.parent().map(Path::to_owned));
+        let parents = files.iter().filter_map(|file| file.path().parent().map(Path::to_owned));
         folders.extend(
             parents
                 .filter(|parent| !parent.starts_with(&folder))

@@ -1,17 +1,41 @@
-//! Listening.
+//! Listening: connections with limits of number and time, and TLS.
 
-use std::future::Future;
+mod activity;
+mod body;
+mod connection;
+mod io;
+mod limits;
+mod notes;
+mod room;
+mod tls;
+
+use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::Router;
-use axum::serve::ListenerExt as _;
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tokio_rustls::TlsAcceptor;
 use wattle_api::ApiState;
+use wattle_api::guard::access::Access;
+use wattle_api::traffic::{Cut, Traffic};
 use wattle_graph::failure::Failure;
 
-use crate::config::Config;
+use self::activity::{Activity, Times};
+use self::connection::Connection;
+use self::limits::ACCEPT_PAUSE;
+use self::notes::Notes;
+use self::room::Room;
+use self::tls::Certificates;
+use crate::config::{Config, ConnectionsConfig, duration};
 use crate::error::Error;
+
+/// What a client without TLS reads whose connection is refused.
+const REFUSAL: &str = "HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\nconnection: close\r\n\
+                       content-length: 0\r\n\r\n";
 
 /// An address that others can reach needs keys, of the configuration or made by a command.
 pub(super) async fn refuse_open_address(
@@ -27,29 +51,152 @@ pub(super) async fn refuse_open_address(
     Err(Error::OpenAddress { address })
 }
 
-/// Listens, and answers until `stopped`. Returns the address, whose port may have been 0.
+/// What all listeners of a server share.
+pub(super) struct Listening {
+    config: ConnectionsConfig,
+    times: Times,
+    body_time: Duration,
+    traffic: Arc<Traffic>,
+    /// What requests are counted as, once there is a router.
+    access: Arc<OnceLock<Arc<Access>>>,
+    room: Arc<Room>,
+    notes: Notes,
+    certificates: Option<Arc<Certificates>>,
+    tls: Option<TlsAcceptor>,
+}
+
+impl Listening {
+    /// Reads the limits, and the certificates if there are any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Setup`] for certificates that cannot be used.
+    pub(super) fn new(config: &Config, state: &ApiState) -> Result<Arc<Self>, Error> {
+        let traffic = state.traffic.clone();
+        let tls = config.server.tls.as_ref();
+        let certificates = tls.map(|tls| Certificates::open(tls, &config.base)).transpose()?;
+        let tls = certificates.as_ref().map(tls::acceptor).transpose()?;
+        let config = config.server.connections;
+        let times = Times {
+            head: duration(config.head_timeout),
+            stall: duration(config.stall_timeout),
+            idle: duration(config.idle_timeout),
+        };
+        Ok(Arc::new(Self {
+            config,
+            times,
+            body_time: duration(config.body_timeout),
+            room: Room::new(config.max, config.per_address, traffic.clone()),
+            traffic,
+            access: state.access.clone(),
+            notes: Notes::default(),
+            certificates,
+            tls,
+        }))
+    }
+
+    /// Reloads certificates when their files change. Never ends.
+    pub(super) async fn keep_certificates(&self) {
+        match &self.certificates {
+            Some(certificates) => certificates.keep().await,
+            None => std::future::pending().await,
+        }
+    }
+
+    /// Counts a connection that was refused or ended, and tells the log.
+    fn note(&self, cut: Cut, from: SocketAddr) {
+        self.traffic.cut(cut);
+        self.notes.note(cut, from);
+    }
+}
+
+/// Listens, and answers until `stop` becomes true. Returns the address, whose port may have been 0.
 pub(super) async fn serve(
     tasks: &mut JoinSet<()>,
+    listening: &Arc<Listening>,
     address: SocketAddr,
     router: Router,
-    stopped: impl Future<Output = ()> + Send + 'static,
+    stop: watch::Receiver<bool>,
 ) -> Result<SocketAddr, Error> {
     let failed = |source| Error::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(failed)?;
     let bound = listener.local_addr().map_err(failed)?;
-    let listener = listener.tap_io(|stream| {
-        // Event streams send small pieces, which must not wait for each other.
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY");
-        }
-    });
-    // Guards count requests without a key by the address that they come from.
-    let router = router.into_make_service_with_connect_info::<SocketAddr>();
-    tasks.spawn(async move {
-        let server = axum::serve(listener, router).with_graceful_shutdown(stopped);
-        if let Err(error) = server.await {
-            tracing::error!(%bound, %error, "stopped listening");
-        }
-    });
+    tasks.spawn(accept(listening.clone(), listener, router, stop));
     Ok(bound)
+}
+
+/// Accepts connections, and waits for them when it stops.
+async fn accept(
+    listening: Arc<Listening>,
+    listener: TcpListener,
+    router: Router,
+    stop: watch::Receiver<bool>,
+) {
+    let mut open = JoinSet::new();
+    let mut stopped = std::pin::pin!(stopped(stop.clone()));
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, from)) => begin(&listening, &router, &stop, &mut open, socket, from),
+                Err(error) => rest(&listening, &error).await,
+            },
+            Some(_) = open.join_next() => {}
+            () = &mut stopped => break,
+        }
+    }
+    drop(listener);
+    while open.join_next().await.is_some() {}
+}
+
+async fn stopped(mut stop: watch::Receiver<bool>) {
+    // An error means that the server itself is gone.
+    let _ = stop.wait_for(|stop| *stop).await;
+}
+
+fn begin(
+    listening: &Arc<Listening>,
+    router: &Router,
+    stop: &watch::Receiver<bool>,
+    open: &mut JoinSet<()>,
+    socket: TcpStream,
+    from: SocketAddr,
+) {
+    let activity = Activity::new(listening.times);
+    let Some(seat) = listening.room.take(from.ip(), &activity) else {
+        listening.note(Cut::Connections, from);
+        return refuse(listening, socket);
+    };
+    // Event streams send small pieces, which must not wait for each other.
+    if let Err(error) = socket.set_nodelay(true) {
+        tracing::debug!(%error, "cannot set TCP_NODELAY");
+    }
+    let connection = Connection {
+        listening: listening.clone(),
+        router: router.clone(),
+        from,
+        activity,
+        is_reserved: seat.is_reserved,
+    };
+    open.spawn(connection.serve(socket, seat, listening.tls.clone(), stopped(stop.clone())));
+}
+
+/// Closes a connection with a reason, if its client reads one without a handshake.
+fn refuse(listening: &Listening, socket: TcpStream) {
+    if listening.tls.is_none()
+        && let Ok(mut socket) = socket.into_std()
+    {
+        // It does not block; a client that cannot take so little is closed without a word.
+        let _ = socket.write(REFUSAL.as_bytes());
+    }
+}
+
+/// Waits a moment where the system gives no connection, as where no file is left.
+async fn rest(listening: &Listening, error: &std::io::Error) {
+    use ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
+    if matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset) {
+        return;
+    }
+    tracing::error!(%error, "cannot accept connections");
+    listening.room.shrink();
+    tokio::time::sleep(ACCEPT_PAUSE).await;
 }

@@ -34,7 +34,8 @@ impl Place {
             std::net::IpAddr::V4(_) => std::net::Ipv4Addr::LOCALHOST.into(),
             std::net::IpAddr::V6(_) => std::net::Ipv6Addr::LOCALHOST.into(),
         };
-        let address = format!("http://{}", SocketAddr::new(ip, addr.port()));
+        let scheme = if config.server.tls.is_some() { "https" } else { "http" };
+        let address = format!("{scheme}://{}", SocketAddr::new(ip, addr.port()));
         let document =
             PlaceDocument { address, pid: std::process::id(), instance: instance.to_owned() };
         let text = serde_json::to_string_pretty(&document).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The secret that paths of blobs are signed with.
+//! Secrets that a host makes for itself: one signs paths of blobs, one compiled code.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, ErrorKind, Write as _};
@@ -9,10 +9,13 @@ use uuid::Uuid;
 use crate::config::{Config, StoreKind};
 use crate::error::Error;
 
-/// File of the data folder that holds it.
+/// File of the data folder with the secret of links.
 const FILE: &str = "link.key";
 
-/// Its bytes: two random ids.
+/// File of the data folder with the secret of compiled code. It is not in the folder with the code.
+const CACHE_FILE: &str = "cache.key";
+
+/// Bytes of a secret: two random ids.
 const BYTES: usize = 32;
 
 /// The secret: made at the first start and kept beside the blobs; one of this process alone where
@@ -27,6 +30,19 @@ pub(super) fn link_secret(config: &Config) -> Result<Vec<u8>, Error> {
     }
     let path = config.data.join(FILE);
     kept(&path).map_err(|source| Error::File { operation: "use", path, source })
+}
+
+/// The secret that compiled code is kept with: made when it is first needed.
+///
+/// # Errors
+///
+/// [`Error::File`] if it cannot be read or written, or is too short.
+pub(super) fn cache_key(config: &Config) -> Result<[u8; BYTES], Error> {
+    let path = config.data.join(CACHE_FILE);
+    let secret = kept(&path).and_then(|secret| {
+        secret.first_chunk().copied().ok_or_else(|| io::Error::from(ErrorKind::InvalidData))
+    });
+    secret.map_err(|source| Error::File { operation: "use", path, source })
 }
 
 fn fresh() -> Vec<u8> {
@@ -57,8 +73,8 @@ fn kept(path: &Path) -> io::Result<Vec<u8>> {
 
 fn short(bytes: usize) -> String {
     format!(
-        "it holds {bytes} bytes and needs {BYTES}; delete it to have it made anew, after which links \
-         of before lead nowhere"
+        "it holds {bytes} bytes and needs {BYTES}; delete it to have it made again, after which what \
+         was signed with it is not accepted any more"
     )
 }
 

@@ -9,7 +9,7 @@ use wattle_model::{Routes, Tenants};
 use wattle_net::{NetConfig, OutboundNet, Secrets};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Memory, Model, Net, Ports, Sandbox, Store};
-use wattle_sandbox::SandboxConfig;
+use wattle_sandbox::{CodeCache, SandboxConfig};
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::sweep::{Mentions, Sweepable};
 use wattle_store::{
@@ -20,8 +20,9 @@ use wattle_telemetry::Telemetry;
 
 use crate::config::{Config, Secret, StoreKind};
 use crate::error::Error;
+use crate::load::compiler;
 use crate::wire::clock::HostClock;
-use crate::wire::link::link_secret;
+use crate::wire::link::{cache_key, link_secret};
 use crate::wire::telemetry::open_telemetry;
 use crate::wire::tools::open_tools;
 use crate::wire::{Overrides, ReadEnv};
@@ -238,7 +239,9 @@ fn open_model(
 pub fn open_sandbox(config: &Config) -> Result<Arc<dyn Sandbox>, Error> {
     let cache_dir = config.data.join("cache");
     make_private_dir(&cache_dir)?;
-    let sandbox = SandboxConfig { cache_dir: Some(cache_dir), ..SandboxConfig::default() };
+    let cache = Some(CodeCache { directory: cache_dir, key: cache_key(config)? });
+    let compiler = compiler::chosen(config.limits.compile.limits());
+    let sandbox = SandboxConfig { cache, compiler, ..SandboxConfig::default() };
     let sandbox = wattle_sandbox::Sandbox::new(&sandbox)
         .map_err(|error| Error::Setup { what: "the sandbox", message: error.to_string() })?;
     Ok(sandbox)

@@ -1,5 +1,7 @@
 //! The binary as a server, and commands that find it.
 
+mod storage;
+
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -57,8 +59,13 @@ fn commands_find_the_server_and_do_without_it_when_it_is_gone() {
     // The server holds the store, so an answer can only have come from it.
     let listed = wattle(folder.path(), &["thread", "list", "--json"]).output().unwrap();
     assert_eq!(listed.status.code(), Some(0));
+    let hosts = wattle(folder.path(), &["hosts"]).output().unwrap();
+    let hosts = String::from_utf8(hosts.stdout).unwrap();
+    assert!(hosts.contains("running") && hosts.contains(env!("CARGO_PKG_VERSION")), "{hosts}");
     assert_eq!(served.terminate(), Some(0));
     assert!(!place.exists());
+    let hosts = wattle(folder.path(), &["hosts"]).output().unwrap();
+    assert_eq!(String::from_utf8(hosts.stdout).unwrap(), "no host is running\n");
     let listed = wattle(folder.path(), &["thread", "list", "--json"]).output().unwrap();
     assert_eq!(String::from_utf8(listed.stdout).unwrap(), "{\n  \"items\": []\n}\n");
 }

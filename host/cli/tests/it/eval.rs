@@ -1,10 +1,12 @@
 //! `wattle eval`: data sets of an app, run by the binary against a server.
 
-use std::process::Command;
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
 use crate::fixture::Fixture;
+use crate::native::SLOW;
 
 /// Cases of the greeter: two that end as expected, one that waits, and one of each way to go wrong.
 const CASES: &str = r#"
@@ -18,19 +20,67 @@ const CASES: &str = r#"
 {"name": "is-refused", "input": {"nickname": "Eve"}, "expect": {"/state/greeting": "hello Eve"}}
 "#;
 
+/// How often a test looks for a running case, and the pause between two looks.
+const LOOKS: u32 = 1_200;
+const PAUSE: Duration = Duration::from_millis(25);
+
 struct Ended {
     code: Option<i32>,
     stdout: String,
     stderr: String,
 }
 
-/// Runs the binary in the folder of a server.
-async fn wattle(fixture: &Fixture, args: &[&str]) -> Ended {
+impl From<Output> for Ended {
+    fn from(output: Output) -> Self {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        let Output { status, stdout, stderr } = output;
+        Self { code: status.code(), stdout: text(stdout), stderr: text(stderr) }
+    }
+}
+
+fn command(fixture: &Fixture, args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
     command.args(args).current_dir(fixture.folder.path()).env_clear().env("TZ", "UTC");
-    let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
-    Ended { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    command
+}
+
+/// Runs the binary in the folder of a server.
+async fn wattle(fixture: &Fixture, args: &[&str]) -> Ended {
+    let mut command = command(fixture, args);
+    tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap().into()
+}
+
+/// A case that ends, one whose run never ends, and a third one.
+fn slow_cases() -> String {
+    let case = |name: &str, input: &str| {
+        let input = json!({ "name": input });
+        json!({ "name": name, "input": input, "expect": { "/interrupt/about": format!("hello {}", input["name"].as_str().unwrap()) } })
+    };
+    [case("first", "Ada"), case("endless", SLOW), case("third", "Bob")]
+        .map(|case| case.to_string())
+        .join("\n")
+}
+
+/// Starts the binary on the slow cases and presses Ctrl-C when the second one runs.
+async fn interrupted(fixture: &Fixture, more: &[&str]) -> Ended {
+    let args = [&["eval", "greeter", "--json"], more].concat();
+    let mut command = tokio::process::Command::from(command(fixture, &args));
+    command.stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
+    let child = command.spawn().unwrap();
+    let is_running = async || {
+        let threads = fixture.get("/api/v1/threads?status=running").await.1;
+        let items = threads["items"].as_array().cloned().unwrap_or_default();
+        items.iter().any(|thread| thread["metadata"]["eval"] == "endless")
+    };
+    let mut looks = 0;
+    while !is_running().await {
+        looks += 1;
+        assert!(looks < LOOKS, "the case never ran");
+        tokio::time::sleep(PAUSE).await;
+    }
+    let pid = child.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    child.wait_with_output().await.unwrap().into()
 }
 
 async fn greeter(cases: &str) -> Fixture {
@@ -98,6 +148,51 @@ async fn a_required_share_decides_about_the_exit_code() {
     assert!(more.stderr.contains("fewer than the required 51.0 %"), "{}", more.stderr);
     let wrong = wattle(&fixture, &["eval", "greeter", "--require", "90"]).await;
     assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_case_over_its_time_is_cancelled_and_counts_as_failed() {
+    let fixture = greeter(&slow_cases()).await;
+    let report = report(&wattle(&fixture, &["eval", "greeter", "--json", "--timeout", "1s"]).await);
+    let summary = &report["summary"];
+    assert_eq!((&summary["count"], &summary["passed"]), (&json!(3), &json!(2)), "{report:#}");
+    assert_eq!(summary["statuses"], json!({ "cancelled": 1, "interrupted": 2 }));
+    let late = &report["runs"][1];
+    assert_eq!((&late["name"], &late["failure"]["code"]), (&json!("endless"), &json!("timeout")));
+    let message = late["failure"]["message"].as_str().unwrap();
+    assert!(message.contains("after 1s; `--timeout` sets the limit"), "{message}");
+    assert_eq!(fixture.get("/api/v1/threads").await.1["items"], json!([]));
+    for (time, why) in
+        [("soon", "is not a length of time"), ("0s", "is more than `0s`"), ("2d", "at most `1d`")]
+    {
+        let wrong = wattle(&fixture, &["eval", "greeter", "--timeout", time]).await;
+        assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+        assert!(wrong.stderr.contains(why), "{}", wrong.stderr);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ctrl_c_cancels_the_running_case_and_shows_what_was_measured() {
+    let fixture = greeter(&slow_cases()).await;
+    let ended = interrupted(&fixture, &[]).await;
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    let report: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&report["summary"]["count"], &report["unmeasured"]), (&json!(1), &json!(2)));
+    assert_eq!(report["runs"][0]["name"], "first");
+    assert!(ended.stderr.contains("cancelling the running cases"), "{}", ended.stderr);
+    assert_eq!(fixture.get("/api/v1/threads").await.1["items"], json!([]), "nothing is left");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_case_that_ctrl_c_cancels_is_kept_if_wanted() {
+    let fixture = greeter(&slow_cases()).await;
+    let ended = interrupted(&fixture, &["--keep", "--only", "endless"]).await;
+    assert_eq!(ended.code, Some(130), "{}", ended.stderr);
+    let threads = fixture.get("/api/v1/threads").await.1;
+    let [kept] = threads["items"].as_array().unwrap().as_slice() else { panic!("{threads}") };
+    let thread = kept["thread"].as_str().unwrap();
+    let (_, runs) = fixture.get(&format!("/api/v1/threads/{thread}/runs")).await;
+    assert_eq!(runs[0]["status"], "cancelled", "{runs}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -83,7 +83,12 @@ impl Fixture {
         Self::start_as(folder, toml, options()).await
     }
 
-    async fn start_as(folder: tempfile::TempDir, toml: &str, options: ServerOptions) -> Self {
+    /// A server with whatever is in the folder, started in a way of its own.
+    pub(crate) async fn start_as(
+        folder: tempfile::TempDir,
+        toml: &str,
+        options: ServerOptions,
+    ) -> Self {
         let server = Server::start(config(folder.path(), toml), options).await.unwrap();
         let client = reqwest::Client::builder().no_proxy().build().unwrap();
         Self { server, client, folder }

@@ -42,6 +42,7 @@ fn help_screens() {
         &["thread", "fork"],
         &["thread", "resume"],
         &["thread", "drain"],
+        &["thread", "retry"],
         &["thread", "delete"],
         &["graph"],
         &["graph", "check"],
@@ -57,10 +58,15 @@ fn help_screens() {
         &["trace"],
         &["replay"],
         &["eval"],
+        &["sql"],
+        &["sql", "reader"],
         &["store"],
+        &["store", "backup"],
+        &["store", "restore"],
         &["key"],
         &["key", "create"],
         &["key", "revoke"],
+        &["hosts"],
         &["doctor"],
     ];
     for screen in screens {

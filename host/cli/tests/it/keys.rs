@@ -227,7 +227,7 @@ async fn whoever_keeps_keys_of_a_tenant_gets_no_further() {
     assert_eq!(answer(refused).await.0, 403);
     let refused = with(&fixture, &helper, "POST", "/api/v1/keys").json(&json!({ "name": "x" }));
     assert_eq!(answer(refused).await.0, 403);
-    for path in ["/api/v1/plugins", "/metrics", "/api/v1/problems"] {
+    for path in ["/api/v1/plugins", "/metrics", "/api/v1/problems", "/api/v1/hosts"] {
         assert_eq!(answer(with(&fixture, &acme, "GET", path)).await.0, 403, "{path}");
     }
     let (globex_id, globex) =

@@ -9,12 +9,12 @@ use tokio::sync::Notify;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, Digest, PluginName, ThreadId};
-use wattle_run::call::emit::Emission;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::StartRun;
-use wattle_run::call::tools::ToolOutput;
+use wattle_graph::tool::ToolOutput;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
+use wattle_run::hostcall::emit::Emission;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::StartRun;
 use wattle_run::limit::Limits;
 use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::sandbox::{
@@ -196,6 +196,7 @@ fn start_run(gate: &Gate, thread: Option<ThreadId>, input: Value) -> StartRun {
         tenant: None,
         options: RunOptions::default(),
         ttl: None,
+        principal: None,
     }
 }
 

@@ -3,6 +3,7 @@
 use serde_json::json;
 use wattle::config::{Config, StoreKind};
 use wattle::server::Server;
+use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
 
 use crate::fixture::{answer, config, options, write_app};
@@ -18,12 +19,7 @@ async fn a_question_survives_a_restart_and_two_answers_count_once() {
 
 #[tokio::test]
 async fn a_question_survives_a_restart_on_postgresql() {
-    let server = match Postgres::start() {
-        Ok(server) => server,
-        // A machine without PostgreSQL still tests everything else.
-        Err(wattle_kit::error::Error::Unavailable(_)) => return,
-        Err(error) => panic!("{error}"),
-    };
+    let server = need!(Postgres::for_test());
     let folder = tempfile::tempdir().unwrap();
     write_app(&folder.path().join("plugins"), "greeter");
     let mut config = config(folder.path(), &format!("[store]\nurl = \"{}\"\n", server.url()));

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use wattle_graph::event::RunStatus;
 use wattle_graph::id::{RunId, ThreadId};
 use wattle_kit::forgetful::ForgetfulStore;
-use wattle_run::call::runs::{RunOutcome, RunRef, Runs as _};
 use wattle_run::engine::Engine;
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs as _};
 use wattle_store::MemoryStore;
 
 use crate::fixture::{Fixture, write_app};

@@ -121,7 +121,13 @@ async fn an_operators_key_reaches_what_is_beyond_tenants() {
     }
 
     // What names secrets, files and the work of all tenants is the operator's, too.
-    for path in ["/metrics", "/api/v1/problems", "/api/v1/plugins", "/api/v1/plugins/greeter"] {
+    for path in [
+        "/metrics",
+        "/api/v1/problems",
+        "/api/v1/hosts",
+        "/api/v1/plugins",
+        "/api/v1/plugins/greeter",
+    ] {
         let get = |key: &str, tenant: Option<&str>| {
             let request = fixture.client.get(fixture.url(path)).header("x-api-key", key.to_owned());
             tenant.into_iter().fold(request, |it, tenant| it.header("x-tenant", tenant.to_owned()))

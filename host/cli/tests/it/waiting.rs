@@ -3,8 +3,10 @@
 use serde_json::json;
 use wattle::server::{RunningServer, Server};
 use wattle_kit::clock::ManualClock;
+use wattle_kit::need;
+use wattle_kit::postgres::Postgres;
 
-use crate::crons::{NOW_MS, at, database, executions, host, post, runs};
+use crate::crons::{NOW_MS, at, executions, host, post, runs};
 use crate::fixture::answer;
 
 const HOUR_MS: u32 = 3_600_000;
@@ -23,7 +25,7 @@ async fn begin_later(server: &RunningServer) -> (String, String) {
 
 #[tokio::test]
 async fn they_are_cancelled_and_taken_up_elsewhere() {
-    let Some(database) = database() else { return };
+    let database = need!(Postgres::for_test());
     let clock = ManualClock::at_ms(NOW_MS);
     let folders = [(); 3].map(|()| tempfile::tempdir().unwrap());
     let one = Server::start(host(&folders[0], &database), at(&clock)).await.unwrap();

@@ -13,6 +13,8 @@ use crate::check::{nodes, reach, routes, schemas};
 use crate::definition::GraphDef;
 use crate::graph::Graph;
 use crate::id::{ChannelName, Digest, GraphName, NodeName};
+use crate::limit::TaskLimits;
+use crate::schema::Schema;
 
 /// A graph under construction: the definition with what is needed to check it.
 pub(super) struct Site<'d> {
@@ -95,6 +97,7 @@ fn graph(
     outlines: &Outlines<'_>,
     problems: &mut Problems<'_>,
 ) -> Option<Graph> {
+    let context = context(site, problems);
     let channels = channels(site, facts, problems);
     let nodes = nodes::nodes(site, facts, outlines, problems);
     limits(site, problems);
@@ -105,15 +108,29 @@ fn graph(
     reach::check(site, problems);
     schemas::check(site, problems);
     Some(Graph {
+        tasks: TaskLimits::default(),
         name: name.clone(),
         digest: digest(name, site.def, outlines)?,
         definition: site.def.clone(),
+        context,
         channels,
         nodes,
         entry,
         edges,
         branches,
     })
+}
+
+fn context(site: &Site<'_>, problems: &mut Problems<'_>) -> Option<Schema> {
+    let schema = site.def.context_schema.as_ref()?;
+    match Schema::compile(schema) {
+        Ok(schema) => Some(schema),
+        Err(error) => {
+            let path = format!("{}.context_schema", site.path);
+            problems.add(path, format!("bad JSON schema: {error}"));
+            None
+        }
+    }
 }
 
 fn channels(

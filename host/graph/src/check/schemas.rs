@@ -11,6 +11,10 @@ use crate::definition::{BranchMode, BuiltIn, ChannelDef, ReducerDef};
 use crate::event::Write;
 use crate::graph::is_end;
 use crate::id::{ChannelName, NodeName};
+use crate::schema::Schema;
+
+/// Problems of one configuration that are reported.
+const CONFIG_VIOLATIONS: usize = 100;
 
 /// Channels that a node reads by its input schema; `None` for the whole state.
 pub(super) fn reads(input_schema: &Value) -> Option<BTreeSet<ChannelName>> {
@@ -42,15 +46,15 @@ pub(super) fn check_config(
     let Some(schema) = schema else { return };
     let path = format!("{path}.with");
     let empty = Value::Object(serde_json::Map::new());
-    match jsonschema::validator_for(schema) {
-        Err(error) => {
-            problems.add(path, format!("the plugin's schema of it is broken: {error}"));
-        }
-        Ok(validator) => {
-            for error in validator.iter_errors(config.unwrap_or(&empty)) {
-                problems.add(path.clone(), crate::channel::describe(&error));
-            }
-        }
+    let found = match Schema::compile(schema) {
+        Err(error) => vec![format!("the plugin's schema of it is broken: {error}")],
+        Ok(schema) => match schema.violations(config.unwrap_or(&empty), CONFIG_VIOLATIONS) {
+            Err(exceeded) => vec![format!("the plugin's schema of it: {exceeded}")],
+            Ok(violations) => violations,
+        },
+    };
+    for problem in found {
+        problems.add(path.clone(), problem);
     }
 }
 

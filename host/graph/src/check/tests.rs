@@ -280,6 +280,24 @@ channels.h = { schema = { type = ["integer", "null"] }, reducer = "max", default
 }
 
 #[test]
+fn a_graph_says_which_context_its_runs_may_have() {
+    let app = App::default().with("a", json!({}), json!({}));
+    let text = |schema: &str| {
+        format!("[graphs.g]\nentry = \"a\"\nnodes.a = {{}}\ncontext_schema = {schema}\n")
+    };
+    let fine = text(r#"{ type = "object", required = ["user"] }"#);
+    let graphs = check_toml("graph.toml", &fine, &app).unwrap();
+    for fits in [json!(null), json!({ "user": 1 })] {
+        assert_eq!(graphs[0].check_context(&fits), Ok(()));
+    }
+    let refused = graphs[0].check_context(&json!({})).unwrap_err();
+    assert_eq!(refused.code, "invalid");
+    assert!(refused.message.contains("`context_schema` of graph `g`"), "{refused}");
+    let broken = problems(&text(r#"{ type = "strin" }"#), &app);
+    assert!(broken.contains("graph.toml:4: graphs.g.context_schema: bad JSON schema"), "{broken}");
+}
+
+#[test]
 fn what_nodes_say_is_compared_with_the_channels() {
     let text = r#"
 [graphs.g]

@@ -1,14 +1,14 @@
 //! CEL expressions over named JSON values, for projections of the event log.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use cel::Context;
+use cel::common::types::CelNull;
+use cel::common::value::Val;
 use cel::parser::{Expression, PrattParser};
 use serde_json::Value;
 
-use super::{CONDITION_LIMIT_BYTES, DEPTH_LIMIT, ENVIRONMENT, NESTING_LIMIT};
-use super::{first_line, json, names};
+use super::{CONDITION_LIMIT_BYTES, DEPTH_LIMIT, NESTING_LIMIT, Steps};
+use super::{context, failed, first_line, json, metered, names};
 
 /// What an expression can see, by name.
 pub type Variables<'a> = BTreeMap<&'static str, &'a Value>;
@@ -61,7 +61,7 @@ impl Formula {
         }
         let kind = match path(text).filter(|path| known.contains(&path[0].as_str())) {
             Some(path) => Kind::Path(path),
-            None => Kind::Expression(Box::new(expression)),
+            None => Kind::Expression(Box::new(metered::metered(&expression))),
         };
         Ok(Self { text: text.to_owned(), kind, variables })
     }
@@ -81,17 +81,31 @@ impl Formula {
         match &self.kind {
             Kind::Path(path) => follow(path, variables).map_err(failed),
             Kind::Expression(expression) => {
-                let mut context = Context::with_env(Arc::clone(&ENVIRONMENT));
-                for name in &self.variables {
-                    let value = variables.get(name.as_str()).map(|value| json::to_cel(value));
-                    let value = value.unwrap_or(cel::Value::Null);
-                    context.add_variable_from_value(name.as_str(), value);
-                }
-                let value = cel::Value::resolve(expression, &context)
-                    .map_err(|error| failed(error.to_string()))?;
-                json::from_cel(&value).ok_or_else(|| failed("the result has no JSON form".into()))
+                let steps = Steps::default();
+                let result = self.evaluate(expression, variables, &steps);
+                steps.check(&self.text).map_err(|exceeded| exceeded.to_string())?;
+                result.map_err(failed)
             }
         }
+    }
+
+    fn evaluate(
+        &self,
+        expression: &Expression,
+        variables: &Variables<'_>,
+        steps: &Steps,
+    ) -> Result<Value, String> {
+        let mut context = context(steps);
+        for name in &self.variables {
+            let value: Box<dyn Val + '_> = match variables.get(name.as_str()) {
+                Some(value) => json::to_cel(value, steps).map_err(|error| failed::told(&error))?,
+                None => Box::new(CelNull),
+            };
+            context.add_variable_as_val(name.as_str(), value);
+        }
+        let value =
+            cel::Value::resolve(expression, &context).map_err(|error| failed::told(&error))?;
+        json::from_cel(&value).ok_or_else(|| "the result has no JSON form".to_owned())
     }
 }
 
@@ -145,6 +159,15 @@ mod tests {
         for text in ["event.missing", "state.name.deeper", "event.z + 'x'"] {
             let formula = Formula::parse(text, &["event", "state"]).unwrap();
             assert!(formula.eval(&variables).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn keys_that_read_alike_become_one_in_a_fixed_way() {
+        for _ in 0..20 {
+            let formula = Formula::parse("{1: 'int', '1': 'text', true: 1, 'true': 2}", &[]);
+            let value = formula.unwrap().eval(&Variables::new());
+            assert_eq!(value, Ok(json!({"1": "text", "true": 2})));
         }
     }
 

@@ -1,36 +1,50 @@
 //! JSON as CEL values.
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::Arc;
 
-use cel::objects::{Key, Map};
+use cel::ExecutionError;
+use cel::common::types::{
+    CelBool, CelDouble, CelInt, CelList, CelMap, CelMapKey, CelNull, CelString, CelUInt,
+};
+use cel::common::value::Val;
+use cel::objects::Key;
 
-/// Converts a JSON value. Whole numbers become `int` where they fit, so that they can be
-/// calculated with literals.
-pub(super) fn to_cel(value: &serde_json::Value) -> cel::Value {
-    match value {
-        serde_json::Value::Null => cel::Value::Null,
-        serde_json::Value::Bool(flag) => cel::Value::Bool(*flag),
+use super::meter::{Steps, text_size};
+
+/// Converts a JSON value, and counts it. Texts are borrowed. Whole numbers become `int` where they
+/// fit, so that they can be calculated with literals.
+pub(super) fn to_cel<'v>(
+    value: &'v serde_json::Value,
+    steps: &Steps,
+) -> Result<Box<dyn Val + 'v>, ExecutionError> {
+    steps.take(1)?;
+    Ok(match value {
+        serde_json::Value::Null => Box::new(CelNull),
+        serde_json::Value::Bool(flag) => Box::new(CelBool::from(*flag)),
         serde_json::Value::Number(number) => number_to_cel(number),
-        serde_json::Value::String(text) => cel::Value::String(Arc::new(text.clone())),
+        serde_json::Value::String(text) => Box::new(CelString::from(text.as_str())),
         serde_json::Value::Array(items) => {
-            cel::Value::List(Arc::new(items.iter().map(to_cel).collect()))
+            let items = items.iter().map(|item| to_cel(item, steps));
+            Box::new(CelList::from(items.collect::<Result<Vec<_>, _>>()?))
         }
         serde_json::Value::Object(fields) => {
-            let fields: HashMap<Key, cel::Value> =
-                fields.iter().map(|(key, value)| (key.clone().into(), to_cel(value))).collect();
-            cel::Value::Map(Map { map: Arc::new(fields) })
+            let entry = |(key, value): (&'v String, &'v serde_json::Value)| {
+                steps.take(text_size(key.len()))?;
+                Ok((CelMapKey::from(key.as_str()), to_cel(value, steps)?))
+            };
+            let entries = fields.iter().map(entry);
+            Box::new(CelMap::from(entries.collect::<Result<HashMap<_, _>, ExecutionError>>()?))
         }
-    }
+    })
 }
 
-fn number_to_cel(number: &serde_json::Number) -> cel::Value {
+fn number_to_cel<'v>(number: &serde_json::Number) -> Box<dyn Val + 'v> {
     if let Some(whole) = number.as_i64() {
-        cel::Value::Int(whole)
+        Box::new(CelInt::from(whole))
     } else if let Some(large) = number.as_u64() {
-        cel::Value::UInt(large)
+        Box::new(CelUInt::from(large))
     } else {
-        cel::Value::Float(number.as_f64().unwrap_or(f64::NAN))
+        Box::new(CelDouble::from(number.as_f64().unwrap_or(f64::NAN)))
     }
 }
 
@@ -45,10 +59,13 @@ pub(super) fn from_cel(value: &cel::Value) -> Option<serde_json::Value> {
         cel::Value::String(text) => text.as_str().into(),
         cel::Value::List(items) => items.iter().map(from_cel).collect::<Option<Vec<_>>>()?.into(),
         cel::Value::Map(fields) => {
-            let pair =
-                |(key, value): (&Key, &cel::Value)| Some((key.to_string(), from_cel(value)?));
+            // Keys of different types may have one text: that of a text comes last and stays.
+            let pair = |(key, value): (&Key, &cel::Value)| {
+                let is_text = matches!(key, Key::String(_));
+                Some(((key.to_string(), is_text), from_cel(value)?))
+            };
             let sorted = fields.map.iter().map(pair).collect::<Option<BTreeMap<_, _>>>()?;
-            serde_json::Value::Object(sorted.into_iter().collect())
+            serde_json::Value::Object(sorted.into_iter().map(|((key, _), it)| (key, it)).collect())
         }
         _ => return None,
     })

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{CONDITION_LIMIT_BYTES, Condition};
+use super::{CONDITION_LIMIT_BYTES, Condition, EvalError, Steps};
 use crate::checkpoint::Values;
 use crate::id::ChannelName;
 
@@ -42,7 +42,40 @@ fn conditions_are_decided() {
         ("true", true),
     ] {
         let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        assert_eq!(condition.eval(&state()), Ok(wanted), "{text}");
+        assert_eq!(condition.eval(&state(), &Steps::default()), Ok(wanted), "{text}");
+    }
+}
+
+#[test]
+fn objects_are_looped_over_in_a_fixed_order() {
+    // The interpreter's own order differs from one object to the next.
+    for _ in 0..20 {
+        for text in [
+            "{'e': 1, 'd': 1, 'c': 1, 'b': 1, 'a': 1}.map(k, k) == ['a', 'b', 'c', 'd', 'e']",
+            "{2: 1, 'a': 1, 10: 1, true: 1, 3u: 1}.map(k, k) == [true, 2, 10, 3u, 'a']",
+            "state.map(k, k)[0] == 'big' && state.items[0].map(k, k) == ['n']",
+            "state.plan.filter(k, k > 'a') == ['status', 'steps']",
+        ] {
+            let condition = Condition::parse(text).unwrap();
+            assert_eq!(condition.eval(&state(), &Steps::default()), Ok(true), "{text}");
+        }
+    }
+}
+
+#[test]
+fn failures_are_the_same_each_time_and_short() {
+    let mut state = state();
+    let long = Value::String("x".repeat(1 << 20));
+    state.insert(ChannelName::new("long").unwrap(), Arc::new(long));
+    let fail = |text: &str| {
+        let condition = Condition::parse(text).unwrap();
+        condition.eval(&state, &Steps::default()).unwrap_err().to_string()
+    };
+    let text = "state.plan * {'e': 1, 'd': 1, 'c': 1, 'b': 1, 'a': 1} == 1";
+    assert_eq!(fail(text), fail(text));
+    assert!(fail(text).contains("'mul': a value of type map, a value of type map"));
+    for text in ["{}[state.long] == 1", "[1][state.long] == 1", "state.long * 2 == 1"] {
+        assert!(fail(text).len() < 2_100, "{text}");
     }
 }
 
@@ -53,7 +86,8 @@ fn failures_name_the_condition() {
         ("state.kind > 1", "`state.kind > 1` failed"),
         ("state.missing.x == 1", "failed"),
     ] {
-        let error = Condition::parse(text).unwrap().eval(&state()).unwrap_err();
+        let condition = Condition::parse(text).unwrap();
+        let error = condition.eval(&state(), &Steps::default()).unwrap_err().to_string();
         assert!(error.contains(part), "{text}: {error}");
     }
 }
@@ -79,7 +113,7 @@ fn bad_texts_are_refused() {
         let text = format!("state{}", chained.repeat(140));
         // Whether it is refused or not, it must not exhaust the stack.
         if let Ok(condition) = Condition::parse(&text) {
-            let _ = condition.eval(&state());
+            let _ = condition.eval(&state(), &Steps::default());
         }
     }
 }
@@ -89,4 +123,68 @@ fn channels_are_found() {
     let condition =
         Condition::parse("state.a.b == 1 && [state['c']].exists(x, x == state.d[x])").unwrap();
     assert_eq!(condition.channels().into_iter().collect::<Vec<_>>(), ["a", "c", "d"]);
+}
+
+fn large() -> Values {
+    let numbers: Vec<u64> = (0..3_000).collect();
+    let state = json!({
+        "op": numbers, "text": "x".repeat(1 << 18), "deep": vec![vec![1; 100]; 100],
+        "few": (0..300).collect::<Vec<_>>(),
+    });
+    let Value::Object(fields) = state else { unreachable!("an object literal") };
+    let entries = fields.into_iter();
+    entries.map(|(name, value)| (ChannelName::new(name).unwrap(), Arc::new(value))).collect()
+}
+
+#[test]
+fn expensive_conditions_end_at_the_limit() {
+    let large = large();
+    for text in [
+        "state.op.exists(a, state.op.exists(b, a + b < 0))",
+        "!state.op.all(a, state.op.all(b, a + b >= 0))",
+        "size(state.op.map(a, state.op.map(b, a + b))) == 0",
+        "state.op.filter(a, state.op.exists_one(b, b < 0)) == []",
+        // Errors are swallowed by `||`, so the loop goes on.
+        "state.op.exists(a, state.op.exists(b, b.x == a) || state.op.exists(b, b.x == a))",
+        // Without a loop in a loop.
+        "state.op.exists(a, a + 5000 in state.op)",
+        "state.op.exists(a, state.op == state.deep)  || state.op.exists(a, [state.op] == [a])",
+        "state.op.exists(a, state.op + state.op == [a])",
+        "state.op.exists(a, state.text == state.text + 'y')",
+        "state.op.exists(a, state.text.contains('y'))",
+        "state.op.exists(a, size(state.text) == a)",
+        "state.op.exists(a, state.text > state.text)",
+        "state.op.exists(a, state[state.text] == a)",
+        "state.op.exists(a, state.op[0.5] == a)",
+        "state.op.exists(a, {state.text: a} == {})",
+        "state.op.exists(a, [state] == [a])",
+    ] {
+        let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let steps = Steps::default();
+        let result = condition.eval(&large, &steps);
+        let Err(EvalError::Limit(exceeded)) = result else { panic!("{text}: {result:?}") };
+        assert_eq!(exceeded.limit, "condition_steps", "{text}");
+        assert!(exceeded.message.contains(text), "{}", exceeded.message);
+        // It is the superstep's limit: nothing is left for another condition.
+        let other = Condition::parse("state.few == []").unwrap();
+        assert!(matches!(other.eval(&large, &steps), Err(EvalError::Limit(_))));
+    }
+}
+
+#[test]
+fn ordinary_conditions_on_much_state_are_decided() {
+    let large = large();
+    for (text, wanted) in [
+        ("state.op.exists(a, a == 2999)", true),
+        ("2999 in state.op", true),
+        ("state.few.all(a, state.few.exists(b, b == a))", true),
+        ("size(state.op.filter(a, a % 2 == 0)) == 1500", true),
+        ("state.text == null", false),
+        ("size(state.text) == 262144", true),
+        ("state.deep.exists(list, list.exists(n, n == 2))", false),
+        ("state.op == state.op", true),
+    ] {
+        let condition = Condition::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+        assert_eq!(condition.eval(&large, &Steps::default()), Ok(wanted), "{text}");
+    }
 }

@@ -90,6 +90,17 @@ impl Namespace {
         TaskId::new(task.split(CALL).next().unwrap_or_default()).ok()
     }
 
+    /// Whether it is, at any depth, inside of what a task of the graph `around` runs.
+    pub fn is_run_by(&self, around: &Self, task: &TaskId, node: &NodeName) -> bool {
+        let mut levels = std::iter::successors(Some(self.clone()), Self::parent);
+        let level = levels.find(|level| level.parent().as_ref() == Some(around));
+        // A graph that keeps its state is of the node and not of one task.
+        level.is_some_and(|level| match level.task() {
+            Some(own) => own == *task,
+            None => level.node() == node.as_str(),
+        })
+    }
+
     /// The place of the call that started it among those of the task, each number inside of the
     /// one before; `None` if no call did.
     pub fn place(&self) -> Option<Vec<u32>> {

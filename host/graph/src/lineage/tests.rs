@@ -20,7 +20,7 @@ fn two() -> (Graph, Lineage, [crate::plan::Task; 2]) {
 
 fn answer(question: &crate::event::Asked, answer: Value) -> EventKind {
     let (interrupt, task) = (question.interrupt.clone(), question.task.clone());
-    EventKind::Answered(Answered { interrupt, task, answer })
+    EventKind::Answered(Answered { interrupt, task, answer, principal: None })
 }
 
 #[test]

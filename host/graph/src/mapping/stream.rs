@@ -9,7 +9,7 @@ use crate::definition::Span;
 use crate::event::{Event, EventKind};
 use crate::expr::formula::{Formula, Variables};
 use crate::mapping::template::Template;
-use crate::mapping::{EVENT_TYPES, Moment, Subject, Words, document, field};
+use crate::mapping::{Moment, Subject, Words, document, field};
 
 /// What expressions may use.
 const VARIABLES: &[&str] =
@@ -116,8 +116,8 @@ impl StreamMapping {
 impl Rule {
     fn compile(table: MessageTable) -> Result<Self, String> {
         let on = table.on.into_vec();
-        if let Some(unknown) = on.iter().find(|word| !EVENT_TYPES.contains(&word.as_str())) {
-            let known = EVENT_TYPES.join("`, `");
+        if let Some(unknown) = on.iter().find(|word| !EventKind::NAMES.contains(&word.as_str())) {
+            let known = EventKind::NAMES.join("`, `");
             return Err(format!("there are no `{unknown}` events; there are `{known}`"));
         }
         let formula = |text: String| Formula::parse(&text, VARIABLES);
@@ -139,14 +139,17 @@ impl Rule {
     }
 
     /// Whether the rule is about such an event at all.
+    fn is_on(&self, event: &Event) -> bool {
+        self.on.iter().any(|name| name == event.kind.name())
+    }
+
+    /// Whether the document of an event that it is on has the node and the name that it asks for.
     fn is_about(&self, event: &Value) -> bool {
         let fits = |wanted: &Option<Vec<String>>, name: &str| {
             let Some(wanted) = wanted else { return true };
             field(event, name).is_some_and(|found| wanted.iter().any(|word| word == found))
         };
-        let is_type =
-            field(event, "type").is_some_and(|found| self.on.iter().any(|it| it == found));
-        is_type && fits(&self.nodes, "node") && fits(&self.names, "name")
+        fits(&self.nodes, "node") && fits(&self.names, "name")
     }
 
     fn uses(&self, variable: &str) -> bool {
@@ -188,26 +191,26 @@ impl RunStream {
 
     /// Whether the state matters for an event.
     pub fn wants_state(&self, event: &Event) -> bool {
-        let uses_state = self.mapping.rules.iter().any(|rule| rule.uses("state"));
-        if !uses_state || matches!(event.kind, EventKind::Streamed(_)) && !self.streams_state() {
+        let rules = self.mapping.rules.iter();
+        let mut rules = rules.filter(|rule| rule.is_on(event) && rule.uses("state")).peekable();
+        // Pieces of answers are many: their document is not made without need.
+        if rules.peek().is_none() {
             return false;
         }
         let event = document(event);
-        self.mapping.rules.iter().any(|rule| rule.uses("state") && rule.is_about(&event))
-    }
-
-    /// Tokens are many: their documents are not made twice without need.
-    fn streams_state(&self) -> bool {
-        let about = |rule: &&Rule| rule.on.iter().any(|word| word == "streamed");
-        self.mapping.rules.iter().filter(about).any(|rule| rule.uses("state"))
+        rules.any(|rule| rule.is_about(&event))
     }
 
     /// What comes of an event.
     pub fn apply(&mut self, event: &Event, moment: Moment<'_>) -> Vec<Message> {
         let mapping = Arc::clone(&self.mapping);
+        let mut rules = mapping.rules.iter().filter(|rule| rule.is_on(event)).peekable();
+        if rules.peek().is_none() {
+            return Vec::new();
+        }
         let event = document(event);
         let mut messages = Vec::new();
-        for rule in mapping.rules.iter().filter(|rule| rule.is_about(&event)) {
+        for rule in rules.filter(|rule| rule.is_about(&event)) {
             self.apply_rule(rule, &event, moment, &mut messages);
         }
         messages

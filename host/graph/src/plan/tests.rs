@@ -114,6 +114,7 @@ fn reopening_a_question_takes_back_its_handlers() {
         interrupt: question.interrupt.clone(),
         task: tasks[0].id.clone(),
         answer: json!("yes"),
+        principal: None,
     })));
     lineage.apply(&failed(&tasks[0]));
     let handler = ready(&graph, &lineage).remove(0);

@@ -38,7 +38,7 @@ fn combine(
     match (&channel.reducer, reduced) {
         (Reducer::Plugin { .. }, Some(reduced)) => {
             channel.check_overwrites(&writes, &nodes)?;
-            channel.validate(reduced).map_err(|message| channel.invalid(message))?;
+            channel.validate(reduced).map_err(|misfit| channel.refused(None, misfit))?;
             Ok(reduced.clone().into())
         }
         _ => channel.reduce_by(current, &writes, &nodes),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger};
@@ -15,13 +16,17 @@ use crate::step::edit::no_node;
 use crate::step::{Position, fork, input, route};
 
 /// What a client wants of a thread beside what is to run there.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Command {
     /// What is written before anything runs, in order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub writes: Vec<Write>,
     /// Nodes that run in the next superstep.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub goto: Vec<NodeName>,
     /// Further tasks of the next superstep, with inputs of their own.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sends: Vec<Send>,
 }
 
@@ -40,8 +45,8 @@ impl Command {
 ///
 /// # Errors
 ///
-/// [`StepError::InvalidEdit`] for a node that the graph does not have, and else as
-/// [`super::accept_input`].
+/// [`StepError::InvalidEdit`] for a node that the graph does not have, [`StepError::Limit`] for
+/// more tasks than a superstep may have, and else as [`super::accept_input`].
 pub fn command(
     graph: &Graph,
     base: Option<&Checkpoint>,
@@ -61,7 +66,10 @@ pub fn command(
             input::accept(graph, None, &root, source, &command.writes, reduced, at)?
         }
     };
-    Ok(led(graph, made, command))
+    let made = led(graph, made, command);
+    route::check_load(graph, &made.meta.next)?;
+    route::check_load(graph, &made.meta.deferred)?;
+    Ok(made)
 }
 
 /// The same with other values.

@@ -11,7 +11,7 @@ use crate::graph::Graph;
 use crate::id::{ChannelName, Namespace, NodeName};
 use crate::step::apply::{State, by_channel};
 use crate::step::route::{self, Ran};
-use crate::step::{Position, check_writes, follow, input};
+use crate::step::{Position, check_writes, done, follow, input};
 
 /// One edit: what is written, and as whom.
 #[derive(Clone, Debug, PartialEq)]
@@ -163,6 +163,7 @@ fn as_nodes(
         next: next.triggers,
         barriers: next.barriers,
         deferred: next.deferred,
+        tasks: done(base, &at.run, nodes.len()),
         writers: nodes.into_iter().cloned().collect(),
         ..follow(Some(base), &base.meta.namespace, Source::Update, at)
     };

@@ -36,6 +36,16 @@ pub fn accept_input(
     accept(graph, base, namespace, Source::Input, &writes, reduced, at)
 }
 
+/// Checks an input as far as that does not depend on the state that it is applied to.
+///
+/// # Errors
+///
+/// [`StepError::InvalidInput`] if the input is no object or names an unknown channel,
+/// [`StepError::InvalidValue`] if a value does not fit.
+pub fn check_input(graph: &Graph, input: &Value) -> Result<(), StepError> {
+    check(graph, &writes(graph, input)?)
+}
+
 /// Applies the writes of an input, or of an edit as one.
 pub(super) fn accept(
     graph: &Graph,
@@ -64,7 +74,7 @@ pub(super) fn check(graph: &Graph, writes: &[Write]) -> Result<(), StepError> {
         let Some(channel) = graph.channels().get(&write.channel) else {
             return Err(unknown(graph, write.channel.as_str()));
         };
-        channel.check_write(write).map_err(|message| channel.invalid(message))?;
+        channel.check_write(write).map_err(|misfit| channel.refused(None, misfit))?;
     }
     Ok(())
 }

@@ -3,12 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::checkpoint::{CheckpointMeta, Trigger, Values};
 use crate::definition::BranchMode;
 use crate::error::StepError;
 use crate::event::{Send, TaskFinished};
+use crate::expr::{EvalError, Steps};
 use crate::graph::{Branch, Edge, Graph, is_end};
 use crate::id::NodeName;
+use crate::limit::{Exceeded, STEP_INPUT_BYTES};
 
 /// Barriers that are not full yet, by key.
 type Barriers = BTreeMap<String, BTreeSet<NodeName>>;
@@ -62,13 +66,53 @@ pub(super) fn next(
     for edge in graph.edges() {
         follow(edge, &ran, &base.barriers, &mut barriers, &mut triggers);
     }
+    let steps = Steps::default();
     for branch in graph.branches() {
         if let Some(from) = branch.from.iter().find(|node| ran.contains(node)) {
-            decide(branch, from, state, &mut triggers)?;
+            decide(branch, from, state, &steps, &mut triggers)?;
         }
     }
     let (triggers, deferred) = undeferred(graph, triggers.finish(tasks), base.deferred.clone());
     Ok(Next { triggers, barriers, deferred })
+}
+
+/// Whether a superstep may have these tasks.
+pub(super) fn check_load(graph: &Graph, triggers: &[Trigger]) -> Result<(), StepError> {
+    let allowed = graph.task_limits().step_tasks;
+    if triggers.len() as u64 > allowed {
+        let message = format!(
+            "{} tasks are to run in one superstep, more than the limit of {allowed}: send \
+             fewer that do more each",
+            triggers.len()
+        );
+        return Err(StepError::Limit(Exceeded::new("step_tasks", allowed, message)));
+    }
+    let inputs = triggers.iter().filter_map(|trigger| trigger.input.as_deref());
+    let mut bytes = 0_u64;
+    if inputs.map(size).any(|more| {
+        bytes = bytes.saturating_add(more);
+        bytes > STEP_INPUT_BYTES
+    }) {
+        let message = format!(
+            "the inputs of the tasks that are to run in one superstep have more than \
+             {STEP_INPUT_BYTES} bytes: put large things into channels or blobs"
+        );
+        let exceeded = Exceeded::new("step_input_bytes", STEP_INPUT_BYTES, message);
+        return Err(StepError::Limit(exceeded));
+    }
+    Ok(())
+}
+
+/// About how many bytes a value takes as text.
+fn size(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text.len() as u64 + 2,
+        Value::Array(items) => 2 + items.iter().map(|item| size(item) + 1).sum::<u64>(),
+        Value::Object(fields) => {
+            2 + fields.iter().map(|(key, item)| key.len() as u64 + 4 + size(item)).sum::<u64>()
+        }
+        _ => 4,
+    }
 }
 
 /// Parts what runs next from what waits until nothing else is left (`defer`). `waiting` already
@@ -131,14 +175,20 @@ fn decide(
     branch: &Branch,
     from: &NodeName,
     state: &Values,
+    steps: &Steps,
     triggers: &mut Triggers,
 ) -> Result<(), StepError> {
     let mut taken = false;
     for case in &branch.cases {
         let Some(condition) = &case.when else { continue };
-        let matches = condition
-            .eval(state)
-            .map_err(|message| StepError::Condition { branch: branch.name.clone(), message })?;
+        let matches = condition.eval(state, steps).map_err(|error| match error {
+            EvalError::Failed(message) => {
+                StepError::Condition { branch: branch.name.clone(), message }
+            }
+            EvalError::Limit(exceeded) => {
+                StepError::Limit(exceeded.of(&format!("branch `{}`", branch.name)))
+            }
+        })?;
         if matches {
             taken = true;
             triggers.plain(from, &case.to);

@@ -182,7 +182,8 @@ async fn calls_share_a_session_and_run_side_by_side() {
 async fn a_silent_server_is_waited_for_once() {
     let standin = standin().await;
     let mut config = over_http(&format!("{}/mcp", standin.base_url));
-    config.timeout = Duration::from_millis(300);
+    // The handshake has to be done in this time.
+    config.timeout = Duration::from_secs(2);
     let servers = servers(config);
     standin.fault(FaultRule { times: None, ..fault("tools/list", Fault::Hang) });
     for _ in 0..3 {

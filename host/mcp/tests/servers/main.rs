@@ -4,6 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
 
 mod child;
+mod hostile;
 mod http;
 mod official;
 mod support;

@@ -6,18 +6,15 @@ use std::process::Stdio;
 use serde_json::json;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
+use wattle_kit::need;
+use wattle_kit::needs::clients;
 use wattle_mcp::McpServers;
 
-use crate::support::{as_program, call, list, official, over_http, servers, text};
+use crate::support::{as_program, call, list, over_http, servers, text};
 
 #[tokio::test]
 async fn the_official_servers_are_understood() {
-    let Some(folder) = official() else {
-        println!(
-            "left out: no official MCP servers; `cargo xtask clients` installs them (needs npm)"
-        );
-        return;
-    };
+    let folder = need!(clients::node("mcp"));
     for library in ["v1", "v2"] {
         let arguments = ["server.mjs", library, "stdio"];
         check(library, &servers(as_program("node", &arguments, &folder))).await;

@@ -8,10 +8,10 @@ use secrecy::SecretString;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::llm::Part;
+use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_kit::standin::{Config, Handle, Server};
 use wattle_mcp::{CommandConfig, HttpConfig, McpConfig, McpServers, Reach, ServerConfig};
-use wattle_run::call::llm::Part;
-use wattle_run::call::tools::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::{Caller, ToolServers as _};
 
@@ -107,11 +107,4 @@ pub(crate) fn program() -> PathBuf {
     let missing = "run `cargo build --bin wattle-standin-mcp` first";
     assert!(program.is_file(), "{} is missing; {missing}", program.display());
     program
-}
-
-/// The folder of the official implementations, if it was set up.
-pub(crate) fn official() -> Option<PathBuf> {
-    let own = std::env::current_exe().unwrap();
-    let folder = own.ancestors().nth(3).unwrap().join("clients/mcp");
-    folder.join("node_modules").is_dir().then_some(folder)
 }

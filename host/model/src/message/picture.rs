@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::{CompletionRequest, Image, ImageSource, Part};
+use wattle_graph::llm::{CompletionRequest, Image, ImageSource, Part};
 use wattle_run::ports::BlobStore;
 use wattle_run::ports::blob::BlobRef;
 

@@ -9,12 +9,13 @@ use genai::chat::{ChatOptions, ChatRequest, ChatStreamEvent, StreamEnd, ToolCall
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, Headers, ModelIden, ServiceTarget};
 use serde_json::Value;
-use wattle_run::call::llm::Part;
+use wattle_graph::llm::Part;
 
 use crate::config::ProviderKind;
 use crate::provider::fault::{self, Fault};
 use crate::provider::noted::Noted;
 use crate::provider::options::chat_options;
+use crate::provider::pace::{Pace, SAID_BYTES};
 use crate::provider::reply::{self, Reply};
 use crate::provider::{Aim, Ask, Provider};
 use crate::sink::Sink;
@@ -95,25 +96,49 @@ async fn streamed(
     let target = target(provider, aim.model, true);
     let stream = client.exec_chat_stream(target, chat.clone(), Some(&options)).await;
     let mut events = stream.map_err(|error| fault::read(provider, aim, sink, error))?.stream;
-    let mut calls = Calls::default();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(ChatStreamEvent::Chunk(chunk)) => sink.text(&chunk.content),
-            Ok(ChatStreamEvent::ReasoningChunk(chunk)) => sink.reasoning(&chunk.content),
-            Ok(ChatStreamEvent::ToolCallChunk(chunk)) => {
-                calls.take(provider.kind(), &chunk.tool_call, sink);
+    let (mut calls, mut told, mut said, mut pace) =
+        (Calls::default(), Told::default(), 0, Pace::new());
+    loop {
+        let event = tokio::select! {
+            biased;
+            reason = noted.exhausted() => return Err(fault::broken(provider, aim, &reason)),
+            event = events.next() => event,
+        };
+        let Some(event) = event else { break };
+        let carried = match event {
+            Ok(ChatStreamEvent::Chunk(chunk)) => {
+                sink.text(&chunk.content);
+                told.text += chunk.content.len();
+                chunk.content.len()
             }
-            Ok(ChatStreamEvent::End(end)) => return ended(provider, aim, end, &noted, sink),
-            Ok(
-                ChatStreamEvent::Start
-                | ChatStreamEvent::Heartbeat
-                | ChatStreamEvent::ThoughtSignatureChunk(_),
-            ) => {}
+            Ok(ChatStreamEvent::ReasoningChunk(chunk)) => {
+                sink.reasoning(&chunk.content);
+                told.reasoning += chunk.content.len();
+                chunk.content.len()
+            }
+            Ok(ChatStreamEvent::ToolCallChunk(chunk)) => {
+                calls.take(provider.kind(), &chunk.tool_call, sink)
+            }
+            Ok(ChatStreamEvent::ThoughtSignatureChunk(chunk)) => chunk.content.len(),
+            Ok(ChatStreamEvent::End(end)) => {
+                told.calls = calls.count;
+                return ended(provider, aim, end, &told, &noted, sink);
+            }
+            Ok(ChatStreamEvent::Start | ChatStreamEvent::Heartbeat) => 0,
             Err(error) => {
                 let blocked = noted.blocked(aim.model);
                 return blocked.ok_or_else(|| fault::read(provider, aim, sink, error));
             }
+        };
+        if carried > 0 {
+            noted.carried();
         }
+        said += carried;
+        if said > SAID_BYTES {
+            let reason = format!("it says more than {SAID_BYTES} bytes");
+            return Err(fault::broken(provider, aim, &reason));
+        }
+        pace.keep(carried).await;
     }
     Err(ended_early(provider, aim, &noted, sink))
 }
@@ -123,11 +148,17 @@ fn ended(
     provider: &Provider,
     aim: Aim<'_>,
     end: StreamEnd,
+    told: &Told,
     noted: &Noted,
     sink: &Sink<'_>,
 ) -> Result<Reply, Fault> {
     if end.captured_stop_reason.is_some() {
-        return Ok(Reply::streamed(provider.kind(), end, noted.model(aim.model)));
+        let reply = Reply::streamed(provider.kind(), end, noted.model(aim.model));
+        if Told::by(&reply) == *told {
+            return Ok(reply);
+        }
+        let reason = "a block began before the block before it ended";
+        return Err(fault::broken(provider, aim, reason));
     }
     noted.blocked(aim.model).ok_or_else(|| ended_early(provider, aim, noted, sink))
 }
@@ -141,6 +172,30 @@ fn ended_early(provider: &Provider, aim: Aim<'_>, noted: &Noted, sink: &Sink<'_>
     fault::broken(provider, aim, reason)
 }
 
+/// Bytes of text and reasoning and the number of named requests for tools in an answer. The end of a
+/// stream repeats what its pieces said, except for blocks that `genai` loses.
+#[derive(Debug, Default, PartialEq)]
+struct Told {
+    text: usize,
+    reasoning: usize,
+    calls: usize,
+}
+
+impl Told {
+    fn by(reply: &Reply) -> Self {
+        let mut told = Self::default();
+        for part in &reply.parts {
+            match part {
+                Part::Text(text) => told.text += text.len(),
+                Part::Reasoning(text) => told.reasoning += text.len(),
+                Part::ToolCall(call) => told.calls += usize::from(!call.name.is_empty()),
+                _ => {}
+            }
+        }
+        told
+    }
+}
+
 /// Requests for tools on their way through: `genai` repeats what came before with every piece.
 #[derive(Default)]
 struct Calls {
@@ -150,7 +205,8 @@ struct Calls {
 }
 
 impl Calls {
-    fn take(&mut self, kind: ProviderKind, call: &ToolCall, sink: &Sink<'_>) {
+    /// Hands on what is new of a request, and says how many bytes that are.
+    fn take(&mut self, kind: ProviderKind, call: &ToolCall, sink: &Sink<'_>) -> usize {
         let arguments = match &call.fn_arguments {
             Value::String(text) => text.clone(),
             document => document.to_string(),
@@ -158,15 +214,21 @@ impl Calls {
         // Gemini's requests come whole, and their ids are not their own.
         let known = self.known.get_mut(&call.call_id).filter(|_| kind != ProviderKind::Gemini);
         if let Some((index, bytes)) = known {
-            sink.arguments(*index, arguments.get(*bytes..).unwrap_or_default());
+            let new = arguments.get(*bytes..).unwrap_or_default();
+            sink.arguments(*index, new);
             *bytes = arguments.len();
-            return;
+            return new.len();
+        }
+        // A request is handed on with its name, which may still come.
+        if call.fn_name.is_empty() {
+            return arguments.len();
         }
         let index = self.count;
         self.count += 1;
         self.known.insert(call.call_id.clone(), (index, arguments.len()));
         let made_up = reply::made_up_id(&call.call_id, &call.fn_name, index);
         sink.call(index, made_up.as_ref().unwrap_or(&call.call_id), &call.fn_name, &arguments);
+        call.fn_name.len() + arguments.len()
     }
 }
 

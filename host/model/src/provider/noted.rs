@@ -4,14 +4,18 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use genai::chat::{ChatFrameSink, FrameCtx, RawFrameRef};
 use serde_json::Value;
-use wattle_run::call::llm::{FinishReason, Usage};
+use tokio::sync::Notify;
+use wattle_graph::llm::{FinishReason, Usage};
 
+use crate::provider::idle::Idle;
 use crate::provider::reply::Reply;
 
 /// Listens to the events of a stream as they come over the wire.
 #[derive(Debug, Default)]
 pub(super) struct Noted {
     facts: Mutex<Facts>,
+    /// Wakes up who waits for the stream once it carries nothing for too long.
+    idle: Notify,
 }
 
 /// A blocked prompt.
@@ -24,6 +28,7 @@ struct Blocked {
 #[derive(Debug, Default)]
 struct Facts {
     events: usize,
+    idle: Idle,
     /// The model, as the provider names it.
     model: Option<String>,
     /// The prompt was blocked.
@@ -34,6 +39,23 @@ impl Noted {
     /// Whether any event came.
     pub(super) fn heard(&self) -> bool {
         self.facts().events > 0
+    }
+
+    /// A piece of the answer has come out of the stream.
+    pub(super) fn carried(&self) {
+        self.facts().idle.event(true);
+    }
+
+    /// Why the stream is to be given up, as soon as it is. Events that carry nothing do not all
+    /// come out of the stream.
+    pub(super) async fn exhausted(&self) -> String {
+        loop {
+            let woken = self.idle.notified();
+            if let Some(reason) = self.facts().idle.excess() {
+                return reason;
+            }
+            woken.await;
+        }
     }
 
     /// The model that answered.
@@ -62,6 +84,10 @@ impl ChatFrameSink for Noted {
     fn on_frame(&self, _ctx: &FrameCtx, frame: RawFrameRef<'_>) {
         let mut facts = self.facts();
         facts.events += 1;
+        facts.idle.event(false);
+        if facts.idle.excess().is_some() {
+            self.idle.notify_one();
+        }
         // Only the first event names the model or says that there will be no answer.
         if facts.model.is_some() {
             return;

@@ -16,7 +16,9 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use crate::provider::fault::{self, Fault};
+use crate::provider::idle::Idle;
 use crate::provider::openai::assemble::{Assembly, Broken};
+use crate::provider::pace::{Pace, SAID_BYTES};
 use crate::provider::reply::Reply;
 use crate::provider::sse::Events;
 use crate::provider::{Aim, Ask, Provider};
@@ -58,12 +60,22 @@ pub(super) async fn ask(
         if !status.is_success() {
             return Err(refused(provider, aim, response).await);
         }
-        Arrival::new(provider, aim, sink).read(response).await
+        read(provider, aim, sink, response).await
     };
     if stream {
         return answer.await;
     }
     timeout(aim.timeout, answer).await.unwrap_or_else(|_| Err(fault::timeout(provider, aim)))
+}
+
+/// Reads an answer with a status that is a success.
+pub(crate) async fn read(
+    provider: &Provider,
+    aim: Aim<'_>,
+    sink: &Sink<'_>,
+    response: Response,
+) -> Result<Reply, Fault> {
+    Arrival::new(provider, aim, sink).read(response).await
 }
 
 /// An answer with a status that is no success.
@@ -81,6 +93,7 @@ struct Arrival<'a> {
     sink: &'a Sink<'a>,
     assembly: Assembly<'a>,
     form: Form,
+    idle: Idle,
 }
 
 /// How an answer comes. Its first character tells, whatever was asked for and announced.
@@ -96,11 +109,11 @@ enum Form {
 impl<'a> Arrival<'a> {
     fn new(provider: &'a Provider, aim: Aim<'a>, sink: &'a Sink<'a>) -> Self {
         let assembly = Assembly::new(aim.model, sink);
-        Self { provider, aim, sink, assembly, form: Form::Unknown }
+        Self { provider, aim, sink, assembly, form: Form::Unknown, idle: Idle::default() }
     }
 
     async fn read(mut self, mut response: Response) -> Result<Reply, Fault> {
-        let mut bytes = 0;
+        let (mut bytes, mut pace) = (0, Pace::new());
         loop {
             let finished = self.assembly.finished();
             let wait = if finished { TAIL_WAIT.min(self.aim.timeout) } else { self.aim.timeout };
@@ -119,17 +132,33 @@ impl<'a> Arrival<'a> {
                 let reason = format!("it has more than {ANSWER_BYTES} bytes");
                 return Err(self.unreadable(&reason));
             }
+            self.idle.bytes(chunk.len());
             if self.take(&chunk)? {
                 return Ok(self.assembly.reply());
+            }
+            // A document is handed on at its end, and carries nothing before that.
+            if matches!(self.form, Form::Document(_)) {
+                continue;
+            }
+            pace.keep(chunk.len()).await;
+            if let Some(reason) = self.idle.excess() {
+                let finished = self.assembly.finished();
+                return if finished {
+                    Ok(self.assembly.reply())
+                } else {
+                    Err(self.unreadable(&reason))
+                };
             }
         }
         self.end()
     }
 
     /// Takes bytes; says whether the answer is complete.
-    fn take(&mut self, chunk: &[u8]) -> Result<bool, Fault> {
+    fn take(&mut self, mut chunk: &[u8]) -> Result<bool, Fault> {
         if let Form::Unknown = self.form {
-            match chunk.iter().find(|byte| !byte.is_ascii_whitespace()) {
+            // However the bytes are cut, white space before the answer is no part of it.
+            chunk = chunk.trim_ascii_start();
+            match chunk.first() {
                 None => return Ok(false),
                 Some(b'{' | b'[') => self.form = Form::Document(Vec::new()),
                 Some(_) => self.form = Form::Events(Events::default()),
@@ -143,9 +172,11 @@ impl<'a> Arrival<'a> {
             Form::Events(events) => {
                 let events = events.feed(chunk);
                 for data in events {
+                    let before = self.assembly.carried();
                     if self.event(&data)? {
                         return Ok(true);
                     }
+                    self.idle.event(self.assembly.carried() > before);
                 }
                 Ok(false)
             }
@@ -178,7 +209,11 @@ impl<'a> Arrival<'a> {
             Broken::Error(body) => fault::in_stream(self.provider, self.aim, &body),
             Broken::Unreadable(reason) => self.unreadable(&reason),
             Broken::GaveUp(reason) => fault::gave_up(self.provider, self.aim, &reason),
-        })
+        })?;
+        if self.assembly.carried() > SAID_BYTES {
+            return Err(self.unreadable(&format!("it says more than {SAID_BYTES} bytes")));
+        }
+        Ok(())
     }
 
     /// The connection ended.

@@ -2,7 +2,7 @@
 
 use genai::chat::{ChatOptions, JsonSpec};
 use serde_json::{Map, Value, json};
-use wattle_run::call::llm::ResponseSchema;
+use wattle_graph::llm::ResponseSchema;
 
 use crate::config::ProviderKind;
 use crate::message;

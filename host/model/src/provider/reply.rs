@@ -2,7 +2,7 @@
 
 use genai::chat::{ChatResponse, ContentPart, MessageContent, StopReason, StreamEnd};
 use serde_json::{Value, json};
-use wattle_run::call::llm::{Completion, FinishReason, Part, ToolCall, Usage};
+use wattle_graph::llm::{Completion, FinishReason, Part, ToolCall, Usage};
 
 use crate::config::ProviderKind;
 use crate::message::{PROVIDER_PART, SIGNATURE};

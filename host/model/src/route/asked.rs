@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::Attempt;
+use wattle_graph::llm::Attempt;
 
 use crate::provider::{Asks, WITHHELD};
 use crate::route::lead::Lead;

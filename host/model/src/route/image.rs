@@ -2,7 +2,7 @@
 
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::image::{GeneratedImage, ImageRequest};
+use wattle_graph::llm::{GeneratedImage, ImageRequest};
 use wattle_run::ports::BlobStore;
 
 use crate::provider::{Asks, Picture, Wish};

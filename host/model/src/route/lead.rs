@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use wattle_graph::failure::Failure;
-use wattle_run::call::llm::Attempt;
+use wattle_graph::llm::Attempt;
 
 use crate::config::{Alias, Aliases, Target, find_alias};
 use crate::error::ConfigError;

@@ -1,9 +1,10 @@
 //! The shape that an answer must have, and whether it has it.
 
-use jsonschema::{PatternOptions, Validator};
+use jsonschema::ValidationError;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::ResponseSchema;
+use wattle_graph::llm::ResponseSchema;
+use wattle_graph::schema::{Schema, SchemaError};
 
 use crate::structured::{extract, mend};
 
@@ -22,7 +23,7 @@ const NAME_CHARS: usize = 64;
 /// A schema that compiled.
 pub(crate) struct Shape<'a> {
     wanted: &'a ResponseSchema,
-    validator: Validator,
+    schema: Schema,
 }
 
 impl<'a> Shape<'a> {
@@ -42,14 +43,13 @@ impl<'a> Shape<'a> {
                  other values into a property"
             )));
         }
-        let validator = jsonschema::options()
-            // A guest's pattern must not be able to keep the host busy.
-            .with_pattern_options(PatternOptions::regex())
-            .build(&wanted.schema)
-            .map_err(|error| {
-                refused(format!("the response schema `{name}` is not a JSON Schema: {error}"))
-            })?;
-        Ok(Self { wanted, validator })
+        let schema = Schema::compile(&wanted.schema).map_err(|error| match error {
+            SchemaError::Limit(exceeded) => {
+                exceeded.of(&format!("the response schema `{name}`")).to_failure()
+            }
+            error => refused(format!("the response schema `{name}` is not a JSON Schema: {error}")),
+        })?;
+        Ok(Self { wanted, schema })
     }
 
     /// What the guest asked for.
@@ -61,8 +61,7 @@ impl<'a> Shape<'a> {
     pub(crate) fn read(&self, text: &str) -> Result<Value, String> {
         let mut document = extract::json(text)?;
         for _ in 0..ROUNDS {
-            let mends: Vec<_> =
-                self.validator.iter_errors(&document).flat_map(|it| mend::of(&it)).collect();
+            let mends: Vec<_> = self.errors(&document)?.iter().flat_map(mend::of).collect();
             if mends.is_empty() {
                 return Ok(document);
             }
@@ -74,20 +73,24 @@ impl<'a> Shape<'a> {
                 break;
             }
         }
-        match self.violations(&document) {
-            violations if violations.is_empty() => Ok(document),
-            violations => Err(violations),
-        }
+        let violations = violations(&self.errors(&document)?);
+        if violations.is_empty() { Ok(document) } else { Err(violations) }
     }
 
-    fn violations(&self, document: &Value) -> String {
-        let lines = self.validator.iter_errors(document).take(VIOLATIONS).map(|error| {
-            let place = error.instance_path().as_str();
-            let text: String = error.to_string().chars().take(VIOLATION_CHARS).collect();
-            format!("at `{}`: {text}", if place.is_empty() { "/" } else { place })
-        });
-        lines.collect::<Vec<_>>().join("\n")
+    /// What is wrong with a document; a sentence if it is too large to say that.
+    fn errors<'d>(&'d self, document: &'d Value) -> Result<Vec<ValidationError<'d>>, String> {
+        let errors = self.schema.errors(document).map_err(|exceeded| exceeded.to_string())?;
+        errors.ok_or_else(|| "the document does not fit, and is too large to say where".to_owned())
     }
+}
+
+fn violations(errors: &[ValidationError<'_>]) -> String {
+    let lines = errors.iter().take(VIOLATIONS).map(|error| {
+        let place = error.instance_path().as_str();
+        let text: String = error.to_string().chars().take(VIOLATION_CHARS).collect();
+        format!("at `{}`: {text}", if place.is_empty() { "/" } else { place })
+    });
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn refused(message: String) -> Failure {

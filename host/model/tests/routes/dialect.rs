@@ -2,9 +2,9 @@
 //! arguments.
 
 use serde_json::{Value, json};
+use wattle_graph::llm::{CompletionRequest, Part, Role, ToolCall, ToolResult};
 use wattle_kit::standin::{Config, Fault, FaultRule, Handle, Pattern, Server};
 use wattle_model::Routes;
-use wattle_run::call::llm::{CompletionRequest, Part, Role, ToolCall, ToolResult};
 
 use crate::support::{ask_city, ask_tools, complete, message, routes, table};
 

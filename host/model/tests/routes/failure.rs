@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use wattle_graph::llm::{Part, Role};
 use wattle_model::{ModelConfig, Routes};
-use wattle_run::call::llm::{Part, Role};
 use wattle_run::ports::Model;
 use wiremock::ResponseTemplate;
 

@@ -7,10 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt as _;
 use wattle_graph::failure::Failure;
+use wattle_graph::llm::{GeneratedImage, ImageRequest, Tries};
 use wattle_kit::standin::{Config, Fault, FaultRule, Pattern, Server};
 use wattle_model::Routes;
-use wattle_run::call::image::{GeneratedImage, ImageRequest};
-use wattle_run::call::llm::Tries;
 use wattle_run::ports::{BlobStore, Model};
 use wiremock::{MockServer, Request, ResponseTemplate};
 

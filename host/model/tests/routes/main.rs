@@ -4,6 +4,7 @@
 
 mod alias;
 mod dialect;
+mod endless;
 mod failure;
 mod image;
 mod retry;

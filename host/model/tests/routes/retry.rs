@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use wattle_graph::llm::{Part, Role};
 use wattle_model::Routes;
-use wattle_run::call::llm::{Part, Role};
 use wiremock::{MockServer, ResponseTemplate};
 
 use crate::support::{

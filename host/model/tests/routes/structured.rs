@@ -1,8 +1,8 @@
 //! Answers of a wanted shape.
 
 use serde_json::{Value, json};
+use wattle_graph::llm::{CompletionRequest, FinishReason, Tries};
 use wattle_model::Routes;
-use wattle_run::call::llm::{CompletionRequest, FinishReason, Tries};
 use wiremock::ResponseTemplate;
 
 use crate::support::{

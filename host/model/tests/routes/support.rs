@@ -8,14 +8,13 @@ use bytes::Bytes;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpListener;
-use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
-use wattle_model::{ModelConfig, Routes};
-use wattle_run::call::llm::{
-    Completion, CompletionRequest, Message, Part, ResponseSchema, Role, ToolCall, ToolChoice,
-    ToolDefinition, Tries,
+use wattle_graph::llm::{
+    Completion, CompletionRequest, Delta, Message, Part, ResponseSchema, Role, ToolCall,
+    ToolChoice, ToolDefinition, Tries,
 };
+use wattle_model::{ModelConfig, Routes};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
 use wattle_run::ports::model::{Deltas, NoDeltas};
 use wattle_run::ports::{BlobStore, Caller, Model};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use wattle_graph::failure::Failure;
+use wattle_graph::llm::Completion;
 use wattle_kit::standin::{Config, Fault, FaultRule, Handle, Pattern, Server, redact};
 use wattle_model::{ModelConfig, Routes, Tenants};
-use wattle_run::call::llm::Completion;
 use wattle_run::ports::model::{NoDeltas, RouteInfo};
 use wattle_run::ports::{Caller, Model};
 

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use wattle_graph::llm::{CompletionRequest, Tries};
 use wattle_model::Routes;
-use wattle_run::call::llm::{CompletionRequest, Tries};
 use wattle_run::ports::Model;
 use wiremock::MockServer;
 

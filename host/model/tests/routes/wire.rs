@@ -1,7 +1,7 @@
 //! What goes over the wire to each kind of provider, and what comes back.
 
 use serde_json::{Value, json};
-use wattle_run::call::llm::{
+use wattle_graph::llm::{
     CompletionRequest, FinishReason, Image, ImageSource, Part, Role, ToolCall, ToolChoice,
     ToolDefinition, ToolResult, Usage,
 };

@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use wattle_graph::definition::Span;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::HttpResponse;
+use wattle_run::hostcall::http::HttpResponse;
 use wattle_run::ports::Clock;
 
 use crate::exchange;
@@ -237,7 +237,7 @@ fn at<'d>(document: &'d Value, field: &str) -> Option<&'d Value> {
 #[cfg(test)]
 mod tests {
     use serde_json::{Value, json};
-    use wattle_run::call::http::HttpResponse;
+    use wattle_run::hostcall::http::HttpResponse;
 
     use super::{Rejection, at};
 

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use wattle_net::{NetConfig, OutboundNet, Secrets};
-use wattle_run::call::http::HttpBody;
+use wattle_run::hostcall::http::HttpBody;
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::Net as _;
 use wiremock::matchers::any;

@@ -1,7 +1,7 @@
 //! Redirects, every hop checked anew.
 
-use wattle_run::call::http::HttpBody;
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::HttpBody;
 use wattle_run::limit::NetLimits;
 use wiremock::matchers::{any, path};
 use wiremock::{Mock, MockServer, ResponseTemplate};

@@ -1,7 +1,7 @@
 //! Secrets on the wire, and never anywhere else.
 
-use wattle_run::call::http::HttpBody;
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::HttpBody;
 use wiremock::matchers::any;
 use wiremock::{Mock, MockServer, Request, ResponseTemplate};
 

@@ -7,74 +7,59 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use serde_json::{Value, json};
-use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use wattle_graph::checkpoint::{Checkpoint, Values};
 use wattle_graph::definition::SubgraphState;
 use wattle_graph::event::ChildEnd;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::Node;
-use wattle_graph::id::{ChannelName, CheckpointId, END, GraphName, InterruptId, Namespace};
+use wattle_graph::id::{ChannelName, CheckpointId, END, GraphName, InterruptId};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::Task;
 use wattle_graph::step::{ParentOutcome, StepError, accept_input, input_reductions};
 
-use super::walk::{HERE, Stand, Walk, position};
+use super::stand::{HERE, Stand, Turn};
+use super::walk::{Walk, position};
 use super::{End, exchange, reduce};
-use crate::app::GraphPack;
+use crate::bulk::{are_large, in_bulk};
 use crate::gate::unwind::Unwind;
 use crate::limit;
 use crate::ports::sandbox::{Ended, NodeOutcome};
 use crate::ports::store::{Durability, StoreError};
-use crate::task::RunContext;
-use crate::task::attempt::handled;
+use crate::task::context::{Nested, Ran, RunContext, Subgraphs, handled};
+use crate::task::done::Done;
 use crate::task::idle::Alive;
-use crate::task::outcome::Done;
 use crate::view::Strand;
-
-/// The right to walk through a nested graph. Its tasks have it, too.
-pub(super) type Turn = Arc<OwnedMutexGuard<()>>;
 
 /// What plugins made of an input, by channel.
 type Reduced = BTreeMap<ChannelName, Value>;
 
-/// A graph to run inside of a task.
-pub(crate) struct Nested {
-    /// The graph.
-    pub pack: Arc<GraphPack>,
-    /// Where.
-    pub namespace: Namespace,
-    /// What it remembers.
-    pub state: SubgraphState,
-    /// Channel values.
-    pub input: Value,
-    /// The graph that its tasks may have outcomes for; `None` if a call started it.
-    pub above: Option<Arc<GraphPack>>,
-    /// The task, which shows that it lives as long as tasks of the graph do.
-    pub alive: Option<Arc<Alive>>,
-    /// The place in the log at which the task, or the call that starts it, was begun first; `None`
-    /// if that was in this process.
-    pub begun: Option<u64>,
-    /// What failed, if the graph runs in the place of a node that did.
-    pub error: Option<Arc<Value>>,
-}
+/// The loop that runs graphs inside of tasks.
+pub(crate) struct NestedLoop;
 
-/// How a nested graph ended.
-pub(crate) struct Ran {
-    /// How.
-    pub end: End,
-    /// Its newest checkpoint.
-    pub checkpoint: Checkpoint,
-    /// Whether that is stored.
-    pub is_kept: bool,
-    /// The values that it began with.
-    pub began: Values,
+#[async_trait]
+impl Subgraphs for NestedLoop {
+    async fn attempt(
+        &self,
+        context: &RunContext,
+        task: &Task,
+        node: &Node,
+        graph: (&GraphName, SubgraphState),
+        alive: Arc<Alive>,
+    ) -> Result<Done, Ended> {
+        attempt(context, task, node, graph, alive).await
+    }
+
+    async fn run(&self, context: &RunContext, nested: Nested) -> Result<Ran, Ended> {
+        run_nested(context, nested).await
+    }
 }
 
 /// Runs the graph that a node is, as one attempt of its task. A further attempt goes on where the
 /// one before failed.
-pub(crate) async fn attempt(
+async fn attempt(
     context: &RunContext,
     task: &Task,
     node: &Node,
@@ -145,7 +130,7 @@ fn for_this_graph(outcome: ParentOutcome) -> NodeOutcome {
 /// # Errors
 ///
 /// [`Ended`] if it could not even begin.
-pub(crate) async fn run_nested(context: &RunContext, nested: Nested) -> Result<Ran, Ended> {
+async fn run_nested(context: &RunContext, nested: Nested) -> Result<Ran, Ended> {
     if nested.namespace.depth() > limit::GRAPH_DEPTH {
         return Err(Ended::Failure(too_deep(&nested.pack.graph.name)));
     }
@@ -218,7 +203,7 @@ impl Opening<'_> {
         let arrived = self.nested.begun.unwrap_or(HERE);
         let stand = match (parked, strand, &first) {
             (Some(mut stand), ..) => {
-                stand.hear_of_ends();
+                self.inside.tasks.add(stand.hear_of_ends());
                 Some(stand)
             }
             (None, Some(strand), _) if self.is_kept => self.read(strand).await?,
@@ -303,7 +288,9 @@ impl Opening<'_> {
         id: CheckpointId,
     ) -> Result<Checkpoint, StepError> {
         let Nested { pack, namespace, input, .. } = self.nested;
-        accept_input(&pack.graph, base, namespace, input, reduced, position(self.inside, id))
+        in_bulk(are_large([input]), || {
+            accept_input(&pack.graph, base, namespace, input, reduced, position(self.inside, id))
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use wattle_graph::id::{Namespace, TaskId};
 
-use crate::driver::walk::Stand;
+use crate::driver::stand::Stand;
 use crate::gate::Scopes;
 use crate::view::{Nest, Strand};
 

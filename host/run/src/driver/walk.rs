@@ -2,124 +2,29 @@
 //!
 //! Plan, run the tasks in parallel, apply all writes at once, checkpoint, again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use futures::StreamExt;
 use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
-use wattle_graph::checkpoint::{Checkpoint, Source};
-use wattle_graph::event::{Event, TaskFailed};
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::TaskFailed;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{CheckpointId, TaskId};
+use wattle_graph::id::{CheckpointId, InterruptId, TaskId};
+use wattle_graph::interrupt::Question;
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::{Planned, Task, plan};
-use wattle_graph::step::{ParentOutcome, Position, advance, parent_outcome, plugin_reductions};
+use wattle_graph::step::{Position, advance, parent_outcome, plugin_reductions};
 
-use super::nested::Turn;
+use super::end::End;
 use super::reduce;
+use super::stand::{HERE, Stand, Turn};
+use crate::bulk::{are_large, are_many, in_bulk};
 use crate::gate::Journal;
 use crate::ports::store::Durability;
 use crate::replay::Unstored;
 use crate::task::{History, RunContext, TaskEnd, run_task};
-
-/// How a walk ended, or why it stands still.
-pub(crate) enum End {
-    /// Nothing is left to run.
-    Completed,
-    /// Tasks want something of the graph above.
-    ToParent(ParentOutcome),
-    /// A question has no answer, or a static interrupt was reached.
-    Interrupted,
-    /// It was asked to stand still.
-    Drained,
-    /// A task failed for good, or the graph could not go on.
-    Failed(Failure),
-    /// The run was cancelled.
-    Cancelled,
-    /// Nothing more can be written about this thread.
-    LogLost(Failure),
-}
-
-/// Where a walk stands.
-pub(crate) struct Stand {
-    /// The state.
-    pub(super) lineage: Lineage,
-    /// Supersteps taken.
-    pub(super) steps: u32,
-    /// Tasks of the superstep that wait for an answer.
-    suspended: BTreeSet<TaskId>,
-    /// Journals of the superstep's tasks, for those that are tried again.
-    journals: BTreeMap<TaskId, Arc<Journal>>,
-    /// What the log holds of supersteps whose checkpoints are not stored: all of them of a graph
-    /// that makes none, those before a crash of a run that stores only its last one.
-    unstored: Unstored,
-    /// Whether a task of the superstep ran, rather than having finished before.
-    has_run: bool,
-    /// The place in the log at which it came to its checkpoint; [`HERE`] if that was in this
-    /// process.
-    arrived: u64,
-}
-
-/// The place of what is newer than everything that the log held when the process began.
-pub(super) const HERE: u64 = u64::MAX;
-
-impl Stand {
-    /// A walk that begins, or goes on where a lineage stands since the place `arrived` in the log.
-    pub(super) fn new(lineage: Lineage, arrived: u64) -> Self {
-        Self {
-            lineage,
-            steps: 0,
-            suspended: BTreeSet::new(),
-            journals: BTreeMap::new(),
-            unstored: Unstored::default(),
-            has_run: false,
-            arrived,
-        }
-    }
-
-    /// The same for a graph that makes no checkpoints, from its beginning, with all that happened
-    /// in it.
-    pub(super) fn replaying(lineage: Lineage, arrived: u64, events: &[Event]) -> Self {
-        let unstored = Unstored::of(&lineage.checkpoint.meta.namespace, events);
-        Self { unstored, ..Self::new(lineage, arrived) }
-    }
-
-    /// Counts supersteps from the checkpoint that the walk began with.
-    pub(super) fn count_from(&mut self, first: &Checkpoint) {
-        self.steps = self.lineage.checkpoint.meta.step.saturating_sub(first.meta.step);
-    }
-
-    /// Takes over what tasks of the superstep came to that ended when nobody waited for them any
-    /// more.
-    pub(super) fn hear_of_ends(&mut self) {
-        for (task, journal) in &self.journals {
-            if let Some(finished) = journal.take_finished() {
-                self.lineage.failed.remove(task);
-                self.lineage.finished.entry(task.clone()).or_insert(finished);
-            }
-        }
-    }
-
-    /// Whether nothing has happened to the tasks of the superstep.
-    fn is_untouched(&self) -> bool {
-        let Lineage { finished, failed, questions, .. } = &self.lineage;
-        !self.has_run && finished.is_empty() && failed.is_empty() && questions.is_empty()
-    }
-
-    fn advance_to(&mut self, checkpoint: Checkpoint, arrived: u64) {
-        // What ran here may have led elsewhere than it did before.
-        if self.has_run {
-            self.unstored = Unstored::default();
-        }
-        self.lineage.advance_to(checkpoint);
-        self.suspended.clear();
-        self.journals.clear();
-        self.has_run = false;
-        self.arrived = arrived;
-        self.steps += 1;
-    }
-}
 
 /// A walk through one graph.
 pub(crate) struct Walk {
@@ -208,6 +113,11 @@ impl Walk {
             if self.stops_before(&tasks) {
                 return End::Interrupted;
             }
+            match self.context.log.check_room().await {
+                Ok(Ok(())) => {}
+                Ok(Err(full)) => return End::Failed(full),
+                Err(error) => return End::LogLost(Failure::internal(error.to_string())),
+            }
             if let Some(end) = self.run_tasks(tasks).await {
                 return end;
             }
@@ -232,7 +142,10 @@ impl Walk {
 
     fn plan_within(&self, left: u32) -> Planned {
         let origin = self.context.record.origin();
-        plan(&self.context.pack.graph, origin, &self.stand.lineage, left)
+        let lineage = &self.stand.lineage;
+        in_bulk(are_many(lineage.checkpoint.meta.next.len()), || {
+            plan(&self.context.pack.graph, origin, lineage, left)
+        })
     }
 
     fn is_cancelled(&self) -> bool {
@@ -272,6 +185,11 @@ impl Walk {
 
     /// Runs tasks of a superstep to their ends. `None` if nothing speaks against going on.
     async fn run_tasks(&mut self, tasks: Vec<Task>) -> Option<End> {
+        let graph = &self.context.pack.graph.name;
+        let mut running = match self.context.tasks.take(tasks.len(), graph) {
+            Ok(running) => running,
+            Err(exceeded) => return Some(End::Failed(exceeded.to_failure())),
+        };
         let meta = &self.stand.lineage.checkpoint.meta;
         self.context.remaining_steps = self.limit.saturating_sub(self.stand.steps + 1);
         self.context.base = meta.id;
@@ -281,10 +199,12 @@ impl Walk {
         self.stand.has_run = true;
         let mut failed: Option<TaskFailed> = None;
         let (mut suspended, mut cancelled, mut drained) = (false, false, false);
+        let mut left = tasks.len();
         let mut ends = self.begin_tasks(tasks);
         while let Some((task, end)) = ends.next().await {
             match end {
                 TaskEnd::Finished(finished) => {
+                    running.finished();
                     self.stand.lineage.failed.remove(&task);
                     self.stand.lineage.finished.insert(task, *finished);
                 }
@@ -299,7 +219,9 @@ impl Walk {
                     }
                 }
             }
-            if !ends.is_empty() {
+            left -= 1;
+            // Nobody waits for single tasks of a superstep that is given up.
+            if left > 0 && !self.is_cancelled() {
                 self.context.log.flush().await;
             }
         }
@@ -316,33 +238,47 @@ impl Walk {
         }
     }
 
-    /// A single task runs right here; several run on all cores.
-    fn begin_tasks(
-        &mut self,
-        tasks: Vec<Task>,
-    ) -> FuturesUnordered<BoxFuture<'static, (TaskId, TaskEnd)>> {
+    /// Runs tasks, as many at once as may run. A single task runs right here; several run on all
+    /// cores. A task takes room only while it runs, and none begins after a cancel.
+    fn begin_tasks(&mut self, tasks: Vec<Task>) -> BoxStream<'static, (TaskId, TaskEnd)> {
         let alone = tasks.len() == 1;
-        let slots = Arc::new(tokio::sync::Semaphore::new(self.context.concurrency()));
-        tasks
-            .into_iter()
-            .map(|task| -> BoxFuture<'static, (TaskId, TaskEnd)> {
-                let (id, history) = (task.id.clone(), self.history(&task));
-                let work = Box::pin(run_task(self.context.clone(), task, history));
-                if alone {
-                    return Box::pin(async move { (id, work.await) });
-                }
-                let (slots, turn) = (slots.clone(), self.turn.clone());
-                let spawned = AbortOnDrop(tokio::spawn(async move {
-                    let _turn = turn;
-                    let _slot = slots.acquire().await;
-                    work.await
-                }));
-                Box::pin(async move { (id, spawned.end().await) })
-            })
-            .collect()
+        let mut questions = self.questions();
+        let begun = tasks.into_iter().map(|task| {
+            let history = self.history(&task, questions.remove(&task.id).unwrap_or_default());
+            (task, history)
+        });
+        let begun: Vec<(Task, History)> = begun.collect();
+        let (context, turn) = (self.context.clone(), self.turn.clone());
+        let run = move |(task, history): (Task, History)| -> BoxFuture<'static, _> {
+            let id = task.id.clone();
+            if context.cancel.is_cancelled() {
+                return std::future::ready((id, TaskEnd::Cancelled)).boxed();
+            }
+            let work = Box::pin(run_task(context.clone(), task, history));
+            if alone {
+                return async move { (id, work.await) }.boxed();
+            }
+            let turn = turn.clone();
+            let spawned = AbortOnDrop(tokio::spawn(async move {
+                let _turn = turn;
+                work.await
+            }));
+            async move { (id, spawned.end().await) }.boxed()
+        };
+        stream::iter(begun).map(run).buffer_unordered(self.context.concurrency()).boxed()
     }
 
-    fn history(&mut self, task: &Task) -> History {
+    /// Questions of the superstep by the tasks that asked them.
+    fn questions(&self) -> BTreeMap<TaskId, BTreeMap<InterruptId, Question>> {
+        let mut by_task: BTreeMap<_, BTreeMap<_, _>> = BTreeMap::new();
+        for (id, question) in &self.stand.lineage.questions {
+            let of_task = by_task.entry(question.asked.task.clone()).or_default();
+            of_task.insert(id.clone(), question.clone());
+        }
+        by_task
+    }
+
+    fn history(&mut self, task: &Task, questions: BTreeMap<InterruptId, Question>) -> History {
         let past = self.context.past.take_task(&task.id);
         let journal = if let Some(known) = self.stand.journals.get(&task.id) {
             known.begin_attempt();
@@ -353,14 +289,6 @@ impl Walk {
         if !self.is_root() {
             self.stand.journals.insert(task.id.clone(), journal.clone());
         }
-        let questions: BTreeMap<_, _> = self
-            .stand
-            .lineage
-            .questions
-            .iter()
-            .filter(|(_, question)| question.asked.task == task.id)
-            .map(|(id, question)| (id.clone(), question.clone()))
-            .collect();
         History { journal, questions: Arc::new(questions), failed_attempts: past.failed_attempts }
     }
 
@@ -375,7 +303,13 @@ impl Walk {
             reduced = reductions => reduced.map_err(End::Failed)?,
             () = context.cancel.cancelled() => return Err(End::Cancelled),
         };
-        let make = |id| advance(graph, lineage, &reduced, position(context, id));
+        // Writes are validated, and conditions look at all of the state.
+        let written = lineage.finished.values().flat_map(|task| &task.writes);
+        let values = lineage.checkpoint.values.values().map(AsRef::as_ref);
+        let is_much = are_many(lineage.finished.len())
+            || are_large(values.chain(written.map(|write| &write.value)));
+        let make =
+            |id| in_bulk(is_much, || advance(graph, lineage, &reduced, position(context, id)));
         let at = &lineage.checkpoint.meta;
         let made = if !self.is_kept {
             make(CheckpointId(u64::from(at.step) + 1))
@@ -385,6 +319,9 @@ impl Walk {
             context.log.checkpoint(make).await
         };
         let checkpoint = made.map_err(|error| End::Failed(error.to_failure()))?;
+        if self.is_root() {
+            context.log.set_open_questions(0);
+        }
         if known.is_none() {
             context.past.leave(context.log.namespace());
         }
@@ -410,6 +347,8 @@ pub(super) fn position(context: &RunContext, id: CheckpointId) -> Position {
         at_ms: context.ports.clock.now_ms(),
         version: context.pack.version,
         parents: context.parents.as_ref().clone(),
+        // Between two supersteps of the run's own graph nothing else is at work.
+        tasks: context.log.namespace().is_root().then(|| context.tasks.taken()),
     }
 }
 

@@ -3,61 +3,69 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use serde_json::json;
+use serde_json::{Value, json};
 use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Answered, Checkpointed, EventKind, RunReason, RunStarted, RunStatus};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, RunId, TaskId, ThreadId};
 use wattle_graph::interrupt::{AnswerError, Question, match_answers};
 use wattle_graph::lineage::Lineage;
+use wattle_graph::principal::Principal;
 use wattle_graph::step::{Position, accept_input, input_reductions};
 
+use super::asked::Asked;
 use super::blank::bound;
-use super::{Engine, Slot, fresh, new_run_id, no_thread};
+use super::owner::check_owner;
+use super::{Engine, Slot, new_run_id, new_thread_id, no_thread};
 use crate::app::{App, GraphPack};
-use crate::call::runs::{OnFailure, ResumeRun, RunRef, StartRun};
-use crate::driver::{Driver, Past, PastTask, reduce};
+use crate::bulk::{are_large, in_bulk};
+use crate::driver::{Driver, NestedLoop, Past, PastTask, reduce};
 use crate::facts;
+use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, StartRun};
 use crate::json::check_depth;
 use crate::log::{Commit, ThreadLog};
 use crate::ports::store::{RunOptions, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::replay::{self, Unstored};
 use crate::salvage::{self, Salvage};
+use crate::task::count::{TaskCount, finished};
 use crate::task::{RunContext, options};
 use crate::view::{self, store_failure};
 
 impl Engine {
-    pub(super) async fn start_run(&self, request: StartRun) -> Result<RunRef, Failure> {
-        check_request(&request)?;
-        let app = self.app(&request)?;
+    pub(super) async fn start_run(
+        &self,
+        request: StartRun,
+        asked: Asked,
+    ) -> Result<RunRef, Failure> {
+        check_documents(&request.input, &request.context, &request.metadata)?;
+        self.app(&request.app)?;
         let thread = match request.thread.clone() {
             Some(thread) => thread,
             None => new_thread_id(),
         };
-        let slot = self.claim_new(&thread, request.run.clone()).await?;
+        let mut slot = self.claim_new(&thread, asked).await?;
         let run_id = slot.run.clone();
         let head = self.live_thread(&thread).await?;
-        let (head, app, pack) = match head {
-            Some(head) if !head.record.is_blank() => {
-                check_owner(&head, Some(&request.app.clone()), request.tenant.as_ref())?;
-                let (app, pack) = self.pinned(&head.record)?;
-                (head, app, pack)
-            }
-            Some(head) => {
-                check_owner(&head, None, request.tenant.as_ref())?;
-                let pack = graph_of(&app, request.graph.as_ref())?;
-                (bound(head, &app, &pack), app, pack)
-            }
+        if let Some(head) = &head {
+            let app = (!head.record.is_blank()).then_some(&request.app);
+            check_owner(head, app, request.tenant.as_ref())?;
+            self.admit(head).await?;
+        }
+        let (app, pack) = self.code_for(head.as_ref(), &request.app, request.graph.as_ref())?;
+        let head = match head {
+            Some(head) if !head.record.is_blank() => head,
+            Some(head) => bound(head, &app, &pack),
             None => {
-                let pack = graph_of(&app, request.graph.as_ref())?;
-                (self.new_thread(&thread, &app, &pack, &request), app, pack)
+                self.admit_new(request.tenant.as_deref()).await?;
+                self.new_thread(&thread, &app, &pack, &request)
             }
         };
         options::check(&request.options, &pack.graph)?;
+        pack.graph.check_context(&request.context)?;
         let checkpoint = self.input_checkpoint(&app, &pack, &head, &request, &run_id).await?;
         let first_step = Some(checkpoint.meta.step);
         let options = request.options;
-        let run = RunRecord { options, first_step, ..self.new_run(run_id, &head, None) };
+        let run = RunRecord { options, first_step, ..self.new_run(&mut slot, &head, None) };
         let salvage = self.salvage(&head, &run.id, &BTreeMap::new()).await;
         let mut record = head.record.clone();
         facts::check_added(&record.metadata, &request.metadata)?;
@@ -71,13 +79,14 @@ impl Engine {
         record.metadata.extend(request.metadata);
         record.ttl = request.ttl.or(record.ttl);
         let log = self.log_of(&run, &head, &slot);
-        log.push(self.run_started(&pack, &record, RunReason::Input));
+        log.push(self.run_started(&pack, &record, RunReason::Input, &slot));
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         log.commit(Commit {
             record: Some(record.clone()),
             run: Some(run.clone()),
             checkpoint: Some(checkpoint.clone()),
-            current: None,
+            turn: slot.take_turn(),
+            ..Commit::default()
         })
         .await;
         log.barrier().await.map_err(store_failure)?;
@@ -88,13 +97,40 @@ impl Engine {
         Ok(self.spawn(slot, driver))
     }
 
-    pub(super) fn app(&self, request: &StartRun) -> Result<Arc<App>, Failure> {
-        self.0.catalog.app(&request.app).ok_or_else(|| {
+    /// The code that a run has on its thread: that which the thread began with, or the newest of an
+    /// app on a thread that is new or blank.
+    ///
+    /// # Errors
+    ///
+    /// `conflict` for another graph than that of the thread; `not-found` for an app, a graph or a
+    /// version that is not loaded; `invalid` if no graph is named and the app has several.
+    pub(super) fn code_for(
+        &self,
+        head: Option<&ThreadHead>,
+        app: &AppName,
+        graph: Option<&GraphName>,
+    ) -> Result<(Arc<App>, Arc<GraphPack>), Failure> {
+        let Some(record) = head.map(|head| &head.record).filter(|record| !record.is_blank()) else {
+            let app = self.app(app)?;
+            let pack = graph_of(&app, graph)?;
+            return Ok((app, pack));
+        };
+        if let Some(graph) = graph.filter(|graph| **graph != record.graph) {
+            let (thread, own) = (&record.id, &record.graph);
+            let text =
+                format!("thread `{thread}` is of graph `{own}`; run `{graph}` on another thread");
+            return Err(Failure::new(code::CONFLICT, text));
+        }
+        self.pinned(record)
+    }
+
+    pub(super) fn app(&self, name: &AppName) -> Result<Arc<App>, Failure> {
+        self.0.catalog.app(name).ok_or_else(|| {
             let known: Vec<String> =
                 self.0.catalog.apps().iter().map(|app| format!("`{}`", app.name)).collect();
             Failure::new(
                 code::NOT_FOUND,
-                format!("there is no app `{}`; loaded are: {}", request.app, known.join(", ")),
+                format!("there is no app `{name}`; loaded are: {}", known.join(", ")),
             )
         })
     }
@@ -148,18 +184,25 @@ impl Engine {
             at_ms: self.0.ports.clock.now_ms(),
             version: pack.version,
             parents: BTreeMap::new(),
+            tasks: None,
         };
         let root = Namespace::root();
-        accept_input(&pack.graph, base.as_ref(), &root, &request.input, &reduced, at)
-            .map_err(|error| error.to_failure())
+        let made = in_bulk(are_large([&request.input]), || {
+            accept_input(&pack.graph, base.as_ref(), &root, &request.input, &reduced, at)
+        });
+        made.map_err(|error| error.to_failure())
     }
 
-    pub(super) async fn resume_run(&self, request: ResumeRun) -> Result<RunRef, Failure> {
+    pub(super) async fn resume_run(
+        &self,
+        request: ResumeRun,
+        asked: Asked,
+    ) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let slot = self.claim_new(thread, request.run.clone()).await?;
-        let run_id = slot.run.clone();
+        let mut slot = self.claim_new(thread, asked).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        self.admit(&head).await?;
         let store = self.0.ports.store.as_ref();
         let tuple = view::current(store, &head).await.map_err(store_failure)?;
         let (lineage, nest) = view::open(tuple.ok_or_else(|| no_thread(thread))?);
@@ -173,20 +216,21 @@ impl Engine {
             (Vec::new(), if failed { RunReason::Retry } else { RunReason::Resume })
         } else {
             let asked: Vec<&Question> = open.iter().map(|(_, question)| question).collect();
-            let answers = match_answers(&asked, &request.answers)
+            let is_much = are_large(request.answers.values());
+            let answers = in_bulk(is_much, || match_answers(&asked, &request.answers))
                 .map_err(|error| answer_failure(&error, thread))?;
-            (in_their_graphs(&open, answers), RunReason::Resume)
+            (in_their_graphs(&open, answers, slot.asked.principal.as_ref()), RunReason::Resume)
         };
         let reopen = (request.on_failure == OnFailure::Reopen && !answers.is_empty())
             .then_some(lineage.checkpoint.meta.id);
-        let run = RunRecord { options: request.options, ..self.new_run(run_id, &head, reopen) };
+        let run = RunRecord { options: request.options, ..self.new_run(&mut slot, &head, reopen) };
         self.go_on(slot, head, run, reason, answers).await
     }
 
     /// Goes on from where a thread stands: with answers, past a static interrupt, after a crash.
     pub(super) async fn go_on(
         &self,
-        slot: Slot,
+        mut slot: Slot,
         head: ThreadHead,
         mut run: RunRecord,
         reason: RunReason,
@@ -213,20 +257,26 @@ impl Engine {
         log.skip_numbers(replay::newest(&tuple)).await;
         // A fork says so before what it takes over.
         if reason != RunReason::Fork {
-            tuple.events.push(log.push(self.run_started(&pack, &record, reason)));
+            tuple.events.push(log.push(self.run_started(&pack, &record, reason, &slot)));
         }
         for (graph, answer) in answers {
             tuple.events.push(log.within(graph).push(answer));
         }
+        let tasks = TaskCount::new(pack.graph.task_limits().run_tasks, finished(&tuple, &run.id));
         let (unstored, passed) = (replay::since(&tuple), view::passed(&tuple));
         let (lineage, nest) = view::open(tuple);
-        let commit =
-            Commit { record: Some(record.clone()), run: Some(run.clone()), ..Commit::default() };
+        log.set_open_questions(view::questions(&lineage, &nest).len());
+        let commit = Commit {
+            record: Some(record.clone()),
+            run: Some(run.clone()),
+            turn: slot.take_turn(),
+            ..Commit::default()
+        };
         log.commit(commit).await;
         log.barrier().await.map_err(store_failure)?;
         let context = self.context(app, pack, &record, &run, log, &slot, &lineage.checkpoint);
         let past = Arc::new(Past::new(past, nest, passed));
-        let context = RunContext { salvage, past, ..context };
+        let context = RunContext { salvage, past, tasks: Arc::new(tasks), ..context };
         let driver = Driver::new(context, record, run, lineage, unstored);
         Ok(self.spawn(slot, driver))
     }
@@ -254,21 +304,25 @@ impl Engine {
 
     pub(super) fn new_run(
         &self,
-        id: RunId,
+        slot: &mut Slot,
         head: &ThreadHead,
         reopen: Option<CheckpointId>,
     ) -> RunRecord {
+        let now_ms = self.now_ms();
         RunRecord {
-            id,
+            id: slot.run.clone(),
             thread: head.record.id.clone(),
             first_seq: head.last_seq + 1,
             status: RunStatus::Running,
             failure: None,
-            started_ms: self.0.ports.clock.now_ms(),
+            created_ms: slot.asked.created_ms.or(Some(now_ms)),
+            started_ms: now_ms,
             ended_ms: None,
             reopen,
             options: RunOptions::default(),
             first_step: None,
+            origin: None,
+            spec: slot.asked.spec.take(),
         }
     }
 
@@ -288,7 +342,14 @@ impl Engine {
     fn writer(&self, head: &ThreadHead, slot: &Slot) -> ThreadLog {
         let (store, clock) = (self.0.ports.store.clone(), self.0.ports.clock.clone());
         let log = ThreadLog::new(store, clock, head, slot.epoch, slot.run.clone());
-        log.for_term(self.0.leases.term.clone())
+        let quotas = &self.0.quotas;
+        let tenant = quotas.bytes_of(head.record.tenant.as_deref());
+        let log = log.with_room(quotas.caps().thread_log_bytes, head.log_bytes, tenant);
+        let log = log.with_questions(quotas.caps().thread_questions);
+        match &slot.tenure {
+            Some(tenure) => log.for_tenure(tenure.clone()),
+            None => log,
+        }
     }
 
     #[expect(clippy::unused_self, reason = "reads beside its siblings")]
@@ -297,12 +358,14 @@ impl Engine {
         pack: &GraphPack,
         record: &ThreadRecord,
         reason: RunReason,
+        slot: &Slot,
     ) -> EventKind {
         EventKind::RunStarted(RunStarted {
             graph: pack.graph.name.clone(),
             digest: pack.version,
             reason,
             context: record.context.clone(),
+            principal: slot.asked.principal.clone(),
         })
     }
 
@@ -317,6 +380,7 @@ impl Engine {
         slot: &Slot,
         checkpoint: &Checkpoint,
     ) -> RunContext {
+        let run_tasks = pack.graph.task_limits().run_tasks;
         RunContext {
             app,
             pack,
@@ -326,10 +390,12 @@ impl Engine {
             run: run.id.clone(),
             options: Arc::new(run.options.clone()),
             ports: self.0.ports.clone(),
+            quotas: self.0.quotas.clone(),
             cancel: slot.cancel.clone(),
             drain: slot.drain.clone(),
-            halt: self.0.halting.clone(),
+            halt: slot.halt.clone(),
             remaining_steps: 0,
+            tasks: Arc::new(TaskCount::new(run_tasks, 0)),
             base: checkpoint.meta.id,
             children: Arc::default(),
             parents: Arc::default(),
@@ -337,6 +403,7 @@ impl Engine {
             past: Arc::default(),
             alive: None,
             error: None,
+            subgraphs: &NestedLoop,
         }
     }
 
@@ -372,26 +439,28 @@ impl Engine {
                 () = closing.cancelled() => None,
                 ended = Box::pin(driver.drive()) => ended,
             };
-            // What the host cut or halted goes on after its next start.
-            let Some(ended) = ended else { return };
+            let Some(ended) = ended else { return slot.hand_over().await };
             let done = slot.done.clone();
             slot.release().await;
             // The slot is free before anybody hears of the end, so they can start the next run.
+            let (engine, thread) = (slot.engine.clone(), slot.thread.clone());
             drop(slot);
+            engine.0.dispatch.ended(&thread, engine.now_ms());
             done.send_replace(Some(Arc::new(ended)));
         });
         run
     }
 }
 
-fn check_request(request: &StartRun) -> Result<(), Failure> {
-    check_depth("the input", &request.input)?;
-    check_depth("the context", &request.context)?;
-    request.metadata.values().try_for_each(|value| check_depth("the metadata", value))
-}
-
-fn new_thread_id() -> ThreadId {
-    fresh(ThreadId::new)
+/// Refuses documents that are nested too deeply.
+pub(super) fn check_documents(
+    input: &Value,
+    context: &Value,
+    metadata: &BTreeMap<String, Value>,
+) -> Result<(), Failure> {
+    check_depth("the input", input)?;
+    check_depth("the context", context)?;
+    metadata.values().try_for_each(|value| check_depth("the metadata", value))
 }
 
 pub(super) fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphPack>, Failure> {
@@ -415,30 +484,18 @@ pub(super) fn graph_of(app: &App, name: Option<&GraphName>) -> Result<Arc<GraphP
     })
 }
 
-/// A thread of another app or tenant is as good as none.
-pub(super) fn check_owner(
-    head: &ThreadHead,
-    app: Option<&AppName>,
-    tenant: Option<&String>,
-) -> Result<(), Failure> {
-    let foreign_app = app.is_some_and(|app| *app != head.record.app);
-    let foreign_tenant = head.record.tenant.is_some() && head.record.tenant.as_ref() != tenant;
-    if foreign_app || foreign_tenant {
-        return Err(no_thread(&head.record.id));
-    }
-    Ok(())
-}
-
-/// Answers as events of the graphs that asked.
+/// The answers of a principal as events of the graphs that asked.
 pub(super) fn in_their_graphs(
     open: &[(Namespace, Question)],
     answers: Vec<Answered>,
+    principal: Option<&Principal>,
 ) -> Vec<(Namespace, EventKind)> {
     let graph_of = |answered: &Answered| {
         open.iter().find(|(_, question)| question.asked.interrupt == answered.interrupt)
     };
     let placed = answers.into_iter().filter_map(|answered| {
         let graph = graph_of(&answered)?.0.clone();
+        let answered = Answered { principal: principal.cloned(), ..answered };
         Some((graph, EventKind::Answered(answered)))
     });
     placed.collect()
@@ -471,6 +528,9 @@ fn check_can_continue(
 }
 
 pub(super) fn answer_failure(error: &AnswerError, thread: &ThreadId) -> Failure {
+    if let AnswerError::Limit(exceeded) = error {
+        return exceeded.to_failure();
+    }
     let word = match error {
         AnswerError::Schema { .. } | AnswerError::Ambiguous { .. } => code::INVALID,
         _ => code::CONFLICT,

@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
-use super::begin::check_owner;
-use super::{Engine, Slot, fresh, new_run_id, no_thread};
+use super::owner::check_owner;
+use super::{Asked, Engine, Slot, new_run_id, new_thread_id, no_thread};
 use crate::app::{App, GraphPack};
 use crate::facts;
 use crate::json::check_depth;
 use crate::log::{Amended, Amendment};
-use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl};
+use crate::ports::store::{Batch, StoreError, ThreadHead, ThreadRecord, ThreadTtl, Turn};
 use crate::view::store_failure;
 
 /// Attempts at facts of a thread that something else than a run at work has: a run that is about to
@@ -58,14 +58,14 @@ impl Engine {
     /// # Errors
     ///
     /// `conflict` if there is a thread of that id, `busy` if one is just being made; `limit` for facts
-    /// that are too large.
+    /// that are too large, and for a tenant that has as much as it may.
     pub async fn create_thread(&self, new: NewThread) -> Result<ThreadRecord, Failure> {
         new.metadata.values().try_for_each(|value| check_depth("the metadata", value))?;
         // One that is made again keeps what it had, also from before there was a limit.
         if new.created_ms.is_none() {
             facts::check(&new.metadata)?;
         }
-        let thread = new.thread.unwrap_or_else(|| fresh(ThreadId::new));
+        let thread = new.thread.unwrap_or_else(new_thread_id);
         let mut slot = self.claim(&thread, new_run_id()).await?;
         if self.live_thread(&thread).await?.is_some() {
             let text = format!("there is a thread `{thread}` already; choose another id");
@@ -73,6 +73,7 @@ impl Engine {
                 Failure::new(code::CONFLICT, text).with_details(json!({ "thread": thread }))
             );
         }
+        self.admit_new(new.tenant.as_deref()).await?;
         let now_ms = self.now_ms();
         let record = ThreadRecord {
             created_ms: new.created_ms.unwrap_or(now_ms),
@@ -150,12 +151,18 @@ impl Engine {
     /// # Errors
     ///
     /// `conflict` for an id that a run has; `busy` if a run is at work on the thread.
-    pub(super) async fn claim_new(
-        &self,
-        thread: &ThreadId,
-        chosen: Option<RunId>,
-    ) -> Result<Slot, Failure> {
-        let Some(run) = chosen else { return self.claim(thread, new_run_id()).await };
+    pub(super) async fn claim_new(&self, thread: &ThreadId, asked: Asked) -> Result<Slot, Failure> {
+        let mut slot = match asked.run.clone() {
+            None => self.claim(thread, new_run_id()).await?,
+            // It is known, and begins in its turn.
+            Some(run) if asked.turn == Turn::Own => self.claim(thread, run).await?,
+            Some(run) => self.claim_chosen(thread, run).await?,
+        };
+        slot.asked = asked;
+        Ok(slot)
+    }
+
+    async fn claim_chosen(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
         if self.active().values().any(|active| active.run == run) {
             return Err(taken(&run));
         }
@@ -166,13 +173,13 @@ impl Engine {
         Ok(slot)
     }
 
-    async fn refuse_known(&self, run: &RunId) -> Result<(), Failure> {
+    pub(super) async fn refuse_known(&self, run: &RunId) -> Result<(), Failure> {
         let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
         known.map_or(Ok(()), |_| Err(taken(run)))
     }
 }
 
-fn taken(run: &RunId) -> Failure {
+pub(super) fn taken(run: &RunId) -> Failure {
     let text = format!("there is a run `{run}` already; choose another id");
     Failure::new(code::CONFLICT, text).with_details(json!({ "run_id": run }))
 }

@@ -5,7 +5,7 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName, NodeName};
 
 use super::{Engine, no_run};
-use crate::call::runs::RunRef;
+use crate::hostcall::runs::RunRef;
 use crate::ports::memory::MemoryScope;
 use crate::task::cache;
 use crate::view::store_failure;
@@ -19,7 +19,8 @@ impl Engine {
     ///
     /// `not-found` if there is no such run.
     pub async fn drain(&self, run: &RunRef) -> Result<(), Failure> {
-        let active = self.active().get(&run.thread).filter(|a| a.run == run.run).cloned();
+        self.pull_forward(&run.thread).await?;
+        let active = self.active_run(run);
         if let Some(active) = active {
             active.drain.cancel();
             return Ok(());

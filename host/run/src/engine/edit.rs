@@ -13,22 +13,24 @@ use wattle_graph::checkpoint::Checkpoint;
 use wattle_graph::event::{Checkpointed, EventKind, Forked};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace};
+use wattle_graph::principal::Principal;
 use wattle_graph::step::{Position, blank, edit, edit_reductions};
 
-use super::begin::{check_owner, graph_of};
+use super::begin::graph_of;
 use super::blank::bound;
 use super::history::check_namespace;
+use super::owner::check_owner;
 use super::{Engine, Slot, new_run_id, no_thread};
 use crate::app::{App, GraphPack};
-use crate::call::runs::StartRun;
-use crate::call::travel::{EditThread, StateView};
 use crate::driver::reduce;
 use crate::facts;
+use crate::hostcall::runs::StartRun;
 use crate::json::check_depth;
 use crate::limit;
 use crate::log::Commit;
 use crate::ports::store::{RunOptions, ThreadHead, ThreadRecord, ThreadStatus};
 use crate::replay;
+use crate::travel::{EditThread, StateView};
 use crate::view::{self, store_failure};
 
 /// What is edited.
@@ -69,7 +71,7 @@ impl Engine {
 
     async fn edit_thread(&self, slot: &Slot, request: &EditThread) -> Result<(), Failure> {
         let Ground { head, app, pack, base } = self.editable(request).await?;
-        self.refuse_cut(&head).await?;
+        self.admit(&head).await?;
         let first = self.free_number(&head).await?;
         let mut made = Vec::with_capacity(request.supersteps.len() + 1);
         let at = |made: &[Checkpoint]| {
@@ -80,6 +82,7 @@ impl Engine {
                 at_ms: self.now_ms(),
                 version: pack.version,
                 parents: BTreeMap::new(),
+                tasks: None,
             }
         };
         let forked = base.as_ref().map(|base| base.meta.id);
@@ -96,14 +99,16 @@ impl Engine {
             before.meta.metadata.clone_from(&request.metadata);
             made.push(before.clone());
         }
-        let forked = forked.map(|from| Forked { from, call: None });
-        self.write_edits(slot, &head, forked, made).await
+        let principal = request.principal.as_ref();
+        let forked = forked.map(|from| Forked { from, call: None, principal: principal.cloned() });
+        self.write_edits(slot, &head, forked, made, principal).await
     }
 
     /// What is to be edited: a new thread if there is none yet.
     async fn editable(&self, request: &EditThread) -> Result<Ground, Failure> {
         let thread = &request.thread;
         let Some(mut head) = self.live_thread(thread).await? else {
+            self.admit_new(request.tenant.as_deref()).await?;
             return self.new_ground(request);
         };
         if head.record.is_blank() {
@@ -137,8 +142,9 @@ impl Engine {
             tenant: request.tenant.clone(),
             options: RunOptions::default(),
             ttl: None,
+            principal: None,
         };
-        let app = self.app(&start)?;
+        let app = self.app(&start.app)?;
         let pack = graph_of(&app, start.graph.as_ref())?;
         let head = self.new_thread(&request.thread, &app, &pack, &start);
         Ok(Ground { head, app, pack, base: None })
@@ -157,13 +163,14 @@ impl Engine {
         head: &ThreadHead,
         forked: Option<Forked>,
         made: Vec<Checkpoint>,
+        principal: Option<&Principal>,
     ) -> Result<(), Failure> {
         let log = self.log(head, slot);
         if let Some(forked) = forked {
             log.push(EventKind::Forked(forked));
         }
         for checkpoint in made {
-            log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+            log.push(edited_by(principal, &checkpoint));
             let is_over = checkpoint.meta.next.is_empty();
             let record = ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },
@@ -176,6 +183,12 @@ impl Engine {
         }
         log.barrier().await.map_err(store_failure)
     }
+}
+
+/// The checkpoint that an edit made, as an event.
+fn edited_by(principal: Option<&Principal>, checkpoint: &Checkpoint) -> EventKind {
+    let principal = principal.cloned();
+    EventKind::Checkpointed(Checkpointed { principal, ..Checkpointed::from(&checkpoint.meta) })
 }
 
 fn check_request(request: &EditThread) -> Result<(), Failure> {

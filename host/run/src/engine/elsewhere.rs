@@ -1,27 +1,29 @@
-//! Runs that are at work on other hosts: waited for, cancelled, asked to stand still.
+//! Runs that are at work on other hosts: waited for, cancelled, drained.
 //!
-//! Only the host that has a run can do anything to it. What others want of it travels with the news
-//! of the store, which may be lost, so a wish is said again until it has come true.
+//! Only the host that runs a run can cancel or drain it. Other hosts send it a signal through the
+//! store. A signal may be lost, so it is repeated until it has had its effect.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use tokio::sync::broadcast;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::RunId;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::principal::Principal;
 
-use super::{Active, Engine, Inner, no_run};
-use crate::call::runs::{RunRef, Runs as _};
-use crate::ports::store::{StoreError, ThreadStatus, Wish};
+use super::{Active, Engine, Inner, no_run, shutting_down};
+use crate::hostcall::runs::RunRef;
+use crate::ports::store::{Signal, StoreError, ThreadStatus};
 use crate::view::store_failure;
 
 /// How long to wait for news of a run on another host before looking again.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
 /// The longest pause before a run is asked again to stand still: it doubles to that, since a
-/// superstep may take long, and a wish is hardly ever lost.
+/// superstep may take long, and a signal is hardly ever lost.
 const ASK_AGAIN_LATER: Duration = Duration::from_secs(30);
 
 /// Runs of other hosts that are asked to stand still.
@@ -40,9 +42,23 @@ impl Asking {
 }
 
 impl Engine {
-    /// Waits until a run that another host has is over; `cancel` asks that host to end it. If the
-    /// host dies meanwhile, the run goes on here or elsewhere by [`Engine::recover`].
-    pub(super) async fn ends_elsewhere(&self, run: &RunRef, cancel: bool) -> Result<(), Failure> {
+    /// Waits until a run that another host has is over. If the host dies meanwhile, the run goes on
+    /// here or elsewhere by [`Engine::recover`].
+    pub(super) async fn ends_elsewhere(&self, run: &RunRef) -> Result<(), Failure> {
+        self.over_elsewhere(run, None).await
+    }
+
+    /// Asks the host that has a run to end it for a principal, until the run is over.
+    pub(super) async fn cancel_elsewhere(
+        &self,
+        run: &RunRef,
+        principal: Option<&Principal>,
+    ) -> Result<(), Failure> {
+        let signal = Signal::Cancel { run: run.run.clone(), principal: principal.cloned() };
+        self.over_elsewhere(run, Some(&signal)).await
+    }
+
+    async fn over_elsewhere(&self, run: &RunRef, signal: Option<&Signal>) -> Result<(), Failure> {
         let store = &self.0.ports.store;
         let mut news = store.watch(&run.thread);
         loop {
@@ -54,15 +70,21 @@ impl Engine {
             if record.status != RunStatus::Running {
                 return Ok(());
             }
-            if cancel && self.here(&run.run).is_some() {
-                return Box::pin(self.cancel(run)).await;
+            if let Some(Signal::Cancel { principal, .. }) = signal
+                && self.here(&run.run).is_some()
+            {
+                return Box::pin(self.cancel_begun(run, principal.as_ref())).await;
             }
-            if cancel {
-                store.wish(&Wish::Cancel(run.run.clone())).await.map_err(store_failure)?;
+            if let Some(signal) = signal {
+                store.send_signal(signal).await.map_err(store_failure)?;
             }
             // News may be lost with a connection, so nothing depends on them alone. They end when a
             // thread is deleted, and begin anew with one of the same id.
-            if let Ok(Err(_ended)) = tokio::time::timeout(ASK_AGAIN, news.changed()).await {
+            let changed = tokio::select! {
+                changed = tokio::time::timeout(ASK_AGAIN, news.changed()) => changed,
+                () = self.0.halting.cancelled() => return Err(shutting_down()),
+            };
+            if let Ok(Err(_ended)) = changed {
                 tokio::time::sleep(ASK_AGAIN).await;
                 news = store.watch(&run.thread);
             }
@@ -97,7 +119,7 @@ impl Engine {
             record.status == ThreadStatus::Running && record.run.as_ref() == Some(&run.run)
         });
         if is_at_work {
-            store.wish(&Wish::Drain(run.run.clone())).await?;
+            store.send_signal(&Signal::Drain(run.run.clone())).await?;
         }
         Ok(is_at_work)
     }
@@ -122,20 +144,59 @@ async fn keep_asking(engine: Weak<Inner>, run: RunRef) {
     }
 }
 
-/// Does to runs of this engine what other hosts wish.
-pub(super) async fn hear(engine: Weak<Inner>, mut wishes: broadcast::Receiver<Wish>) {
+impl Engine {
+    /// Whether a run of a thread that is not at work here may be at work on another host.
+    pub(super) fn may_be_elsewhere(&self, thread: &ThreadId) -> bool {
+        self.0.ports.store.is_shared() && self.set_aside(thread).is_none()
+    }
+
+    /// Sends a signal to the hosts that share the store, if any can. They also find what it tells of
+    /// at their next look, so one that cannot be sent is no error.
+    pub(super) async fn notify(&self, signal: &Signal) {
+        let store = &self.0.ports.store;
+        if store.is_shared()
+            && let Err(error) = store.send_signal(signal).await
+        {
+            tracing::debug!(?signal, %error, "a signal is not sent to other hosts");
+        }
+    }
+
+    /// Receives the signals of other hosts from now on, in the background.
+    pub(super) fn keep_listening(&self) {
+        if self.0.leases.is_listening.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        if let Some(signals) = self.0.ports.store.signals() {
+            self.0.runtime.spawn(listen(Arc::downgrade(&self.0), signals));
+        }
+    }
+}
+
+/// Does what the signals of other hosts ask for.
+async fn listen(engine: Weak<Inner>, mut signals: broadcast::Receiver<Signal>) {
     loop {
-        let wish = match wishes.recv().await {
-            Ok(wish) => wish,
+        let signal = match signals.recv().await {
+            Ok(signal) => signal,
             Err(broadcast::error::RecvError::Lagged(_)) => continue,
             Err(broadcast::error::RecvError::Closed) => return,
         };
         let Some(engine) = engine.upgrade().map(Engine) else { return };
-        let (Wish::Cancel(run) | Wish::Drain(run)) = &wish;
-        let Some(active) = engine.here(run) else { continue };
-        match wish {
-            Wish::Cancel(_) => active.cancel.cancel(),
-            Wish::Drain(_) => active.drain.cancel(),
+        match signal {
+            Signal::Cancel { run, principal } => {
+                if let Some(active) = engine.here(&run) {
+                    active.cancel.cancel_for(principal);
+                }
+            }
+            Signal::Drain(run) => {
+                if let Some(active) = engine.here(&run) {
+                    active.drain.cancel();
+                }
+            }
+            Signal::Enqueued { thread, due_ms, host } => {
+                engine.look_at(&thread, due_ms, host.as_ref());
+                engine.keep_dispatching();
+            }
+            Signal::HandedOver => engine.recover_handed_over(),
         }
     }
 }

@@ -9,6 +9,7 @@
 mod command;
 mod copy;
 mod order;
+mod replaced;
 mod reuse;
 mod site;
 mod survey;
@@ -18,28 +19,30 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::Value;
-use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::checkpoint::{Checkpoint, Source};
 use wattle_graph::event::{Called, Checkpointed, Event, EventKind, Forked, ForkedCall, RunReason};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::step::{self, Position, accept_input, input_reductions};
 
+use self::replaced::Replaced;
 use self::reuse::{TakenOver, taken_over};
 use self::site::Known;
 use self::survey::Survey;
-use super::begin::check_owner;
+use super::asked::Asked;
+use super::owner::check_owner;
 use super::{Engine, Slot, no_thread};
 use crate::app::{App, GraphPack};
-use crate::call::replace::check_replacement;
-use crate::call::runs::RunRef;
-use crate::call::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use crate::driver::reduce;
+use crate::hostcall::replace::check_replacement;
+use crate::hostcall::runs::RunRef;
 use crate::json::check_depth;
 use crate::log::Commit;
 use crate::ports::store::{
     CheckpointQuery, CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus,
 };
 use crate::task::options;
+use crate::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use crate::view::store_failure;
 
 /// Checkpoints that are read at a time on the way back to a call: most forks are of recent ones.
@@ -53,20 +56,6 @@ struct Fork {
     call: Option<ForkedCall>,
     /// What counts as done on it.
     taken_over: TakenOver,
-}
-
-/// The call whose answer is replaced.
-struct Replaced {
-    /// Sequence number of its entry.
-    seq: u64,
-    /// The graph that made it.
-    namespace: Namespace,
-    /// The entry.
-    called: Called,
-    /// The answer that it gets.
-    result: Result<Value, Failure>,
-    /// Milliseconds since 1970.
-    at_ms: i64,
 }
 
 /// What the thread is, as the checkpoint that is forked knew it.
@@ -101,6 +90,7 @@ impl Engine {
             ForkFrom::Checkpoint { input, .. } => {
                 input.as_ref().map_or(Ok(()), |input| check_depth("the input", input))?;
             }
+            ForkFrom::Input { input, .. } => check_depth("the input", input)?,
             ForkFrom::Call { result, .. } => {
                 result.as_ref().map_or(Ok(()), |answer| check_depth("the answer", answer))?;
             }
@@ -108,11 +98,12 @@ impl Engine {
         let head = self.live_thread(&request.thread).await?;
         let head = head.ok_or_else(|| no_thread(&request.thread))?;
         check_owner(&head, request.app.as_ref(), request.tenant.as_ref())?;
+        let asked = Asked::now(request.run.clone(), request.principal.clone());
         match &request.into {
-            ForkInto::Same => Box::pin(self.fork_thread(&request.thread, &request)).await,
+            ForkInto::Same => Box::pin(self.fork_thread(&request.thread, &request, asked)).await,
             ForkInto::New { thread } => {
                 let copy = self.copy_thread(&request.thread, thread.clone()).await?;
-                let forked = Box::pin(self.fork_thread(&copy, &request)).await;
+                let forked = Box::pin(self.fork_thread(&copy, &request, asked)).await;
                 if forked.is_err() {
                     self.0.ports.store.delete_thread(&copy).await.map_err(store_failure)?;
                 }
@@ -121,27 +112,32 @@ impl Engine {
         }
     }
 
-    async fn fork_thread(
+    pub(super) async fn fork_thread(
         &self,
         thread: &ThreadId,
         request: &ForkThread,
+        asked: Asked,
     ) -> Result<RunRef, Failure> {
-        let slot = self.claim_new(thread, request.run.clone()).await?;
+        let mut slot = self.claim_new(thread, asked).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
-        self.refuse_cut(&head).await?;
+        self.admit(&head).await?;
         let fork = match &request.from {
             ForkFrom::Checkpoint { checkpoint, input } => {
                 let tuple = self.root_tuple(thread, *checkpoint).await?;
                 let ground = self.ground(head.clone(), tuple)?;
                 self.at_checkpoint(&ground, &slot, input.as_ref()).await?
             }
+            ForkFrom::Input { checkpoint, input } => {
+                let made = self.root_tuple(thread, *checkpoint).await?;
+                self.at_input(&head, &slot, made, input).await?
+            }
             ForkFrom::Call { call, result } => {
                 self.at_call(&head, &slot, call, result.clone()).await?
             }
         };
         let options = request.options.clone();
-        let run = RunRecord { options, ..self.new_run(slot.run.clone(), &head, None) };
-        let head = self.write_fork(&slot, head, &run, fork).await?;
+        let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
+        let head = self.write_fork(&mut slot, head, &run, fork).await?;
         self.go_on(slot, head, run, RunReason::Fork, Vec::new()).await
     }
 
@@ -162,13 +158,7 @@ impl Engine {
         let base = &ground.tuple.checkpoint;
         let at = self.position(&ground.head, &ground.pack, slot).await?;
         let checkpoint = match input {
-            Some(input) => {
-                let reductions = input_reductions(&ground.pack.graph, Some(base), input);
-                let reduced = reduce(&ground.app, reductions).await?;
-                let root = Namespace::root();
-                accept_input(&ground.pack.graph, Some(base), &root, input, &reduced, at)
-                    .map_err(|error| error.to_failure())?
-            }
+            Some(input) => accepted(ground, Some(base), input, at).await?,
             None if base.meta.next.is_empty() => {
                 return Err(Failure::new(
                     code::CONFLICT,
@@ -182,6 +172,31 @@ impl Engine {
             None => step::fork(base, at),
         };
         let from = Some(base.meta.id);
+        Ok(Fork { from, checkpoint, call: None, taken_over: TakenOver::default() })
+    }
+
+    /// Another input on top of what the thread had been before one; nothing before its first.
+    async fn at_input(
+        &self,
+        head: &ThreadHead,
+        slot: &Slot,
+        made: CheckpointTuple,
+        input: &Value,
+    ) -> Result<Fork, Failure> {
+        let meta = &made.checkpoint.meta;
+        if meta.source != Source::Input {
+            let text = format!("no input made checkpoint {} of thread `{}`", meta.id, slot.thread);
+            return Err(Failure::new(code::INVALID, text));
+        }
+        let before = match meta.parent {
+            Some(parent) => Some(self.root_tuple(&slot.thread, parent).await?),
+            None => None,
+        };
+        let base = before.as_ref().map(|tuple| &tuple.checkpoint);
+        let ground = self.ground(head.clone(), made)?;
+        let at = self.position(&ground.head, &ground.pack, slot).await?;
+        let checkpoint = accepted(&ground, base, input, at).await?;
+        let from = base.map(|base| base.meta.id);
         Ok(Fork { from, checkpoint, call: None, taken_over: TakenOver::default() })
     }
 
@@ -230,6 +245,7 @@ impl Engine {
             at_ms: self.now_ms(),
             version: pack.version,
             parents: BTreeMap::new(),
+            tasks: None,
         })
     }
 
@@ -267,7 +283,7 @@ impl Engine {
     /// Writes the fork with the beginning of its run; answers with the thread as it stands then.
     async fn write_fork(
         &self,
-        slot: &Slot,
+        slot: &mut Slot,
         head: ThreadHead,
         run: &RunRecord,
         fork: Fork,
@@ -287,9 +303,10 @@ impl Engine {
         // What happens on the fork stands with it, not with where the thread stood before.
         let head = ThreadHead { current: Some(checkpoint.meta.id), ..head };
         let log = self.log(&head, slot);
-        log.push(self.run_started(&pack, &record, RunReason::Fork));
+        log.push(self.run_started(&pack, &record, RunReason::Fork, slot));
         if let Some(from) = from {
-            log.push(EventKind::Forked(Forked { from, call }));
+            let principal = slot.asked.principal.clone();
+            log.push(EventKind::Forked(Forked { from, call, principal }));
         }
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         for (namespace, kind) in taken_over.events {
@@ -299,7 +316,8 @@ impl Engine {
             record: Some(record),
             run: Some(run.clone()),
             checkpoint: Some(checkpoint),
-            current: None,
+            turn: slot.take_turn(),
+            ..Commit::default()
         })
         .await;
         log.barrier().await.map_err(store_failure)?;
@@ -322,6 +340,19 @@ impl Engine {
         }
         log.barrier().await.map_err(store_failure)
     }
+}
+
+/// What an input makes of a state, or of nothing.
+async fn accepted(
+    ground: &Ground,
+    base: Option<&Checkpoint>,
+    input: &Value,
+    at: Position,
+) -> Result<Checkpoint, Failure> {
+    let graph = &ground.pack.graph;
+    let reduced = reduce(&ground.app, input_reductions(graph, base, input)).await?;
+    accept_input(graph, base, &Namespace::root(), input, &reduced, at)
+        .map_err(|error| error.to_failure())
 }
 
 /// The entry that a reference means, if it is among what happened since a checkpoint.

@@ -12,11 +12,11 @@ use wattle_graph::plan::{Planned, plan};
 
 use super::{Engine, no_thread};
 use crate::app::{App, GraphPack};
-use crate::call::runs::OpenQuestion;
-use crate::call::travel::{HistoryQuery, StateView, TaskView};
+use crate::hostcall::runs::OpenQuestion;
 use crate::limit;
 use crate::ports::store::{CheckpointQuery, CheckpointTuple, ThreadHead, ThreadRecord};
 use crate::replay;
+use crate::travel::{HistoryQuery, StateView, TaskView};
 use crate::view::{self, Nest, store_failure};
 
 /// The code that tells which tasks start from a checkpoint, if it is loaded.

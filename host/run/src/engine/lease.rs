@@ -4,6 +4,7 @@
 //! share a store a lease does. It is taken after the slot and before anything is read, its epoch is
 //! checked with every write, and it is given back before anybody hears that the run has ended.
 
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
@@ -12,10 +13,10 @@ use tokio::sync::watch;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
-use super::elsewhere::{Asking, hear};
+use super::elsewhere::Asking;
 use super::{Engine, Inner, Slot};
-use crate::log::Term;
-use crate::ports::store::{Epoch, Holder, StoreError, ThreadStatus};
+use crate::log::{Tenure, Term};
+use crate::ports::store::{Epoch, Holder, Signal, StoreError, ThreadHead, ThreadStatus};
 use crate::ports::{Clock, Ports};
 use crate::view::store_failure;
 
@@ -39,6 +40,8 @@ pub(super) struct Leases {
     returning: watch::Sender<usize>,
     /// Runs that other hosts are asked to let stand still.
     pub(super) asking: Asking,
+    /// Set once the engine receives the signals of other hosts.
+    pub(super) is_listening: AtomicBool,
 }
 
 impl Leases {
@@ -46,7 +49,8 @@ impl Leases {
         let holder = holder.unwrap_or_else(|| Holder(uuid::Uuid::now_v7().to_string()));
         let (beating, returning) = (tokio::sync::OnceCell::new(), watch::Sender::new(0));
         let term = Arc::new(Term::new(holder, clock));
-        Self { term, beating, returning, asking: Asking::default() }
+        let (asking, is_listening) = (Asking::default(), AtomicBool::new(false));
+        Self { term, beating, returning, asking, is_listening }
     }
 
     /// Under which name threads are held.
@@ -62,18 +66,46 @@ impl Leases {
 }
 
 impl Engine {
-    /// Takes a thread for a run: in this process and, by a lease, of all that share the store.
+    /// Takes a thread for a run: in this process and, by a lease, of all that share the store. A run
+    /// of it that was cut goes on first.
     ///
     /// # Errors
     ///
     /// `busy` if a run is at work on it, here or on another host.
     pub(super) async fn claim(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
-        let mut slot = self.take_slot(thread, run)?;
-        let beating = &self.0.leases.beating;
-        beating.get_or_try_init(|| self.begin_beating()).await.map_err(store_failure)?;
+        self.pull_forward(thread).await?;
+        self.claim_first(thread, run).await
+    }
+
+    /// The same for the run that was cut itself.
+    pub(super) async fn claim_first(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
+        let mut slot = self.slot(thread, run).await?;
+        self.keep_beating().await.map_err(store_failure)?;
+        slot.tenure = Some(Arc::new(Tenure::new(self.0.leases.term.clone())));
         slot.epoch = self.lease(thread).await?;
         slot.leased = true;
         Ok(slot)
+    }
+
+    /// Takes the slot of a thread. The end of a run is visible a moment before its slot is free, so a
+    /// run that has ended is waited for.
+    async fn slot(&self, thread: &ThreadId, run: RunId) -> Result<Slot, Failure> {
+        loop {
+            let busy = match self.take_slot(thread, run.clone()) {
+                Err(failure) if failure.code == code::BUSY => failure,
+                answer => return answer,
+            };
+            let Some(mut other) = self.active().get(thread).cloned() else { continue };
+            let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
+            let has_ended = head.is_some_and(|ThreadHead { record, .. }| {
+                record.run.as_ref() == Some(&other.run) && record.status != ThreadStatus::Running
+            });
+            if !has_ended {
+                return Err(busy);
+            }
+            // A run that is cut does not say that it has ended; its slot is free then, too.
+            let _ = other.done.wait_for(Option::is_some).await;
+        }
     }
 
     /// Takes the lease of a thread. The news that a run has ended can be here before its lease is
@@ -98,14 +130,18 @@ impl Engine {
         }
     }
 
+    /// Sends the first heartbeat of this host, if none was sent yet, and all later ones in the
+    /// background.
+    pub(super) async fn keep_beating(&self) -> Result<(), StoreError> {
+        self.0.leases.beating.get_or_try_init(|| self.begin_beating()).await.map(drop)
+    }
+
     async fn begin_beating(&self) -> Result<(), StoreError> {
         let store = &self.0.ports.store;
         self.0.leases.term.beat(store.as_ref()).await?;
         let pause = Duration::from_millis(store.lease_ms() / BEATS);
         self.0.runtime.spawn(beat(Arc::downgrade(&self.0), pause));
-        if let Some(wishes) = store.wishes() {
-            self.0.runtime.spawn(hear(Arc::downgrade(&self.0), wishes));
-        }
+        self.keep_listening();
         Ok(())
     }
 }
@@ -141,6 +177,15 @@ impl Slot {
         if std::mem::take(&mut self.leased) {
             release(&self.engine, &self.thread, self.epoch).await;
         }
+    }
+
+    /// Gives the lease of a run back that has not ended, and tells hosts that share the store to
+    /// recover it. If the signal is lost, they find the run at their next look.
+    pub(super) async fn hand_over(mut self) {
+        self.release().await;
+        let engine = self.engine.clone();
+        drop(self);
+        engine.notify(&Signal::HandedOver).await;
     }
 }
 

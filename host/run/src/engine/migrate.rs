@@ -7,9 +7,10 @@ use wattle_graph::event::{Checkpointed, EventKind, Migrated, RunEnded, RunStatus
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, Digest, NodeName, ThreadId};
 use wattle_graph::migrate::{Change, MigrateOptions, Migration, Obstacle, migrate};
+use wattle_graph::principal::Principal;
 use wattle_graph::step::Position;
 
-use super::begin::check_owner;
+use super::owner::check_owner;
 use super::{Engine, Slot, new_run_id, no_thread};
 use crate::log::Commit;
 use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead, ThreadRecord, ThreadStatus};
@@ -33,6 +34,9 @@ pub struct MigrateThread {
     /// Only say what would change.
     #[serde(default)]
     pub dry_run: bool,
+    /// Who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 /// What moving a thread changed, or would change.
@@ -90,13 +94,14 @@ impl Engine {
             at_ms: self.now_ms(),
             version: pack.version,
             parents: BTreeMap::new(),
+            tasks: None,
         };
         let base = &tuple.checkpoint;
         let migration = migrate(&pack.graph, base, &begun(&tuple), &request.options, at);
         report.changes.clone_from(&migration.changes);
         report.obstacles.clone_from(&migration.obstacles);
         if report.obstacles.is_empty() && !request.dry_run {
-            self.move_to(&slot, head, migration).await?;
+            self.move_to(&slot, head, migration, request.principal.clone()).await?;
             report.applied = true;
         }
         Ok(report)
@@ -107,6 +112,7 @@ impl Engine {
         slot: &Slot,
         head: ThreadHead,
         migration: Migration,
+        principal: Option<Principal>,
     ) -> Result<(), Failure> {
         let checkpoint = migration.checkpoint;
         let mut record = head.record.clone();
@@ -114,9 +120,9 @@ impl Engine {
         let log = self.log(&head, slot);
         let cut = self.cut_run(&record).await?.map(|cut| self.ended(cut));
         if let Some(cut) = &cut {
-            log.push_of(cut.id.clone(), EventKind::RunEnded(cancelled()));
+            log.push_of(cut.id.clone(), EventKind::RunEnded(cancelled(principal.clone())));
         }
-        log.push(EventKind::Migrated(Migrated { from: record.version, to }));
+        log.push(EventKind::Migrated(Migrated { from: record.version, to, principal }));
         log.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
         record.version = to;
         record.updated_ms = self.now_ms();
@@ -148,8 +154,8 @@ impl Engine {
     }
 }
 
-fn cancelled() -> RunEnded {
-    RunEnded { status: RunStatus::Cancelled, failure: None, drained: false }
+fn cancelled(principal: Option<Principal>) -> RunEnded {
+    RunEnded { status: RunStatus::Cancelled, failure: None, drained: false, principal }
 }
 
 /// Nodes of tasks that began since a checkpoint.

@@ -5,7 +5,6 @@
 //! the slot keeps runs of this process away meanwhile.
 
 use serde_json::json;
-use wattle_graph::event::RunStatus;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{RunId, ThreadId};
 
@@ -148,23 +147,11 @@ impl Engine {
             return Err(Failure::new(code::CONFLICT, text).with_details(json!({ "thread": to })));
         }
         self.refuse_cut(&head).await?;
+        self.admit_new(head.record.tenant.as_deref()).await?;
         slot.release().await;
         target.release().await;
         store.copy_thread(from, &to, &|_| new_run_id()).await.map_err(store_failure)?;
         Ok(to)
-    }
-
-    /// A run that was cut goes on in its thread; a copy of it would go on as well.
-    pub(super) async fn refuse_cut(&self, head: &ThreadHead) -> Result<(), Failure> {
-        let Some(run) = &head.record.run else { return Ok(()) };
-        let run = self.0.ports.store.run(run).await.map_err(store_failure)?;
-        match run {
-            Some(run) if run.status == RunStatus::Running => Err(Failure::new(
-                code::BUSY,
-                format!("run `{}` was cut and has not been recovered", run.id),
-            )),
-            _ => Ok(()),
-        }
     }
 
     /// Checks that nothing of a thread was changed behind the host's back.

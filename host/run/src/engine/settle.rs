@@ -7,11 +7,12 @@ use serde_json::json;
 use wattle_graph::event::{CallStarted, Called, Decision, EventKind, Settled};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, NodeName, TaskId, ThreadId};
+use wattle_graph::principal::Principal;
 
-use super::begin::check_owner;
+use super::owner::check_owner;
 use super::{Engine, new_run_id, no_thread};
-use crate::call::replace::check_settled;
 use crate::gate::is_in_doubt;
+use crate::hostcall::replace::check_settled;
 use crate::log::Commit;
 use crate::ports::store::CheckpointTuple;
 use crate::view::{self, store_failure};
@@ -61,6 +62,9 @@ pub struct SettleCall {
     /// Only a thread of this tenant.
     #[serde(default)]
     pub tenant: Option<String>,
+    /// Who asks.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub principal: Option<Principal>,
 }
 
 impl Engine {
@@ -115,6 +119,7 @@ impl Engine {
             call: request.call,
             decision: request.decision,
             by: request.by,
+            principal: request.principal,
         }));
         log.commit(Commit::default()).await;
         log.barrier().await.map_err(store_failure)

@@ -10,6 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::limit;
 
+/// What a byte of LZ4 unpacks to at the most: more is a lie, for which no memory is made ready.
+const LZ4_RATIO: u64 = 255;
+
 /// Bytes that are compressed where they are written.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
@@ -46,6 +49,9 @@ impl TryFrom<Form> for Packed {
             return Err(format!("it unpacks to {} bytes, more than is read", form.length));
         }
         let block = STANDARD.decode(&form.lz4).map_err(|error| error.to_string())?;
+        if form.length > block.len() as u64 * LZ4_RATIO {
+            return Err(format!("{} bytes cannot unpack to {}", block.len(), form.length));
+        }
         // What the block holds beyond is an error.
         let bytes = decompress(&block, form.length as usize).map_err(|error| error.to_string())?;
         if bytes.len() as u64 != form.length {
@@ -65,10 +71,13 @@ mod tests {
         let text = serde_json::to_string(&packed).unwrap();
         assert!(text.len() < 200, "{text}");
         assert_eq!(serde_json::from_str::<Packed>(&text).unwrap(), packed);
-        for length in ["499", "501", "9999999999999"] {
+        for length in ["499", "501", "99999999", "9999999999999"] {
             let lie = text.replacen("500", length, 1);
             assert_ne!(lie, text);
             assert!(serde_json::from_str::<Packed>(&lie).is_err(), "{length}");
         }
+        // Half of what is allowed altogether, out of a few bytes.
+        let error = serde_json::from_str::<Packed>(&text.replacen("500", "536870912", 1));
+        assert!(error.unwrap_err().to_string().contains("cannot unpack to 536870912"));
     }
 }

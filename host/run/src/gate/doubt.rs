@@ -4,90 +4,78 @@
 use serde_json::{Value, json};
 use wattle_graph::event::{Decision, EventKind, Settled};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::InterruptId;
 
-use crate::call::interrupt::Ask;
-use crate::gate::task::{TaskSide, log_lost};
+use crate::gate::entry::Entry;
+use crate::gate::task::log_lost;
 use crate::gate::unwind::Unwind;
 use crate::grant::InDoubt;
+use crate::hostcall::interrupt::Ask;
+use crate::hostcall::request::Request;
 
 /// Who settles by a policy.
 const BY_POLICY: &str = "policy";
 
-/// A call in doubt, as people see it.
-pub(crate) struct Doubt<'a> {
-    pub number: u32,
-    pub function: &'a str,
-    pub summary: String,
-    /// The request as the journal shows it.
-    pub request: Value,
-}
-
-impl Doubt<'_> {
-    /// What its caller gets if it counts as failed.
-    pub(crate) fn failure(&self) -> Failure {
+impl Entry {
+    /// What the caller gets if the call counts as failed.
+    pub(crate) fn in_doubt(&self) -> Failure {
+        let Request { function, summary, .. } = &self.request;
         Failure::new(
             code::IN_DOUBT,
             format!(
-                "the host stopped while `{} {}` was under way, so it may have had its effect; it \
-                 is not made again without being told to",
-                self.function, self.summary
+                "the host stopped while `{function} {summary}` was under way, so it may have had \
+                 its effect; it is not made again without being told to"
             ),
         )
-        .with_details(json!({ "function": self.function }))
+        .with_details(json!({ "function": function }))
     }
-}
 
-impl TaskSide {
     /// What becomes of a call in doubt, which was begun last at the place `begun` in the log.
     ///
     /// # Errors
     ///
     /// [`Unwind::Suspended`] as long as a person has not decided; [`Unwind::Log`] if the decision
     /// cannot be written down.
-    pub(crate) async fn decide(
-        &self,
-        policy: InDoubt,
-        doubt: &Doubt<'_>,
-        begun: u64,
-    ) -> Result<Decision, Unwind> {
+    pub(crate) async fn decide(&self, policy: InDoubt, begun: u64) -> Result<Decision, Unwind> {
+        let task = &self.task;
         match policy {
             InDoubt::Fail => Ok(Decision::Fail),
             InDoubt::Retry => {
-                self.log.push(EventKind::Settled(Settled {
-                    task: self.task.clone(),
-                    scope: self.scope.clone(),
-                    call: doubt.number,
+                task.log.push(EventKind::Settled(Settled {
+                    task: task.task.clone(),
+                    scope: task.scope.clone(),
+                    call: self.number,
                     decision: Decision::Retry,
                     by: BY_POLICY.to_owned(),
+                    principal: None,
                 }));
-                self.log.barrier().await.map_err(log_lost)?;
+                task.log.barrier().await.map_err(log_lost)?;
                 Ok(Decision::Retry)
             }
-            InDoubt::Ask => self.ask_about(doubt, begun).await,
+            InDoubt::Ask => self.ask_about(begun).await,
         }
     }
 
-    /// A person answers as to any question, so whatever shows and answers questions does for these.
-    /// Each answer is about one beginning of the call: made again, it is in doubt again.
-    async fn ask_about(&self, doubt: &Doubt<'_>, begun: u64) -> Result<Decision, Unwind> {
-        let mut interrupt = InterruptId::derive(&self.task, &self.scope, doubt.number);
-        while self.questions.get(&interrupt).is_some_and(|known| known.asked_seq < begun) {
+    /// A person answers as to any question, so all clients that show and answer questions do it for
+    /// these. Each answer is about one beginning of the call: made again, it is in doubt again.
+    async fn ask_about(&self, begun: u64) -> Result<Decision, Unwind> {
+        let mut interrupt = self.interrupt();
+        let questions = &self.task.questions;
+        while questions.get(&interrupt).is_some_and(|known| known.asked_seq < begun) {
             interrupt = interrupt.once_more();
         }
-        if let Some(known) = self.questions.get(&interrupt) {
+        if let Some(known) = questions.get(&interrupt) {
             let answer = known.answer.clone().ok_or(Unwind::Suspended(interrupt))?;
             // The answer was checked by the schema below.
             return Ok(serde_json::from_value(answer).unwrap_or(Decision::Fail));
         }
         let payload = json!({ "in_doubt": {
-            "function": doubt.function,
-            "summary": doubt.summary,
-            "request": doubt.request,
-            "message": doubt.failure().message,
+            "function": self.request.function,
+            "summary": self.request.summary,
+            "request": self.request.shown(),
+            "message": self.in_doubt().message,
         } });
         let question = Ask { payload, response_schema: Some(response_schema()) };
-        Err(self.put(interrupt, doubt.number, question).await)
+        Err(self.task.put(interrupt, self.number, question).await)
     }
 }
 

@@ -4,6 +4,7 @@
 //! Journals live as long as the task, over all its attempts. A re-executed node gets the answers it
 //! got before; a request that differs is a divergence. What is here is in the event log as well.
 
+mod forget;
 mod past;
 
 use std::collections::BTreeMap;
@@ -13,19 +14,15 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde_json::{Value, json};
 use wattle_graph::event::{Called, Decision, TaskFinished};
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::Digest;
 
-use crate::call::runs::EndedRun;
-use crate::gate::stream;
 use crate::gate::unwind::Unwind;
+use crate::hostcall::request::Request;
+use crate::hostcall::stream::LOOK;
 use crate::limit;
 
+pub(crate) use self::forget::is_in_doubt;
+use self::forget::{forget_failed, forget_last_rollbacks, is_rolled_back};
 pub(crate) use self::past::{PastCalls, Scopes};
-
-/// Key of a transaction's answer that says how it ended.
-pub(crate) const TRANSACTION_END: &str = "end";
-/// Value of [`TRANSACTION_END`] for a transaction that was undone.
-pub(crate) const ROLLED_BACK: &str = "rollback";
 
 /// The journal of one task.
 #[derive(Default)]
@@ -75,12 +72,13 @@ struct Begun {
 struct Used {
     calls: AtomicU64,
     bytes: AtomicU64,
+    blobs: AtomicU64,
     emitted: AtomicU64,
 }
 
 impl Used {
     fn reset(&self) {
-        for counter in [&self.calls, &self.bytes, &self.emitted] {
+        for counter in [&self.calls, &self.bytes, &self.blobs, &self.emitted] {
             counter.store(0, Ordering::Relaxed);
         }
     }
@@ -254,6 +252,22 @@ impl Journal {
         Err(exceeded("task_host_call_bytes", limit::TASK_HOST_CALL_BYTES, text))
     }
 
+    /// Counts bytes of blobs that are put.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Limit`] if there were too many.
+    pub(crate) fn count_blob(&self, bytes: u64) -> Result<(), Unwind> {
+        if charge(&self.lock().used.blobs, bytes, limit::TASK_BLOB_BYTES) {
+            return Ok(());
+        }
+        let text = format!(
+            "the node and its tools put blobs of more than {} bytes; keep less in one task",
+            limit::TASK_BLOB_BYTES
+        );
+        Err(exceeded("task_blob_bytes", limit::TASK_BLOB_BYTES, text))
+    }
+
     /// Counts an emitted event.
     ///
     /// # Errors
@@ -274,7 +288,7 @@ impl Journal {
         inner
             .entries
             .range(call..)
-            .any(|(_, (_, entry))| entry.batch == call && entry.function == stream::LOOK)
+            .any(|(_, (_, entry))| entry.batch == call && entry.function == LOOK)
     }
 
     /// What is known of a call.
@@ -282,32 +296,23 @@ impl Journal {
     /// # Errors
     ///
     /// [`Unwind::Divergence`] if the call that was made before was another.
-    pub(crate) fn look_up(
-        &self,
-        call: u32,
-        function: &str,
-        digest: Digest,
-        request: impl FnOnce() -> Value,
-    ) -> Result<Known, Unwind> {
+    pub(crate) fn look_up(&self, call: u32, request: &Request) -> Result<Known, Unwind> {
         let inner = self.lock();
+        let now = || json!({ "function": request.function, "request": request.shown() });
         let Some((_, entry)) = inner.entries.get(&call) else {
             if inner.sealed {
-                let now = json!({ "function": function, "request": request() });
-                return Err(divergence(call, json!({ "function": "no call" }), now));
+                return Err(divergence(call, json!({ "function": "no call" }), now()));
             }
             if let Some(decision) = inner.settled.get(&call) {
                 return Ok(Known::Settled(decision.clone()));
             }
             return Ok(inner.open.get(&call).map_or(Known::New, |begun| Known::Open(*begun)));
         };
-        if entry.function == function && entry.digest == digest {
+        if entry.function == request.function && entry.digest == request.digest {
             return Ok(Known::Answered(entry.result.clone()));
         }
-        Err(divergence(
-            call,
-            json!({ "function": entry.function, "request": entry.request }),
-            json!({ "function": function, "request": request() }),
-        ))
+        let before = json!({ "function": entry.function, "request": entry.request });
+        Err(divergence(call, before, now()))
     }
 
     /// Which time it is that a call is begun. What was undone is forgotten but was told, so the
@@ -378,62 +383,12 @@ pub(crate) fn divergence(call: u32, journaled: Value, now: Value) -> Unwind {
     )
 }
 
-/// Forgets the calls of the last batch that failed, so that the next attempt makes them again.
-fn forget_failed(entries: &mut BTreeMap<u32, (u64, Called)>) {
-    let Some((_, last)) = entries.values().next_back() else { return };
-    let (batch, is_look) = (last.batch, last.function == stream::LOOK);
-    // Looks at the pieces of an answer that failed are void with it, unless the guest did something
-    // in between that must not be done twice: calls after it would get other numbers.
-    let cut = is_look && entries.get(&batch).is_none_or(|(_, first)| first.result.is_err());
-    let mut later = entries.range(batch.saturating_add(1)..);
-    let is_void = cut && later.all(|(_, (_, entry))| is_harmless(entry));
-    entries.retain(|call, (_, entry)| *call < batch || !(is_void || is_surely_failed(entry)));
-}
-
-/// Forgets transactions that were rolled back after everything else: after `newest`, where another
-/// call was begun or answered last, or a question asked. Often nobody meant that: the guest ended
-/// with a transaction open. Nothing was done since that depends on what was seen in it, so a
-/// further execution may go through it as if for the first time.
-fn forget_last_rollbacks(entries: &mut BTreeMap<u32, (u64, Called)>, newest: u64) {
-    entries.retain(|_, (seq, called)| *seq <= newest || !is_rolled_back(called));
-}
-
-/// Whether nobody outside notices if a call is made again.
-fn is_harmless(called: &Called) -> bool {
-    let harmless = ["emit.", "clock.", "random."];
-    called.function == stream::LOOK || harmless.iter().any(|name| called.function.starts_with(name))
-}
-
-/// Whether a call may be made again without a person who wants it.
-fn is_surely_failed(called: &Called) -> bool {
-    is_failed(called) && !is_in_doubt(called)
-}
-
-/// Whether a call failed of which nobody knows whether it had its effect.
-pub(crate) fn is_in_doubt(called: &Called) -> bool {
-    matches!(&called.result, Err(failure) if failure.code == code::IN_DOUBT)
-}
-
-fn is_failed(called: &Called) -> bool {
-    match &called.result {
-        Err(_) => true,
-        // A graph that the task started and that failed goes on where it failed.
-        Ok(answer) if called.function == EndedRun::FUNCTION => answer["status"] == "failed",
-        Ok(_) => is_rolled_back(called),
-    }
-}
-
-/// Whether a call is a transaction that left nothing behind.
-fn is_rolled_back(called: &Called) -> bool {
-    let end = called.result.as_ref().map(|answer| &answer[TRANSACTION_END]);
-    called.function == super::transaction::FUNCTION && end.is_ok_and(|end| end == ROLLED_BACK)
-}
-
 #[cfg(test)]
 mod tests {
-    use wattle_graph::id::{NodeName, TaskId};
+    use wattle_graph::id::{Digest, NodeName, TaskId};
 
     use super::*;
+    use crate::hostcall::sql::{ROLLED_BACK, TRANSACTION, TRANSACTION_END};
 
     fn called(call: u32, batch: u32, function: &str, result: Result<Value, Failure>) -> Called {
         Called {
@@ -467,7 +422,7 @@ mod tests {
 
     #[test]
     fn looks_at_a_cut_answer_are_forgotten_if_nothing_else_was_done() {
-        let look = |call| called(call, 0, stream::LOOK, Ok(json!([])));
+        let look = |call| called(call, 0, LOOK, Ok(json!([])));
         let between = |function| called(2, 2, function, Ok(Value::Null));
         assert!(kept(vec![look(1), between("clock.now"), look(3)]).is_empty());
         assert_eq!(kept(vec![look(1), between("sql.transaction"), look(3)]), [1, 2, 3]);
@@ -483,7 +438,7 @@ mod tests {
     fn a_transaction_that_was_rolled_back_last_is_not_kept() {
         let rolled_back = |call| {
             let answer = json!({ "statements": [], TRANSACTION_END: ROLLED_BACK });
-            called(call, call, super::super::transaction::FUNCTION, Ok(answer))
+            called(call, call, TRANSACTION, Ok(answer))
         };
         let done = |call| called(call, call, "http.send", Ok(Value::Null));
         assert_eq!(kept(vec![rolled_back(0), done(1)]), [0, 1], "the answer to it may have led on");

@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::CompletionRequest;
 
-use crate::call::llm::{self, CompletionRequest};
 use crate::gate::stream::{self, GateStream};
 use crate::gate::unwind::Stop;
-use crate::gate::{Gate, Setting, decode};
+use crate::gate::{Gate, Setting};
+use crate::hostcall::llm::{self};
 use crate::json::check_depth;
 use crate::ports::model::RouteInfo;
 
@@ -29,14 +30,13 @@ impl Gate {
     /// `denied` without a grant, `not-found` if there is no such route.
     pub fn route(&self, route: &str) -> Result<RouteInfo, Stop> {
         let Setting { ports, caller, grants, .. } = &self.setting;
-        let value = self.at_once("llm.route", json!(route), || {
+        self.at_once("llm.route", json!(route), || {
             llm::granted(grants, caller, route)?;
             let info = ports.model.route(caller, route).ok_or_else(|| {
                 Failure::new(code::NOT_FOUND, format!("there is no model route `{route}`"))
             })?;
             Ok(json!(info))
-        })?;
-        decode("llm.route", value)
+        })
     }
 
     /// Puts something else behind a model route for the tenant of the request.

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Notify;
-use wattle_graph::event::{Delta, EventKind, Streamed};
+use wattle_graph::event::{EventKind, Streamed};
+use wattle_graph::llm::Delta;
 
 use crate::gate::task::TaskSide;
 use crate::ports::model::Deltas;
@@ -36,30 +37,13 @@ impl Pieces {
 impl Deltas for Pieces {
     fn push(&self, delta: Delta) {
         let mut waiting = self.waiting();
-        if let Some(delta) = join(waiting.last_mut(), delta) {
-            waiting.push(delta);
-        }
+        let rest = match waiting.last_mut() {
+            Some(last) => last.join(delta),
+            None => Some(delta),
+        };
+        waiting.extend(rest);
         drop(waiting);
         self.arrived.notify_one();
-    }
-}
-
-/// Appends a piece to the one before, if it goes on from it; gives it back if not.
-fn join(last: Option<&mut Delta>, delta: Delta) -> Option<Delta> {
-    match (last, delta) {
-        (Some(Delta::Text { text }), Delta::Text { text: more })
-        | (Some(Delta::Reasoning { text }), Delta::Reasoning { text: more }) => {
-            text.push_str(&more);
-            None
-        }
-        (
-            Some(Delta::ToolCall { index, arguments, .. }),
-            Delta::ToolCall { index: same, id: None, name: None, arguments: more },
-        ) if *index == same => {
-            arguments.push_str(&more);
-            None
-        }
-        (_, delta) => Some(delta),
     }
 }
 

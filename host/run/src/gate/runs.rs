@@ -4,104 +4,26 @@
 //! namespace below the task's graph, as a part of its run, when it is waited for. So it is as
 //! durable as the node: a question inside of it unwinds the node, and a crash loses nothing.
 
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use wattle_graph::definition::SubgraphState;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::{Digest, GraphName, InterruptId, Namespace, RunId};
+use wattle_graph::id::{GraphName, RunId};
 
-use crate::app::GraphPack;
-use crate::call::HostCall;
-use crate::call::runs::{EndedRun, RunOutcome, RunRef, StartRun};
-use crate::driver::{End, Nested, Ran, run_nested};
-use crate::gate::journal::Known;
-use crate::gate::task::{Answered, TaskSide};
-use crate::gate::unwind::{Stop, Unwind};
-use crate::gate::{Gate, Site};
+use crate::gate::entry::LookedUp;
+use crate::gate::path::read;
+use crate::gate::task::TaskSide;
+use crate::gate::unwind::Stop;
+use crate::gate::{CallPlace, Effect, Gate, Site};
 use crate::grant::Grants;
+use crate::hostcall::HostCall;
+use crate::hostcall::request::Request;
+use crate::hostcall::runs::{EndedRun, RunRef, StartRun};
 use crate::json::check_depth;
-use crate::limit::Limits;
 use crate::ports::Caller;
-use crate::ports::sandbox::Ended;
-use crate::ports::store::ThreadRecord;
-use crate::task::RunContext;
-use crate::task::idle::Alive;
 
 const START: &str = "runs.start";
-
-/// What a task started in its present attempt.
-pub(crate) struct Started {
-    context: RunContext,
-    alive: Arc<Alive>,
-    runs: Mutex<BTreeMap<RunId, Child>>,
-}
-
-/// One graph that a task started.
-#[derive(Clone)]
-struct Child {
-    pack: Arc<GraphPack>,
-    namespace: Namespace,
-    request: StartRun,
-}
-
-impl Started {
-    /// Nothing yet.
-    pub(crate) fn new(context: RunContext, alive: Arc<Alive>) -> Self {
-        Self { context, alive, runs: Mutex::default() }
-    }
-
-    /// No code that can panic runs under this lock.
-    fn child(&self, run: &RunId) -> Option<Child> {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).get(run).cloned()
-    }
-
-    fn keep(&self, run: RunId, child: Child) {
-        self.runs.lock().unwrap_or_else(PoisonError::into_inner).insert(run, child);
-    }
-
-    fn graph(&self, name: Option<&GraphName>) -> Result<Arc<GraphPack>, Failure> {
-        let graphs = &self.context.app.graphs;
-        let found = match name {
-            Some(name) => graphs.get(name),
-            None if graphs.len() == 1 => graphs.values().next(),
-            None => None,
-        };
-        found.cloned().ok_or_else(|| {
-            let known: Vec<String> = graphs.keys().map(|name| format!("`{name}`")).collect();
-            let wanted = name.map_or_else(|| "to start".to_owned(), |name| format!("`{name}`"));
-            let text = format!(
-                "there is no graph {wanted}; name one of app `{}`: {}",
-                self.context.app.name,
-                known.join(", ")
-            );
-            Failure::new(code::NOT_FOUND, text)
-        })
-    }
-
-    /// Runs a graph to its end, or goes on with it.
-    async fn run(&self, child: Child, begun: Option<u64>) -> Result<Ran, Ended> {
-        let mut context = self.context.clone();
-        if !child.request.context.is_null() {
-            let record = ThreadRecord::clone(&context.record);
-            context.record = Arc::new(ThreadRecord { context: child.request.context, ..record });
-        }
-        let nested = Nested {
-            pack: child.pack,
-            namespace: child.namespace,
-            state: SubgraphState::Inherit,
-            input: child.request.input,
-            above: None,
-            alive: Some(self.alive.clone()),
-            begun,
-            error: None,
-        };
-        Box::pin(run_nested(&context, nested)).await
-    }
-}
 
 impl Gate {
     /// Starts a run: of a web handler on a thread, of a node inside of its task. The latter begins
@@ -114,7 +36,7 @@ impl Gate {
     pub async fn start_run(&self, request: StartRun) -> Result<RunRef, Stop> {
         match &self.task {
             None => Ok(self.runs()?.start(request).await?),
-            Some(task) => task.start_run(request, self.limits()),
+            Some(task) => self.start_nested(task, request),
         }
     }
 
@@ -128,53 +50,38 @@ impl Gate {
         match &self.task {
             None => Ok(self.runs()?.wait(run).await?),
             Some(task) => {
-                let child = task.started.child(&run.run).ok_or_else(|| not_started(run))?;
-                let graph = child.pack.graph.name.clone();
+                let graph = task.started.name(&run.run).ok_or_else(|| not_started(run))?;
                 self.call(WaitRun { run: run.run.clone(), graph }).await
             }
         }
     }
 }
 
-impl TaskSide {
+impl Gate {
     /// Notes what is to run. Its place in the task names it, the same in every re-execution.
-    fn start_run(&self, request: StartRun, limits: &Limits) -> Result<RunRef, Stop> {
+    fn start_nested(&self, task: &Arc<TaskSide>, request: StartRun) -> Result<RunRef, Stop> {
         check_start(&request)?;
-        let pack = self.started.graph(request.graph.as_ref())?;
-        let call = self.take_numbers(1, limits)?;
+        let graph = task.started.graph(request.graph.as_ref())?;
+        let call = self.take_numbers(1)?;
         let shown = json!({
-            "graph": pack.graph.name, "input": request.input, "context": request.context,
+            "graph": graph, "input": request.input, "context": request.context,
         });
-        let digest = Digest::of(shown.to_string().as_bytes());
-        let known = self.journal.look_up(call, START, digest, || shown.clone())?;
-        let place = self.place_of(call);
-        let namespace = self.log.namespace().of_call(&self.node, &self.task, &place);
-        if let Known::Answered(Ok(reference)) = known {
+        let shown = Request::small(START, shown).with_summary(graph.to_string());
+        let place = task.place_of(call);
+        let namespace = task.log.namespace().of_call(&task.node, &task.task, &place);
+        let reference = match task.look_up(call, call, shown)? {
             // In a fork the task has another id, but the guest is to see what it saw before, and
             // its requests are to be those that the journal has.
-            let reference: RunRef = serde_json::from_value(reference).map_err(|error| {
-                Failure::internal(format!("cannot read a journaled run: {error}"))
-            })?;
-            self.started.keep(reference.run.clone(), Child { pack, namespace, request });
-            return Ok(reference);
-        }
-        let run = RunId::new(format!("{}.{place}", self.task))
-            .map_err(|error| Failure::internal(error.to_string()))?;
-        let reference = RunRef { thread: self.log.thread().clone(), run: run.clone() };
-        self.write_down(Answered {
-            call,
-            batch: call,
-            function: START,
-            digest,
-            request: shown,
-            result: Ok(json!(reference)),
-            started_ms: self.clock.now_ms(),
-            started: Instant::now(),
-            summary: pack.graph.name.to_string(),
-            tokens: None,
-            reused: None,
-        });
-        self.started.keep(run, Child { pack, namespace, request });
+            LookedUp::Answered(reference) => read(START, reference?)?,
+            LookedUp::Unanswered(entry) => {
+                let run = RunId::new(format!("{}.{place}", task.task))
+                    .map_err(|error| Failure::internal(error.to_string()))?;
+                let reference = RunRef { thread: task.log.thread().clone(), run };
+                entry.record(Ok(json!(reference)));
+                reference
+            }
+        };
+        task.started.start(reference.run.clone(), &graph, namespace, request)?;
         Ok(reference)
     }
 }
@@ -218,46 +125,17 @@ impl HostCall for WaitRun {
     fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
         Ok(())
     }
-
-    async fn perform(&self, site: &Site<'_>) -> Result<EndedRun, Stop> {
-        let reference =
-            |task: &TaskSide| RunRef { thread: task.log.thread().clone(), run: self.run.clone() };
-        let Some(entry) = &site.entry else {
-            return Err(Failure::internal("a graph was waited for outside of a task").into());
-        };
-        let task = entry.task;
-        let child = task.started.child(&self.run);
-        let child = child.ok_or_else(|| not_started(&reference(task)))?;
-        let past = &task.started.context.past;
-        let begun = past.wait_begun(&task.task, &task.scope, entry.number);
-        let ran = task.started.run(child, begun).await.map_err(stop)?;
-        let outcome = match ran.end {
-            End::Completed => RunOutcome::Completed,
-            End::Failed(failure) => RunOutcome::Failed { failure },
-            // The question, if there is one, is in the log; this names the call that waits for it.
-            End::Interrupted => {
-                let place = InterruptId::derive(&task.task, &task.scope, entry.number);
-                return Err(Unwind::Suspended(place).into());
-            }
-            End::Cancelled => return Err(Unwind::Cancelled.into()),
-            End::Drained => return Err(Unwind::Drained.into()),
-            End::LogLost(failure) => return Err(Unwind::Log(failure).into()),
-            End::ToParent(_) => {
-                return Err(
-                    Failure::internal("there is no graph above one that a node starts").into()
-                );
-            }
-        };
-        Ok(EndedRun { run: reference(task), outcome, state: ran.checkpoint.state() })
-    }
 }
 
-fn stop(ended: Ended) -> Stop {
-    match ended {
-        Ended::Unwound(unwind) => unwind.into(),
-        Ended::Failure(failure)
-        | Ended::Trap(failure)
-        | Ended::Limit(failure)
-        | Ended::Host(failure) => failure.into(),
+impl Effect for WaitRun {
+    async fn perform(&self, site: &Site<'_>) -> Result<EndedRun, Stop> {
+        let Some(entry) = site.entry else {
+            return Err(Failure::internal("a graph was waited for outside of a task").into());
+        };
+        let task = &entry.task;
+        let call = CallPlace { task: &task.task, scope: &task.scope, number: entry.number };
+        let (outcome, state) = task.started.wait(&self.run, call).await?;
+        let run = RunRef { thread: task.log.thread().clone(), run: self.run.clone() };
+        Ok(EndedRun { run, outcome, state })
     }
 }

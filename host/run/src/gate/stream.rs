@@ -6,25 +6,19 @@
 
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::sync::mpsc;
-use wattle_graph::event::Delta;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::id::Digest;
+use wattle_graph::llm::{Completion, CompletionRequest, Delta};
 
-use crate::call::llm::{Completion, CompletionRequest};
-use crate::call::{HostCall, Repeat};
-use crate::gate::task::TaskSide;
+use crate::gate::entry::LookedUp;
 use crate::gate::unwind::{Stop, Unwind};
-use crate::gate::{Gate, Site};
+use crate::gate::{Effect, Gate, Site};
 use crate::grant::Grants;
+use crate::hostcall::request::Request;
+use crate::hostcall::stream::{FUNCTION, LOOK};
+use crate::hostcall::{HostCall, Repeat};
 use crate::ports::Caller;
-
-/// Name of a look at the pieces in the journal.
-pub(crate) const LOOK: &str = "llm.stream.next";
-
-/// Name of a streamed call in the journal.
-pub(crate) const FUNCTION: &str = "llm.stream";
 
 /// An answer that arrives in pieces. Dropped, it ends the outgoing request.
 pub struct GateStream {
@@ -94,7 +88,9 @@ impl HostCall for Streaming {
     fn name(answer: &mut Completion, id: String) {
         CompletionRequest::name(answer, id);
     }
+}
 
+impl Effect for Streaming {
     async fn perform(&self, site: &Site<'_>) -> Result<Completion, Stop> {
         let also = |deltas: &[Delta]| {
             // A guest that does not look any more may still want the whole answer.
@@ -105,10 +101,7 @@ impl HostCall for Streaming {
 }
 
 pub(crate) fn open(gate: &Arc<Gate>, request: CompletionRequest) -> Result<GateStream, Stop> {
-    let number = match &gate.task {
-        Some(task) => task.take_numbers(1, gate.limits())?,
-        None => 0,
-    };
+    let number = gate.take_numbers(1)?;
     let (looks, pieces) = mpsc::unbounded_channel();
     let call = Streaming { request, looks };
     let answer = Answer::Later(Box::new(call));
@@ -131,14 +124,16 @@ impl GateStream {
         let Some(task) = self.gate.task.clone() else {
             return Ok(self.pieces.recv().await.unwrap_or_default());
         };
-        let look = task.take_numbers(1, self.gate.limits())?;
-        let request = json!(self.number);
-        let digest = Digest::of(request.to_string().as_bytes());
-        if let Some(known) = task.known(look, LOOK, digest, &request)? {
-            let deltas: Vec<Delta> = serde_json::from_value(known).unwrap_or_default();
-            self.replayed = !deltas.is_empty();
-            return Ok(deltas);
-        }
+        let look = self.gate.take_numbers(1)?;
+        let request = Request::small(LOOK, json!(self.number));
+        let mut entry = match task.look_up(look, self.number, request)? {
+            LookedUp::Unanswered(entry) => entry,
+            LookedUp::Answered(known) => {
+                let deltas: Vec<Delta> = serde_json::from_value(known?).unwrap_or_default();
+                self.replayed = !deltas.is_empty();
+                return Ok(deltas);
+            }
+        };
         self.begin();
         let deltas = if std::mem::take(&mut self.replayed) {
             // The answer is given again from its start.
@@ -146,7 +141,9 @@ impl GateStream {
         } else {
             self.fresh().await?
         };
-        task.looked(look, self.number, digest, request, json!(deltas)).await;
+        entry.start();
+        entry.record(Ok(json!(deltas)));
+        task.log.flush().await;
         Ok(deltas)
     }
 
@@ -177,7 +174,7 @@ impl GateStream {
                 self.settle().await?;
                 Ok(match &self.answer {
                     Answer::Here(answer) => {
-                        answer.as_ref().as_ref().map_or_else(|_| Vec::new(), Completion::pieces)
+                        answer.as_ref().as_ref().map_or_else(|_| Vec::new(), Completion::deltas)
                     }
                     Answer::Later(_) | Answer::Coming(_) | Answer::Taken => Vec::new(),
                 })
@@ -213,39 +210,5 @@ impl GateStream {
                 Err(Failure::new(code::INVALID, "the answer was taken before").into())
             }
         }
-    }
-}
-
-impl TaskSide {
-    /// The answer that the journal holds for a call of the host's own.
-    fn known(
-        &self,
-        call: u32,
-        function: &str,
-        digest: Digest,
-        request: &Value,
-    ) -> Result<Option<Value>, Unwind> {
-        use crate::gate::journal::Known;
-        match self.journal.look_up(call, function, digest, || request.clone())? {
-            Known::Answered(Ok(value)) => Ok(Some(value)),
-            _ => Ok(None),
-        }
-    }
-
-    async fn looked(&self, call: u32, batch: u32, digest: Digest, request: Value, seen: Value) {
-        self.write_down(super::task::Answered {
-            call,
-            batch,
-            function: LOOK,
-            digest,
-            request,
-            result: Ok(seen),
-            started_ms: self.clock.now_ms(),
-            started: std::time::Instant::now(),
-            summary: String::new(),
-            tokens: None,
-            reused: None,
-        });
-        self.log.flush().await;
     }
 }

@@ -2,10 +2,11 @@
 
 use wattle_graph::failure::Failure;
 
-use crate::call::tools::{ListTools, ToolOutput, ToolRequest};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
+
 use crate::gate::Gate;
 use crate::gate::unwind::{Stop, Unwind};
-use crate::ports::sandbox::ToolInfo;
+use crate::hostcall::tools::{ListTools, ToolInfo};
 
 impl Gate {
     /// The tools that the guest may call, each under the name it can be called by.

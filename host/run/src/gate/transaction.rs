@@ -18,25 +18,26 @@
 //! that lost the thread, has either happened by then or does not happen any more.
 
 use std::sync::Arc;
-use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 
-use crate::call::sql::{self, Executed, Rows, SqlValue};
-use crate::gate::Setting;
-use crate::gate::journal::{Known, ROLLED_BACK, TRANSACTION_END, divergence};
-use crate::gate::task::{Answered, TaskSide, log_lost};
+use crate::gate::entry::{Entry, LookedUp};
+use crate::gate::journal::divergence;
+use crate::gate::path::read;
+use crate::gate::task::{TaskSide, log_lost};
 use crate::gate::unwind::{Stop, Unwind};
+use crate::gate::{Gate, Setting};
+use crate::hostcall::request::Request;
+use crate::hostcall::sql::{
+    self, Executed, ROLLED_BACK, Rows, SqlValue, TRANSACTION, TRANSACTION_END,
+};
 use crate::json::weight;
 use crate::limit::SqlLimits;
 use crate::ports::Ports;
 use crate::ports::sql::{Marker, SqlTransaction};
-
-/// Name of a transaction in the journal.
-pub(crate) const FUNCTION: &str = "sql.transaction";
 
 /// An open transaction of a guest. Dropped without commit, it is rolled back.
 pub struct Transaction {
@@ -44,7 +45,8 @@ pub struct Transaction {
     statements: Vec<Statement>,
     next: usize,
     target: Target,
-    entry: Option<Entry>,
+    /// Its entry in the journal, until it has ended.
+    entry: Option<Box<Entry>>,
     meter: Option<Meter>,
 }
 
@@ -79,15 +81,6 @@ enum Mode {
     Replayed { end: String, call: u32 },
 }
 
-/// Where in the journal the transaction belongs.
-struct Entry {
-    task: Arc<TaskSide>,
-    call: u32,
-    digest: Digest,
-    started_ms: i64,
-    started: Instant,
-}
-
 /// One statement with its answer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct Statement {
@@ -112,40 +105,63 @@ enum Asked {
     Unknown,
 }
 
-pub(crate) async fn begin(
-    setting: &Setting,
-    task: Option<&Arc<TaskSide>>,
-    database: &str,
-) -> Result<Transaction, Stop> {
-    let Some(task) = task else { return Ok(open(setting, database, None).await?) };
-    let meter = || Meter::new(setting, task);
-    let request = json!({ "database": database });
-    let digest = Digest::of(request.to_string().as_bytes());
-    let call = task.take_numbers(1, &setting.grants.limits)?;
-    match task.journal.look_up(call, FUNCTION, digest, || request)? {
-        Known::Answered(Ok(kept)) => return replay(setting, database, call, kept, meter()),
-        Known::Answered(Err(failure)) => return Err(failure.into()),
-        Known::Open(_) | Known::New | Known::Settled(_) => {}
+impl Gate {
+    /// Starts a transaction.
+    ///
+    /// # Errors
+    ///
+    /// `denied` without a read-write grant, and those of the database.
+    pub async fn begin(&self, database: &str) -> Result<Transaction, Stop> {
+        begin(self, database).await
     }
-    let (started_ms, started) = (setting.ports.clock.now_ms(), Instant::now());
-    let entry = || Entry { task: task.clone(), call, digest, started_ms, started };
-    let mut transaction = match open(setting, database, Some((entry(), meter()))).await {
-        Ok(transaction) => transaction,
-        Err(failure) => {
-            entry().write_down(database, Err(failure.clone()));
-            return Err(failure.into());
-        }
+
+    /// Runs one statement that writes, in a transaction of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`Gate::begin`], and those of the statement.
+    pub async fn execute(
+        &self,
+        database: &str,
+        text: &str,
+        parameters: Vec<SqlValue>,
+    ) -> Result<Executed, Stop> {
+        let mut transaction = self.begin(database).await?;
+        let executed = transaction.execute(text, parameters).await?;
+        transaction.commit().await?;
+        Ok(executed)
+    }
+}
+
+async fn begin(gate: &Gate, database: &str) -> Result<Transaction, Stop> {
+    let setting = &gate.setting;
+    let Some(task) = &gate.task else { return Ok(open(setting, database, None).await?) };
+    let meter = || Meter::new(setting, task);
+    let call = gate.take_numbers(1)?;
+    let request = Request::small(TRANSACTION, json!({ "database": database }));
+    let entry = match task.look_up(call, call, request.with_summary(database.to_owned()))? {
+        LookedUp::Answered(kept) => return replay(setting, database, call, kept?, meter()),
+        LookedUp::Unanswered(entry) => entry,
     };
-    match transaction.committed_before().await {
-        Ok(None) => Ok(transaction),
-        Ok(Some(kept)) => {
-            transaction.let_go();
-            entry().write_down(database, Ok(kept.clone()));
+    let opened = match open(setting, database, Some(meter())).await {
+        Ok(mut transaction) => {
+            let before = transaction.committed_before(&entry).await;
+            before.map(|before| (transaction, before))
+        }
+        Err(failure) => Err(failure),
+    };
+    match opened {
+        Ok((mut transaction, None)) => {
+            transaction.entry = Some(entry);
+            Ok(transaction)
+        }
+        // The database rolls back what was begun, which nobody has seen.
+        Ok((_, Some(kept))) => {
+            entry.record(Ok(kept.clone()));
             replay(setting, database, call, kept, meter())
         }
         Err(failure) => {
-            transaction.let_go();
-            entry().write_down(database, Err(failure.clone()));
+            entry.record(Err(failure.clone()));
             Err(failure.into())
         }
     }
@@ -154,13 +170,12 @@ pub(crate) async fn begin(
 async fn open(
     setting: &Setting,
     database: &str,
-    entry: Option<(Entry, Meter)>,
+    meter: Option<Meter>,
 ) -> Result<Transaction, Failure> {
     sql::writable(&setting.grants, &setting.caller, database)?;
     let target = Target::new(setting, database);
     let mode = Mode::Live(Some(target.begin().await?));
-    let (entry, meter) = entry.unzip();
-    Ok(Transaction { mode, statements: Vec::new(), next: 0, target, entry, meter })
+    Ok(Transaction { mode, statements: Vec::new(), next: 0, target, entry: None, meter })
 }
 
 fn replay(
@@ -170,9 +185,7 @@ fn replay(
     kept: Value,
     meter: Meter,
 ) -> Result<Transaction, Stop> {
-    let Kept { statements, end } = serde_json::from_value(kept).map_err(|error| {
-        Failure::internal(format!("journaled transaction cannot be read: {error}"))
-    })?;
+    let Kept { statements, end } = read(TRANSACTION, kept)?;
     Ok(Transaction {
         mode: Mode::Replayed { end, call },
         statements,
@@ -210,56 +223,55 @@ impl Target {
     }
 }
 
-impl Entry {
-    /// Names the transaction in the database.
-    fn key(&self) -> String {
-        let TaskSide { task, log, journal, .. } = self.task.as_ref();
-        let place = self.task.place_of(self.call);
-        let undone = journal.undone().map(|seq| format!("~{seq}")).unwrap_or_default();
-        format!("{}/{task}:{place}{undone}", log.signature())
+/// Names the transaction in the database.
+fn marker_key(entry: &Entry) -> String {
+    let TaskSide { task, log, journal, .. } = entry.task.as_ref();
+    let undone = journal.undone().map(|seq| format!("~{seq}")).unwrap_or_default();
+    format!("{}/{task}:{}{undone}", log.signature(), entry.place())
+}
+
+/// Whether an earlier execution of the task may have committed the transaction.
+fn may_be_repeated(entry: &Entry) -> bool {
+    entry.task.journal.is_repeated() || entry.task.log.runs_ahead()
+}
+
+/// What a commit came to.
+struct Committed {
+    /// For the journal.
+    recorded: Result<Value, Failure>,
+    /// For the guest.
+    told: Result<(), Stop>,
+}
+
+impl Committed {
+    fn well(answers: Value) -> Self {
+        Self { recorded: Ok(answers), told: Ok(()) }
     }
 
-    /// Whether an earlier execution of the task may have committed the transaction.
-    fn may_be_repeated(&self) -> bool {
-        self.task.journal.is_repeated() || self.task.log.runs_ahead()
+    fn badly(failure: Failure) -> Self {
+        Self { recorded: Err(failure.clone()), told: Err(failure.into()) }
     }
+}
 
-    fn write_down(&self, database: &str, result: Result<Value, Failure>) {
-        self.task.write_down(Answered {
-            call: self.call,
-            batch: self.call,
-            function: FUNCTION,
-            digest: self.digest,
-            request: json!({ "database": database }),
-            result,
-            started_ms: self.started_ms,
-            started: self.started,
-            summary: database.to_owned(),
-            tokens: None,
-            reused: None,
-        });
-    }
-
+impl Target {
     /// What a commit came to that failed, or whose answer was lost.
-    async fn asked(&self, target: &Target, marker: &Marker, failure: Failure) -> Result<(), Stop> {
-        let failure = match target.ask(marker).await {
-            Asked::Happened => return Ok(()),
-            Asked::Failed => failure,
-            Asked::Unknown => Failure {
+    async fn asked(&self, call: u32, marker: Marker, failure: Failure) -> Committed {
+        match self.ask(&marker).await {
+            Asked::Happened => Committed::well(marker.answers),
+            Asked::Failed => Committed::badly(failure),
+            Asked::Unknown => Committed::badly(Failure {
                 message: format!("{}; whether it was committed is not known", failure.message),
                 ..failure
-            },
+            }),
             // An attempt that was given up was faster. The guest has seen answers that are not
             // true, so it ends here; its next execution gets those that are.
             Asked::Other(kept) => {
-                self.write_down(&target.database, Ok(kept));
-                let request = |text: &str| json!({ "function": FUNCTION, "request": text });
+                let request = |text: &str| json!({ "function": TRANSACTION, "request": text });
                 let (before, now) = ("committed by another execution", "commit");
-                return Err(divergence(self.call, request(before), request(now)).into());
+                let told = divergence(call, request(before), request(now));
+                Committed { recorded: Ok(kept), told: Err(told.into()) }
             }
-        };
-        self.write_down(&target.database, Err(failure.clone()));
-        Err(failure.into())
+        }
     }
 }
 
@@ -314,18 +326,20 @@ impl Transaction {
         let Some(entry) = self.entry.take() else {
             return Ok(live.commit(None).await?);
         };
-        entry.task.log.before_effect().await.map_err(log_lost)?;
-        let marker = Marker { key: entry.key(), answers: kept };
-        let committed = live.commit(Some(&marker)).await;
-        let ended = match committed {
-            Ok(()) => Ok(()),
-            Err(failure) => entry.asked(&self.target, &marker, failure).await,
+        let task = entry.task.clone();
+        task.check_room().await?;
+        task.log.before_effect().await.map_err(log_lost)?;
+        let marker = Marker { key: marker_key(&entry), answers: kept };
+        let mut commit = live.commit(Some(&marker));
+        let committed = task.log.while_leased(commit.as_mut()).await.map_err(log_lost)?;
+        drop(commit);
+        let Committed { recorded, told } = match committed {
+            Ok(()) => Committed::well(marker.answers),
+            Err(failure) => self.target.asked(entry.number, marker, failure).await,
         };
-        if ended.is_ok() {
-            entry.write_down(&self.target.database, Ok(marker.answers));
-        }
-        entry.task.log.flush_at_once().await;
-        ended
+        entry.record(recorded);
+        task.log.flush_at_once().await;
+        told
     }
 
     /// Rolls back.
@@ -339,7 +353,7 @@ impl Transaction {
         }
         let Mode::Live(live) = &mut self.mode else { return Err(over().into()) };
         let live = live.take().ok_or_else(over)?;
-        self.write_down_rollback();
+        self.record_rollback();
         Ok(live.rollback().await?)
     }
 
@@ -351,22 +365,16 @@ impl Transaction {
             None => end,
             Some(statement) => &statement.text,
         };
-        let request = |text: &str| json!({ "function": FUNCTION, "request": text });
+        let request = |text: &str| json!({ "function": TRANSACTION, "request": text });
         Err(divergence(*call, request(journaled), request(now)))
     }
 
     /// The answers of this transaction, if an earlier execution of the task committed it.
-    async fn committed_before(&mut self) -> Result<Option<Value>, Failure> {
-        let key = self.entry.as_ref().filter(|entry| entry.may_be_repeated()).map(Entry::key);
-        match key {
-            Some(key) => self.live()?.claim(&key).await,
-            None => Ok(None),
+    async fn committed_before(&mut self, entry: &Entry) -> Result<Option<Value>, Failure> {
+        if !may_be_repeated(entry) {
+            return Ok(None);
         }
-    }
-
-    /// Forgets what was begun, which nobody has seen. The database rolls it back.
-    fn let_go(mut self) {
-        self.mode = Mode::Live(None);
+        self.live()?.claim(&marker_key(entry)).await
     }
 
     fn live(&mut self) -> Result<&mut Box<dyn SqlTransaction>, Failure> {
@@ -393,7 +401,7 @@ impl Transaction {
             }
             kept => {
                 let journaled = kept.map_or("the end of the transaction", |kept| &kept.text);
-                let request = |text: &str| json!({ "function": FUNCTION, "request": text });
+                let request = |text: &str| json!({ "function": TRANSACTION, "request": text });
                 Err(divergence(call, request(journaled), request(text)))
             }
         }
@@ -434,9 +442,9 @@ impl Transaction {
         json!({ "statements": self.statements, TRANSACTION_END: end })
     }
 
-    fn write_down_rollback(&mut self) {
+    fn record_rollback(&mut self) {
         if let Some(entry) = self.entry.take() {
-            entry.write_down(&self.target.database, Ok(self.kept(ROLLED_BACK)));
+            entry.record(Ok(self.kept(ROLLED_BACK)));
         }
     }
 }
@@ -446,7 +454,7 @@ impl Drop for Transaction {
     /// the connection is dropped.
     fn drop(&mut self) {
         if matches!(self.mode, Mode::Live(Some(_))) {
-            self.write_down_rollback();
+            self.record_rollback();
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Why the gate ends a guest in place of an answer.
+//! Why a guest gets no answer, and why a guest call ends without an outcome.
 
 use wattle_graph::failure::Failure;
 use wattle_graph::id::InterruptId;
@@ -39,4 +39,19 @@ impl From<Unwind> for Stop {
     fn from(unwind: Unwind) -> Self {
         Self::Unwind(unwind)
     }
+}
+
+/// Why a guest call ended without an outcome.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Ended {
+    /// The guest answered with a failure.
+    Failure(Failure),
+    /// The guest trapped; the failure has code `trap`.
+    Trap(Failure),
+    /// A limit ended it; the failure has code `limit` and names the limit in `details.limit`.
+    Limit(Failure),
+    /// The gate unwound it.
+    Unwound(Unwind),
+    /// The host could not run it (pool exhausted, component lost).
+    Host(Failure),
 }

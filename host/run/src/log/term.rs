@@ -7,6 +7,9 @@
 //! That goes on from sign to sign, as long as none comes a whole lease after the one before. After
 //! such a silence others may have taken threads, so for each the store is asked whether the lease
 //! still holds before the newest sign counts.
+//!
+//! All times count from before the question was sent, so an answer that was held back on its way
+//! proves only what is still true when it is heard.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -22,11 +25,17 @@ use crate::ports::store::{Epoch, Holder, Store, StoreError};
 /// clocks that differ, and for the way from the question to the effect.
 const SURE_PART: u64 = 2;
 
+/// Times that a store is asked for one lease. An answer that takes longer than the sure part of a
+/// lease proves nothing; a host that hears none sooner leaves the thread to others.
+const QUESTIONS: u32 = 4;
+
 /// The name under which a host holds threads, and how long it surely does.
 pub(crate) struct Term {
     holder: Holder,
     clock: Arc<dyn Clock>,
     signs: Mutex<Signs>,
+    /// Held by the one of many threads that shows a sign of life for all of them.
+    renewing: tokio::sync::Mutex<()>,
 }
 
 /// A moment: by a clock that never goes back, and by one that goes on while the machine sleeps.
@@ -62,7 +71,7 @@ impl Signs {
             if !newest.is_within(lease_ms, taken) {
                 self.silences += 1;
             }
-            if sent.at <= newest.at {
+            if sent.at < newest.at {
                 return;
             }
         }
@@ -73,7 +82,8 @@ impl Signs {
 impl Term {
     /// A host that has shown no sign of life yet.
     pub(crate) fn new(holder: Holder, clock: Arc<dyn Clock>) -> Self {
-        Self { holder, clock, signs: Mutex::default() }
+        let (signs, renewing) = (Mutex::default(), tokio::sync::Mutex::default());
+        Self { holder, clock, signs, renewing }
     }
 
     /// Under which name threads are held.
@@ -92,6 +102,18 @@ impl Term {
         let taken = self.now();
         self.signs().took(sent, taken, store.lease_ms());
         Ok(())
+    }
+
+    /// Shows a sign of life unless a recent one counts still.
+    async fn renew(&self, store: &dyn Store) -> Result<(), StoreError> {
+        let _turn = self.renewing.lock().await;
+        if self.is_recent(store.lease_ms()) { Ok(()) } else { self.beat(store).await }
+    }
+
+    /// Whether the newest sign was sent within the sure part of a lease.
+    fn is_recent(&self, lease_ms: u64) -> bool {
+        let silences = self.signs().silences;
+        self.is_sure(lease_ms, silences)
     }
 
     /// Whether nobody can have taken a lease over that lasts so long without a sign of life, and
@@ -121,35 +143,69 @@ pub(crate) struct Tenure {
 }
 
 impl Tenure {
-    /// That of a lease that was just taken.
+    /// That of a lease that is about to be taken. A silence that comes before the lease is granted
+    /// counts, so that a stop of the process in between proves nothing.
     pub(crate) fn new(term: Arc<Term>) -> Self {
         let silences = AtomicU64::new(term.signs().silences);
         Self { term, silences }
     }
 
-    /// Whether the lease holds; asks the store unless that is sure. The sign of life goes first:
-    /// from then on nobody can take over a lease that still holds.
+    /// Whether the lease holds now, without a question to the store.
+    pub(crate) fn is_sure(&self, lease_ms: u64) -> bool {
+        self.term.is_sure(lease_ms, self.silences.load(Ordering::Acquire))
+    }
+
+    /// Whether the lease holds; asks the store unless that is sure. The answer of the store proves
+    /// nothing by itself: it may have been on its way for long. It counts if it makes the lease sure
+    /// by the time at which the sign of life before the question was sent.
     ///
     /// # Errors
     ///
-    /// Those of the store.
+    /// Those of the store; [`StoreError::Backend`] if its answers come too late again and again.
     pub(crate) async fn holds(
         &self,
         store: &dyn Store,
         thread: &ThreadId,
         epoch: Epoch,
     ) -> Result<bool, StoreError> {
-        if self.term.is_sure(store.lease_ms(), self.silences.load(Ordering::Acquire)) {
+        let lease_ms = store.lease_ms();
+        let patience = Duration::from_millis(lease_ms / SURE_PART);
+        for _ in 0..QUESTIONS {
+            if self.is_sure(lease_ms) {
+                return Ok(true);
+            }
+            match tokio::time::timeout(patience, self.ask(store, thread, epoch)).await {
+                Ok(Ok(true)) | Err(_) => {}
+                Ok(answer) => return answer,
+            }
+        }
+        if self.is_sure(lease_ms) { Ok(true) } else { Err(too_late(patience)) }
+    }
+
+    /// Shows a sign of life and, after a silence, asks for the lease itself: from the sign on nobody
+    /// can take over a lease that still holds.
+    async fn ask(
+        &self,
+        store: &dyn Store,
+        thread: &ThreadId,
+        epoch: Epoch,
+    ) -> Result<bool, StoreError> {
+        self.term.renew(store).await?;
+        let silences = self.term.signs().silences;
+        if silences == self.silences.load(Ordering::Acquire) {
             return Ok(true);
         }
-        self.term.beat(store).await?;
-        let silences = self.term.signs().silences;
         let holds = store.holds(thread, epoch).await?;
         if holds {
             self.silences.fetch_max(silences, Ordering::AcqRel);
         }
         Ok(holds)
     }
+}
+
+fn too_late(patience: Duration) -> StoreError {
+    let message = format!("no answer came within {} ms", patience.as_millis());
+    StoreError::Backend { operation: "prove a lease", message }
 }
 
 #[cfg(test)]

@@ -64,6 +64,7 @@ impl World<'_> {
                         at_ms: made.at_ms,
                         version: pack.version,
                         parents: checkpoint.meta.parents.clone(),
+                        tasks: None,
                     };
                     let now = superstep.make(at, replay).await;
                     let now = now.filter(|now| self.is_as_logged(&checkpoint, made, now, replay));
@@ -126,6 +127,7 @@ fn position(meta: &CheckpointMeta, pack: &GraphPack) -> Position {
         at_ms: meta.at_ms,
         version: pack.version,
         parents: meta.parents.clone(),
+        tasks: Some(meta.tasks),
     }
 }
 

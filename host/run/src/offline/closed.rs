@@ -5,12 +5,12 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::{Completion, CompletionRequest};
 
-use crate::call::http::{HttpRequest, HttpResponse};
-use crate::call::llm::{Completion, CompletionRequest};
-use crate::call::sql::Rows;
-use crate::call::sql::SqlValue;
 use crate::grant::{HttpRule, SqlRule};
+use crate::hostcall::http::{HttpRequest, HttpResponse};
+use crate::hostcall::sql::Rows;
+use crate::hostcall::sql::SqlValue;
 use crate::limit::{NetLimits, SqlLimits};
 use crate::ports::model::{Deltas, RouteInfo};
 use crate::ports::observer::NoObserver;

@@ -13,7 +13,7 @@ use wattle_graph::id::{CheckpointId, GraphName, Namespace, RunId, TaskId, call_p
 use super::values::Written;
 use crate::app::{App, GraphPack};
 use crate::export::Export;
-use crate::task::attempt::shown;
+use crate::task::context::shown;
 use crate::view::{Answers, Nest};
 
 /// What happened on a thread.

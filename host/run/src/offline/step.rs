@@ -17,7 +17,7 @@ use wattle_graph::step::{Position, advance, plugin_reductions};
 use super::{Counts, Divergence, Replay, World};
 use crate::app::GraphPack;
 use crate::cancel::Cancel;
-use crate::driver::{PastTask, reduce};
+use crate::driver::{NestedLoop, PastTask, reduce};
 use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::log::ThreadLog;
@@ -187,10 +187,12 @@ impl Superstep<'_> {
             run,
             options: Arc::new(options),
             ports: self.world.ports.clone(),
+            quotas: Arc::default(),
             cancel: Cancel::default(),
             drain: Cancel::default(),
             halt: Cancel::default(),
             remaining_steps: limit.saturating_sub(steps + 1),
+            tasks: Arc::default(),
             base: meta.id,
             children: Arc::new(meta.children.clone()),
             parents: Arc::new(meta.parents.clone()),
@@ -198,6 +200,7 @@ impl Superstep<'_> {
             past: Arc::default(),
             alive: None,
             error: record.error_of(meta).map(Arc::new),
+            subgraphs: &NestedLoop,
         }
     }
 

@@ -16,8 +16,8 @@ use super::record::Started;
 use super::step::{Happened, Superstep, decided};
 use super::{Divergence, Replay};
 use crate::app::GraphPack;
-use crate::call::runs::EndedRun;
 use crate::driver::{nested_input, nested_writes, reduce};
+use crate::hostcall::runs::EndedRun;
 use crate::replay::Unstored;
 
 /// A graph without checkpoints.
@@ -175,6 +175,7 @@ impl Superstep<'_> {
             at_ms: meta.at_ms,
             version: inner.pack.version,
             parents,
+            tasks: None,
         }
     }
 }

@@ -1,64 +1,15 @@
 //! Port: content-addressed bytes.
 
+use std::collections::HashMap;
+use std::path::Path;
+
 use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
-use wattle_graph::failure::Failure;
-use wattle_graph::id::Digest;
+use wattle_graph::failure::{Failure, code};
+pub use wattle_graph::id::BlobRef;
 
-/// The text that stands for a blob in state and messages: `blob:` and 64 hex digits.
-pub const BLOB_SCHEME: &str = "blob:";
-
-/// Hex digits of a blob's digest.
-const DIGEST_DIGITS: usize = 64;
-
-/// A reference to a blob.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct BlobRef(pub Digest);
-
-impl BlobRef {
-    /// Parses `blob:<64 hex digits>`.
-    pub fn parse(text: &str) -> Option<Self> {
-        text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
-    }
-
-    /// Finds every reference in a text, by the colon of its scheme. A longer text that holds one
-    /// counts too: a blob that is kept needlessly does less harm than one that is missing.
-    pub fn find_in(mut text: &[u8], found: &mut Vec<Self>) {
-        while text.len() >= BLOB_SCHEME.len() + DIGEST_DIGITS {
-            let Some(colon) = memchr::memchr(b':', text) else { return };
-            let digits = colon + 1;
-            if let Some(start) = digits.checked_sub(BLOB_SCHEME.len())
-                && let Some(reference) = text.get(start..digits + DIGEST_DIGITS)
-                && let Ok(reference) = std::str::from_utf8(reference)
-                && let Some(blob) = Self::parse(reference)
-            {
-                found.push(blob);
-            }
-            text = &text[digits..];
-        }
-    }
-}
-
-impl std::fmt::Display for BlobRef {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{BLOB_SCHEME}{}", self.0)
-    }
-}
-
-impl TryFrom<String> for BlobRef {
-    type Error = String;
-    fn try_from(text: String) -> Result<Self, String> {
-        Self::parse(&text).ok_or_else(|| format!("`{text}` is not a blob reference"))
-    }
-}
-
-impl From<BlobRef> for String {
-    fn from(blob: BlobRef) -> Self {
-        blob.to_string()
-    }
-}
+use crate::ports::store::Damage;
 
 /// What is known of a blob.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -80,9 +31,36 @@ pub trait BlobStore: Send + Sync {
     async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure>;
 
     /// Reads `length` bytes from `offset`, to the end without a length. `not-found` if missing,
-    /// `invalid` if the range lies outside.
+    /// `invalid` if the range lies outside, `broken` if the bytes are not those that were put.
     async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure>;
 
-    /// What is known of a blob; `not-found` if missing.
+    /// What is known of a blob; `not-found` if missing, `broken` if it is damaged.
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure>;
+
+    /// Bytes of those of some blobs that are there. Asked for many at once, so a store does better
+    /// than to look at one after the other.
+    async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
+        let mut sizes = HashMap::new();
+        for blob in blobs {
+            match self.stat(*blob).await {
+                Ok(info) => drop(sizes.insert(*blob, info.size)),
+                Err(failure) if failure.code == code::NOT_FOUND => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        Ok(sizes)
+    }
+
+    /// Reads all blobs and names those that are damaged. A store that keeps no files of its own
+    /// leaves that to whatever keeps its bytes.
+    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+        Ok(Vec::new())
+    }
+
+    /// Puts all blobs into a folder that is there, but for damaged ones, which it names. Asked again,
+    /// it adds those that are new.
+    async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
+        let _ = folder;
+        Err(Failure::internal("only blobs in files are backed up; use `pg_dump` for a database"))
+    }
 }

@@ -3,6 +3,8 @@
 mod check;
 mod filter;
 
+use std::path::Path;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -201,17 +203,6 @@ pub trait Memory: Send + Sync {
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure>;
 
-    /// The same from the last key down: at most `limit` documents whose keys are less than `before`,
-    /// of all keys without it.
-    async fn list_down(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        before: Option<&str>,
-        limit: usize,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure>;
-
     /// Lists namespaces that hold a document. `limit` if there is too much to look at.
     async fn namespaces(
         &self,
@@ -225,4 +216,10 @@ pub trait Memory: Send + Sync {
 
     /// Deletes what has expired. Answers how many. The host calls it every half minute.
     async fn sweep(&self, now_ms: i64) -> Result<usize, Failure>;
+
+    /// Writes all documents, as they are at one moment, into a folder that is there.
+    async fn backup(&self, folder: &Path) -> Result<(), Failure> {
+        let _ = folder;
+        Err(Failure::internal("only a memory in a file is backed up; use `pg_dump` for a database"))
+    }
 }

@@ -3,11 +3,9 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use wattle_graph::event::Delta;
 use wattle_graph::failure::Failure;
+use wattle_graph::llm::{Completion, CompletionRequest, Delta, GeneratedImage, ImageRequest};
 
-use crate::call::image::{GeneratedImage, ImageRequest};
-use crate::call::llm::{Completion, CompletionRequest};
 use crate::ports::{BlobStore, Caller};
 
 /// What stands behind a route. Never a key or an address.

@@ -3,8 +3,8 @@
 use async_trait::async_trait;
 use wattle_graph::failure::Failure;
 
-use crate::call::http::{HttpRequest, HttpResponse};
 use crate::grant::HttpRule;
+use crate::hostcall::http::{HttpRequest, HttpResponse};
 use crate::limit::NetLimits;
 use crate::ports::{BlobStore, Caller};
 
@@ -23,4 +23,10 @@ pub trait Net: Send + Sync {
         request: &HttpRequest,
         blobs: &dyn BlobStore,
     ) -> Result<HttpResponse, Failure>;
+
+    /// Tells that so many hosts share the work. A rate that is meant for a service holds over all of
+    /// them, so each uses its part of it.
+    fn share_rates(&self, hosts: u32) {
+        let _ = hosts;
+    }
 }

@@ -1,4 +1,5 @@
-//! Port: running guests.
+//! Port: running guests. It stands above the gate, which it hands to every guest; the gate and all
+//! other ports know nothing of it.
 
 use std::sync::Arc;
 
@@ -7,14 +8,15 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_graph::event::{Send as SendTask, Write};
-use wattle_graph::failure::Failure;
 use wattle_graph::id::{Digest, GraphName, NodeName, PluginName, RunId, TaskId, ThreadId};
 
-use crate::call::tools::ToolOutput;
+pub use crate::hostcall::tools::{ToolCall, ToolHints, ToolInfo};
+
 use crate::gate::Gate;
-use crate::gate::unwind::Unwind;
+pub use crate::gate::unwind::Ended;
 use crate::limit::Limits;
 use crate::ports::blob::BlobRef;
+use wattle_graph::tool::ToolOutput;
 
 /// Turns bytes into plugins.
 #[async_trait]
@@ -32,7 +34,7 @@ pub struct LoadError {
     /// The plugin.
     pub plugin: PluginName,
     /// A stable word: `not-wasm`, `core-module`, `wit-version`, `missing-export`,
-    /// `unknown-import`, `invalid`, `describe`, `limit`.
+    /// `unknown-import`, `invalid`, `describe`, `limit`, `panic`.
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
@@ -54,62 +56,6 @@ pub struct NodeInfo {
     /// JSON Schema of its configuration in a graph; `None` if it says nothing of one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub config_schema: Option<Value>,
-}
-
-/// What a tool says of itself.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ToolInfo {
-    /// Its name in the plugin.
-    pub name: String,
-    /// For models.
-    pub description: String,
-    /// JSON Schema of its arguments.
-    pub arguments_schema: Value,
-    /// Whether arguments that violate the schema still reach it.
-    pub accepts_invalid: bool,
-    /// What it says of its effects.
-    #[serde(default)]
-    pub hints: ToolHints,
-    /// Its full reference (`date/parse`, `mcp:graph/list`), which no other tool has. Whoever lists
-    /// tools for a caller fills it in; `None` as long as a tool describes itself.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reference: Option<String>,
-    /// Why it is not known what a place has. Then this is no tool but stands for all of the place,
-    /// and its name is `mcp:graph/*`.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub unavailable: Option<Failure>,
-}
-
-/// What a tool says of its effects. It is the tool's own word: nothing is allowed because of it,
-/// but a call that was cut by a crash is made again only if it says that this is safe.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct ToolHints {
-    /// It changes nothing.
-    pub read_only: bool,
-    /// A second call with the same arguments changes nothing more.
-    pub idempotent: bool,
-}
-
-/// One call of a plugin's tool.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ToolCall {
-    /// The tool's name in the plugin.
-    pub tool: String,
-    /// The model's id of the call.
-    pub call_id: String,
-    /// The thread, if the call comes from a run.
-    pub thread: Option<ThreadId>,
-    /// The task, if the call comes from a run.
-    pub task: Option<TaskId>,
-    /// Tenant.
-    pub tenant: Option<String>,
-    /// Violations of the arguments schema, one sentence each.
-    pub violations: Vec<String>,
-    /// The arguments.
-    pub arguments: Value,
-    /// What it may see of the caller's state, an object of channels.
-    pub state: Option<Value>,
 }
 
 /// What a reducer says of itself.
@@ -199,21 +145,6 @@ pub struct NodeOutcome {
     pub sends: Vec<SendTask>,
     /// Whether all of it is for the graph above the node's own, which ends with this superstep.
     pub for_parent: bool,
-}
-
-/// Why a guest call ended without an outcome.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Ended {
-    /// The guest answered with a failure.
-    Failure(Failure),
-    /// The guest trapped; the failure has code `trap`.
-    Trap(Failure),
-    /// A limit ended it; the failure has code `limit` and names the limit in `details.limit`.
-    Limit(Failure),
-    /// The gate unwound it.
-    Unwound(Unwind),
-    /// The host could not run it (pool exhausted, component lost).
-    Host(Failure),
 }
 
 /// One HTTP request for a plugin's handler.

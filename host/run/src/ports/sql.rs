@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use serde_json::Value;
 use wattle_graph::failure::Failure;
 
-use crate::call::sql::{Executed, Rows, SqlValue};
 use crate::grant::SqlRule;
+use crate::hostcall::sql::{Executed, Rows, SqlValue};
 use crate::limit::SqlLimits;
 
 /// A row that a transaction leaves in the database itself, so that after a crash right behind

@@ -4,12 +4,18 @@
 //! a thread is written by [`Store::append`], one batch after the other; a batch is all there or
 //! not at all.
 
+mod error;
+mod host;
 mod options;
+mod owner;
+mod run;
+mod signal;
 mod ticket;
-mod wish;
+mod upkeep;
 mod written;
 
 use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -17,15 +23,19 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::{broadcast, watch};
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Event, RunStatus};
-use wattle_graph::failure::Failure;
+use wattle_graph::event::Event;
 use wattle_graph::id::{AppName, CheckpointId, Digest, GraphName, Namespace, RunId, ThreadId};
 
 use crate::ports::blob::BlobRef;
 
+pub use self::error::StoreError;
+pub use self::host::{HostReport, LiveHost};
 pub use self::options::{Durability, RunOptions};
+pub use self::owner::{MentionPage, Owner, Taken};
+pub use self::run::{Answer, PendingQuery, PendingRun, RunKind, RunRecord, RunSpec, Turn};
+pub use self::signal::Signal;
 pub use self::ticket::Ticket;
-pub use self::wish::Wish;
+pub use self::upkeep::{Compacted, Damage, Survey};
 pub use self::written::{BatchPage, StoredBatch, StoredValue, Verified};
 
 /// What a thread does right now.
@@ -159,36 +169,6 @@ impl ThreadRecord {
     }
 }
 
-/// Facts about a run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct RunRecord {
-    /// The run.
-    pub id: RunId,
-    /// Its thread.
-    pub thread: ThreadId,
-    /// Sequence number of its first event.
-    #[serde(default)]
-    pub first_seq: u64,
-    /// How it stands.
-    pub status: RunStatus,
-    /// Why, if it failed.
-    pub failure: Option<Failure>,
-    /// Milliseconds since 1970.
-    pub started_ms: i64,
-    /// Milliseconds since 1970; `None` while it runs.
-    pub ended_ms: Option<i64>,
-    /// Where the thread goes back to if the run fails; `None` if it stays where it failed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub reopen: Option<CheckpointId>,
-    /// How it was to run: it holds also after a restart of the host.
-    #[serde(default, skip_serializing_if = "RunOptions::is_default")]
-    pub options: RunOptions,
-    /// The superstep that it began with, from which its supersteps are counted; `None` if an older
-    /// host began it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_step: Option<u32>,
-}
-
 /// A thread as the store knows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadHead {
@@ -206,6 +186,8 @@ pub struct ThreadHead {
     pub seal: Option<Digest>,
     /// Seal that the oldest batch follows: `None` unless something was taken away from the thread.
     pub pruned_seal: Option<Digest>,
+    /// Bytes that its log takes in the store: events and checkpoints as they are packed there.
+    pub log_bytes: u64,
 }
 
 impl ThreadHead {
@@ -219,6 +201,7 @@ impl ThreadHead {
             pruned_seq: 0,
             seal: None,
             pruned_seal: None,
+            log_bytes: 0,
         }
     }
 }
@@ -260,6 +243,8 @@ pub struct Batch {
     pub checkpoint: Option<Checkpoint>,
     /// Goes back to an earlier checkpoint as the current one.
     pub current: Option<CheckpointId>,
+    /// What it asks of the pending runs of the thread; otherwise it is [`StoreError::OutOfTurn`].
+    pub turn: Turn,
 }
 
 /// A checkpoint with what has happened since, on its lineage.
@@ -315,97 +300,6 @@ pub struct CheckpointQuery {
     pub limit: Option<usize>,
 }
 
-/// How large a store is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Compacted {
-    /// Bytes on disk before.
-    pub before_bytes: u64,
-    /// Bytes on disk now.
-    pub after_bytes: u64,
-}
-
-/// What a store can answer in place of what was asked for.
-#[derive(Clone, Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum StoreError {
-    /// The batch does not go on from the thread's newest event: somebody else wrote.
-    #[error("thread `{thread}` was written by somebody else: event {found} follows {newest}")]
-    Conflict {
-        /// The thread.
-        thread: ThreadId,
-        /// Newest event in the store.
-        newest: u64,
-        /// First event of the batch.
-        found: u64,
-    },
-    /// Somebody else holds the lease of the thread.
-    #[error("thread `{thread}` is at work on host `{holder}`")]
-    Leased {
-        /// The thread.
-        thread: ThreadId,
-        /// Who has it.
-        holder: String,
-    },
-    /// The lease under which a batch was written is over: somebody else has the thread now.
-    #[error("thread `{thread}` was taken over by another host: lease {epoch} is over")]
-    Fenced {
-        /// The thread.
-        thread: ThreadId,
-        /// The lease of the batch; 0 if it had none.
-        epoch: u64,
-    },
-    /// What is stored of a thread does not fit its seal: it was changed.
-    #[error("thread `{thread}` was changed behind the host's back at event {seq}: {message}")]
-    Broken {
-        /// The thread.
-        thread: ThreadId,
-        /// First event that the broken seal covers.
-        seq: u64,
-        /// What does not fit.
-        message: String,
-    },
-    /// The batch itself makes no sense.
-    #[error("batch for thread `{thread}` is not valid: {message}")]
-    InvalidBatch {
-        /// The thread.
-        thread: ThreadId,
-        /// What is wrong.
-        message: String,
-    },
-    /// The file or server failed.
-    #[error("checkpoint store cannot {operation}: {message}")]
-    Backend {
-        /// What was tried.
-        operation: &'static str,
-        /// What went wrong.
-        message: String,
-    },
-    /// The stored data are of a newer format.
-    #[error(
-        "checkpoint store `{path}` has format {found}, newer than {known}, the newest this \
-         version of wattle reads; use a newer wattle"
-    )]
-    NewerFormat {
-        /// Where.
-        path: String,
-        /// Format in the store.
-        found: u32,
-        /// Newest format known.
-        known: u32,
-    },
-    /// Stored bytes cannot be read.
-    #[error("stored {what} cannot be read: {message}")]
-    Corrupt {
-        /// What was read.
-        what: String,
-        /// What is wrong with it.
-        message: String,
-    },
-    /// The store was closed.
-    #[error("checkpoint store is closed")]
-    Closed,
-}
-
 /// Threads, checkpoints and event logs.
 #[async_trait]
 pub trait Store: Send + Sync {
@@ -448,32 +342,46 @@ pub trait Store: Send + Sync {
         false
     }
 
-    /// Tells all hosts that share the store what is to become of a run: the one that has it hears of
-    /// it by [`Store::wishes`]. It may be lost, so it is said again until it has come true.
-    async fn wish(&self, wish: &Wish) -> Result<(), StoreError> {
-        let _ = wish;
+    /// Sends a signal to all hosts that share the store, this one included, which receive it by
+    /// [`Store::signals`]. A signal may be lost, so its sender repeats it until it has had its effect.
+    async fn send_signal(&self, signal: &Signal) -> Result<(), StoreError> {
+        let _ = signal;
         Ok(())
     }
 
-    /// What is to become of runs, as other hosts say; `None` if there are no others.
-    fn wishes(&self) -> Option<broadcast::Receiver<Wish>> {
+    /// The signals of all hosts from now on; `None` if no other process can open the store.
+    fn signals(&self) -> Option<broadcast::Receiver<Signal>> {
         None
     }
 
     /// Threads that are running, as far as no other holder that lives has them: unless their runs
     /// are at work in the engine that asks, which beats under this name, they were cut. A store that
     /// only one process opens may answer with all that are running.
-    async fn abandoned(&self, holder: &Holder) -> Result<Vec<ThreadRecord>, StoreError> {
-        let _ = holder;
-        let running = Some(ThreadStatus::Running);
-        self.threads(&ThreadQuery { status: running, ..ThreadQuery::default() }).await
-    }
+    ///
+    /// In the order of their ids, at most [`ABANDONED_PAGE`](crate::limit::ABANDONED_PAGE) of those
+    /// behind `after`: a record may be large.
+    async fn abandoned(
+        &self,
+        holder: &Holder,
+        after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError>;
 
     /// Time until leases of another holder are void, the first that comes, unless that is heard of
     /// again; `None` if no other one lives.
     async fn next_lapse(&self, holder: &Holder) -> Result<Option<Duration>, StoreError> {
         let _ = holder;
         Ok(None)
+    }
+
+    /// Notes what a holder tells of its host, for [`Store::hosts`]. Nothing of a holder that never beat.
+    async fn report(&self, holder: &Holder, report: &HostReport) -> Result<(), StoreError> {
+        let _ = (holder, report);
+        Ok(())
+    }
+
+    /// Live hosts that have told of themselves; none if no other process can open the store.
+    async fn hosts(&self) -> Result<Vec<LiveHost>, StoreError> {
+        Ok(Vec::new())
     }
 
     /// The newest durable sequence number of a thread, to wait for more. Cheap to call often;
@@ -503,6 +411,18 @@ pub trait Store: Send + Sync {
 
     /// A run.
     async fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError>;
+
+    /// Adds a pending run behind all others of its thread, which must be there, whoever has its lease.
+    /// Durable when this returns. `false` if a run of this id is there.
+    async fn enqueue(&self, run: &RunRecord) -> Result<bool, StoreError>;
+
+    /// Puts a record that says how a run ended in place of one that is pending, or takes that away,
+    /// whoever has the lease of the thread. Durable when this returns. `false` if the run is not
+    /// pending any more: it has begun, or is not there.
+    async fn dequeue(&self, run: &RunId, ended: Option<&RunRecord>) -> Result<bool, StoreError>;
+
+    /// Pending runs, in the order in which they were asked for.
+    async fn pending(&self, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError>;
 
     /// Runs of a thread, oldest first.
     async fn runs(&self, thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError>;
@@ -582,10 +502,49 @@ pub trait Store: Send + Sync {
     /// Gives space that deleted things took back to the file system, as far as the store can.
     async fn compact(&self) -> Result<Compacted, StoreError>;
 
+    /// Shows that the store can be written now. Asked often: a store that wrote a moment ago has
+    /// shown it.
+    async fn prove(&self) -> Result<(), StoreError> {
+        Ok(())
+    }
+
+    /// Reads everything that is stored and names what is damaged. Takes as long as that takes.
+    async fn survey(&self) -> Result<Survey, StoreError> {
+        Err(StoreError::Backend {
+            operation: "verify all threads at once",
+            message: "only a store in a file does; `wattle trace --verify` checks one".to_owned(),
+        })
+    }
+
+    /// Makes a new folder for a backup.
+    async fn begin_backup(&self) -> Result<PathBuf, StoreError> {
+        Err(no_backup())
+    }
+
+    /// Writes what is stored, as it is at one moment, into a folder that is there.
+    async fn backup(&self, folder: &Path) -> Result<(), StoreError> {
+        let _ = folder;
+        Err(no_backup())
+    }
+
     /// Whether anything that was ever written to a thread mentions a blob. Asked for every blob
     /// that a tenant reads, so it must not read the log.
     async fn mentions(&self, thread: &ThreadId, blob: BlobRef) -> Result<bool, StoreError>;
 
+    /// What the threads of an owner take: reads the facts of all threads, so it is not asked often.
+    async fn taken(&self, of: &Owner) -> Result<Taken, StoreError>;
+
+    /// Blobs that threads of an owner mention, each once for each of these threads: about as many as
+    /// a page has. The first page is had without `from`, each other from where the page before says.
+    async fn mentioned(&self, of: &Owner, from: Option<&str>) -> Result<MentionPage, StoreError>;
+
     /// Bytes that a thread takes in the store, blobs not counted.
     async fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError>;
+}
+
+fn no_backup() -> StoreError {
+    StoreError::Backend {
+        operation: "back itself up",
+        message: "only a store in a file does; use `pg_dump` for a database".to_owned(),
+    }
 }

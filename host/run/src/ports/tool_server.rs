@@ -3,9 +3,10 @@
 use async_trait::async_trait;
 use wattle_graph::failure::Failure;
 
-use crate::call::tools::{ToolOutput, ToolRequest};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
+
+use crate::hostcall::tools::ToolInfo;
 use crate::ports::Caller;
-use crate::ports::sandbox::ToolInfo;
 
 /// Servers that offer tools, by the names that the operator gave them.
 #[async_trait]

@@ -4,22 +4,21 @@ use std::future::Future;
 use std::sync::Arc;
 use std::time::Duration;
 
-use serde_json::{Value, json};
-use wattle_graph::event::TaskFailed;
+use serde_json::json;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::{Body, Node};
 use wattle_graph::id::PluginName;
 use wattle_graph::plan::Task;
 
 use crate::app::App;
-use crate::driver::attempt as nested;
 use crate::gate::unwind::Unwind;
-use crate::gate::{Gate, Setting, Started, TaskSide};
+use crate::gate::{Gate, Setting, TaskSide, log_lost};
 use crate::ports::sandbox::{Ended, NodeCall};
 use crate::ports::{Caller, Plugin};
+use crate::task::context::{History, RunContext, handled};
+use crate::task::done::Done;
 use crate::task::idle::Alive;
-use crate::task::outcome::Done;
-use crate::task::{History, RunContext};
+use crate::task::started::Started;
 
 /// Runs the node once.
 pub(super) async fn attempt(
@@ -29,6 +28,11 @@ pub(super) async fn attempt(
     history: &History,
     number: u32,
 ) -> Result<Done, Ended> {
+    match context.log.check_room().await {
+        Ok(Ok(())) => {}
+        Ok(Err(full)) => return Err(Ended::Limit(full)),
+        Err(error) => return Err(Ended::Unwound(log_lost(error))),
+    }
     let alive = Alive::new(node.timeout.refresh, context.alive.clone());
     match &node.body {
         Body::Plugin { plugin, export } => {
@@ -40,8 +44,8 @@ pub(super) async fn attempt(
             within(context, task, node, Some(own_ms), &alive, work).await
         }
         Body::Graph { graph, state } => {
-            // Boxed, since every task would have the size of one with a graph in it otherwise.
-            let work = Box::pin(nested(context, task, node, (graph, *state), alive.clone()));
+            let work =
+                context.subgraphs.attempt(context, task, node, (graph, *state), alive.clone());
             within(context, task, node, None, &alive, work).await
         }
     }
@@ -112,24 +116,6 @@ fn call(context: &RunContext, task: &Task, node: &Node, export: &str, attempt: u
     }
 }
 
-/// What failed, if a task runs in its place, or a graph does that the task is in.
-pub(crate) fn handled(context: &RunContext, task: &Task) -> Option<Arc<Value>> {
-    let own = task.handles.as_deref().map(|failed| Arc::new(shown(failed)));
-    own.or_else(|| context.error.clone())
-}
-
-/// What failed, as its handler sees it.
-pub(crate) fn shown(failed: &TaskFailed) -> Value {
-    let Failure { code, message, details, .. } = &failed.failure;
-    json!({
-        "node": failed.node,
-        "task": failed.task,
-        "code": code,
-        "message": message,
-        "details": details,
-    })
-}
-
 fn plugin_of(app: &App, node: &Node, plugin: &PluginName) -> Result<Arc<dyn Plugin>, Ended> {
     app.plugins.get(plugin).cloned().ok_or_else(|| {
         Ended::Host(Failure::internal(format!(
@@ -156,6 +142,7 @@ fn gate(
         grants: context.app.grants_of(plugin),
         app: context.app.clone(),
         cancel: context.cancel.clone(),
+        quotas: context.quotas.clone(),
     };
     let side = TaskSide {
         task: task.id.clone(),

@@ -19,8 +19,7 @@ use wattle_graph::step::check_writes;
 
 use crate::gate::Journal;
 use crate::ports::memory::{MemoryScope, PutItem};
-use crate::task::RunContext;
-use crate::task::attempt::handled;
+use crate::task::context::{RunContext, handled};
 use crate::task::outcome::write_down;
 
 /// Part of what the host keeps that holds what nodes did.

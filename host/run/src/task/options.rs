@@ -7,7 +7,7 @@ use wattle_graph::id::NodeName;
 
 use crate::limit;
 use crate::ports::store::RunOptions;
-use crate::task::RunContext;
+use crate::task::context::RunContext;
 
 impl RunContext {
     /// Supersteps that the graph may take in this run.

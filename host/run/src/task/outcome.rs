@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{ChildEnd, EventKind, TaskFault, TaskFinished};
+use wattle_graph::event::{EventKind, TaskFault, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::graph::{Body, Graph, Node};
 use wattle_graph::id::{END, NodeName};
@@ -14,22 +14,8 @@ use crate::gate::Journal;
 use crate::gate::unwind::Unwind;
 use crate::json::check_depth;
 use crate::ports::sandbox::{Ended, NodeOutcome};
-use crate::task::RunContext;
-
-/// How one attempt ended well.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Done {
-    /// What the node decided.
-    pub outcome: NodeOutcome,
-    /// Where the graph ended that ran as this node.
-    pub child: Option<ChildEnd>,
-}
-
-impl From<NodeOutcome> for Done {
-    fn from(outcome: NodeOutcome) -> Self {
-        Self { outcome, child: None }
-    }
-}
+use crate::task::context::RunContext;
+use crate::task::done::Done;
 
 /// How one attempt ended badly.
 pub(super) struct Fault {

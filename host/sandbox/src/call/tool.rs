@@ -1,6 +1,6 @@
 //! Calls a tool.
 
-use wattle_run::call::tools::ToolOutput;
+use wattle_graph::tool::ToolOutput;
 use wattle_run::limit::Limits;
 use wattle_run::ports::sandbox::{Ended, ToolCall};
 

@@ -1,7 +1,7 @@
 //! Batches of host calls: several at once, answers in the order of the requests.
 
 use wattle_graph::failure::Failure;
-use wattle_run::call::HostCall;
+use wattle_run::gate::Effect;
 
 use crate::bindings::wattle::plugin::types;
 use crate::guest::Guest;
@@ -12,7 +12,7 @@ pub(crate) type Answers<T> = Vec<Result<T, types::Failure>>;
 
 impl Guest {
     /// Makes several host calls at once; a request that is no valid one fails in its place.
-    pub(crate) async fn call_all<C: HostCall, T>(
+    pub(crate) async fn call_all<C: Effect, T>(
         &mut self,
         requests: Vec<Result<C, Failure>>,
         convert: fn(C::Answer) -> T,

@@ -1,7 +1,7 @@
 //! `wattle:plugin/blob`: content-addressed bytes.
 
 use bytes::Bytes;
-use wattle_run::call::blob::{Put, Stat};
+use wattle_run::hostcall::blob::{Put, Stat};
 
 use crate::bindings::wattle::plugin::blob;
 use crate::guest::Guest;

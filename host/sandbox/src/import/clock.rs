@@ -1,6 +1,6 @@
 //! `wattle:plugin/clock`: time, answered at once from the gate.
 
-use wattle_run::call::clock::{Civil, Zoned};
+use wattle_run::hostcall::clock::{Civil, Zoned};
 
 use crate::bindings::wattle::plugin::clock;
 use crate::guest::Guest;

@@ -1,6 +1,6 @@
 //! `wattle:plugin/emit`: events of the guest's own.
 
-use wattle_run::call::emit::Emission;
+use wattle_run::hostcall::emit::Emission;
 
 use crate::bindings::wattle::plugin::emit;
 use crate::guest::Guest;

@@ -1,8 +1,9 @@
 //! `wattle:plugin/http`: outbound HTTP.
 
 use bytes::Bytes;
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::{HttpBody, HttpRequest, HttpResponse};
+use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 
 use crate::bindings::wattle::plugin::{http, types};
 use crate::guest::Guest;
@@ -10,7 +11,7 @@ use crate::halt::Halt;
 use crate::import::types::{blob_ref, unknown};
 use crate::json;
 
-const SEND: &str = "http.send";
+const SEND: &str = CallKind::SendHttp.name();
 
 /// Key of `extra` for how long the host is to wait before it sends.
 const DELAY_MS: &str = "delay_ms";

@@ -1,6 +1,6 @@
 //! `wattle:plugin/interrupt`: questions to a person. Without an answer the gate unwinds the guest.
 
-use wattle_run::call::interrupt::Ask;
+use wattle_run::hostcall::interrupt::Ask;
 
 use crate::bindings::wattle::plugin::interrupt;
 use crate::guest::Guest;

@@ -3,11 +3,11 @@
 pub(crate) mod stream;
 
 use wasmtime::component::Resource;
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::Failure;
-use wattle_run::call::image::{GeneratedImage, ImageRequest};
-use wattle_run::call::llm::{
-    Attempt, Completion, CompletionRequest, FinishReason, ResponseSchema, ToolChoice,
-    ToolDefinition, Usage,
+use wattle_graph::llm::{
+    Attempt, Completion, CompletionRequest, FinishReason, GeneratedImage, ImageRequest,
+    ResponseSchema, ToolChoice, ToolDefinition, Usage,
 };
 
 use self::stream::OpenStream;
@@ -18,8 +18,8 @@ use crate::import::message::{from_part, into_message};
 use crate::import::types::unknown;
 use crate::json;
 
-const COMPLETE: &str = "llm.complete";
-const GENERATE_IMAGES: &str = "llm.generate-images";
+const COMPLETE: &str = CallKind::Complete.name();
+const GENERATE_IMAGES: &str = CallKind::GenerateImages.name();
 
 impl llm::Host for Guest {
     async fn complete(&mut self, request: llm::Request) -> Result<llm::Completion, Halt> {

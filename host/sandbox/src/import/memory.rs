@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use wattle_graph::failure::Failure;
-use wattle_run::call::memory::{Delete, Get, Namespaces, Put, Search};
+use wattle_run::hostcall::memory::{Delete, Get, Namespaces, Put, Search};
 use wattle_run::ports::memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, PutItem, parse_filter};
 

@@ -1,7 +1,7 @@
 //! Messages and their parts, which models and tools have in common.
 
 use wattle_graph::failure::Failure;
-use wattle_run::call::llm::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};
+use wattle_graph::llm::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};
 
 use crate::bindings::wattle::plugin::types;
 use crate::import::types::{blob_ref, unknown};

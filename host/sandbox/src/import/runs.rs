@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{GraphName, NodeName, RunId, ThreadId};
-use wattle_run::call::runs::{
+use wattle_run::hostcall::runs::{
     EndedRun, OnFailure, OpenQuestion, ResumeRun, RunOutcome, RunRef, StartRun, ThreadView,
 };
 use wattle_run::ports::Caller;
@@ -101,6 +101,7 @@ fn into_start(request: runs::StartRequest, caller: &Caller) -> Result<StartRun, 
         tenant: caller.tenant.clone(),
         options: RunOptions::default(),
         ttl: None,
+        principal: None,
     })
 }
 
@@ -134,6 +135,7 @@ fn into_resume(request: runs::ResumeRequest, caller: &Caller) -> Result<ResumeRu
         app: Some(caller.app.clone()),
         tenant: caller.tenant.clone(),
         options: RunOptions::default(),
+        principal: None,
     })
 }
 

@@ -3,9 +3,10 @@
 
 use bytes::Bytes;
 use wasmtime::component::{Resource, ResourceTableError};
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::sql::{Dialect, Executed, Query, Rows, SqlValue, Statement};
 use wattle_run::gate::transaction::Transaction;
+use wattle_run::hostcall::sql::{Dialect, Executed, Query, Rows, SqlValue, Statement};
 
 use crate::bindings::wattle::plugin::sql;
 use crate::guest::Guest;
@@ -14,7 +15,7 @@ use crate::import::types::too_many;
 use crate::json;
 
 const BEGIN: &str = "sql.begin";
-const QUERY: &str = "sql.query";
+const QUERY: &str = CallKind::QuerySql.name();
 const EXECUTE: &str = "sql.execute";
 
 /// A guest's handle of a transaction; empty once it is over. Public, as the

@@ -5,9 +5,10 @@
 
 use serde::Deserialize;
 use serde_json::Value;
+use wattle_graph::call::CallKind;
 use wattle_graph::event::Write;
 use wattle_graph::failure::Failure;
-use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 
 use crate::bindings::wattle::plugin::{tool, tools, types};
@@ -18,7 +19,7 @@ use crate::import::message::from_part;
 use crate::json;
 
 const LIST: &str = "tools.list";
-const CALL: &str = "tools.call";
+const CALL: &str = CallKind::CallTool.name();
 const CALL_ALL: &str = "tools.call-all";
 
 impl tools::Host for Guest {

@@ -1,5 +1,7 @@
 //! Whether a component's imports and exports are those of the contract.
 
+use serde::{Deserialize, Serialize};
+
 use crate::import;
 use crate::load::fault::Fault;
 use crate::load::interface::Interface;
@@ -21,7 +23,7 @@ const EXPORTS: &[&str] = &["node", "tool", "reducer", "web"];
 const NAMES_SHOWN: usize = 5;
 
 /// What a component wants and offers.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Contract {
     /// The version it was built for.
     pub(crate) version: String,

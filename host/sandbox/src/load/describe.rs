@@ -65,7 +65,7 @@ pub(crate) async fn describe(code: &Code, name: &PluginName) -> Result<Described
 
 async fn describe_in_time(code: &Code, name: &PluginName) -> Result<Described, Fault> {
     let limits = Limits { cpu_ms: CPU_MS, lift_bytes: LIFT_BYTES, ..Limits::default() };
-    let place = Place { plugin: name.as_str(), what: "the description" };
+    let place = Place { plugin: name.as_str(), what: "the description", granted: false };
     let call = Call { code, gate: None, limits: &limits, place };
     let mut live = call.start().await.map_err(failed)?;
     check_types(&mut live, code)?;
@@ -160,6 +160,7 @@ fn checked<A, B>(
 
 fn into_node(info: node::NodeInfo) -> Result<NodeInfo, Fault> {
     let name = NodeName::new(&info.name).map_err(|error| bad(&error.to_string()))?;
+    ascii("node", name.as_str())?;
     let config_schema = extra(&info.extra, "config-schema");
     Ok(NodeInfo {
         config_schema: config_schema
@@ -170,6 +171,19 @@ fn into_node(info: node::NodeInfo) -> Result<NodeInfo, Fault> {
         name: name.into(),
         doc: clean(&info.doc, DOC_CHARS),
     })
+}
+
+/// A letter of another script can look like an ASCII one, and then two names look the same.
+fn ascii(what: &str, name: &str) -> Result<(), Fault> {
+    match name.chars().find(|c| !c.is_ascii()) {
+        None => Ok(()),
+        Some(other) => Err(bad(&format!(
+            "its {what} name `{}` has the character U+{:04X}; names consist of ASCII letters, \
+             digits, `_`, `-` and `.`",
+            name.escape_default(),
+            u32::from(other)
+        ))),
+    }
 }
 
 fn into_tool(info: tool::ToolInfo) -> Result<ToolInfo, Fault> {
@@ -199,6 +213,7 @@ fn into_hints(text: &str) -> ToolHints {
 fn into_reducer(info: reducer::ReducerInfo) -> Result<ReducerInfo, Fault> {
     let name = NodeName::new(&info.name)
         .map_err(|error| bad(&error.to_string().replace("node name", "reducer name")))?;
+    ascii("reducer", name.as_str())?;
     Ok(ReducerInfo { name: name.into(), doc: clean(&info.doc, DOC_CHARS) })
 }
 
@@ -222,14 +237,14 @@ fn into_route(route: web::Route) -> Result<Route, Fault> {
         (1..=WORD_CHARS).contains(&method.len()) && method.chars().all(|c| c.is_ascii_uppercase());
     let good_path = path.starts_with('/')
         && path.chars().count() <= PATH_CHARS
-        && !path.chars().any(|c| c.is_control() || c.is_whitespace());
+        && path.chars().all(|c| c.is_ascii_graphic());
     if good_method && good_path {
         return Ok(Route { method, path });
     }
     let (method, path) = (clean(&method, WORD_CHARS), clean(&path, PATH_CHARS));
     Err(bad(&format!(
         "`{method} {path}` is no route: the method is upper case, and the path starts with `/` \
-         and has no spaces"
+         and has ASCII characters only, and no spaces"
     )))
 }
 

@@ -8,7 +8,20 @@ use crate::load::text;
 /// Longest message: validators may quote what they refuse.
 const MESSAGE_CHARS: usize = 1_000;
 
-/// Why a file is no plugin; see `LoadError` for the codes.
+/// The codes of faults, which `LoadError` explains.
+const CODES: &[&str] = &[
+    "not-wasm",
+    "core-module",
+    "wit-version",
+    "missing-export",
+    "unknown-import",
+    "invalid",
+    "describe",
+    "limit",
+    "panic",
+];
+
+/// Why a file is no plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Fault {
     pub(crate) code: &'static str,
@@ -20,6 +33,12 @@ impl Fault {
     /// A fault with its code, what is wrong, and what to do.
     pub(crate) fn new(code: &'static str, message: &str, hint: impl Into<String>) -> Self {
         Self { code, message: text::clean(message, MESSAGE_CHARS), hint: hint.into() }
+    }
+
+    /// A fault that another process found; `None` if its code is not one that this one knows.
+    pub(crate) fn told(code: &str, message: &str, hint: &str) -> Option<Self> {
+        let code = CODES.iter().find(|known| **known == code)?;
+        Some(Self::new(code, message, hint))
     }
 
     /// The same for a plugin.
@@ -69,8 +88,8 @@ pub(crate) fn too_large(what: &str, found: u64, allowed: u64) -> Fault {
 /// A library that reads the bytes panicked: the file is refused, and the host goes on.
 pub(crate) fn panicked(error: &tokio::task::JoinError) -> Fault {
     Fault::new(
-        "invalid",
-        &format!("reading it failed unexpectedly: {error}"),
+        "panic",
+        &format!("the library that reads it panicked: {error}"),
         "build it again; if the same happens, please report it together with the file",
     )
 }

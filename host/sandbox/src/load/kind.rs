@@ -3,7 +3,7 @@
 use crate::load::fault::{Fault, too_large};
 
 /// Bytes of a plugin file: Python's components have 18 MiB.
-const FILE_BYTES: usize = 64 << 20;
+pub(crate) const FILE_BYTES: usize = 64 << 20;
 
 /// Magic and version of a WebAssembly file.
 const HEADER_BYTES: usize = 8;

@@ -1,8 +1,18 @@
 //! Text that a guest says of itself: shown to people and to models, so it is cut and cleaned.
 
-/// Cuts a text and strips control characters other than line breaks and tabs.
+/// Characters that are not shown and change how others are: they turn the direction of text, or
+/// have no width.
+const INVISIBLE: &[std::ops::RangeInclusive<char>] = &[
+    '\u{200b}'..='\u{200f}',
+    '\u{2028}'..='\u{202e}',
+    '\u{2060}'..='\u{2069}',
+    '\u{feff}'..='\u{feff}',
+];
+
+/// Cuts a text and strips control characters other than line breaks and tabs, and invisible ones.
 pub(crate) fn clean(text: &str, max_chars: usize) -> String {
-    let allowed = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
+    let is_invisible = |c: &char| INVISIBLE.iter().any(|range| range.contains(c));
+    let allowed = |c: &char| matches!(c, '\n' | '\t') || !c.is_control() && !is_invisible(c);
     text.chars().filter(allowed).take(max_chars).collect()
 }
 
@@ -14,5 +24,6 @@ mod tests {
     fn control_characters_go_and_long_texts_are_cut() {
         assert_eq!(clean("a\x1b[31m\u{7}b\n\tc", 100), "a[31mb\n\tc");
         assert_eq!(clean("abcdef", 3), "abc");
+        assert_eq!(clean("a\u{202e}b\u{200b}c\u{feff}", 100), "abc");
     }
 }

@@ -1,47 +1,115 @@
 //! Compiled code on disk.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use wattle_sandbox::{SandboxConfig, WasmSandbox};
+use bytes::Bytes;
+use wattle_sandbox::{CodeCache, SandboxConfig, WasmSandbox};
 
 use crate::{guest, load_into};
 
-async fn load_with(directory: &Path) {
-    let config = SandboxConfig { cache_dir: Some(directory.to_owned()), max_instances: 4 };
-    let sandbox = WasmSandbox::new(&config).unwrap();
-    let plugin = load_into(&sandbox, guest::reducer("(i32.const 320)")).await.unwrap();
-    assert_eq!(plugin.info().reducers.len(), 1);
+/// The key of most tests here.
+const KEY: [u8; 32] = [7; 32];
+
+fn one() -> Bytes {
+    guest::reducer("(i32.const 320)")
 }
 
-fn only_file(directory: &Path) -> std::path::PathBuf {
-    let mut files = fs::read_dir(directory).unwrap();
-    let file = files.next().unwrap().unwrap().path();
-    assert!(files.next().is_none());
-    file
+fn other() -> Bytes {
+    guest::node("", "(i32.const 512)")
+}
+
+async fn load_with(directory: &Path, key: [u8; 32], bytes: Bytes) {
+    let cache = Some(CodeCache { directory: directory.to_owned(), key });
+    let config = SandboxConfig { cache, max_instances: 4, ..SandboxConfig::default() };
+    let sandbox = WasmSandbox::new(&config).unwrap();
+    let is_reducer = bytes == one();
+    let plugin = load_into(&sandbox, bytes).await.unwrap();
+    let info = plugin.info();
+    assert_eq!((info.reducers.len(), info.nodes.len()), if is_reducer { (1, 0) } else { (0, 1) });
+}
+
+fn files(directory: &Path) -> Vec<PathBuf> {
+    let mut files: Vec<_> =
+        fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files
+}
+
+fn only_file(directory: &Path) -> PathBuf {
+    let files = files(directory);
+    assert_eq!(files.len(), 1, "{files:?}");
+    files[0].clone()
 }
 
 #[tokio::test]
 async fn code_is_kept_and_found() {
     let directory = tempfile::tempdir().unwrap();
-    load_with(directory.path()).await;
+    load_with(directory.path(), KEY, one()).await;
     let file = only_file(directory.path());
     let written = fs::metadata(&file).unwrap().modified().unwrap();
-    load_with(directory.path()).await;
+    load_with(directory.path(), KEY, one()).await;
     assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written);
 }
 
 #[tokio::test]
-async fn broken_code_is_compiled_anew() {
+async fn broken_code_is_compiled_again() {
     let directory = tempfile::tempdir().unwrap();
-    load_with(directory.path()).await;
+    load_with(directory.path(), KEY, one()).await;
     let file = only_file(directory.path());
     let whole = fs::read(&file).unwrap();
     for broken in [Vec::new(), whole[..whole.len() / 2].to_vec(), flipped(&whole)] {
         fs::write(&file, broken).unwrap();
-        load_with(directory.path()).await;
+        load_with(directory.path(), KEY, one()).await;
         assert_eq!(fs::read(&file).unwrap(), whole);
     }
+}
+
+/// Somebody who can write the directory knows how files are made, and has no key: a digest of the
+/// content alone would accept this.
+#[tokio::test]
+async fn code_of_another_writer_is_not_run() {
+    let directory = tempfile::tempdir().unwrap();
+    load_with(directory.path(), KEY, one()).await;
+    let file = only_file(directory.path());
+    let whole = fs::read(&file).unwrap();
+    let elsewhere = tempfile::tempdir().unwrap();
+    load_with(elsewhere.path(), [8; 32], one()).await;
+    let foreign = only_file(elsewhere.path());
+    assert_ne!(foreign.file_name(), file.file_name(), "hosts do not share names");
+    fs::copy(foreign, &file).unwrap();
+    load_with(directory.path(), KEY, one()).await;
+    assert_eq!(fs::read(&file).unwrap(), whole);
+}
+
+/// Code that the host wrote itself is run as the component that it was made of, and no other.
+#[tokio::test]
+async fn code_in_the_place_of_another_is_not_run() {
+    let directory = tempfile::tempdir().unwrap();
+    load_with(directory.path(), KEY, one()).await;
+    let first = only_file(directory.path());
+    let whole = fs::read(&first).unwrap();
+    load_with(directory.path(), KEY, other()).await;
+    let second = files(directory.path()).into_iter().find(|file| *file != first).unwrap();
+    fs::copy(second, &first).unwrap();
+    load_with(directory.path(), KEY, one()).await;
+    assert_eq!(fs::read(&first).unwrap(), whole);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn what_is_no_plain_file_is_not_read() {
+    let directory = tempfile::tempdir().unwrap();
+    load_with(directory.path(), KEY, one()).await;
+    let file = only_file(directory.path());
+    let pipe = |path: &Path| std::process::Command::new("mkfifo").arg(path).status().unwrap();
+    fs::remove_file(&file).unwrap();
+    assert!(pipe(&file).success());
+    load_with(directory.path(), KEY, one()).await;
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+    load_with(directory.path(), KEY, one()).await;
+    assert!(fs::symlink_metadata(&file).unwrap().is_file(), "it was replaced by the code");
 }
 
 fn flipped(bytes: &[u8]) -> Vec<u8> {
@@ -57,6 +125,6 @@ async fn the_directory_is_closed_to_others() {
     use std::os::unix::fs::PermissionsExt as _;
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("code");
-    load_with(&path).await;
+    load_with(&path, KEY, one()).await;
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o700);
 }

@@ -7,6 +7,7 @@ mod cache;
 mod guest;
 mod limits;
 mod load;
+mod names;
 mod node;
 mod stream;
 mod tool;

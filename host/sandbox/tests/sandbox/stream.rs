@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
-use wattle_graph::event::Delta;
 use wattle_graph::failure::Failure;
-use wattle_run::call::llm::{Completion, CompletionRequest, FinishReason, Part, Usage};
+use wattle_graph::llm::{Completion, CompletionRequest, Delta, FinishReason, Part, Usage};
 use wattle_run::cancel::Cancel;
 use wattle_run::grant::Grants;
 use wattle_run::ports::model::{Deltas, RouteInfo};

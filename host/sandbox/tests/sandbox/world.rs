@@ -11,14 +11,14 @@ use tokio::sync::watch;
 use wattle_graph::event::Event;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, Namespace, PluginName, RunId, TaskId, ThreadId};
+use wattle_graph::llm::{Completion, CompletionRequest};
 use wattle_run::app::App;
-use wattle_run::call::http::{HttpRequest, HttpResponse};
-use wattle_run::call::llm::{Completion, CompletionRequest};
-use wattle_run::call::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun, ThreadView};
-use wattle_run::call::sql::{Rows, SqlValue};
 use wattle_run::cancel::Cancel;
 use wattle_run::gate::{Gate, Setting};
 use wattle_run::grant::{Grants, HttpRule, SqlRule};
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
+use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun, ThreadView};
+use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::{Limits, NetLimits, SqlLimits};
 use wattle_run::ports::blob::{BlobInfo, BlobRef};
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
@@ -27,8 +27,9 @@ use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_run::ports::sql::SqlTransaction;
 use wattle_run::ports::store::{
-    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, PruneStrategy,
-    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, Ticket, Verified,
+    Batch, BatchPage, CheckpointQuery, CheckpointTuple, Compacted, Epoch, Holder, MentionPage,
+    Owner, PendingQuery, PendingRun, PruneStrategy, RunRecord, StoreError, Taken, ThreadHead,
+    ThreadQuery, ThreadRecord, Ticket, Verified,
 };
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_run::ports::{
@@ -85,7 +86,8 @@ pub(crate) fn gate_to(model: Arc<dyn Model>, app: App, cancel: Cancel) -> Arc<Ga
     };
     let caller = Caller { app: app.name.clone(), plugin: guest(), tenant: None };
     let grants = app.grants_of(&guest());
-    let setting = Setting { ports, caller, grants, app: Arc::new(app), cancel };
+    let quotas = Arc::default();
+    let setting = Setting { ports, caller, grants, app: Arc::new(app), cancel, quotas };
     Arc::new(Gate::for_web(setting, Arc::new(Nothing)))
 }
 
@@ -247,17 +249,6 @@ impl Memory for Nothing {
         Err(nothing())
     }
 
-    async fn list_down(
-        &self,
-        _scope: &MemoryScope,
-        _namespace: &[String],
-        _before: Option<&str>,
-        _limit: usize,
-        _now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        Err(nothing())
-    }
-
     async fn delete(
         &self,
         _scope: &MemoryScope,
@@ -371,12 +362,32 @@ impl Store for Nothing {
         Ok(None)
     }
 
+    async fn abandoned(
+        &self,
+        _holder: &Holder,
+        _after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        Ok(Vec::new())
+    }
+
     async fn threads(&self, _query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         Ok(Vec::new())
     }
 
     async fn run(&self, _run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         Ok(None)
+    }
+
+    async fn enqueue(&self, _run: &RunRecord) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn dequeue(&self, _run: &RunId, _ended: Option<&RunRecord>) -> Result<bool, StoreError> {
+        Ok(false)
+    }
+
+    async fn pending(&self, _query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn runs(&self, _thread: &ThreadId) -> Result<Vec<RunRecord>, StoreError> {
@@ -474,6 +485,14 @@ impl Store for Nothing {
 
     async fn mentions(&self, _thread: &ThreadId, _blob: BlobRef) -> Result<bool, StoreError> {
         Ok(false)
+    }
+
+    async fn taken(&self, _of: &Owner) -> Result<Taken, StoreError> {
+        Ok(Taken::default())
+    }
+
+    async fn mentioned(&self, _of: &Owner, _: Option<&str>) -> Result<MentionPage, StoreError> {
+        Ok(MentionPage::default())
     }
 
     async fn stored_bytes(&self, _thread: &ThreadId) -> Result<u64, StoreError> {

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use sqlx::{AssertSqlSafe, Executor as _, PgConnection};
-use wattle_run::call::sql::Executed;
+use wattle_run::hostcall::sql::Executed;
 use wattle_run::limit::SqlLimits;
 
 use crate::failure::Fault;

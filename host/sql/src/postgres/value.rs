@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use bytes::Bytes;
 use sqlx::postgres::{PgColumn, PgQueryResult, PgRow};
 use sqlx::{Column as _, Row as _, TypeInfo as _, ValueRef as _};
-use wattle_run::call::sql::{Column, SqlValue};
+use wattle_run::hostcall::sql::{Column, SqlValue};
 
 use crate::rows::Reader;
 
@@ -136,7 +136,7 @@ fn typed(type_name: &str, text: &str) -> Option<SqlValue> {
 #[cfg(test)]
 mod tests {
     use bytes::Bytes;
-    use wattle_run::call::sql::SqlValue;
+    use wattle_run::hostcall::sql::SqlValue;
 
     use super::{from_hex, literals};
 

@@ -19,10 +19,15 @@ use wattle_run::grant::SqlRule;
 use wattle_run::limit::SqlLimits;
 
 use crate::readonly::{Wanted, is_described_by, is_forbidden, wanted};
+use crate::sqlite::limits::VALUE_BYTES;
 use crate::statement::Dialect;
+use crate::writing::OWN;
 
-/// Longest value of SQLite by default.
-const LENGTH_DEFAULT: c_int = 1_000_000_000;
+/// Pragmas that modules of full-text search and of spatial indexes ask.
+const MODULE_PRAGMAS: &[&str] = &["data_version", "page_size"];
+
+/// Tables of the library through which the pages of a file can be written.
+const SQLITE_PAGES: &[&str] = &["sqlite_dbpage"];
 
 /// Tables that only unfold their arguments.
 const UNFOLDING: &[&str] = &["generate_series", "json_each", "json_tree"];
@@ -30,8 +35,19 @@ const UNFOLDING: &[&str] = &["generate_series", "json_each", "json_tree"];
 /// What statements of a connection may touch, by number.
 static RULES: Mutex<BTreeMap<usize, Arc<Allowed>>> = Mutex::new(BTreeMap::new());
 
+/// The number of what may write, for as long as the process lives: a transaction that was dropped
+/// is rolled back later.
+const WRITER: usize = 1;
+
+/// The number of an app's migrations.
+const MIGRATION: usize = 2;
+
 /// The next number; 0 is none.
-static NEXT: AtomicUsize = AtomicUsize::new(1);
+static NEXT: AtomicUsize = AtomicUsize::new(3);
+
+/// Pragmas of migrations that stay within the database and the transaction.
+const MIGRATION_PRAGMAS: &[&str] =
+    &["application_id", "defer_foreign_keys", "foreign_key_check", "user_version"];
 
 /// No code of ours runs under this lock, so a poisoned one still holds whole data.
 fn rules() -> MutexGuard<'static, BTreeMap<usize, Arc<Allowed>>> {
@@ -73,7 +89,7 @@ impl Authorized {
         let authorized = Self { number };
         // A value that is longer than the whole answer may be is not even made.
         let longest = limits.bytes.saturating_add(limits.statement_bytes);
-        let longest = c_int::try_from(longest).unwrap_or(LENGTH_DEFAULT).min(LENGTH_DEFAULT);
+        let longest = c_int::try_from(longest).unwrap_or(VALUE_BYTES);
         set(connection, Some(number), longest).await?;
         Ok(authorized)
     }
@@ -85,9 +101,20 @@ impl Drop for Authorized {
     }
 }
 
+/// Lets the statements of a connection do everything but touch the host's own tables, leave the
+/// database or change the session.
+pub(super) async fn keep_writer(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    set(connection, Some(WRITER), VALUE_BYTES).await
+}
+
+/// The same for migrations, which may also say what kind of database it is.
+pub(super) async fn keep_migration(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
+    set(connection, Some(MIGRATION), VALUE_BYTES).await
+}
+
 /// Lets the statements of a connection do everything again.
 pub(super) async fn lift(connection: &mut SqliteConnection) -> Result<(), sqlx::Error> {
-    set(connection, None, LENGTH_DEFAULT).await
+    set(connection, None, VALUE_BYTES).await
 }
 
 async fn set(
@@ -102,7 +129,7 @@ async fn set(
     // SAFETY: the handle is open and locked for us; `data` is a number that is never followed.
     unsafe {
         sqlite::sqlite3_set_authorizer(database, callback, data);
-        sqlite::sqlite3_limit(database, sqlite::SQLITE_LIMIT_LENGTH, longest);
+        sqlite::sqlite3_limit(database, sqlite::SQLITE_LIMIT_LENGTH, longest.min(VALUE_BYTES));
     }
     Ok(())
 }
@@ -128,7 +155,13 @@ unsafe extern "C" fn authorize(
     // SAFETY: SQLite hands over texts that end in NUL and live as long as this call, or null.
     let [first, second, database, inside] =
         unsafe { [text(first), text(second), text(database), text(inside)] };
-    let rule = rules().get(&data.addr()).cloned();
+    let number = data.addr();
+    if matches!(number, WRITER | MIGRATION) {
+        let touched = Touched { action, first: &first, second: &second, database: &database };
+        let is_allowed = touched.may_write(number == MIGRATION);
+        return if is_allowed { sqlite::SQLITE_OK } else { sqlite::SQLITE_DENY };
+    }
+    let rule = rules().get(&number).cloned();
     let is_allowed = rule.is_some_and(|rule| match action {
         sqlite::SQLITE_SELECT | sqlite::SQLITE_RECURSIVE => true,
         sqlite::SQLITE_READ => rule.may_read(&first, &second, &database, &inside),
@@ -152,6 +185,49 @@ unsafe fn text(pointer: *const c_char) -> String {
     }
     // SAFETY: as above.
     unsafe { CStr::from_ptr(pointer) }.to_string_lossy().to_ascii_lowercase()
+}
+
+/// What a statement that may write is about to touch.
+struct Touched<'a> {
+    action: c_int,
+    first: &'a str,
+    second: &'a str,
+    database: &'a str,
+}
+
+impl Touched<'_> {
+    fn may_write(&self, is_migration: bool) -> bool {
+        let own = |name: &str| name.starts_with(OWN);
+        let is_elsewhere = !matches!(self.database, "" | "main" | "temp");
+        match self.action {
+            sqlite::SQLITE_ATTACH | sqlite::SQLITE_DETACH => false,
+            sqlite::SQLITE_FUNCTION => !is_outside(self.second),
+            sqlite::SQLITE_PRAGMA => {
+                is_described_by(Dialect::Sqlite, &format!("pragma_{}", self.first))
+                    || MODULE_PRAGMAS.contains(&self.first)
+                    || is_migration && MIGRATION_PRAGMAS.contains(&self.first)
+            }
+            // Their names stand in the second place.
+            sqlite::SQLITE_ALTER_TABLE
+            | sqlite::SQLITE_CREATE_INDEX
+            | sqlite::SQLITE_CREATE_TEMP_INDEX
+            | sqlite::SQLITE_CREATE_TRIGGER
+            | sqlite::SQLITE_CREATE_TEMP_TRIGGER
+            | sqlite::SQLITE_DROP_INDEX
+            | sqlite::SQLITE_DROP_TEMP_INDEX
+            | sqlite::SQLITE_DROP_TRIGGER
+            | sqlite::SQLITE_DROP_TEMP_TRIGGER => {
+                !own(self.first) && !own(self.second) && !is_elsewhere
+            }
+            // The file's pages and the library's own tables.
+            _ => !own(self.first) && !SQLITE_PAGES.contains(&self.first) && !is_elsewhere,
+        }
+    }
+}
+
+/// Functions of the library that reach outside of the database.
+fn is_outside(function: &str) -> bool {
+    matches!(function, "edit" | "fts3_tokenizer" | "load_extension" | "readfile" | "writefile")
 }
 
 impl Allowed {

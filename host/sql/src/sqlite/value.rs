@@ -4,7 +4,7 @@ use bytes::Bytes;
 use sqlx::error::BoxDynError;
 use sqlx::sqlite::{SqliteArguments, SqliteColumn, SqliteQueryResult, SqliteRow};
 use sqlx::{Arguments as _, Column as _, Row as _, TypeInfo as _, ValueRef as _};
-use wattle_run::call::sql::{Column, SqlValue};
+use wattle_run::hostcall::sql::{Column, SqlValue};
 
 use crate::rows::Reader;
 

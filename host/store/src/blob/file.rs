@@ -3,7 +3,11 @@
 //! A file is written under another name, flushed and renamed, so one that has its name is whole.
 //! The side record comes first: a blob that is there has one. The time of last modification says
 //! when a blob was last put; a sweep goes by it.
+//!
+//! The name of a file is the digest of its bytes, and every read compares them. A blob whose bytes
+//! changed is an error, and a put of the same bytes writes it again.
 
+use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -15,11 +19,12 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use tokio::task::spawn_blocking;
-use wattle_graph::failure::Failure;
+use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Digest;
 use wattle_run::ports::blob::{BlobInfo, BlobRef, BlobStore};
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{Damage, StoreError};
 
+use crate::blob::check::{Checks, damaged};
 use crate::blob::{not_found, range};
 use crate::error::backend;
 use crate::sweep::Sweepable;
@@ -38,6 +43,7 @@ struct Folder {
     /// Held for reading by a put, for writing by a sweep: otherwise a put could find its blob
     /// there just before the sweep deletes it.
     sweeping: RwLock<()>,
+    checks: Checks,
 }
 
 /// What stands beside a blob.
@@ -58,14 +64,12 @@ impl FileBlobs {
         prepare(&unfinished).map_err(|error| {
             backend("open its blobs", format!("`{}`: {error}", unfinished.display()))
         })?;
-        let (next_name, sweeping) = (AtomicU64::new(0), RwLock::new(()));
-        Ok(Self(Arc::new(Folder { root, next_name, sweeping })))
+        Ok(Self(Arc::new(Folder::new(root))))
     }
 
     /// The blobs of a folder that another process may have open. Only for reading.
     pub fn reading(dir: impl AsRef<Path>) -> Self {
-        let (next_name, sweeping) = (AtomicU64::new(0), RwLock::new(()));
-        Self(Arc::new(Folder { root: dir.as_ref().to_owned(), next_name, sweeping }))
+        Self(Arc::new(Folder::new(dir.as_ref().to_owned())))
     }
 
     async fn block<T, F>(&self, work: F) -> Result<T, Failure>
@@ -88,6 +92,11 @@ fn prepare(unfinished: &Path) -> io::Result<()> {
 }
 
 impl Folder {
+    fn new(root: PathBuf) -> Self {
+        let (next_name, sweeping) = (AtomicU64::new(0), RwLock::new(()));
+        Self { root, next_name, sweeping, checks: Checks::default() }
+    }
+
     fn path(&self, blob: BlobRef) -> PathBuf {
         let name = blob.0.to_hex();
         self.root.join(&name[..2]).join(name)
@@ -97,8 +106,9 @@ impl Folder {
         let blob = BlobRef(Digest::of(bytes));
         let path = self.path(blob);
         let _guard = self.sweeping.read().unwrap_or_else(PoisonError::into_inner);
-        if let Ok(file) = File::options().append(true).open(&path) {
-            renew(&file).map_err(|error| failure("keep", blob, &error))?;
+        if self.has(blob, bytes.len() as u64) {
+            let file = File::options().append(true).open(&path);
+            file.and_then(|file| renew(&file)).map_err(|error| failure("keep", blob, &error))?;
             return Ok(blob);
         }
         let side = serde_json::to_vec(&Side { media_type });
@@ -109,11 +119,35 @@ impl Folder {
         Ok(blob)
     }
 
+    /// Whether a blob is there as it was put. One that cannot be read counts as missing: the put
+    /// that asks writes it again.
+    fn has(&self, blob: BlobRef, bytes: u64) -> bool {
+        let Ok(file) = File::open(self.path(blob)) else {
+            return false;
+        };
+        let is_whole = file.metadata().is_ok_and(|facts| facts.len() == bytes)
+            && self.checks.fits(blob, &file).unwrap_or(false)
+            && self.side(blob).is_ok();
+        if !is_whole {
+            tracing::error!(%blob, "a stored blob is damaged and is written again");
+        }
+        is_whole
+    }
+
     /// Writes a file so that it is there as a whole or not at all, crash or no crash.
     fn write(&self, path: &Path, bytes: &[u8]) -> io::Result<()> {
         let name = self.next_name.fetch_add(1, Ordering::Relaxed).to_string();
         let unfinished = self.root.join(UNFINISHED).join(name);
-        let mut file = File::create(&unfinished)?;
+        let written = self.write_under(&unfinished, path, bytes);
+        if written.is_err() {
+            // On a full disk every byte counts. What cannot be deleted goes at the next start.
+            let _ = fs::remove_file(&unfinished);
+        }
+        written
+    }
+
+    fn write_under(&self, unfinished: &Path, path: &Path, bytes: &[u8]) -> io::Result<()> {
+        let mut file = File::create(unfinished)?;
         file.write_all(bytes)?;
         file.sync_all()?;
         if let Some(shard) = path.parent() {
@@ -121,56 +155,121 @@ impl Folder {
                 fs::create_dir_all(shard)?;
                 File::open(&self.root)?.sync_all()?;
             }
-            fs::rename(&unfinished, path)?;
+            fs::rename(unfinished, path)?;
             File::open(shard)?.sync_all()?;
         }
         Ok(())
     }
 
+    /// The file of a blob and its size.
+    fn open(&self, blob: BlobRef) -> io::Result<(File, u64)> {
+        let file = File::open(self.path(blob))?;
+        let bytes = file.metadata()?.len();
+        Ok((file, bytes))
+    }
+
     fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure> {
-        let read = || -> io::Result<(File, u64)> {
-            let file = File::open(self.path(blob))?;
-            let size = file.metadata()?.len();
-            Ok((file, size))
+        let failed = |error| failure("read", blob, &error);
+        let (mut file, size) = self.open(blob).map_err(failed)?;
+        let range = match range(blob, size, offset, length) {
+            Ok(range) => range,
+            // The range may lie outside since the file was cut.
+            Err(outside) => {
+                self.refuse_damaged(blob, &file).map_err(failed)??;
+                return Err(outside);
+            }
         };
-        let (mut file, size) = read().map_err(|error| failure("read", blob, &error))?;
-        let range = range(blob, size, offset, length)?;
+        if range != (0..size) {
+            self.refuse_damaged(blob, &file).map_err(failed)??;
+        }
         let mut bytes = vec![0; (range.end - range.start) as usize];
         file.seek(SeekFrom::Start(range.start))
             .and_then(|_| file.read_exact(&mut bytes))
-            .map_err(|error| failure("read", blob, &error))?;
+            .map_err(failed)?;
+        if range == (0..size) && !Checks::are(blob, &bytes) {
+            return Err(changed(blob));
+        }
         Ok(bytes.into())
     }
 
-    fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
-        let path = self.path(blob);
-        let size = fs::metadata(&path).map_err(|error| failure("read", blob, &error))?.len();
-        let side = fs::read(path.with_extension("json"))
-            .map_err(|error| failure("read the media type of", blob, &error))?;
-        let side: Side = serde_json::from_slice(&side)
-            .map_err(|error| failure("read the media type of", blob, &error.into()))?;
-        Ok(BlobInfo { blob, size, media_type: side.media_type })
+    fn refuse_damaged(&self, blob: BlobRef, file: &File) -> io::Result<Result<(), Failure>> {
+        Ok(if self.checks.fits(blob, file)? { Ok(()) } else { Err(changed(blob)) })
     }
 
-    fn older_than(&self, age: Duration) -> io::Result<Vec<BlobRef>> {
-        let mut old = Vec::new();
+    fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
+        let failed = |error| failure("read", blob, &error);
+        let (file, size) = self.open(blob).map_err(failed)?;
+        self.refuse_damaged(blob, &file).map_err(failed)??;
+        Ok(BlobInfo { blob, size, media_type: self.side(blob)?.media_type })
+    }
+
+    /// What stands beside a blob that is there.
+    fn side(&self, blob: BlobRef) -> Result<Side, Failure> {
+        let side = fs::read(self.path(blob).with_extension("json"));
+        let side = side.and_then(|side| Ok(serde_json::from_slice(&side)?));
+        side.map_err(|error| damaged(blob, &format!("its media type cannot be read: {error}")))
+    }
+
+    /// All blobs that are there.
+    fn all(&self) -> io::Result<Vec<BlobRef>> {
+        let mut all = Vec::new();
         for shard in fs::read_dir(&self.root)? {
             let shard = shard?.path();
             if !shard.is_dir() {
                 continue;
             }
             for file in fs::read_dir(shard)? {
-                let file = file?;
-                let name = file.file_name();
+                let name = file?.file_name();
                 let digest = name.to_str().and_then(|name| name.parse::<Digest>().ok());
-                if let Some(digest) = digest
-                    && is_older(&file.path(), age)
-                {
-                    old.push(BlobRef(digest));
+                all.extend(digest.map(BlobRef));
+            }
+        }
+        Ok(all)
+    }
+
+    fn older_than(&self, age: Duration) -> io::Result<Vec<BlobRef>> {
+        let mut old = self.all()?;
+        old.retain(|blob| is_older(&self.path(*blob), age));
+        Ok(old)
+    }
+
+    /// Compares every blob with its digest.
+    fn survey(&self) -> io::Result<Vec<Damage>> {
+        let mut damaged = Vec::new();
+        for blob in self.all()? {
+            match self.stat(blob) {
+                Ok(_) => {}
+                // It was swept meanwhile.
+                Err(failure) if failure.code == code::NOT_FOUND => {}
+                Err(failure) => damaged
+                    .push(Damage { subject: format!("blob `{blob}`"), reason: failure.message }),
+            }
+        }
+        Ok(damaged)
+    }
+
+    /// Gives every blob a second name in another folder, or copies it where that cannot be.
+    fn copy_to(&self, folder: &Path) -> io::Result<Vec<Damage>> {
+        let damaged = self.survey()?;
+        let is_damaged = |blob: &BlobRef| {
+            let subject = format!("blob `{blob}`");
+            damaged.iter().any(|damage| damage.subject == subject)
+        };
+        for blob in self.all()?.into_iter().filter(|blob| !is_damaged(blob)) {
+            let from = self.path(blob);
+            let name = blob.0.to_hex();
+            let shard = folder.join(&name[..2]);
+            fs::create_dir_all(&shard)?;
+            let to = shard.join(&name);
+            for (from, to) in [(from.with_extension("json"), to.with_extension("json")), (from, to)]
+            {
+                match second_name(&from, &to) {
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    done => done?,
                 }
             }
         }
-        Ok(old)
+        Ok(damaged)
     }
 
     fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure> {
@@ -200,6 +299,25 @@ fn is_older(path: &Path, age: Duration) -> bool {
     modified.is_ok_and(|modified| modified.elapsed().is_ok_and(|elapsed| elapsed >= age))
 }
 
+/// Files of blobs are never written again, only replaced, so two names for one are as good as two
+/// files.
+fn second_name(from: &Path, to: &Path) -> io::Result<()> {
+    if to.exists() {
+        return Ok(());
+    }
+    match fs::hard_link(from, to) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            fs::copy(from, to)?;
+            File::open(to)?.sync_all()
+        }
+        done => done,
+    }
+}
+
+fn changed(blob: BlobRef) -> Failure {
+    damaged(blob, "its bytes do not fit its digest")
+}
+
 fn failure(operation: &str, blob: BlobRef, error: &io::Error) -> Failure {
     if error.kind() == io::ErrorKind::NotFound && operation == "read" {
         return not_found(blob);
@@ -220,6 +338,32 @@ impl BlobStore for FileBlobs {
 
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
         self.block(move |folder| folder.stat(blob)).await
+    }
+
+    async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
+        let blobs = blobs.to_owned();
+        self.block(move |folder| {
+            let size = |blob: BlobRef| Some((blob, fs::metadata(folder.path(blob)).ok()?.len()));
+            Ok(blobs.into_iter().filter_map(size).collect())
+        })
+        .await
+    }
+
+    async fn survey(&self) -> Result<Vec<Damage>, Failure> {
+        self.block(|folder| {
+            let failed = |error| Failure::internal(format!("cannot look at blobs: {error}"));
+            folder.survey().map_err(failed)
+        })
+        .await
+    }
+
+    async fn backup(&self, folder: &Path) -> Result<Vec<Damage>, Failure> {
+        let to = folder.join("blobs");
+        self.block(move |folder| {
+            let failed = |error| Failure::internal(format!("cannot back blobs up: {error}"));
+            folder.copy_to(&to).map_err(failed)
+        })
+        .await
     }
 }
 

@@ -58,6 +58,12 @@ impl BlobStore for MemoryBlobs {
         let stored = self.find(blob)?;
         Ok(BlobInfo { blob, size: stored.bytes.len() as u64, media_type: stored.media_type })
     }
+
+    async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
+        let stored = lock(&self.0);
+        let size = |blob: &BlobRef| Some((*blob, stored.get(blob)?.bytes.len() as u64));
+        Ok(blobs.iter().filter_map(size).collect())
+    }
 }
 
 #[async_trait]

@@ -42,14 +42,15 @@ impl<L: Log> Iterator for Walk<'_, L> {
             return None;
         }
         let number = std::mem::take(&mut self.next);
-        let header = self.log.entry(number, Header::read).and_then(|header| {
-            // Otherwise damaged bytes could send the walk around in a circle.
-            if header.previous < number {
-                Ok(header)
-            } else {
-                Err(corrupt("frame", format!("{number} follows {}", header.previous)))
-            }
-        });
+        let header =
+            self.log.entry(number, |chunk| Header::read(number, chunk)).and_then(|header| {
+                // Otherwise damaged bytes could send the walk around in a circle.
+                if header.previous < number {
+                    Ok(header)
+                } else {
+                    Err(corrupt("frame", format!("{number} follows {}", header.previous)))
+                }
+            });
         if let Ok(header) = &header {
             self.next = header.previous;
         }
@@ -66,12 +67,12 @@ pub(crate) fn load(log: &impl Log, number: u64, header: Header) -> Result<Frame,
             Ok(())
         })?;
     }
-    Ok(Frame::new(header, bytes))
+    Frame::new(header, bytes)
 }
 
 /// Loads the frame with a number.
 pub(crate) fn load_at(log: &impl Log, number: u64) -> Result<Frame, StoreError> {
-    let header = log.entry(number, Header::read)?;
+    let header = log.entry(number, |chunk| Header::read(number, chunk))?;
     load(log, number, header)
 }
 
@@ -89,7 +90,9 @@ pub(crate) fn find(
             break;
         }
         let (number, header) = step?;
-        let Some(id) = header.checkpoint else { continue };
+        let Some(id) = header.checkpoint else {
+            continue;
+        };
         if wanted.remove(&id) {
             found.insert(id, number);
         }

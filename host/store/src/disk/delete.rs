@@ -11,6 +11,8 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::Stage;
 use crate::disk::writer::Writer;
 use crate::error::while_trying;
+use crate::file::guarded;
+use crate::lock::lock;
 use crate::rules;
 
 const REWRITE: &str = "write a thread anew";
@@ -74,9 +76,18 @@ impl Writer {
     }
 
     fn delete_now(&mut self, thread: &ThreadId) -> Result<Option<Cleared>, StoreError> {
-        let snapshot = self.source.snapshot()?;
-        let Some(head) = snapshot.head(thread)? else { return Ok(None) };
-        let runs = snapshot.runs(thread)?.into_iter().map(|run| run.id).collect();
+        let snapshot = Snapshot::newest(&self.source)?;
+        let head = match snapshot.head(thread) {
+            Ok(Some(head)) => head,
+            Ok(None) => return Ok(None),
+            Err(StoreError::Corrupt { .. }) => return self.delete_damaged(thread, &snapshot),
+            Err(error) => return Err(error),
+        };
+        let runs = match snapshot.runs(thread) {
+            Ok(runs) => runs.into_iter().map(|run| run.id).collect(),
+            Err(StoreError::Corrupt { .. }) => snapshot.runs_that_name(thread)?,
+            Err(error) => return Err(error),
+        };
         drop(snapshot);
         let mut stage = Stage { gone: (vec![thread.clone()], runs), ..Stage::default() };
         stage.remains.insert(head.number, Some(head.frame));
@@ -84,11 +95,27 @@ impl Writer {
         Ok(Some(self.remains.add(head.number, head.frame)))
     }
 
+    /// Deletes a thread whose head cannot be read, or that was set aside. Nothing leads to its
+    /// frames any more, so they stay until the file is rebuilt.
+    fn delete_damaged(
+        &mut self,
+        thread: &ThreadId,
+        snapshot: &Snapshot,
+    ) -> Result<Option<Cleared>, StoreError> {
+        let gone = (vec![thread.clone()], snapshot.runs_that_name(thread)?);
+        let is_aside = snapshot.aside(thread)?.is_some();
+        let readmitted = if is_aside { vec![thread.clone()] } else { Vec::new() };
+        self.commit(&Stage { gone, readmitted, ..Stage::default() })?;
+        Ok(None)
+    }
+
     /// Begins to write a thread anew, or to copy it; `None` for a missing one.
     pub(crate) fn begin(&mut self, thread: &ThreadId) -> Result<Option<Begun>, StoreError> {
         self.leases.free(thread)?;
-        let snapshot = self.source.snapshot()?;
-        let Some(head) = snapshot.head(thread)? else { return Ok(None) };
+        let snapshot = Snapshot::newest(&self.source)?;
+        let Some(head) = snapshot.head(thread)? else {
+            return Ok(None);
+        };
         let (entry, number) = self.intake.reserve();
         Ok(Some(Begun { snapshot, head, entry, number }))
     }
@@ -119,7 +146,7 @@ impl Writer {
     fn replace_now(&mut self, anew: Anew) -> Result<Replaced, StoreError> {
         let Anew { thread, before, mut stage, source, number, written } = anew;
         self.leases.free(&source)?;
-        let snapshot = self.source.snapshot()?;
+        let snapshot = Snapshot::newest(&self.source)?;
         match &before {
             None if snapshot.head(&thread)?.is_some() => {
                 return Err(rules::thread_is_there(&thread));
@@ -151,12 +178,19 @@ impl Writer {
 
     /// After an error it is not known what is in the file.
     fn commit(&mut self, stage: &Stage) -> Result<(), StoreError> {
-        self.write_durably(stage).inspect_err(|_| self.start_over())
+        self.heal()?;
+        let written = guarded(REWRITE, || self.write_durably(stage));
+        written.inspect_err(|error| self.start_over(error))?;
+        let mut pending = lock(&self.pending);
+        for run in &stage.gone.1 {
+            pending.remove(run);
+        }
+        Ok(())
     }
 
     fn write_durably(&self, stage: &Stage) -> Result<(), StoreError> {
-        let database = self.source.database();
-        let mut transaction = database.begin_write().map_err(while_trying(REWRITE))?;
+        let handle = self.source.handle();
+        let mut transaction = handle.writing()?.begin_write().map_err(while_trying(REWRITE))?;
         transaction.set_durability(Durability::Immediate).map_err(while_trying(REWRITE))?;
         stage.write(&transaction)?;
         transaction.commit().map_err(while_trying(REWRITE))

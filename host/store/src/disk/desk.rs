@@ -5,10 +5,10 @@ use std::thread::Thread;
 
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot};
-use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Batch, StoreError, Ticket};
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::{Batch, RunRecord, StoreError, Ticket};
 
-use crate::disk::writer::{Command, Handed, Work};
+use crate::disk::writer::{Command, Entry, Handed, Work};
 use crate::urgency::Urgency;
 use crate::watches::Watches;
 
@@ -24,11 +24,31 @@ pub(crate) struct Desk {
 impl Desk {
     /// Hands a batch in; waits if many do.
     pub(crate) async fn append(&self, thread: ThreadId, batch: Batch) -> Ticket {
-        let (answer, ticket) = oneshot::channel();
-        let number = self.urgency.number();
         // A watch that begins later hurries by itself.
         let is_watched = self.watches.is_watched(&thread);
-        let handed = Handed { number, thread, batch: Box::new(batch), answer };
+        self.hand_in(thread, Entry::Batch(Box::new(batch)), is_watched).await
+    }
+
+    /// Adds a pending run.
+    pub(crate) async fn enqueue(&self, run: &RunRecord) -> Ticket {
+        self.hand_in(run.thread.clone(), Entry::Enqueue(Box::new(run.clone())), true).await
+    }
+
+    /// Takes a pending run of a thread out.
+    pub(crate) async fn dequeue(
+        &self,
+        thread: ThreadId,
+        run: &RunId,
+        ended: Option<&RunRecord>,
+    ) -> Ticket {
+        let ended = ended.map(|ended| Box::new(ended.clone()));
+        self.hand_in(thread, Entry::Dequeue(run.clone(), ended), true).await
+    }
+
+    async fn hand_in(&self, thread: ThreadId, entry: Entry, hurries: bool) -> Ticket {
+        let (answer, ticket) = oneshot::channel();
+        let number = self.urgency.number();
+        let handed = Handed { number, thread, entry, answer };
         if let Err(closed) = self.send(Command::Append(handed)).await {
             return Ticket::ready(Err(closed));
         }
@@ -37,7 +57,7 @@ impl Desk {
             urgency.want(number);
             writer.unpark();
         };
-        if is_watched {
+        if hurries {
             hurry();
         }
         Ticket::waiting(ticket, hurry)

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use wattle_graph::id::{ChannelName, CheckpointId, Digest};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::unpack;
+use crate::codec::{CHECK_BYTES, Check, check_of, unpack};
 use crate::disk::link::{LINK_BYTES, Link};
 use crate::error::corrupt;
 
@@ -33,6 +33,7 @@ const HAS_BASE: u8 = 1;
 const HAS_CHECKPOINT: u8 = 2;
 const HAS_SEAL: u8 = 4;
 const CARRIES: u8 = 8;
+const HAS_CHECKS: u8 = 16;
 
 const VALUE: &str = "channel value";
 
@@ -67,6 +68,8 @@ pub(crate) struct Header {
     pub(crate) events_bytes: u32,
     /// Packed bytes of its checkpoint's facts.
     pub(crate) meta_bytes: u32,
+    /// Checksum of all that follows the header; `None` if it was written before there were any.
+    pub(crate) body_check: Option<Check>,
 }
 
 impl Header {
@@ -75,8 +78,9 @@ impl Header {
         self.last_seq > self.after_seq
     }
 
-    /// Reads the header at the start of a frame's first chunk.
-    pub(crate) fn read(chunk: &[u8]) -> Result<Self, StoreError> {
+    /// Reads the header at the start of a frame's first chunk, which is the entry of the log with a
+    /// number.
+    pub(crate) fn read(number: u64, chunk: &[u8]) -> Result<Self, StoreError> {
         let mut rest = Reader { what: "frame header", rest: chunk };
         let flags = rest.bytes(1)?[0];
         let some = |flag: u8, id: u64| (flags & flag != 0).then_some(CheckpointId(id));
@@ -93,12 +97,22 @@ impl Header {
             places: rest.u32()?,
             events_bytes: rest.u32()?,
             meta_bytes: rest.u32()?,
+            body_check: None,
         };
         let length = rest.u32()? as usize;
         let namespace = std::str::from_utf8(rest.bytes(length)?);
         header.namespace.push_str(namespace.map_err(|error| corrupt("frame header", error))?);
         if flags & HAS_SEAL != 0 {
             header.seal = Some(Digest::from_bytes(rest.array()?));
+        }
+        if flags & HAS_CHECKS != 0 {
+            header.body_check = Some(rest.array()?);
+            let before = &chunk[..chunk.len() - rest.rest.len()];
+            let check: Check = rest.array()?;
+            if check != check_of(&[&number.to_le_bytes(), before]) {
+                let message = format!("entry {number} of the log does not fit its checksum");
+                return Err(corrupt("frame header", message));
+            }
         }
         Ok(header)
     }
@@ -110,7 +124,9 @@ impl Header {
     }
 
     fn bytes(&self) -> usize {
-        HEADER_BYTES + self.namespace.len() + if self.seal.is_some() { SEAL_BYTES } else { 0 }
+        let seal = if self.seal.is_some() { SEAL_BYTES } else { 0 };
+        let checks = if self.body_check.is_some() { 2 * CHECK_BYTES } else { 0 };
+        HEADER_BYTES + self.namespace.len() + seal + checks
     }
 
     fn flags(&self) -> u8 {
@@ -119,6 +135,7 @@ impl Header {
             | flag(self.checkpoint.is_some(), HAS_CHECKPOINT)
             | flag(self.seal.is_some(), HAS_SEAL)
             | flag(self.carries, CARRIES)
+            | flag(self.body_check.is_some(), HAS_CHECKS)
     }
 
     fn write(&self, bytes: &mut Vec<u8>) {
@@ -188,16 +205,19 @@ impl Body {
     }
 }
 
-/// Puts a frame together and cuts it into the chunks that go into the log.
-pub(crate) fn write(mut header: Header, body: &Body) -> Vec<Vec<u8>> {
+/// Puts a frame together and cuts it into the chunks that go into the log, from an entry on.
+pub(crate) fn write(mut header: Header, body: &Body, number: u64) -> Vec<Vec<u8>> {
     header.places = body.places.len() as u32;
     header.events_bytes = body.events.len() as u32;
     header.meta_bytes = body.meta.len() as u32;
+    header.body_check = Some(Check::default());
     let total = header.bytes() + body.bytes();
     let sizes = chunk_sizes(total);
     header.chunks = sizes.len() as u32;
     let mut bytes = Vec::with_capacity(total);
     header.write(&mut bytes);
+    let checks_at = bytes.len();
+    bytes.extend([0; 2 * CHECK_BYTES]);
     for (version, frame) in &body.places {
         bytes.extend(version.0.to_le_bytes());
         bytes.extend(frame.to_le_bytes());
@@ -207,6 +227,10 @@ pub(crate) fn write(mut header: Header, body: &Body) -> Vec<Vec<u8>> {
     for part in &body.parts {
         part.write(&mut bytes);
     }
+    let (head, rest) = bytes.split_at_mut(checks_at + 2 * CHECK_BYTES);
+    head[checks_at..checks_at + CHECK_BYTES].copy_from_slice(&check_of(&[rest]));
+    let (before, check) = head.split_at_mut(checks_at + CHECK_BYTES);
+    check.copy_from_slice(&check_of(&[&number.to_le_bytes(), before]));
     cut(bytes, &sizes)
 }
 
@@ -249,8 +273,18 @@ pub(crate) struct Frame {
 
 impl Frame {
     /// A frame from all its chunks, put together.
-    pub(crate) fn new(header: Header, bytes: Vec<u8>) -> Self {
-        Self { header, bytes }
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if they do not fit their checksum.
+    pub(crate) fn new(header: Header, bytes: Vec<u8>) -> Result<Self, StoreError> {
+        if let Some(check) = header.body_check {
+            let body = bytes.get(header.bytes()..).unwrap_or_default();
+            if check_of(&[body]) != check {
+                return Err(corrupt("frame", "it does not fit its checksum"));
+            }
+        }
+        Ok(Self { header, bytes })
     }
 
     /// What can be told without decoding.

@@ -23,8 +23,11 @@ pub(crate) struct Head {
     pub(crate) frames: u64,
     /// Bytes of all its frames.
     pub(crate) bytes: u64,
-    /// How many runs it has.
+    /// How many runs it has had since it was written anew: the position of the next one.
     pub(crate) runs: u64,
+    /// How many of these were pending and were taken away.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) runs_taken: u64,
     /// Sequence number before its oldest event that is still there.
     #[serde(default)]
     pub(crate) pruned_seq: u64,
@@ -37,6 +40,11 @@ pub(crate) struct Head {
     /// Whether checkpoints have values of others that were taken away.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) carries: bool,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature that serde calls")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
 }
 
 impl Head {

@@ -10,7 +10,7 @@ use wattle_run::ports::store::{
     BatchPage, CheckpointQuery, CheckpointTuple, Latest, StoreError, StoredBatch, StoredValue,
 };
 
-use crate::codec::unpack;
+use crate::codec::{plain_bytes, unpack};
 use crate::disk::chain::{load, walk};
 use crate::disk::frame::{Frame, Header};
 use crate::disk::head::Head;
@@ -19,6 +19,10 @@ use crate::disk::snapshot::Snapshot;
 use crate::disk::value::Loader;
 use crate::query::checkpoint_matches;
 
+/// Events since a checkpoint that are read at once, in bytes of JSON, which may be a thousandth of
+/// that in the file: decoded they take several times as much memory. Ten thousand tasks of 6 KB fit.
+pub const PENDING_LIMIT_BYTES: u64 = 64 * 1024 * 1024;
+
 /// Events after a sequence number, oldest first.
 pub(crate) fn events(
     snapshot: &Snapshot,
@@ -26,7 +30,9 @@ pub(crate) fn events(
     after: u64,
     limit: usize,
 ) -> Result<Vec<Event>, StoreError> {
-    let Some(head) = snapshot.head(thread)? else { return Ok(Vec::new()) };
+    let Some(head) = snapshot.head(thread)? else {
+        return Ok(Vec::new());
+    };
     let mut events = Vec::new();
     let mut after = after.max(head.pruned_seq);
     // Mostly one look; further ones where events were taken away.
@@ -75,7 +81,9 @@ pub(crate) fn batches(
     bytes: usize,
 ) -> Result<BatchPage, StoreError> {
     let mut page = BatchPage::default();
-    let Some(head) = snapshot.head(thread)? else { return Ok(page) };
+    let Some(head) = snapshot.head(thread)? else {
+        return Ok(page);
+    };
     let mut frames = Vec::new();
     for step in walk(snapshot, head.frame) {
         let (number, header) = step?;
@@ -121,7 +129,9 @@ fn batch(frame: &Frame) -> Result<StoredBatch, StoreError> {
 
 /// A thread as it stands.
 pub(crate) fn latest(snapshot: &Snapshot, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
-    let Some(head) = snapshot.thread(thread)? else { return Ok(None) };
+    let Some(head) = snapshot.thread(thread)? else {
+        return Ok(None);
+    };
     let tuple = match head.current {
         Some(id) => checkpoint(snapshot, thread, &Namespace::root(), Some(id))?,
         None => None,
@@ -192,7 +202,9 @@ where
     M: Fn(&CheckpointMeta) -> bool,
 {
     let mut tuples = Vec::new();
-    let Some(head) = snapshot.head(thread)? else { return Ok(tuples) };
+    let Some(head) = snapshot.head(thread)? else {
+        return Ok(tuples);
+    };
     let mut loader = Loader::new(snapshot);
     // A checkpoint's events are newer than itself, so they were all seen when it is met.
     let mut pending: HashMap<CheckpointId, Vec<Seen>> = HashMap::new();
@@ -214,7 +226,8 @@ where
         if let Some(frame) = frame {
             let meta: CheckpointMeta = frame.meta()?;
             if (selection.meta)(&meta) {
-                tuples.push(tuple(&mut loader, snapshot, (number, frame), meta, events)?);
+                let events = pending_of(snapshot, thread, id, events)?;
+                tuples.push(tuple(&mut loader, (number, frame), meta, events)?);
             }
         }
         if selection.oldest.is_some_and(|oldest| id <= oldest) {
@@ -251,17 +264,37 @@ impl Seen {
     }
 }
 
+/// Events of the frames that belong to a checkpoint. How much they are is known before any is
+/// decoded.
+fn pending_of(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+    checkpoint: CheckpointId,
+    pending: Vec<Seen>,
+) -> Result<Vec<Event>, StoreError> {
+    let (mut frames, mut bytes) = (Vec::with_capacity(pending.len()), 0);
+    for mut seen in pending.into_iter().rev() {
+        let frame = seen.frame(snapshot)?;
+        bytes += frame.packed_events()?.map_or(0, plain_bytes);
+        if bytes > PENDING_LIMIT_BYTES {
+            let (thread, limit) = (thread.clone(), PENDING_LIMIT_BYTES);
+            return Err(StoreError::TooLarge { thread, checkpoint, bytes, limit });
+        }
+        frames.push(frame);
+    }
+    let mut events = Vec::new();
+    for frame in frames {
+        events.extend(frame.events::<Event>()?);
+    }
+    Ok(events)
+}
+
 fn tuple(
     loader: &mut Loader<'_, Snapshot>,
-    snapshot: &Snapshot,
     (number, frame): (u64, Rc<Frame>),
     meta: CheckpointMeta,
-    pending: Vec<Seen>,
+    events: Vec<Event>,
 ) -> Result<CheckpointTuple, StoreError> {
-    let mut events = Vec::new();
-    for mut seen in pending.into_iter().rev() {
-        events.extend(seen.frame(snapshot)?.events::<Event>()?);
-    }
     let values = loader.channels(number, &frame, &meta)?;
     let checkpoint = Checkpoint { meta, values, tails: BTreeMap::new() };
     Ok(CheckpointTuple { checkpoint, events })
@@ -303,7 +336,7 @@ mod tests {
             limit: Some(2),
             ..CheckpointQuery::default()
         };
-        let snapshot = store.0.source.snapshot().unwrap().for_a_glance();
+        let snapshot = Snapshot::newest(&store.0.source).unwrap().for_a_glance();
         let found = checkpoints(&snapshot, &thread, &query);
         let found = found.unwrap().into_iter().map(|tuple| tuple.checkpoint.meta.id.0);
         assert_eq!(found.collect::<Vec<_>>(), [3, 2]);

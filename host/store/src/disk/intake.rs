@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use redb::Database;
-use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, ThreadId};
+use wattle_graph::id::{ChannelName, CheckpointId, Digest, Namespace, RunId, ThreadId};
 use wattle_run::ports::store::{Batch, StoreError};
 
 use crate::disk::frame::{Body, Header, Places};
@@ -14,10 +13,11 @@ use crate::disk::link::Extent;
 use crate::disk::prepare::{Prepared, prepare};
 use crate::disk::snapshot::Snapshot;
 use crate::disk::stage::{Ahead, Stage, StagedRun};
+use crate::file::handle::Handle;
 use crate::rules;
 
 /// Heads kept in memory; a few hundred bytes each. Above it all are read anew.
-const HEAD_LIMIT: usize = 16 * 1024;
+pub(crate) const HEAD_LIMIT: usize = 16 * 1024;
 
 /// Entries of the log that are set aside for a thread: far more than any can have, and so few that
 /// they can be set aside four thousand million times.
@@ -54,7 +54,7 @@ pub(crate) struct List {
 
 /// One commit in the making.
 pub(crate) struct Group {
-    database: Arc<Database>,
+    handle: Arc<Handle>,
     /// Taken when first needed: a thread that is known needs none.
     snapshot: Option<Snapshot>,
     pub(crate) stage: Stage,
@@ -62,15 +62,31 @@ pub(crate) struct Group {
 
 impl Group {
     /// An empty one.
-    pub(crate) fn new(database: Arc<Database>) -> Self {
-        Self { database, snapshot: None, stage: Stage::default() }
+    pub(crate) fn new(handle: Arc<Handle>) -> Self {
+        Self { handle, snapshot: None, stage: Stage::default() }
+    }
+
+    /// Stages that a thread has no run of this id.
+    pub(crate) fn forget_run(&mut self, number: u64, run: &RunId) -> Result<(), StoreError> {
+        let staged = self.stage.thread_runs.iter().find(|(key, id)| key.0 == number && *id == run);
+        let key = match staged.map(|(key, _)| *key) {
+            Some(key) => Some(key),
+            None => self.ahead()?.snapshot.place_of_run(number, run)?,
+        };
+        if let Some(key) = key {
+            self.stage.thread_runs.remove(&key);
+            self.stage.gone_runs.push(key);
+        }
+        self.stage.runs.remove(run);
+        self.stage.gone.1.push(run.clone());
+        Ok(())
     }
 
     /// The log with everything staged.
     pub(crate) fn ahead(&mut self) -> Result<Ahead<'_>, StoreError> {
         let snapshot = match self.snapshot.take() {
             Some(snapshot) => snapshot,
-            None => Snapshot::take(self.database.clone())?,
+            None => Snapshot::take(self.handle.clone())?,
         };
         Ok(Ahead { stage: &self.stage, snapshot: self.snapshot.insert(snapshot) })
     }
@@ -80,6 +96,11 @@ impl Intake {
     /// Goes on from what the file has.
     pub(crate) fn new(next_entry: u64, threads: u64) -> Self {
         Self { known: HashMap::new(), next_entry, threads }
+    }
+
+    /// Notes how a thread stands with what was staged.
+    pub(crate) fn remember(&mut self, thread: &ThreadId, known: Known) {
+        self.known.insert(thread.clone(), known);
     }
 
     /// Forgets a thread.
@@ -167,7 +188,12 @@ impl Intake {
         stage.heads.insert(thread.clone(), known.head.clone());
     }
 
-    fn known(&mut self, group: &mut Group, thread: &ThreadId) -> Result<Option<Known>, StoreError> {
+    /// A thread as it stands with everything staged.
+    pub(crate) fn known(
+        &mut self,
+        group: &mut Group,
+        thread: &ThreadId,
+    ) -> Result<Option<Known>, StoreError> {
         if let Some(known) = self.known.get(thread) {
             return Ok(Some(known.clone()));
         }

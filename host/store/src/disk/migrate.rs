@@ -1,33 +1,42 @@
-//! From format 1 to format 2: new frames may have seals and ends of lists, old ones stay as they
-//! are. A thread that stands at a checkpoint of a nested graph goes back to the root's newest.
+//! Brings files of older formats to the newest, in one commit.
+//!
+//! Since format 2 frames may have seals and ends of lists. A thread that stands at a checkpoint of a
+//! nested graph goes back to the root's newest. Since format 3 frames, heads, records of threads and
+//! runs have checksums: heads and records get theirs here, old frames stay as they are. Since format
+//! 4 there are pending runs.
 
-use std::sync::Arc;
-
-use redb::{Database, ReadableDatabase, ReadableTable};
+use redb::{Database, ReadOnlyTable, ReadableDatabase, ReadableTable, Table, WriteTransaction};
 use wattle_graph::id::CheckpointId;
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::{Packer, unpack};
-use crate::disk::chain::walk;
+use crate::codec::{Packer, checked, has_check, unpack};
+use crate::disk::chain::{Log, missing, walk};
 use crate::disk::head::Head;
-use crate::disk::snapshot::Snapshot;
-use crate::disk::table::{FACT_FORMAT, FACTS, FORMAT, HEADS};
+use crate::disk::table::{
+    FACT_FORMAT, FACTS, FORMAT, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, PENDING, RECORDS, RUNS,
+};
 use crate::error::{backend, while_trying};
 
-/// The format that this reads.
+/// The oldest format that this reads.
 pub(crate) const FIRST_FORMAT: u64 = 1;
+
+/// The last format without checksums.
+pub(crate) const UNCHECKED_FORMAT: u64 = 2;
 
 const MIGRATE: &str = "bring its file to the newest format";
 
-/// Brings a file of format 1 to the newest, in one commit.
-pub(crate) fn migrate(database: &Arc<Database>) -> Result<(), StoreError> {
-    let moved = nested(database)?;
+/// Brings a file of an older format to the newest, in one commit.
+pub(crate) fn migrate(database: &Database, found: u64) -> Result<(), StoreError> {
+    let moved = if found == FIRST_FORMAT { nested(database)? } else { Vec::new() };
     let transaction = database.begin_write().map_err(while_trying(MIGRATE))?;
     let write = || -> Result<(), redb::Error> {
         let mut heads = transaction.open_table(HEADS)?;
         for (thread, packed) in &moved {
             heads.insert(thread.as_slice(), packed.as_slice())?;
         }
+        drop(heads);
+        check_all(&transaction)?;
+        transaction.open_table(PENDING)?;
         transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
         Ok(())
     };
@@ -37,19 +46,60 @@ pub(crate) fn migrate(database: &Arc<Database>) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Gives every record that has none its checksum.
+fn check_all(transaction: &WriteTransaction) -> Result<(), redb::Error> {
+    check_table(transaction.open_table(HEADS)?, IN_HEADS)?;
+    check_table(transaction.open_table(RECORDS)?, IN_RECORDS)?;
+    check_table(transaction.open_table(RUNS)?, IN_RUNS)
+}
+
+fn check_table(
+    mut table: Table<'_, &'static [u8], &'static [u8]>,
+    name: &str,
+) -> Result<(), redb::Error> {
+    let mut keys = Vec::new();
+    for entry in table.iter()? {
+        let (key, stored) = entry?;
+        if !has_check(stored.value()) {
+            keys.push(key.value().to_vec());
+        }
+    }
+    for key in keys {
+        let stored = table.get(key.as_slice())?.map(|stored| stored.value().to_vec());
+        if let Some(stored) = stored {
+            table.insert(key.as_slice(), checked(name, &key, &stored).as_slice())?;
+        }
+    }
+    Ok(())
+}
+
 /// A key and its value.
 type Entry = (Vec<u8>, Vec<u8>);
 
+/// The log of a file that is being brought up.
+struct OldLog(ReadOnlyTable<u64, &'static [u8]>);
+
+impl Log for OldLog {
+    fn entry<T>(
+        &self,
+        number: u64,
+        read: impl FnOnce(&[u8]) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let entry = self.0.get(number).map_err(while_trying(MIGRATE))?;
+        read(entry.ok_or_else(|| missing(number))?.value())
+    }
+}
+
 /// Heads of threads that stand at a checkpoint of a nested graph, moved to the root.
-fn nested(database: &Arc<Database>) -> Result<Vec<Entry>, StoreError> {
-    let snapshot = Snapshot::take(database.clone())?;
+fn nested(database: &Database) -> Result<Vec<Entry>, StoreError> {
     let transaction = database.begin_read().map_err(while_trying(MIGRATE))?;
+    let log = OldLog(transaction.open_table(LOG).map_err(while_trying(MIGRATE))?);
     let heads = transaction.open_table(HEADS).map_err(while_trying(MIGRATE))?;
     let mut moved = Vec::new();
     for entry in heads.iter().map_err(while_trying(MIGRATE))? {
         let (thread, packed) = entry.map_err(while_trying(MIGRATE))?;
         let mut head: Head = unpack("thread head", packed.value())?;
-        let root = root(&snapshot, &head)?;
+        let root = root(&log, &head)?;
         if root != head.current {
             head.current = root;
             let packed = Packer::default().pack(&head);
@@ -62,9 +112,11 @@ fn nested(database: &Arc<Database>) -> Result<Vec<Entry>, StoreError> {
 
 /// The checkpoint a thread stands at if it is one of the root, otherwise the root's newest before
 /// it.
-fn root(snapshot: &Snapshot, head: &Head) -> Result<Option<CheckpointId>, StoreError> {
-    let Some(current) = head.current else { return Ok(None) };
-    for step in walk(snapshot, head.frame) {
+fn root(log: &OldLog, head: &Head) -> Result<Option<CheckpointId>, StoreError> {
+    let Some(current) = head.current else {
+        return Ok(None);
+    };
+    for step in walk(log, head.frame) {
         let (_, header) = step?;
         if header.namespace.is_empty()
             && let Some(id) = header.checkpoint.filter(|id| *id <= current)

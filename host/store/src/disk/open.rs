@@ -1,68 +1,169 @@
-//! Opens the file: checks its format, and makes the tables of a new one.
+//! Opens the file: checks that it is whole, and its format, and makes the tables of a new one.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::path::{Path, PathBuf};
 
 use redb::{
     Builder, Database, DatabaseError, Error, ReadOnlyDatabase, ReadableDatabase, ReadableTable,
-    StorageError, TableError,
+    TableError,
 };
-use wattle_run::ports::store::StoreError;
+use wattle_run::ports::store::{Damage, StoreError, Survey};
 
 use crate::disk::intake::Intake;
 use crate::disk::migrate::{FIRST_FORMAT, migrate};
+use crate::disk::rebuild;
 use crate::disk::table::{
-    FACT_FORMAT, FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, RECORDS,
-    REMAINS, RUNS, THREAD_RUNS,
+    FACT_FORMAT, FACT_OPENINGS, FACT_THREADS, FACTS, FORMAT, HEADS, LOG, MARKS, MENTIONS, PENDING,
+    RECORDS, REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, corrupt, while_trying};
+use crate::file::guarded;
+use crate::file::look::{Soundness, is_damage, soundness};
+use crate::file::mark::{self, Turn};
 
 /// Memory for pages of the file: enough for the hot part of a large store, and small beside what
 /// guests take.
 const CACHE_BYTES: usize = 128 * 1024 * 1024;
 
+/// A file up to this size is compared with its checksums at every opening: all of it is read for
+/// that, so a start must not wait for more. Of a larger one damaged records are found when they are
+/// read, and all damage by `wattle store verify`.
+pub const CHECKED_AT_START_BYTES: u64 = 256 * 1024 * 1024;
+
 const OPEN: &str = "open its file";
 
 /// An open file.
 pub(crate) struct Opened {
-    pub(crate) database: Arc<Database>,
+    pub(crate) database: Database,
     pub(crate) intake: Intake,
     /// How often it was opened so far, this time included.
     pub(crate) opening: u64,
 }
 
-/// Opens or creates the file, and finds out where its log goes on.
+/// Opens or creates the file, and finds out where its log goes on. A damaged file is rebuilt
+/// without the threads that are damaged, if these can be named.
 pub(crate) fn open(path: &Path) -> Result<Opened, StoreError> {
-    let mut builder = Builder::new();
-    builder.set_cache_size(CACHE_BYTES);
-    let database = builder.create(path).map_err(|error| refusal(path, error))?;
-    let database = Arc::new(database);
-    match format_of(path, &*database)? {
+    mark::refuse_lost(path)?;
+    // Until redb has its own lock.
+    let _turn = Turn::take(path)?;
+    refuse_in_use(path)?;
+    if let Some(damage) = damage(path)? {
+        rebuild::at_start(path, &damage).map_err(|error| with_damage(path, error, &damage))?;
+    }
+    let opened = guarded(OPEN, || open_whole(path))?;
+    mark::make(path)?;
+    Ok(opened)
+}
+
+/// What is damaged of a file, if it is small enough to be checked at each opening.
+fn damage(path: &Path) -> Result<Option<String>, StoreError> {
+    let bytes = std::fs::metadata(path).map_or(0, |facts| facts.len());
+    if bytes == 0 || bytes > CHECKED_AT_START_BYTES {
+        return Ok(None);
+    }
+    match soundness(path)? {
+        Soundness::Sound => Ok(None),
+        Soundness::Damaged(damage) => Ok(Some(damage)),
+    }
+}
+
+/// Why a file cannot be rebuilt, together with why it has to be.
+fn with_damage(path: &Path, error: StoreError, damage: &str) -> StoreError {
+    match error {
+        StoreError::Corrupt { message, .. } if message != damage => {
+            foreign(path, format!("{damage}; {message}"))
+        }
+        StoreError::Corrupt { .. } => foreign(path, damage),
+        error => error,
+    }
+}
+
+fn open_whole(path: &Path) -> Result<Opened, StoreError> {
+    let database = open_file(path)?;
+    match format_of(path, &database)? {
         Some(FORMAT) => {}
-        Some(FIRST_FORMAT) => migrate(&database)?,
+        Some(found @ FIRST_FORMAT..FORMAT) => migrate(&database, found)?,
         Some(found) => return Err(unknown(path, found)),
         None => create(&database).map_err(while_trying("create its tables"))?,
     }
     let opening = count(&database).map_err(while_trying(OPEN))?;
-    let (entry, threads) = ends(&database)?;
+    let (entry, threads) = read_ends(&database).map_err(while_trying(OPEN))?;
     Ok(Opened { database, intake: Intake::new(entry + 1, threads), opening })
+}
+
+fn open_file(path: &Path) -> Result<Database, StoreError> {
+    let mut builder = Builder::new();
+    builder.set_cache_size(CACHE_BYTES);
+    builder.create(path).map_err(|error| refusal(path, error))
+}
+
+/// Opens a file again that this process had open and that failed.
+pub(crate) fn open_again(path: &Path) -> Result<Database, StoreError> {
+    mark::refuse_lost(path)?;
+    open_file(path)
+}
+
+/// A look for the lock of redb, which leaves the file as it is.
+fn refuse_in_use(path: &Path) -> Result<(), StoreError> {
+    if !path.exists() {
+        return Ok(());
+    }
+    // Any other refusal, also a panic, has its reason in the file, which is looked at next.
+    let opened = guarded(OPEN, || match ReadOnlyDatabase::open(path) {
+        Err(DatabaseError::DatabaseAlreadyOpen) => Ok(true),
+        _ => Ok(false),
+    });
+    if opened.unwrap_or(false) { Err(mark::in_use(path)) } else { Ok(()) }
+}
+
+/// Looks at everything in a file that nobody has open.
+pub(crate) fn survey(path: &Path) -> Result<Survey, StoreError> {
+    mark::refuse_lost(path)?;
+    if !path.exists() {
+        return Ok(Survey::default());
+    }
+    let _turn = Turn::take(path)?;
+    refuse_in_use(path)?;
+    let soundness = soundness(path)?;
+    if rebuild::is_new(path)? {
+        return Ok(Survey::default());
+    }
+    let mut survey = rebuild::look_at(path).map_err(|error| foreign(path, error))?.survey();
+    if let Soundness::Damaged(reason) = soundness {
+        survey.damaged.push(Damage { subject: format!("file `{}`", path.display()), reason });
+    }
+    Ok(survey)
+}
+
+/// Rebuilds a file that no process has open from what can be read of it.
+pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
+    mark::refuse_lost(path)?;
+    let _turn = Turn::take(path)?;
+    refuse_in_use(path)?;
+    rebuild::repair(path)
 }
 
 /// Checks that a file could be opened, without changing it. One that is not there will be made, and
 /// one that was not closed will be repaired, when it is opened.
 pub(crate) fn check(path: &Path) -> Result<(), StoreError> {
+    mark::refuse_lost(path)?;
     if !path.exists() {
         return Ok(());
     }
-    let database = match ReadOnlyDatabase::open(path) {
-        Ok(database) => database,
-        Err(DatabaseError::RepairAborted) => return Ok(()),
-        Err(error) => return Err(refusal(path, error)),
-    };
-    match format_of(path, &database)? {
-        None | Some(FORMAT | FIRST_FORMAT) => Ok(()),
-        Some(found) => Err(unknown(path, found)),
+    refuse_in_use(path)?;
+    if let Some(damage) = damage(path)? {
+        return Err(foreign(path, damage));
     }
+    guarded(OPEN, || {
+        let database = match ReadOnlyDatabase::open(path) {
+            Ok(database) => database,
+            Err(DatabaseError::RepairAborted) => return Ok(()),
+            Err(error) => return Err(refusal(path, error)),
+        };
+        match format_of(path, &database)? {
+            None | Some(FIRST_FORMAT..=FORMAT) => Ok(()),
+            Some(found) => Err(unknown(path, found)),
+        }
+    })
 }
 
 /// Refuses a format that this Wattle neither has nor can bring up.
@@ -89,7 +190,10 @@ fn count(database: &Database) -> Result<u64, Error> {
 }
 
 /// The format number in the file; `None` if the file is new.
-fn format_of(path: &Path, database: &impl ReadableDatabase) -> Result<Option<u64>, StoreError> {
+pub(crate) fn format_of(
+    path: &Path,
+    database: &impl ReadableDatabase,
+) -> Result<Option<u64>, StoreError> {
     let transaction = database.begin_read().map_err(while_trying(OPEN))?;
     match transaction.open_table(FACTS) {
         Ok(facts) => {
@@ -109,12 +213,13 @@ fn format_of(path: &Path, database: &impl ReadableDatabase) -> Result<Option<u64
     }
 }
 
-fn create(database: &Database) -> Result<(), Error> {
+pub(crate) fn create(database: &Database) -> Result<(), Error> {
     let transaction = database.begin_write()?;
     transaction.open_table(LOG)?;
     transaction.open_table(HEADS)?;
     transaction.open_table(RECORDS)?;
     transaction.open_table(RUNS)?;
+    transaction.open_table(PENDING)?;
     transaction.open_table(THREAD_RUNS)?;
     transaction.open_table(MARKS)?;
     transaction.open_table(MENTIONS)?;
@@ -126,7 +231,7 @@ fn create(database: &Database) -> Result<(), Error> {
 
 /// The last entry of the log and the highest thread number.
 pub(crate) fn ends(database: &Database) -> Result<(u64, u64), StoreError> {
-    read_ends(database).map_err(while_trying(OPEN))
+    guarded(OPEN, || read_ends(database).map_err(while_trying(OPEN)))
 }
 
 fn read_ends(database: &Database) -> Result<(u64, u64), Error> {
@@ -138,19 +243,8 @@ fn read_ends(database: &Database) -> Result<(u64, u64), Error> {
 
 fn refusal(path: &Path, error: DatabaseError) -> StoreError {
     match error {
-        DatabaseError::DatabaseAlreadyOpen => {
-            let path = path.display();
-            backend(OPEN, format!("`{path}` is in use; stop the other wattle that has it open"))
-        }
-        DatabaseError::Storage(StorageError::Corrupted(message)) => foreign(path, message),
-        DatabaseError::Storage(StorageError::Io(error))
-            if matches!(
-                error.kind(),
-                std::io::ErrorKind::InvalidData | std::io::ErrorKind::UnexpectedEof
-            ) =>
-        {
-            foreign(path, error)
-        }
+        DatabaseError::DatabaseAlreadyOpen => mark::in_use(path),
+        error if is_damage(&error) => foreign(path, error),
         DatabaseError::UpgradeRequired(version) => {
             foreign(path, format!("it is a redb file of the old version {version}"))
         }
@@ -158,7 +252,7 @@ fn refusal(path: &Path, error: DatabaseError) -> StoreError {
     }
 }
 
-fn foreign(path: &Path, message: impl std::fmt::Display) -> StoreError {
+pub(crate) fn foreign(path: &Path, message: impl std::fmt::Display) -> StoreError {
     corrupt(
         format!("checkpoint store `{}`", path.display()),
         format!("{message}; restore it from a backup, or move it away to start anew"),

@@ -83,7 +83,9 @@ impl Found<'_> {
         let Checkpoint { meta, values, tails } = checkpoint;
         let mut lists = self.unchanged(meta);
         for channel in meta.changed() {
-            let Some(value) = values.get(channel) else { continue };
+            let Some(value) = values.get(channel) else {
+                continue;
+            };
             let tail = tails.get(channel);
             let added = match self.end(group, channel, value, tail)? {
                 Some((link, items)) => draft.tail(channel, link, items),
@@ -118,7 +120,9 @@ impl Found<'_> {
         let (Some(Tail { base, keep }), Some(items)) = (tail, value.as_array()) else {
             return Ok(None);
         };
-        let Some((place, extent)) = self.list(group, channel, *base)? else { return Ok(None) };
+        let Some((place, extent)) = self.list(group, channel, *base)? else {
+            return Ok(None);
+        };
         let new = items.get(*keep as usize..).filter(|_| *keep > 0);
         if *keep > extent.items || extent.is_whole_due() {
             return Ok(None);
@@ -136,13 +140,24 @@ impl Found<'_> {
         if let Some(list) = self.known.lists.get(channel).filter(|list| list.version == version) {
             return Ok(Some((list.place, list.extent)));
         }
-        let Some(place) = self.places.get(&version) else { return Ok(None) };
+        let Some(place) = self.places.get(&version) else {
+            return Ok(None);
+        };
         let extent = extent(&group.ahead()?, *place, version, channel)?;
         Ok(extent.map(|extent| (*place, extent)))
     }
 }
 
-fn is_new_run(group: &mut Group, thread: &ThreadId, run: &RunRecord) -> Result<bool, StoreError> {
+/// Whether a run is not known yet, nor staged.
+///
+/// # Errors
+///
+/// [`StoreError::InvalidBatch`] if another thread has it.
+pub(crate) fn is_new_run(
+    group: &mut Group,
+    thread: &ThreadId,
+    run: &RunRecord,
+) -> Result<bool, StoreError> {
     let owner = match group.stage.runs.get(&run.id) {
         Some(staged) => Some(staged.thread.clone()),
         None => group.ahead()?.snapshot.run(&run.id)?.map(|run| run.thread),
@@ -166,7 +181,7 @@ fn is_root(
     let ahead = group.ahead()?;
     let found = find(&ahead, head.frame, None, BTreeSet::from([id]))?;
     let place = *found.get(&id).ok_or_else(|| rules::no_checkpoint(thread, id))?;
-    let namespace = ahead.entry(place, Header::read)?.namespace;
+    let namespace = ahead.entry(place, |chunk| Header::read(place, chunk))?.namespace;
     if namespace.is_empty() { Ok(()) } else { Err(rules::not_root(thread, id)) }
 }
 

@@ -4,18 +4,17 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use redb::{
-    Durability, Error, Key, ReadableDatabase, ReadableTable, Table, TableError, Value,
-    WriteTransaction,
-};
+use redb::{Durability, Error, Key, ReadableTable, Table, TableError, Value, WriteTransaction};
 use tokio::sync::oneshot;
 use wattle_run::ports::store::{Compacted, StoreError};
 
 use crate::disk::chain::walk;
-use crate::disk::source::Source;
+use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{LOG, MARKS, MENTIONS, REMAINS, THREAD_RUNS};
 use crate::disk::writer::Writer;
 use crate::error::while_trying;
+use crate::file::guarded;
+use crate::file::handle::Source;
 
 /// Entries of a table that one commit deletes: it takes some milliseconds, for which others wait.
 const PART: usize = 512;
@@ -39,7 +38,7 @@ struct Remain {
 impl Remains {
     /// What an earlier process left.
     pub(crate) fn read(source: &Source) -> Result<Self, StoreError> {
-        let transaction = source.database().begin_read().map_err(while_trying(DELETE))?;
+        let transaction = source.handle().begin_read().map_err(while_trying(DELETE))?;
         let table = match transaction.open_table(REMAINS) {
             Ok(table) => table,
             // No thread was deleted since files have this table.
@@ -69,9 +68,11 @@ impl Remains {
     /// Deletes a part of what is left, if there is anything. What cannot be deleted now is left to
     /// the next opening of the file.
     pub(crate) fn clear_some(&mut self, source: &Source) {
-        let Some(mut first) = self.0.first_entry() else { return };
+        let Some(mut first) = self.0.first_entry() else {
+            return;
+        };
         let (number, frame) = (*first.key(), first.get().frame);
-        let answer = match clear(source, number, frame) {
+        let answer = match guarded(DELETE, || clear(source, number, frame)) {
             Ok(Some(left)) => {
                 first.get_mut().frame = left;
                 return;
@@ -102,7 +103,7 @@ impl Writer {
 /// Deletes a part of what is left of a thread; answers with its newest frame that is still left, 0
 /// if only other entries are, `None` if nothing is.
 fn clear(source: &Source, number: u64, frame: u64) -> Result<Option<u64>, StoreError> {
-    let snapshot = source.snapshot()?;
+    let snapshot = Snapshot::newest(source)?;
     let (mut entries, mut left) = (Vec::new(), 0);
     for step in walk(&snapshot, frame) {
         let (number, header) = step?;
@@ -113,8 +114,8 @@ fn clear(source: &Source, number: u64, frame: u64) -> Result<Option<u64>, StoreE
         }
     }
     drop(snapshot);
-    let database = source.database();
-    let mut transaction = database.begin_write().map_err(while_trying(DELETE))?;
+    let handle = source.handle();
+    let mut transaction = handle.writing()?.begin_write().map_err(while_trying(DELETE))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(DELETE))?;
     let left = remove(&transaction, number, &entries, left).map_err(while_trying(DELETE))?;
     transaction.commit().map_err(while_trying(DELETE))?;

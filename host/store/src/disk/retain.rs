@@ -151,7 +151,9 @@ impl Hand {
     ) -> Result<(), StoreError> {
         let Original { snapshot, head, past, .. } = original;
         let wanted = from.clone();
-        let Some(begun) = self.ask(move |writer| writer.begin(&wanted))? else { return Ok(()) };
+        let Some(begun) = self.ask(move |writer| writer.begin(&wanted))? else {
+            return Ok(());
+        };
         if begun.snapshot.head(to)?.is_some() {
             return Err(rules::thread_is_there(to));
         }
@@ -180,7 +182,9 @@ pub(crate) struct Original {
 impl Original {
     /// Reads it; `None` for a missing thread.
     pub(crate) fn read(snapshot: Snapshot, thread: &ThreadId) -> Result<Option<Self>, StoreError> {
-        let Some(head) = snapshot.head(thread)? else { return Ok(None) };
+        let Some(head) = snapshot.head(thread)? else {
+            return Ok(None);
+        };
         let past = Past::read(&snapshot, &head)?;
         let mut runs = past.runs(&snapshot)?;
         runs.extend(snapshot.runs(thread)?.into_iter().map(|run| run.id));
@@ -194,7 +198,7 @@ impl Writer {
         &mut self,
         runs: &[RunId],
     ) -> Result<BTreeMap<ThreadId, BTreeSet<RunId>>, StoreError> {
-        let snapshot = self.source.snapshot()?;
+        let snapshot = Snapshot::newest(&self.source)?;
         let mut threads: BTreeMap<ThreadId, BTreeSet<RunId>> = BTreeMap::new();
         for run in runs {
             if let Some(record) = snapshot.run(run)? {

@@ -106,7 +106,7 @@ where
     let last_seq = head.last_seq;
     head.pruned_seq = past.first_seq(snapshot, plan)?.map_or(last_seq, |first| first - 1);
     (head.frame, head.frames, head.bytes) = (0, 0, 0);
-    (head.current, head.runs) = (plan.current, runs.len() as u64);
+    (head.current, head.runs, head.runs_taken) = (plan.current, runs.len() as u64, 0);
     (head.seal_before, head.carries) = (head.seal, false);
     head.last_seq = head.pruned_seq;
     let mut rewriter = Rewriter {

@@ -1,23 +1,45 @@
 //! The file as it was at one commit, to read from.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
+use std::ops::Bound;
 use std::sync::Arc;
 
-use redb::{Database, ReadOnlyTable, ReadTransaction, ReadableDatabase, ReadableTable};
+use redb::{ReadOnlyTable, ReadTransaction, ReadableTable, TableError};
+use wattle_graph::event::RunStatus;
 use wattle_graph::id::{Digest, RunId, ThreadId};
-use wattle_run::ports::store::{RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord};
+use wattle_run::limit::ABANDONED_PAGE;
+use wattle_run::ports::store::{
+    RunRecord, StoreError, ThreadHead, ThreadQuery, ThreadRecord, ThreadStatus,
+};
 
-use crate::codec::unpack;
+use crate::codec::{named, packed, read};
 use crate::disk::chain::{Log, missing};
 use crate::disk::head::Head;
-use crate::disk::table::{HEADS, LOG, MARKS, MENTIONS, RECORDS, RUNS, THREAD_RUNS};
+use crate::disk::table::{
+    ASIDE, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARKS, MENTIONS, PENDING, RECORDS,
+    RUNS, THREAD_RUNS,
+};
 use crate::error::{backend, corrupt, while_trying};
+use crate::file::handle::{Handle, Source};
+use crate::pending::Pending;
 use crate::query::{Summary, page, thread_matches};
 
-const READ: &str = "read";
+pub(crate) const READ: &str = "read";
 
-const RECORD: &str = "thread record";
+pub(crate) const RECORD: &str = "thread record";
+
+const RUN: &str = "run record";
+
+/// The thread of a key; `None` if the key is none.
+pub(crate) fn thread_of(key: &[u8]) -> Option<ThreadId> {
+    std::str::from_utf8(key).ok().and_then(|text| ThreadId::new(text).ok())
+}
+
+/// The run of a key; `None` if the key is none.
+pub(crate) fn run_of(key: &[u8]) -> Option<RunId> {
+    std::str::from_utf8(key).ok().and_then(|text| RunId::new(text).ok())
+}
 
 /// Entries of the log in a glance: few enough that nobody waits for the disk for long.
 const GLANCE_ENTRIES: usize = 32;
@@ -27,12 +49,12 @@ const GLANCE_BYTES: usize = 64 * 1024;
 
 /// The file as it was at one commit.
 pub(crate) struct Snapshot {
-    transaction: ReadTransaction,
+    pub(crate) transaction: ReadTransaction,
     log: ReadOnlyTable<u64, &'static [u8]>,
     /// What may still be read of the log, if that is limited.
     glance: Option<Cell<Glance>>,
     /// Last, so that it is let go when the read is over.
-    _database: Arc<Database>,
+    _handle: Arc<Handle>,
 }
 
 /// What may still be read.
@@ -76,10 +98,20 @@ impl Log for Snapshot {
 
 impl Snapshot {
     /// The newest state.
-    pub(crate) fn take(database: Arc<Database>) -> Result<Self, StoreError> {
-        let transaction = database.begin_read().map_err(while_trying(READ))?;
+    pub(crate) fn take(handle: Arc<Handle>) -> Result<Self, StoreError> {
+        let transaction = handle.begin_read().map_err(while_trying(READ))?;
         let log = transaction.open_table(LOG).map_err(while_trying(READ))?;
-        Ok(Self { transaction, log, glance: None, _database: database })
+        Ok(Self { transaction, log, glance: None, _handle: handle })
+    }
+
+    /// The newest state of a file; waits while the file shrinks.
+    pub(crate) fn newest(source: &Source) -> Result<Self, StoreError> {
+        Self::take(source.handle())
+    }
+
+    /// The newest state of a file; `None` while the file shrinks.
+    pub(crate) fn newest_now(source: &Source) -> Option<Result<Self, StoreError>> {
+        source.handle_now().map(Self::take)
     }
 
     /// The same for a read that must be short: it fails if it is not.
@@ -97,13 +129,60 @@ impl Snapshot {
     /// Where a thread stands.
     pub(crate) fn head(&self, thread: &ThreadId) -> Result<Option<Head>, StoreError> {
         let heads = self.transaction.open_table(HEADS).map_err(while_trying(READ))?;
-        let head = heads.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
-        head.map(|head| unpack("thread head", head.value())).transpose()
+        let key = thread.as_str().as_bytes();
+        match heads.get(key).map_err(while_trying(READ))? {
+            Some(head) => read("thread head", (IN_HEADS, key), head.value()).map(Some),
+            None => self.refuse_aside(thread).map(|()| None),
+        }
+    }
+
+    /// Refuses a thread that was set aside: it is not one that never was.
+    fn refuse_aside(&self, thread: &ThreadId) -> Result<(), StoreError> {
+        match self.aside(thread)? {
+            None => Ok(()),
+            Some(reason) => Err(corrupt(
+                format!("thread `{thread}`"),
+                format!(
+                    "it was set aside, since {reason}. Restore it from a backup, or delete it to \
+                     use its id again"
+                ),
+            )),
+        }
+    }
+
+    /// Why a thread was set aside, if it was.
+    pub(crate) fn aside(&self, thread: &ThreadId) -> Result<Option<String>, StoreError> {
+        let aside = match self.transaction.open_table(ASIDE) {
+            Ok(aside) => aside,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(None),
+            Err(error) => return Err(while_trying(READ)(error)),
+        };
+        let reason = aside.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
+        Ok(reason.map(|reason| reason.value().to_owned()))
+    }
+
+    /// All threads that were set aside, each with the reason.
+    pub(crate) fn all_aside(&self) -> Result<Vec<(ThreadId, String)>, StoreError> {
+        let aside = match self.transaction.open_table(ASIDE) {
+            Ok(aside) => aside,
+            Err(TableError::TableDoesNotExist(_)) => return Ok(Vec::new()),
+            Err(error) => return Err(while_trying(READ)(error)),
+        };
+        let mut all = Vec::new();
+        for entry in aside.iter().map_err(while_trying(READ))? {
+            let (key, reason) = entry.map_err(while_trying(READ))?;
+            if let Some(thread) = thread_of(key.value()) {
+                all.push((thread, reason.value().to_owned()));
+            }
+        }
+        Ok(all)
     }
 
     /// A thread as the port knows it.
     pub(crate) fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadHead>, StoreError> {
-        let Some(head) = self.head(thread)? else { return Ok(None) };
+        let Some(head) = self.head(thread)? else {
+            return Ok(None);
+        };
         let (record, _) = self.record(thread)?;
         Ok(Some(ThreadHead {
             record,
@@ -113,12 +192,15 @@ impl Snapshot {
             pruned_seq: head.pruned_seq,
             seal: head.seal,
             pruned_seal: head.seal_before,
+            log_bytes: head.bytes,
         }))
     }
 
     /// Bytes that a thread takes.
     pub(crate) fn stored_bytes(&self, thread: &ThreadId) -> Result<u64, StoreError> {
-        let Some(head) = self.head(thread)? else { return Ok(0) };
+        let Some(head) = self.head(thread)? else {
+            return Ok(0);
+        };
         let (_, record_bytes) = self.record(thread)?;
         Ok(head.bytes + record_bytes)
     }
@@ -126,21 +208,68 @@ impl Snapshot {
     /// Facts about a thread, and the bytes that they take.
     pub(crate) fn record(&self, thread: &ThreadId) -> Result<(ThreadRecord, u64), StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
-        let packed = records.get(thread.as_str().as_bytes()).map_err(while_trying(READ))?;
-        let packed = packed.ok_or_else(|| corrupt(RECORD, "it is missing"))?;
-        Ok((unpack(RECORD, packed.value())?, packed.value().len() as u64))
+        let key = thread.as_str().as_bytes();
+        let packed = records.get(key).map_err(while_trying(READ))?;
+        let packed = packed.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
+        let record = read(RECORD, (IN_RECORDS, key), packed.value())?;
+        Ok((record, packed.value().len() as u64))
     }
 
-    /// Threads that match. Where all of these are wanted, each is read once.
+    /// The record of a thread as it is packed.
+    pub(crate) fn packed_record(&self, thread: &ThreadId) -> Result<Vec<u8>, StoreError> {
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let key = thread.as_str().as_bytes();
+        let stored = records.get(key).map_err(while_trying(READ))?;
+        let stored = stored.ok_or_else(|| corrupt(named(RECORD, key), "it is missing"))?;
+        packed(RECORD, (IN_RECORDS, key), stored.value()).map(<[u8]>::to_vec)
+    }
+
+    /// The record of a run as it is packed.
+    pub(crate) fn packed_run(&self, run: &RunId) -> Result<Vec<u8>, StoreError> {
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let key = run.as_str().as_bytes();
+        let stored = runs.get(key).map_err(while_trying(READ))?;
+        let stored = stored.ok_or_else(|| corrupt(named(RUN, key), "it is missing"))?;
+        packed(RUN, (IN_RUNS, key), stored.value()).map(<[u8]>::to_vec)
+    }
+
+    /// A fact about the file.
+    pub(crate) fn fact(&self, name: &str) -> Result<Option<u64>, StoreError> {
+        let facts = self.transaction.open_table(FACTS).map_err(while_trying(READ))?;
+        let fact = facts.get(name).map_err(while_trying(READ))?;
+        Ok(fact.map(|fact| fact.value()))
+    }
+
+    /// All marks of a thread: newest event of a frame to the frame.
+    pub(crate) fn marks(&self, thread_number: u64) -> Result<BTreeMap<u64, u64>, StoreError> {
+        let marks = self.transaction.open_table(MARKS).map_err(while_trying(READ))?;
+        let all = (thread_number, 0)..=(thread_number, u64::MAX);
+        let mut found = BTreeMap::new();
+        for entry in marks.range(all).map_err(while_trying(READ))? {
+            let (key, frame) = entry.map_err(while_trying(READ))?;
+            found.insert(key.value().1, frame.value());
+        }
+        Ok(found)
+    }
+
+    /// Threads that match. Where all of these are wanted, each is read once. One whose record is
+    /// damaged is left out, and told in the log: it must not hide the others.
     pub(crate) fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
         let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
         let mut matching: Vec<(Summary, Option<ThreadRecord>)> = Vec::new();
         for entry in records.iter().map_err(while_trying(READ))? {
-            let (_, packed) = entry.map_err(while_trying(READ))?;
-            let summary: Summary = unpack(RECORD, packed.value())?;
+            let (key, packed) = entry.map_err(while_trying(READ))?;
+            let place = (IN_RECORDS, key.value());
+            let summary: Summary = match read(RECORD, place, packed.value()) {
+                Ok(summary) => summary,
+                Err(error) => {
+                    tracing::error!(%error, "a damaged thread is not listed");
+                    continue;
+                }
+            };
             if thread_matches(query, &summary) {
                 let is_wanted = query.limit.is_none();
-                let record = is_wanted.then(|| unpack(RECORD, packed.value())).transpose()?;
+                let record = is_wanted.then(|| read(RECORD, place, packed.value())).transpose()?;
                 matching.push((summary, record));
             }
         }
@@ -152,11 +281,104 @@ impl Snapshot {
         page.map(read).collect()
     }
 
+    /// Threads that are running, in the order of their ids, at most a page of those behind one. One
+    /// whose record is damaged is left out, and the log says so.
+    pub(crate) fn running(
+        &self,
+        after: Option<&ThreadId>,
+    ) -> Result<Vec<ThreadRecord>, StoreError> {
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let running = ThreadQuery { status: Some(ThreadStatus::Running), ..ThreadQuery::default() };
+        let behind = after.map_or(Bound::Unbounded, |id| Bound::Excluded(id.as_str().as_bytes()));
+        let range = records.range::<&[u8]>((behind, Bound::Unbounded));
+        let mut found = Vec::new();
+        for entry in range.map_err(while_trying(READ))? {
+            let (key, packed) = entry.map_err(while_trying(READ))?;
+            let place = (IN_RECORDS, key.value());
+            match read::<Summary>(RECORD, place, packed.value()) {
+                Ok(summary) if thread_matches(&running, &summary) => {
+                    found.push(read(RECORD, place, packed.value())?);
+                }
+                Ok(_) => {}
+                Err(error) => tracing::error!(%error, "a damaged thread is not listed"),
+            }
+            if found.len() == ABANDONED_PAGE {
+                break;
+            }
+        }
+        Ok(found)
+    }
+
     /// A run.
     pub(crate) fn run(&self, run: &RunId) -> Result<Option<RunRecord>, StoreError> {
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
-        let packed = runs.get(run.as_str().as_bytes()).map_err(while_trying(READ))?;
-        packed.map(|packed| unpack("run record", packed.value())).transpose()
+        let key = run.as_str().as_bytes();
+        let packed = runs.get(key).map_err(while_trying(READ))?;
+        packed.map(|packed| read(RUN, (IN_RUNS, key), packed.value())).transpose()
+    }
+
+    /// Pending runs with their places.
+    pub(crate) fn pending(&self) -> Result<Vec<(RunId, u64)>, StoreError> {
+        let pending = self.transaction.open_table(PENDING).map_err(while_trying(READ))?;
+        let mut runs = Vec::new();
+        for entry in pending.iter().map_err(while_trying(READ))? {
+            let (key, place) = entry.map_err(while_trying(READ))?;
+            let id = run_of(key.value());
+            let id = id.ok_or_else(|| corrupt(named(RUN, key.value()), "its id is none"))?;
+            runs.push((id, place.value()));
+        }
+        Ok(runs)
+    }
+
+    /// The pending runs in their order. One whose record is damaged is left out: its thread is found to
+    /// be damaged when that is read.
+    pub(crate) fn pending_runs(&self) -> Result<Pending, StoreError> {
+        let mut pending = Pending::default();
+        for (run, place) in self.pending()? {
+            match self.run(&run) {
+                Ok(Some(record)) if record.status == RunStatus::Pending => {
+                    pending.put(place, &record);
+                }
+                Ok(_) => tracing::error!(%run, "a run is listed as pending and is not"),
+                Err(error) => tracing::error!(%run, %error, "a pending run cannot be read"),
+            }
+        }
+        Ok(pending)
+    }
+
+    /// Where a run stands in the list of its thread.
+    pub(crate) fn place_of_run(
+        &self,
+        number: u64,
+        run: &RunId,
+    ) -> Result<Option<(u64, u64)>, StoreError> {
+        let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
+        let all =
+            thread_runs.range((number, 0)..=(number, u64::MAX)).map_err(while_trying(READ))?;
+        // One that is pending is one of the newest.
+        for entry in all.rev() {
+            let (key, id) = entry.map_err(while_trying(READ))?;
+            if id.value() == run.as_str().as_bytes() {
+                return Ok(Some(key.value()));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Runs whose records name a thread, for one whose own list cannot be read.
+    pub(crate) fn runs_that_name(&self, thread: &ThreadId) -> Result<Vec<RunId>, StoreError> {
+        let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
+        let mut found = Vec::new();
+        for entry in runs.iter().map_err(while_trying(READ))? {
+            let (key, packed) = entry.map_err(while_trying(READ))?;
+            let place = (IN_RUNS, key.value());
+            if let Ok(record) = read::<RunRecord>(RUN, place, packed.value())
+                && record.thread == *thread
+            {
+                found.push(record.id);
+            }
+        }
+        Ok(found)
     }
 
     /// Runs of a thread, oldest first.
@@ -173,7 +395,9 @@ impl Snapshot {
         skip: usize,
         limit: usize,
     ) -> Result<Vec<RunRecord>, StoreError> {
-        let Some(head) = self.head(thread)? else { return Ok(Vec::new()) };
+        let Some(head) = self.head(thread)? else {
+            return Ok(Vec::new());
+        };
         let runs = self.transaction.open_table(RUNS).map_err(while_trying(READ))?;
         let thread_runs = self.transaction.open_table(THREAD_RUNS).map_err(while_trying(READ))?;
         let mut records = Vec::new();
@@ -182,8 +406,14 @@ impl Snapshot {
         for entry in all.rev().skip(skip).take(limit) {
             let (_, id) = entry.map_err(while_trying(READ))?;
             let packed = runs.get(id.value()).map_err(while_trying(READ))?;
-            let packed = packed.ok_or_else(|| corrupt("run record", "it is missing"))?;
-            records.push(unpack("run record", packed.value())?);
+            let missing = || corrupt(named(RUN, id.value()), "it is missing");
+            let packed = packed.ok_or_else(missing)?;
+            let record: RunRecord = read(RUN, (IN_RUNS, id.value()), packed.value())?;
+            if record.thread != *thread {
+                let message = format!("it belongs to thread `{}`, not `{thread}`", record.thread);
+                return Err(corrupt(named(RUN, id.value()), message));
+            }
+            records.push(record);
         }
         Ok(records)
     }
@@ -199,7 +429,9 @@ impl Snapshot {
 
     /// Whether a thread mentions a blob.
     pub(crate) fn mentions(&self, thread: &ThreadId, blob: Digest) -> Result<bool, StoreError> {
-        let Some(head) = self.head(thread)? else { return Ok(false) };
+        let Some(head) = self.head(thread)? else {
+            return Ok(false);
+        };
         let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
         let found = mentions.get((head.number, *blob.as_bytes())).map_err(while_trying(READ))?;
         Ok(found.is_some())

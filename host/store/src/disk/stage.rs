@@ -10,14 +10,14 @@ use redb::{Error, WriteTransaction};
 use wattle_graph::id::{Digest, RunId, ThreadId};
 use wattle_run::ports::store::StoreError;
 
-use crate::codec::Packer;
+use crate::codec::{Packer, checked};
 use crate::disk::chain::Log;
 use crate::disk::frame::{self, Body, Header};
 use crate::disk::head::Head;
 use crate::disk::snapshot::Snapshot;
 use crate::disk::table::{
-    FACT_THREADS, FACTS, HEADS, LOG, MARK_EVERY, MARKS, MENTIONS, RECORDS, REMAINS, RUNS,
-    THREAD_RUNS,
+    ASIDE, FACT_THREADS, FACTS, HEADS, IN_HEADS, IN_RECORDS, IN_RUNS, LOG, MARK_EVERY, MARKS,
+    MENTIONS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
 };
 use crate::error::{backend, while_trying};
 
@@ -31,12 +31,18 @@ pub(crate) struct Stage {
     pub(crate) records: BTreeMap<ThreadId, Vec<u8>>,
     pub(crate) runs: BTreeMap<RunId, StagedRun>,
     pub(crate) thread_runs: BTreeMap<(u64, u64), RunId>,
+    /// Places of pending runs; none of those that are pending no more.
+    pub(crate) pending: BTreeMap<RunId, Option<u64>>,
     pub(crate) marks: BTreeMap<(u64, u64), u64>,
     pub(crate) mentions: BTreeSet<(u64, Digest)>,
     /// Newest frames of threads that are gone or not there yet; none where nothing is left.
     pub(crate) remains: BTreeMap<u64, Option<u64>>,
+    /// Thread numbers and positions of runs that go while their thread stays.
+    pub(crate) gone_runs: Vec<(u64, u64)>,
     /// Threads and runs that go.
     pub(crate) gone: (Vec<ThreadId>, Vec<RunId>),
+    /// Threads that were set aside and are deleted, so that their ids may be used again.
+    pub(crate) readmitted: Vec<ThreadId>,
     /// The highest thread number, if it changed.
     pub(crate) threads: Option<u64>,
     /// Whether the frames stand before others that were written meanwhile.
@@ -66,7 +72,7 @@ impl Stage {
         head.frames += 1;
         head.last_seq = header.last_seq;
         head.seal = header.seal;
-        for chunk in frame::write(header, body) {
+        for chunk in frame::write(header, body, head.frame) {
             head.bytes += chunk.len() as u64;
             self.log_bytes += chunk.len();
             self.log.insert(*next_entry, chunk);
@@ -121,10 +127,24 @@ impl Stage {
                 records.remove(thread.as_str().as_bytes())?;
             }
         }
+        if !self.readmitted.is_empty() {
+            let mut aside = transaction.open_table(ASIDE)?;
+            for thread in &self.readmitted {
+                aside.remove(thread.as_str().as_bytes())?;
+            }
+        }
         if !runs.is_empty() {
             let mut table = transaction.open_table(RUNS)?;
+            let mut pending = transaction.open_table(PENDING)?;
             for run in runs {
                 table.remove(run.as_str().as_bytes())?;
+                pending.remove(run.as_str().as_bytes())?;
+            }
+        }
+        if !self.gone_runs.is_empty() {
+            let mut table = transaction.open_table(THREAD_RUNS)?;
+            for key in &self.gone_runs {
+                table.remove(key)?;
             }
         }
         if !self.remains.is_empty() {
@@ -146,18 +166,21 @@ impl Stage {
     ) -> Result<(), Error> {
         let mut heads = transaction.open_table(HEADS)?;
         for (thread, packed) in packed_heads {
-            heads.insert(thread.as_str().as_bytes(), packed.as_slice())?;
+            let key = thread.as_str().as_bytes();
+            heads.insert(key, checked(IN_HEADS, key, packed).as_slice())?;
         }
         if !self.records.is_empty() {
             let mut records = transaction.open_table(RECORDS)?;
             for (thread, packed) in &self.records {
-                records.insert(thread.as_str().as_bytes(), packed.as_slice())?;
+                let key = thread.as_str().as_bytes();
+                records.insert(key, checked(IN_RECORDS, key, packed).as_slice())?;
             }
         }
         if !self.runs.is_empty() {
             let mut runs = transaction.open_table(RUNS)?;
             for (run, staged) in &self.runs {
-                runs.insert(run.as_str().as_bytes(), staged.packed.as_slice())?;
+                let key = run.as_str().as_bytes();
+                runs.insert(key, checked(IN_RUNS, key, &staged.packed).as_slice())?;
             }
         }
         if let Some(threads) = self.threads {
@@ -171,6 +194,16 @@ impl Stage {
             let mut thread_runs = transaction.open_table(THREAD_RUNS)?;
             for (key, run) in &self.thread_runs {
                 thread_runs.insert(key, run.as_str().as_bytes())?;
+            }
+        }
+        if !self.pending.is_empty() {
+            let mut pending = transaction.open_table(PENDING)?;
+            for (run, place) in &self.pending {
+                let key = run.as_str().as_bytes();
+                match place {
+                    Some(place) => drop(pending.insert(key, place)?),
+                    None => drop(pending.remove(key)?),
+                }
             }
         }
         if !self.marks.is_empty() {

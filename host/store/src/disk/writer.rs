@@ -5,22 +5,29 @@
 //! as long as the commit delay. Whatever else touches the file, and the leases, takes its turn in
 //! the same queue: it sees everything that was handed over before it.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use redb::{Database, Durability};
+use redb::Durability;
 use tokio::sync::mpsc::error::TryRecvError;
 use tokio::sync::{mpsc, oneshot};
-use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Batch, StoreError};
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::{Batch, RunRecord, StoreError};
 
-use crate::disk::intake::{Group, Intake};
+use crate::disk::intake::{Group, HEAD_LIMIT, Intake};
 use crate::disk::open;
 use crate::disk::remains::Remains;
-use crate::disk::source::Source;
-use crate::error::while_trying;
+use crate::disk::snapshot::Snapshot;
+use crate::disk::table::{FACT_FORMAT, FACTS, FORMAT};
+use crate::error::{backend, while_trying};
+use crate::file::guarded;
+use crate::file::handle::{Handle, Source};
 use crate::lease::Leases;
+use crate::lock::lock;
+use crate::pending::Pending;
+use crate::proof::Proof;
 use crate::urgency::Urgency;
 use crate::watches::Watches;
 
@@ -34,23 +41,41 @@ const GROUP_LIMIT_BYTES: usize = 8 * 1024 * 1024;
 
 const COMMIT: &str = "commit";
 
+const PROVE: &str = "prove that it can be written";
+
+/// Shortest pause between two attempts to open a file again that failed.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
+
+/// The pause is at least so many times as long as an attempt takes: each reads the whole file.
+const REOPEN_SHARE: u32 = 10;
+
 type Answer = oneshot::Sender<Result<(), StoreError>>;
 
 /// What the writer is asked for.
 pub(crate) enum Command {
-    /// See [`Store::append`](wattle_run::ports::Store::append).
+    /// Something to be committed.
     Append(Handed),
     /// Anything else.
     Work(Work),
 }
 
-/// A batch as it was handed over.
+/// Something to be committed as it was handed over.
 pub(crate) struct Handed {
     /// Its number by [`Urgency`].
     pub(crate) number: u64,
     pub(crate) thread: ThreadId,
-    pub(crate) batch: Box<Batch>,
+    pub(crate) entry: Entry,
     pub(crate) answer: Answer,
+}
+
+/// What is to be committed.
+pub(crate) enum Entry {
+    /// See [`Store::append`](wattle_run::ports::Store::append).
+    Batch(Box<Batch>),
+    /// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
+    Enqueue(Box<RunRecord>),
+    /// See [`Store::dequeue`](wattle_run::ports::Store::dequeue).
+    Dequeue(RunId, Option<Box<RunRecord>>),
 }
 
 /// Something that the writer does between two commits.
@@ -62,11 +87,25 @@ pub(crate) struct Writer {
     pub(crate) intake: Intake,
     pub(crate) leases: Leases,
     pub(crate) watches: Arc<Watches>,
+    pub(crate) pending: Arc<Mutex<Pending>>,
     pub(crate) remains: Remains,
     pub(crate) commands: mpsc::Receiver<Command>,
     pub(crate) urgency: Arc<Urgency>,
     /// How long batches gather for which nobody waits.
     pub(crate) commit_delay: Duration,
+    /// Why nothing can be written now.
+    pub(crate) trouble: Option<Trouble>,
+    /// Threads whose newest batch was not written, with the reason.
+    pub(crate) lost: HashMap<ThreadId, StoreError>,
+    /// The newest commit.
+    pub(crate) proof: Proof,
+}
+
+/// A file that failed.
+pub(crate) struct Trouble {
+    error: StoreError,
+    since: Instant,
+    next_attempt: Instant,
 }
 
 /// A batch that was staged or refused, with who waits for it.
@@ -105,8 +144,13 @@ impl Writer {
     /// Commits a batch with all that wait behind it, up to a command of another kind, which it
     /// hands back.
     fn commit_group(&mut self, first: Handed) -> Option<Command> {
-        let database = self.source.database();
-        let mut group = Group::new(database.clone());
+        if let Err(error) = self.heal() {
+            // Nobody has to wait for a ticket.
+            let _ = first.answer.send(Err(error));
+            return None;
+        }
+        let handle = self.source.handle();
+        let mut group = Group::new(handle.clone());
         let (mut oldest, until) = (first.number, Instant::now() + self.commit_delay);
         let mut taken = vec![self.take(&mut group, first)];
         let mut other = None;
@@ -124,10 +168,16 @@ impl Writer {
                 Err(_) => break,
             }
         }
-        let committed = commit(&database, &group);
-        if let Err(error) = &committed {
-            tracing::error!(%error, batches = taken.len(), "checkpoint store did not commit");
-            self.start_over();
+        let committed = guarded(COMMIT, || commit(&handle, &group));
+        // Held no longer, so that the file can be opened again.
+        drop((handle, group));
+        match &committed {
+            Ok(()) => self.proof.renew(),
+            Err(error) => {
+                tracing::error!(%error, batches = taken.len(), "checkpoint store did not commit");
+                self.note_lost(&taken, error);
+                self.start_over(error);
+            }
         }
         self.answer(taken, &committed);
         other
@@ -146,8 +196,12 @@ impl Writer {
     }
 
     fn take(&mut self, group: &mut Group, handed: Handed) -> Taken {
-        let Handed { thread, batch, answer, .. } = handed;
-        let result = self.stage(group, &thread, &batch);
+        let Handed { thread, entry, answer, .. } = handed;
+        let result = guarded(COMMIT, || match &entry {
+            Entry::Batch(batch) => self.stage(group, &thread, batch),
+            Entry::Enqueue(run) => self.enqueue(group, run),
+            Entry::Dequeue(run, ended) => self.dequeue(group, &thread, run, ended.as_deref()),
+        });
         Taken { thread, answer, result }
     }
 
@@ -158,8 +212,17 @@ impl Writer {
         batch: &Batch,
     ) -> Result<u64, StoreError> {
         self.leases.admit(thread, batch.epoch)?;
-        let seq = self.intake.take(group, thread, batch)?;
+        self.admit_turn(group, thread, batch)?;
+        let seq = match self.intake.take(group, thread, batch) {
+            // Nobody else wrote: what the batch goes on from was refused.
+            Err(StoreError::Conflict { .. }) if self.lost.contains_key(thread) => {
+                return Err(self.lost[thread].clone());
+            }
+            taken => taken?,
+        };
+        self.lost.remove(thread);
         self.leases.taken(thread, batch.epoch);
+        self.has_begun(group, batch);
         Ok(seq)
     }
 
@@ -182,23 +245,122 @@ impl Writer {
         }
     }
 
-    /// What was staged is not in the file, so everything known about it is void.
-    pub(crate) fn start_over(&mut self) {
-        match open::ends(&self.source.database()) {
-            Ok((entry, threads)) => self.intake.start_over(entry + 1, threads),
+    /// Remembers whose batches were not written, so that batches which go on from them are refused
+    /// with the reason.
+    fn note_lost(&mut self, taken: &[Taken], error: &StoreError) {
+        if self.lost.len() >= HEAD_LIMIT {
+            self.lost.clear();
+        }
+        let message = format!("an earlier batch of the thread was not written: {error}");
+        for taken in taken.iter().filter(|taken| taken.result.is_ok()) {
+            self.lost.insert(taken.thread.clone(), backend(COMMIT, &message));
+        }
+    }
+
+    /// What was staged is not in the file, so everything known about it is void. redb answers
+    /// nothing more from a file that failed, so it is read in another way until it is open again.
+    pub(crate) fn start_over(&mut self, error: &StoreError) {
+        self.intake.forget_all();
+        let now = Instant::now();
+        self.trouble = Some(Trouble { error: error.clone(), since: now, next_attempt: now });
+        // The next write reports whether that helped.
+        let _ = self.heal();
+    }
+
+    /// Opens the file again if it failed and it is time for an attempt.
+    pub(crate) fn heal(&mut self) -> Result<(), StoreError> {
+        let Some(trouble) = &mut self.trouble else {
+            return Ok(());
+        };
+        let started = Instant::now();
+        if started < trouble.next_attempt {
+            return Err(trouble.error.clone());
+        }
+        // What failed may have been the batch alone.
+        let opened = proved_ends(&self.source).or_else(|_| {
+            self.source.reopen()?;
+            proved_ends(&self.source)
+        });
+        match opened {
+            Ok((entry, threads)) => {
+                let seconds = trouble.since.elapsed().as_secs();
+                tracing::info!(seconds, "checkpoint store can be written again");
+                self.trouble = None;
+                self.proof.renew();
+                self.intake.start_over(entry + 1, threads);
+                self.read_pending();
+                Ok(())
+            }
             Err(error) => {
-                tracing::error!(%error, "checkpoint store cannot be read; restart wattle");
-                self.intake.forget_all();
+                let pause = REOPEN_PAUSE.max(started.elapsed() * REOPEN_SHARE);
+                trouble.next_attempt = Instant::now() + pause;
+                tracing::warn!(
+                    %error, reason = %trouble.error, pause_ms = pause.as_millis(),
+                    "checkpoint store cannot be written and is opened again later: is the disk full?"
+                );
+                let refusal = Err(trouble.error.clone());
+                if let Err(error) = self.source.read_only() {
+                    tracing::error!(%error, "checkpoint store cannot be read");
+                }
+                refusal
             }
         }
     }
+
+    /// What was staged as pending is not in the file.
+    fn read_pending(&self) {
+        match guarded("read", || Snapshot::newest(&self.source)?.pending_runs()) {
+            Ok(read) => *lock(&self.pending) = read,
+            Err(error) => tracing::error!(%error, "pending runs cannot be read"),
+        }
+    }
+
+    /// Shows that the file can be written.
+    pub(crate) fn prove(&mut self) -> Result<(), StoreError> {
+        self.heal()?;
+        if self.proof.holds() {
+            return Ok(());
+        }
+        let handle = self.source.handle();
+        let proved = guarded(PROVE, || prove(&handle));
+        drop(handle);
+        match proved {
+            Ok(()) => self.proof.renew(),
+            Err(error) => {
+                tracing::error!(%error, "checkpoint store cannot be written");
+                self.start_over(&error);
+                // It may have been opened again at once.
+                self.heal()?;
+            }
+        }
+        Ok(())
+    }
 }
 
-fn commit(database: &Database, group: &Group) -> Result<(), StoreError> {
-    if group.stage.heads.is_empty() {
+/// The last entry of the log and the highest thread number of a file that can be written.
+fn proved_ends(source: &Source) -> Result<(u64, u64), StoreError> {
+    let handle = source.handle();
+    guarded(PROVE, || prove(&handle))?;
+    open::ends(handle.writing()?)
+}
+
+/// Writes what is in the file already, and waits until it is on the disk.
+fn prove(handle: &Handle) -> Result<(), StoreError> {
+    let mut transaction = handle.writing()?.begin_write().map_err(while_trying(PROVE))?;
+    transaction.set_durability(Durability::Immediate).map_err(while_trying(PROVE))?;
+    let write = || -> Result<(), redb::Error> {
+        transaction.open_table(FACTS)?.insert(FACT_FORMAT, FORMAT)?;
+        Ok(())
+    };
+    write().map_err(while_trying(PROVE))?;
+    transaction.commit().map_err(while_trying(PROVE))
+}
+
+fn commit(handle: &Handle, group: &Group) -> Result<(), StoreError> {
+    if group.stage.heads.is_empty() && group.stage.pending.is_empty() {
         return Ok(());
     }
-    let mut transaction = database.begin_write().map_err(while_trying(COMMIT))?;
+    let mut transaction = handle.writing()?.begin_write().map_err(while_trying(COMMIT))?;
     transaction.set_durability(Durability::Immediate).map_err(while_trying(COMMIT))?;
     group.stage.write(&transaction)?;
     transaction.commit().map_err(while_trying(COMMIT))

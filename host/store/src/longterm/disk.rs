@@ -22,7 +22,6 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 
 use async_trait::async_trait;
-use redb::{Database, ReadableDatabase};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::spawn_blocking;
@@ -30,7 +29,11 @@ use wattle_graph::failure::Failure;
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{Item, ListNamespaces, MemoryScope, PutItem, Search};
 
-use crate::longterm::disk::table::Documents;
+use crate::disk::backup;
+use crate::error::while_trying;
+use crate::file::guarded;
+use crate::file::handle::Source;
+use crate::longterm::disk::table::{DOCUMENTS, Documents, EXPIRIES};
 use crate::longterm::disk::writer::{Change, Command, QUEUE_LIMIT, REMOVED_AT_ONCE, Writer};
 use crate::longterm::path;
 use crate::longterm::record::{Place, Record};
@@ -42,7 +45,7 @@ use crate::longterm::shelf;
 pub struct RedbMemory(Arc<Inner>);
 
 struct Inner {
-    database: Arc<Database>,
+    source: Arc<Source>,
     /// `None` only while it is dropped.
     commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,
@@ -62,14 +65,26 @@ impl RedbMemory {
     /// `internal` if it cannot be opened, is damaged or no memory, or was written by a newer
     /// Wattle; the message says which and what to do.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Failure> {
-        let database = Arc::new(open::open(path.as_ref())?);
+        let database = open::open(path.as_ref())?;
+        let source = Source::new(path.as_ref().to_owned(), open::open_again, database);
+        let source = Arc::new(source);
         let (commands, queue) = mpsc::channel(QUEUE_LIMIT);
-        let writer = Writer { database: database.clone(), commands: queue };
+        let writer = Writer { source: source.clone(), reopen_at: None, commands: queue };
         let writer = std::thread::Builder::new()
             .name("wattle-memory".into())
             .spawn(move || writer.run())
             .map_err(|error| cannot("start its writer thread")(error))?;
-        Ok(Self(Arc::new(Inner { database, commands: Some(commands), writer: Some(writer) })))
+        Ok(Self(Arc::new(Inner { source, commands: Some(commands), writer: Some(writer) })))
+    }
+
+    /// Compares all pages of a file with their checksums, without changing it; one that is not there
+    /// is fine.
+    ///
+    /// # Errors
+    ///
+    /// `internal` if it is damaged, or missing though it was made; the message says what to do.
+    pub fn check(path: impl AsRef<Path>) -> Result<(), Failure> {
+        open::check(path.as_ref())
     }
 
     /// Hands a change to the writer and waits until it is durable.
@@ -113,10 +128,16 @@ impl RedbMemory {
         T: Send + 'static,
         R: FnOnce(&Documents) -> Result<T, Failure> + Send + 'static,
     {
-        let database = self.0.database.clone();
+        let handle = self.0.source.handle();
         let work = move || {
-            let transaction = database.begin_read().map_err(cannot(READ))?;
-            read(&Documents::open(&transaction)?)
+            let mut answer = Err(closed());
+            let done = guarded("read", || {
+                let transaction = handle.begin_read().map_err(while_trying(READ))?;
+                answer = Documents::open(&transaction).and_then(|documents| read(&documents));
+                Ok(())
+            });
+            done.map_err(cannot(READ))?;
+            answer
         };
         spawn_blocking(work).await.map_err(cannot(READ))?
     }
@@ -142,7 +163,9 @@ impl Memory for RedbMemory {
         now_ms: i64,
     ) -> Result<Option<Item>, Failure> {
         let place = (path::encode(scope, namespace), key.to_owned());
-        let Some(record) = self.alive(&place, now_ms).await? else { return Ok(None) };
+        let Some(record) = self.alive(&place, now_ms).await? else {
+            return Ok(None);
+        };
         if record.refreshed(now_ms).is_some() {
             self.touch(vec![place.clone()], now_ms).await?;
         }
@@ -214,21 +237,6 @@ impl Memory for RedbMemory {
         self.read(move |documents| shelf::list(documents, &after, limit, now_ms)).await
     }
 
-    async fn list_down(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        before: Option<&str>,
-        limit: usize,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        let (path, before) = (path::encode(scope, namespace), before.map(str::to_owned));
-        self.read(move |documents| {
-            shelf::list_down(documents, path, before.as_deref(), limit, now_ms)
-        })
-        .await
-    }
-
     async fn namespaces(
         &self,
         scope: &MemoryScope,
@@ -247,9 +255,29 @@ impl Memory for RedbMemory {
     async fn sweep(&self, now_ms: i64) -> Result<usize, Failure> {
         self.remove(|| Change::Sweep { now_ms }).await
     }
+
+    async fn backup(&self, folder: &Path) -> Result<(), Failure> {
+        let to = folder.join(self.0.source.path().file_name().unwrap_or_default());
+        let handle = self.0.source.handle();
+        let copy = move || {
+            guarded(BACK_UP, || {
+                let from = handle.begin_read().map_err(while_trying(BACK_UP))?;
+                let database = redb::Database::create(to).map_err(while_trying(BACK_UP))?;
+                open::create(&database).map_err(while_trying(BACK_UP))?;
+                backup::table(&from, &database, DOCUMENTS)?;
+                backup::table(&from, &database, EXPIRIES)?;
+                backup::settle(&database)?;
+                database.close().map_err(while_trying(BACK_UP))
+            })
+        };
+        let copied = spawn_blocking(copy).await.map_err(cannot(BACK_UP))?;
+        copied.map_err(cannot(BACK_UP))
+    }
 }
 
 const READ: &str = "read its file";
+
+const BACK_UP: &str = "back its file up";
 
 /// Names the operation that a failure spoiled; for `map_err`.
 fn cannot<E: fmt::Display>(operation: &'static str) -> impl FnOnce(E) -> Failure {

@@ -29,13 +29,6 @@ pub(crate) trait Shelf {
     ///
     /// As of [`Shelf::walk`].
     fn walk_behind(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure>;
-
-    /// Visits documents before a place, from there down, for as long as the visitor wants.
-    ///
-    /// # Errors
-    ///
-    /// As of [`Shelf::walk`].
-    fn walk_down(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure>;
 }
 
 /// Finds documents.
@@ -114,27 +107,6 @@ pub(crate) fn list(
 ) -> Result<Vec<Item>, Failure> {
     let mut listing = Listing::new(after.0.clone(), limit, now_ms);
     shelf.walk_behind(after, &mut |path, key, record| listing.offer(path, key, &record))?;
-    Ok(listing.finish())
-}
-
-/// Documents of a namespace before a key, or from its last one, down.
-///
-/// # Errors
-///
-/// Those of [`Shelf::walk_down`].
-pub(crate) fn list_down(
-    shelf: &impl Shelf,
-    path: Vec<u8>,
-    before: Option<&str>,
-    limit: usize,
-    now_ms: i64,
-) -> Result<Vec<Item>, Failure> {
-    let before = match before {
-        Some(key) => (path.clone(), key.to_owned()),
-        None => (path::past(&path), String::new()),
-    };
-    let mut listing = Listing::new(path, limit, now_ms);
-    shelf.walk_down(&before, &mut |path, key, record| listing.offer(path, key, &record))?;
     Ok(listing.finish())
 }
 

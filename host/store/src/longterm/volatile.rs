@@ -81,15 +81,6 @@ impl Shelf for Documents {
         }
         Ok(())
     }
-
-    fn walk_down(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure> {
-        for ((path, key), record) in self.0.range::<Place, _>(..place).rev() {
-            if matches!(visit(path, key, record.clone())?, Step::Done) {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
 }
 
 #[async_trait]
@@ -177,18 +168,6 @@ impl Memory for VolatileMemory {
     ) -> Result<Vec<Item>, Failure> {
         let after = (path::encode(scope, namespace), after.to_owned());
         shelf::list(&*lock(&self.0), &after, limit, now_ms)
-    }
-
-    async fn list_down(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        before: Option<&str>,
-        limit: usize,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        let path = path::encode(scope, namespace);
-        shelf::list_down(&*lock(&self.0), path, before, limit, now_ms)
     }
 
     async fn namespaces(

@@ -191,6 +191,7 @@ impl Thread {
         let position = self.frames.len();
         self.head.last_seq = frame.last_seq;
         self.head.seal = Some(frame.seal);
+        self.head.log_bytes += frame.bytes;
         if let Some(base) = frame.base.filter(|_| !frame.events.is_empty()) {
             self.pending.entry(base).or_default().push(position);
         }
@@ -277,7 +278,7 @@ impl Thread {
 
     pub(super) fn stored_bytes(&self) -> u64 {
         let record = serde_json::to_vec(&self.head.record).map_or(0, |json| json.len());
-        self.frames.iter().map(|frame| frame.bytes).sum::<u64>() + record as u64
+        self.head.log_bytes + record as u64
     }
 
     /// What plans see of it.

@@ -1,5 +1,6 @@
 //! Blobs in chunks, for hosts that share threads.
 
+use std::collections::HashMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -34,6 +35,8 @@ const RENEW: &str = "
     RETURNING (xmax = 0) AS is_new";
 
 const ADD_CHUNK: &str = "INSERT INTO blob_chunks (blob, chunk, bytes) VALUES ($1, $2, $3)";
+
+const SIZES: &str = "SELECT blob, size FROM blobs WHERE blob = ANY($1)";
 
 const STAT: &str = "SELECT size, media_type FROM blobs WHERE blob = $1";
 
@@ -152,6 +155,20 @@ impl BlobStore for PostgresBlobs {
     async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
         self.info(blob).await
     }
+
+    async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
+        let mut sizes = HashMap::new();
+        for page in blobs.chunks(PAGE) {
+            let digests: Vec<&[u8]> =
+                page.iter().map(|blob| blob.0.as_bytes().as_slice()).collect();
+            let read = || sqlx::query(SIZES).bind(&digests);
+            for row in self.0.rows("read sizes of blobs", read).await.map_err(failure)? {
+                let size: i64 = row.try_get("size").map_err(unreadable)?;
+                sizes.insert(reference(&row)?, size.cast_unsigned());
+            }
+        }
+        Ok(sizes)
+    }
 }
 
 #[async_trait]
@@ -159,12 +176,7 @@ impl Sweepable for PostgresBlobs {
     async fn older_than(&self, age: Duration) -> Result<Vec<BlobRef>, Failure> {
         let old = || sqlx::query(OLD).bind(milliseconds(age));
         let rows = self.0.rows("list blobs", old).await.map_err(failure)?;
-        let blob = |row: &sqlx::postgres::PgRow| {
-            let bytes: &[u8] = row.try_get("blob").map_err(unreadable)?;
-            let bytes = bytes.try_into().map_err(|_| Failure::internal("a blob has no digest"))?;
-            Ok(BlobRef(Digest::from_bytes(bytes)))
-        };
-        rows.iter().map(blob).collect()
+        rows.iter().map(reference).collect()
     }
 
     async fn remove_older(&self, blobs: &[BlobRef], age: Duration) -> Result<usize, Failure> {
@@ -179,6 +191,12 @@ impl Sweepable for PostgresBlobs {
         }
         Ok(removed)
     }
+}
+
+fn reference(row: &sqlx::postgres::PgRow) -> Result<BlobRef, Failure> {
+    let bytes: &[u8] = row.try_get("blob").map_err(unreadable)?;
+    let bytes = bytes.try_into().map_err(|_| Failure::internal("a blob has no digest"))?;
+    Ok(BlobRef(Digest::from_bytes(bytes)))
 }
 
 fn milliseconds(age: Duration) -> i64 {

@@ -33,7 +33,7 @@ const EMPTY: &str = "
     UPDATE threads SET number = nextval('thread_numbers'), record = NULL, app = NULL,
         status = NULL, tenant = NULL, updated_ms = NULL, expires_ms = NULL, ttl_ends_ms = NULL,
         last_seq = 0, last_checkpoint = NULL, current = NULL, pruned_seq = 0, seal = NULL,
-        pruned_seal = NULL, last_place = 0, bytes = 0
+        pruned_seal = NULL, last_place = 0, bytes = 0, pending = 0, ledger = ledger + 1
     WHERE id = $1";
 
 /// Whether a lease of somebody who lives keeps a thread from being deleted.

@@ -59,7 +59,8 @@ impl Known {
         let place = |head: &Head| (head.number, head.last_place);
         known
             .filter(|desk| place(&desk.head) == place(head))
-            .map_or_else(Past::default, |it| it.past)
+            // Pending runs may have changed since.
+            .map_or_else(Past::default, |it| Past { pending: None, ..it.past })
     }
 
     /// Takes the threads of a group out, if all are known under the leases of their batches and

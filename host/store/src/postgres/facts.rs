@@ -1,12 +1,12 @@
 //! What must be known of the past of threads before batches are staged. A writer remembers most of
 //! it, so this reads after a start, after another host wrote, and for a new run.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use sqlx::Row as _;
 use wattle_graph::checkpoint::CheckpointMeta;
 use wattle_graph::id::{ChannelName, CheckpointId, RunId, ThreadId};
-use wattle_run::ports::store::{Batch, RunRecord};
+use wattle_run::ports::store::{Batch, RunRecord, Turn};
 
 use crate::codec::unpack;
 use crate::postgres::head::number;
@@ -25,6 +25,9 @@ const LISTS: &str = "
     FROM unnest($1::bigint[], $2::bytea[], $3::bigint[]) AS wanted (thread, channel, version)
     JOIN channel_values USING (thread, channel, version)";
 
+const PENDING: &str = "
+    SELECT thread, id, due_ms FROM runs WHERE thread = ANY($1) AND due_ms IS NOT NULL";
+
 const RUNS: &str = "SELECT id, thread, record FROM runs WHERE id = ANY($1)";
 
 /// What a group must know.
@@ -35,6 +38,8 @@ pub(super) struct Wanted {
     checkpoints: BTreeSet<(i64, CheckpointId, bool)>,
     lists: BTreeSet<(i64, ChannelName, CheckpointId)>,
     runs: BTreeSet<RunId>,
+    /// Threads whose pending runs are wanted.
+    pending: BTreeSet<i64>,
 }
 
 impl Wanted {
@@ -51,7 +56,7 @@ impl Wanted {
     /// Whether no more is wanted than whose some runs are. Nobody needs to know that beforehand: the
     /// table refuses a run that another thread has.
     pub(super) fn is_of_runs_only(&self) -> bool {
-        self.checkpoints.is_empty() && self.lists.is_empty()
+        self.checkpoints.is_empty() && self.lists.is_empty() && self.pending.is_empty()
     }
 
     fn add(&mut self, desk: &Desk, batch: &Batch) {
@@ -63,6 +68,9 @@ impl Wanted {
         }
         if !head.is_there {
             return;
+        }
+        if batch.turn != Turn::Any && head.pending > 0 && past.pending.is_none() {
+            self.pending.insert(head.number);
         }
         if let Some(current) = batch.current
             && !past.checkpoints.contains_key(&current)
@@ -103,6 +111,32 @@ pub(super) async fn read(
     }
     if !wanted.runs.is_empty() {
         stage.foreign_runs = read_runs(transaction, &mut by_number, &wanted.runs).await?;
+    }
+    if !wanted.pending.is_empty() {
+        read_pending(transaction, &mut by_number, &wanted.pending).await?;
+    }
+    Ok(())
+}
+
+async fn read_pending(
+    transaction: &mut Begun,
+    desks: &mut HashMap<i64, &mut Desk>,
+    wanted: &BTreeSet<i64>,
+) -> Result<(), sqlx::Error> {
+    let rows = sqlx::query(PENDING)
+        .bind(wanted.iter().copied().collect::<Vec<_>>())
+        .fetch_all(&mut **transaction)
+        .await?;
+    for number in wanted {
+        if let Some(desk) = desks.get_mut(number) {
+            desk.past.pending = Some(BTreeMap::new());
+        }
+    }
+    for row in rows {
+        let Some(desk) = desks.get_mut(&row.try_get("thread")?) else { continue };
+        let run = RunId::new(text(row.try_get("id")?)?).map_err(decode)?;
+        let pending = desk.past.pending.get_or_insert_default();
+        pending.insert(run, row.try_get("due_ms")?);
     }
     Ok(())
 }

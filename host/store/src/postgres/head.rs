@@ -15,7 +15,7 @@ use crate::postgres::stage::{Head, HeadLease};
 /// In the order of their ids, so that two transactions never wait for each other.
 const LOCK: &str = "
     SELECT id, number, record IS NOT NULL AS there, epoch, last_seq, last_checkpoint, current,
-        seal, last_place, bytes,
+        seal, last_place, bytes, pending, ledger,
         EXISTS (SELECT 1 FROM living WHERE living.holder = threads.holder) AS lives
     FROM threads WHERE id = ANY($1) ORDER BY id FOR UPDATE OF threads";
 
@@ -70,12 +70,14 @@ pub(super) fn head(row: &PgRow) -> Result<Head, sqlx::Error> {
         seal: digest(row, "seal")?,
         last_place: row.try_get("last_place")?,
         bytes: row.try_get("bytes")?,
+        pending: row.try_get("pending")?,
+        ledger: row.try_get("ledger")?,
     })
 }
 
 /// Columns that [`thread_head`] reads.
 pub(super) const HEAD: &str = "
-    SELECT record, last_seq, last_checkpoint, current, pruned_seq, seal, pruned_seal
+    SELECT record, last_seq, last_checkpoint, current, pruned_seq, seal, pruned_seal, bytes
     FROM threads
     WHERE id = $1 AND record IS NOT NULL";
 
@@ -87,13 +89,22 @@ pub(super) fn thread_head(row: &PgRow) -> Result<ThreadHead, StoreError> {
             checkpoint_id(row, "last_checkpoint")?,
             checkpoint_id(row, "current")?,
             number(row, "pruned_seq")?,
-            (digest(row, "seal")?, digest(row, "pruned_seal")?),
+            (digest(row, "seal")?, digest(row, "pruned_seal")?, number(row, "bytes")?),
         ))
     };
     let read = read().map_err(|error: sqlx::Error| corrupt("thread", error));
-    let (last_seq, last_checkpoint, current, pruned_seq, (seal, pruned_seal)) = read?;
+    let (last_seq, last_checkpoint, current, pruned_seq, (seal, pruned_seal, log_bytes)) = read?;
     let record = record(row)?;
-    Ok(ThreadHead { record, last_seq, last_checkpoint, current, pruned_seq, seal, pruned_seal })
+    Ok(ThreadHead {
+        record,
+        last_seq,
+        last_checkpoint,
+        current,
+        pruned_seq,
+        seal,
+        pruned_seal,
+        log_bytes,
+    })
 }
 
 /// The packed record of a row.

@@ -3,8 +3,10 @@
 use std::time::Duration;
 
 use sqlx::Row as _;
+use sqlx::postgres::PgRow;
 use wattle_graph::id::ThreadId;
-use wattle_run::ports::store::{Epoch, Holder, StoreError, ThreadRecord};
+use wattle_run::limit::ABANDONED_PAGE;
+use wattle_run::ports::store::{Epoch, Holder, HostReport, LiveHost, StoreError, ThreadRecord};
 
 use crate::error::backend;
 use crate::lease::leased;
@@ -39,7 +41,7 @@ const TAKE: &str = "
     WHERE thread.holder IS NULL OR thread.holder = $2
         OR NOT EXISTS (SELECT 1 FROM living WHERE living.holder = thread.holder)
     RETURNING number, record IS NOT NULL AS there, epoch, true AS lives, last_seq,
-        last_checkpoint, current, seal, last_place, bytes";
+        last_checkpoint, current, seal, last_place, bytes, pending, ledger";
 
 const HOLDER: &str = "SELECT holder FROM threads WHERE id = $1 AND holder IS NOT NULL";
 
@@ -61,13 +63,24 @@ const LEASED: &str = "
 /// as the index on such rows wants it.
 const ABANDONED: &str = "
     SELECT record FROM threads WHERE record IS NOT NULL AND status = 'running'
+        AND ($2::bytea IS NULL OR id > $2)
         AND NOT EXISTS (
-            SELECT 1 FROM living WHERE living.holder = threads.holder AND living.holder <> $1)";
+            SELECT 1 FROM living WHERE living.holder = threads.holder AND living.holder <> $1)
+    ORDER BY id LIMIT $3";
 
 /// In milliseconds, rounded up: who looks then finds it void.
 const NEXT_LAPSE: &str = "
     SELECT ceil(extract(epoch FROM min(until) - clock_timestamp()) * 1000)::bigint
     FROM living WHERE holder <> $1";
+
+const REPORT: &str = "
+    UPDATE holders SET version = $2, started_ms = $3, runs = $4, max_runs = $5, stopping = $6
+    WHERE holder = $1";
+
+const HOSTS: &str = "
+    SELECT holder, version, started_ms, runs, max_runs, stopping,
+        floor(extract(epoch FROM clock_timestamp() - beat) * 1000)::bigint AS silent_ms
+    FROM holders JOIN living USING (holder) WHERE version IS NOT NULL";
 
 /// Notes of hosts that ended long ago.
 const FORGET: &str = "DELETE FROM holders WHERE beat < clock_timestamp() - interval '1 day'";
@@ -85,6 +98,49 @@ const FORGET_LEASES: &str = "
 pub(super) async fn beat(link: &Link, holder: &Holder) -> Result<(), StoreError> {
     let beat = || sqlx::query(BEAT).bind(holder.0.as_bytes()).bind(link.lease_ms);
     link.rows("say that this host lives", beat).await.map(drop)
+}
+
+/// See [`Store::report`](wattle_run::ports::Store::report).
+pub(super) async fn report(
+    link: &Link,
+    holder: &Holder,
+    report: &HostReport,
+) -> Result<(), StoreError> {
+    let HostReport { version, started_ms, runs, max_runs, is_stopping } = report;
+    let update = || {
+        sqlx::query(REPORT)
+            .bind(holder.0.as_bytes())
+            .bind(version)
+            .bind(started_ms)
+            .bind(i64::from(*runs))
+            .bind(i64::from(*max_runs))
+            .bind(is_stopping)
+    };
+    link.rows("report the load of this host", update).await.map(drop)
+}
+
+/// See [`Store::hosts`](wattle_run::ports::Store::hosts).
+pub(super) async fn hosts(link: &Link) -> Result<Vec<LiveHost>, StoreError> {
+    const OPERATION: &str = "list hosts";
+    let rows = link.rows(OPERATION, || sqlx::query(HOSTS)).await?;
+    rows.iter().map(host).collect::<Result<_, _>>().map_err(while_trying(OPERATION))
+}
+
+fn host(row: &PgRow) -> Result<LiveHost, sqlx::Error> {
+    let holder: &[u8] = row.try_get("holder")?;
+    let number = |name| row.try_get(name).map(|n: i64| u32::try_from(n).unwrap_or_default());
+    let silent_ms: i64 = row.try_get("silent_ms")?;
+    Ok(LiveHost {
+        holder: Holder(String::from_utf8_lossy(holder).into_owned()),
+        silent_ms: u64::try_from(silent_ms).unwrap_or_default(),
+        report: HostReport {
+            version: row.try_get("version")?,
+            started_ms: row.try_get("started_ms")?,
+            runs: number("runs")?,
+            max_runs: number("max_runs")?,
+            is_stopping: row.try_get("stopping")?,
+        },
+    })
 }
 
 /// See [`Store::lease`](wattle_run::ports::Store::lease). Also answers with how the thread stands.
@@ -159,8 +215,11 @@ pub(super) async fn free(link: &Link, threads: &[ThreadId]) -> Result<(), StoreE
 pub(super) async fn abandoned(
     link: &Link,
     holder: &Holder,
+    after: Option<&ThreadId>,
 ) -> Result<Vec<ThreadRecord>, StoreError> {
-    let list = || sqlx::query(ABANDONED).bind(holder.0.as_bytes());
+    let after = after.map(|after| after.as_str().as_bytes());
+    let limit = i64::try_from(ABANDONED_PAGE).unwrap_or(i64::MAX);
+    let list = || sqlx::query(ABANDONED).bind(holder.0.as_bytes()).bind(after).bind(limit);
     link.rows("look for runs that were cut", list).await?.iter().map(record).collect()
 }
 

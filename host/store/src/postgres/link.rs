@@ -382,6 +382,12 @@ async fn begin(
     }
 }
 
+/// Codes of the server, beside connection exceptions, that pass: its shutdown and start, idle for
+/// too long in a transaction, deadlock, serialization failure, a lock that was not free in time,
+/// too many connections.
+const PASSING: [&str; 8] =
+    ["57P01", "57P02", "57P03", "25P03", "40P01", "40001", LOCK_NOT_AVAILABLE, "53300"];
+
 /// Counts attempts at something that can be made again.
 #[derive(Debug, Default)]
 pub(super) struct Attempt {
@@ -444,19 +450,18 @@ impl From<StoreError> for Fault {
     }
 }
 
-/// Whether the same may work a little later: the connection or the server went away, or two
-/// transactions stood in each other's way.
+/// Whether the same may work a little later: the connection or the server went away, has no room
+/// for another connection, or two transactions stood in each other's way.
 pub(super) fn is_passing(error: &sqlx::Error) -> bool {
     match error {
         sqlx::Error::Io(_) | sqlx::Error::WorkerCrashed => true,
-        sqlx::Error::Database(error) => error.code().is_some_and(|code| {
-            // Connection exceptions, the server's shutdown and start, idle for too long in a
-            // transaction, deadlock, serialization failure, a lock that was not free in time.
-            let codes = ["57P01", "57P02", "57P03", "25P03", "40P01", "40001", LOCK_NOT_AVAILABLE];
-            code.starts_with("08") || codes.contains(&&*code)
-        }),
-        // What the library says when the other side closes in the middle of an answer.
-        sqlx::Error::Protocol(message) => message.contains("closed"),
+        sqlx::Error::Database(error) => {
+            error.code().is_some_and(|code| code.starts_with("08") || PASSING.contains(&&*code))
+        }
+        // A proxy without a server behind it accepts and closes, at any point of the greeting or of
+        // an answer. Only a server that is there and wants something else says so by its method.
+        sqlx::Error::Protocol(message) => !message.contains("authentication method"),
+        sqlx::Error::Tls(error) => error.downcast_ref::<std::io::Error>().is_some(),
         _ => false,
     }
 }
@@ -498,6 +503,19 @@ mod tests {
         }
         let config = PostgresConfig::new("postgres://ada@db.example/threads");
         assert_eq!(config.place(), "db.example/threads");
+    }
+
+    #[test]
+    fn what_a_proxy_without_a_server_says_passes() {
+        let protocol = |message: &str| sqlx::Error::Protocol(message.to_owned());
+        // A connection that is closed after the first byte, as the library tells it.
+        assert!(is_passing(&protocol("unexpected response from SSLRequest: 0x00")));
+        assert!(is_passing(&protocol("establish: unexpected message: RowDescription")));
+        let cut = std::io::Error::from(std::io::ErrorKind::UnexpectedEof);
+        assert!(is_passing(&sqlx::Error::Tls(cut.into())));
+        assert!(!is_passing(&protocol("unsupported authentication method: KerberosV5")));
+        assert!(!is_passing(&sqlx::Error::Tls("certificate is not trusted".into())));
+        assert!(PASSING.contains(&"53300"));
     }
 
     #[test]

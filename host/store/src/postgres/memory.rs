@@ -74,12 +74,6 @@ const LIST: &str = "
     WHERE path = $1 AND key > $2 AND (expires_ms IS NULL OR expires_ms > $3)
     ORDER BY key LIMIT $4";
 
-const LIST_DOWN: &str = "
-    SELECT path, key, created_ms, updated_ms, expires_ms, refresh_ms, document FROM memory
-    WHERE path = $1 AND ($2::bytea IS NULL OR key < $2)
-        AND (expires_ms IS NULL OR expires_ms > $3)
-    ORDER BY key DESC LIMIT $4";
-
 const PAGE_OF_NAMESPACES: &str = "
     SELECT DISTINCT path FROM memory
     WHERE path >= $1 AND path < $2 AND (expires_ms IS NULL OR expires_ms > $3)
@@ -137,31 +131,6 @@ impl PostgresMemory {
         let keys: Vec<&[u8]> = places.iter().map(|(_, key)| key.as_bytes()).collect();
         let touch = || sqlx::query(TOUCH).bind(&paths).bind(&keys).bind(now_ms);
         self.0.rows("keep documents", touch).await.map(drop).map_err(failure)
-    }
-
-    /// Documents of one namespace on one side of a key.
-    async fn listed(
-        &self,
-        statement: &'static str,
-        path: Vec<u8>,
-        beside: Option<&str>,
-        limit: usize,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        let limit = PAGE.min(i64::try_from(limit).unwrap_or(PAGE));
-        let list = || {
-            let list = sqlx::query(statement).bind(&path).bind(beside.map(str::as_bytes));
-            list.bind(now_ms).bind(limit)
-        };
-        let rows = self.0.rows("list documents", list).await.map_err(failure)?;
-        let mut listing = Listing::new(path.clone(), rows.len(), now_ms);
-        for row in &rows {
-            let ((path, key), record) = document(row)?;
-            if matches!(listing.offer(&path, &key, &record)?, Step::Done) {
-                break;
-            }
-        }
-        Ok(listing.finish())
     }
 
     /// Looks through all documents in a range of paths.
@@ -301,18 +270,18 @@ impl Memory for PostgresMemory {
         limit: usize,
         now_ms: i64,
     ) -> Result<Vec<Item>, Failure> {
-        self.listed(LIST, path::encode(scope, namespace), Some(after), limit, now_ms).await
-    }
-
-    async fn list_down(
-        &self,
-        scope: &MemoryScope,
-        namespace: &[String],
-        before: Option<&str>,
-        limit: usize,
-        now_ms: i64,
-    ) -> Result<Vec<Item>, Failure> {
-        self.listed(LIST_DOWN, path::encode(scope, namespace), before, limit, now_ms).await
+        let path = path::encode(scope, namespace);
+        let limit = PAGE.min(i64::try_from(limit).unwrap_or(PAGE));
+        let list = || sqlx::query(LIST).bind(&path).bind(after.as_bytes()).bind(now_ms).bind(limit);
+        let rows = self.0.rows("list documents", list).await.map_err(failure)?;
+        let mut listing = Listing::new(path.clone(), rows.len(), now_ms);
+        for row in &rows {
+            let ((path, key), record) = document(row)?;
+            if matches!(listing.offer(&path, &key, &record)?, Step::Done) {
+                break;
+            }
+        }
+        Ok(listing.finish())
     }
 
     async fn namespaces(

@@ -14,7 +14,8 @@ use sqlx::postgres::PgListener;
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinHandle;
 use wattle_graph::id::{RunId, ThreadId};
-use wattle_run::ports::store::{StoreError, Wish};
+use wattle_graph::principal::Principal;
+use wattle_run::ports::store::{Holder, Signal, StoreError};
 
 use crate::postgres::link::Link;
 use crate::watches::Watches;
@@ -22,9 +23,8 @@ use crate::watches::Watches;
 /// News that wait. If there are more, the next look finds them.
 const QUEUE_LIMIT: usize = 4096;
 
-/// Wishes that wait to be heard of here. Above it the oldest are lost, and whoever has them says so
-/// again.
-const WISHES_LIMIT: usize = 1024;
+/// Signals that wait to be received here. Above it the oldest are lost, and their senders repeat them.
+const SIGNALS_LIMIT: usize = 1024;
 
 /// Time between two looks at all watched threads.
 const LOOK: Duration = Duration::from_secs(5);
@@ -50,26 +50,43 @@ const NEWEST: &str = "SELECT id, last_seq FROM threads WHERE id = ANY($1) AND re
 enum Item {
     /// A thread and its newest event; none if it is gone.
     Thread(ThreadId, Option<u64>),
-    /// A run is to be cancelled, by the host that has it.
-    Cancel { cancel: RunId },
-    /// A run is to stand still, by the host that has it.
+    /// A run is to be cancelled, by the host that runs it.
+    Cancel {
+        cancel: RunId,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        principal: Option<Principal>,
+    },
+    /// A run is to be drained, by the host that runs it.
     Drain { drain: RunId },
+    /// A run of a thread was enqueued, when it may begin, and where.
+    Enqueued {
+        enqueued: ThreadId,
+        due_ms: i64,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        host: Option<Holder>,
+    },
+    /// A host has given the leases of stopped runs back.
+    HandedOver { handed_over: bool },
 }
 
 impl Item {
-    fn of(wish: Wish) -> Self {
-        match wish {
-            Wish::Cancel(cancel) => Self::Cancel { cancel },
-            Wish::Drain(drain) => Self::Drain { drain },
+    fn of(signal: Signal) -> Self {
+        match signal {
+            Signal::Cancel { run, principal } => Self::Cancel { cancel: run, principal },
+            Signal::Drain(drain) => Self::Drain { drain },
+            Signal::Enqueued { thread, due_ms, host } => {
+                Self::Enqueued { enqueued: thread, due_ms, host }
+            }
+            Signal::HandedOver => Self::HandedOver { handed_over: true },
         }
     }
 }
 
-/// Tells what happened to threads, and what is to become of runs.
+/// Tells what happened to threads, and sends signals.
 #[derive(Clone, Debug)]
 pub(super) struct News {
     watches: Arc<Watches>,
-    wishes: broadcast::Sender<Wish>,
+    signals: broadcast::Sender<Signal>,
     queue: mpsc::Sender<Item>,
 }
 
@@ -77,14 +94,14 @@ impl News {
     /// Starts to listen and to tell. The second part ends the listening when it is dropped.
     pub(super) fn open(link: &Link) -> (Self, Listening) {
         let watches = Arc::new(Watches::default());
-        let wishes = broadcast::Sender::new(WISHES_LIMIT);
+        let signals = broadcast::Sender::new(SIGNALS_LIMIT);
         let (queue, items) = mpsc::channel(QUEUE_LIMIT);
         tokio::spawn(tell(link.clone(), items));
         let listening = [
-            tokio::spawn(listen(link.clone(), watches.clone(), wishes.clone())),
+            tokio::spawn(listen(link.clone(), watches.clone(), signals.clone())),
             tokio::spawn(look_often(link.clone(), watches.clone())),
         ];
-        (Self { watches, wishes, queue }, Listening(listening))
+        (Self { watches, signals, queue }, Listening(listening))
     }
 
     /// A thread has a newer event.
@@ -100,15 +117,15 @@ impl News {
         let _ = self.queue.try_send(Item::Thread(thread.clone(), None));
     }
 
-    /// What is to become of a run, on whichever host has it, this one included.
-    pub(super) fn wish(&self, wish: &Wish) {
-        // If there is no room, whoever asks does it again.
-        let _ = self.queue.try_send(Item::of(wish.clone()));
+    /// Sends a signal to all hosts, this one included.
+    pub(super) fn send_signal(&self, signal: Signal) {
+        // If there is no room, its sender repeats it.
+        let _ = self.queue.try_send(Item::of(signal));
     }
 
-    /// What is to become of runs, as any host says from now on.
-    pub(super) fn wishes(&self) -> broadcast::Receiver<Wish> {
-        self.wishes.subscribe()
+    /// The signals of all hosts from now on.
+    pub(super) fn signals(&self) -> broadcast::Receiver<Signal> {
+        self.signals.subscribe()
     }
 
     /// Whether somebody watches a thread on this host.
@@ -153,22 +170,22 @@ async fn tell(link: Link, mut items: mpsc::Receiver<Item>) {
     }
 }
 
-/// What is told of many items: the last of each thread, and each wish once.
+/// What is told of many items: the last of each thread, and each signal once.
 fn texts(news: impl Iterator<Item = Item>) -> Vec<String> {
-    let (mut threads, mut wishes) = (BTreeMap::new(), BTreeSet::new());
+    let (mut threads, mut signals) = (BTreeMap::new(), BTreeSet::new());
     for item in news {
         match item {
             Item::Thread(thread, newest) => drop(threads.insert(thread, newest)),
-            wish => drop(wishes.insert(wish)),
+            signal => drop(signals.insert(signal)),
         }
     }
     let threads = threads.into_iter().map(|(thread, newest)| Item::Thread(thread, newest));
-    threads.chain(wishes).filter_map(|item| serde_json::to_string(&item).ok()).collect()
+    threads.chain(signals).filter_map(|item| serde_json::to_string(&item).ok()).collect()
 }
 
-async fn listen(link: Link, watches: Arc<Watches>, wishes: broadcast::Sender<Wish>) {
+async fn listen(link: Link, watches: Arc<Watches>, signals: broadcast::Sender<Signal>) {
     loop {
-        if let Err(error) = listen_once(&link, &watches, &wishes).await {
+        if let Err(error) = listen_once(&link, &watches, &signals).await {
             tracing::debug!(%error, "listening for news of other hosts ends");
         }
         tokio::time::sleep(PAUSE).await;
@@ -178,7 +195,7 @@ async fn listen(link: Link, watches: Arc<Watches>, wishes: broadcast::Sender<Wis
 async fn listen_once(
     link: &Link,
     watches: &Watches,
-    wishes: &broadcast::Sender<Wish>,
+    signals: &broadcast::Sender<Signal>,
 ) -> Result<(), sqlx::Error> {
     let mut listener = PgListener::connect_with(&link.signals).await?;
     listener.eager_reconnect(false);
@@ -193,8 +210,14 @@ async fn listen_once(
             Ok(Item::Thread(thread, Some(last_seq))) => watches.advance(&thread, last_seq),
             Ok(Item::Thread(thread, None)) => watches.remove(&thread),
             // An error means that nobody here has runs.
-            Ok(Item::Cancel { cancel }) => drop(wishes.send(Wish::Cancel(cancel))),
-            Ok(Item::Drain { drain }) => drop(wishes.send(Wish::Drain(drain))),
+            Ok(Item::Cancel { cancel, principal }) => {
+                drop(signals.send(Signal::Cancel { run: cancel, principal }));
+            }
+            Ok(Item::Drain { drain }) => drop(signals.send(Signal::Drain(drain))),
+            Ok(Item::Enqueued { enqueued: thread, due_ms, host }) => {
+                drop(signals.send(Signal::Enqueued { thread, due_ms, host }));
+            }
+            Ok(Item::HandedOver { .. }) => drop(signals.send(Signal::HandedOver)),
             Err(error) => tracing::debug!(%error, "news of another host make no sense"),
         }
     }
@@ -245,12 +268,40 @@ mod tests {
     fn news_are_told_once_and_read_as_before() {
         let thread = |newest| Item::Thread(ThreadId::new("t").unwrap(), newest);
         let run = || RunId::new("r").unwrap();
-        let cancel = || Item::of(Wish::Cancel(run()));
-        let drain = || Item::of(Wish::Drain(run()));
-        let news = [thread(Some(1)), drain(), cancel(), thread(Some(2)), drain(), cancel()];
+        let cancel = || Item::of(Signal::Cancel { run: run(), principal: None });
+        let drain = || Item::of(Signal::Drain(run()));
+        let enqueued_for = |host| {
+            let thread = ThreadId::new("t").unwrap();
+            Item::of(Signal::Enqueued { thread, due_ms: 5, host })
+        };
+        let enqueued = || enqueued_for(None);
+        let news = [
+            thread(Some(1)),
+            enqueued(),
+            drain(),
+            cancel(),
+            thread(Some(2)),
+            drain(),
+            cancel(),
+            enqueued(),
+        ];
         let texts = texts(news.into_iter());
-        assert_eq!(texts, [r#"["t",2]"#, r#"{"cancel":"r"}"#, r#"{"drain":"r"}"#]);
-        for item in [thread(Some(7)), thread(None), cancel(), drain()] {
+        let enqueues = r#"{"enqueued":"t","due_ms":5}"#;
+        assert_eq!(texts, [r#"["t",2]"#, r#"{"cancel":"r"}"#, r#"{"drain":"r"}"#, enqueues]);
+        let principal = Some(Principal { user: Some("jane".into()), ..Principal::default() });
+        let named = Item::of(Signal::Cancel { run: run(), principal });
+        let handed_over = Item::of(Signal::HandedOver);
+        let elsewhere = enqueued_for(Some(Holder("h".into())));
+        for item in [
+            thread(Some(7)),
+            thread(None),
+            cancel(),
+            named,
+            drain(),
+            enqueued(),
+            elsewhere,
+            handed_over,
+        ] {
             let text = serde_json::to_string(&item).unwrap();
             assert_eq!(serde_json::from_str::<Item>(&text).unwrap(), item, "{text}");
         }

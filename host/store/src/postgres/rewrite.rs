@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sqlx::Row as _;
 use tokio::task::spawn_blocking;
 use wattle_graph::checkpoint::CheckpointMeta;
-use wattle_graph::event::Event;
+use wattle_graph::event::{Event, RunStatus};
 use wattle_graph::id::{CheckpointId, Digest, RunId, ThreadId};
 use wattle_run::ports::store::{RunRecord, StoreError, ThreadRecord};
 
@@ -139,7 +139,7 @@ async fn write_anew(
     whole: Whole,
     plan: &Plan,
 ) -> Result<(), Fault> {
-    let mut anew = Anew::new(thread, &whole, whole.head.seal, whole.head.lease);
+    let mut anew = Anew::new(thread, &whole, whole.head.seal, whole.head.lease, whole.head.ledger);
     anew.load_values(transaction, &whole, plan).await?;
     anew.begin(transaction, first_seq(&whole.log, plan)?).await?;
     let Whole { head, record, runs, log, .. } = whole;
@@ -254,6 +254,7 @@ impl Anew {
         whole: &Whole,
         seal_before: Option<Digest>,
         lease: Option<HeadLease>,
+        ledger: i64,
     ) -> Self {
         let head = Head {
             number: whole.next,
@@ -262,6 +263,7 @@ impl Anew {
             last_checkpoint: whole.head.last_checkpoint,
             current: whole.head.current,
             seal: seal_before,
+            ledger,
             ..Head::default()
         };
         Self {
@@ -449,7 +451,10 @@ impl Anew {
         for run in runs {
             let packed = packer.pack(run).map_err(refusal)?;
             let (id, thread) = (run.id.clone(), self.head.number);
-            self.rows.runs.push(RunRow { id, thread, packed });
+            let is_pending = run.status == RunStatus::Pending;
+            let due_ms = run.spec.as_ref().filter(|_| is_pending).map(|spec| spec.due_ms);
+            self.head.pending += i64::from(due_ms.is_some());
+            self.rows.runs.push(RunRow { id, thread, packed, due_ms });
         }
         let number = self.head.number;
         self.head.last_seq = self.last_seq;

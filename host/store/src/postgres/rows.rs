@@ -17,14 +17,15 @@ const WRITE: &str = "
         SELECT * FROM unnest($28::bytea[], $29::bigint[], $30::bigint[], $31::bigint[],
             $32::bigint[], $33::bigint[], $34::bigint[], $35::bytea[], $36::bigint[],
             $37::bigint[], $38::boolean[], $39::bytea[], $40::text[], $41::text[], $42::bytea[],
-            $43::bigint[], $44::bigint[], $45::bigint[])
+            $43::bigint[], $44::bigint[], $45::bigint[], $47::bigint[], $48::bigint[])
         AS new (id, number, place_before, epoch_before, last_seq, last_checkpoint, current, seal,
             last_place, bytes, frees, record, app, status, tenant, updated_ms, expires_ms,
-            ttl_ends_ms)),
+            ttl_ends_ms, ledger_before, pending)),
     held AS MATERIALIZED (
         SELECT threads.id FROM new JOIN threads ON threads.id = new.id
         WHERE threads.number = new.number AND threads.last_place = new.place_before
             AND threads.epoch IS NOT DISTINCT FROM new.epoch_before
+            AND threads.ledger = new.ledger_before
         ORDER BY threads.id FOR UPDATE OF threads),
     expected AS MATERIALIZED (
         SELECT 1 WHERE (SELECT count(*) FROM held) = (SELECT count(*) FROM new)),
@@ -41,9 +42,10 @@ const WRITE: &str = "
             $14::bigint[], $15::bytea[], $16::bigint[], $17::bigint[], $18::bigint[],
             $19::bigint[], $20::bigint[], $21::bigint[], $22::bigint[]) AS added),
     run AS (
-        INSERT INTO runs (id, thread, record)
-        SELECT added.* FROM expected, unnest($23::bytea[], $24::bigint[], $25::bytea[]) AS added
-        ON CONFLICT (id) DO UPDATE SET record = excluded.record,
+        INSERT INTO runs (id, thread, record, due_ms)
+        SELECT added.* FROM expected,
+            unnest($23::bytea[], $24::bigint[], $25::bytea[], $46::bigint[]) AS added
+        ON CONFLICT (id) DO UPDATE SET record = excluded.record, due_ms = excluded.due_ms,
             -- None for a run that another thread took meanwhile, which the table refuses.
             thread = CASE WHEN runs.thread = excluded.thread THEN runs.thread END),
     mention AS (
@@ -53,6 +55,7 @@ const WRITE: &str = "
     UPDATE threads SET
         last_seq = new.last_seq, last_checkpoint = new.last_checkpoint, current = new.current,
         seal = new.seal, last_place = new.last_place, bytes = new.bytes,
+        pending = new.pending,
         holder = CASE WHEN new.frees THEN NULL ELSE threads.holder END,
         epoch = CASE WHEN new.frees THEN NULL ELSE threads.epoch END,
         record = coalesce(new.record, threads.record),
@@ -90,6 +93,8 @@ pub(super) struct HeadRow {
     pub(super) seal: Option<Digest>,
     pub(super) last_place: i64,
     pub(super) bytes: i64,
+    /// Pending runs.
+    pub(super) pending: i64,
     /// Ends the lease of a holder that is silent.
     pub(super) frees: bool,
     /// Its facts, if there are new ones.
@@ -102,6 +107,7 @@ pub(super) struct Before {
     pub(super) number: i64,
     pub(super) place: i64,
     pub(super) epoch: Option<i64>,
+    pub(super) ledger: i64,
 }
 
 /// New facts of a thread, and those of them that are asked for.
@@ -165,6 +171,8 @@ pub(super) struct RunRow {
     pub(super) id: RunId,
     pub(super) thread: i64,
     pub(super) packed: Vec<u8>,
+    /// Of a pending run: the time before which it does not begin.
+    pub(super) due_ms: Option<i64>,
 }
 
 fn column<'a, R: 'a, T>(
@@ -182,7 +190,7 @@ impl Rows {
     /// Adds facts of a run, in place of those that the group has of it.
     pub(super) fn put_run(&mut self, row: RunRow) {
         match self.runs.iter_mut().find(|known| known.id == row.id) {
-            Some(known) => known.packed = row.packed,
+            Some(known) => *known = row,
             None => self.runs.push(row),
         }
     }
@@ -272,5 +280,8 @@ impl Rows {
             .bind(records().map(|it| it.map(|it| it.updated_ms)).collect::<Vec<_>>())
             .bind(records().map(|it| it.and_then(|it| it.expires_ms)).collect::<Vec<_>>())
             .bind(records().map(|it| it.and_then(|it| it.ttl_ends_ms)).collect::<Vec<_>>())
+            .bind(column(&self.runs, |run| run.due_ms))
+            .bind(column(self.heads.values(), |row| row.before.ledger))
+            .bind(column(self.heads.values(), |row| row.pending))
     }
 }

@@ -8,10 +8,12 @@ use crate::error::backend;
 use crate::postgres::link::{Link, while_trying};
 
 /// Each brings the format of its place to the next; the first makes format 1.
-const MIGRATIONS: [&str; 3] = [
+const MIGRATIONS: [&str; 5] = [
     include_str!("migrations/0001_threads.sql"),
     include_str!("migrations/0002_memory.sql"),
     include_str!("migrations/0003_leases.sql"),
+    include_str!("migrations/0004_pending.sql"),
+    include_str!("migrations/0005_hosts.sql"),
 ];
 
 /// The newest format.

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 use wattle_graph::checkpoint::{Checkpoint, Tail};
 use wattle_graph::id::{ChannelName, CheckpointId, Digest, RunId, ThreadId};
-use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{Batch, StoreError, ThreadRecord, ThreadStatus, Turn};
 
 use crate::codec::{Packer, compress};
 use crate::error::invalid;
@@ -30,6 +30,10 @@ pub(super) struct Head {
     pub(super) seal: Option<Digest>,
     pub(super) last_place: i64,
     pub(super) bytes: i64,
+    /// Pending runs.
+    pub(super) pending: i64,
+    /// Changes with every run that is enqueued or dequeued.
+    pub(super) ledger: i64,
 }
 
 /// The lease in a thread's row.
@@ -50,6 +54,9 @@ pub(super) struct Past {
     pub(super) checkpoints: BTreeMap<CheckpointId, bool>,
     pub(super) lists: HashMap<(ChannelName, CheckpointId), ListFacts>,
     pub(super) runs: BTreeSet<RunId>,
+    /// Pending runs with the times before which they do not begin, as of the ledger number of the
+    /// head; none if they were not read.
+    pub(super) pending: Option<BTreeMap<RunId, i64>>,
 }
 
 /// Facts of one thread that are remembered from one group to the next.
@@ -115,6 +122,7 @@ impl Stage {
         rules::admit(thread, desk.head.standing(), batch)?;
         fits_columns(thread, batch)?;
         self.check_run(thread, batch)?;
+        check_turn(thread, desk, batch)?;
         check_past(thread, desk, batch)?;
         let prepared = prepare(&desk.past, batch).map_err(|message| invalid(thread, message))?;
         // From here on nothing fails.
@@ -123,7 +131,11 @@ impl Stage {
         self.rows.mentions.extend(prepared.mentions.iter().map(|digest| (number, *digest)));
         if let (Some(run), Some(packed)) = (&batch.run, prepared.run) {
             desk.past.runs.insert(run.id.clone());
-            self.rows.put_run(RunRow { id: run.id.clone(), thread: number, packed });
+            if desk.past.pending.as_mut().is_some_and(|pending| pending.remove(&run.id).is_some()) {
+                desk.head.pending -= 1;
+            }
+            let id = run.id.clone();
+            self.rows.put_run(RunRow { id, thread: number, packed, due_ms: None });
         }
         desk.head.is_there = true;
         if frees {
@@ -154,7 +166,7 @@ impl Head {
     /// What must still hold when something is written behind it.
     pub(super) fn before(&self) -> Before {
         let epoch = self.lease.map(|lease| lease.epoch.cast_signed());
-        Before { number: self.number, place: self.last_place, epoch }
+        Before { number: self.number, place: self.last_place, epoch, ledger: self.ledger }
     }
 
     fn standing(&self) -> Option<Standing> {
@@ -184,6 +196,7 @@ impl Rows {
             seal: head.seal,
             last_place: head.last_place,
             bytes: head.bytes,
+            pending: head.pending,
             frees: row.frees,
             record: record.or_else(|| row.record.take()),
         };
@@ -198,6 +211,25 @@ fn admit_lease(thread: &ThreadId, head: &Head, batch: &Batch) -> Result<bool, St
         (None, Some(lease)) if !lease.lives => Ok(true),
         (None, None) => Ok(false),
         (epoch, _) => Err(fenced(thread, epoch)),
+    }
+}
+
+/// Whether a batch may be written now, as far as that depends on pending runs.
+fn check_turn(thread: &ThreadId, desk: &Desk, batch: &Batch) -> Result<(), StoreError> {
+    let Some(run) = &batch.run else { return rules::no_turn(thread, batch.turn) };
+    let Past { runs, pending, .. } = &desk.past;
+    let are_due = || match pending {
+        Some(pending) => pending.values().any(|due_ms| *due_ms <= run.started_ms),
+        // They are read before this counts.
+        None => desk.head.pending > 0,
+    };
+    let is_pending = || pending.as_ref().is_some_and(|pending| pending.contains_key(&run.id));
+    match batch.turn {
+        Turn::Own if !is_pending() => Err(rules::out_of_turn(thread, &run.id)),
+        Turn::Free if runs.contains(&run.id) || are_due() => {
+            Err(rules::out_of_turn(thread, &run.id))
+        }
+        _ => Ok(()),
     }
 }
 

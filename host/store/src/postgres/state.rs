@@ -79,7 +79,7 @@ macro_rules! statement {
 
 const LATEST: &str = statement!(
     "thread.record, thread.last_seq, thread.last_checkpoint, thread.current, thread.pruned_seq,
-        thread.seal, thread.pruned_seal, (SELECT runs.record FROM runs
+        thread.seal, thread.pruned_seal, thread.bytes, (SELECT runs.record FROM runs
             WHERE runs.thread = thread.number ORDER BY runs.place DESC LIMIT 1) AS run",
     "batches.checkpoint = thread.current"
 );

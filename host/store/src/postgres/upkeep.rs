@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use sqlx::{AssertSqlSafe, Executor as _, Row as _, SqlSafeStr as _};
 use wattle_graph::id::{Digest, ThreadId};
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{Compacted, StoreError};
+use wattle_run::ports::store::{Compacted, MentionPage, Owner, StoreError, Taken};
 
 use crate::error::backend;
 use crate::postgres::link::{Link, while_trying};
@@ -13,6 +13,9 @@ use crate::postgres::link::{Link, while_trying};
 const SIZE: &str = "
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
     WHERE relnamespace = to_regnamespace(quote_ident($1)) AND relkind = 'r'";
+
+/// Of the table with one row.
+const PROVE: &str = "UPDATE format SET number = number";
 
 const TABLES: [&str; 8] =
     ["threads", "batches", "channel_values", "runs", "mentions", "blobs", "blob_chunks", "memory"];
@@ -24,12 +27,35 @@ const MENTIONS: &str = "
 const STORED: &str = "
     SELECT bytes + octet_length(record) FROM threads WHERE id = $1 AND record IS NOT NULL";
 
+const TAKEN: &str = "
+    SELECT count(*), coalesce(sum(bytes + octet_length(record)), 0)::bigint FROM threads
+    WHERE record IS NOT NULL AND ($1::bytea IS NULL OR id = $1)
+        AND ($2::text IS NULL OR app = $2) AND ($3::bytea IS NULL OR tenant = $3)";
+
+/// Of some threads at a time, by their ids. A thread without mentions is a row without a blob.
+const MENTIONED: &str = "
+    WITH page AS (
+        SELECT id, number FROM threads
+        WHERE record IS NOT NULL AND id > $1 AND ($2::bytea IS NULL OR id = $2)
+            AND ($3::text IS NULL OR app = $3) AND ($4::bytea IS NULL OR tenant = $4)
+        ORDER BY id LIMIT $5)
+    SELECT page.id, mentions.blob FROM page LEFT JOIN mentions ON mentions.thread = page.number
+    ORDER BY page.id";
+
+/// Threads whose mentions are read at once: most have a few.
+const MENTIONED_THREADS: i64 = 256;
+
 const UNMENTIONED: &str = "
     SELECT blob FROM unnest($1::bytea[]) AS blob
     WHERE NOT EXISTS (SELECT 1 FROM mentions WHERE mentions.blob = blob.blob)";
 
 /// Blobs that are looked up at once.
 const PAGE: usize = 10_000;
+
+/// Writes a row as it is. See [`Store::prove`](wattle_run::ports::Store::prove).
+pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
+    link.rows("prove that it can be written", || sqlx::query(PROVE)).await.map(drop)
+}
 
 /// See [`Store::compact`](wattle_run::ports::Store::compact). The server itself does this now and
 /// then; it makes room for new rows, and gives back what is free at the end of a table.
@@ -64,6 +90,57 @@ pub(super) async fn mentions(
         sqlx::query(MENTIONS).bind(id).bind(blob.0.as_bytes().as_slice())
     };
     scalar(link, "read mentions of blobs", mentions).await.map(|found| found.unwrap_or(false))
+}
+
+/// See [`Store::taken`](wattle_run::ports::Store::taken).
+pub(super) async fn taken(link: &Link, of: &Owner) -> Result<Taken, StoreError> {
+    const OPERATION: &str = "read what threads take";
+    let (thread, app, tenant) = columns(of);
+    let sum = || sqlx::query(TAKEN).bind(thread).bind(app).bind(tenant);
+    let Some(row) = link.row(OPERATION, sum).await? else { return Ok(Taken::default()) };
+    let read = |column| row.try_get::<i64, _>(column).map_err(while_trying(OPERATION));
+    Ok(Taken { threads: read(0)?.cast_unsigned(), bytes: read(1)?.cast_unsigned() })
+}
+
+/// What the columns `id`, `app` and `tenant` of an owner's threads have; anything without a value.
+fn columns(of: &Owner) -> (Option<&[u8]>, Option<&str>, Option<&[u8]>) {
+    match of {
+        Owner::Thread(thread) => (Some(thread.as_str().as_bytes()), None, None),
+        Owner::App(app) => (None, Some(app.as_str()), None),
+        Owner::Tenant(tenant) => (None, None, Some(tenant.as_bytes())),
+    }
+}
+
+/// See [`Store::mentioned`](wattle_run::ports::Store::mentioned).
+pub(super) async fn mentioned(
+    link: &Link,
+    of: &Owner,
+    from: Option<&str>,
+) -> Result<MentionPage, StoreError> {
+    const OPERATION: &str = "read mentions of blobs";
+    let after = from.unwrap_or_default().as_bytes();
+    let (thread, app, tenant) = columns(of);
+    let list = || {
+        let query = sqlx::query(MENTIONED).bind(after).bind(thread).bind(app).bind(tenant);
+        query.bind(MENTIONED_THREADS)
+    };
+    let mut page = MentionPage::default();
+    let (mut seen, mut newest) = (0_i64, Vec::new());
+    for row in link.rows(OPERATION, list).await? {
+        let id: &[u8] = row.try_get(0).map_err(while_trying(OPERATION))?;
+        if newest != id {
+            newest = id.to_vec();
+            seen += 1;
+        }
+        if let Some(bytes) = row.try_get::<Option<&[u8]>, _>(1).map_err(while_trying(OPERATION))? {
+            let bytes = bytes.try_into().map_err(|error| backend(OPERATION, error))?;
+            page.blobs.push(BlobRef(Digest::from_bytes(bytes)));
+        }
+    }
+    if seen == MENTIONED_THREADS {
+        page.next = Some(String::from_utf8_lossy(&newest).into_owned());
+    }
+    Ok(page)
 }
 
 /// See [`Store::stored_bytes`](wattle_run::ports::Store::stored_bytes).

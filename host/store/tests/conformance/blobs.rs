@@ -8,6 +8,7 @@ use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::failure::code;
 use wattle_graph::id::Digest;
+use wattle_kit::need;
 use wattle_run::ports::blob::{BlobRef, BlobStore};
 use wattle_run::ports::store::{Batch, Store};
 use wattle_store::sweep::{GRACE, Mentions, Sweepable, sweep_blobs};
@@ -75,6 +76,8 @@ where
     S: Store + Mentions,
     B: BlobStore + Sweepable,
 {
+    /// The sweep has to look at the young blob within this time.
+    const OLD: Duration = Duration::from_secs(2);
     let mut put = Vec::new();
     for name in ["event", "value", "record", "free", "young"] {
         put.push(blobs.put(Bytes::from(name), "text/plain").await.unwrap());
@@ -91,10 +94,9 @@ where
     append(store, &thread, whole).await.unwrap();
 
     assert_eq!(sweep_blobs(store, blobs, GRACE).await.unwrap(), 0, "all are young");
-    tokio::time::sleep(Duration::from_millis(60)).await;
+    tokio::time::sleep(OLD).await;
     blobs.put(Bytes::from("young"), "text/plain").await.unwrap();
-    let age = Duration::from_millis(50);
-    assert_eq!(sweep_blobs(store, blobs, age).await.unwrap(), 1);
+    assert_eq!(sweep_blobs(store, blobs, OLD).await.unwrap(), 1);
     assert!(blobs.stat(free).await.is_err());
     for kept in [in_event, in_value, in_record, young] {
         blobs.stat(kept).await.unwrap();
@@ -120,7 +122,7 @@ async fn blobs_in_files_come_back() {
 
 #[tokio::test]
 async fn blobs_on_postgresql_come_back_and_are_swept() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     let store = server.store("blobs").await;
     let blobs = store.blobs();
     blobs_come_back(&blobs).await;
@@ -173,5 +175,55 @@ async fn the_same_bytes_may_be_put_at_once() {
     for put in puts {
         let blob = put.await.unwrap().unwrap();
         assert_eq!(blobs.get(blob, 99_999, None).await.unwrap(), [7][..]);
+    }
+}
+
+/// What can happen to the file of a blob: a changed byte, a lost end, all of it, a longer end.
+fn damages() -> Vec<Vec<u8>> {
+    let whole = vec![7_u8; 600_000];
+    let flipped = whole.iter().enumerate().map(|(at, byte)| byte ^ u8::from(at == 599_999));
+    let mut longer = whole.clone();
+    longer.push(7);
+    vec![flipped.collect(), whole[..300_000].to_vec(), Vec::new(), longer]
+}
+
+#[tokio::test]
+async fn a_damaged_blob_is_not_served_and_a_put_repairs_it() {
+    let dir = TempDir::new().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    let whole = Bytes::from(vec![7; 600_000]);
+    let blob = blobs.put(whole.clone(), "image/png").await.unwrap();
+    let name = blob.0.to_hex();
+    let path = dir.path().join(&name[..2]).join(&name);
+    for damage in damages() {
+        // Each read before the damage may remember that the file was whole.
+        assert_eq!(blobs.get(blob, 100, Some(10)).await.unwrap(), [7; 10][..]);
+        fs::write(&path, &damage).unwrap();
+        for (offset, length) in [(0, None), (0, Some(10)), (299_990, Some(10)), (599_990, None)] {
+            let failure = blobs.get(blob, offset, length).await.unwrap_err();
+            assert_eq!(failure.code, code::BROKEN, "{} bytes: {failure}", damage.len());
+            assert!(failure.message.contains(&blob.to_string()), "{failure}");
+        }
+        assert_eq!(blobs.stat(blob).await.unwrap_err().code, code::BROKEN);
+        assert_eq!(blobs.put(whole.clone(), "image/png").await.unwrap(), blob);
+        assert_eq!(blobs.get(blob, 0, None).await.unwrap(), whole);
+        assert_eq!(blobs.stat(blob).await.unwrap().size, 600_000);
+    }
+}
+
+#[tokio::test]
+async fn a_blob_whose_media_type_is_damaged_is_named_and_a_put_repairs_it() {
+    let dir = TempDir::new().unwrap();
+    let blobs = FileBlobs::open(dir.path()).unwrap();
+    let blob = blobs.put(Bytes::from_static(b"x"), "image/png").await.unwrap();
+    let name = blob.0.to_hex();
+    let side = dir.path().join(&name[..2]).join(name).with_extension("json");
+    for damage in [&b"{\"media_ty"[..], b""] {
+        fs::write(&side, damage).unwrap();
+        let failure = blobs.stat(blob).await.unwrap_err();
+        assert_eq!(failure.code, code::BROKEN, "{failure}");
+        assert!(failure.message.contains(&blob.to_string()), "{failure}");
+        blobs.put(Bytes::from_static(b"x"), "image/png").await.unwrap();
+        assert_eq!(blobs.stat(blob).await.unwrap().media_type, "image/png");
     }
 }

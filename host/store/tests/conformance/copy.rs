@@ -47,12 +47,15 @@ pub(crate) async fn a_copy_has_everything(store: &dyn Store) {
     let names: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
     assert_eq!(names, ["copy of t one", "copy of t two", "copy of t three"]);
     assert!(runs.iter().all(|run| run.thread == copied));
+    assert!(runs.iter().all(|run| renamed(run.origin()) == run.id));
     assert_eq!(seqs(&store.events(&copied, 0, 9).await.unwrap()), [1, 2, 3, 4, 5, 6]);
     assert!(store.mentions(&copied, blob).await.unwrap());
     store.verify(&copied).await.unwrap().unwrap();
     let again = copy(store, &copied, "third").await.unwrap();
     let head = store.thread(&again).await.unwrap().unwrap();
     assert_eq!(head.record.origin(), &thread, "the first of them all");
+    let runs = store.runs(&again).await.unwrap();
+    assert!(runs.iter().all(|run| renamed(&renamed(run.origin())) == run.id));
 }
 
 pub(crate) async fn a_copy_goes_its_own_way(store: &dyn Store) {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tempfile::TempDir;
+use wattle_kit::need;
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Batch, Holder, StoreError};
 use wattle_store::urgency::COMMIT_DELAY_LIMIT;
@@ -107,7 +108,7 @@ async fn without_a_delay_batches_are_committed_as_they_come() {
 
 #[tokio::test]
 async fn a_database_lets_batches_gather_for_which_nobody_waits() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     let config = server.config("gathering").with_commit_delay(COMMIT_DELAY_LIMIT);
     let store = PostgresStore::open(&config).await.unwrap();
     nobody_waits_for_the_delay(&store).await;

@@ -1,7 +1,7 @@
 //! The event log: pages, kinds, watches.
 
 use serde_json::{Value, json};
-use wattle_graph::event::Event;
+use wattle_graph::event::{Event, EventKind};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::Batch;
 
@@ -32,6 +32,10 @@ pub(crate) async fn events_come_in_pages(store: &dyn Store) {
 
 pub(crate) async fn events_of_every_kind_come_back(store: &dyn Store) {
     let thread = create(store, "t").await;
+    for name in EventKind::NAMES {
+        let begin = format!(r#"{{"type":"{name}""#);
+        assert!(KINDS.iter().any(|kind| kind.starts_with(&begin)), "no sample of `{name}`");
+    }
     let kinds: Vec<Value> = KINDS.iter().map(|kind| serde_json::from_str(kind).unwrap()).collect();
     let whole: Vec<Event> = kinds
         .into_iter()
@@ -104,6 +108,10 @@ const KINDS: &[&str] = &[
     r#"{"type":"answered","interrupt":"i","task":"t","answer":"yes"}"#,
     r#"{"type":"checkpointed","checkpoint":1,"step":2,"source":"fork","changed":["a"],"next":["n"]}"#,
     r#"{"type":"reopened","to":1,"interrupts":["i"],"failure":{"code":"c","message":"m","retryable":false}}"#,
+    r#"{"type":"forked","from":3,"call":{"task":"t","scope":[1],"call":2,"seq":9}}"#,
+    r#"{"type":"settled","task":"t","scope":[1],"call":0,"decision":{"kind":"answer","answer":1},"by":"policy"}"#,
+    r#"{"type":"migrated","from":"0000000000000000000000000000000000000000000000000000000000000000","to":"0000000000000000000000000000000000000000000000000000000000000000"}"#,
+    r#"{"type":"streamed","task":"t","node":"n","scope":[1],"call":0,"deltas":[{"kind":"text","text":"a"},{"kind":"restart"}]}"#,
     r#"{"type":"custom","task":"t","node":"n","name":"x","data":{"type":"y","seq":1}}"#,
     r#"{"type":"progress","task":"t","node":"n","message":"m","fraction":0.1}"#,
     r#"{"type":"log","task":"t","node":"n","level":"info","message":"m","fields":{"k":"v"}}"#,

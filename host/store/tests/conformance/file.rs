@@ -7,11 +7,17 @@ use std::path::Path;
 use redb::{Database, ReadableDatabase, ReadableTable, TableDefinition};
 use serde_json::json;
 use tempfile::TempDir;
-use wattle_graph::id::Namespace;
+use wattle_graph::event::{Answered, Event, EventKind};
+use wattle_graph::id::{InterruptId, Namespace, TaskId};
+use wattle_graph::principal::Principal;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, PruneStrategy, StoreError, ThreadQuery};
+use wattle_run::ports::store::{
+    Batch, Holder, PendingQuery, PruneStrategy, StoreError, ThreadQuery,
+};
 use wattle_store::RedbStore;
+use wattle_store::disk::PENDING_LIMIT_BYTES;
 
+use crate::pending::{asked, names};
 use crate::sample::{
     append, batch, checkpoint, create, event, events, id, read, run, run_id, seqs, tail, thread_id,
 };
@@ -54,6 +60,29 @@ async fn everything_is_there_after_a_reopen() {
 }
 
 #[tokio::test]
+async fn pending_runs_are_there_after_a_reopen() {
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let store = RedbStore::open(&path).unwrap();
+    let thread = create(&store, "t").await;
+    for name in ["r2", "r1", "r3"] {
+        assert!(store.enqueue(&asked(&thread, name, 1)).await.unwrap());
+    }
+    assert!(store.dequeue(&run_id("r1"), None).await.unwrap());
+    drop(store);
+    let store = RedbStore::open(&path).unwrap();
+    let all = || PendingQuery { limit: 9, ..PendingQuery::default() };
+    assert_eq!(names(&store, all()).await, ["r2", "r3"]);
+    assert!(store.enqueue(&asked(&thread, "r1", 1)).await.unwrap());
+    assert_eq!(names(&store, all()).await, ["r2", "r3", "r1"]);
+    drop(store);
+    assert!(RedbStore::survey_file(&path).unwrap().damaged.is_empty());
+    RedbStore::repair_file(&path).unwrap();
+    let store = RedbStore::open(&path).unwrap();
+    assert_eq!(names(&store, all()).await, ["r2", "r3", "r1"]);
+}
+
+#[tokio::test]
 async fn dropping_the_last_handle_writes_what_waits() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
@@ -83,9 +112,11 @@ fn a_newer_format_is_refused() {
     let path = dir.path().join("wattle.redb");
     drop(RedbStore::open(&path).unwrap());
     set_format(&path, 7);
-    assert!(matches!(refusal(&path), StoreError::NewerFormat { found: 7, known: 2, .. }));
-    set_format(&path, 2);
-    RedbStore::open(&path).unwrap();
+    assert!(matches!(refusal(&path), StoreError::NewerFormat { found: 7, known: 4, .. }));
+    for older in [2, 3, 4] {
+        set_format(&path, older);
+        RedbStore::open(&path).unwrap();
+    }
 }
 
 #[test]
@@ -116,7 +147,7 @@ fn a_missing_folder_is_an_error_that_names_it() {
 }
 
 #[tokio::test]
-async fn a_cut_file_is_a_typed_error() {
+async fn what_a_cut_file_lost_is_a_typed_error() {
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let store = RedbStore::open(&path).unwrap();
@@ -128,8 +159,14 @@ async fn a_cut_file_is_a_typed_error() {
     let whole = fs::read(&path).unwrap();
     for part in [1, 100, 4095, 4096, 8192, 65_536, whole.len() / 2, whole.len() - 4096] {
         fs::write(&path, &whole[..part]).unwrap();
-        let error = refusal(&path);
-        assert!(matches!(error, StoreError::Corrupt { .. }), "cut at {part}: {error}");
+        match RedbStore::open(&path) {
+            Err(error) => assert!(matches!(error, StoreError::Corrupt { .. }), "{part}: {error}"),
+            // It was written anew with what was not cut off.
+            Ok(store) => match store.events(&thread, 0, 999).await {
+                Ok(events) => assert_eq!(events.len(), 200, "{part}"),
+                Err(error) => assert!(error.to_string().contains("thread `t`"), "{part}: {error}"),
+            },
+        }
     }
     fs::write(&path, &whole).unwrap();
     let store = RedbStore::open(&path).unwrap();
@@ -213,12 +250,16 @@ async fn what_was_changed_behind_the_back_is_found() {
         .unwrap();
     append(&store, &thread, batch_of(2)).await.unwrap();
     append(&store, &thread, events(4, 5)).await.unwrap();
+    append(&store, &thread, Batch { events: vec![answered_by(6, "jane")], ..Batch::default() })
+        .await
+        .unwrap();
     store.verify(&thread).await.unwrap().unwrap();
     drop(store);
     for (old, new, seq) in [
         (&b"paid 100"[..], &b"paid 900"[..], 3),
         (b"\"at_ms\":1", b"\"at_ms\":7", 1),
         (b"value 2", b"value 3", 4),
+        (b"\"user\":\"jane\"", b"\"user\":\"joan\"", 6),
     ] {
         change(&path, old, new);
         let store = RedbStore::open(&path).unwrap();
@@ -229,6 +270,17 @@ async fn what_was_changed_behind_the_back_is_found() {
     }
     let store = RedbStore::open(&path).unwrap();
     store.verify(&thread).await.unwrap().unwrap();
+}
+
+/// An answer of a user.
+fn answered_by(seq: u64, user: &str) -> Event {
+    let answered = Answered {
+        interrupt: InterruptId::new("question").unwrap(),
+        task: TaskId::new("task").unwrap(),
+        answer: json!(true),
+        principal: Some(Principal { user: Some(user.to_owned()), ..Principal::default() }),
+    };
+    Event { kind: EventKind::Answered(answered), ..event(seq, json!(null)) }
 }
 
 /// A checkpoint whose value stands in the file as text.
@@ -286,6 +338,45 @@ async fn damaged_frames_are_typed_errors() {
         drop(store);
         fs::write(&path, &whole).unwrap();
     }
+}
+
+#[tokio::test]
+async fn a_superstep_that_is_too_large_is_not_decoded() {
+    const EVENT_BYTES: usize = 1 << 20;
+    let dir = TempDir::new().unwrap();
+    let path = dir.path().join("wattle.redb");
+    let store = RedbStore::open(&path).unwrap();
+    let thread = create(&store, "t").await;
+    append(&store, &thread, batch(checkpoint(1, None, &[("a", json!(1))], &[]))).await.unwrap();
+    let text = "again ".repeat(EVENT_BYTES / 6);
+    let most = PENDING_LIMIT_BYTES / EVENT_BYTES as u64;
+    let next = |seq| Batch {
+        base: Some(id(1)),
+        events: vec![event(seq, json!(text))],
+        ..Batch::default()
+    };
+    for seq in 1..most {
+        append(&store, &thread, next(seq)).await.unwrap();
+    }
+    let latest = store.latest(&thread).await.unwrap().unwrap();
+    assert_eq!(latest.tuple.unwrap().events.len() as u64, most - 1);
+    for seq in most..most + 4 {
+        append(&store, &thread, next(seq)).await.unwrap();
+    }
+    // A file of a hundredth of that.
+    assert!(fs::metadata(&path).unwrap().len() < 16 << 20);
+    for refused in [
+        store.latest(&thread).await.map(drop),
+        store.checkpoint(&thread, &Namespace::root(), None).await.map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(matches!(error, StoreError::TooLarge { .. }), "{error}");
+        assert!(error.to_string().contains("thread `t`"), "{error}");
+    }
+    // It can still be read bit by bit, and deleted.
+    assert_eq!(store.events(&thread, most, 2).await.unwrap().len(), 2);
+    store.delete_thread(&thread).await.unwrap();
+    assert!(store.latest(&thread).await.unwrap().is_none());
 }
 
 const LOG: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("log");

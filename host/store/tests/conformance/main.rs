@@ -4,18 +4,24 @@
 #![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
 mod append;
+mod backup;
 mod blobs;
 mod checkpoint;
 mod copy;
 mod crash;
+mod damage;
 mod delay;
 mod events;
 mod file;
+#[cfg(target_os = "linux")]
+mod full;
 mod lease;
 mod list;
 mod long;
 mod model;
 mod old;
+mod owner;
+mod pending;
 mod postgres;
 mod proxy;
 mod retain;
@@ -37,18 +43,18 @@ use wattle_store::{MemoryStore, RedbStore};
 type Guard = Box<dyn Any + Send>;
 
 /// An empty store in a file, and its folder.
-async fn redb() -> Option<(Arc<dyn Store>, Guard)> {
+fn redb() -> (Arc<dyn Store>, Guard) {
     let dir = TempDir::new().unwrap();
     let store = RedbStore::open(dir.path().join("wattle.redb")).unwrap();
-    Some((Arc::new(store), Box::new(dir)))
+    (Arc::new(store), Box::new(dir))
 }
 
 /// An empty store in memory.
-async fn memory() -> Option<(Arc<dyn Store>, Guard)> {
-    Some((Arc::new(MemoryStore::new()), Box::new(())))
+fn memory() -> (Arc<dyn Store>, Guard) {
+    (Arc::new(MemoryStore::new()), Box::new(()))
 }
 
-/// Runs each check on an empty store of each kind; `None` from an opener skips it.
+/// Runs each check on an empty store of each kind.
 macro_rules! conformance {
     ($($group:ident: $($check:ident)*;)*) => {
         conformance!(@store memory $($group: $($check)*;)*);
@@ -60,7 +66,7 @@ macro_rules! conformance {
         mod on_postgres {$(
             #[tokio::test]
             async fn $group() {
-                let Some(server) = crate::postgres::Server::start() else { return };
+                let server = wattle_kit::need!(crate::postgres::Server::start());
                 // Each is closed before the next opens: a server has only so many connections.
                 $({
                     let store = server.store(stringify!($check)).await;
@@ -74,9 +80,8 @@ macro_rules! conformance {
             mod $group {$(
                 #[tokio::test]
                 async fn $check() {
-                    if let Some((store, _guard)) = crate::$store().await {
-                        crate::$group::$check(&*store).await;
-                    }
+                    let (store, _guard) = crate::$store();
+                    crate::$group::$check(&*store).await;
                 }
             )*}
         )*}
@@ -145,6 +150,18 @@ conformance! {
         every_combination_agrees_with_the_plain_list;
     long:
         a_long_thread_is_copied_and_pruned;
+    owner:
+        what_an_owner_takes_is_what_its_threads_do
+        mentions_of_an_owner_come_in_pages;
+    pending:
+        pending_runs_keep_their_order
+        a_run_is_asked_for_once_and_of_a_thread
+        runs_are_asked_for_whoever_has_the_lease
+        a_pending_run_begins_once
+        a_run_that_is_taken_out_never_begins
+        nothing_begins_before_a_run_that_is_due
+        pending_runs_go_with_their_thread_alone
+        blobs_of_pending_runs_are_mentioned;
     retain:
         deleting_a_run_takes_what_it_did
         a_thread_goes_back_when_its_checkpoint_goes
@@ -175,6 +192,7 @@ conformance! {
     thread:
         records_are_replaced
         threads_are_listed_by_update
+        threads_at_work_are_found_in_pages
         runs_are_listed_oldest_first
         the_newest_runs_are_read_alone
         a_run_belongs_to_one_thread

@@ -237,9 +237,9 @@ impl Step {
     }
 }
 
-/// What stores write after something was taken away may differ, and so may their seals.
+/// What stores write after something was taken away may differ, and so may their seals and sizes.
 fn unsealed(head: Option<ThreadHead>) -> Option<ThreadHead> {
-    head.map(|head| ThreadHead { seal: None, pruned_seal: None, ..head })
+    head.map(|head| ThreadHead { seal: None, pruned_seal: None, log_bytes: 0, ..head })
 }
 
 /// Seals are equal only if both wrote the same.

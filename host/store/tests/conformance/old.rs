@@ -1,6 +1,7 @@
 //! Files of older formats: they are read, and written on.
 //!
-//! `old/format-1.redb.lz4` was made by the last version that wrote format 1, and packed to be small.
+//! The files `old/format-*.redb.lz4` were made by the last versions that wrote these formats, and packed
+//! to be small.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,13 +12,17 @@ use tempfile::TempDir;
 use wattle_graph::id::{Digest, Namespace};
 use wattle_run::ports::Store;
 use wattle_run::ports::blob::BlobRef;
-use wattle_run::ports::store::{Batch, PruneStrategy, Verified};
+use wattle_run::ports::store::{Batch, PendingQuery, PruneStrategy, Verified};
 use wattle_store::RedbStore;
 
+use crate::pending::{asked, names};
 use crate::sample::{append, batch, checkpoint, events, id, read, run, seqs, thread_id};
 
 fn unpacked(dir: &Path) -> PathBuf {
-    let packed = include_bytes!("old/format-1.redb.lz4");
+    unpack(dir, include_bytes!("old/format-1.redb.lz4"))
+}
+
+fn unpack(dir: &Path, packed: &[u8]) -> PathBuf {
     let path = dir.join("wattle.redb");
     fs::write(&path, lz4_flex::block::decompress_size_prepended(packed).unwrap()).unwrap();
     path
@@ -49,6 +54,65 @@ async fn a_file_of_format_1_is_read() {
     assert_eq!(seqs(&store.events(&back, 66, 9).await.unwrap()), [67, 68, 69, 70]);
     let unsealed = Verified { sealed_after: 5, last_seq: 5, seal: None };
     assert_eq!(store.verify(&thread).await.unwrap(), Some(unsealed));
+}
+
+#[tokio::test]
+async fn a_file_of_format_2_is_read_and_written_on() {
+    let dir = TempDir::new().unwrap();
+    let path = unpack(dir.path(), include_bytes!("old/format-2.redb.lz4"));
+    let survey = RedbStore::survey_file(&path).unwrap();
+    assert_eq!((survey.threads, survey.damaged.len()), (2, 0), "{:?}", survey.damaged);
+    let store = RedbStore::open(&path).unwrap();
+    let thread = thread_id("old");
+    let picture = BlobRef(Digest::of(b"picture"));
+    let tuple = read(&store, &thread, None).await.unwrap();
+    let state = json!({ "a": "a1", "list": [1, 2, 3], "picture": picture.to_string() });
+    assert_eq!(tuple.checkpoint.state(), state);
+    assert_eq!(seqs(&tuple.events), [5]);
+    assert_eq!(store.runs(&thread).await.unwrap(), [run(&thread, "run")]);
+    let before = store.verify(&thread).await.unwrap().unwrap();
+    assert_eq!((before.sealed_after, before.last_seq), (0, 5));
+    let mut next = checkpoint(3, Some(2), &[("list", json!([1, 2, 3, 4]))], &[("a", 1)]);
+    next.tails = BTreeMap::from([crate::sample::tail("list", 2, 3)]);
+    append(&store, &thread, Batch { base: Some(id(2)), ..batch(next) }).await.unwrap();
+    append(&store, &thread, Batch { base: Some(id(3)), ..events(6, 6) }).await.unwrap();
+    let long = thread_id("long");
+    assert_eq!(seqs(&store.events(&long, 70, 3).await.unwrap()), [71, 72, 73]);
+    drop(store);
+    let survey = RedbStore::survey_file(&path).unwrap();
+    assert_eq!((survey.threads, survey.damaged.len()), (2, 0), "{:?}", survey.damaged);
+    let store = RedbStore::open(&path).unwrap();
+    let state = read(&store, &thread, None).await.unwrap().checkpoint.state();
+    assert_eq!(state, json!({ "a": "a1", "list": [1, 2, 3, 4] }));
+    assert_eq!(store.verify(&thread).await.unwrap().unwrap().last_seq, 6);
+    store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
+    assert_eq!(store.verify(&thread).await.unwrap().unwrap().last_seq, 6);
+}
+
+#[tokio::test]
+async fn a_file_of_format_3_is_read_and_written_on() {
+    let dir = TempDir::new().unwrap();
+    let path = unpack(dir.path(), include_bytes!("old/format-3.redb.lz4"));
+    let survey = RedbStore::survey_file(&path).unwrap();
+    assert_eq!((survey.threads, survey.damaged.len()), (2, 0), "{:?}", survey.damaged);
+    let store = RedbStore::open(&path).unwrap();
+    let (thread, blank) = (
+        thread_id("00000000-0000-4000-8000-000000000001"),
+        thread_id("00000000-0000-4000-8000-000000000002"),
+    );
+    let runs = store.runs(&thread).await.unwrap();
+    assert_eq!((runs.len(), runs[0].created_ms, runs[0].spec.is_some()), (1, None, false));
+    assert!(runs[0].has_begun());
+    let head = store.thread(&thread).await.unwrap().unwrap();
+    assert_eq!(store.verify(&thread).await.unwrap().unwrap().last_seq, head.last_seq);
+    for (thread, name) in [(&thread, "r1"), (&blank, "r2"), (&thread, "r3")] {
+        assert!(store.enqueue(&asked(thread, name, 1)).await.unwrap());
+    }
+    drop(store);
+    assert!(RedbStore::survey_file(&path).unwrap().damaged.is_empty());
+    let store = RedbStore::open(&path).unwrap();
+    let all = PendingQuery { limit: 9, ..PendingQuery::default() };
+    assert_eq!(names(&store, all).await, ["r1", "r2", "r3"]);
 }
 
 #[test]

@@ -9,10 +9,12 @@ use proptest::test_runner::TestRunner;
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use wattle_graph::id::ThreadId;
-use wattle_kit::error::Error;
+use wattle_graph::principal::Principal;
+use wattle_kit::need;
+use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, Holder, StoreError, Wish};
+use wattle_run::ports::store::{Batch, Holder, HostReport, Signal, StoreError};
 use wattle_store::{PostgresConfig, PostgresStore};
 
 use crate::model::{play_on, step};
@@ -28,17 +30,9 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// `None` if the machine has no PostgreSQL.
-    #[expect(clippy::print_stderr, reason = "says why a test showed nothing")]
-    pub(crate) fn start() -> Option<Self> {
-        match Postgres::start() {
-            Ok(postgres) => Some(Self { postgres }),
-            Err(Error::Unavailable(reason)) => {
-                eprintln!("skipped: {reason}");
-                None
-            }
-            Err(error) => panic!("{error}"),
-        }
+    /// A test is left out without PostgreSQL.
+    pub(crate) fn start() -> Result<Self, LeftOut> {
+        Ok(Self { postgres: Postgres::for_test()? })
     }
 
     pub(crate) fn config(&self, schema: &str) -> PostgresConfig {
@@ -70,20 +64,35 @@ async fn pair(server: &Server, schema: &str) -> (PostgresStore, PostgresStore) {
 
 #[tokio::test]
 async fn hosts_share_threads_and_never_fork_them() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     two_hosts_do_not_fork_a_thread(&server).await;
     one_takes_over_when_the_other_is_silent(&server).await;
     a_lease_waits_for_a_write_that_is_under_way(&server).await;
     whoever_asks_for_a_lease_waits_for_who_takes_it(&server).await;
     a_lease_that_is_given_back_leaves_what_was_begun(&server).await;
     a_watch_sees_what_another_host_writes(&server).await;
-    a_wish_is_heard_by_every_host(&server).await;
+    hosts_tell_of_themselves_while_they_live(&server).await;
+    a_signal_reaches_every_host(&server).await;
     what_another_host_wrote_is_gone_on_from(&server).await;
     what_is_remembered_of_a_thread_is_not_relied_on(&server).await;
     many_hosts_may_start_at_once(&server).await;
     a_newer_format_is_refused(&server).await;
     a_change_behind_the_back_is_found(&server).await;
     a_batch_that_the_server_refuses_spoils_no_other(&server).await;
+    a_proof_is_a_write(&server).await;
+}
+
+async fn a_proof_is_a_write(server: &Server) {
+    let store = server.store("proof").await;
+    store.prove().await.unwrap();
+    let store = server.store("proof").await;
+    let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
+    // The lock holds up writes and no reads.
+    other.execute("BEGIN; LOCK TABLE proof.format IN EXCLUSIVE MODE").await.unwrap();
+    let error = store.prove().await.unwrap_err();
+    assert!(matches!(error, StoreError::Backend { .. }), "{error}");
+    other.execute("COMMIT").await.unwrap();
+    store.prove().await.unwrap();
 }
 
 async fn two_hosts_do_not_fork_a_thread(server: &Server) {
@@ -207,23 +216,53 @@ async fn a_watch_sees_what_another_host_writes(server: &Server) {
     while watch.changed().await.is_ok() {}
 }
 
-async fn a_wish_is_heard_by_every_host(server: &Server) {
-    let (a, b) = pair(server, "wishes").await;
+async fn hosts_tell_of_themselves_while_they_live(server: &Server) {
+    let (a, b) = pair(server, "hosts").await;
+    let report = |runs, is_stopping| HostReport {
+        version: "1.2.3".into(),
+        started_ms: 5,
+        runs,
+        max_runs: u32::MAX,
+        is_stopping,
+    };
+    a.report(&holder("a"), &report(1, false)).await.unwrap();
+    assert_eq!(b.hosts().await.unwrap(), [], "it has not shown that it lives");
+    a.beat(&holder("a")).await.unwrap();
+    b.beat(&holder("b")).await.unwrap();
+    assert_eq!(b.hosts().await.unwrap(), [], "none has told of itself");
+    a.report(&holder("a"), &report(1, false)).await.unwrap();
+    b.report(&holder("b"), &report(2, false)).await.unwrap();
+    b.report(&holder("b"), &report(3, true)).await.unwrap();
+    let mut hosts = a.hosts().await.unwrap();
+    hosts.sort_by(|one, other| one.holder.cmp(&other.holder));
+    let told: Vec<_> = hosts.into_iter().map(|host| (host.holder, host.report)).collect();
+    assert_eq!(told, [(holder("a"), report(1, false)), (holder("b"), report(3, true))]);
+    server.meddle("hosts", "UPDATE holders SET beat = beat - interval '16 s' WHERE runs = 3").await;
+    let left: Vec<_> = a.hosts().await.unwrap().into_iter().map(|host| host.holder).collect();
+    assert_eq!(left, [holder("a")], "the other one is silent");
+}
+
+async fn a_signal_reaches_every_host(server: &Server) {
+    let (a, b) = pair(server, "signals").await;
     let strangers = server.store("strangers").await;
     assert!(a.is_shared());
-    let mut heard = [a.wishes().unwrap(), b.wishes().unwrap()];
-    let mut elsewhere = strangers.wishes().unwrap();
-    for wish in [Wish::Cancel(run_id("r\0")), Wish::Drain(run_id("r\0"))] {
+    let mut heard = [a.signals().unwrap(), b.signals().unwrap()];
+    let mut elsewhere = strangers.signals().unwrap();
+    let principal = Principal { user: Some("jane\"'".into()), ..Principal::default() };
+    let cancel = Signal::Cancel { run: run_id("r\0"), principal: Some(principal) };
+    let (thread, host) = (thread_id("t\0"), Some(holder("b")));
+    let enqueued = Signal::Enqueued { thread, due_ms: 7, host };
+    for signal in [cancel, Signal::Drain(run_id("r\0")), enqueued, Signal::HandedOver] {
         // What is asked for while nobody listens is lost, so a host asks again.
         let ask = async {
             loop {
-                a.wish(&wish).await.unwrap();
+                a.send_signal(&signal).await.unwrap();
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
         };
         let all_hear = async {
             for receiver in &mut heard {
-                while receiver.recv().await.unwrap() != wish {}
+                while receiver.recv().await.unwrap() != signal {}
             }
         };
         let in_time = tokio::time::timeout(Duration::from_secs(30), all_hear);
@@ -370,7 +409,7 @@ async fn a_batch_that_the_server_refuses_spoils_no_other(server: &Server) {
 
 #[tokio::test]
 async fn a_server_that_restarts_loses_and_repeats_nothing() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     let store = server.store("restart").await;
     let thread = create(&store, "t").await;
     append(&store, &thread, events(1, 1)).await.unwrap();
@@ -395,7 +434,7 @@ async fn a_server_that_restarts_loses_and_repeats_nothing() {
 
 #[tokio::test]
 async fn a_commit_whose_answer_is_lost_counts_once() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     let proxy = Proxy::start(server.postgres.port()).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
     let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
@@ -410,7 +449,7 @@ async fn a_commit_whose_answer_is_lost_counts_once() {
 
 #[tokio::test]
 async fn a_statement_whose_answer_is_lost_counts_once() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     let proxy = Proxy::start(server.postgres.port()).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
     let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
@@ -433,7 +472,7 @@ async fn a_statement_whose_answer_is_lost_counts_once() {
 /// See the module `model`.
 #[test]
 fn random_histories_are_those_of_the_store_in_memory() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let config = ProptestConfig { cases: 12, failure_persistence: None, ..Default::default() };
     let number = AtomicUsize::new(0);

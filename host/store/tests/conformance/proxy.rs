@@ -24,6 +24,8 @@ pub(crate) enum Fate {
 pub(crate) struct Proxy {
     pub(crate) port: u16,
     fate: Arc<AtomicU8>,
+    /// Connections that are still to be accepted and closed.
+    closed: Arc<AtomicU8>,
 }
 
 impl Proxy {
@@ -31,9 +33,17 @@ impl Proxy {
     pub(crate) async fn start(port: u16) -> Self {
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.unwrap();
         let fate = Arc::new(AtomicU8::new(0));
-        let proxy = Self { port: listener.local_addr().unwrap().port(), fate: fate.clone() };
+        let closed = Arc::new(AtomicU8::new(0));
+        let number = listener.local_addr().unwrap().port();
+        let proxy = Self { port: number, fate: fate.clone(), closed: closed.clone() };
         tokio::spawn(async move {
-            while let Ok((client, _)) = listener.accept().await {
+            while let Ok((mut client, _)) = listener.accept().await {
+                let one_less = |left: u8| left.checked_sub(1);
+                if closed.fetch_update(Ordering::SeqCst, Ordering::SeqCst, one_less).is_ok() {
+                    // A close with unread bytes would be a reset.
+                    let _ = client.read(&mut [0; 64]).await;
+                    continue;
+                }
                 let server = SocketAddr::from(([127, 0, 0, 1], port));
                 let server = TcpStream::connect(server).await.unwrap();
                 tokio::spawn(hand_on(client, server, fate.clone()));
@@ -45,6 +55,16 @@ impl Proxy {
     /// Decides on the next commit.
     pub(crate) fn next(&self, fate: Fate) {
         self.fate.store(fate as u8, Ordering::SeqCst);
+    }
+
+    /// Accepts and closes the next connections, as a proxy does without a server behind it.
+    pub(crate) fn close_next(&self, connections: u8) {
+        self.closed.store(connections, Ordering::SeqCst);
+    }
+
+    /// Connections that are still to be closed.
+    pub(crate) fn to_close(&self) -> u8 {
+        self.closed.load(Ordering::SeqCst)
     }
 
     /// Whether that commit came.

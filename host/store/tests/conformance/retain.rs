@@ -178,9 +178,14 @@ pub(crate) async fn pruning_keeps_the_newest_of_each_namespace(store: &dyn Store
 pub(crate) async fn a_pruned_thread_goes_on(store: &dyn Store) {
     let thread = three_runs(store, "t").await;
     let bytes = store.stored_bytes(&thread).await.unwrap();
-    let seal = store.thread(&thread).await.unwrap().unwrap().seal;
+    let whole = store.thread(&thread).await.unwrap().unwrap();
+    let (seal, log_bytes) = (whole.seal, whole.log_bytes);
+    assert!((1..bytes).contains(&log_bytes), "{log_bytes} of {bytes}");
     store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
     assert!(store.stored_bytes(&thread).await.unwrap() < bytes);
+    let left = store.thread(&thread).await.unwrap().unwrap().log_bytes;
+    assert!((1..log_bytes).contains(&left), "{left} of {log_bytes}");
+    assert_eq!(store.latest(&thread).await.unwrap().unwrap().head.log_bytes, left);
     // The seals go on from the old ones.
     let verified = store.verify(&thread).await.unwrap().unwrap();
     assert_eq!((verified.sealed_after, verified.last_seq), (5, 6));

@@ -3,9 +3,12 @@
 use serde_json::json;
 use wattle_graph::event::RunStatus;
 use wattle_graph::failure::Failure;
-use wattle_graph::id::AppName;
+use wattle_graph::id::{AppName, ThreadId};
+use wattle_run::limit::ABANDONED_PAGE;
 use wattle_run::ports::Store;
-use wattle_run::ports::store::{Batch, StoreError, ThreadQuery, ThreadRecord, ThreadStatus};
+use wattle_run::ports::store::{
+    Batch, Holder, StoreError, ThreadQuery, ThreadRecord, ThreadStatus,
+};
 
 use crate::sample::{
     append, batch, checkpoint, create, events, read, record, run, run_id, thread_id,
@@ -158,4 +161,30 @@ pub(crate) async fn a_deleted_thread_can_start_anew(store: &dyn Store) {
     assert_eq!((head.last_seq, head.last_checkpoint.map(|id| id.0)), (1, Some(1)));
     assert_eq!(read(store, &thread, Some(7)).await, None);
     assert_eq!(store.runs(&thread).await.unwrap().len(), 1);
+}
+
+pub(crate) async fn threads_at_work_are_found_in_pages(store: &dyn Store) {
+    let all: Vec<ThreadId> =
+        (0..=2 * ABANDONED_PAGE).map(|it| thread_id(&format!("t{it:04}"))).collect();
+    let mut tickets = Vec::new();
+    for (place, thread) in all.iter().enumerate() {
+        let status = if place == 3 { ThreadStatus::Idle } else { ThreadStatus::Running };
+        let record = ThreadRecord { status, ..record(thread) };
+        let batch = Batch { record: Some(record), ..Batch::default() };
+        tickets.push(store.append(thread, batch).await);
+    }
+    for ticket in tickets {
+        ticket.await.unwrap();
+    }
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = store.abandoned(&Holder("h".into()), after.as_ref()).await.unwrap();
+        assert!(page.len() <= ABANDONED_PAGE);
+        let Some(last) = page.last() else { break };
+        after = Some(last.id.clone());
+        found.extend(page.into_iter().map(|record| record.id));
+    }
+    let at_work: Vec<ThreadId> =
+        all.iter().enumerate().filter(|(place, _)| *place != 3).map(|(_, id)| id.clone()).collect();
+    assert_eq!(found, at_work);
 }

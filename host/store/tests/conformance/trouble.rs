@@ -4,6 +4,7 @@ use bytes::Bytes;
 use serde_json::json;
 use sqlx::{Connection as _, Executor as _, PgConnection};
 use wattle_graph::id::{RunId, ThreadId};
+use wattle_kit::need;
 use wattle_run::ports::store::{Batch, Holder, PruneStrategy};
 use wattle_run::ports::{BlobStore as _, Store as _};
 use wattle_store::{PostgresBlobs, PostgresConfig, PostgresStore};
@@ -16,7 +17,7 @@ use crate::sample::{
 
 #[tokio::test]
 async fn a_rewrite_whose_answer_is_lost_is_made_once() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     let proxy = Proxy::start(server.postgres.port()).await;
     let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
     let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
@@ -43,8 +44,24 @@ async fn a_rewrite_whose_answer_is_lost_is_made_once() {
 }
 
 #[tokio::test]
+async fn a_proxy_that_accepts_and_closes_is_waited_for() {
+    let server = need!(Server::start());
+    let proxy = Proxy::start(server.postgres.port()).await;
+    let url = format!("postgres://postgres@127.0.0.1:{}/postgres", proxy.port);
+    let store = PostgresStore::open(&PostgresConfig::new(url)).await.unwrap();
+    let thread = create(&store, "t").await;
+    // What was opened before stays open, so only more at once than that opens others.
+    proxy.close_next(3);
+    let reads = (0..32).map(|_| store.thread(&thread));
+    for read in futures::future::join_all(reads).await {
+        assert!(read.unwrap().is_some());
+    }
+    assert_eq!(proxy.to_close(), 0);
+}
+
+#[tokio::test]
 async fn what_others_lock_or_leave_behind_is_in_nobodys_way() {
-    let Some(server) = Server::start() else { return };
+    let server = need!(Server::start());
     a_locked_thread_holds_up_no_other(&server).await;
     large_batches_are_written_a_few_at_a_time(&server).await;
     leases_of_the_dead_are_forgotten(&server).await;

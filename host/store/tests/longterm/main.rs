@@ -15,7 +15,6 @@ mod swap;
 use std::sync::Arc;
 
 use tempfile::TempDir;
-use wattle_kit::error::Error;
 use wattle_kit::postgres::Postgres;
 use wattle_run::ports::Memory;
 use wattle_store::{PostgresConfig, PostgresMemory, PostgresStore, RedbMemory, VolatileMemory};
@@ -32,19 +31,6 @@ fn volatile() -> (Arc<dyn Memory>, ()) {
     (Arc::new(VolatileMemory::new()), ())
 }
 
-/// A database server; `None` if the machine has no PostgreSQL.
-#[expect(clippy::print_stderr, reason = "says why a test showed nothing")]
-fn server() -> Option<Postgres> {
-    match Postgres::start() {
-        Ok(server) => Some(server),
-        Err(Error::Unavailable(reason)) => {
-            eprintln!("skipped: {reason}");
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
-}
-
 /// An empty memory in a schema of its own.
 async fn postgres(server: &Postgres, schema: &str) -> PostgresMemory {
     let config = PostgresConfig::new(server.url()).with_schema(schema);
@@ -59,7 +45,7 @@ macro_rules! conformance {
         mod on_postgres {$(
             #[tokio::test]
             async fn $group() {
-                let Some(server) = crate::server() else { return };
+                let server = wattle_kit::need!(crate::Postgres::for_test());
                 $(
                     let memory = crate::postgres(&server, stringify!($check)).await;
                     crate::$group::$check(&memory).await;
@@ -117,7 +103,6 @@ conformance! {
         what_has_expired_is_not_known
         one_of_many_writes
         keys_follow_one_another
-        keys_are_followed_down
         large_documents_are_listed_a_few_at_a_time;
     model:
         any_history_agrees_with_a_plain_list;

@@ -18,12 +18,6 @@ async fn keys_after(memory: &dyn Memory, after: &str, limit: usize) -> Vec<Strin
     found.into_iter().map(|item| item.key).collect()
 }
 
-async fn keys_before(memory: &dyn Memory, before: Option<&str>, limit: usize) -> Vec<String> {
-    let namespace = parts(&["a"]);
-    let found = memory.list_down(&nobody(), &namespace, before, limit, NOW_MS).await.unwrap();
-    found.into_iter().map(|item| item.key).collect()
-}
-
 pub(crate) async fn a_document_is_written_over_what_is_known(memory: &dyn Memory) {
     let new = |value: Value| item(&["a"], "k", value);
     let (one, two) = (json!({ "n": 1, "f": 0.1 }), json!({ "n": 2 }));
@@ -107,30 +101,4 @@ pub(crate) async fn large_documents_are_listed_a_few_at_a_time(memory: &dyn Memo
     assert!((1..50).contains(&first.len()), "{}", first.len());
     let next = keys_after(memory, first.last().unwrap(), 1_000).await;
     assert_eq!(first.len() + next.len(), 50);
-}
-
-pub(crate) async fn keys_are_followed_down(memory: &dyn Memory) {
-    for (namespace, key) in [
-        (["a", ""].as_slice(), "under"),
-        (&["a"], "b"),
-        (&["a"], "a"),
-        (&["a"], "c\0"),
-        (&["a"], "c"),
-        (&["0"], "before"),
-        (&["b"], "after"),
-    ] {
-        put(memory, namespace, key, json!(key)).await;
-    }
-    let gone = PutItem { ttl_ms: Some(0), ..item(&["a"], "bb", json!(1)) };
-    memory.put(&nobody(), gone, NOW_MS).await.unwrap();
-    memory.put(&tenant("acme"), item(&["a"], "d", json!(1)), NOW_MS).await.unwrap();
-    assert_eq!(keys_before(memory, None, 9).await, ["c\0", "c", "b", "a"]);
-    assert_eq!(keys_before(memory, None, 3).await, ["c\0", "c", "b"]);
-    assert_eq!(keys_before(memory, Some("b"), 3).await, ["a"]);
-    assert_eq!(keys_before(memory, Some("bbb"), 1).await, ["b"], "whether it is there or not");
-    assert_eq!(keys_before(memory, Some("a"), 3).await, [""; 0]);
-    assert_eq!(keys_before(memory, Some(""), 3).await, [""; 0]);
-    assert_eq!(keys_before(memory, None, 0).await, [""; 0]);
-    let nothing = memory.list_down(&nobody(), &parts(&["c"]), None, 9, NOW_MS).await.unwrap();
-    assert!(nothing.is_empty());
 }

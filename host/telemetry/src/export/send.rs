@@ -12,11 +12,12 @@ use reqwest::redirect::Policy;
 use reqwest::{Client, StatusCode};
 use secrecy::ExposeSecret as _;
 use url::Url;
+use wattle_project::spans::Attributes;
 
 use crate::config::OtlpConfig;
 use crate::error::ConfigError;
 use crate::metrics::ExportMetrics;
-use crate::project::Attributes;
+use crate::otlp;
 
 /// Asks Langfuse to show the data at once instead of some minutes later; others ignore it.
 const INGESTION_VERSION: (&str, &str) = ("x-langfuse-ingestion-version", "4");
@@ -142,7 +143,7 @@ fn request(spans: Vec<Span>) -> ExportTraceServiceRequest {
     let mut attributes = Attributes::default();
     attributes.text("service.name", "wattle");
     attributes.text("service.version", env!("CARGO_PKG_VERSION"));
-    let resource = Resource { attributes: attributes.done(), ..Resource::default() };
+    let resource = Resource { attributes: otlp::attributes(attributes), ..Resource::default() };
     let scope = InstrumentationScope {
         name: "wattle".to_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),

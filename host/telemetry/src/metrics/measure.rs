@@ -1,6 +1,7 @@
 //! What a run adds to the metrics.
 
 use serde_json::Value;
+use wattle_graph::call::CallKind;
 use wattle_graph::event::{Called, EventKind, TaskFault};
 use wattle_graph::failure::code;
 
@@ -39,12 +40,12 @@ impl Metrics {
     }
 
     fn call(&self, called: &Called) {
-        match called.function.as_str() {
+        match called.kind() {
             // An answer of before was counted when it was given.
-            "llm.complete" | "llm.stream" | "llm.generate-images" if called.reused.is_none() => {
+            Some(kind) if kind.is_model_call() && called.reused.is_none() => {
                 self.model_call(called);
             }
-            "tools.call" => self.tool_call(called),
+            Some(CallKind::CallTool) => self.tool_call(called),
             _ => {}
         }
         if let Err(failure) = &called.result {
@@ -54,10 +55,8 @@ impl Metrics {
     }
 
     fn model_call(&self, called: &Called) {
-        let route = called.request["route"].as_str().unwrap_or_default().to_owned();
-        let answer = called.result.as_ref().ok();
-        let model = answer.and_then(answered_by).unwrap_or_default();
-        let model = model.to_owned();
+        let route = called.route().unwrap_or_default().to_owned();
+        let model = answered_by(called).unwrap_or_default();
         let took = self.model_seconds.get_or_create(&RouteLabels { route: route.clone() }).clone();
         took.observe(seconds(called.duration_us));
         if let Some(tokens) = called.tokens {
@@ -71,19 +70,21 @@ impl Metrics {
     }
 
     fn tool_call(&self, called: &Called) {
-        let outcome = match &called.result {
-            Ok(answer) if answer["is_error"] == true => "error".to_owned(),
-            result => outcome(result),
+        let outcome = match called.tool_output() {
+            Some(output) if output.is_error => "error".to_owned(),
+            _ => outcome(&called.result),
         };
         let made_up = [code::NOT_FOUND, code::DENIED].contains(&outcome.as_str());
-        let tool = called.request["tool"].as_str().filter(|_| !made_up).unwrap_or(NO_TOOL);
-        self.tool_calls.get_or_create(&ToolLabels { tool: tool.to_owned(), outcome }).inc();
+        let tool = called.tool_request().filter(|_| !made_up).map(|request| request.tool);
+        let tool = tool.unwrap_or_else(|| NO_TOOL.to_owned());
+        self.tool_calls.get_or_create(&ToolLabels { tool, outcome }).inc();
     }
 }
 
-/// The model that answered; pictures come as a list, each with the model that made it.
-fn answered_by(answer: &Value) -> Option<&str> {
-    answer.get("model").or_else(|| answer.get(0)?.get("model"))?.as_str()
+/// The model that answered. Pictures come as a list, each with the model that made it.
+fn answered_by(called: &Called) -> Option<String> {
+    let by_images = || called.images()?.into_iter().next().map(|image| image.model);
+    called.completion().map(|answer| answer.model).or_else(by_images)
 }
 
 fn outcome(result: &Result<Value, wattle_graph::failure::Failure>) -> String {

@@ -52,7 +52,7 @@ async fn an_outage_fills_a_bounded_queue_and_nothing_else() {
     for _ in 0..1_000 {
         telemetry.run_ended(note(log.len()));
     }
-    assert!(started.elapsed() < Duration::from_millis(500), "observing does not wait");
+    assert!(started.elapsed() < Duration::from_secs(5), "observing does not wait");
     let runs = "wattle_runs_total{app=\"asset\",graph=\"main\",status=\"completed\"} 1000";
     let dropped = |text: &str| {
         metric(text, "wattle_telemetry_dropped_spans_total") > 0

@@ -10,8 +10,8 @@ use crate::state::{ConfirmedData, Row, TaskType, UNKNOWN_TICKER};
 /// wrong. The question stays open.
 pub(crate) const VALIDATION: &str = "validation";
 
-/// Detail of a failure: what the user is told. The failure's message also says in which node it
-/// was, which means nothing to users.
+/// Detail of a failure: the message for users. The failure's own message also names the node,
+/// which means nothing to users.
 pub(crate) const REASON: &str = "reason";
 
 /// Where rows go.

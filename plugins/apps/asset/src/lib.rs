@@ -4,7 +4,6 @@
 //!
 //! * `state`: the types of the state channels.
 //! * `node`: one node of the graph a file. Its prompts are files of `prompts` with its name.
-//! * `prompt`: how a prompt takes its values.
 //! * `web`: the app's HTTP endpoints, one a file.
 //! * `lookup`: which security a name means: own table, Massive, light model.
 //! * `confirm`: what a confirmed table must look like before it is written.
@@ -17,7 +16,6 @@ mod lookup;
 mod lot;
 mod node;
 mod picture;
-mod prompt;
 mod state;
 #[cfg(test)]
 mod testing;

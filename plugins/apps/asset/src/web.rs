@@ -38,7 +38,7 @@ fn error(status: u16, text: &str) -> Result<Response, Failure> {
     Response::json(status, &json!({ "error": text }))
 }
 
-/// What the user is told of a failure: the reason alone, without the names of nodes and plugins.
+/// The message of a failure for users: the reason alone, without the names of nodes and plugins.
 fn reason(failure: &Failure) -> &str {
     detail(failure, confirm::REASON).and_then(Value::as_str).unwrap_or(&failure.message)
 }

@@ -1,4 +1,4 @@
-//! Expenses: a conversation that books what it is told.
+//! Expenses: a conversation that books expenses and income.
 //!
 //! The conversation is a graph of ready nodes (see `graph.toml`) with two tools of other plugins.
 //! What is here are the endpoints of the app.

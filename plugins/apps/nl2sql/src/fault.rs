@@ -1,4 +1,4 @@
-//! What kind of error a text tells of, and which name it complains about. The text is all there
+//! What kind of error a text reports, and which name is wrong. The text is all there
 //! is: of our own checks, of SQLite, of PostgreSQL, or of MySQL.
 
 use crate::state::ErrorType;

@@ -9,7 +9,7 @@
 //! * `step`: what all nodes have around them: the node-I/O record and the log of failures.
 //! * `knowledge`: which tables and fields the business database has, and what they mean.
 //! * `statement`: what a generated statement may be, read from its syntax tree.
-//! * `mapping`: which field of the statement stands for what the question names.
+//! * `mapping`: which field of the statement represents what the question names.
 //! * `fault`, `candidate`, `probe`: what a failed statement teaches the next one.
 //! * `rows`, `csv`, `reply`: a result for programs, for spreadsheets and for people.
 //! * `store`: sessions, history, log and downloads in the app's own database.

@@ -1,4 +1,4 @@
-//! Which field stands for what the question names. Models are imprecise here although their
+//! Which field represents what the question names. Models are imprecise here although their
 //! statement is right, so a mapping is read as it is meant: from the fields and the conditions
 //! that the checked statement really has. Only a thing that the statement leaves out is refused.
 //!

@@ -17,7 +17,7 @@ pub(crate) struct Owner {
     pub(crate) admin_id: i64,
 }
 
-/// What a run is told about its session.
+/// The context of a run: its session.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct RunContext {
     pub(crate) admin_id: i64,

@@ -1,9 +1,4 @@
-//! The prompts, one file of `prompts` each, and how their placeholders are filled.
-//!
-//! A placeholder is a name in double braces. What is put in its place is not read again: text of
-//! the database that looks like a placeholder stays as it is.
-
-use wattle_plugin::prelude::Failure;
+//! The prompts, one file of `prompts` each. [`wattle_plugin::prompt::fill`] fills their placeholders.
 
 /// Chat or a question about the data.
 pub(crate) const INTENT_RECOGNITION: &str = include_str!("../prompts/intent_recognition.md");
@@ -20,50 +15,9 @@ pub(crate) const SQL_GENERATION: &str = include_str!("../prompts/sql_generation.
 /// The answer in words.
 pub(crate) const RESULT_RETURN: &str = include_str!("../prompts/result_return.md");
 
-/// What a placeholder begins and ends with.
-const OPEN: &str = "{{";
-const CLOSE: &str = "}}";
-
-/// The prompt with its placeholders filled. Each placeholder needs a value, and each value a
-/// placeholder: a prompt that lost one of its facts is an error and no shorter prompt.
-pub(crate) fn fill(prompt: &str, values: &[(&str, &str)]) -> Result<String, Failure> {
-    let mut text = String::new();
-    let mut used = Vec::new();
-    let mut rest = prompt.trim_end();
-    while let Some((before, behind)) = rest.split_once(OPEN) {
-        let (name, after) = behind
-            .split_once(CLOSE)
-            .ok_or_else(|| Failure::internal("a placeholder of a prompt is not closed"))?;
-        let value = values.iter().find(|(known, _)| *known == name);
-        let (_, value) = value.ok_or_else(|| {
-            Failure::internal(format!("the placeholder `{name}` of a prompt has no value"))
-        })?;
-        used.push(name);
-        text.push_str(before);
-        text.push_str(value);
-        rest = after;
-    }
-    text.push_str(rest);
-    match values.iter().find(|(name, _)| !used.contains(name)) {
-        Some((name, _)) => Err(Failure::internal(format!("a prompt has no placeholder `{name}`"))),
-        None => Ok(text),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn placeholders_and_values_fit_each_other() {
-        let day = ("today", "2025-01-15");
-        assert_eq!(fill("今天是 {{today}}。\n", &[day]).unwrap(), "今天是 2025-01-15。");
-        assert_eq!(fill("{{a}}", &[("a", "{{b}}")]).unwrap(), "{{b}}", "values stay as they are");
-        for (prompt, values) in [("{{today}} {{schema}}", &[day][..]), ("x", &[day]), ("{{a", &[])]
-        {
-            assert_eq!(fill(prompt, values).unwrap_err().code, "internal", "{prompt}");
-        }
-    }
 
     fn insist(prompt: &str, rules: &[&str]) {
         for rule in rules {

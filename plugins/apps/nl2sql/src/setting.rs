@@ -7,7 +7,7 @@ use wattle_plugin::prelude::{Failure, llm, settings};
 /// Confidence below which a message counts as chat.
 const THRESHOLD: f64 = 0.7;
 
-/// User messages of a session that the model is told.
+/// User messages of a session in a request to the model.
 const HISTORY_MESSAGES: u32 = 4;
 
 /// Model of a request that names none.

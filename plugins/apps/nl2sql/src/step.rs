@@ -47,7 +47,7 @@ pub(crate) fn run<I: Serialize, O: Serialize>(
         }
         Err(failure) => {
             step.record(input, None::<&O>, Some(&failure.message))?;
-            // The first failure is the one to tell of, also when the log cannot be written.
+            // The first failure is reported, also if the log cannot be written.
             if let Err(unlogged) = workflow_log::write_failure(&step, &failure) {
                 log::warn!("cannot log the failure of {name}: {}", unlogged.message);
             }

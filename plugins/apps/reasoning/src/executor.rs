@@ -113,7 +113,7 @@ fn catalog(ontology: &Ontology) -> Result<Catalog<'_>, Failure> {
 }
 
 /// A plan that says which conditions there are, on fields that exist. The last answer is taken as
-/// it is: conditions that cannot be executed are told.
+/// it is: conditions that cannot be executed are reported.
 fn on_fields(wanted: Wanted, catalog: &Catalog<'_>, attempt: Attempt) -> Result<Wanted, String> {
     if attempt == Attempt::Last {
         return Ok(wanted);

@@ -1,7 +1,7 @@
 //! Calls of the model: a decision as a document, or a summary in words.
 //!
 //! Retries, fallback models and the one repair of a wrong answer are the host's. What fails here
-//! has failed for good, so no node is tried again for it: the user is told at once.
+//! has failed for good, so no node is tried again for it: the user gets the failure at once.
 
 use serde::de::DeserializeOwned;
 use wattle_plugin::prelude::{Completion, Failure, JsonSchema, Value, json, llm};
@@ -39,7 +39,7 @@ pub(crate) enum Attempt {
 /// Lets the model decide among things that the facts list. `settle` reads the answer; for one that
 /// names something else it says what is wrong, and the model is asked once more, with that as the
 /// fact `correction`. Nothing if the second answer is wrong too: then only the user can tell.
-/// `settle` is told whether it is the second, since some mistakes can be lived with.
+/// `settle` learns whether it is the second, since some mistakes can be lived with.
 pub(crate) fn choose<T, C>(
     name: &str,
     instructions: &str,

@@ -1,4 +1,4 @@
-//! Blocks: what a guide tells about, one place or hint each.
+//! Blocks: the parts of a guide, one place or hint each.
 
 mod draft;
 mod id;

@@ -1,7 +1,7 @@
 //! From what a model calls HTML to the page that is kept and shown.
 //!
 //! The page is third-party text that a model turned into markup, so nothing in it is trusted: it is
-//! taken apart (`read`) and written anew from lists of what is harmless (`allow`, `tag`, `url`,
+//! parsed (`read`) and rebuilt from allowlists (`allow`, `tag`, `url`,
 //! `css`). It runs nothing, even without the content security policy under which it is served.
 //! A page that went through once stays as it is when it goes through again.
 

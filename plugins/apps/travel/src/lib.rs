@@ -11,7 +11,7 @@
 //! * `text`: texts cut to a length.
 //! * `html`: from a model's HTML to the page.
 //! * `preview`: where a page can be looked at.
-//! * `prompt`: what models are told, from the files in `prompts`.
+//! * `prompt`: instructions for models, from the files in `prompts`.
 //! * `node`: the first node of the graph.
 //! * `session`: sessions, steps, snapshots and messages in the database, kept in step with runs.
 //! * `message`: messages of the chat page, and those of models.

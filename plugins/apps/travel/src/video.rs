@@ -1,4 +1,4 @@
-//! Videos, as the crawler tells of them.
+//! Videos, as the crawler describes them.
 
 mod item;
 

@@ -103,7 +103,7 @@ impl Request {
         Self { route: route.into(), ..Self::default() }
     }
 
-    /// Adds what the model is told to do.
+    /// Adds a system message.
     pub fn system(self, text: impl Into<String>) -> Self {
         self.message(Message::new(Role::System, text.into()))
     }

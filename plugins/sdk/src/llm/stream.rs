@@ -28,8 +28,8 @@ pub enum StreamEvent {
         /// A piece of the arguments.
         arguments: String,
     },
-    /// Everything before is void: the model answers anew, since its first answer did not have the
-    /// shape that was asked for.
+    /// Everything before is void: the model answers again, since its first answer did not have
+    /// the shape that was asked for.
     Restart,
     /// A kind this version has no case for.
     Other(Value),

@@ -104,7 +104,7 @@ pub enum OnFailure {
 pub struct Resume {
     /// The thread.
     pub thread_id: String,
-    /// By interrupt id. The empty id stands for the only open question.
+    /// By interrupt id. The empty id means the only open question.
     pub answers: Vec<(String, Value)>,
     /// What becomes of the thread if the run fails.
     pub on_failure: OnFailure,

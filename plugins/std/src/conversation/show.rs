@@ -16,7 +16,7 @@ impl Conversation {
                 "system" | "developer" => push(&mut shown, Role::System, parts(message)),
                 "user" => push(&mut shown, Role::User, parts(message)),
                 "assistant" => self.show_assistant(index, offer, &mut shown),
-                // Shown with its call; one without a call is none of the model's business.
+                // Shown with its call. Providers refuse one without a call.
                 "tool" => {}
                 other => push(&mut shown, Role::Other(other.to_owned()), parts(message)),
             }

@@ -25,8 +25,8 @@ impl Processes {
     pub(crate) fn new(folder: &Path, seconds: f64) -> Result<Self> {
         let postgres = match Postgres::start() {
             Ok(server) => Some(server),
-            Err(wattle_kit::error::Error::Unavailable(reason)) => {
-                say(&format!("note: PostgreSQL is left out: {reason}"));
+            Err(wattle_kit::error::Error::Missing(missing)) => {
+                say(&format!("note: PostgreSQL is left out: {missing}"));
                 None
             }
             Err(failure) => return Err(failure.into()),

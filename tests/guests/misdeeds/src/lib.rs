@@ -24,16 +24,27 @@
 //! | `delegate` | `errand` | `result` | runs another graph and waits for it |
 //! | `escalate` | `number` | `number` | hands ten times that to the graph above |
 //! | `confess` | | `error` | writes what failed in whose place it runs |
+//! | `ask_shaped` | `schema` | `answer` | asks for an answer that fits |
+//! | `multiply` | `sends` | | sends itself to itself that often, in each task again |
+//! | `hoard` | `blobs`, `bytes` | `kept` | puts that many blobs |
+//! | `ask_model` | `route`, `schema` | `answer` | asks a model for an answer that fits |
+//! | `run_sql` | `database`, `statement` | `rows` | sends a statement to a database |
+//! | `jump` | `jumps` | | goes to itself, and says so that often |
+//! | `fail_as` | `code`, `message` | | fails with these words |
 
 mod across;
 mod appetite;
+mod demand;
 mod effect;
+mod flood;
 mod memory;
 mod output;
 
 use across::{confess, delegate, escalate};
 use appetite::{chatty, flood_emit, hog, recurse, spin};
+use demand::{ask_model, fail_as, jump, run_sql};
 use effect::{call_then_wait, two_questions, ungranted_http};
+use flood::{ask_shaped, hoard, multiply};
 use memory::{forget, recall, remember};
 use output::{bad_output, counter, deep_json, huge_output, touch, trap, typed_failure};
 
@@ -62,5 +73,12 @@ wattle_plugin::export! {
         remember,
         recall,
         forget,
+        ask_shaped,
+        multiply,
+        hoard,
+        ask_model,
+        run_sql,
+        jump,
+        fail_as,
     ],
 }

@@ -44,7 +44,7 @@ fn add_block(events: &mut Vec<Event>, index: usize, block: &Value) {
     events.push(event("content_block_stop", json!({"index": index})));
 }
 
-/// The name stands in the data as well.
+/// The data has the name as well.
 fn event(name: &'static str, mut data: Value) -> Event {
     data["type"] = json!(name);
     Event { name: Some(name), data: data.to_string() }

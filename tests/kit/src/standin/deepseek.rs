@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 
 use super::{faults::Fault, question::Question};
 
-/// Beginning of the names of its models; those of version 4 think unless they are told not to.
+/// Beginning of the names of its models; those of version 4 think unless the request disables it.
 const MODELS: &str = "deepseek";
 
-/// Beginning of the names of models that think unless they are told not to.
+/// Beginning of the names of models that think unless the request disables it.
 const THINKING_MODELS: &str = "deepseek-v4";
 
 /// The fault of a model that is no longer served; the service does not say 404.

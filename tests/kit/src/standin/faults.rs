@@ -34,7 +34,7 @@ pub enum Fault {
     Garbage,
     /// Hold the request until `POST /__release` or [`super::Handle::release`], then answer truly.
     Hang,
-    /// Do what is asked, then hold the answer back until the release: for whoever goes away between
+    /// Do what is asked, then hold the answer back until the release: for a client that goes away between
     /// the effect and its answer.
     HangAfter,
     /// A well-formed answer whose content violates the schema that was asked for.

@@ -1,6 +1,6 @@
 //! Feishu: tenant tokens, and records of Bitable tables.
 //!
-//! What went wrong is told by a code in the body, as the service does. A record that is sent twice
+//! Errors are codes in the body, as those of the service are. A record that is sent twice
 //! with one `client_token` is kept once.
 
 mod search;

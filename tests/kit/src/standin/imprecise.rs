@@ -30,7 +30,7 @@ pub enum Imprecision {
     MissingField,
     /// Sentences before and after the answer.
     Prose,
-    /// The answer stands in a Markdown fence.
+    /// The answer is inside of a Markdown fence.
     Fenced,
     /// A word of an enumeration in other case, or a synonym of it.
     WrongLabel,
@@ -133,7 +133,7 @@ impl Imprecise {
         None
     }
 
-    /// The answer as it is said in the end.
+    /// The answer as it is sent.
     pub(super) fn distort(&self, answer: Answer, question: &Question) -> Answer {
         let Some((kind, mut draw)) = self.drawn else { return answer };
         let Answer { content, asks, .. } = answer;

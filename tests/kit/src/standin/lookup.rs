@@ -7,7 +7,7 @@ use super::securities::{SECURITIES, Security};
 /// A lookup answers with at most this many securities.
 const MAX_FOUND: usize = 3;
 
-/// The securities whose ticker or name stands in `query`, the longest match first.
+/// The securities whose ticker or name occurs in `query`, the longest match first.
 pub(super) fn lookup(query: &str) -> Vec<Map<String, Value>> {
     let lower = query.to_lowercase();
     let mut found: Vec<(usize, &Security)> = SECURITIES

@@ -21,7 +21,7 @@ const BETWEEN: char = '；';
 /// What the system prompt says before the database's dialect.
 const DIALECT: &str = "数据库方言：";
 
-/// Facts of a result that is to be put into words; other applications summarize something else.
+/// Facts of a result that the model summarizes; other applications summarize something else.
 const RESULT_FACTS: [&str; 3] = ["final_status", "reason_code", "row_count"];
 
 /// The answer of a role, told by the form that is asked for; nothing for other applications.

@@ -47,7 +47,7 @@ pub(super) struct Question {
     pub(super) turns: Vec<Turn>,
     /// The response schema, if the request carries one as such.
     pub(super) schema: Option<Value>,
-    /// Tools on offer; none if the model is told not to call any.
+    /// Tools on offer; none if the request forbids calls.
     pub(super) tools: Vec<Offer>,
 }
 

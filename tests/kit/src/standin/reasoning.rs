@@ -13,7 +13,7 @@ use words::{STATISTICS, alike, place};
 
 /// The answer to a question of the application, with the name of the rule; nothing for others.
 ///
-/// What is asked is told by the schema, the facts stand in the user's message.
+/// The schema says what is asked; the user's message has the facts.
 pub(super) fn answer(question: &Question, schema: &Value) -> Option<(Value, &'static str)> {
     let wants = |name: &str| schema.pointer(&format!("/properties/{name}")).is_some();
     let rule = if wants("business_elements") && wants("intent_summary") {

@@ -12,7 +12,7 @@ pub(super) struct Said {
     pub(super) asks: Vec<Ask>,
 }
 
-/// The answer that stands in the script.
+/// The answer of the script.
 pub(super) fn answer(question: &Question, line: Option<&Value>) -> Said {
     match line {
         None => Said::default(),

@@ -238,7 +238,7 @@ async fn serve(State(shared): State<Arc<Shared>>, request: Request) -> Response 
     }
     let open = shared.journal.open(&call);
     shared.gates.pass(&call).await;
-    // From here on a release counts: whoever sees the fault in the journal may release it.
+    // From here on a release counts: a test that sees the fault in the journal may release it.
     let release = shared.releases.subscribe();
     let fault = shared.orders.take(&call);
     open.note_fault(fault.as_ref().and_then(kind_of));

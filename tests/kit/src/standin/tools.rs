@@ -2,7 +2,7 @@
 //!
 //! A rule looks at the conversation since the last user message and says which tools are called
 //! now, or what the answer is. The first rule that has something to say decides; an app's rule
-//! stands in a file of its own and has one line in [`RULES`].
+//! has a file of its own and one line in [`RULES`].
 
 mod expense;
 mod script;

@@ -1,6 +1,6 @@
 //! The model roles of the travel application: blocks of a guide, queries for places, a plan for
-//! pictures, and the page. A role is told by the form of the answer that is asked for; a page, which
-//! has none, by the blocks and pictures that it is to be made from. What to work on is read off the
+//! pictures, and the page. A role is recognized by the requested form of the answer; a page, which
+//! has none, by the blocks and pictures that it is made from. What to work on is read off the
 //! user's message.
 
 mod blocks;

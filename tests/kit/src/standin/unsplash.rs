@@ -46,7 +46,7 @@ pub(super) fn answer(call: &Call, segments: &[&str]) -> Reply {
     Reply { rule, response }
 }
 
-/// An error in Unsplash's shape; a rate limit is told in plain text.
+/// An error in Unsplash's shape; a rate limit is an error in plain text.
 pub(super) fn error_response(status: StatusCode, message: &str) -> Response {
     if status == StatusCode::FORBIDDEN {
         return (status, RATE_LIMIT).into_response();

@@ -1,6 +1,6 @@
 //! The videos that the stand-in of Apify knows.
 //!
-//! What is said in them follows a few patterns, such as `We visit Tokyo Tower.`, so that the
+//! Their speech follows a few patterns, such as `We visit Tokyo Tower.`, so that the
 //! stand-in models can tell what a guide must contain from the words alone.
 
 use serde_json::{Value, json};
@@ -40,7 +40,7 @@ enum Shape {
     Thumbnails,
     /// Nothing unusual.
     Plain,
-    /// No subtitles; everything stands in the description.
+    /// No subtitles; the description has everything.
     Silent,
 }
 

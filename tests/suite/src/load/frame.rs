@@ -29,7 +29,7 @@ impl Frame {
         self.id.rsplit('-').next()?.parse().ok()
     }
 
-    /// What is remembered of it; `None` if it has no id, as what is said of no event.
+    /// What the check keeps of it; `None` if it has no id, since it belongs to no event.
     pub(super) fn mark(&self) -> Option<Mark> {
         let mut hasher = DefaultHasher::new();
         (&self.event, &self.id, &self.data).hash(&mut hasher);

@@ -32,7 +32,7 @@ impl Graph {
         json!({ "assistant_id": self.name(), "input": input, "stream_mode": MODES })
     }
 
-    /// What stands in each state after a run that said something.
+    /// The content of each state after a run that wrote a text.
     pub fn proof(self, said: &str) -> String {
         match self {
             Self::Echo => format!("\"text\":\"{said} echoed\""),

@@ -10,7 +10,7 @@ use crate::load::client::Client;
 use crate::load::frame::Mark;
 use crate::load::graph::Graph;
 
-/// How long a run may take: one that stands still is to be told of.
+/// How long a run may take. One that takes longer is reported as stuck.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// What was seen of a run.

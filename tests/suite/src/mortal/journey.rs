@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::HttpRequest;
-use wattle_run::call::interrupt::Ask;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
+use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::interrupt::Ask;
 use wattle_run::ports::sandbox::NodeCall;
 
 use crate::native::NativePlugin;

@@ -4,17 +4,18 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
 use serde_json::{Value, json};
 use wattle_graph::id::{AppName, GraphName, ThreadId};
 use wattle_kit::clock::ManualClock;
-use wattle_run::call::runs::{
-    EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, Runs as _, StartRun, ThreadView,
-};
 use wattle_run::catalog::Catalog;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::grant::Grants;
+use wattle_run::hostcall::runs::{
+    EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, Runs as _, StartRun, ThreadView,
+};
 use wattle_run::ports::observer::NoObserver;
 use wattle_run::ports::store::{Holder, RunOptions, ThreadStatus};
 use wattle_run::ports::tool_server::NoToolServers;
@@ -61,7 +62,7 @@ pub async fn live(order: &Order) -> Result<Value> {
             bail!("the run failed: {failure}");
         }
     };
-    engine.shutdown().await;
+    engine.shutdown(Duration::ZERO).await;
     Ok(json!({ "state": state, "writes": store.writes() }))
 }
 
@@ -107,6 +108,7 @@ fn start(thread: &ThreadId) -> Result<StartRun> {
         tenant: None,
         options: RunOptions::default(),
         ttl: None,
+        principal: None,
     })
 }
 
@@ -127,6 +129,7 @@ async fn go_on(engine: &Engine, view: ThreadView) -> Result<EndedRun> {
                 app: None,
                 tenant: None,
                 options: RunOptions::default(),
+                principal: None,
             };
             engine.resume(resume).await?
         }

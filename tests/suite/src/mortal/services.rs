@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 use reqwest::{Client, Method, RequestBuilder};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::{HttpBody, HttpRequest, HttpResponse};
-use wattle_run::call::image::{GeneratedImage, ImageRequest};
-use wattle_run::call::llm::{Completion, CompletionRequest, FinishReason, Part, Usage};
+use wattle_graph::llm::{
+    Completion, CompletionRequest, FinishReason, GeneratedImage, ImageRequest, Part, Usage,
+};
 use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpBody, HttpRequest, HttpResponse};
 use wattle_run::limit::NetLimits;
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model, Net};

@@ -6,6 +6,7 @@
 mod approval;
 mod cancel;
 mod crash;
+mod empty;
 mod hostile;
 mod rules;
 mod turns;

@@ -3,3 +3,4 @@
 mod every_write;
 mod load;
 mod random;
+mod rivals;

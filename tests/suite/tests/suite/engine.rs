@@ -1,23 +1,29 @@
 //! The engine through its handle, with plugins in plain Rust and a memory store.
 
+mod ahead;
 mod answers;
 mod breakpoints;
+mod caps;
 mod control;
 mod doubt;
 mod durability;
 mod foreign;
 mod interrupts;
+mod late;
 mod leases;
 mod memory;
 mod migrate;
 mod options;
 mod policies;
+mod recovery;
 mod replay;
 mod retention;
 mod salvage;
 mod semantics;
+mod stop;
 mod subgraphs;
 mod supersteps;
+mod tail;
 mod teach;
 mod tools;
 mod transactions;

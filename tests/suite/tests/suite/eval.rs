@@ -2,7 +2,7 @@
 //! answer as they are asked to, and with models that do not.
 //!
 //! The floors are the shares of cases that must end as expected while a third of all answers is
-//! distorted, over all kinds of imprecision together: a little below what was measured.
+//! distorted, over all kinds of imprecision together: three points below what was measured.
 
 mod bench;
 
@@ -17,7 +17,7 @@ async fn asset_with_precise_models() {
 
 #[tokio::test]
 async fn asset_with_imprecise_models() {
-    Bench::start("asset", Setup::asset().await).await.imprecise(0.75).await;
+    Bench::start("asset", Setup::asset().await).await.imprecise(0.81).await;
 }
 
 #[tokio::test]
@@ -27,7 +27,7 @@ async fn travel_with_precise_models() {
 
 #[tokio::test]
 async fn travel_with_imprecise_models() {
-    Bench::start("travel", Setup::travel().await).await.imprecise(0.68).await;
+    Bench::start("travel", Setup::travel().await).await.imprecise(0.79).await;
 }
 
 #[tokio::test]
@@ -37,7 +37,7 @@ async fn nl2sql_with_precise_models() {
 
 #[tokio::test]
 async fn nl2sql_with_imprecise_models() {
-    Bench::start("nl2sql", Setup::nl2sql().await).await.imprecise(0.8).await;
+    Bench::start("nl2sql", Setup::nl2sql().await).await.imprecise(0.87).await;
 }
 
 #[tokio::test]
@@ -47,7 +47,7 @@ async fn expense_with_precise_models() {
 
 #[tokio::test]
 async fn expense_with_imprecise_models() {
-    Bench::start("expense", Setup::expense().await).await.imprecise(0.72).await;
+    Bench::start("expense", Setup::expense().await).await.imprecise(0.8).await;
 }
 
 #[tokio::test]
@@ -57,5 +57,5 @@ async fn reasoning_with_precise_models() {
 
 #[tokio::test]
 async fn reasoning_with_imprecise_models() {
-    Bench::start("reasoning", Setup::reasoning().await).await.imprecise(0.72).await;
+    Bench::start("reasoning", Setup::reasoning().await).await.imprecise(0.81).await;
 }

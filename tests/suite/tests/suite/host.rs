@@ -14,3 +14,4 @@ mod replay;
 mod sandbox;
 mod shared;
 mod streams;
+mod upgrade;

@@ -4,6 +4,7 @@
 
 mod agent;
 mod asset;
+mod attack;
 mod crash;
 mod engine;
 mod eval;

@@ -1,15 +1,22 @@
-//! The shape of the source tree: layers, file openings, file sizes, words.
+//! The shape of the source tree: layers, openings and sizes of files, words, import circles,
+//! requirements, and tests that leave themselves out.
+
+mod circles;
+mod left_out;
+mod requirements;
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use wattle_graph::call::CallKind;
 use wattle_suite::guests::root;
 
 /// Which of our crates each crate may depend on. `cli -> api -> run -> graph`; adapters implement
 /// `run`'s ports and never see each other.
 const EDGES: &[(&str, &[&str])] = &[
     ("host/graph", &[]),
+    ("host/project", &["wattle-graph"]),
     ("host/run", &["wattle-graph"]),
     ("host/store", &["wattle-graph", "wattle-run"]),
     ("host/sandbox", &["wattle-graph", "wattle-run"]),
@@ -17,9 +24,9 @@ const EDGES: &[(&str, &[&str])] = &[
     ("host/net", &["wattle-graph", "wattle-run"]),
     ("host/sql", &["wattle-graph", "wattle-run"]),
     ("host/mcp", &["wattle-graph", "wattle-run"]),
-    ("host/telemetry", &["wattle-graph", "wattle-run"]),
-    ("host/api", &["wattle-graph", "wattle-run"]),
-    ("host/agent-server", &["wattle-graph", "wattle-run", "wattle-api"]),
+    ("host/telemetry", &["wattle-graph", "wattle-project", "wattle-run"]),
+    ("host/api", &["wattle-graph", "wattle-project", "wattle-run"]),
+    ("host/agent-server", &["wattle-graph", "wattle-project", "wattle-run", "wattle-api"]),
     (
         "host/cli",
         &[
@@ -32,6 +39,7 @@ const EDGES: &[(&str, &[&str])] = &[
             "wattle-sql",
             "wattle-mcp",
             "wattle-telemetry",
+            "wattle-project",
             "wattle-api",
             "wattle-agent-server",
         ],
@@ -48,9 +56,13 @@ const EDGES: &[(&str, &[&str])] = &[
     ("plugins/apps/travel", &["wattle-plugin"]),
 ];
 
-/// What the pure core must never reach for.
+/// What the pure crates must never reach for.
 const IMPURE: &[&str] =
     &["tokio", "std::fs", "std::net", "std::thread", "SystemTime", "Instant::now", "rand::"];
+
+/// The only files of the product that know the names of host calls in the log: that of the host, and
+/// that of guests, which see nothing of the host.
+const CALL_NAMES: [&str; 2] = ["host/graph/src/call.rs", "plugins/sdk/src/runs/event.rs"];
 
 /// A file longer than this is split; a flat table may be longer if it is named here.
 const FILE_LINES: usize = 600;
@@ -71,8 +83,8 @@ fn crates_depend_only_along_the_layers() {
 }
 
 #[test]
-fn the_pure_core_touches_nothing() {
-    for file in sources("host/graph/src") {
+fn the_pure_crates_touch_nothing() {
+    for file in ["host/graph/src", "host/project/src"].into_iter().flat_map(sources) {
         let text = fs::read_to_string(&file).unwrap();
         for word in IMPURE {
             assert!(!text.contains(word), "{} reaches for {word}", file.display());
@@ -90,6 +102,27 @@ fn every_file_says_what_it_holds_and_stays_small() {
             assert!(lines <= FILE_LINES, "{} has {lines} lines", file.display());
         }
     }
+}
+
+#[test]
+fn one_file_on_each_side_knows_the_names_of_calls() {
+    for kind in [CallKind::Complete, CallKind::Stream, CallKind::CallTool] {
+        let name = format!("\"{}\"", kind.name());
+        let knows = |file: &PathBuf| product(&fs::read_to_string(file).unwrap()).contains(&name);
+        let found = ["host", "plugins"].into_iter().flat_map(sources).filter(|file| {
+            let is_test = file.ends_with("tests.rs") || file.ends_with("testing.rs");
+            !is_test && !file.components().any(|part| part.as_os_str() == "tests") && knows(file)
+        });
+        let found: Vec<PathBuf> = found.collect();
+        let allowed = CALL_NAMES.map(|file| root().join(file));
+        assert!(allowed.iter().all(|file| found.contains(file)), "{name} is known in {found:?}");
+        assert_eq!(found.len(), allowed.len(), "{name} is known in {found:?}");
+    }
+}
+
+/// A source without its tests, which follow the product at the end of the file.
+fn product(text: &str) -> &str {
+    text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default()
 }
 
 #[test]
@@ -132,20 +165,25 @@ fn wit_items_are_documented() {
 }
 
 fn sources(folder: &str) -> Vec<PathBuf> {
+    files(folder, &["rs"])
+}
+
+/// The files below a folder whose names have one of these endings.
+fn files(folder: &str, endings: &[&str]) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    collect(&root().join(folder), &mut found);
+    collect(&root().join(folder), endings, &mut found);
     assert!(!found.is_empty(), "no sources in {folder}");
     found
 }
 
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, endings: &[&str], found: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
         if path.is_dir() {
             if !path.ends_with("target") && !path.ends_with("node_modules") {
-                collect(&path, found);
+                collect(&path, endings, found);
             }
-        } else if path.extension().is_some_and(|ending| ending == "rs") {
+        } else if path.extension().is_some_and(|ending| endings.iter().any(|it| ending == *it)) {
             found.push(path);
         }
     }

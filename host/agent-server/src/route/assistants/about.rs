@@ -70,9 +70,10 @@ pub(super) async fn schemas(
     Ok(Json(schemas_of(&found.id, &found.pack)))
 }
 
-/// A graph takes and gives its channels; what it reads of its context it does not say.
+/// A graph takes and gives its channels. Clients know the schema of the run context under two names.
 fn schemas_of(id: &str, pack: &GraphPack) -> Value {
-    let channels = &pack.graph.definition().channels;
+    let definition = pack.graph.definition();
+    let (channels, context) = (&definition.channels, &definition.context_schema);
     let properties: Map<String, Value> =
         channels.iter().map(|(name, channel)| (name.to_string(), channel.schema.clone())).collect();
     let schema = json!({ "type": "object", "title": id, "properties": properties });
@@ -81,8 +82,8 @@ fn schemas_of(id: &str, pack: &GraphPack) -> Value {
         "input_schema": schema,
         "output_schema": schema,
         "state_schema": schema,
-        "config_schema": null,
-        "context_schema": null,
+        "config_schema": context,
+        "context_schema": context,
     })
 }
 

@@ -35,6 +35,7 @@ const FIELDS: &[&str] = &[
 
 /// Lists assistants.
 #[utoipa::path(post, path = "/assistants/search",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_search_assistants", tag = "agent-assistants",
     request_body = AssistantSearch,
     responses(
@@ -64,6 +65,7 @@ pub(super) async fn search(
 
 /// Counts assistants.
 #[utoipa::path(post, path = "/assistants/count",
+    extensions(("x-wattle-access" = json!({ "scope": "read" }))),
     operation_id = "agent_count_assistants", tag = "agent-assistants",
     request_body = AssistantCount,
     responses((status = 200, body = usize, content_type = "application/json")))]

@@ -3,10 +3,10 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use wattle_project::agent_server::v2::Subscription;
 
 use super::{Code, Refusal};
 use crate::wire::request::{self, Config, IfMissing, Modes, Multitask, RunCreate};
-use crate::wire::v2::Subscription;
 
 /// What the streams of runs that a command began show by the first version of the protocol.
 const MODES: &[&str] = &["values", "updates", "messages-tuple", "custom", "tasks"];
@@ -234,7 +234,7 @@ impl Subscribe {
     /// [`request::Invalid::Value`] if a channel is none, or there is none.
     pub fn subscription(&self) -> Result<Subscription, request::Invalid> {
         let namespaces = self.namespaces.clone().unwrap_or_default();
-        Subscription::new(&self.channels, namespaces, self.depth)
+        Ok(Subscription::new(&self.channels, namespaces, self.depth)?)
     }
 }
 

@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use utoipa::ToSchema;
+use wattle_project::agent_server::message;
 
 use super::Invalid;
 use super::run::read_values;
-use crate::wire::message;
 
 /// What a run begins with in place of an input.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, ToSchema)]

@@ -46,11 +46,11 @@ pub struct CronPatch {
     /// When, as five fields.
     pub schedule: Option<String>,
     /// In which zone; `null` stands for UTC.
-    #[serde(deserialize_with = "named")]
+    #[serde(deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub timezone: Option<Option<String>>,
     /// Not after that; `null` takes the end away.
-    #[serde(deserialize_with = "named")]
+    #[serde(deserialize_with = "named", skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<String>)]
     pub end_time: Option<Option<String>>,
     /// Whether they come at all.

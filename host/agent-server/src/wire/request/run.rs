@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use wattle_project::agent_server::document::Checkpoint;
+use wattle_project::agent_server::message;
+use wattle_run::hostcall::runs;
 
 use super::{Command, Invalid, Modes};
-use crate::wire::message;
-use crate::wire::shape::Checkpoint;
 
 /// What happens if the thread is at work already.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
@@ -23,6 +24,28 @@ pub enum Multitask {
     /// The run waits for its turn.
     #[default]
     Enqueue,
+}
+
+impl From<Multitask> for runs::Multitask {
+    fn from(strategy: Multitask) -> Self {
+        match strategy {
+            Multitask::Reject => Self::Reject,
+            Multitask::Interrupt => Self::Interrupt,
+            Multitask::Rollback => Self::Rollback,
+            Multitask::Enqueue => Self::Enqueue,
+        }
+    }
+}
+
+impl From<runs::Multitask> for Multitask {
+    fn from(strategy: runs::Multitask) -> Self {
+        match strategy {
+            runs::Multitask::Reject => Self::Reject,
+            runs::Multitask::Interrupt => Self::Interrupt,
+            runs::Multitask::Rollback => Self::Rollback,
+            runs::Multitask::Enqueue => Self::Enqueue,
+        }
+    }
 }
 
 /// What happens if there is no such thread.

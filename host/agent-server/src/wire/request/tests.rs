@@ -3,9 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use wattle_project::agent_server::mode::Mode;
 
 use super::{
-    Before, CancelRuns, HistoryRequest, Invalid, Mode, Modes, Multitask, Nodes, Resume, RunCreate,
+    Before, CancelRuns, HistoryRequest, Invalid, Modes, Multitask, Nodes, Resume, RunCreate,
     ThreadCreate, ThreadPatch, TtlWish, parse,
 };
 use crate::wire::shape::TtlStrategy;

@@ -5,13 +5,14 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use utoipa::ToSchema;
+use wattle_project::agent_server::document::Checkpoint;
+use wattle_project::agent_server::message::Fresh;
 
 use super::Command;
 use super::Invalid;
 use super::run::read_values;
 use super::several::{at_most, at_most_if_any};
-use crate::wire::message::Fresh;
-use crate::wire::shape::{Checkpoint, Ttl};
+use crate::wire::shape::Ttl;
 
 /// Supersteps of the past that a new thread is given, and tasks of one of them: longer ones are given
 /// step by step.

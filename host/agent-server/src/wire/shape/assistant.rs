@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
 
-use crate::wire::id::assistant_uuid;
-use crate::wire::time::iso;
+use wattle_project::agent_server::id::assistant_uuid;
+use wattle_project::agent_server::time::iso;
 
 /// A graph with settings.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

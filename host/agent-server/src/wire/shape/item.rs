@@ -5,7 +5,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 use wattle_run::ports::memory;
 
-use crate::wire::time::iso;
+use wattle_project::agent_server::time::iso;
 
 /// A document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, ToSchema)]

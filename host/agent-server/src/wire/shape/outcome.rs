@@ -1,16 +1,12 @@
 //! What a client gets that waited for a run.
 
 use serde_json::{Map, Value, json};
-use wattle_graph::failure::Failure;
-use wattle_run::call::runs::{EndedRun, RunOutcome};
+use wattle_project::agent_server::document::{ERROR, INTERRUPT, Interrupt};
+use wattle_project::agent_server::failure::error_of;
+use wattle_project::agent_server::lens::Lens;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 
-use super::{ERROR, INTERRUPT, Interrupt};
-use crate::wire::lens::Lens;
-
-/// A failure as streams and answers tell it.
-pub fn error_of(failure: &Failure) -> Value {
-    json!({ "error": failure.code, "message": failure.message })
-}
+use super::question::interrupt;
 
 /// The values of a run that ended or stands still, with its open questions; a failure in their
 /// place if it failed, which is no error of the request.
@@ -20,7 +16,7 @@ pub fn outcome(lens: &Lens, ended: &EndedRun) -> Value {
             Value::Object(Map::from_iter([(ERROR.to_owned(), error_of(failure))]))
         }
         RunOutcome::Interrupted { interrupts, .. } => {
-            let open: Vec<Interrupt> = interrupts.iter().map(Interrupt::from).collect();
+            let open: Vec<Interrupt> = interrupts.iter().map(interrupt).collect();
             let mut values = lens.values(&ended.state);
             if let Value::Object(values) = &mut values {
                 values.insert(INTERRUPT.to_owned(), json!(open));

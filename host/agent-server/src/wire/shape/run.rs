@@ -32,6 +32,7 @@ impl RunStatus {
     pub fn of(record: &RunRecord) -> Self {
         let too_long = || record.failure.as_ref().is_some_and(|it| it.code == code::TIMEOUT);
         match record.status {
+            Stands::Pending => Self::Pending,
             Stands::Running => Self::Running,
             Stands::Completed | Stands::Interrupted => Self::Success,
             Stands::Failed if too_long() => Self::Timeout,

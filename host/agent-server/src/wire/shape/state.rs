@@ -3,14 +3,20 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use wattle_graph::event::Write;
+use wattle_graph::checkpoint::Source;
 use wattle_graph::id::Namespace;
-use wattle_run::call::travel::{StateView, TaskView};
+use wattle_run::travel::{StateView, TaskView};
 
-use super::{Checkpoint, Interrupt};
-use crate::wire::id::{namespace_text, task_uuid};
-use crate::wire::lens::Lens;
-use crate::wire::time::iso;
+use wattle_project::agent_server::document::{Checkpoint, Interrupt};
+use wattle_project::agent_server::failure::line_of;
+use wattle_project::agent_server::id::{namespace_text, task_uuid};
+use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::time::iso;
+
+use super::question::interrupt;
+
+/// The node that takes the input of a run.
+const START: &str = "__start__";
 
 /// The first element of the path of a task that an edge leads to.
 const BY_EDGE: &str = "__pregel_pull";
@@ -75,7 +81,10 @@ impl ThreadState {
                 .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(id))));
             checkpoint.checkpoint_map = Some(Value::Object(map.collect()));
         }
-        let parent = view.parent.map(at);
+        let parent = match view.source {
+            Source::Input => Some(lens.input(&view.namespace, view.checkpoint)),
+            _ => view.parent.map(at),
+        };
         Self {
             values: lens.values(&view.values),
             next: view.next.iter().map(ToString::to_string).collect(),
@@ -86,7 +95,43 @@ impl ThreadState {
             parent_checkpoint_id: parent.as_ref().and_then(|parent| parent.checkpoint_id.clone()),
             checkpoint,
             parent_checkpoint: parent,
-            interrupts: view.asked.iter().map(Interrupt::from).collect(),
+            interrupts: view.asked.iter().map(interrupt).collect(),
+        }
+    }
+
+    /// The point before the input that made a checkpoint, at which clients find the input waiting.
+    /// `before` is the state of then. The store has no checkpoint there.
+    pub fn before_input(
+        lens: &Lens,
+        made: &StateView,
+        before: &Value,
+        facts: &Map<String, Value>,
+    ) -> Self {
+        let checkpoint = lens.input(&made.namespace, made.checkpoint);
+        let parent = made.parent.map(|id| lens.checkpoint(&made.namespace, id));
+        let mut metadata = metadata(lens, made, facts);
+        metadata.insert("step".to_owned(), (i64::from(made.step) - 1).into());
+        let task = Task {
+            id: checkpoint.checkpoint_id.clone().unwrap_or_default(),
+            name: START.to_owned(),
+            path: vec![BY_EDGE.into(), START.into()],
+            error: None,
+            interrupts: Vec::new(),
+            checkpoint: None,
+            state: None,
+            result: None,
+        };
+        Self {
+            values: lens.values(before),
+            next: vec![START.to_owned()],
+            tasks: vec![task],
+            metadata,
+            created_at: Some(iso(made.at_ms)),
+            checkpoint_id: checkpoint.checkpoint_id.clone(),
+            parent_checkpoint_id: parent.as_ref().and_then(|parent| parent.checkpoint_id.clone()),
+            checkpoint,
+            parent_checkpoint: parent,
+            interrupts: Vec::new(),
         }
     }
 
@@ -114,11 +159,11 @@ impl Task {
             id: task_uuid(&view.id),
             name: view.node.to_string(),
             path: vec![BY_EDGE.into(), view.node.as_str().into()],
-            error: view.failure.as_ref().map(ToString::to_string),
-            interrupts: view.asked.iter().map(Interrupt::from).collect(),
+            error: view.failure.as_ref().map(line_of),
+            interrupts: view.asked.iter().map(interrupt).collect(),
             checkpoint: view.namespace.as_ref().map(|namespace| graph_of(lens, namespace, view)),
             state: None,
-            result: view.writes.as_deref().map(|writes| result_of(lens, writes)),
+            result: view.writes.as_deref().map(|writes| lens.result(writes)),
         }
     }
 }
@@ -129,14 +174,6 @@ fn graph_of(lens: &Lens, namespace: &Namespace, view: &TaskView) -> Checkpoint {
     match view.child.filter(|_| namespace.task().is_none()) {
         Some(child) => lens.checkpoint(namespace, child),
         None => lens.place(namespace),
-    }
-}
-
-/// What a task wrote; an empty object if nothing.
-pub fn result_of(lens: &Lens, writes: &[Write]) -> Value {
-    match lens.writes(writes) {
-        Value::Null => json!({}),
-        written => written,
     }
 }
 

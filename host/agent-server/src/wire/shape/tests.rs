@@ -7,12 +7,12 @@ use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{RunStatus as Stands, Write};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId, ThreadId};
-use wattle_run::call::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
-use wattle_run::call::travel::{StateView, TaskView};
+use wattle_project::agent_server::lens::Lens;
+use wattle_run::hostcall::runs::{EndedRun, OpenQuestion, RunOutcome, RunRef};
 use wattle_run::ports::store::{RunOptions, RunRecord};
+use wattle_run::travel::{StateView, TaskView};
 
 use super::{Assistant, RunStatus, ThreadState, outcome};
-use crate::wire::lens::Lens;
 
 fn lens() -> Lens {
     let thread = ThreadId::new("t").unwrap();
@@ -181,13 +181,17 @@ fn a_run_that_waits_for_an_answer_was_a_success() {
         first_seq: 1,
         status,
         failure: (!code.is_empty()).then(|| Failure::new(code, "")),
+        created_ms: None,
         started_ms: 0,
         ended_ms: None,
         reopen: None,
         options: RunOptions::default(),
         first_step: None,
+        origin: None,
+        spec: None,
     };
     for (stands, code, status) in [
+        (Stands::Pending, "", RunStatus::Pending),
         (Stands::Running, "", RunStatus::Running),
         (Stands::Completed, "", RunStatus::Success),
         (Stands::Interrupted, "", RunStatus::Success),
@@ -196,7 +200,7 @@ fn a_run_that_waits_for_an_answer_was_a_success() {
         (Stands::Cancelled, "", RunStatus::Interrupted),
     ] {
         assert_eq!(RunStatus::of(&record(stands, code)), status);
-        assert_eq!(status.is_over(), stands != Stands::Running);
+        assert_eq!(status.is_over(), !matches!(stands, Stands::Pending | Stands::Running));
     }
 }
 

@@ -5,13 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use utoipa::ToSchema;
-use wattle_run::call::travel::StateView;
 use wattle_run::ports::store::{PruneStrategy, ThreadRecord, ThreadStatus as Stands, ThreadTtl};
+use wattle_run::travel::StateView;
 
-use super::Interrupt;
-use crate::wire::id::task_uuid;
-use crate::wire::lens::Lens;
-use crate::wire::time::iso;
+use wattle_project::agent_server::document::Interrupt;
+use wattle_project::agent_server::id::task_uuid;
+use wattle_project::agent_server::lens::Lens;
+use wattle_project::agent_server::time::iso;
+
+use super::question::interrupt;
 
 /// Milliseconds of a minute, the unit of times to live.
 const MINUTE_MS: f64 = 60_000.0;
@@ -144,7 +146,7 @@ impl Thread {
 
 fn questions(state: &StateView) -> BTreeMap<String, Vec<Interrupt>> {
     let waiting = state.tasks.iter().filter(|task| !task.interrupts.is_empty());
-    let open = waiting
-        .map(|task| (task_uuid(&task.id), task.interrupts.iter().map(Interrupt::from).collect()));
+    let open =
+        waiting.map(|task| (task_uuid(&task.id), task.interrupts.iter().map(interrupt).collect()));
     open.collect()
 }

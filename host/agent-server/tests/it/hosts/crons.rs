@@ -60,6 +60,27 @@ async fn what_comes_due_while_a_host_begins_a_run_is_not_skipped() {
 }
 
 #[tokio::test]
+async fn a_clock_that_was_ahead_for_a_while_delays_no_run() {
+    let common = Common::new();
+    let (host, other) = (common.host().await, common.host().await);
+    let id = on_thread(&host, hourly()).await;
+    // Far ahead, a run begins and the next one is due a day later than it should be.
+    common.clock.advance(24 * HOUR_MS);
+    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + 24 * HOUR_MS));
+    common.clock.advance(-24 * HOUR_MS);
+    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS));
+    // Hosts whose clocks differ by some seconds leave each other's times as they are.
+    common.clock.advance(HOUR_MS);
+    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    common.clock.advance(-40_000);
+    assert_eq!(other.agents.run_crons().await, Some(FIRST_MS + HOUR_MS));
+    assert_eq!(count(&host, &id).await, 1, "the first run began while the clock was ahead");
+    common.clock.advance(40_000 + HOUR_MS);
+    assert_eq!(host.agents.run_crons().await, Some(FIRST_MS + 2 * HOUR_MS));
+    assert_eq!(count(&host, &id).await, 2);
+}
+
+#[tokio::test]
 async fn hosts_that_look_at_once_begin_each_run_once() {
     for kept in [false, true] {
         let common = Common::new();

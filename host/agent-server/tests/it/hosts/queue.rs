@@ -1,9 +1,11 @@
-//! Runs that wait on one host, as seen and taken on by others.
+//! Runs that were asked for on one host, as others see and begin them.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use wattle_run::ports::memory::{MemoryScope, PutItem};
 
-use super::{Common, LEASE_MS, NOW_MS, begin, items, settle, slow};
+use super::{Common, LEASE_MS, NOW_MS, begin, executions, items, settle, slow};
 use crate::host::Host;
 
 /// A host with a run at work and one that waits: the thread, and the places of both.
@@ -34,7 +36,7 @@ async fn a_run_that_waits_is_cancelled_on_any_host() {
     let last = begin(&one, &thread, slow("c")).await;
     one.let_go.send_replace(true);
     assert_eq!(items(&one, &last).await, json!(["a", "c"]));
-    assert_eq!(*one.begun.borrow(), 2, "its host does not begin it");
+    assert_eq!(executions([&one, &two]), 2, "no host begins it");
 }
 
 #[tokio::test]
@@ -103,67 +105,58 @@ async fn the_host_of_a_run_that_waits_long_hears_that_it_does_not() {
     assert_eq!(one.get(&path).await.ok()["status"], "busy");
     let join = format!("{waits}/join");
     let (joined, cancelled) = tokio::join!(one.get(&join), async {
-        let cancelled = two.post(&format!("{waits}/cancel"), Value::Null).await;
-        one.agents.look_around().await;
-        cancelled
+        two.post(&format!("{waits}/cancel"), Value::Null).await
     });
     assert_eq!((joined.status, cancelled.status), (200, 202));
-    assert_eq!(one.get(&path).await.ok()["status"], "idle");
+    while one.get(&path).await.ok()["status"] != "idle" {
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
-async fn what_waits_on_a_host_that_is_silent_is_taken_up_by_one_other() {
+async fn the_host_whose_run_ends_begins_the_next_one_whichever_host_was_asked() {
+    let common = Common::new();
+    let (one, two) = (common.host().await, common.host().await);
+    one.hold();
+    let thread = one.thread().await;
+    begin(&one, &thread, slow("a")).await;
+    one.begun(1).await;
+    let second = begin(&two, &thread, slow("b")).await;
+    one.let_go.send_replace(true);
+    assert_eq!(items(&two, &second).await, json!(["a", "b"]));
+    assert_eq!((executions([&one]), executions([&two])), (2, 0));
+}
+
+#[tokio::test]
+async fn a_pending_run_is_begun_by_one_host() {
     let common = Common::new();
     let hosts = [common.host().await, common.host().await, common.host().await];
     let [one, two, three] = &hosts;
     let (_, _, waits) = waiting(one).await;
-    common.clock.advance(LEASE_MS - 1);
-    assert_eq!(two.agents.recover().await, 0, "its host may still live");
-    common.clock.advance(1);
-    let (by_two, by_three) = tokio::join!(two.agents.recover(), three.agents.recover());
-    assert_eq!(by_two + by_three, 1);
-    assert_eq!(two.agents.recover().await + three.agents.recover().await, 0);
+    for host in [two, three] {
+        host.engine.start_recovery();
+    }
     one.let_go.send_replace(true);
     assert_eq!(items(two, &waits).await, json!(["a", "b"]));
-    let begun = hosts.each_ref().map(|host| *host.begun.borrow());
-    // It was not dead, and finds that it has not to begin it any more.
-    assert_eq!((begun[0], begun[1] + begun[2]), (1, 1), "{begun:?}");
+    settle().await;
+    assert_eq!(executions([one, two, three]), 2);
 }
 
 #[tokio::test]
-async fn what_waits_for_its_time_is_taken_up_and_begins_then() {
+async fn a_pending_run_of_a_host_that_stops_begins_on_another_one_in_its_order() {
     let common = Common::new();
     let (one, two) = (common.host().await, common.host().await);
     let thread = one.thread().await;
     let mut later = slow("a");
     later["after_seconds"] = json!(3_600);
     let waits = begin(&one, &thread, later).await;
-    one.die();
+    one.engine.shutdown(Duration::ZERO).await;
+    two.engine.start_recovery();
+    let last = begin(&two, &thread, slow("b")).await;
     common.clock.advance(3_600_000);
-    assert_eq!(two.agents.recover().await, 1);
-    assert_eq!(items(&two, &waits).await, json!(["a"]));
-}
-
-#[tokio::test]
-async fn a_run_that_its_host_died_over_is_not_begun_twice() {
-    let common = Common::new();
-    let one = common.host().await;
-    let (_, first, waits) = waiting(&one).await;
-    // As a host leaves it that died right after it had begun the first one, or was about to begin
-    // the second one.
-    let thread = first.split('/').nth(2).unwrap();
-    for place in [&first, &waits] {
-        let run = place.rsplit('/').next().unwrap();
-        let value = json!({
-            "run": run, "thread": thread, "tenant": null, "host": "dead",
-            "stage": { "kind": "taken" },
-        });
-        put(&common, "waiting", &format!("{thread}/{run}"), value).await;
-    }
-    let two = common.host().await;
-    one.let_go.send_replace(true);
-    assert_eq!(items(&two, &waits).await, json!(["a", "b"]));
-    assert_eq!((*one.begun.borrow(), *two.begun.borrow()), (1, 1));
+    assert_eq!(items(&two, &last).await, json!(["b"]));
+    assert_eq!(items(&two, &waits).await, json!(["b", "a"]));
+    assert_eq!((*one.begun.borrow(), *two.begun.borrow()), (0, 2));
 }
 
 async fn put(common: &Common, kind: &str, key: &str, value: Value) {
@@ -173,18 +166,11 @@ async fn put(common: &Common, kind: &str, key: &str, value: Value) {
 }
 
 #[tokio::test]
-async fn any_number_of_runs_and_webhooks_is_taken_up() {
+async fn any_number_of_webhooks_is_taken_up() {
     let common = Common::new();
-    let one = common.host().await;
-    let (_, _, waits) = waiting(&one).await;
     // More than one search may look at.
     for number in 0..=wattle_run::limit::MEMORY_SCANNED {
         let run = format!("00000000-0000-4000-8000-{number:012}");
-        let value = json!({
-            "run": run, "thread": "t", "tenant": null, "host": "dead",
-            "stage": { "kind": "dropped", "forget": true },
-        });
-        put(&common, "waiting", &format!("t/{run}"), value).await;
         let value = json!({
             "run": run, "thread": "t", "tenant": null, "url": "https://hooks.example/",
             "attempts": 0, "next_ms": 0, "is_told": true, "host": "dead",
@@ -192,12 +178,7 @@ async fn any_number_of_runs_and_webhooks_is_taken_up() {
         put(&common, "webhooks", &run, value).await;
     }
     common.clock.advance(LEASE_MS);
-    let two = common.host().await;
-    one.let_go.send_replace(true);
-    assert_eq!(items(&two, &waits).await, json!(["a", "b"]));
-    let namespace = ["agent".to_owned(), "waiting".to_owned()];
-    let left = common.memory.list(&MemoryScope::Host(None), &namespace, "", 10, NOW_MS).await;
-    assert_eq!(left, Ok(Vec::new()), "what was to be dropped is dropped");
+    let _two = common.host().await;
     let scope = MemoryScope::Host(None);
     let namespace = ["agent".to_owned(), "webhooks".to_owned()];
     let last = format!("00000000-0000-4000-8000-{:012}", wattle_run::limit::MEMORY_SCANNED);
@@ -216,61 +197,6 @@ async fn a_run_waits_on_while_the_store_is_away() {
     assert_eq!(items(&one, &waits).await, json!(["a", "b"]));
     assert!(gates.are_passed());
     assert_eq!(status(&one, &waits).await, "success");
-}
-
-/// The stages of all entries.
-async fn stages(common: &Common) -> Vec<Value> {
-    let namespace = ["agent".to_owned(), "waiting".to_owned()];
-    let scope = MemoryScope::Host(None);
-    let all = common.memory.list(&scope, &namespace, "", 10, NOW_MS).await.unwrap();
-    all.into_iter().map(|item| item.value["stage"]["kind"].clone()).collect()
-}
-
-#[tokio::test]
-async fn a_run_that_was_taken_out_halfway_is_not_begun() {
-    let common = Common::new();
-    let (one, (two, gates)) = (common.host().await, common.gated().await);
-    let (_, first, waits) = waiting(&one).await;
-    gates.fail("put runs");
-    assert_eq!(two.post(&format!("{waits}/cancel"), Value::Null).await.status, 500);
-    assert_eq!(stages(&common).await, ["dropped"]);
-    one.let_go.send_replace(true);
-    assert_eq!(items(&one, &first).await, json!(["a"]));
-    settle().await;
-    assert_eq!(status(&one, &waits).await, "interrupted");
-    assert_eq!((*one.begun.borrow(), stages(&common).await), (1, Vec::new()));
-}
-
-#[tokio::test]
-async fn what_was_taken_out_halfway_is_brought_to_its_end_while_all_hosts_live() {
-    let common = Common::new();
-    let (one, (two, gates)) = (common.host().await, common.gated().await);
-    let (_, _, waits) = waiting(&one).await;
-    gates.fail("put runs");
-    assert_eq!(two.post(&format!("{waits}/cancel"), Value::Null).await.status, 500);
-    let three = common.host().await;
-    assert_eq!(status(&three, &waits).await, "interrupted");
-    assert_eq!(stages(&common).await, Vec::<Value>::new());
-}
-
-#[tokio::test]
-async fn a_run_that_was_put_into_the_queue_unheard_begins_all_the_same() {
-    let common = Common::new();
-    let (one, gates) = common.gated().await;
-    let (thread, first, _) = waiting(&one).await;
-    gates.fail("put_if waiting done");
-    let unheard = one.post(&format!("/threads/{thread}/runs"), slow("c")).await;
-    assert_eq!(unheard.status, 500, "{}", unheard.text);
-    assert_eq!(stages(&common).await, ["waiting", "waiting"]);
-    one.agents.look_around().await;
-    one.agents.look_around().await;
-    one.let_go.send_replace(true);
-    items(&one, &first).await;
-    one.begun(3).await;
-    settle().await;
-    let state = one.get(&format!("/threads/{thread}/state")).await.ok();
-    assert_eq!(state["values"]["items"], json!(["a", "b", "c"]));
-    assert_eq!((*one.begun.borrow(), stages(&common).await), (3, Vec::new()));
 }
 
 #[tokio::test]
@@ -293,25 +219,4 @@ async fn a_large_input_is_kept_once_the_run_has_begun_by_the_log_alone() {
     for (place, is_kept) in [(&first, true), (&waits, true), (&later, false), (&small, true)] {
         assert_eq!(one.get(place).await.ok()["kwargs"]["input"].is_object(), is_kept, "{place}");
     }
-}
-
-#[tokio::test]
-async fn a_run_that_comes_to_the_queue_while_its_host_looks_around_waits_on() {
-    let common = Common::new();
-    let (one, gates) = common.gated().await;
-    let gate = gates.hold("list waiting done");
-    let ((_, first, waits), ()) = tokio::join!(
-        async {
-            let held = gate.reached().await;
-            let found = waiting(&one).await;
-            drop(held);
-            found
-        },
-        one.agents.look_around(),
-    );
-    one.let_go.send_replace(true);
-    items(&one, &first).await;
-    settle().await;
-    assert_eq!(*one.begun.borrow(), 2);
-    assert_eq!(items(&one, &waits).await, json!(["a", "b"]));
 }

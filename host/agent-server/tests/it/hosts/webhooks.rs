@@ -31,15 +31,15 @@ async fn another_host_tells_what_one_left_that_died() {
     let place = begin(one, &thread, told("a")).await;
     one.begun(1).await;
     one.die();
-    two.agents.look_around().await;
+    two.agents.reconcile().await;
     common.clock.advance(LEASE_MS);
-    tokio::join!(two.agents.look_around(), three.agents.look_around());
+    tokio::join!(two.agents.reconcile(), three.agents.reconcile());
     one.let_go.send_replace(true);
     two.get(&format!("{place}/join")).await.ok();
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
     // The next message comes after all that could still be sent.
-    tokio::join!(two.agents.look_around(), three.agents.look_around());
+    tokio::join!(two.agents.reconcile(), three.agents.reconcile());
     let thread = two.thread().await;
     begin(two, &thread, told("b")).await;
     let got = receiver.got(2).await;
@@ -59,12 +59,12 @@ async fn what_a_host_took_on_and_died_over_is_told_all_the_same() {
     one.begun(1).await;
     one.die();
     common.clock.advance(LEASE_MS);
-    two.agents.look_around().await;
+    two.agents.reconcile().await;
     two.die();
     common.clock.advance(LEASE_MS - 1);
-    three.agents.look_around().await;
+    three.agents.reconcile().await;
     common.clock.advance(1);
-    three.agents.look_around().await;
+    three.agents.reconcile().await;
     one.let_go.send_replace(true);
     let message = receiver.got(1).await.remove(0);
     assert_eq!(message.body()["values"]["items"], json!(["a"]));
@@ -80,7 +80,7 @@ async fn a_host_that_was_taken_for_dead_tells_nothing() {
     let place = begin(&one, &thread, told("a")).await;
     one.begun(1).await;
     common.clock.advance(LEASE_MS);
-    two.agents.look_around().await;
+    two.agents.reconcile().await;
     one.let_go.send_replace(true);
     one.get(&format!("{place}/join")).await.ok();
     receiver.got(1).await;
@@ -106,7 +106,7 @@ async fn one_whose_run_is_about_to_begin_is_not_taken_for_one_without_a_run() {
     let gate = gates.hold("put_if webhooks done");
     tokio::join!(begin(&one, &thread, told("a")), async {
         let held = gate.reached().await;
-        one.agents.look_around().await;
+        one.agents.reconcile().await;
         settle().await;
         assert_eq!(kept(&common).await, 1);
         drop(held);
@@ -159,11 +159,11 @@ async fn one_that_a_host_left_before_its_run_began_is_told() {
         began.abort();
         common.clock.advance(LEASE_MS);
         if looks_first {
-            two.agents.look_around().await;
+            two.agents.reconcile().await;
             settle().await;
         }
         two.agents.run_crons().await;
-        two.agents.look_around().await;
+        two.agents.reconcile().await;
         assert_eq!(count(&two, &id).await, 1);
         receiver.got(1).await;
         settle().await;
@@ -191,29 +191,4 @@ async fn one_of_a_run_that_is_over_is_not_told_again_by_who_notes_that() {
     settle().await;
     assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
     assert_eq!(executions([&one, &two]), 1);
-}
-
-#[tokio::test]
-async fn one_that_another_host_took_on_is_not_forgotten_by_who_saw_no_run() {
-    let receiver = Receiver::new(&[]);
-    let common = common(&receiver);
-    let ((one, gates), two) = (common.gated().await, common.host().await);
-    telling(&one).await;
-    common.clock.advance(HOUR_MS);
-    gates.fail("lease");
-    let gate = gates.hold("get webhooks");
-    one.agents.run_crons().await;
-    let held = gate.reached().await;
-    two.hold();
-    two.agents.run_crons().await;
-    two.begun(1).await;
-    common.clock.advance(LEASE_MS);
-    two.agents.look_around().await;
-    drop(held);
-    settle().await;
-    assert_eq!(kept(&common).await, 1);
-    two.let_go.send_replace(true);
-    receiver.got(1).await;
-    settle().await;
-    assert_eq!((receiver.sent(), kept(&common).await), (1, 0));
 }

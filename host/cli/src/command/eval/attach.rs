@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-/// The key of an object that stands for a file.
+/// The key of an object that a file replaces.
 const FILE: &str = "$file";
 
 /// Largest file: what a provider takes as one picture.

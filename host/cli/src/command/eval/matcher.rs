@@ -113,7 +113,7 @@ impl Matcher {
 fn special(name: &str, fields: &Map<String, Value>) -> Result<Matcher, String> {
     let more = fields.keys().find(|key| *key != name && !(name == "$date" && *key == "zone"));
     if let Some(more) = more {
-        return Err(format!("`{more}` does not stand beside `{name}`"));
+        return Err(format!("`{more}` is not allowed beside `{name}`"));
     }
     let value = &fields[name];
     let inner = || Matcher::parse(value).map(Box::new);
@@ -294,7 +294,7 @@ mod tests {
         assert!(refused(json!({"$like": "x"})).contains("`$matches`"));
         assert!(refused(json!({"$near": [1]})).contains("tolerance"));
         assert!(refused(json!({"$matches": "(?=a)"})).contains("regex"));
-        assert!(refused(json!({"$not": 1, "b": 2})).contains("`b` does not stand beside"));
+        assert!(refused(json!({"$not": 1, "b": 2})).contains("`b` is not allowed beside"));
         assert!(refused(json!({"$type": "text"})).contains("string, number"));
         assert!(refused(json!({"a": [{"$one_of": 1}]})).contains("takes a list"));
     }

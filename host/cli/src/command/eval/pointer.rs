@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// The segment that stands for every element of an array or value of an object.
+/// The segment that matches every element of an array and every value of an object.
 const EVERY: &str = "*";
 
 /// A pointer into the document of a run.

@@ -24,6 +24,14 @@ pub(super) struct Report {
     /// By pointer, with numbers as `*`.
     pub(super) fields: BTreeMap<String, Score>,
     pub(super) runs: Vec<Trial>,
+    /// Runs without a result, since the user interrupted.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub(super) unmeasured: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// The whole.
@@ -63,8 +71,14 @@ impl Score {
 }
 
 impl Report {
-    /// Sums up what came of all runs.
-    pub(super) fn new(app: &str, file: PathBuf, runs: Vec<Trial>, took: Duration) -> Self {
+    /// Sums up the results of runs; `wanted` is how many there are without an interruption.
+    pub(super) fn new(
+        app: &str,
+        file: PathBuf,
+        runs: Vec<Trial>,
+        wanted: usize,
+        took: Duration,
+    ) -> Self {
         let mut fields: BTreeMap<String, Score> = BTreeMap::new();
         let mut score = Score::default();
         let mut statuses: BTreeMap<String, usize> = BTreeMap::new();
@@ -79,7 +93,8 @@ impl Report {
         }
         let time = Times::of(runs.iter().map(|trial| trial.time_ms).collect(), took);
         let summary = Summary { score, statuses, spent, time };
-        Self { app: app.to_owned(), cases_file: file, summary, fields, runs }
+        let unmeasured = wanted.saturating_sub(runs.len());
+        Self { app: app.to_owned(), cases_file: file, summary, fields, runs, unmeasured }
     }
 
     /// The report for people.
@@ -93,6 +108,10 @@ impl Report {
         table.row(cells("runs that ended as expected", self.summary.score));
         parts.push(table.render());
         parts.push(self.figures());
+        if self.unmeasured > 0 {
+            let (measured, wanted) = (self.runs.len(), self.runs.len() + self.unmeasured);
+            parts.push(format!("interrupted: {measured} of {wanted} runs were measured"));
+        }
         parts.join("\n\n")
     }
 
@@ -213,7 +232,7 @@ mod tests {
             trial("hold", 500, None),
         ];
         let took = Duration::from_millis(4_600);
-        let report = Report::new("asset", PathBuf::from("cases.jsonl"), runs, took);
+        let report = Report::new("asset", PathBuf::from("cases.jsonl"), runs, 3, took);
         insta::assert_snapshot!(report.in_words());
         insta::assert_json_snapshot!(report.summary);
     }

@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
-use serde_json::Value;
 use wattle_graph::event::{Called, EventKind};
+use wattle_graph::llm::Completion;
 
 use crate::client::Client;
 use crate::config::Price;
@@ -49,12 +49,12 @@ impl Spent {
         self.model_calls += 1;
         self.input_tokens += tokens.input;
         self.output_tokens += tokens.output;
-        let names = called.result.as_ref().map(names).unwrap_or_default();
-        if let Some(price) = names.iter().find_map(|name| prices.get(*name)) {
+        let names = called.completion().map(names).unwrap_or_default();
+        if let Some(price) = names.iter().find_map(|name| prices.get(name)) {
             let cost = tokens.input as f64 * price.input + tokens.output as f64 * price.output;
             *self.cost.get_or_insert_default() += cost / PRICED_TOKENS;
         } else if let Some(name) = names.last() {
-            self.without_price.insert((*name).to_owned());
+            self.without_price.insert(name.clone());
         }
     }
 
@@ -72,15 +72,14 @@ impl Spent {
 
 /// The names of the model that answered: as the provider says it, which may have a date behind it,
 /// and as the route asked for it.
-fn names(answer: &Value) -> Vec<&str> {
-    let asked = answer.get("attempts").and_then(Value::as_array).and_then(|all| all.last());
-    let asked = asked.and_then(|attempt| attempt.get("model"));
-    [answer.get("model"), asked].into_iter().flatten().filter_map(Value::as_str).collect()
+fn names(answer: Completion) -> Vec<String> {
+    let asked = answer.attempts.into_iter().next_back().map(|attempt| attempt.model);
+    [answer.model].into_iter().chain(asked).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -94,18 +93,25 @@ mod tests {
         serde_json::from_value(document).unwrap()
     }
 
+    /// An answer of a model, and the models that were asked for it.
+    fn answer(model: &str, asked: &[&str]) -> Value {
+        let attempt = |model: &&str| json!({ "provider": "p", "model": model });
+        let attempts: Vec<Value> = asked.iter().map(attempt).collect();
+        json!({ "Ok": { "parts": [], "finish_reason": "stop", "usage": {}, "model": model,
+            "attempts": attempts } })
+    }
+
     #[test]
     fn tokens_are_priced_by_the_model_that_answered() {
         let prices = Prices::from([("mini".to_owned(), Price { input: 0.15, output: 0.6 })]);
         let mut spent = Spent::default();
-        let dated = json!({ "Ok": { "model": "mini-2024-07-18",
-            "attempts": [{ "model": "large" }, { "model": "mini" }] } });
+        let dated = answer("mini-2024-07-18", &["large", "mini"]);
         spent.take(&called(&dated, &json!({})), &prices);
         assert_eq!((spent.model_calls, spent.cost), (1, Some(0.45)));
         spent.take(&called(&dated, &json!({ "reused": 3 })), &prices);
         spent.take(&called(&dated, &json!({ "tokens": null })), &prices);
         assert_eq!(spent.model_calls, 1, "nothing was paid for");
-        spent.take(&called(&json!({ "Ok": { "model": "other" } }), &json!({})), &prices);
+        spent.take(&called(&answer("other", &[]), &json!({})), &prices);
         assert_eq!((spent.input_tokens, spent.output_tokens), (2_000_000, 1_000_000));
         assert_eq!(spent.without_price, BTreeSet::from(["other".to_owned()]));
         let mut sum = Spent::default();

@@ -1,17 +1,22 @@
 //! One case, run once on a thread of its own.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 use wattle_api::document::run::{FailureDocument, ResumeDocument, RunDocument, StartDocument};
+use wattle_graph::definition::Span;
 use wattle_graph::event::RunStatus;
+use wattle_graph::failure::code;
 
 use crate::client::{Client, segment};
 use crate::command::eval::case::{Case, Expectation};
 use crate::command::eval::day::Today;
+use crate::command::eval::interrupt::Interrupt;
 use crate::command::eval::spent::{Prices, Spent};
+use crate::command::eval::wait::{self, Stopped};
 use crate::command::words;
 use crate::error::Error;
 
@@ -25,6 +30,9 @@ pub(super) struct Bench<'a> {
     pub(super) today: Today,
     pub(super) prices: &'a Prices,
     pub(super) keep: bool,
+    /// Longest time of a case.
+    pub(super) timeout: Span,
+    pub(super) interrupt: &'a Interrupt,
 }
 
 /// What came of a case.
@@ -59,7 +67,7 @@ pub(super) struct Check {
     pub(super) wrong: Option<Wrong>,
 }
 
-/// What was expected, and what came.
+/// The expected value and the actual one.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Wrong {
     pub(super) expected: Value,
@@ -67,13 +75,18 @@ pub(super) struct Wrong {
 }
 
 impl Bench<'_> {
-    /// Runs a case. A failure of the run is a result; an error is one of the host.
-    pub(super) async fn run(&self, case: &Case) -> Result<Trial, Error> {
+    /// Runs a case. A failure of the run is a result; an error is one of the host. There is no
+    /// result if the user interrupts before the run has ended.
+    pub(super) async fn run(&self, case: &Case) -> Result<Option<Trial>, Error> {
+        if self.interrupt.is_pressed() {
+            return Ok(None);
+        }
         let begun = Instant::now();
-        let ended = self.execute(case).await;
+        let deadline = begun + Duration::from_millis(self.timeout.as_ms());
+        let ended = self.execute(case, deadline).await;
         let time_ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
-        let run = match ended {
-            Ok(run) => run,
+        let (mut run, stopped) = match ended {
+            Ok(ended) => ended,
             // An input that the graph does not take is the fault of this case alone.
             Err(Error::Problem(problem)) if [400, 409, 422].contains(&problem.status) => {
                 let failure = FailureDocument {
@@ -83,7 +96,7 @@ impl Bench<'_> {
                     details: None,
                 };
                 let document = json!({ "status": "refused", "failure": failure });
-                return Ok(trial(case, &document, Some(failure), time_ms, &self.today));
+                return Ok(Some(trial(case, &document, Some(failure), time_ms, &self.today)));
             }
             Err(error) => return Err(error),
         };
@@ -91,36 +104,64 @@ impl Bench<'_> {
         if !self.keep {
             self.client.delete(&format!("/api/v1/threads/{}", segment(&run.thread))).await?;
         }
+        if stopped == Some(Stopped::Interrupt) {
+            return Ok(None);
+        }
+        let is_late = stopped == Some(Stopped::Timeout);
+        if is_late {
+            run.failure = Some(self.took_too_long());
+        }
         let found = trial(case, &document(&run), run.failure, time_ms, &self.today);
-        Ok(Trial { spent, thread: self.keep.then_some(run.thread), ..found })
+        let passed = found.passed && !is_late;
+        Ok(Some(Trial { passed, spent, thread: self.keep.then_some(run.thread), ..found }))
     }
 
-    async fn execute(&self, case: &Case) -> Result<RunDocument, Error> {
+    fn took_too_long(&self) -> FailureDocument {
+        FailureDocument {
+            code: code::TIMEOUT.to_owned(),
+            message: format!(
+                "the case was cancelled after {}; `--timeout` sets the limit",
+                self.timeout
+            ),
+            retryable: false,
+            details: None,
+        }
+    }
+
+    /// Runs a case until it needs no further answer, or has none.
+    async fn execute(
+        &self,
+        case: &Case,
+        deadline: Instant,
+    ) -> Result<(RunDocument, Option<Stopped>), Error> {
         let start = StartDocument {
             graph: case.graph.clone(),
             input: case.input.clone(),
             context: case.context.clone(),
             metadata: BTreeMap::from([(METADATA.to_owned(), json!(case.name))]),
-            wait: true,
             ..StartDocument::default()
         };
         let path = format!("/api/v1/apps/{}/runs", segment(self.app));
-        let mut run: RunDocument = self.client.post(&path, &start).await?;
+        let mut started: RunDocument = self.client.post(&path, &start).await?;
         let mut answers = case.answers.iter();
-        while run.status == RunStatus::Interrupted {
+        loop {
+            let waited = wait::wait(self.client, &started, deadline, self.interrupt).await?;
+            let (run, stopped) = waited;
+            if run.status != RunStatus::Interrupted {
+                return Ok((run, stopped));
+            }
             let asked = run.interrupts.iter();
             let answered: BTreeMap<String, Value> = asked
                 .zip(answers.by_ref())
                 .map(|(it, value)| (it.id.clone(), value.clone()))
                 .collect();
             if answered.is_empty() {
-                break;
+                return Ok((run, stopped));
             }
-            let resume = ResumeDocument { answers: answered, wait: true, ..Default::default() };
+            let resume = ResumeDocument { answers: answered, ..ResumeDocument::default() };
             let path = format!("/api/v1/threads/{}/resume", segment(&run.thread));
-            run = self.client.post(&path, &resume).await?;
+            started = self.client.post(&path, &resume).await?;
         }
-        Ok(run)
     }
 }
 

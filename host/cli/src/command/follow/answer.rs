@@ -1,7 +1,8 @@
 //! What a model is saying at the moment, as one short line.
 
-use wattle_graph::event::{CallStarted, Delta, Streamed};
+use wattle_graph::event::{CallStarted, Streamed};
 use wattle_graph::id::TaskId;
+use wattle_graph::llm::Delta;
 
 /// Characters of the end of what was said so far: fits beside the spinner in a narrow window.
 const SHOWN_CHARS: usize = 60;

@@ -1,13 +1,19 @@
 //! An answer out of its pieces.
 
 use serde_json::{Map, Value, json};
-use wattle_run::call::llm::{FinishReason, Part, Usage};
+use wattle_graph::llm::{FinishReason, Part, Usage};
 
 use crate::message::PROVIDER_PART;
 use crate::provider::openai::calls::Calls;
 use crate::provider::openai::think::{Piece, Think};
 use crate::provider::reply::Reply;
 use crate::sink::Sink;
+
+/// Signed blocks of reasoning in one answer: a model makes a few for each tool that it asks for.
+const MAX_DETAILS: usize = 1_000;
+
+/// The fields of these that come in pieces.
+const PIECEWISE: [&str; 3] = ["text", "summary", "data"];
 
 /// What keeps the pieces from making an answer.
 #[derive(Debug, PartialEq)]
@@ -27,10 +33,13 @@ pub(super) struct Assembly<'a> {
     model: String,
     text: String,
     reasoning: String,
-    refusal: String,
+    /// Whether the model said in so many words that it refuses.
+    refused: bool,
     think: Think,
     calls: Calls,
     details: Vec<Map<String, Value>>,
+    /// Pieces of these that said something.
+    detailed: usize,
     finish: Option<String>,
     usage: Usage,
     /// Any part of an answer was seen, if only an empty one.
@@ -45,10 +54,11 @@ impl<'a> Assembly<'a> {
             model: model.to_owned(),
             text: String::new(),
             reasoning: String::new(),
-            refusal: String::new(),
+            refused: false,
             think: Think::default(),
             calls: Calls::default(),
             details: Vec::new(),
+            detailed: 0,
             finish: None,
             usage: Usage::default(),
             seen: false,
@@ -63,6 +73,12 @@ impl<'a> Assembly<'a> {
     /// Whether any part of an answer was seen.
     pub(super) fn seen(&self) -> bool {
         self.seen
+    }
+
+    /// A number that grows with every piece that carries something.
+    pub(super) fn carried(&self) -> usize {
+        let texts = self.text.len() + self.reasoning.len();
+        texts + self.calls.bytes() + self.detailed
     }
 
     /// Takes a chunk of a stream, or a whole answer.
@@ -113,10 +129,12 @@ impl<'a> Assembly<'a> {
             Some(Value::Array(pieces)) => pieces.iter().for_each(|piece| self.add_typed(piece)),
             _ => {}
         }
-        self.refusal.push_str(field("refusal"));
-        self.sink.text(field("refusal"));
+        // A refusal is text, where it was said.
+        let refusal = field("refusal");
+        self.refused |= !refusal.is_empty();
+        self.add_piece(Piece::Text(refusal.to_owned()));
         for detail in list(delta.get("reasoning_details")) {
-            self.add_detail(detail);
+            self.add_detail(detail)?;
         }
         for call in list(delta.get("tool_calls")) {
             self.calls.take(call, &self.id, self.sink)?;
@@ -171,19 +189,26 @@ impl<'a> Assembly<'a> {
 
     /// OpenRouter's signed blocks of reasoning, which it wants back as they were. Their pieces are
     /// numbered; texts go on, everything else is said once.
-    fn add_detail(&mut self, piece: &Value) {
-        let Some(piece) = piece.as_object() else { return };
+    fn add_detail(&mut self, piece: &Value) -> Result<(), String> {
+        let Some(piece) = piece.as_object() else { return Ok(()) };
+        let says = |name: &str| piece.get(name).is_some_and(|text| text.as_str() != Some(""));
+        if PIECEWISE.into_iter().any(says) {
+            self.detailed += 1;
+        }
         let same = |detail: &&mut Map<String, Value>| {
             piece.contains_key("index") && detail.get("index") == piece.get("index")
         };
         let Some(detail) = self.details.iter_mut().find(same) else {
+            if self.details.len() == MAX_DETAILS {
+                return Err(format!("it has more than {MAX_DETAILS} blocks of reasoning"));
+            }
             self.details.push(piece.clone());
-            return;
+            return Ok(());
         };
         for (name, value) in piece {
             match (detail.get_mut(name), value) {
                 (Some(Value::String(text)), Value::String(more))
-                    if matches!(name.as_str(), "text" | "summary" | "data") =>
+                    if PIECEWISE.contains(&name.as_str()) =>
                 {
                     text.push_str(more);
                 }
@@ -191,6 +216,7 @@ impl<'a> Assembly<'a> {
                 _ => {}
             }
         }
+        Ok(())
     }
 
     /// The answer, now that nothing follows.
@@ -199,14 +225,13 @@ impl<'a> Assembly<'a> {
             self.add_piece(piece);
         }
         let calls = !self.calls.is_empty();
-        let finish = finish(self.finish.as_deref(), calls, !self.refusal.is_empty());
+        let finish = finish(self.finish.as_deref(), calls, self.refused);
         let details = self.details.into_iter().map(|detail| {
             Part::Other(json!({ "type": PROVIDER_PART, "data": Value::Object(detail) }))
         });
         let mut parts: Vec<Part> = details.collect();
         parts.extend(Some(self.reasoning).filter(|text| !text.is_empty()).map(Part::Reasoning));
         parts.extend(Some(self.text).filter(|text| !text.is_empty()).map(Part::Text));
-        parts.extend(Some(self.refusal).filter(|text| !text.is_empty()).map(Part::Text));
         parts.extend(self.calls.parts());
         Reply { parts, finish, usage: self.usage, model: self.model }
     }
@@ -244,7 +269,7 @@ fn usage(told: &Value) -> Usage {
 
 #[cfg(test)]
 mod tests {
-    use wattle_run::call::llm::ToolCall;
+    use wattle_graph::llm::ToolCall;
     use wattle_run::ports::model::NoDeltas;
 
     use super::*;

@@ -2,7 +2,7 @@
 
 use genai::chat::{ChatMessage, ChatRequest, ChatRole, ContentPart, Tool};
 use serde_json::{Map, Value, json};
-use wattle_run::call::llm::{ResponseSchema, ToolChoice};
+use wattle_graph::llm::{ResponseSchema, ToolChoice};
 
 use crate::provider::{Ask, Format};
 use crate::structured::strict;

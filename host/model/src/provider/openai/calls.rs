@@ -4,7 +4,7 @@
 //! same number for all of them, everything at once, the pieces of two mixed.
 
 use serde_json::{Map, Value};
-use wattle_run::call::llm::{Part, ToolCall};
+use wattle_graph::llm::{Part, ToolCall};
 
 use crate::sink::Sink;
 
@@ -31,6 +31,12 @@ struct Call {
 impl Calls {
     pub(super) fn is_empty(&self) -> bool {
         self.calls.is_empty()
+    }
+
+    /// Bytes of all that was taken.
+    pub(super) fn bytes(&self) -> usize {
+        let bytes = |call: &Call| call.name.len() + call.arguments.len();
+        self.calls.iter().map(bytes).sum()
     }
 
     /// Takes one piece. `answer` is the id of the answer, from which missing ids are made.
@@ -123,7 +129,7 @@ mod tests {
     use std::sync::Mutex;
 
     use serde_json::json;
-    use wattle_graph::event::Delta;
+    use wattle_graph::llm::Delta;
     use wattle_run::ports::model::Deltas;
 
     use super::*;

@@ -9,21 +9,22 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use wattle_graph::checkpoint::Checkpoint;
-use wattle_graph::event::{Checkpointed, EventKind};
+use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace};
 use wattle_graph::interrupt::Question;
 use wattle_graph::step::{Edit, EditAs, Position, edit, edit_reductions};
 
+use super::edited_by;
 use crate::app::{App, GraphPack};
-use crate::call::runs::EndedRun;
-use crate::call::travel::EditThread;
 use crate::driver::reduce;
-use crate::engine::begin::check_owner;
 use crate::engine::history::{no_checkpoint, pack_at};
+use crate::engine::owner::check_owner;
 use crate::engine::{Engine, Slot, no_thread};
+use crate::hostcall::runs::EndedRun;
 use crate::log::Commit;
 use crate::ports::store::{CheckpointTuple, ThreadHead, ThreadRecord, ThreadStatus};
+use crate::travel::EditThread;
 use crate::view::{self, Nest, store_failure};
 
 /// A thread with a nested graph that is to be edited.
@@ -51,7 +52,7 @@ impl Engine {
         request: &EditThread,
     ) -> Result<(), Failure> {
         let ground = self.nested_ground(request).await?;
-        self.refuse_cut(&ground.head).await?;
+        self.admit(&ground.head).await?;
         let Some(base) = self.at_work(&ground).await? else {
             return self.edit_remembered(slot, &ground).await;
         };
@@ -62,7 +63,7 @@ impl Engine {
         let log = self.log(&ground.head, slot);
         let nested = log.within(request.namespace.clone());
         for checkpoint in made {
-            nested.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+            nested.push(edited_by(request.principal.as_ref(), &checkpoint));
             let (record, checkpoint) = (Some(record.clone()), Some(checkpoint));
             log.commit(Commit { record, checkpoint, ..Commit::default() }).await;
         }
@@ -129,7 +130,7 @@ impl Engine {
         parents: BTreeMap<Namespace, CheckpointId>,
     ) -> Position {
         let version = ground.pack.version;
-        Position { id, run: slot.run.clone(), at_ms: self.now_ms(), version, parents }
+        Position { id, run: slot.run.clone(), at_ms: self.now_ms(), version, parents, tasks: None }
     }
 
     /// Edits what a graph goes on from with its next invocation.
@@ -187,7 +188,7 @@ impl Engine {
         for checkpoint in made {
             let meta = &checkpoint.meta;
             let nested = log.within(meta.namespace.clone());
-            nested.push(EventKind::Checkpointed(Checkpointed::from(meta)));
+            nested.push(edited_by(ground.request.principal.as_ref(), &checkpoint));
             let is_over = meta.next.is_empty();
             let record = meta.namespace.is_root().then(|| ThreadRecord {
                 status: if is_over { ThreadStatus::Idle } else { ThreadStatus::Interrupted },

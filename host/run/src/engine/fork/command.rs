@@ -25,15 +25,17 @@ use super::survey::Survey;
 use super::unclear::refuse_unclear;
 use super::{Fork, Ground};
 use crate::app::{App, GraphPack};
-use crate::call::runs::{RunRef, StartRun};
-use crate::call::travel::CommandThread;
 use crate::driver::reduce;
-use crate::engine::begin::{answer_failure, check_owner, graph_of, in_their_graphs};
+use crate::engine::asked::Asked;
+use crate::engine::begin::{answer_failure, graph_of, in_their_graphs};
 use crate::engine::blank::bound;
+use crate::engine::owner::check_owner;
 use crate::engine::{Engine, Slot, no_thread};
 use crate::facts;
+use crate::hostcall::runs::{RunRef, StartRun};
 use crate::json::check_depth;
 use crate::ports::store::{CheckpointTuple, RunRecord, ThreadHead};
+use crate::travel::CommandThread;
 use crate::view::{self, store_failure};
 
 impl Engine {
@@ -47,14 +49,19 @@ impl Engine {
     /// call in doubt.
     pub async fn command(&self, request: CommandThread) -> Result<RunRef, Failure> {
         check_request(&request)?;
-        Box::pin(self.command_thread(request)).await
+        let asked = Asked::now(request.run.clone(), request.principal.clone());
+        Box::pin(self.command_thread(request, asked)).await
     }
 
-    async fn command_thread(&self, request: CommandThread) -> Result<RunRef, Failure> {
+    pub(in crate::engine) async fn command_thread(
+        &self,
+        request: CommandThread,
+        asked: Asked,
+    ) -> Result<RunRef, Failure> {
         let thread = &request.thread;
-        let slot = self.claim_new(thread, request.run.clone()).await?;
+        let mut slot = self.claim_new(thread, asked).await?;
         let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
-        self.refuse_cut(&head).await?;
+        self.admit(&head).await?;
         let app = (!head.record.is_blank()).then_some(&request.app);
         check_owner(&head, app, request.tenant.as_ref())?;
         let (mut head, fork) = match request.checkpoint.or(head.current) {
@@ -70,8 +77,8 @@ impl Engine {
         facts::check_added(&head.record.metadata, &request.metadata)?;
         head.record.metadata.extend(request.metadata);
         let options = request.options;
-        let run = RunRecord { options, ..self.new_run(slot.run.clone(), &head, None) };
-        let head = self.write_fork(&slot, head, &run, fork).await?;
+        let run = RunRecord { options, ..self.new_run(&mut slot, &head, None) };
+        let head = self.write_fork(&mut slot, head, &run, fork).await?;
         self.go_on(slot, head, run, RunReason::Fork, Vec::new()).await
     }
 
@@ -93,12 +100,14 @@ impl Engine {
             tenant: request.tenant.clone(),
             options: request.options.clone(),
             ttl: None,
+            principal: None,
         };
         if !request.answers.is_empty() {
             return Err(nothing_asked(&request.thread));
         }
-        let app = self.app(&start)?;
+        let app = self.app(&start.app)?;
         let pack = graph_of(&app, start.graph.as_ref())?;
+        pack.graph.check_context(&request.context)?;
         let head = bound(head, &app, &pack);
         let at = self.position(&head, &pack, slot).await?;
         let checkpoint = carried_out(&app, &pack, None, &request.command, at).await?;
@@ -132,6 +141,7 @@ impl Engine {
             ));
         }
         let ground = self.ground(head.clone(), tuple)?;
+        ground.pack.graph.check_context(&request.context)?;
         let at = self.position(&ground.head, &ground.pack, slot).await?;
         let whole = Known::new(ground.tuple.clone());
         let (base, command) = (&ground.tuple.checkpoint, &request.command);
@@ -162,7 +172,8 @@ impl Engine {
         let answers: Vec<Answered> = match_answers(&asked, &request.answers)
             .map_err(|error| answer_failure(&error, &request.thread))?;
         let last = tuple.events.last().map_or(0, |event| event.seq);
-        let answers = (last + 1..).zip(in_their_graphs(&open, answers));
+        let answers =
+            (last + 1..).zip(in_their_graphs(&open, answers, slot.asked.principal.as_ref()));
         let answers = answers.map(|(seq, (namespace, kind))| Event {
             seq,
             at_ms: self.now_ms(),

@@ -8,11 +8,12 @@ use wattle_graph::event::{
 use wattle_graph::id::{CheckpointId, InterruptId, Namespace, TaskId, answer_id};
 use wattle_graph::interrupt::Question;
 use wattle_graph::lineage::Lineage;
+use wattle_graph::principal::Principal;
 
-use super::Replaced;
 use super::order::{Part, path};
-use crate::call::replace::{name, pieces};
+use super::replaced::Replaced;
 use crate::gate::PastCalls;
+use crate::hostcall::replace::{name, pieces};
 
 /// Writes again what stands in the log of one task. Each row has the sequence number of what it
 /// repeats.
@@ -120,8 +121,21 @@ impl Copy<'_> {
         let again = Asked { interrupt: again, task: task.clone(), answered, ..asked.clone() };
         rows.push((*asked_seq, EventKind::Asked(again)));
         if let Some(answer) = answer.clone() {
-            rows.push((*asked_seq, EventKind::Answered(Answered { interrupt, task, answer })));
+            let principal = self.answered_by(&asked.interrupt);
+            let again = Answered { interrupt, task, answer, principal };
+            rows.push((*asked_seq, EventKind::Answered(again)));
         }
+    }
+
+    /// Who gave an answer that is written again.
+    fn answered_by(&self, interrupt: &InterruptId) -> Option<Principal> {
+        let answered = self.newest(|kind| match kind {
+            EventKind::Answered(answered) if answered.interrupt == *interrupt => {
+                Some(answered.principal.clone())
+            }
+            _ => None,
+        });
+        answered.and_then(|(_, principal)| principal)
     }
 
     /// The call with its new answer, for whoever follows the run as if it were given now.

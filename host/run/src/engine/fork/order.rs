@@ -4,7 +4,7 @@
 use wattle_graph::event::Called;
 
 use crate::driver::PastTask;
-use crate::gate::stream::LOOK;
+use crate::hostcall::stream::LOOK;
 
 /// The part of a journal that is taken over.
 pub(super) struct Part<'p> {

@@ -11,9 +11,9 @@ use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source};
 use wattle_graph::event::{Checkpointed, ChildEnd, EventKind, TaskFinished};
 use wattle_graph::id::{CheckpointId, Namespace, TaskId, ThreadId};
 
-use super::Replaced;
 use super::copy::{Copy, Rows};
 use super::order::Part;
+use super::replaced::Replaced;
 use super::site::{Site, Sites};
 
 /// What happened on a fork before anything runs there.

@@ -8,8 +8,8 @@ use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId};
 use wattle_graph::lineage::Lineage;
 
 use super::order::{Part, path};
-use crate::call::runs::EndedRun;
 use crate::driver::PastTask;
+use crate::hostcall::runs::EndedRun;
 use crate::ports::store::CheckpointTuple;
 use crate::view::{self, Nest, Strand};
 

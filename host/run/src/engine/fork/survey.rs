@@ -10,8 +10,8 @@ use wattle_graph::id::{CheckpointId, Namespace, NodeName, TaskId, ThreadId};
 use wattle_graph::lineage::Lineage;
 use wattle_graph::plan::conceivable;
 
-use super::Replaced;
 use super::order::path;
+use super::replaced::Replaced;
 use super::site::{Known, Seat, Site, Sites, Target};
 use crate::ports::store::Store;
 use crate::view::{Strand, store_failure};

@@ -9,8 +9,8 @@ use wattle_graph::id::TaskId;
 use wattle_graph::lineage::Lineage;
 
 use super::site::Known;
-use crate::call::HostCall as _;
-use crate::call::http::{HttpRequest, is_safe};
+use crate::hostcall::HostCall as _;
+use crate::hostcall::http::{HttpRequest, is_safe};
 
 /// Refuses to let tasks of a thread's own graph begin anew over such an effect, be it their own or
 /// one of a graph that they started.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wattle_graph::event::{Called, Decision};
 
-use super::{forget_failed, forget_last_rollbacks, is_in_doubt, is_rolled_back};
+use super::forget::{forget_failed, forget_last_rollbacks, is_in_doubt, is_rolled_back};
 
 /// What the log holds of the calls of a task, by the path of tool calls they are inside of.
 pub(crate) type Scopes = BTreeMap<Vec<u32>, PastCalls>;
@@ -26,7 +26,7 @@ pub(crate) struct PastCalls {
     /// Calls in doubt that the task failed with for good: whoever goes on after the end of the run
     /// wants them to be made again.
     doubtful: Vec<u32>,
-    /// See [`super::forget_last_rollbacks`].
+    /// See [`forget_last_rollbacks`].
     pub(super) newest: u64,
 }
 

@@ -1,9 +1,9 @@
 //! The resource `completion-stream`: an answer that a guest takes in pieces.
 
 use wasmtime::component::{Resource, ResourceTableError};
-use wattle_graph::event::Delta;
+use wattle_graph::call::CallKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::llm::CompletionRequest;
+use wattle_graph::llm::{CompletionRequest, Delta};
 use wattle_run::gate::stream::GateStream;
 
 use crate::bindings::wattle::plugin::llm;
@@ -12,7 +12,7 @@ use crate::halt::Halt;
 use crate::import::llm::from_completion;
 use crate::import::types::too_many;
 
-const STREAM: &str = "llm.stream";
+const STREAM: &str = CallKind::Stream.name();
 
 /// A guest's handle of a stream. Dropping it cancels the model call. Public, as the generated
 /// bindings name it again.

@@ -46,12 +46,13 @@ fn sample(value: &Value) -> (Header, Body) {
 
 fn check(value: &Value) {
     let (header, body) = sample(value);
-    let chunks = write(header, &body);
-    let read = Header::read(&chunks[0]).unwrap();
+    let chunks = write(header, &body, 9);
+    let read = Header::read(9, &chunks[0]).unwrap();
+    assert!(Header::read(8, &chunks[0]).is_err(), "another entry");
     assert_eq!(read.chunks as usize, chunks.len());
     assert_eq!((read.previous, read.base), (7, Some(CheckpointId(0))));
     assert_eq!((read.namespace.as_str(), read.seal), ("child", Some(Digest::of(b"seal"))));
-    let frame = Frame::new(read, chunks.concat());
+    let frame = Frame::new(read, chunks.concat()).unwrap();
     assert_eq!(frame.events::<u32>().unwrap(), [1, 2]);
     assert_eq!(frame.meta::<String>().unwrap(), "meta");
     assert_eq!(frame.places().unwrap(), body.places);
@@ -84,14 +85,30 @@ fn chunks_fill_powers_of_two_of_pages() {
 #[test]
 fn cut_frames_are_typed_errors() {
     let (header, body) = sample(&json!("x"));
-    let bytes = write(header, &body).concat();
+    let bytes = write(header, &body, 9).concat();
     for length in 0..bytes.len() {
-        let whole = Header::read(&bytes[..length]).and_then(|header| {
-            let frame = Frame::new(header, bytes[..length].to_vec());
+        let whole = Header::read(9, &bytes[..length]).and_then(|header| {
+            let frame = Frame::new(header, bytes[..length].to_vec())?;
             frame.events::<u32>()?;
             frame.meta::<String>()?;
             value(&frame, "b")
         });
         assert!(matches!(whole, Err(StoreError::Corrupt { .. }) | Ok(None)), "{length}");
+    }
+}
+
+#[test]
+fn every_changed_byte_is_found() {
+    let (header, body) = sample(&json!("x"));
+    let bytes = write(header, &body, 9).concat();
+    for at in 0..bytes.len() {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x10;
+        let whole = Header::read(9, &damaged).and_then(|header| {
+            let frame = Frame::new(header, damaged)?;
+            frame.meta::<String>()?;
+            value(&frame, "b")
+        });
+        assert!(matches!(whole, Err(StoreError::Corrupt { .. })), "{at}");
     }
 }

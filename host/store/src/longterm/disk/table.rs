@@ -110,16 +110,4 @@ impl Shelf for Documents {
         }
         Ok(())
     }
-
-    fn walk_down(&self, place: &Place, visit: &mut Visit<'_>) -> Result<(), Failure> {
-        let before = ..(place.0.as_slice(), place.1.as_str());
-        for entry in self.0.range::<(&[u8], &str)>(before).map_err(cannot(READ))?.rev() {
-            let (place, row) = entry.map_err(cannot(READ))?;
-            let (path, key) = place.value();
-            if matches!(visit(path, key, row.value().into())?, Step::Done) {
-                return Ok(());
-            }
-        }
-        Ok(())
-    }
 }

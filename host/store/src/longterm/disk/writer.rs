@@ -3,13 +3,18 @@
 
 use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use redb::{Database, Durability, Error, ReadableTable, Table, WriteTransaction};
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use wattle_graph::failure::Failure;
 use wattle_run::ports::memory::PutItem;
+use wattle_run::ports::store::StoreError;
 
+use crate::error::{backend, while_trying};
+use crate::file::guarded;
+use crate::file::handle::Source;
 use crate::longterm::disk::cannot;
 use crate::longterm::disk::table::{DOCUMENTS, EXPIRIES, Row, get, row};
 use crate::longterm::record::{Place, Record, Swap};
@@ -20,6 +25,11 @@ pub(crate) const QUEUE_LIMIT: usize = 64;
 
 /// Documents that one change removes at most: bounds how long others wait for it.
 pub(crate) const REMOVED_AT_ONCE: usize = 1_000;
+
+const COMMIT: &str = "commit";
+
+/// Shortest pause between two attempts to open a file again that failed.
+const REOPEN_PAUSE: Duration = Duration::from_secs(1);
 
 /// A change, and who waits for it.
 pub(crate) struct Command {
@@ -79,7 +89,9 @@ pub(crate) enum Change {
 /// The one thread that writes.
 pub(crate) struct Writer {
     /// The file.
-    pub database: Arc<Database>,
+    pub source: Arc<Source>,
+    /// When the file is opened again, if it failed.
+    pub reopen_at: Option<Instant>,
     /// What waits.
     pub commands: mpsc::Receiver<Command>,
 }
@@ -94,7 +106,7 @@ impl Writer {
             {
                 group.push(command);
             }
-            let done = commit(&self.database, &group).map_err(cannot("write its file"));
+            let done = self.commit(&group).map_err(cannot("write its file"));
             if let Err(failure) = &done {
                 tracing::error!(%failure, changes = group.len(), "nothing was remembered");
             }
@@ -104,6 +116,33 @@ impl Writer {
                 let _ = command.answer.send(result);
             }
         }
+    }
+}
+
+impl Writer {
+    /// Commits a group. A file that failed is opened again first: redb takes nothing more for it.
+    fn commit(&mut self, group: &[Command]) -> Result<Vec<usize>, StoreError> {
+        if let Some(at) = self.reopen_at {
+            if Instant::now() < at {
+                return Err(backend(COMMIT, "its file failed and is opened again soon"));
+            }
+            self.reopen_at = Some(Instant::now() + REOPEN_PAUSE);
+            self.source.reopen()?;
+        }
+        let handle = self.source.handle();
+        let done =
+            guarded(COMMIT, || commit(handle.writing()?, group).map_err(while_trying(COMMIT)));
+        drop(handle);
+        self.reopen_at = match &done {
+            Ok(_) => None,
+            Err(_) => {
+                if let Err(error) = self.source.read_only() {
+                    tracing::error!(%error, "long-term memory cannot be read");
+                }
+                Some(self.reopen_at.unwrap_or_else(Instant::now))
+            }
+        };
+        done
     }
 }
 
@@ -194,7 +233,9 @@ impl<'t> Tables<'t> {
 
     fn touch(&mut self, places: &[Place], now_ms: i64) -> Result<usize, Error> {
         for place in places {
-            let Some(old) = get(&self.documents, place)? else { continue };
+            let Some(old) = get(&self.documents, place)? else {
+                continue;
+            };
             if let Some(expires_ms) = old.refreshed(now_ms) {
                 let new = Record { expires_ms: Some(expires_ms), ..old.clone() };
                 self.replace(place, Some(&old), Some(&new))?;

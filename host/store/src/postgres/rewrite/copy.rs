@@ -61,7 +61,7 @@ async fn copy_once(
         runs(&whole, &log).map(|run| (run.clone(), run_id(run))).collect();
     let (record, runs) = copied(&whole.record, whole.runs.clone(), to, &names);
     refuse_known(&mut transaction, to, &runs).await?;
-    let mut anew = Anew::new(to, &whole, None, target.lease);
+    let mut anew = Anew::new(to, &whole, None, target.lease, target.ledger);
     let first = log.iter().flatten().next().map(|event| event.seq);
     anew.begin(&mut transaction, first).await?;
     for (entry, events) in whole.log.into_iter().zip(log) {

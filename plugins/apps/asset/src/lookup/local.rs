@@ -115,7 +115,7 @@ impl Table {
     }
 
     /// The main listing, if all these are listings of one company: the one with the shortest name,
-    /// since further ones are told apart by letters behind it.
+    /// since further ones have letters behind it.
     fn one_company(&self, hits: &[usize]) -> Option<usize> {
         let main = hits.iter().copied().min_by_key(|at| self.lines[*at].chinese.len())?;
         let companies = self.lines[main].companies();

@@ -1,10 +1,10 @@
 //! `ext_hold`: reads holdings.
 
 use serde_json::Number;
-use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
+use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, node};
 
-use crate::node::extract::{self, Input, Prompts, Unit};
-use crate::state::{HoldingItem, ReviewPayload};
+use crate::node::extract::{self, Input, Prompts, Unit, Update};
+use crate::state::HoldingItem;
 
 const PARSE_HOLDING_PROMPT: &str = include_str!("../../prompts/ext_hold.image.md");
 
@@ -42,22 +42,11 @@ impl From<Holding> for HoldingItem {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Update {
-    extracted_data: Vec<HoldingItem>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    review_payload: Option<ReviewPayload>,
-}
-
 /// Reads holdings, with the vision model from a picture, with the chat model from a text.
 #[node]
-pub(crate) fn ext_hold(_context: &Context, input: Input) -> Result<Update, Failure> {
-    let request = input.request(&PROMPTS)?.schema::<HoldingParse>("HoldingParseSchema");
-    let read: HoldingParse = request.complete()?.structured()?;
-    let extracted_data: Vec<HoldingItem> = read.holdings.into_iter().map(Into::into).collect();
-    let review_payload = input.warning(extracted_data.len());
-    Ok(Update { extracted_data, review_payload })
+pub(crate) fn ext_hold(_context: &Context, input: Input) -> Result<Update<HoldingItem>, Failure> {
+    let list = |document: HoldingParse| document.holdings;
+    extract::extract(input, &PROMPTS, "HoldingParseSchema", list)
 }
 
 #[cfg(test)]

@@ -1,10 +1,10 @@
 //! `ext_op`: reads trades.
 
 use serde_json::Number;
-use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, node};
+use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, node};
 
-use crate::node::extract::{self, Input, Prompts, Unit};
-use crate::state::{Action, OperationItem, ReviewPayload};
+use crate::node::extract::{self, Input, Prompts, Unit, Update};
+use crate::state::{Action, OperationItem};
 
 const PARSE_OPERATION_PROMPT: &str = include_str!("../../prompts/ext_op.image.md");
 
@@ -49,22 +49,11 @@ impl From<Operation> for OperationItem {
     }
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub(crate) struct Update {
-    extracted_data: Vec<OperationItem>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    review_payload: Option<ReviewPayload>,
-}
-
 /// Reads trades, with the vision model from a picture, with the chat model from a text.
 #[node]
-pub(crate) fn ext_op(_context: &Context, input: Input) -> Result<Update, Failure> {
-    let request = input.request(&PROMPTS)?.schema::<OperationParse>("OperationParseSchema");
-    let read: OperationParse = request.complete()?.structured()?;
-    let extracted_data: Vec<OperationItem> = read.operations.into_iter().map(Into::into).collect();
-    let review_payload = input.warning(extracted_data.len());
-    Ok(Update { extracted_data, review_payload })
+pub(crate) fn ext_op(_context: &Context, input: Input) -> Result<Update<OperationItem>, Failure> {
+    let list = |document: OperationParse| document.operations;
+    extract::extract(input, &PROMPTS, "OperationParseSchema", list)
 }
 
 #[cfg(test)]

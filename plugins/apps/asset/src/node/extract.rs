@@ -1,11 +1,12 @@
-//! What `ext_op` and `ext_hold` have in common: the input, which model reads it, and how a read
-//! value becomes a field of a row.
+//! What `ext_op` and `ext_hold` have in common: the input, which model reads it, how a read value
+//! becomes a field of a row, and what is written.
 
+use serde::de::DeserializeOwned;
 use serde_json::Number;
-use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, llm};
+use wattle_plugin::prelude::{Deserialize, Failure, JsonSchema, Serialize, llm, prompt};
 
 use crate::state::{InputType, ReviewPayload};
-use crate::{date, picture, prompt};
+use crate::{date, picture};
 
 /// Said when a model found no row; the user may add some.
 const NOTHING_FOUND: &str = "未提取到任何记录";
@@ -18,7 +19,7 @@ pub(crate) struct Input {
     input_type: InputType,
     image_data: Option<String>,
     text_input: Option<String>,
-    pub(crate) review_payload: Option<ReviewPayload>,
+    review_payload: Option<ReviewPayload>,
 }
 
 /// The prompts of one node, for either input.
@@ -27,10 +28,38 @@ pub(crate) struct Prompts {
     pub(crate) text: &'static str,
 }
 
+/// What both nodes write: rows, and the working copy with a warning if there is none.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Update<Row> {
+    extracted_data: Vec<Row>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    review_payload: Option<ReviewPayload>,
+}
+
+/// Asks the model for a document whose schema has this name, and makes rows of what `list` finds
+/// in it.
+pub(crate) fn extract<Document, Read, Row>(
+    input: Input,
+    prompts: &Prompts,
+    schema: &str,
+    list: impl FnOnce(Document) -> Vec<Read>,
+) -> Result<Update<Row>, Failure>
+where
+    Document: DeserializeOwned + JsonSchema,
+    Read: Into<Row>,
+{
+    let request = input.request(prompts)?.schema::<Document>(schema);
+    let document: Document = request.complete()?.structured()?;
+    let extracted_data: Vec<Row> = list(document).into_iter().map(Into::into).collect();
+    let review_payload = input.warning(extracted_data.len());
+    Ok(Update { extracted_data, review_payload })
+}
+
 impl Input {
     /// The request to the model that fits the input, without a schema yet. Relative dates such as
     /// yesterday need today.
-    pub(crate) fn request(&self, prompts: &Prompts) -> Result<llm::Request, Failure> {
+    fn request(&self, prompts: &Prompts) -> Result<llm::Request, Failure> {
         let today = date::today()?;
         let text = self.text_input.as_deref().unwrap_or_default();
         let request = match (self.input_type, &self.image_data) {
@@ -52,7 +81,7 @@ impl Input {
     }
 
     /// The working copy with a warning, if nothing was found.
-    pub(crate) fn warning(self, rows: usize) -> Option<ReviewPayload> {
+    fn warning(self, rows: usize) -> Option<ReviewPayload> {
         (rows == 0).then(|| ReviewPayload::warned(self.review_payload, NOTHING_FOUND))
     }
 }

@@ -1,11 +1,13 @@
 //! `img_classify`: what a picture is about. If it says nothing but a text does, the text counts.
 
-use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, llm, node};
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, llm, node, prompt,
+};
 
 use crate::node::label::{self, Classification};
 use crate::node::text_classify;
+use crate::picture;
 use crate::state::{InputType, ReviewPayload, TaskType};
-use crate::{picture, prompt};
 
 const CLASSIFY_IMAGE_PROMPT: &str = include_str!("../../prompts/img_classify.md");
 

@@ -23,7 +23,7 @@ struct Label {
     kind: String,
 }
 
-/// The task that an answer stands for. A label that was not offered, and that the model keeps
+/// The task that an answer means. A label that was not offered, and that the model keeps
 /// when it is asked to correct itself, is an answer too: one of the former vocabulary
 /// (`trade_record`, `position`) keeps its meaning, any other means neither of the two.
 pub(crate) fn task(answer: Result<Completion, Failure>) -> Result<TaskType, Failure> {

@@ -1,9 +1,10 @@
 //! `text_classify`: what a text is about. It extracts nothing.
 
-use wattle_plugin::prelude::{Context, Deserialize, Failure, JsonSchema, Serialize, llm, node};
+use wattle_plugin::prelude::{
+    Context, Deserialize, Failure, JsonSchema, Serialize, llm, node, prompt,
+};
 
 use crate::node::label::{self, Classification};
-use crate::prompt;
 use crate::state::TaskType;
 
 const CLASSIFY_TEXT_PROMPT: &str = include_str!("../../prompts/text_classify.md");

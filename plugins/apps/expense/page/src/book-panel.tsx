@@ -1,5 +1,5 @@
 // The book: the bookings of a day or a month, with sums and a plot by category.
-import { Button, later, Segments, useConnection } from "@wattle/page";
+import { Button, later, Segments, useConnection, useTabs } from "@wattle/page";
 import { Suspense, useCallback, useEffect, useRef, useState } from "react";
 import {
   type Book,
@@ -12,7 +12,7 @@ import {
   whyUnread,
 } from "./book.ts";
 import { dayName, monthAfter, monthName, timeOf, yuan } from "./format.ts";
-import { useNews } from "./tabs.ts";
+import { CHANNEL } from "./thread.ts";
 
 const Categories = later(() => import("./categories.tsx"));
 
@@ -111,7 +111,7 @@ function useBook(month: string | undefined, booked: number) {
       });
     return () => control.abort();
   }, [month, booked, count]);
-  useNews(read);
+  useTabs(CHANNEL, read);
   useConnection(read);
   return { book, error, isReading, read };
 }

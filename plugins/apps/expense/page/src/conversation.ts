@@ -4,12 +4,11 @@
 // not there for all of it (another tab, a reload, a lost connection), it reads the conversation
 // again and joins the answer that is under way.
 import { useChat } from "@ai-sdk/react";
-import { ApiError, address, useConnection } from "@wattle/page";
+import { ApiError, address, useConnection, useTabs } from "@wattle/page";
 import { streamFetch } from "@wattle/page/ai";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { useTabs } from "./tabs.ts";
-import { readThread, type Thread, textOf } from "./thread.ts";
+import { CHANNEL, readThread, type Thread, textOf } from "./thread.ts";
 
 /** The header that names the conversation. */
 const THREAD_HEADER = "x-thread-id";
@@ -65,11 +64,13 @@ export function useConversation(
     }
     if (now.status === "running") await chat.resumeStream();
   }, []);
-  const tell = useTabs(thread, refresh);
+  const tell = useTabs(CHANNEL, (changed) => {
+    if (changed === undefined || changed === thread.current) void refresh();
+  });
   useConnection(() => void refresh());
   const before = useRef(isBusy);
   useEffect(() => {
-    if (before.current !== isBusy) tell();
+    if (before.current !== isBusy) tell(thread.current);
     before.current = isBusy;
   }, [isBusy, tell]);
 

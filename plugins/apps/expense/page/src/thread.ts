@@ -2,6 +2,9 @@
 import { ApiError, request } from "@wattle/page";
 import type { UIMessage } from "ai";
 
+/** Tabs post the conversation that has changed. A booking in one shows in the book beside another. */
+export const CHANNEL = "wattle-expense";
+
 /** A conversation as the app shows it. */
 export interface Thread {
   threadId: string;

@@ -3,6 +3,7 @@
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
 };
+use wattle_plugin::prompt::fill;
 
 use crate::state::{Intent, IntentResult};
 use crate::step::{self, Done, Step};
@@ -62,7 +63,7 @@ fn recognize(input: &Input) -> Result<IntentResult, Failure> {
     });
     let today = date::now()?.day();
     let request = setting::ask("intent", &input.model_name)?
-        .system(prompt::fill(prompt::INTENT_RECOGNITION, &[("today", &today)])?)
+        .system(fill(prompt::INTENT_RECOGNITION, &[("today", &today)])?)
         .user(question.to_string())
         .schema::<Answer>("IntentSchema");
     let (answer, _) = ask::document(&request)?;

@@ -4,6 +4,7 @@ use wattle_plugin::prelude::{
     BlobRef, Context, Deserialize, Failure, JsonSchema, Serialize, Value, blob, json, log, node,
     random, sql,
 };
+use wattle_plugin::prompt::fill;
 
 use crate::reply::SHOWN_ROWS;
 use crate::state::{
@@ -156,7 +157,7 @@ fn ask(
         "rows": rows.iter().take(SHOWN_ROWS).collect::<Vec<_>>(),
     });
     let summary: Summary = setting::ask("summary", &setting::default_model()?)?
-        .system(prompt::fill(prompt::RESULT_RETURN, &[])?)
+        .system(fill(prompt::RESULT_RETURN, &[])?)
         .user(facts.to_string())
         .schema::<Summary>("SummarySchema")
         .complete()?

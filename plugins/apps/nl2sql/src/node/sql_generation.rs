@@ -4,6 +4,7 @@
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, json, node, sql,
 };
+use wattle_plugin::prompt::fill;
 use wattle_plugin::sql::Dialect;
 
 use crate::knowledge::{self, Knowledge};
@@ -108,7 +109,7 @@ fn ask(
         "hidden_context_result": input.hidden_context_result,
     });
     setting::ask("sql", model)?
-        .system(prompt::fill(prompt::SQL_GENERATION, &facts)?)
+        .system(fill(prompt::SQL_GENERATION, &facts)?)
         .user(question.to_string())
         .schema::<Answer>("SqlSchema")
         .complete()?

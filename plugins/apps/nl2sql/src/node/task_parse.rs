@@ -3,6 +3,7 @@
 use wattle_plugin::prelude::{
     Context, Deserialize, Failure, JsonSchema, Serialize, Value, json, llm, node,
 };
+use wattle_plugin::prompt::fill;
 
 use crate::knowledge::{self, Knowledge};
 use crate::state::{IntentResult, ParseResult};
@@ -31,7 +32,7 @@ pub(crate) fn task_parse(context: &Context, input: Input) -> Result<Update, Fail
     Ok(Update { parse_result })
 }
 
-/// `{}` stands for what is not there.
+/// The value, or `{}` if there is none.
 pub(super) fn or_empty(value: Option<&impl Serialize>) -> Result<Value, Failure> {
     Ok(value.map_or(Ok(json!({})), serde_json::to_value)?)
 }
@@ -45,7 +46,7 @@ fn parse(query: &str, knowledge: &Knowledge) -> Result<ParseResult, Failure> {
         return Ok(task);
     }
     let fields = unknown.join("、");
-    let complaint = prompt::fill(prompt::TASK_PARSE_REPAIR, &[("fields", &fields)])?;
+    let complaint = fill(prompt::TASK_PARSE_REPAIR, &[("fields", &fields)])?;
     let (mut task, _) = ask(&request.assistant(document).user(complaint))?;
     let unknown = resolve(&mut task, knowledge);
     if unknown.is_empty() {
@@ -60,7 +61,7 @@ fn request(query: &str, knowledge: &Knowledge) -> Result<llm::Request, Failure> 
     let today = date::now()?.day();
     let facts = [("today", today.as_str()), ("schema", &knowledge.prompt())];
     Ok(request
-        .system(prompt::fill(prompt::TASK_PARSE, &facts)?)
+        .system(fill(prompt::TASK_PARSE, &facts)?)
         .user(json!({ "rewritten_query": query }).to_string())
         .schema::<ParseResult>("ParseSchema"))
 }

@@ -68,7 +68,7 @@ pub(super) fn examine(query: &Query, knowledge: &Knowledge) -> Findings {
     walk.findings
 }
 
-/// What a name in `FROM` stands for.
+/// What a name in `FROM` refers to.
 #[derive(Clone)]
 struct Relation {
     /// As the statement writes it.
@@ -91,8 +91,8 @@ struct Walk<'a> {
     knowledge: &'a Knowledge,
     /// CTE names that can be seen, by the queries around.
     visible: Vec<BTreeSet<String>>,
-    /// What the bodies of CTEs can see. A body is told by its address, which is stable while the
-    /// tree is borrowed.
+    /// What the bodies of CTEs can see. A body is identified by its address, which is
+    /// stable while the tree is borrowed.
     ctes: BTreeMap<usize, BTreeSet<String>>,
     scopes: Vec<Scope>,
     /// The first scope that each query around can name; the body of a CTE sees none outside.

@@ -2,13 +2,14 @@
 //!
 //! A call gives two rows, when it began and when it was answered. Both are known only with its
 //! answer, so the fold stops in front of a call that is under way and goes on from there the next
-//! time. A call that can have no answer any more, since its run ended or was taken up anew, is
+//! time. A call that can have no answer any more, since its run ended or was recovered, is
 //! answered with an error: rows always come in pairs.
 
-use wattle_plugin::prelude::{Deserialize, Value, json};
+use wattle_plugin::prelude::{Failure, Value, json};
+use wattle_plugin::runs::{CallKind, CallStarted, Called, Custom, Event, EventKind};
 
 use crate::audit::Row;
-use crate::audit::payload::{Called, error};
+use crate::audit::payload;
 
 /// What became of some events.
 #[derive(Debug, Default, PartialEq)]
@@ -26,47 +27,7 @@ pub(crate) struct Ended {
     pub(crate) run: String,
     /// `completed`, `failed`, `cancelled` or `interrupted`.
     pub(crate) status: String,
-    pub(crate) failure: Option<Value>,
-}
-
-#[derive(Deserialize)]
-struct Event {
-    seq: u64,
-    at_ms: i64,
-    run: String,
-    #[serde(flatten)]
-    kind: Kind,
-}
-
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-enum Kind {
-    RunStarted {
-        reason: String,
-    },
-    RunEnded {
-        status: String,
-        failure: Option<Value>,
-    },
-    CallStarted(Started),
-    Called(Box<Called>),
-    Custom {
-        node: String,
-        name: String,
-        data: Value,
-    },
-    #[serde(other)]
-    Other,
-}
-
-#[derive(Deserialize)]
-struct Started {
-    task: String,
-    #[serde(default)]
-    scope: Vec<u32>,
-    call: u32,
-    function: String,
-    summary: String,
+    pub(crate) failure: Option<Failure>,
 }
 
 /// What becomes of a call that began.
@@ -81,19 +42,18 @@ enum Fate<'a> {
 ///
 /// # Errors
 ///
-/// An event that is none.
-pub(crate) fn fold(events: Vec<Value>) -> Result<Folded, serde_json::Error> {
-    let events: Vec<Event> =
-        events.into_iter().map(serde_json::from_value).collect::<Result<_, _>>()?;
+/// `invalid`: a document is no event.
+pub(crate) fn fold(events: &[Value]) -> Result<Folded, Failure> {
+    let events: Vec<Event> = events.iter().map(Event::read).collect::<Result<_, _>>()?;
     let mut folded = Folded::default();
     for (index, event) in events.iter().enumerate() {
-        if let Kind::CallStarted(call) = &event.kind {
+        if let EventKind::CallStarted(call) = &event.kind {
             match fate(call, &events[index + 1..]) {
-                Fate::UnderWay if is_audited(&call.function) => break,
+                Fate::UnderWay if is_audited(&call.kind) => break,
                 fate => begin(&mut folded, event, call, &fate),
             }
         } else {
-            if let Kind::Called(called) = &event.kind {
+            if let EventKind::Called(called) = &event.kind {
                 begin_late(&mut folded, event, called, &events[..index]);
             }
             add(&mut folded, event);
@@ -103,27 +63,23 @@ pub(crate) fn fold(events: Vec<Value>) -> Result<Folded, serde_json::Error> {
     Ok(folded)
 }
 
-fn is_audited(function: &str) -> bool {
-    is_model(function) || function == "tools.call"
+fn is_audited(call: &CallKind) -> bool {
+    call.is_model() || call.is_tool()
 }
 
-fn is_model(function: &str) -> bool {
-    matches!(function, "llm.complete" | "llm.stream")
-}
-
-fn fate<'a>(call: &Started, later: &'a [Event]) -> Fate<'a> {
+fn fate<'a>(call: &CallStarted, later: &'a [Event]) -> Fate<'a> {
     let is_same = |task: &str, scope: &[u32], number: u32| {
         task == call.task && scope == call.scope && number == call.call
     };
     for event in later {
         match &event.kind {
-            Kind::Called(called) if is_same(&called.task, &called.scope, called.call) => {
+            EventKind::Called(called) if is_same(&called.task, &called.scope, called.call) => {
                 return Fate::Answered(called);
             }
-            Kind::CallStarted(again) if is_same(&again.task, &again.scope, again.call) => {
+            EventKind::CallStarted(again) if is_same(&again.task, &again.scope, again.call) => {
                 return Fate::Lost(event);
             }
-            Kind::RunEnded { .. } | Kind::RunStarted { .. } => return Fate::Lost(event),
+            EventKind::RunEnded(_) | EventKind::RunStarted(_) => return Fate::Lost(event),
             _ => {}
         }
     }
@@ -131,16 +87,17 @@ fn fate<'a>(call: &Started, later: &'a [Event]) -> Fate<'a> {
 }
 
 /// The first row of a call; both if it got lost.
-fn begin(folded: &mut Folded, event: &Event, call: &Started, fate: &Fate<'_>) {
-    if !is_audited(&call.function) {
+fn begin(folded: &mut Folded, event: &Event, call: &CallStarted, fate: &Fate<'_>) {
+    if !is_audited(&call.kind) {
         return;
     }
-    let is_model = is_model(&call.function);
+    let is_model = call.kind.is_model();
     let (asked, answered) = types(is_model);
     let step = step_of_call(is_model, &call.summary);
     match fate {
         Fate::Answered(called) => {
-            let payload = if is_model { called.prompt() } else { called.tool_request() };
+            let payload =
+                if is_model { payload::prompt(called) } else { payload::tool_request(called) };
             folded.rows.push(row(event, step, asked, payload));
         }
         Fate::Lost(end) => {
@@ -159,7 +116,7 @@ fn begin(folded: &mut Folded, event: &Event, call: &Started, fate: &Fate<'_>) {
 /// The first row of a call that was answered without having begun, such as one that was denied.
 fn begin_late(folded: &mut Folded, event: &Event, called: &Called, before: &[Event]) {
     let has_begun = |earlier: &Event| match &earlier.kind {
-        Kind::CallStarted(call) => {
+        EventKind::CallStarted(call) => {
             (&call.task, &call.scope, call.call) == (&called.task, &called.scope, called.call)
         }
         _ => false,
@@ -167,11 +124,11 @@ fn begin_late(folded: &mut Folded, event: &Event, called: &Called, before: &[Eve
     if before.iter().any(has_begun) {
         return;
     }
-    let call = Started {
+    let call = CallStarted {
         task: called.task.clone(),
         scope: called.scope.clone(),
         call: called.call,
-        function: called.function.clone(),
+        kind: called.kind.clone(),
         summary: called.summary.clone(),
     };
     begin(folded, event, &call, &Fate::Answered(called));
@@ -179,23 +136,24 @@ fn begin_late(folded: &mut Folded, event: &Event, called: &Called, before: &[Eve
 
 fn add(folded: &mut Folded, event: &Event) {
     match &event.kind {
-        Kind::Called(called) if is_audited(&called.function) => {
-            let is_model = is_model(&called.function);
+        EventKind::Called(called) if is_audited(&called.kind) => {
+            let is_model = called.kind.is_model();
             let step = step_of_call(is_model, &called.summary);
-            let payload = if is_model { called.response() } else { called.tool_answer() };
+            let payload =
+                if is_model { payload::response(called) } else { payload::tool_answer(called) };
             folded.rows.push(row(event, step, types(is_model).1, payload));
         }
-        Kind::Custom { node, name, data } => {
+        EventKind::Custom(Custom { node, name, data }) => {
             let payload = json!({ "node": node, "data": data });
             folded.rows.push(row(event, step_of(name), name, payload));
         }
-        Kind::RunStarted { reason } if reason == "recovery" => {
+        EventKind::RunStarted(run) if run.reason == "recovery" => {
             let payload = json!({ "reason": "the host was started again" });
             folded.rows.push(row(event, "executing", "recovery_triggered", payload));
         }
-        Kind::RunEnded { status, failure } => {
-            let ended =
-                Ended { run: event.run.clone(), status: status.clone(), failure: failure.clone() };
+        EventKind::RunEnded(end) => {
+            let (run, status) = (event.run.clone(), end.status.clone());
+            let ended = Ended { run, status, failure: end.failure.clone() };
             folded.rows.extend(last_row(event, &ended));
             folded.ended = Some(ended);
         }
@@ -209,7 +167,7 @@ fn last_row(event: &Event, ended: &Ended) -> Option<Row> {
         ("completed", _) => None,
         ("cancelled", _) => Some(row(event, "failed", "session_cancelled", json!({}))),
         (_, failure) => {
-            let payload = json!({ "error": error(failure.as_ref().unwrap_or(&Value::Null)) });
+            let payload = json!({ "error": payload::error(failure.as_ref()) });
             Some(row(event, "failed", "session_failed", payload))
         }
     }

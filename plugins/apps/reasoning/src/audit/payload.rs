@@ -1,97 +1,78 @@
 //! What the rows of calls carry.
 
-use wattle_plugin::prelude::{Deserialize, Value, json};
+use wattle_plugin::prelude::{Failure, Value, json};
+use wattle_plugin::runs::Called;
 
 /// Bytes of an answer that a row carries whole; of a longer one its beginning.
 const ANSWER_BYTES: usize = 16 << 10;
 
-/// An answered call as the event log has it.
-#[derive(Debug, Clone, Deserialize)]
-pub(super) struct Called {
-    pub(super) task: String,
-    pub(super) node: String,
-    #[serde(default)]
-    pub(super) scope: Vec<u32>,
-    pub(super) call: u32,
-    pub(super) function: String,
-    #[serde(default)]
-    pub(super) request: Value,
-    pub(super) result: Result<Value, Value>,
-    #[serde(default)]
-    pub(super) duration_us: u64,
-    #[serde(default)]
-    pub(super) summary: String,
+/// What joins the two rows of a call.
+fn id(called: &Called) -> String {
+    format!("{}:{}", called.task, called.call)
 }
 
-impl Called {
-    /// What joins the two rows of a call.
-    fn id(&self) -> String {
-        format!("{}:{}", self.task, self.call)
-    }
-
-    /// What was asked of a model.
-    pub(super) fn prompt(&self) -> Value {
-        let mut payload = json!({ "call_id": self.id(), "node": self.node });
-        match self.request.get("messages") {
-            Some(messages) => {
-                payload["route"] = self.request["route"].clone();
-                payload["purpose"] =
-                    self.request.pointer("/response_schema/name").cloned().unwrap_or_default();
-                payload["messages"] = messages.clone();
-            }
-            // Long requests are kept by their beginning.
-            None => payload["request"] = self.request.clone(),
+/// What was asked of a model.
+pub(super) fn prompt(called: &Called) -> Value {
+    let mut payload = json!({ "call_id": id(called), "node": called.node });
+    match called.request.get("messages") {
+        Some(messages) => {
+            payload["route"] = called.request["route"].clone();
+            payload["purpose"] =
+                called.request.pointer("/response_schema/name").cloned().unwrap_or_default();
+            payload["messages"] = messages.clone();
         }
-        payload
+        // Long requests are kept by their beginning.
+        None => payload["request"] = called.request.clone(),
     }
+    payload
+}
 
-    /// What a model answered.
-    pub(super) fn response(&self) -> Value {
-        let mut payload = self.ended();
-        match &self.result {
-            Ok(answer) => {
-                payload["model"] = answer["model"].clone();
-                payload["finish_reason"] = answer["finish_reason"].clone();
-                payload["usage"] = answer["usage"].clone();
-                let said = answer.get("structured").unwrap_or(&answer["parts"]);
-                payload["content"] = capped(said);
-                if let Some(attempts) = answer.get("attempts").and_then(Value::as_array) {
-                    payload["fallback"] = json!(is_fallback(attempts));
-                    payload["attempts"] = json!(attempts);
-                }
+/// What a model answered.
+pub(super) fn response(called: &Called) -> Value {
+    let mut payload = ended(called);
+    match &called.result {
+        Ok(answer) => {
+            payload["model"] = answer["model"].clone();
+            payload["finish_reason"] = answer["finish_reason"].clone();
+            payload["usage"] = answer["usage"].clone();
+            let said = answer.get("structured").unwrap_or(&answer["parts"]);
+            payload["content"] = capped(said);
+            if let Some(attempts) = answer.get("attempts").and_then(Value::as_array) {
+                payload["fallback"] = json!(is_fallback(attempts));
+                payload["attempts"] = json!(attempts);
             }
-            Err(failure) => payload["error"] = error(failure),
         }
-        payload
+        Err(failure) => payload["error"] = error(Some(failure)),
     }
+    payload
+}
 
-    /// What was asked of a tool.
-    pub(super) fn tool_request(&self) -> Value {
-        let arguments = self.request.get("arguments").unwrap_or(&self.request);
-        json!({ "call_id": self.id(), "node": self.node, "method": self.summary,
-                "arguments": arguments })
-    }
+/// What was asked of a tool.
+pub(super) fn tool_request(called: &Called) -> Value {
+    let arguments = called.request.get("arguments").unwrap_or(&called.request);
+    json!({ "call_id": id(called), "node": called.node, "method": called.summary,
+            "arguments": arguments })
+}
 
-    /// What a tool answered.
-    pub(super) fn tool_answer(&self) -> Value {
-        let mut payload = self.ended();
-        payload["method"] = json!(self.summary);
-        match &self.result {
-            Ok(answer) if answer["is_error"] == json!(true) => {
-                payload["error"] = json!({ "code": "tool-error", "message": text(answer) });
-            }
-            Ok(answer) => {
-                let said = answer.get("structured").filter(|data| !data.is_null());
-                payload["result"] = capped(said.unwrap_or(&answer["content"]));
-            }
-            Err(failure) => payload["error"] = error(failure),
+/// What a tool answered.
+pub(super) fn tool_answer(called: &Called) -> Value {
+    let mut payload = ended(called);
+    payload["method"] = json!(called.summary);
+    match &called.result {
+        Ok(answer) if answer["is_error"] == json!(true) => {
+            payload["error"] = json!({ "code": "tool-error", "message": text(answer) });
         }
-        payload
+        Ok(answer) => {
+            let said = answer.get("structured").filter(|data| !data.is_null());
+            payload["result"] = capped(said.unwrap_or(&answer["content"]));
+        }
+        Err(failure) => payload["error"] = error(Some(failure)),
     }
+    payload
+}
 
-    fn ended(&self) -> Value {
-        json!({ "call_id": self.id(), "node": self.node, "duration_ms": self.duration_us / 1_000 })
-    }
+fn ended(called: &Called) -> Value {
+    json!({ "call_id": id(called), "node": called.node, "duration_ms": called.duration_us / 1_000 })
 }
 
 /// Whether the model that answered was not the first that was asked.
@@ -103,8 +84,10 @@ fn is_fallback(attempts: &[Value]) -> bool {
     }
 }
 
-pub(super) fn error(failure: &Value) -> Value {
-    json!({ "code": failure["code"], "message": failure["message"] })
+/// Code and message of a failure, null if there is none.
+pub(super) fn error(failure: Option<&Failure>) -> Value {
+    let (code, message) = failure.map(|it| (&it.code, &it.message)).unzip();
+    json!({ "code": code, "message": message })
 }
 
 /// The text of a tool's answer.

@@ -53,7 +53,7 @@ fn mode(wanted: &Wanted) -> Mode {
     }
 }
 
-/// The conditions on known fields, and those on fields that do not exist, which are told.
+/// The conditions on known fields, and those on fields that do not exist, which are reported.
 fn filters(
     wanted: &Wanted,
     catalog: &Catalog<'_>,

@@ -1,7 +1,8 @@
 //! Keeps the tables in step with the runs, from the event log of the session's thread.
 //!
-//! Whoever looks at a session folds what is new. The cursor of the session is moved in the same
-//! transaction and only from where it was read, so of two that fold at once one does it.
+//! A request that reads a session folds the new events first. The cursor of the session is
+//! moved in the same transaction and only from where it was read, so of two that fold at once one
+//! does it.
 
 use std::collections::BTreeMap;
 
@@ -46,7 +47,7 @@ pub(crate) fn sync(
         };
         let known = contexts(&session.id)?;
         adopt_newest(&session, &thread, &known)?;
-        let folded = fold(events(&session)?)?;
+        let folded = fold(&events(&session)?)?;
         if folded.cursor <= session.event_cursor {
             return Ok((session, Some(thread)));
         }
@@ -62,7 +63,7 @@ pub(crate) fn sync(
     Ok((session, thread))
 }
 
-/// A session whose thread an operator deleted can start a new one, whose events begin anew.
+/// A session whose thread an operator deleted can start a new one, whose events count from 1.
 fn forget(session: Session) -> Result<Session, Failure> {
     if session.event_cursor == 0 {
         return Ok(session);
@@ -182,8 +183,9 @@ fn settle(
 /// Code and message of a run that failed, without the names of nodes and plugins if the app said
 /// the reason itself.
 fn error_of(ended: &Ended) -> Value {
-    let failure = ended.failure.clone().unwrap_or_default();
-    let reason = failure.pointer("/details/reason").or(failure.get("message"));
-    let message = reason.and_then(Value::as_str).unwrap_or("the run ended without a result");
-    json!({ "code": failure["code"], "message": message })
+    let Some(failure) = &ended.failure else {
+        return json!({ "code": Value::Null, "message": "the run ended without a result" });
+    };
+    let reason = failure.details.as_ref().and_then(|details| details.get("reason")?.as_str());
+    json!({ "code": failure.code, "message": reason.unwrap_or(&failure.message) })
 }

@@ -4,7 +4,7 @@
 // there for all of it (another tab, a reload, a lost connection), it reads the session again and
 // joins the run that is under way.
 import { useChat } from "@ai-sdk/react";
-import { ApiError, address, useConnection } from "@wattle/page";
+import { ApiError, address, useConnection, useTabs } from "@wattle/page";
 import { streamFetch } from "@wattle/page/ai";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
@@ -12,7 +12,6 @@ import { api, type Session, type State, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
 import { doneTools, textOf } from "./parts.ts";
 import { toGuidePrompt } from "./prompt.ts";
-import { useTabs } from "./tabs.ts";
 
 /** How often a growing message is rendered. */
 const THROTTLE_MS = 50;
@@ -111,11 +110,11 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     }
   }, [id, take]);
 
-  const tell = useTabs(id, () => void refresh());
+  const tell = useTabs(`wattle-travel-${id}`, () => void refresh());
   useConnection(() => void refresh());
   useStreamChanges(isStreaming, () => {
     tell();
-    if (!isStreaming && !isStopping.current) void settle().then(tell);
+    if (!isStreaming && !isStopping.current) void settle().then(() => tell());
   });
   const made = doneTools(chat.messages);
   const seen = useRef(made);

@@ -35,7 +35,7 @@ const SCRIPTS: [&str; 3] = ["expression", "behavior", "-moz-binding"];
 /// What stands where something was taken out: nothing, that still separates what is around it.
 const GAP: char = ' ';
 
-/// What stands for an address that is refused.
+/// The value in place of an address that is refused.
 const NONE: &str = "none";
 
 /// Digits of the longest escape.

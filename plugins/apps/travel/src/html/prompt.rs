@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use wattle_plugin::prelude::{Failure, json};
+use wattle_plugin::prompt::fill;
 
 use crate::block::Block;
 use crate::image::ImageAsset;
@@ -10,10 +11,10 @@ use crate::prompt::HANDBOOK;
 /// Widths in pixels at which pages are shown: on a desk, on a phone.
 pub(crate) const WIDTHS: (u32, u32) = (720, 375);
 
-/// What the model is told about pages.
+/// The system message about pages.
 pub(crate) fn system() -> Result<String, Failure> {
     let (desktop, mobile) = (WIDTHS.0.to_string(), WIDTHS.1.to_string());
-    HANDBOOK.fill(&[("desktop_width", &desktop), ("mobile_width", &mobile)])
+    fill(HANDBOOK, &[("desktop_width", &desktop), ("mobile_width", &mobile)])
 }
 
 /// What a page is made from.

@@ -45,7 +45,7 @@ pub(super) struct Wanted<'a> {
     pub(super) thumbnail: Option<&'a str>,
     /// The pictures that it may show.
     pub(super) pictures: &'a Pictures,
-    /// Whether the link to the video is written anew.
+    /// Whether the link to the video is replaced.
     pub(super) replaces_link: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Start tags, written anew from what an element may keep: lower case, every value in double
+//! Start tags, rebuilt from what an element may keep: lower case, every value in double
 //! quotes, no character in it that could begin or end a tag.
 
 use std::collections::BTreeSet;

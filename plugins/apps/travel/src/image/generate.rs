@@ -87,7 +87,7 @@ pub(crate) fn generate<'a>(plans: impl IntoIterator<Item = &'a Planned>) -> Resu
 struct Studio {
     /// How many there are.
     models: u32,
-    /// Who is asked first: whoever answered last, since the others did not.
+    /// The model that is asked first: the one that answered last, since the others did not.
     first: u32,
     opened_ms: i64,
     timeouts_in_row: u32,

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_plugin::Failure;
+use wattle_plugin::prompt::fill;
 
 use crate::block::Block;
 use crate::prompt;
@@ -87,7 +88,7 @@ pub(crate) fn plan(
 ) -> Result<Structured<Vec<Planned>>, Failure> {
     let blocks: Vec<Told<'_>> = targets.iter().map(|block| told(block)).collect();
     let user = serde_json::to_string_pretty(&json!({ "title": guide, "blocks": blocks }))?;
-    let system = prompt::IMAGE_PLAN.fill(&[])?;
+    let system = fill(prompt::IMAGE_PLAN, &[])?;
     let check = |plan: &Plan| violations(plan, targets);
     let Structured { value, model } = run_structured_task(IMAGE_PLAN, &system, &user, check)?;
     let planned = targets.iter().filter_map(|block| {

@@ -4,14 +4,18 @@
 use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{Value, json};
+use wattle_plugin::runs::{Called, Delta, Event, EventKind, TaskFinished};
 
 use crate::message::{Role, UiMessage};
-use crate::session::log::{AGENT, Called, Delta, Event, Kind, Run, TOOLS, TaskFinished};
+use crate::session::log::{AGENT, Run, TOOLS, begins_turn, ends_turn, is_talk};
 use crate::session::step::{self, Step, StepStatus, messages, text_of};
 use crate::session::stored;
 
 /// What the id of the message begins with; the run's follows, as in the stream.
 const PREFIX: &str = "msg_";
+
+/// What a call is answered with whose arguments are no JSON, as in the stream.
+const UNREADABLE: &str = "the arguments of the call are not valid JSON";
 
 /// What one model call said.
 #[derive(Debug, Default)]
@@ -62,23 +66,23 @@ struct Folding {
 impl Folding {
     fn add(&mut self, event: &Event) {
         match &event.kind {
-            // Whatever had no answer is asked for anew.
-            Kind::RunStarted { reason } if reason == "recovery" => {
+            // Requests without an answer are made again.
+            EventKind::RunStarted(run) if run.reason == "recovery" => {
                 self.turns.retain(|turn| turn.is_answered);
             }
-            Kind::CallStarted(call) if call.is_model() => {
+            EventKind::CallStarted(call) if begins_turn(call) => {
                 let turn = self.turn(&call.task, call.call);
                 (turn.text, turn.reasoning) = (String::new(), String::new());
             }
-            Kind::Streamed(pieces) if pieces.is_talk() => {
+            EventKind::Streamed(pieces) if is_talk(pieces) => {
                 let turn = self.turn(&pieces.task, pieces.call);
                 pieces.deltas.iter().for_each(|delta| turn.hear(delta));
             }
-            Kind::Called(called) if called.is_model() => {
+            EventKind::Called(called) if ends_turn(called) => {
                 self.turn(&called.task, called.call).end(called);
             }
-            Kind::TaskFinished(task) if task.node == AGENT => self.ask(task),
-            Kind::TaskFinished(task) if task.node == TOOLS => self.answer(task),
+            EventKind::TaskFinished(task) if task.node == AGENT => self.ask(task),
+            EventKind::TaskFinished(task) if task.node == TOOLS => self.answer(task),
             _ => {}
         }
     }
@@ -96,13 +100,7 @@ impl Folding {
     fn ask(&mut self, task: &TaskFinished) {
         let Some(turn) = self.turns.last_mut() else { return };
         let calls = messages(task).filter_map(|message| message["tool_calls"].as_array());
-        turn.wanted = calls
-            .flatten()
-            .map(|call| {
-                let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
-                (text("id"), text("name"), call["arguments"].clone())
-            })
-            .collect();
+        turn.wanted = calls.flatten().map(call).collect();
     }
 
     fn answer(&mut self, task: &TaskFinished) {
@@ -120,7 +118,7 @@ impl Turn {
             Delta::Text { text } => self.text.push_str(text),
             Delta::Reasoning { text } => self.reasoning.push_str(text),
             Delta::Restart => (self.text, self.reasoning) = (String::new(), String::new()),
-            Delta::Other => {}
+            _ => {}
         }
     }
 
@@ -133,8 +131,24 @@ impl Turn {
                 parts.filter_map(|part| part[key].as_str()).collect::<String>()
             };
             (self.text, self.reasoning) = (all("text"), all("reasoning"));
+            self.wanted = unreadable_calls(answer);
         }
     }
+}
+
+/// The calls of an answer that the agent may ask for once more, without keeping them in the
+/// conversation.
+fn unreadable_calls(answer: &Value) -> Vec<(String, String, Value)> {
+    let parts = answer["parts"].as_array().into_iter().flatten();
+    let calls = parts.filter_map(|part| part.get("tool_call"));
+    let unreadable = calls.filter(|call| call["arguments"].is_string());
+    unreadable.map(call).collect()
+}
+
+/// Id, tool and arguments of a call.
+fn call(call: &Value) -> (String, String, Value) {
+    let text = |key: &str| call[key].as_str().unwrap_or_default().to_owned();
+    (text("id"), text("name"), call["arguments"].clone())
 }
 
 fn tool_part(
@@ -155,7 +169,7 @@ fn tool_part(
         }
         (Some(step), _) => step.error.clone(),
         (None, Some(message)) => Some(text_of(&message["content"])),
-        (None, None) => None,
+        (None, None) => input.is_string().then(|| UNREADABLE.to_owned()),
     };
     part["errorText"] = json!(error.unwrap_or_else(|| step::CANCELLED.to_owned()));
     part

@@ -7,14 +7,15 @@
 use std::collections::BTreeSet;
 
 use wattle_plugin::prelude::{Failure, Value, json};
+use wattle_plugin::prompt::fill;
 
 use crate::message::part::{Answer, Part, ToolPart};
 use crate::message::{Role, UiMessage};
 use crate::prompt::PROGRESS;
 use crate::tool;
 
-/// The conversation for a model. Before the last message of the user it is told which steps are
-/// finished, so that it goes on and does not start over.
+/// The conversation for a model. A system message before the last message of the user states
+/// which steps are finished, so that the model goes on and does not start over.
 pub(crate) fn for_model(messages: &[UiMessage], finished: &[&str]) -> Result<Vec<Value>, Failure> {
     let last = messages.iter().rposition(|message| message.role == Role::User);
     let mut written = Conversation::default();
@@ -36,7 +37,7 @@ pub(crate) fn for_model(messages: &[UiMessage], finished: &[&str]) -> Result<Vec
 
 fn progress(finished: &[&str]) -> Result<String, Failure> {
     let steps = if finished.is_empty() { "none".to_owned() } else { finished.join(", ") };
-    PROGRESS.fill(&[("steps", &steps)])
+    fill(PROGRESS, &[("steps", &steps)])
 }
 
 fn user_text(message: &UiMessage) -> String {

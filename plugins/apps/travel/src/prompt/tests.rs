@@ -1,9 +1,8 @@
-//! What prompts must say, and how placeholders are filled. The prompts are read as models read
-//! them: with everything filled in.
+//! What prompts must say. The prompts are read as models read them: with everything filled in.
 
-use wattle_plugin::Failure;
+use wattle_plugin::prompt::fill;
 
-use super::{HANDBOOK, IMAGE_PLAN, PROGRESS, Prompt, REFUSED};
+use super::{HANDBOOK, IMAGE_PLAN, PROGRESS, REFUSED};
 use crate::block::BlockType;
 use crate::tool::NAMES;
 
@@ -31,24 +30,6 @@ const FILES: [(&str, &str); 9] = [
 fn says(prompt: &str, parts: &[&str]) {
     for part in parts {
         assert!(prompt.contains(part), "`{part}` is missing in:\n{prompt}");
-    }
-}
-
-fn filled(template: &'static str, values: &[(&str, &str)]) -> Result<String, Failure> {
-    Prompt(template).fill(values)
-}
-
-#[test]
-fn placeholders_are_filled_once_and_completely() {
-    let text = filled("{{a}}, {{b}} and {{a}}.\n", &[("a", "{{b}}"), ("b", "2")]).unwrap();
-    assert_eq!(text, "{{b}}, 2 and {{b}}.", "a value is no template");
-    for (template, why) in [
-        ("{{c}}", "placeholder `c` has no value"),
-        ("none", "value `a` has no placeholder"),
-        ("{{a", "`{{` is left open"),
-    ] {
-        let failure = filled(template, &[("a", "1")]).unwrap_err();
-        assert!(failure.message.contains(why), "{template}: {}", failure.message);
     }
 }
 
@@ -130,7 +111,7 @@ fn s3_09_s3_67_the_agent_is_told_how_to_go_on_and_what_to_do_about_errors() {
             "in the language of the user",
         ],
     );
-    let told = PROGRESS.fill(&[("steps", "parse_youtube_input")]).unwrap();
+    let told = fill(PROGRESS, &[("steps", "parse_youtube_input")]).unwrap();
     assert_eq!(told.lines().last(), Some("Finished steps: parse_youtube_input"));
 }
 
@@ -156,7 +137,7 @@ fn s3_21_blocks_are_asked_for_as_they_are_checked() {
 
 #[test]
 fn s3_26_spots_are_asked_for_exactly_once_each() {
-    let prompt = super::SPOTS.fill(&[]).unwrap();
+    let prompt = fill(super::SPOTS, &[]).unwrap();
     says(
         &prompt,
         &[
@@ -171,7 +152,7 @@ fn s3_26_spots_are_asked_for_exactly_once_each() {
 
 #[test]
 fn s3_30_pictures_are_planned_with_query_prompt_and_alt() {
-    let prompt = IMAGE_PLAN.fill(&[]).unwrap();
+    let prompt = fill(IMAGE_PLAN, &[]).unwrap();
     says(
         &prompt,
         &[
@@ -186,7 +167,7 @@ fn s3_30_pictures_are_planned_with_query_prompt_and_alt() {
 
 #[test]
 fn s3_34_s3_35_a_page_is_asked_for_as_it_is_kept() {
-    let prompt = HANDBOOK.fill(&[("desktop_width", "720"), ("mobile_width", "375")]).unwrap();
+    let prompt = fill(HANDBOOK, &[("desktop_width", "720"), ("mobile_width", "375")]).unwrap();
     says(
         &prompt,
         &[
@@ -205,7 +186,7 @@ fn s3_34_s3_35_a_page_is_asked_for_as_it_is_kept() {
 
 #[test]
 fn s3_45_a_refused_answer_is_told_with_its_reasons() {
-    let told = REFUSED.fill(&[("reasons", "- a\n- b")]).unwrap();
+    let told = fill(REFUSED, &[("reasons", "- a\n- b")]).unwrap();
     assert!(told.contains("reasons:\n- a\n- b\n"), "{told}");
     says(&told, &["Answer again, whole, with all of them corrected."]);
 }

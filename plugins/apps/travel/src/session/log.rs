@@ -1,6 +1,7 @@
 //! Events of a thread, as far as they mean something to a session.
 
-use wattle_plugin::prelude::{Deserialize, Failure, Value, code, runs};
+use wattle_plugin::prelude::{Failure, Value, code, runs};
+use wattle_plugin::runs::{CallStarted, Called, Event, EventKind, RunEnded, Streamed};
 
 use crate::channel;
 
@@ -13,192 +14,39 @@ pub(crate) const AGENT: &str = "agent";
 /// The node that calls tools.
 pub(crate) const TOOLS: &str = "tools";
 
-const TOOL_CALL: &str = "tools.call";
-
-/// One event.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Event {
-    /// Position in the log.
-    pub(crate) seq: u64,
-    /// When.
-    pub(crate) at_ms: i64,
-    /// The run.
-    pub(crate) run: String,
-    /// What happened.
-    #[serde(flatten)]
-    pub(crate) kind: Kind,
-}
-
-/// What happened.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum Kind {
-    /// A run began, or went on after a restart.
-    RunStarted {
-        /// `input`, `recovery` and so on.
-        #[serde(default)]
-        reason: String,
-    },
-    /// A run ended.
-    RunEnded(Ended),
-    /// A task ended well.
-    TaskFinished(TaskFinished),
-    /// A call began.
-    CallStarted(CallStarted),
-    /// Pieces of a model's answer arrived.
-    Streamed(Streamed),
-    /// A call was answered.
-    Called(Box<Called>),
-    /// Anything else.
-    #[serde(other)]
-    Other,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Ended {
-    /// `completed`, `failed`, `cancelled` or `interrupted`.
-    pub(crate) status: String,
-    /// Why, if it failed.
-    #[serde(default)]
-    pub(crate) failure: Option<Value>,
-}
-
-/// A task that ended well.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct TaskFinished {
-    /// Its node.
-    pub(crate) node: String,
-    /// What it wrote.
-    #[serde(default)]
-    pub(crate) writes: Vec<Write>,
-}
-
-/// A write to a channel.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-pub(crate) struct Write {
-    /// The channel.
-    pub(crate) channel: String,
-    /// The value.
-    pub(crate) value: Value,
-}
-
-/// A call that began.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct CallStarted {
-    /// The task.
-    pub(crate) task: String,
-    #[serde(default)]
-    scope: Vec<u32>,
-    /// Its number in the task.
-    pub(crate) call: u32,
-    function: String,
-    /// The tool, for a call of one.
-    #[serde(default)]
-    pub(crate) summary: String,
-}
-
-/// Pieces of a model's answer.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Streamed {
-    /// The task.
-    pub(crate) task: String,
-    node: String,
-    #[serde(default)]
-    scope: Vec<u32>,
-    /// The call.
-    pub(crate) call: u32,
-    /// The pieces.
-    pub(crate) deltas: Vec<Delta>,
-}
-
-/// A piece of a model's answer.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(tag = "kind", rename_all = "snake_case")]
-pub(crate) enum Delta {
-    /// Text.
-    Text {
-        /// The piece.
-        text: String,
-    },
-    /// What it thinks.
-    Reasoning {
-        /// The piece.
-        text: String,
-    },
-    /// What came before is void.
-    Restart,
-    /// Anything else.
-    #[serde(other)]
-    Other,
-}
-
-/// A call that was answered.
-#[derive(Debug, Clone, Deserialize)]
-pub(crate) struct Called {
-    /// The task.
-    pub(crate) task: String,
-    node: String,
-    #[serde(default)]
-    scope: Vec<u32>,
-    /// Its number in the task.
-    pub(crate) call: u32,
-    function: String,
-    /// The answer.
-    pub(crate) result: Result<Value, Value>,
-    /// How long it took.
-    #[serde(default)]
-    pub(crate) duration_us: u64,
-    /// The tool, for a call of one.
-    #[serde(default)]
-    pub(crate) summary: String,
-}
-
-impl Event {
-    /// Whether it changes what is known of a session: pieces of text come by the hundred.
-    pub(crate) fn matters(&self) -> bool {
-        match &self.kind {
-            Kind::RunStarted { .. } | Kind::RunEnded(_) => true,
-            Kind::CallStarted(call) => call.is_tool(),
-            Kind::Called(called) => called.is_tool(),
-            _ => false,
-        }
+/// Whether an event changes what is known of a session: pieces of text come by the hundred.
+pub(crate) fn matters(event: &Event) -> bool {
+    match &event.kind {
+        EventKind::RunStarted(_) | EventKind::RunEnded(_) => true,
+        EventKind::CallStarted(call) => begins_step(call),
+        EventKind::Called(called) => ends_step(called),
+        _ => false,
     }
 }
 
-impl CallStarted {
-    /// Whether the graph calls a tool: what tools do inside is none of the session's business.
-    pub(crate) fn is_tool(&self) -> bool {
-        self.scope.is_empty() && self.function == TOOL_CALL
-    }
-
-    /// Whether the graph asks a model.
-    pub(crate) fn is_model(&self) -> bool {
-        self.scope.is_empty() && is_model(&self.function)
-    }
+/// Whether the graph calls a tool. Calls that tools make are no steps of a session.
+pub(crate) fn begins_step(call: &CallStarted) -> bool {
+    call.scope.is_empty() && call.kind.is_tool()
 }
 
-impl Called {
-    /// Whether the graph called a tool.
-    pub(crate) fn is_tool(&self) -> bool {
-        self.scope.is_empty() && self.node == TOOLS && self.function == TOOL_CALL
-    }
-
-    /// Whether the graph asked a model.
-    pub(crate) fn is_model(&self) -> bool {
-        self.scope.is_empty() && self.node == AGENT && is_model(&self.function)
-    }
+/// Whether the graph called a tool.
+pub(crate) fn ends_step(called: &Called) -> bool {
+    called.scope.is_empty() && called.node == TOOLS && called.kind.is_tool()
 }
 
-impl Streamed {
-    /// Whether it is part of the conversation.
-    pub(crate) fn is_talk(&self) -> bool {
-        self.scope.is_empty() && self.node == AGENT
-    }
+/// Whether the graph asks a model.
+pub(crate) fn begins_turn(call: &CallStarted) -> bool {
+    call.scope.is_empty() && call.kind.is_model()
 }
 
-fn is_model(function: &str) -> bool {
-    matches!(function, "llm.complete" | "llm.stream")
+/// Whether the graph asked a model.
+pub(crate) fn ends_turn(called: &Called) -> bool {
+    called.scope.is_empty() && called.node == AGENT && called.kind.is_model()
+}
+
+/// Whether pieces of an answer are part of the conversation.
+pub(crate) fn is_talk(pieces: &Streamed) -> bool {
+    pieces.scope.is_empty() && pieces.node == AGENT
 }
 
 /// The events of one run.
@@ -212,9 +60,9 @@ pub(crate) struct Run {
 
 impl Run {
     /// The event with which it ended, when, and how.
-    pub(crate) fn ended(&self) -> Option<(u64, i64, &Ended)> {
+    pub(crate) fn ended(&self) -> Option<(u64, i64, &RunEnded)> {
         self.events.iter().rev().find_map(|event| match &event.kind {
-            Kind::RunEnded(ended) => Some((event.seq, event.at_ms, ended)),
+            EventKind::RunEnded(ended) => Some((event.seq, event.at_ms, ended)),
             _ => None,
         })
     }
@@ -243,7 +91,7 @@ pub(crate) fn events(thread_id: &str, after: u64) -> Result<Option<Vec<Event>>, 
         };
         let is_last = page.len() < PAGE as usize;
         for event in page {
-            events.push(read(event)?);
+            events.push(read(&event)?);
         }
         if is_last {
             return Ok(Some(events));
@@ -256,14 +104,14 @@ pub(crate) fn events(thread_id: &str, after: u64) -> Result<Option<Vec<Event>>, 
 /// # Errors
 ///
 /// It is none.
-pub(crate) fn read(event: Value) -> Result<Event, Failure> {
-    let mut event: Event = serde_json::from_value(event)?;
+pub(crate) fn read(event: &Value) -> Result<Event, Failure> {
+    let mut event = Event::read(event)?;
     match &mut event.kind {
-        Kind::TaskFinished(task) => {
+        EventKind::TaskFinished(task) => {
             task.writes.retain(|write| write.channel == channel::MESSAGES);
         }
-        Kind::Called(called) if !called.is_tool() && !called.is_model() => {
-            event.kind = Kind::Other;
+        EventKind::Called(called) if !ends_step(called) && !ends_turn(called) => {
+            event.kind = EventKind::Other;
         }
         _ => {}
     }

@@ -3,9 +3,10 @@
 //! A tool that failed makes no session fail if the model went on without it: what counts is
 //! whether something is left undone when the run ends.
 
-use wattle_plugin::prelude::Value;
+use wattle_plugin::prelude::Failure;
+use wattle_plugin::runs::RunEnded;
 
-use crate::session::log::{Ended, Run};
+use crate::session::log::Run;
 use crate::session::step::{Step, StepStatus};
 use crate::session::{Session, Status};
 
@@ -30,7 +31,7 @@ pub(crate) struct View {
     /// Its steps.
     pub(crate) steps: Vec<Step>,
     /// The event with which it ended, when, and how.
-    pub(crate) ended: Option<(u64, i64, Ended)>,
+    pub(crate) ended: Option<(u64, i64, RunEnded)>,
 }
 
 impl View {
@@ -62,7 +63,7 @@ impl View {
         }
     }
 
-    fn end(&self, session: &mut Session, seq: u64, at_ms: i64, ended: &Ended) {
+    fn end(&self, session: &mut Session, seq: u64, at_ms: i64, ended: &RunEnded) {
         session.current_step = None;
         (session.failed_step, session.last_error) = (None, None);
         match ended.status.as_str() {
@@ -113,17 +114,17 @@ fn does(one: &Step, other: &Step) -> bool {
     one.tool == other.tool || (is_image(one) && is_image(other))
 }
 
-fn message(failure: Option<&Value>) -> String {
-    let message = failure.and_then(|failure| failure["message"].as_str());
+fn message(failure: Option<&Failure>) -> String {
+    let message = failure.map(|failure| failure.message.as_str());
     message.unwrap_or("the run ended without a result").to_owned()
 }
 
 #[cfg(test)]
 mod tests {
-    use wattle_plugin::prelude::json;
+    use wattle_plugin::prelude::{Failure, code};
+    use wattle_plugin::runs::RunEnded;
 
     use super::View;
-    use crate::session::log::Ended;
     use crate::session::step::{Step, StepStatus};
     use crate::session::{Session, Status};
 
@@ -148,8 +149,9 @@ mod tests {
 
     fn view(steps: &[(&str, StepStatus)], ended: Option<&str>) -> View {
         let end = |status: &str| {
-            let failure = (status == "failed").then(|| json!({"message": "no model answered"}));
-            (20, 2_000, Ended { status: status.to_owned(), failure })
+            let failure =
+                (status == "failed").then(|| Failure::new(code::UNAVAILABLE, "no model answered"));
+            (20, 2_000, RunEnded { status: status.to_owned(), failure })
         };
         View {
             run: "run-1".to_owned(),

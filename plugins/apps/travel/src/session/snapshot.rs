@@ -1,7 +1,7 @@
 //! Snapshots: what has been made so far, so that a later run can go on from it.
 //!
-//! Written after every successful step, and by the editor of the page. Whoever writes last is
-//! right, column by column.
+//! Written after every successful step, and by the editor of the page. The last write wins,
+//! column by column.
 
 mod patch;
 mod table;

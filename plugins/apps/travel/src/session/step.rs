@@ -1,14 +1,16 @@
-//! Steps: calls of tools, as the event log tells of them. Pure: the same events give the same
+//! Steps: calls of tools, folded from the event log. Pure: the same events give the same
 //! steps.
 //!
-//! A call that no tool was made for, such as one of a tool that does not exist, is no step.
+//! A call that is answered without its tool, since its arguments cannot be read, is a failed step.
+//! A call of a tool that does not exist is no step.
 
 use std::collections::BTreeMap;
 
 use wattle_plugin::prelude::{Deserialize, Serialize, Value, log};
+use wattle_plugin::runs::{CallStarted, Called, Event, EventKind, RunEnded, TaskFinished, Write};
 
 use crate::channel;
-use crate::session::log::{AGENT, CallStarted, Called, Ended, Event, Kind, TaskFinished, Write};
+use crate::session::log::{AGENT, TOOLS, begins_step, ends_step};
 use crate::tool;
 
 /// What is said of a step that was stopped.
@@ -75,6 +77,25 @@ pub(crate) struct Step {
 }
 
 impl Step {
+    fn begun(event: &Event, id: String, tool: &str, wanted: Option<Wanted>) -> Self {
+        let (call_id, input) = wanted.map(|it| (it.id, it.arguments)).unzip();
+        Self {
+            id,
+            tool: tool.to_owned(),
+            call_id,
+            status: StepStatus::Running,
+            input,
+            output: None,
+            error: None,
+            duration_ms: None,
+            seq: event.seq,
+            started_ms: event.at_ms,
+            ended_seq: None,
+            ended_ms: None,
+            writes: Vec::new(),
+        }
+    }
+
     /// The event that changed it last.
     pub(crate) fn touched(&self) -> u64 {
         self.ended_seq.unwrap_or(self.seq)
@@ -93,10 +114,11 @@ pub(crate) fn steps(events: &[Event]) -> Vec<Step> {
     let mut folding = Folding::default();
     for event in events {
         match &event.kind {
-            Kind::TaskFinished(task) if task.node == AGENT => folding.wanted = wanted(task),
-            Kind::CallStarted(call) if call.is_tool() => folding.begin(event, call),
-            Kind::Called(called) if called.is_tool() => folding.end(event, called),
-            Kind::RunEnded(ended) => folding.cut(event, ended),
+            EventKind::TaskFinished(task) if task.node == AGENT => folding.wanted = wanted(task),
+            EventKind::TaskFinished(task) if task.node == TOOLS => folding.refuse(event, task),
+            EventKind::CallStarted(call) if begins_step(call) => folding.begin(event, call),
+            EventKind::Called(called) if ends_step(called) => folding.end(event, called),
+            EventKind::RunEnded(ended) => folding.cut(event, ended),
             _ => {}
         }
     }
@@ -125,26 +147,31 @@ impl Folding {
             log::error!("a step is not kept: {why}");
             return None;
         }
-        let wanted = self.wanted.iter().position(|wanted| wanted.name == tool);
+        let is_wanted = |wanted: &Wanted| wanted.name == tool && !wanted.arguments.is_string();
+        let wanted = self.wanted.iter().position(is_wanted);
         let wanted = wanted.map(|place| self.wanted.remove(place));
-        let (call_id, input) = wanted.map(|it| (it.id, it.arguments)).unzip();
         self.places.insert(id.clone(), self.steps.len());
-        self.steps.push(Step {
-            id,
-            tool: tool.to_owned(),
-            call_id,
-            status: StepStatus::Running,
-            input,
-            output: None,
-            error: None,
-            duration_ms: None,
-            seq: event.seq,
-            started_ms: event.at_ms,
-            ended_seq: None,
-            ended_ms: None,
-            writes: Vec::new(),
-        });
+        self.steps.push(Step::begun(event, id, tool, wanted));
         Some(self.steps.len() - 1)
+    }
+
+    /// Calls that were answered without their tools.
+    fn refuse(&mut self, event: &Event, task: &TaskFinished) {
+        for answer in messages(task).filter(|message| message["role"] == "tool") {
+            let is_answered = |call: &Wanted| answer["tool_call_id"] == call.id.as_str();
+            let Some(place) = self.wanted.iter().position(is_answered) else { continue };
+            let call = self.wanted.remove(place);
+            if check_name(&call.name).is_err() {
+                continue;
+            }
+            let (id, tool) = (format!("{}:{}", event.run, call.id), call.name.clone());
+            let mut step = Step::begun(event, id, &tool, Some(call));
+            step.status = StepStatus::Error;
+            step.error = Some(text_of(&answer["content"]));
+            (step.ended_seq, step.ended_ms) = (Some(event.seq), Some(event.at_ms));
+            step.duration_ms = Some(0);
+            self.steps.push(step);
+        }
     }
 
     fn end(&mut self, event: &Event, called: &Called) {
@@ -167,14 +194,13 @@ impl Folding {
             }
             Err(failure) => {
                 step.status = StepStatus::Error;
-                let message = failure["message"].as_str().unwrap_or("the tool failed");
-                step.error = Some(message.to_owned());
+                step.error = Some(failure.message.clone());
             }
         }
     }
 
     /// Steps that have no answer when their run ends will never have one.
-    fn cut(&mut self, event: &Event, ended: &Ended) {
+    fn cut(&mut self, event: &Event, ended: &RunEnded) {
         let (status, error) = match ended.status.as_str() {
             "cancelled" => (StepStatus::Cancelled, CANCELLED),
             _ => (StepStatus::Error, LOST),

@@ -1,13 +1,13 @@
 //! Keeps the tables in step with the runs, from the event log of the session's thread.
 //!
-//! Whoever looks at a session folds what is new. The cursor of the session is moved in the same
-//! transaction and only from where it was read, so of two that fold at once one does it, and what
-//! happens once in the log, such as a new version of the page, is counted once.
+//! A request that reads a session folds the new events first. The cursor of the session is
+//! moved in the same transaction and only from where it was read, so of two that fold at once one
+//! does it, and what happens once in the log, such as a new version of the page, is counted once.
 
 use wattle_plugin::prelude::{Failure, clock, params, sql};
 use wattle_plugin::sql::Transaction;
 
-use crate::session::log::{Event, Run, events, runs_of};
+use crate::session::log::{Run, events, matters, runs_of};
 use crate::session::outcome::View;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
@@ -32,7 +32,7 @@ pub(crate) fn sync(mut session: Session) -> Result<Session, Failure> {
         let Some(fresh) = events(&session.id, session.event_cursor)? else {
             return forget(session);
         };
-        if !fresh.iter().any(Event::matters) {
+        if !fresh.iter().any(matters) {
             return Ok(session);
         }
         let all = if session.run_cursor < session.event_cursor {
@@ -50,7 +50,7 @@ pub(crate) fn sync(mut session: Session) -> Result<Session, Failure> {
     Ok(session)
 }
 
-/// A session whose thread an operator deleted can start a new one, whose events begin anew.
+/// A session whose thread an operator deleted can start a new one, whose events count from 1.
 fn forget(session: Session) -> Result<Session, Failure> {
     if session.event_cursor == 0 {
         return Ok(session);

@@ -94,7 +94,7 @@ impl Log {
 
     /// The runs so far.
     pub(crate) fn runs(&self) -> Vec<Run> {
-        runs_of(self.events.iter().cloned().map(|event| read(event).unwrap()).collect())
+        runs_of(self.events.iter().map(|event| read(event).unwrap()).collect())
     }
 
     /// The only run.

@@ -2,6 +2,7 @@
 
 use wattle_plugin::Failure;
 use wattle_plugin::llm::Request;
+use wattle_plugin::prompt::fill;
 
 use crate::prompt::REFUSED;
 use crate::task::Task;
@@ -37,7 +38,7 @@ fn complaint(errors: &[String]) -> Result<String, Failure> {
         return Ok(String::new());
     }
     let lines: Vec<String> = told(errors).iter().map(|error| format!("- {error}")).collect();
-    let told = REFUSED.fill(&[("reasons", &lines.join("\n"))])?;
+    let told = fill(REFUSED, &[("reasons", &lines.join("\n"))])?;
     Ok(format!("\n\n{told}"))
 }
 

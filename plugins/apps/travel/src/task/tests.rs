@@ -1,4 +1,4 @@
-//! Which model is asked how often, with what, and what is told in the end.
+//! Which model is asked how often, with what, and what is reported in the end.
 
 use std::cell::RefCell;
 use std::rc::Rc;

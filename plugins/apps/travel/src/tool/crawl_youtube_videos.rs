@@ -131,7 +131,7 @@ fn tell(
     let mut output = json!({
         "actorId": actor, "requestedUrls": urls, "count": videos.len(), "videos": videos,
     });
-    // Whole in the channel; whoever reads the conversation now or later sees their beginning.
+    // Whole in the channel; the conversation has their beginning only.
     stored::shorten_videos(&mut output["videos"]);
     let answer = answer_and_forget(&context.tool, &output, later)?;
     let answer = answer.with_overwrite(VIDEOS, json!(kept)).with_overwrite(CONTEXT, json!(about));

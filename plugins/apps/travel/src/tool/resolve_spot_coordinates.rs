@@ -4,7 +4,7 @@ mod queries;
 
 use std::collections::HashMap;
 
-use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, tool};
+use wattle_plugin::prelude::{Empty, Failure, ToolContext, ToolOutput, json, prompt, tool};
 
 use crate::block::{Block, Location, spots};
 use crate::channel::{BLOCKS, SPOT_BLOCKS, State};
@@ -37,7 +37,7 @@ pub(crate) fn resolve_spot_coordinates(
 }
 
 fn ask(spots: &[Block], context: Option<&VideoContext>) -> Result<Vec<SpotQuery>, Failure> {
-    let (system, user) = (SPOTS.fill(&[])?, queries::user(spots, context)?);
+    let (system, user) = (prompt::fill(SPOTS, &[])?, queries::user(spots, context)?);
     let check = |answer: &SpotQueries| queries::check(answer, spots);
     let answer = run_structured_task(SPOT_QUERIES, &system, &user, check)?.value;
     Ok(answer.spot_queries)

@@ -75,8 +75,8 @@ fn input(session: &Session, messages: Vec<UiMessage>) -> Result<Value, Refusal> 
     Ok(json!({ channel::REQUEST: request }))
 }
 
-/// Keeps the messages and starts a run, or does neither: whoever is refused finds everything as
-/// it was. Nobody else sees the messages before the run is there, and so before its answer.
+/// Keeps the messages and starts a run, or does neither: a refused request changes nothing. No
+/// other request sees the messages before the run exists, and so before its answer.
 fn keep_and_start(
     session: &Session,
     messages: &[UiMessage],

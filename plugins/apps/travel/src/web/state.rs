@@ -58,7 +58,7 @@ fn written(session: &Session) -> Result<Response, Refusal> {
     tagged(200, &state.view()?, &state)
 }
 
-/// What a page is told that wanted to write over what it has not seen.
+/// The answer to a page that would overwrite a revision that it has not seen.
 fn overtaken(state: &Snapshot) -> Result<Response, Refusal> {
     let error = "the guide was changed elsewhere in the meantime; nothing was saved";
     tagged(PRECONDITION_FAILED, &json!({ "error": error, "state": state.view()? }), state)

@@ -14,7 +14,7 @@ const RANKS: u32 = 10;
 /// Chinese digits, for `前三`.
 const DIGITS: [char; 10] = ['一', '二', '三', '四', '五', '六', '七', '八', '九', '十'];
 
-/// Which field an entity stands for.
+/// The field that an entity means.
 const FIELDS: [(&str, &str); 7] = [
     ("city", "customers.city"),
     ("segment", "customers.segment"),

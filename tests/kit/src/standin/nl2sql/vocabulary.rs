@@ -1,4 +1,4 @@
-//! The words of the sample shop: what people say, and what stands in the tables.
+//! The words of the sample shop: those of questions, and the names in its tables.
 
 /// A value of a field, with what people call it.
 pub(super) struct Term {

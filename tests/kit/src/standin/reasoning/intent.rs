@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::words::{ACTIONS, pieces};
 
-/// Pieces of the question as keywords, values and words as elements, what is to be done.
+/// Pieces of the question as keywords, values and words as elements, and the action.
 pub(super) fn understand(query: &str) -> Value {
     let pieces = pieces(query);
     let mut actions: Vec<&str> = Vec::new();

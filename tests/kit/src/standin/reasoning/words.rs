@@ -77,7 +77,7 @@ pub(super) const FILLERS: &[&str] = &[
     "列",
 ];
 
-/// Where a word stands in a text, counted in bytes.
+/// The position of a word in a text, in bytes.
 pub(super) fn place(text: &str, word: &str) -> Option<usize> {
     if word.is_empty() { None } else { text.find(word) }
 }

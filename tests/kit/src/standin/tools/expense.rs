@@ -1,5 +1,5 @@
 //! A model that keeps a household book: it says what dates mean to one tool, hands the amounts to
-//! another, and tells what came of it. It asks back when something is missing.
+//! another, and reports the result. It asks back when something is missing.
 
 mod read;
 
@@ -18,10 +18,10 @@ const SAVE: &str = "saveExpenseToLark";
 /// How a question back begins.
 const ASKING: &str = "请问";
 
-/// What is said to what has nothing to do with money.
+/// The answer to a message that has nothing to do with money.
 const GREETING: &str = "你好，我是记账助手。告诉我花在哪里、花了多少钱，我来帮你记账。";
 
-/// What is said to a date that only a calendar tells.
+/// The answer to a date that needs a calendar, such as a holiday.
 const CALENDAR: &str = "请问是哪一天？可以说 昨天、3天前、1月2日 或 2025年1月2日。";
 
 /// Decides for conversations in which an expense can be saved.

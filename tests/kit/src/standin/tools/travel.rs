@@ -26,7 +26,7 @@ const FINISHED: &str = "Finished steps:";
 /// How often a tool may fail in one turn of the user before the model gives up.
 const MAX_FAILURES: usize = 2;
 
-/// What is said to a text without an address.
+/// The answer to a text without an address.
 const ASKING: &str =
     "Please send me the address of a YouTube video, and I will make a travel guide of it.";
 

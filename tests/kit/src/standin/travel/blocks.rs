@@ -1,4 +1,4 @@
-//! From what is said in a video to the blocks of a guide.
+//! From the speech of a video to the blocks of a guide.
 
 use serde_json::{Value, json};
 
@@ -41,7 +41,7 @@ pub(super) fn answer(text: &str) -> Value {
     json!({ "spot_blocks": spots, "blocks": blocks })
 }
 
-/// Type and title of everything that is said, each once, in order.
+/// Type and title of everything in the speech, each once, in order.
 fn said(text: &str) -> Vec<(&'static str, &str)> {
     let mut places: Vec<(usize, &'static str, &str)> = Vec::new();
     for (begin, kind) in PATTERNS {

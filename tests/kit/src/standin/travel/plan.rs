@@ -1,4 +1,4 @@
-//! Queries for places and for pictures, one for each block that the prompt tells of.
+//! Queries for places and for pictures, one for each block in the prompt.
 
 use serde_json::{Map, Value, json};
 

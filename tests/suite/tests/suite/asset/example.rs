@@ -1,24 +1,14 @@
 //! The configuration that the application ships, `wattle.example.toml`: the application runs on it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Client;
-use wattle::server::Server;
 use wattle_kit::standin::{Fault, FaultRule, Pattern, redact};
 use wattle_suite::asset::{VARIABLES, example};
 use wattle_suite::server::{Setup, TestServer};
 
-/// Starts a server in whose environment are the variables that the file names, and these.
-async fn started(setup: Setup, more: &'static [(&str, &str)]) -> TestServer {
-    let mut options = setup.options();
-    options.overrides.env = Some(Arc::new(move |name: &str| {
-        let mut known = VARIABLES.iter().chain(more).chain(&wattle_suite::place::ENVIRONMENT);
-        known.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    }));
-    let running = Box::pin(Server::start(setup.config(), options)).await.unwrap();
-    let client = Client::builder().no_proxy().build().unwrap();
-    TestServer { running, client, setup }
+/// Starts a server with the variables that the file names, and these.
+async fn started(setup: Setup, more: &[(&str, &str)]) -> TestServer {
+    setup.start_with(&[&VARIABLES, more].concat()).await
 }
 
 #[tokio::test]

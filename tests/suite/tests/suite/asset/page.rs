@@ -1,6 +1,8 @@
 //! The page, as it is served and as a real browser shows it.
 
 use serde_json::{Value, json};
+use wattle_kit::need;
+use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
 use wattle_suite::asset::picture;
@@ -14,8 +16,9 @@ const PREFIX: &str = "/apps/asset/";
 const TTL_MS: u32 = 30 * 60 * 1_000;
 
 /// Has a user at a browser do something.
-async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) {
-    browser::at_a_browser("asset.mjs", scenario, &server.url(path)).await;
+async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result<(), LeftOut> {
+    clients::page("asset")?;
+    browser::at_a_browser("asset.mjs", scenario, &server.url(path)).await
 }
 
 /// Every extraction finds these rows.
@@ -37,9 +40,7 @@ fn slow(server: &TestServer, ms: u64) {
 
 #[tokio::test]
 async fn s0_86_the_page_is_served_and_may_load_nothing_else() {
-    if !browser::has_page("asset") {
-        return;
-    }
+    need!(clients::page("asset"));
     let server = Setup::asset().await.start().await;
     for path in ["/", PREFIX] {
         let page = Answer::of(server.client.get(server.url(path))).await;
@@ -54,38 +55,41 @@ async fn s0_86_the_page_is_served_and_may_load_nothing_else() {
 #[tokio::test]
 async fn s0_86_s0_87_s0_89_s0_90_s0_91_s0_93_a_sentence_is_confirmed_and_listed() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "adds", PREFIX).await;
+    need!(at_a_browser(&server, "adds", PREFIX).await);
 }
 
 #[tokio::test]
 async fn what_a_link_suggests_is_shown_and_not_sent() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "suggests", "/apps/asset/?initial=%E6%8C%81%E6%9C%89%20%3Cb%3E").await;
+    need!(
+        at_a_browser(&server, "suggests", "/apps/asset/?initial=%E6%8C%81%E6%9C%89%20%3Cb%3E")
+            .await
+    );
 }
 
 #[tokio::test]
 async fn s0_86_the_page_works_where_the_app_is_mounted() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "twice", "/").await;
+    need!(at_a_browser(&server, "twice", "/").await);
 }
 
 #[tokio::test]
 async fn s0_86_the_nodes_are_told_while_they_work() {
     let server = Setup::asset().await.start().await;
     slow(&server, 1_500);
-    at_a_browser(&server, "progresses", PREFIX).await;
+    need!(at_a_browser(&server, "progresses", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s0_88_s0_89_missing_cells_are_red_and_checked_by_column() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "completes", PREFIX).await;
+    need!(at_a_browser(&server, "completes", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s0_58_s0_87_s0_88_an_input_that_is_neither_has_an_empty_table() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "unknown", PREFIX).await;
+    need!(at_a_browser(&server, "unknown", PREFIX).await);
 }
 
 #[tokio::test]
@@ -94,20 +98,20 @@ async fn s0_93_a_screenshot_is_pasted_or_dropped_checked_and_previewed() {
     let url = picture("持有贵州茅台 200 股，成本 1500", 0);
     let base64 = url.split(',').nth(1).unwrap();
     let query = base64.replace('+', "%2B").replace('/', "%2F").replace('=', "%3D");
-    at_a_browser(&server, "pictures", &format!("{PREFIX}?picture={query}")).await;
+    need!(at_a_browser(&server, "pictures", &format!("{PREFIX}?picture={query}")).await);
 }
 
 #[tokio::test]
 async fn s0_89_entering_again_forgets_the_thread() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "again", PREFIX).await;
+    need!(at_a_browser(&server, "again", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s0_86_a_reload_goes_on_with_the_thread() {
     let server = Setup::asset().await.start().await;
     slow(&server, 2_500);
-    at_a_browser(&server, "reloads", PREFIX).await;
+    need!(at_a_browser(&server, "reloads", PREFIX).await);
 }
 
 #[tokio::test]
@@ -115,13 +119,13 @@ async fn s0_85_a_page_reopened_on_an_expired_thread_starts_over_silently() {
     let server = Setup::asset().await.start().await;
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;
     server.clock().advance_ms(TTL_MS);
-    at_a_browser(&server, "reopens", &format!("{PREFIX}?thread={}", review.thread)).await;
+    need!(at_a_browser(&server, "reopens", &format!("{PREFIX}?thread={}", review.thread)).await);
 }
 
 #[tokio::test]
 async fn s0_73_s0_85_an_expired_review_that_is_confirmed_says_so() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "expires", PREFIX).await;
+    need!(at_a_browser(&server, "expires", PREFIX).await);
     assert_eq!(server.counts().await, [0, 0, 0]);
 }
 
@@ -130,31 +134,27 @@ async fn s0_78_a_model_that_fails_is_told_and_the_text_stays() {
     let server = Setup::asset().await.start().await;
     let down = Fault::Status { status: 500, retry_after: Some("0".into()), body: None };
     server.standin().fault(FaultRule::new(Pattern::model("chat"), down));
-    at_a_browser(&server, "fails", PREFIX).await;
+    need!(at_a_browser(&server, "fails", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s0_77_a_double_click_stores_once() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "twice", PREFIX).await;
-    if browser::found("page").is_ok() {
-        assert_eq!(server.counts().await, [1, 0, 1]);
-    }
+    need!(at_a_browser(&server, "twice", PREFIX).await);
+    assert_eq!(server.counts().await, [1, 0, 1]);
 }
 
 #[tokio::test]
 async fn s0_77_two_tabs_on_one_thread_agree() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "tabs", PREFIX).await;
-    if browser::found("page").is_ok() {
-        assert_eq!(server.counts().await, [1, 0, 1]);
-    }
+    need!(at_a_browser(&server, "tabs", PREFIX).await);
+    assert_eq!(server.counts().await, [1, 0, 1]);
 }
 
 #[tokio::test]
 async fn a_page_that_loses_its_server_says_so_and_goes_on() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "away", PREFIX).await;
+    need!(at_a_browser(&server, "away", PREFIX).await);
 }
 
 #[tokio::test]
@@ -163,7 +163,7 @@ async fn hostile_names_show_as_text() {
     let rows =
         [trade("<img src=x onerror=alert(1)>", None), trade("<script>alert(2)</script>", None)];
     extracts(&server, &rows);
-    at_a_browser(&server, "hostile", PREFIX).await;
+    need!(at_a_browser(&server, "hostile", PREFIX).await);
 }
 
 #[tokio::test]
@@ -171,11 +171,11 @@ async fn a_table_of_200_rows_stays_small_in_the_page_and_is_stored_whole() {
     let server = Setup::asset().await.start().await;
     let rows: Vec<Value> = (0..200).map(|_| trade("苹果", Some("AAPL"))).collect();
     extracts(&server, &rows);
-    at_a_browser(&server, "many", PREFIX).await;
+    need!(at_a_browser(&server, "many", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s0_86_s0_93_the_keyboard_alone_is_enough() {
     let server = Setup::asset().await.start().await;
-    at_a_browser(&server, "keyboard", PREFIX).await;
+    need!(at_a_browser(&server, "keyboard", PREFIX).await);
 }

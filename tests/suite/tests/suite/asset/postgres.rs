@@ -1,37 +1,23 @@
 //! The application on PostgreSQL: a server of its own for each test, thrown away afterwards.
 
 use serde_json::{Value, json};
-use wattle_kit::error::Error;
+use wattle_kit::need;
+use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
 use wattle_suite::asset::postgres_rows;
 use wattle_suite::server::{Setup, TestServer};
 
-/// A fresh database with its address, or nothing if the machine has no PostgreSQL.
-pub(crate) async fn database() -> Option<(Postgres, String)> {
-    let started = tokio::task::spawn_blocking(|| {
-        let postgres = Postgres::start()?;
-        let url = postgres.create_database("asset")?;
-        Ok::<_, Error>((postgres, url))
-    });
-    match started.await.unwrap() {
-        Ok(started) => Some(started),
-        Err(Error::Unavailable(reason)) => {
-            skip(&reason);
-            None
-        }
-        Err(error) => panic!("{error}"),
-    }
+/// A fresh database with its address. A test is left out without PostgreSQL.
+pub(crate) fn database() -> Result<(Postgres, String), LeftOut> {
+    let postgres = Postgres::for_test()?;
+    let url = postgres.create_database("asset").unwrap();
+    Ok((postgres, url))
 }
 
 /// A host on such a database.
-async fn start() -> Option<(TestServer, Postgres, String)> {
-    let (postgres, url) = database().await?;
-    Some((Setup::asset_on(&url).await.start().await, postgres, url))
-}
-
-#[expect(clippy::print_stderr, reason = "says why a test showed nothing")]
-fn skip(reason: &str) {
-    eprintln!("skipped: {reason}");
+async fn start() -> Result<(TestServer, Postgres, String), LeftOut> {
+    let (postgres, url) = database()?;
+    Ok((Setup::asset_on(&url).await.start().await, postgres, url))
 }
 
 async fn counts(url: &str) -> [usize; 2] {
@@ -45,7 +31,7 @@ fn trade(ticker: &str, quantity: i64) -> Value {
 
 #[tokio::test]
 async fn a1_on_postgres_rows_and_log_are_written() {
-    let Some((server, _postgres, url)) = start().await else { return };
+    let (server, _postgres, url) = need!(start().await);
     let portfolio = server.portfolio("长期").await;
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;
     let stored = server.resume(&review.thread, &review.rows(), portfolio).await;
@@ -66,7 +52,7 @@ async fn a1_on_postgres_rows_and_log_are_written() {
 
 #[tokio::test]
 async fn a6_on_postgres_a_refused_row_undoes_all_and_a_retry_works() {
-    let Some((server, _postgres, url)) = start().await else { return };
+    let (server, _postgres, url) = need!(start().await);
     let portfolio = server.portfolio("长期").await;
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;
     let rows = json!([trade("AAPL", 1), trade("MSFT", 2), trade("TSLA", -3)]);
@@ -82,7 +68,7 @@ async fn a6_on_postgres_a_refused_row_undoes_all_and_a_retry_works() {
 
 #[tokio::test]
 async fn a8_on_postgres_two_resumes_at_once_write_once() {
-    let Some((server, _postgres, url)) = start().await else { return };
+    let (server, _postgres, url) = need!(start().await);
     let portfolio = server.portfolio("长期").await;
     let review = server.invoke_text("昨天买入腾讯 100 股 320").await;
     let rows = json!([trade("AAPL", 1), trade("MSFT", 2)]);

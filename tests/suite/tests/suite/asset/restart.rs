@@ -12,7 +12,8 @@ async fn s0_60_s0_83_a_review_is_confirmed_after_a_restart_without_any_call() {
     let review = server.invoke(&body).await;
     let calls = server.standin().requests().len();
     let server = server.restart().await;
-    assert_eq!(server.running.recovered, 0, "a thread that waits needs no recovery");
+    let recovery = server.running.recovery().await;
+    assert_eq!(recovery.found, 0, "a thread that waits needs no recovery");
     let thread = server.get(&format!("/api/v1/threads/{}", review.thread)).await.expect(200);
     assert_eq!(thread["interrupts"][0]["payload"], review.payload);
     let stored = server.resume(&review.thread, &review.rows(), portfolio).await.expect(200);

@@ -10,6 +10,7 @@ use nix::sys::signal::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
 use tokio::process::Command;
+use wattle_kit::need;
 use wattle_kit::standin::{Config, Entry, Fault, FaultRule, Handle, Pattern, Server};
 use wattle_suite::mortal::journey::SENDS;
 use wattle_suite::mortal::store::Moment;
@@ -193,7 +194,7 @@ async fn killed_over_and_over_it_comes_to_the_same_end() {
 /// 42 deaths, 85 processes and one server, some 20 seconds.
 #[tokio::test]
 async fn killed_at_any_third_write_on_postgres_it_comes_to_the_same_end() {
-    let Some((_postgres, url)) = crate::asset::postgres::database().await else { return };
+    let (_postgres, url) = need!(crate::asset::postgres::database());
     let whole = Journey::new(url.clone(), "whole").await.finish("not cut").await;
     check_whole(&whole);
     let all = deaths(&whole, POSTGRES_STRIDE);

@@ -9,12 +9,13 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
-use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs, StartRun};
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs, StartRun};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::effects::{Effects, Side};
 use wattle_suite::world::World;
 
-use self::graphs::{Dice, graphs};
+pub(in crate::crash) use self::graphs::Dice;
+use self::graphs::graphs;
 
 /// How many graphs are tried, unless [`SEEDS`] says otherwise: as many as take some seconds.
 const GRAPHS: u64 = 48;
@@ -83,7 +84,7 @@ impl Trial {
     }
 
     async fn resume(&mut self, thread: &ThreadId, answers: Vec<(String, Value)>) -> EndedRun {
-        let request = wattle_run::call::runs::ResumeRun {
+        let request = wattle_run::hostcall::runs::ResumeRun {
             run: None,
             thread: thread.clone(),
             answers: answers.into_iter().collect(),
@@ -91,6 +92,7 @@ impl Trial {
             app: None,
             tenant: None,
             options: Default::default(),
+            principal: None,
         };
         self.arm();
         let run = self.world.engine.resume(request).await.unwrap();

@@ -5,18 +5,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use wattle_graph::event::{CallStarted, Delta, Event, EventKind};
+use wattle_graph::event::{CallStarted, Event, EventKind};
 use wattle_graph::id::ThreadId;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::llm::Completion;
-use wattle_run::call::runs::{EndedRun, RunOutcome, Runs};
-use wattle_run::call::tools::ToolRequest;
-use wattle_run::call::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
+use wattle_graph::llm::{Completion, Delta};
+use wattle_graph::tool::ToolRequest;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, Runs};
 use wattle_run::limit;
 use wattle_run::ports::store::RunOptions;
 use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::World;
@@ -169,6 +169,7 @@ async fn a_fork_keeps_the_ids_of_answers_but_of_the_one_that_it_replaces() {
             app: None,
             tenant: None,
             options: RunOptions::default(),
+            principal: None,
         };
         let run = world.engine.fork(fork).await.unwrap();
         let forked = world.engine.wait(&run).await.unwrap();

@@ -3,10 +3,10 @@
 use serde_json::{Value, json};
 use wattle_graph::event::{Decision, EventKind};
 use wattle_graph::failure::code;
-use wattle_run::call::http::HttpRequest;
-use wattle_run::call::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, Runs};
 use wattle_run::engine::settle::SettleCall;
 use wattle_run::grant::{Grants, InDoubt};
+use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, RunRef, Runs};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get};
 use wattle_suite::world::{World, failure, questions};
@@ -51,7 +51,7 @@ async fn a_policy_of_retry_makes_the_call_again_and_says_so_in_the_log() {
     assert_eq!(settled, 1);
 }
 
-async fn asked(answer: Value) -> (World, wattle_run::call::runs::EndedRun) {
+async fn asked(answer: Value) -> (World, wattle_run::hostcall::runs::EndedRun) {
     let (world, run) = cut_while_paying(InDoubt::Ask).await;
     let ended = world.engine.wait(&run).await.unwrap();
     let open = questions(&ended);
@@ -116,6 +116,7 @@ async fn a_call_in_doubt_is_listed_and_can_be_settled_before_the_thread_goes_on(
         by: "test".into(),
         app: None,
         tenant: None,
+        principal: None,
     };
     let refused = world.engine.settle(settle(7)).await.unwrap_err();
     assert_eq!(refused.code, code::CONFLICT);
@@ -140,6 +141,7 @@ async fn an_answer_is_about_one_beginning_of_the_call() {
         app: None,
         tenant: None,
         options: Default::default(),
+        principal: None,
     };
     let again = world.engine.resume(request).await.unwrap();
     world.net.hung().await;

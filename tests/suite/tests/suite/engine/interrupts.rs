@@ -4,8 +4,8 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};

@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::json;
 use wattle_kit::memory::Hooked;
-use wattle_run::call::memory::{Delete, Get, Namespaces, Put, Search};
-use wattle_run::call::runs::{RunOutcome, Runs};
 use wattle_run::grant::{Grants, MemoryAccess, MemoryRule};
+use wattle_run::hostcall::memory::{Delete, Get, Namespaces, Put, Search};
+use wattle_run::hostcall::runs::{RunOutcome, Runs};
 use wattle_run::ports::Memory;
 use wattle_run::ports::memory::{self, MemoryScope, PutItem};
 use wattle_suite::lost_put::LostPut;

@@ -4,8 +4,8 @@ use serde_json::json;
 use wattle_graph::event::{EventKind, RunStatus};
 use wattle_graph::failure::code;
 use wattle_graph::migrate::{MigrateOptions, Obstacle};
-use wattle_run::call::runs::{RunOutcome, Runs};
 use wattle_run::engine::migrate::{MigrateThread, MigrationReport};
+use wattle_run::hostcall::runs::{RunOutcome, Runs};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::get;
@@ -36,8 +36,14 @@ async fn migrate(
     options: MigrateOptions,
     dry_run: bool,
 ) -> MigrationReport {
-    let request =
-        MigrateThread { thread: thread.clone(), app: None, tenant: None, options, dry_run };
+    let request = MigrateThread {
+        thread: thread.clone(),
+        app: None,
+        tenant: None,
+        options,
+        dry_run,
+        principal: None,
+    };
     world.engine.migrate(&request).await.unwrap()
 }
 
@@ -116,6 +122,7 @@ async fn a_thread_on_the_newest_code_is_left_alone_and_a_missing_one_is_not_foun
         tenant: None,
         options: MigrateOptions::default(),
         dry_run: false,
+        principal: None,
     };
     assert_eq!(world.engine.migrate(&missing).await.unwrap_err().code, code::NOT_FOUND);
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::sync::Notify;
@@ -10,8 +11,8 @@ use wattle_graph::definition::NodeSet;
 use wattle_graph::event::{EventKind, RunEnded};
 use wattle_graph::failure::code;
 use wattle_graph::id::{NodeName, ThreadId};
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, Runs};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, RunRef, Runs};
 use wattle_run::ports::store::{CheckpointQuery, Durability, RunOptions, ThreadStatus};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -68,6 +69,7 @@ async fn go_on(world: &World, thread: &ThreadId, options: RunOptions) -> EndedRu
         app: None,
         tenant: None,
         options,
+        principal: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     world.engine.wait(&run).await.unwrap()
@@ -201,7 +203,7 @@ async fn a_host_that_shuts_down_ends_supersteps_and_recovers_the_runs() {
         let run = world.begin_as(json!({}), options).await.unwrap();
         began.notified().await;
         let engine = world.engine.clone();
-        let mut down = Box::pin(engine.shutdown());
+        let mut down = Box::pin(engine.shutdown(Duration::MAX));
         assert!(futures::poll!(&mut down).is_pending(), "it waits for the superstep");
         assert_eq!(world.begin(json!({})).await.unwrap_err().code, code::UNAVAILABLE);
         goes_on.notify_one();
@@ -326,7 +328,7 @@ async fn a_run_that_stores_only_its_end_replays_from_the_journal_after_a_crash()
 #[tokio::test]
 async fn a_question_of_a_run_that_stores_only_its_end_keeps_what_was_paid() {
     let mut world = World::new(PAYING, paying());
-    let request = wattle_run::call::runs::StartRun {
+    let request = wattle_run::hostcall::runs::StartRun {
         context: json!({ "asks": true }),
         options: durably(Durability::Exit),
         ..world.request(None, json!({}))
@@ -470,6 +472,7 @@ to = "pay"
             app: None,
             tenant: None,
             options: durably(Durability::Exit),
+            principal: None,
         };
         let run = world.engine.resume(request).await.unwrap();
         world.engine.wait(&run).await.unwrap()
@@ -557,6 +560,7 @@ plugin = "p"
         app: None,
         tenant: None,
         options: durably(Durability::Exit),
+        principal: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     failure(&world.engine.wait(&run).await.unwrap());

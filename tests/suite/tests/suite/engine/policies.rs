@@ -8,9 +8,9 @@ use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, TaskFailed, TaskFault, TaskFinished};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName, NodeName};
-use wattle_run::call::emit::Emission;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, RunOutcome};
+use wattle_run::hostcall::emit::Emission;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -86,7 +86,7 @@ fn lively(emits: bool) -> NativePlugin {
     })
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_node_that_goes_silent_is_ended_and_tried_again() {
     let graph = one("timeout = { idle = \"80ms\" }\nretry = { attempts = 2, initial = \"1ms\" }");
     let world = World::new(&graph, lively(false));
@@ -99,7 +99,7 @@ async fn a_node_that_goes_silent_is_ended_and_tried_again() {
     assert_eq!((&details["timeout"], &details["allowed_ms"]), (&json!("idle"), &json!(80)));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_heartbeat_is_an_event_of_the_nodes_own() {
     let graph = |refresh| one(&format!("timeout = {{ idle = \"80ms\", refresh = \"{refresh}\" }}"));
     for (refresh, emits, lives) in
@@ -110,7 +110,7 @@ async fn a_heartbeat_is_an_event_of_the_nodes_own() {
     }
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_whole_attempt_has_a_time_of_its_own_however_lively_it_is() {
     let graph = one("timeout = { run = \"50ms\", idle = \"50ms\" }");
     let world = World::new(&graph, lively(true));
@@ -131,7 +131,7 @@ plugin = "p"
 timeout = "1h"
 "#;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_send_may_say_how_long_its_task_may_take() {
     let plugin = NativePlugin::new("p", "1")
         .node("first", |_, _| async {
@@ -337,6 +337,7 @@ async fn at_once(graph: &str, options: wattle_run::ports::store::RunOptions) -> 
             async move {
                 let now = seen.0.fetch_add(1, Ordering::SeqCst) + 1;
                 seen.1.fetch_max(now, Ordering::SeqCst);
+                // The clock stands still until every task that may run does.
                 tokio::time::sleep(Duration::from_millis(20)).await;
                 seen.0.fetch_sub(1, Ordering::SeqCst);
                 Ok(json!({ "out": call.input }))
@@ -347,7 +348,7 @@ async fn at_once(graph: &str, options: wattle_run::ports::store::RunOptions) -> 
     running.1.load(Ordering::SeqCst)
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn so_many_tasks_run_at_once_as_graph_and_run_allow() {
     let options = |max_concurrency| wattle_run::ports::store::RunOptions {
         max_concurrency,

@@ -6,10 +6,10 @@ use futures::TryStreamExt as _;
 use serde_json::{Value, json};
 use wattle_graph::id::{NodeName, ThreadId};
 use wattle_run::app::App;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{OnFailure, ResumeRun, RunOutcome, Runs, StartRun};
 use wattle_run::engine::Engine;
 use wattle_run::export::{Export, ExportError, Parts};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{OnFailure, ResumeRun, RunOutcome, Runs, StartRun};
 use wattle_run::offline::{Counts, Replay, closed, replay};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{Durability, PruneStrategy, RunOptions};
@@ -211,6 +211,7 @@ async fn unstored(twist: &'static str) -> Replay {
         tenant: None,
         options,
         run: None,
+        principal: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     world.engine.wait(&run).await.unwrap();
@@ -290,6 +291,7 @@ fn deep(twist: &'static str) -> NativePlugin {
                 options: RunOptions::default(),
                 ttl: None,
                 run: None,
+                principal: None,
             };
             let run = gate.start_run(start).await?;
             Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))
@@ -308,6 +310,7 @@ async fn replayed_deep(graph: &str, twist: &'static str) -> Replay {
         tenant: None,
         options,
         run: None,
+        principal: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
@@ -430,6 +433,7 @@ plugin = "p"
                     tenant: None,
                     options: RunOptions::default(),
                     ttl: None,
+                    principal: None,
                 };
                 let run = gate.start_run(start).await?;
                 Ok(json!({ "out": gate.wait_run(&run).await?.state["out"] }))

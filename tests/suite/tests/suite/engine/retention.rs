@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use wattle_graph::failure::code;
-use wattle_run::call::runs::{OnFailure, Runs, StartRun};
+use wattle_run::hostcall::runs::{OnFailure, Runs, StartRun};
 use wattle_run::ports::store::{CheckpointQuery, Durability, PruneStrategy, RunOptions, ThreadTtl};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{prompt, said};
@@ -27,7 +27,7 @@ fn world() -> World {
             |_, gate| async move { Ok(json!({ "out": said(&gate.call(prompt("a")).await?) })) },
         )
         .node("b", |_, gate| async move {
-            let question = wattle_run::call::interrupt::Ask {
+            let question = wattle_run::hostcall::interrupt::Ask {
                 payload: json!("go on?"),
                 response_schema: None,
             };
@@ -49,6 +49,7 @@ fn request(ttl: ThreadTtl) -> StartRun {
         tenant: None,
         options: RunOptions::default(),
         ttl: Some(ttl),
+        principal: None,
     }
 }
 

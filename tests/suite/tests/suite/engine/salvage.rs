@@ -5,9 +5,9 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use wattle_graph::event::{Called, Event, EventKind};
 use wattle_graph::id::ThreadId;
+use wattle_graph::tool::ToolRequest;
 use wattle_kit::forgetful::ForgetfulStore;
-use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs};
-use wattle_run::call::tools::ToolRequest;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs};
 use wattle_run::ports::tool_server::NoToolServers;
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -291,7 +291,7 @@ fn with_tools() -> World {
 }
 
 #[expect(clippy::unnecessary_wraps, reason = "a node of the suite may fail")]
-fn ask(answer: &wattle_run::call::llm::Completion) -> wattle_suite::native::Answer {
+fn ask(answer: &wattle_graph::llm::Completion) -> wattle_suite::native::Answer {
     Ok(Value::String(said(answer)))
 }
 

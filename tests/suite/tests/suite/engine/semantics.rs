@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 use wattle_graph::failure::code;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{OnFailure, RunOutcome, Runs, StartRun};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs, StartRun};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{prompt, said};
 use wattle_suite::world::{World, failure, questions};
@@ -23,7 +23,7 @@ plugin = "p"
 "#;
 
 /// Runs two nodes at once that answer so.
-async fn both(a: Value, b: Value, input: Value) -> wattle_run::call::runs::EndedRun {
+async fn both(a: Value, b: Value, input: Value) -> wattle_run::hostcall::runs::EndedRun {
     let answering = |plugin: NativePlugin, name: &str, value: Value| {
         plugin.node(name, move |_, _| {
             let value = value.clone();

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::Namespace;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{RunOutcome, Runs};
 use wattle_run::ports::store::CheckpointQuery;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -246,7 +246,7 @@ async fn own_state_goes_on_over_runs_and_is_not_the_parents() {
 
 #[tokio::test]
 async fn own_state_goes_back_with_a_fork_of_the_parent() {
-    use wattle_run::call::travel::{ForkFrom, ForkInto, ForkThread};
+    use wattle_run::travel::{ForkFrom, ForkInto, ForkThread};
     let plugin = plugin()
         .node("one", |_, _| async { Ok(json!({ "own": 1 })) })
         .node("two", |call, _| async move { Ok(json!({ "text": call.input["own"] })) });
@@ -267,6 +267,7 @@ async fn own_state_goes_back_with_a_fork_of_the_parent() {
         options: Default::default(),
         app: None,
         tenant: None,
+        principal: None,
     };
     let run = world.engine.fork(fork).await.unwrap();
     let ended = world.engine.wait(&run).await.unwrap();

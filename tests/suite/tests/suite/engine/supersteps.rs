@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use wattle_graph::event::{EventKind, TaskFault};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::runs::RunOutcome;
+use wattle_run::hostcall::runs::RunOutcome;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure};
@@ -199,7 +199,7 @@ timeout = "20ms"
 retry = { attempts = 2, initial = "1ms" }
 "#;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_timeout_is_its_own_fault_and_can_be_retried() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         gate.call(get("https://example.com/slow")).await?;

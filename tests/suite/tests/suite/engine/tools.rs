@@ -11,12 +11,12 @@ use tempfile::TempDir;
 use tokio::sync::Notify;
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::HttpRequest;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
-use wattle_run::call::sql::SqlValue;
-use wattle_run::call::tools::{ToolOutput, ToolRequest};
+use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::grant::{Grants, SqlAccess};
+use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::{self, SqlLimits};
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
 use wattle_run::ports::tool_server::NoToolServers;
@@ -331,7 +331,7 @@ async fn pieces_of_every_model_answer_are_in_the_log() {
             streamed.deltas
         })
         .map(|delta| match delta {
-            wattle_graph::event::Delta::Text { text } => text,
+            wattle_graph::llm::Delta::Text { text } => text,
             other => panic!("{other:?}"),
         })
         .collect();

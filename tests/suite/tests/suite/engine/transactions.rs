@@ -8,9 +8,9 @@ use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::failure::code;
 use wattle_graph::id::ThreadId;
-use wattle_run::call::runs::{OnFailure, RunOutcome, Runs};
-use wattle_run::call::sql::SqlValue;
 use wattle_run::grant::{Grants, SqlAccess};
+use wattle_run::hostcall::runs::{OnFailure, RunOutcome, Runs};
+use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::{Limits, SqlLimits};
 use wattle_run::ports::Sql;
 use wattle_sql::{DatabaseConfig, Databases};
@@ -250,7 +250,7 @@ to = "store"
     let plugin = NativePlugin::new("p", "1")
         .node("ask", |_, gate| async move {
             let payload = json!("which names?");
-            let ask = wattle_run::call::interrupt::Ask { payload, response_schema: None };
+            let ask = wattle_run::hostcall::interrupt::Ask { payload, response_schema: None };
             Ok(json!({ "name": gate.ask(ask).await? }))
         })
         .node("store", |call, gate| async move {
@@ -298,7 +298,8 @@ async fn a_transaction_behind_a_reopened_question_is_made_anew() {
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
-        let ask = wattle_run::call::interrupt::Ask { payload: json!("?"), response_schema: None };
+        let ask =
+            wattle_run::hostcall::interrupt::Ask { payload: json!("?"), response_schema: None };
         let name = gate.ask(ask).await?;
         let name = text(name.as_str().unwrap_or_default());
         let executed = gate.execute("db", INSERT, vec![name]).await?;
@@ -353,9 +354,10 @@ async fn a_commit_of_an_attempt_that_was_given_up_counts_however_late_it_comes()
     let folder = TempDir::new().unwrap();
     let sql = database(&folder).await;
     let late = Arc::new(OddSql::new(sql.clone(), Odd::Late));
+    // The second attempt has to be done in this time.
     let graph = NAMED.replace(
         "plugin = \"p\"",
-        "plugin = \"p\"\ntimeout = \"100ms\"\nretry = { attempts = 2, initial = \"1ms\" }",
+        "plugin = \"p\"\ntimeout = \"2s\"\nretry = { attempts = 2, initial = \"1ms\" }",
     );
     let world = World::with_sql(&graph, writing(), late, may_write());
     let ended = world.run(json!({ "name": "once" })).await;
@@ -458,7 +460,8 @@ async fn a_transaction_that_a_question_cut_begins_anew_with_the_answer() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let mut transaction = gate.begin("db").await?;
         transaction.execute(INSERT, vec![text("one")]).await?;
-        let ask = wattle_run::call::interrupt::Ask { payload: json!("?"), response_schema: None };
+        let ask =
+            wattle_run::hostcall::interrupt::Ask { payload: json!("?"), response_schema: None };
         let name = gate.ask(ask).await?;
         let name = text(name.as_str().unwrap_or_default());
         transaction.execute(INSERT, vec![name]).await?;

@@ -17,13 +17,13 @@ use wattle_graph::checkpoint::Source;
 use wattle_graph::event::{EventKind, RunReason};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{CheckpointId, Namespace, ThreadId};
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
-use wattle_run::call::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
 use wattle_run::export::{Export, Parts};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
 use wattle_run::offline::{closed, replay};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{RunOptions, ThreadStatus};
+use wattle_run::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -82,6 +82,7 @@ fn at_checkpoint(thread: &ThreadId, checkpoint: u64, input: Option<Value>) -> Fo
         app: None,
         tenant: None,
         options: RunOptions::default(),
+        principal: None,
     }
 }
 
@@ -310,6 +311,7 @@ async fn a_failed_run_goes_on_where_it_failed() {
         app: None,
         tenant: None,
         options: RunOptions { recursion_limit, ..RunOptions::default() },
+        principal: None,
     };
     let run = world.engine.resume(resume(Some(1))).await.unwrap();
     let ended = world.engine.wait(&run).await.unwrap();

@@ -9,8 +9,8 @@ use serde_json::json;
 use wattle_graph::event::Event;
 use wattle_graph::id::ThreadId;
 use wattle_kit::layer::{Layer, Layered};
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
 use wattle_run::ports::Store;
 use wattle_run::ports::store::{Durability, RunOptions, StoreError};
 use wattle_store::MemoryStore;
@@ -143,6 +143,7 @@ async fn answer_as(world: &World, waiting: &EndedRun, durability: Durability) ->
         tenant: None,
         options: durably(durability),
         run: None,
+        principal: None,
     };
     let run = world.engine.resume(request).await.unwrap();
     world.engine.wait(&run).await.unwrap()

@@ -10,7 +10,7 @@ use wattle_suite::scene::Scene;
 async fn scene() -> Scene {
     Scene::new(|place, standin| {
         expense::put(place);
-        [place::base_toml(standin), expense::toml(standin)].concat()
+        [place::base_toml(standin), expense::configuration(standin).to_string()].concat()
     })
     .await
 }

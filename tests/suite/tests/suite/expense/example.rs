@@ -1,36 +1,22 @@
 //! The configuration that the application ships, `wattle.example.toml`: the application runs on it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Client;
 use serde_json::json;
-use wattle::server::Server;
 use wattle_kit::standin::{Fault, FaultRule, Pattern, redact};
 use wattle_suite::expense::{self, BOOKINGS, MODEL_PATH, VARIABLES};
 use wattle_suite::server::{Setup, TestServer};
 
-/// A model route that every server of the suite has, and the shipped file brings itself.
-const OWN_ROUTE: &str =
-    "[model.routes.chat]\nprovider = \"standin\"\nmodel = \"chat\"\nretries = 1\n";
-
 async fn shipped() -> Setup {
-    let setup = Setup::bare().await.replace(OWN_ROUTE, "");
+    let setup = Setup::without_models().await;
     expense::put(&setup.place);
-    let toml = expense::shipped(&setup.standin);
-    setup.with(&toml)
+    let config = expense::shipped(&setup.standin);
+    setup.with(&config.to_string())
 }
 
-/// Starts a server in whose environment are the variables that the file names, and these.
-async fn started(setup: Setup, more: &'static [(&str, &str)]) -> TestServer {
-    let mut options = setup.options();
-    options.overrides.env = Some(Arc::new(move |name: &str| {
-        let mut known = VARIABLES.iter().chain(more).chain(&wattle_suite::place::ENVIRONMENT);
-        known.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    }));
-    let running = Box::pin(Server::start(setup.config(), options)).await.unwrap();
-    let client = Client::builder().no_proxy().build().unwrap();
-    TestServer { running, client, setup }
+/// Starts a server with the variables that the file names, and these.
+async fn started(setup: Setup, more: &[(&str, &str)]) -> TestServer {
+    setup.start_with(&[&VARIABLES, more].concat()).await
 }
 
 #[tokio::test]

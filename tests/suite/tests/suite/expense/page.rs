@@ -1,6 +1,8 @@
 //! The page as a real browser shows it, on the real host and the real components.
 
 use serde_json::{Value, json};
+use wattle_kit::need;
+use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern, feishu_refusal};
 use wattle_suite::browser;
 use wattle_suite::expense::{MODEL_PATH, SEARCH_PATH};
@@ -16,9 +18,10 @@ async fn served() -> TestServer {
     Setup::expense().await.start().await
 }
 
-/// Has a user at a browser do something, if there is a browser.
-async fn at_a_browser(scenario: &str, server: &TestServer) {
-    browser::at_a_browser("expense.mjs", scenario, &server.url(PAGE)).await;
+/// Has a user at a browser do something.
+async fn at_a_browser(scenario: &str, server: &TestServer) -> Result<(), LeftOut> {
+    clients::page("expense")?;
+    browser::at_a_browser("expense.mjs", scenario, &server.url(PAGE)).await
 }
 
 fn record(remark: &str, category: &str, kind: &str, date_ms: i64) -> Value {
@@ -28,19 +31,19 @@ fn record(remark: &str, category: &str, kind: &str, date_ms: i64) -> Value {
 #[tokio::test]
 async fn s2_34_s2_40_a_browser_shows_the_steps_the_reply_and_the_book() {
     let server = served().await;
-    at_a_browser("books", &server).await;
+    need!(at_a_browser("books", &server).await);
 }
 
 #[tokio::test]
 async fn s2_36_a_question_back_is_answered_in_the_same_conversation() {
     let server = served().await;
-    at_a_browser("asks", &server).await;
+    need!(at_a_browser("asks", &server).await);
 }
 
 #[tokio::test]
 async fn a_double_click_books_once() {
     let server = served().await;
-    at_a_browser("twice", &server).await;
+    need!(at_a_browser("twice", &server).await);
 }
 
 #[tokio::test]
@@ -48,7 +51,7 @@ async fn hostile_content_is_text() {
     let server = served().await;
     let bad = "<script>alert(2)</script>";
     server.fill_table(&[record(bad, bad, "支出", DAY_MS)]).await;
-    at_a_browser("hostile", &server).await;
+    need!(at_a_browser("hostile", &server).await);
 }
 
 #[tokio::test]
@@ -56,7 +59,7 @@ async fn a_failed_answer_is_tried_again() {
     let server = served().await;
     let down = Fault::Status { status: 401, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), down).times(1));
-    at_a_browser("fails", &server).await;
+    need!(at_a_browser("fails", &server).await);
     assert!(server.booked().len() <= 1);
 }
 
@@ -65,7 +68,7 @@ async fn a_page_that_is_loaded_again_joins_the_answer() {
     let server = served().await;
     let slow = Fault::Slow { ms: 700 };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), slow));
-    at_a_browser("reloads", &server).await;
+    need!(at_a_browser("reloads", &server).await);
 }
 
 #[tokio::test]
@@ -73,19 +76,19 @@ async fn a_server_that_is_away_is_said_to_be_and_joined_again() {
     let server = served().await;
     let slow = Fault::Slow { ms: 700 };
     server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), slow));
-    at_a_browser("away", &server).await;
+    need!(at_a_browser("away", &server).await);
 }
 
 #[tokio::test]
 async fn two_tabs_on_one_conversation_agree() {
     let server = served().await;
-    at_a_browser("tabs", &server).await;
+    need!(at_a_browser("tabs", &server).await);
 }
 
 #[tokio::test]
 async fn a_conversation_that_is_gone_begins_again() {
     let server = served().await;
-    at_a_browser("gone", &server).await;
+    need!(at_a_browser("gone", &server).await);
 }
 
 #[tokio::test]
@@ -93,7 +96,7 @@ async fn a_book_that_cannot_be_read_says_why() {
     let server = served().await;
     let refused = FaultRule::new(Pattern::path(SEARCH_PATH), feishu_refusal(403));
     server.standin().fault(refused.times(1));
-    at_a_browser("unread", &server).await;
+    need!(at_a_browser("unread", &server).await);
 }
 
 #[tokio::test]
@@ -130,5 +133,5 @@ async fn a_full_month_has_a_plot_and_the_month_before_is_a_click_away() {
     records.push(record("工资", "工资", "收入", DAY_MS));
     records.push(record("年货", "购物", "支出", DAY_MS - 20 * 86_400_000));
     server.fill_table(&records).await;
-    at_a_browser("months", &server).await;
+    need!(at_a_browser("months", &server).await);
 }

@@ -59,9 +59,10 @@ async fn s2_26_wrong_credentials_are_an_answer() {
 
 #[tokio::test]
 async fn s2_26_missing_credentials_are_an_answer() {
-    let setup =
-        Setup::expense().await.replace("FEISHU_APP_SECRET = { file = \"feishu-secret\" }\n", "");
-    let server = setup.start().await;
+    let setup = Setup::expense_with(|config| {
+        config.remove("secrets.FEISHU_APP_SECRET").unwrap();
+    });
+    let server = setup.await.start().await;
     let reply = server.tell("打车20元").await;
     assert!(reply.text.contains("凭证"), "{}", reply.text);
 }

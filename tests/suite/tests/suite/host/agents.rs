@@ -5,12 +5,14 @@ mod react;
 mod schema;
 mod shapes;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Map, Value};
 use tokio::process::Command;
+use wattle_kit::need;
+use wattle_kit::needs::clients;
 use wattle_kit::standin::{Fault, FaultRule, Pattern, StreamQuirks};
 use wattle_suite::guests;
 use wattle_suite::server::{Setup, TestServer};
@@ -28,7 +30,7 @@ const SLOWLY: &str = "take your time";
 const PAUSE_MS: u64 = 4_000;
 
 /// A server with the reference graphs and with one that asks a model, before it is started.
-async fn setup() -> Setup {
+pub(super) async fn setup() -> Setup {
     let mut setup = Setup::bare().await;
     setup.place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
     let clients = guests::root().join("tests/clients");
@@ -47,18 +49,6 @@ async fn setup() -> Setup {
 fn pauses(text: &str, pause_ms: u64) -> FaultRule {
     let on = Pattern { body_contains: Some(text.to_owned()), ..Pattern::model("chat") };
     FaultRule::new(on, Fault::Stream(StreamQuirks { pause_ms, ..StreamQuirks::default() }))
-}
-
-/// Where a client is installed.
-#[expect(clippy::print_stdout, reason = "says why it is left out")]
-fn installed(folder: &str, sign: &str) -> Option<PathBuf> {
-    let own = std::env::current_exe().unwrap();
-    let folder = own.ancestors().nth(3).unwrap().join("clients").join(folder);
-    if folder.join(sign).exists() {
-        return Some(folder);
-    }
-    println!("left out: {} is missing; `cargo xtask clients` installs it", folder.display());
-    None
 }
 
 /// Lets a client go through all of its scenarios, and says what each returned.
@@ -85,20 +75,20 @@ fn show_cancels(passed: &Map<String, Value>) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_client_for_python_works_unmodified() {
-    let Some(folder) = installed("langgraph-py", "bin/python") else { return };
+    let python = need!(clients::python("langgraph-py", "python"));
     let server = setup().await.start().await;
     // Once: the thread is used again, and its conversation still has the words.
     server.standin().fault(pauses(SLOWLY, PAUSE_MS).times(1));
     let main = guests::root().join("tests/clients/langgraph-py/main.py");
     let arguments = ["-B", main.to_str().unwrap()];
-    let passed = all_pass(&folder.join("bin/python"), &arguments, &server).await;
+    let passed = all_pass(&python, &arguments, &server).await;
     assert!(passed.len() >= 50, "{passed:#?}");
     show_cancels(&passed);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_official_client_for_javascript_works_unmodified() {
-    let Some(folder) = installed("langgraph-js", "node_modules") else { return };
+    let folder = need!(clients::node("langgraph-js"));
     let server = setup().await.start().await;
     let main = folder.join("main.mjs");
     let passed = all_pass(Path::new("node"), &[main.to_str().unwrap()], &server).await;

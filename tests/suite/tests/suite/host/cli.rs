@@ -59,6 +59,7 @@ fn snapshot(name: &str, scene: &Scene, text: &str) {
             (r"\b\d+ ?B\b", "[SIZE]"),
             (r"\d+ \+ \d+ tokens", "[NUMBER] + [NUMBER] tokens"),
             (r"\d+ tokens in, \d+ out", "[NUMBER] tokens in, [NUMBER] out"),
+            (r"\buid:\d+", "uid:[UID]"),
             (r"vm.max_map_count = \d+", "vm.max_map_count = [NUMBER]"),
             // Who gives up first, the connection pool or the doctor, is a matter of milliseconds.
             (r"fail  database asset: .*", "fail  database asset: [REASON]"),
@@ -300,6 +301,14 @@ async fn a_thread_is_looked_at_in_the_past_edited_and_forked() {
     assert_ne!(forked.json()["thread"], thread.as_str(), "it goes on in a copy");
     let copy = scene.run(&["thread", "edit", &thread, "--as", "__copy__", "--json"]).await;
     assert_eq!((copy.code, &copy.json()["source"]), (0, &json!("update")), "{}", copy.text());
+    let trace = scene.run(&["trace", &thread, "--json"]).await.json();
+    let principal = &trace["changes"][0]["principal"];
+    let user = principal["user"].as_str().unwrap_or_default();
+    assert!(user.starts_with("uid:") && principal["local"] == true, "{trace}");
+    let words = scene.run(&["trace", &thread]).await;
+    let checkpoint = &copy.json()["id"];
+    let line = format!("edited checkpoint {checkpoint} [by user {user}, local command]\n");
+    assert!(words.stdout.contains(&line), "{}", words.text());
     let wrong = scene.run(&["thread", "edit", &thread, "--set", "nothing=1", "--json"]).await;
     assert_eq!((wrong.code, &wrong.json()["code"]), (2, &json!("invalid")), "{}", wrong.text());
     let call = scene.run(&["thread", "fork", &thread, "--call", "1"]).await;

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 use sqlx::{Connection as _, PgConnection};
+use wattle_kit::need;
 use wattle_kit::standin::{Outcome, Pattern};
 use wattle_suite::asset::{
     INVOKE, MASSIVE_PATH, RESUME, confirmed, open_sqlite, postgres_rows, sqlite_rows,
@@ -132,7 +133,7 @@ async fn killed_while_it_waits_for_the_database_the_rows_are_there_once() {
 
 #[tokio::test]
 async fn killed_between_two_statements_on_postgres_the_rows_are_there_once() {
-    let Some((_postgres, url)) = crate::asset::postgres::database().await else { return };
+    let (_postgres, url) = need!(crate::asset::postgres::database());
     let scene = scene_on(&url).await;
     let (mut server, body) = confirming(&scene).await;
     // The row is inserted, and the entry of the log waits for a lock when the kill comes.

@@ -1,10 +1,15 @@
 //! Two real binaries on one PostgreSQL: either goes on with what the other began, also when the
 //! other is killed, and never do both write to one thread.
 
+mod share;
+mod stop;
+
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
+use wattle_kit::need;
+use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
 use wattle_kit::standin::{Gate, Handle, Outcome, Pattern};
 use wattle_suite::answer::messages;
@@ -55,19 +60,20 @@ struct Pair {
     a: Served,
     b: Served,
     scene: Scene,
-    _place: Place,
+    /// The folder of host B; that of host A is the scene's.
+    place: Place,
     _postgres: Postgres,
 }
 
 impl Pair {
-    /// `None` if the machine has no PostgreSQL.
-    async fn start() -> Option<Self> {
+    /// A test is left out without PostgreSQL.
+    async fn start() -> Result<Self, LeftOut> {
         Self::start_with("").await
     }
 
     /// The same with more about their store.
-    async fn start_with(more: &str) -> Option<Self> {
-        let (postgres, database) = crate::asset::postgres::database().await?;
+    async fn start_with(more: &str) -> Result<Self, LeftOut> {
+        let (postgres, database) = crate::asset::postgres::database()?;
         let store = format!("[store]\nurl = \"{database}\"\n{more}\n");
         let scene = Scene::new(|place, standin| {
             place.add_misdeeds(&(super::sandbox::graphs() + CHAIN));
@@ -81,7 +87,7 @@ impl Pair {
         place.write("wattle.toml", toml.replace("plugins = \"plugins\"", &apps));
         let a = binary::serve(&scene.place).await;
         let b = binary::serve(&place).await;
-        Some(Self { a, b, scene, _place: place, _postgres: postgres })
+        Ok(Self { a, b, scene, place, _postgres: postgres })
     }
 
     /// Starts a run on host A and waits until it stands at the gate; answers with thread and run.
@@ -131,7 +137,7 @@ async fn signal(host: &Served, signal: &str) {
 
 #[tokio::test]
 async fn a_question_of_one_host_is_answered_on_the_other() {
-    let Some(pair) = Pair::start().await else { return };
+    let pair = need!(Pair::start().await);
     let Pair { a, b, scene, .. } = &pair;
     let url = format!("{}{HELD}", scene.standin.base_url);
     let input = json!({ "url": url, "route": "chat" });
@@ -158,11 +164,14 @@ async fn a_question_of_one_host_is_answered_on_the_other() {
 
 #[tokio::test]
 async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
-    let Some(pair) = Pair::start().await else { return };
+    let pair = need!(Pair::start().await);
     let Pair { a, b, scene, .. } = &pair;
     let gate = scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("call_then_wait", &gate).await;
-    let again = json!({ "graph": "call_then_wait", "input": {}, "thread_id": thread });
+    let again = json!({
+        "graph": "call_then_wait", "input": {}, "thread_id": thread,
+        "multitask_strategy": "reject",
+    });
     let busy = scene.post(b, "/api/v1/apps/misdeeds/runs", &again).await.expect(409);
     assert_eq!(busy["code"], "busy", "{busy}");
     let (ended, ()) = tokio::join!(pair.ended(b, &run), async { gate.open() });
@@ -184,7 +193,7 @@ async fn a_run_of_one_host_is_waited_for_and_cancelled_on_the_other() {
 
 #[tokio::test]
 async fn a_run_of_one_host_is_drained_on_the_other() {
-    let Some(pair) = Pair::start().await else { return };
+    let pair = need!(Pair::start().await);
     let Pair { a, b, scene, .. } = &pair;
     let start = json!({ "graph": "endless", "input": {}, "thread_id": "t" });
     let run = scene.post(a, "/api/v1/apps/misdeeds/runs", &start).await.expect(202);
@@ -205,7 +214,7 @@ async fn a_run_of_one_host_is_drained_on_the_other() {
 
 #[tokio::test]
 async fn a_run_whose_host_was_killed_goes_on_on_the_other_by_itself() {
-    let Some(mut pair) = Pair::start_with(SHORT).await else { return };
+    let mut pair = need!(Pair::start_with(SHORT).await);
     let gate = pair.scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("call_then_wait", &gate).await;
     pair.a.program.kill().await.unwrap();
@@ -224,7 +233,7 @@ async fn a_run_whose_host_was_killed_goes_on_on_the_other_by_itself() {
 
 #[tokio::test]
 async fn a_host_that_stood_still_for_too_long_writes_nothing_more() {
-    let Some(pair) = Pair::start_with(SHORT).await else { return };
+    let pair = need!(Pair::start_with(SHORT).await);
     let Pair { a, b, scene, .. } = &pair;
     let gate = scene.standin.gate(Pattern::path(HELD));
     let (thread, run) = pair.begin("chain", &gate).await;

@@ -1,12 +1,13 @@
 //! Conversations with an agent as the streams of the AI SDK and of AG-UI: real components, the
 //! real server, a model that does what the user's script says.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
 use tokio::process::Command;
+use wattle_kit::need;
+use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::binary;
 use wattle_suite::desk::{Desk, MODEL_PATH, message};
@@ -142,15 +143,9 @@ async fn a_cancelled_run_closes_the_calls_that_nobody_answers() {
 /// How long the client may take; Node starts slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// What the official client of AG-UI has after it has read a stream; `None` if it is not installed.
-#[expect(clippy::print_stdout, reason = "says why it is left out")]
-async fn read_by_client(server: &TestServer, run: &Value) -> Option<Value> {
-    let own = std::env::current_exe().unwrap();
-    let folder: PathBuf = own.ancestors().nth(3).unwrap().join("clients/ag-ui");
-    if !folder.join("node_modules").is_dir() {
-        println!("left out: no AG-UI client; `cargo xtask clients` installs it (needs npm)");
-        return None;
-    }
+/// What the official client of AG-UI has after it has read a stream.
+async fn read_by_client(server: &TestServer, run: &Value) -> Result<Value, LeftOut> {
+    let folder = clients::node("ag-ui")?;
     let thread = run["thread"].as_str().unwrap();
     let url = server.url(&format!("/api/v1/threads/{thread}/events?format=ag-ui"));
     let mut command = Command::new("node");
@@ -159,14 +154,14 @@ async fn read_by_client(server: &TestServer, run: &Value) -> Option<Value> {
     let read = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
     let said = String::from_utf8_lossy(&read.stderr);
     assert!(read.status.success(), "{said}");
-    Some(serde_json::from_slice(&read.stdout).unwrap())
+    Ok(serde_json::from_slice(&read.stdout).unwrap())
 }
 
 #[tokio::test]
 async fn the_official_client_of_ag_ui_reads_a_run() {
     let server = server().await;
     let run = server.chat(SCRIPT).await;
-    let Some(seen) = read_by_client(&server, &run).await else { return };
+    let seen = need!(read_by_client(&server, &run).await);
     assert_eq!(seen["outcome"], json!({ "type": "success" }));
     assert_eq!(seen["state"]["messages"], run["state"]["messages"]);
     let messages = seen["messages"].as_array().unwrap();
@@ -184,7 +179,7 @@ async fn the_official_client_of_ag_ui_sees_what_a_run_waits_for() {
     let server = server().await;
     let run = server.say(None, "call ask_first {\"question\":\"sure?\"}").await;
     assert_eq!(run["status"], "interrupted", "{run}");
-    let Some(seen) = read_by_client(&server, &run).await else { return };
+    let seen = need!(read_by_client(&server, &run).await);
     let interrupt = &seen["outcome"]["interrupts"][0];
     assert_eq!(interrupt["id"], run["interrupts"][0]["id"]);
     assert_eq!(interrupt["metadata"]["payload"], run["interrupts"][0]["payload"]);

@@ -1,21 +1,23 @@
 //! The application with both databases on PostgreSQL.
 
 use serde_json::{Value, json};
+use wattle_kit::need;
+use wattle_kit::needs::LeftOut;
 use wattle_kit::postgres::Postgres;
 use wattle_suite::nl2sql::{SESSIONS, writes};
 use wattle_suite::server::{Setup, TestServer};
 
 use crate::asset::postgres::database;
 
-/// A host on fresh databases, or nothing if the machine has no PostgreSQL.
-async fn start() -> Option<(TestServer, Postgres)> {
-    let (postgres, own) = database().await?;
+/// A host on fresh databases.
+async fn start() -> Result<(TestServer, Postgres), LeftOut> {
+    let (postgres, own) = database()?;
     let postgres = tokio::task::spawn_blocking(move || {
         let business = postgres.create_database("business").unwrap();
         (postgres, business)
     });
     let (postgres, business) = postgres.await.unwrap();
-    Some((Setup::nl2sql_on(&own, &business).await.start().await, postgres))
+    Ok((Setup::nl2sql_on(&own, &business).await.start().await, postgres))
 }
 
 fn rows(result: &Value) -> &Value {
@@ -24,7 +26,7 @@ fn rows(result: &Value) -> &Value {
 
 #[tokio::test]
 async fn b2_b3_b6_b11_on_postgres_questions_are_answered() {
-    let Some((server, _postgres)) = start().await else { return };
+    let (server, _postgres) = need!(start().await);
     let count = server.ask_in("pg", "有多少客户").await;
     assert_eq!(rows(&count), &json!([{"customer_count": 392}]), "{count}");
     let trend = server.ask("2024年每月的销售额").await;
@@ -52,7 +54,7 @@ async fn b2_b3_b6_b11_on_postgres_questions_are_answered() {
 
 #[tokio::test]
 async fn b4_b8_s4_38_on_postgres_errors_are_classified_and_nothing_is_written() {
-    let Some((server, _postgres)) = start().await else { return };
+    let (server, _postgres) = need!(start().await);
     for (sql, kind) in [
         ("WITH x AS (SELECT orders.id AS n FROM orders) SELECT x.missing FROM x", "unknown_column"),
         ("WITH x AS (SELECT 1 AS n) SELECT no_such(n) FROM x", "object_not_found"),

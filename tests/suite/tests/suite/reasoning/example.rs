@@ -1,13 +1,9 @@
 //! The configuration that the application ships, `wattle.example.toml`: the application runs on it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Client;
 use serde_json::json;
-use wattle::server::Server;
 use wattle_kit::standin::{Entry, Fault, FaultRule, Pattern, redact};
-use wattle_suite::place::ENVIRONMENT;
 use wattle_suite::reasoning::example;
 use wattle_suite::server::TestServer;
 
@@ -18,16 +14,8 @@ const VARIABLES: [(&str, &str); 3] = [
     ("DATA_TOKEN", "a-token-for-the-data"),
 ];
 
-async fn started(more: &'static [(&str, &str)]) -> TestServer {
-    let setup = example().await;
-    let mut options = setup.options();
-    options.overrides.env = Some(Arc::new(move |name: &str| {
-        let mut known = VARIABLES.iter().chain(more).chain(&ENVIRONMENT);
-        known.find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
-    }));
-    let running = Box::pin(Server::start(setup.config(), options)).await.unwrap();
-    let client = Client::builder().no_proxy().build().unwrap();
-    TestServer { running, client, setup }
+async fn started(more: &[(&str, &str)]) -> TestServer {
+    example().await.start_with(&[&VARIABLES, more].concat()).await
 }
 
 #[tokio::test]

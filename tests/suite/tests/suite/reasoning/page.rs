@@ -1,6 +1,8 @@
 //! The page, as the host serves it and as a real browser shows it.
 
 use serde_json::json;
+use wattle_kit::need;
+use wattle_kit::needs::{LeftOut, clients};
 use wattle_kit::standin::{Fault, FaultRule, Pattern};
 use wattle_suite::answer::Answer;
 use wattle_suite::browser;
@@ -31,16 +33,15 @@ fn slowly() -> Pattern {
     Pattern { body_contains: Some("慢慢".to_owned()), ..Pattern::model("reasoning") }
 }
 
-/// Has a user at a browser do something, if there is a browser.
-async fn at_a_browser(scenario: &str, url: &str) {
-    browser::at_a_browser("reasoning.mjs", scenario, url).await;
+/// Has a user at a browser do something.
+async fn at_a_browser(scenario: &str, url: &str) -> Result<(), LeftOut> {
+    clients::page("reasoning")?;
+    browser::at_a_browser("reasoning.mjs", scenario, url).await
 }
 
 #[tokio::test]
 async fn s1_69_the_page_is_served_at_both_addresses_and_may_load_nothing_else() {
-    if !browser::has_page("reasoning") {
-        return;
-    }
+    need!(clients::page("reasoning"));
     let server = served().await;
     let (main, own) = (server.url("/apps/reasoning"), own_address(&server));
     for url in
@@ -67,13 +68,13 @@ async fn s1_69_the_page_is_served_at_both_addresses_and_may_load_nothing_else() 
 #[tokio::test]
 async fn s1_69_s1_71_s1_72_a_browser_shows_answers_and_the_audit_trail() {
     let server = served().await;
-    at_a_browser("completes", &server.url(PAGE)).await;
+    need!(at_a_browser("completes", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
 async fn s1_69_s1_70_s1_73_the_next_message_answers_what_was_asked_back() {
     let server = served().await;
-    at_a_browser("clarifies", &format!("{}/ui", own_address(&server))).await;
+    need!(at_a_browser("clarifies", &format!("{}/ui", own_address(&server))).await);
 }
 
 #[tokio::test]
@@ -81,39 +82,39 @@ async fn s1_69_s1_75_a_browser_shows_why_there_is_no_answer() {
     let server = served().await;
     let down = Fault::Status { status: 500, retry_after: None, body: None };
     server.standin().fault(FaultRule::new(Pattern::model("reasoning"), down));
-    at_a_browser("fails", &server.url("/apps/reasoning")).await;
+    need!(at_a_browser("fails", &server.url("/apps/reasoning")).await);
 }
 
 #[tokio::test]
 async fn s1_14_a_stopped_run_closes_the_session_and_the_next_message_begins_another() {
     let server = served().await;
     let _gate = server.standin().gate(slowly());
-    at_a_browser("stops", &server.url(PAGE)).await;
+    need!(at_a_browser("stops", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
 async fn s1_69_a_reload_goes_on_with_the_session_and_tabs_agree() {
     let server = served().await;
-    at_a_browser("reloads", &format!("{}/", own_address(&server))).await;
+    need!(at_a_browser("reloads", &format!("{}/", own_address(&server))).await);
 }
 
 #[tokio::test]
 async fn s1_69_a_reload_in_the_middle_of_a_run_finds_its_end() {
     let server = served().await;
     server.standin().fault(FaultRule::new(slowly(), SLOW));
-    at_a_browser("midway", &server.url(PAGE)).await;
+    need!(at_a_browser("midway", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
 async fn s1_69_a_page_without_its_server_says_so_and_goes_on_later() {
     let server = served().await;
-    at_a_browser("away", &server.url(PAGE)).await;
+    need!(at_a_browser("away", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
 async fn s1_69_a_double_click_sends_once() {
     let server = served().await;
-    at_a_browser("twice", &server.url(PAGE)).await;
+    need!(at_a_browser("twice", &server.url(PAGE)).await);
     let sessions = server.reasoning_rows("reasoning_session").await.len();
     assert_eq!(server.reasoning_rows("reasoning_turn").await.len(), sessions);
 }
@@ -121,7 +122,7 @@ async fn s1_69_a_double_click_sends_once() {
 #[tokio::test]
 async fn s1_69_the_page_is_used_by_keyboard_alone() {
     let server = served().await;
-    at_a_browser("keyboard", &server.url(PAGE)).await;
+    need!(at_a_browser("keyboard", &server.url(PAGE)).await);
 }
 
 #[tokio::test]
@@ -135,5 +136,5 @@ async fn s1_69_hostile_answers_are_shown_as_text() {
     says("reasoning_summary", json!({ "summary": markup }));
     let filters = json!([{ "field": "<svg onload=alert(2)>", "op": "eq", "value": markup }]);
     says("reasoning_plan", json!({ "mode": "query", "page_size": 3, "filters": filters }));
-    at_a_browser("hostile", &server.url(PAGE)).await;
+    need!(at_a_browser("hostile", &server.url(PAGE)).await);
 }

@@ -1,6 +1,7 @@
 //! The application on PostgreSQL.
 
 use serde_json::json;
+use wattle_kit::need;
 use wattle_suite::asset::postgres_rows;
 use wattle_suite::reasoning::{data, pairs};
 use wattle_suite::server::Setup;
@@ -9,7 +10,7 @@ use crate::asset::postgres::database;
 
 #[tokio::test]
 async fn s1_68_on_postgres_a_session_with_a_question_comes_to_its_result() {
-    let Some((_postgres, url)) = database().await else { return };
+    let (_postgres, url) = need!(database());
     let server = Setup::reasoning_on(&url).await.start().await;
     let app = server.reasoning();
     let session = app.ask("火星天气").await;

@@ -1,12 +1,10 @@
 //! The configuration that the application ships, `wattle.example.toml`: what it says, and that the
 //! application runs on it.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use reqwest::Client;
 use serde_json::{Value, json};
-use wattle::server::Server;
+use wattle_kit::configuration::Configuration;
 use wattle_kit::standin::{FaultRule, Pattern, deepseek_not_found, google_not_found, redact};
 use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::travel::config::{self, KEYS};
@@ -84,23 +82,27 @@ impl Policy {
 
 /// The shipped configuration in a folder of its own, on a stand-in.
 async fn shipped() -> Setup {
-    let setup = Setup::bare().await;
-    travel::put(&setup.place);
-    let toml = config::shipped(&setup.standin);
-    setup.with(&toml)
+    shipped_with(|_| ()).await
 }
 
-/// Starts a server in whose environment are the keys that the file names, and these variables.
-async fn started(setup: Setup, variables: Vec<(String, String)>) -> TestServer {
-    let mut options = setup.options();
-    let keys = KEYS.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let known: Vec<(String, String)> = keys.into_iter().chain(variables).collect();
-    options.overrides.env = Some(Arc::new(move |name: &str| {
-        known.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
-    }));
-    let running = Box::pin(Server::start(setup.config(), options)).await.unwrap();
-    let client = Client::builder().no_proxy().build().unwrap();
-    TestServer { running, client, setup }
+/// The same with a change.
+async fn shipped_with(change: impl FnOnce(&mut Configuration)) -> Setup {
+    let setup = Setup::without_models().await;
+    travel::put(&setup.place);
+    let mut config = config::shipped(&setup.standin);
+    change(&mut config);
+    setup.with(&config.to_string())
+}
+
+/// The same without pauses between requests to the geocoder.
+async fn hasty() -> Setup {
+    shipped_with(|config| config.replace("apps.travel.settings.nominatim_interval_ms", 20)).await
+}
+
+/// Starts a server with the keys that the file names, and these variables.
+async fn started(setup: Setup, more: &[(String, String)]) -> TestServer {
+    let more = more.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    setup.start_with(&KEYS.into_iter().chain(more).collect::<Vec<_>>()).await
 }
 
 fn models(server: &TestServer, path: &str) -> Vec<String> {
@@ -142,7 +144,7 @@ async fn s3_46_the_shipped_policies_are_those_that_the_models_see() {
 
 #[tokio::test]
 async fn s3_48_a_guide_is_made_with_the_shipped_configuration() {
-    let server = started(shipped().await.replace("1100", "20"), Vec::new()).await;
+    let server = started(hasty().await, &[]).await;
     let travel = server.travel();
     let session = travel.create().await;
     let said = travel.chat(&session, &format!("2 AI pictures for {TOKYO}")).await;
@@ -182,8 +184,8 @@ async fn s3_46_each_variable_replaces_its_model() {
         let route = policy.route;
         [(first, format!("{prefix}{route}-1")), (fallback, format!("{prefix}{route}-2"))]
     };
-    let variables = POLICIES.iter().flat_map(named).collect();
-    let server = started(shipped().await.replace("1100", "20"), variables).await;
+    let variables: Vec<_> = POLICIES.iter().flat_map(named).collect();
+    let server = started(hasty().await, &variables).await;
     for Policy { route, .. } in &POLICIES {
         let gone = |model: &str, fault| FaultRule::new(Pattern::model(model), fault);
         let rule = match *route {
@@ -220,8 +222,12 @@ async fn s3_46_each_variable_replaces_its_model() {
 
 #[tokio::test]
 async fn without_a_grant_of_the_shipped_file_a_service_is_out_of_reach() {
-    let setup = shipped().await.replace("secrets = [\"APIFY_TOKEN\", ", "secrets = [");
-    let server = started(setup, Vec::new()).await;
+    let setup = shipped_with(|config| {
+        let rules = config.get_mut("grants.travel.http").unwrap().as_array_mut().unwrap();
+        let apify = rules[0].as_table_mut().unwrap();
+        assert_eq!(apify.remove("secrets").unwrap()[0].as_str(), Some("APIFY_TOKEN"));
+    });
+    let server = started(setup.await, &[]).await;
     let (_, said) = server.travel().make(TOKYO).await;
     let error = said.tool_error("crawl_youtube_videos");
     assert!(error.contains("APIFY_TOKEN"), "{error}");

@@ -1,6 +1,7 @@
 //! The page of a guide at a real browser: a good one, and one that was written to do harm.
 
 use serde_json::{Value, json};
+use wattle_kit::need;
 use wattle_suite::browser::at_a_browser;
 use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::travel::{SESSIONS, TOKYO};
@@ -37,7 +38,7 @@ async fn save(server: &TestServer, session: &str, html: &str) -> String {
 async fn s3_33_s3_61_a_guide_fits_both_widths_and_shows_its_pictures() {
     let server = Setup::travel().await.start().await;
     let (session, _) = made(&server).await;
-    at_a_browser(PROGRAM, "guide", &server.url(&format!("/api/guide/{session}"))).await;
+    need!(at_a_browser(PROGRAM, "guide", &server.url(&format!("/api/guide/{session}"))).await);
 }
 
 #[tokio::test]
@@ -47,7 +48,7 @@ async fn s3_62_a_hostile_page_runs_nothing() {
     let page = save(&server, &session, &HOSTILE.replace("{{picture}}", &picture)).await;
     assert!(page.contains("Watch Origin Video") && page.contains(&picture), "{page}");
     assert!(!page.contains("<script") && !page.contains("javascript:"), "{page}");
-    at_a_browser(PROGRAM, "hostile", &server.url(&format!("/api/guide/{session}"))).await;
+    need!(at_a_browser(PROGRAM, "hostile", &server.url(&format!("/api/guide/{session}"))).await);
 }
 
 #[tokio::test]

@@ -1,5 +1,7 @@
 //! The page, as it is served and as a real browser shows it.
 
+use wattle_kit::need;
+use wattle_kit::needs::{LeftOut, clients};
 use wattle_suite::answer::Answer;
 use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
@@ -20,16 +22,15 @@ async fn served() -> TestServer {
 
 /// Has a user at a browser do something. The scenario holds answers of the stand-in back, so it
 /// gets its address.
-async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) {
+async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result<(), LeftOut> {
+    clients::page("travel")?;
     let url = server.url(&format!("{path}?standin={}", server.standin().base_url));
-    browser::at_a_browser("travel.mjs", &format!("travel-{scenario}"), &url).await;
+    browser::at_a_browser("travel.mjs", &format!("travel-{scenario}"), &url).await
 }
 
 #[tokio::test]
 async fn s3_03_the_page_is_shown_at_the_start_and_at_sessions() {
-    if !browser::has_page("travel") {
-        return;
-    }
+    need!(clients::page("travel"));
     let server = served().await;
     let places = [("/", "./"), ("/session/any", "../"), ("/apps/travel/session/any", "../")];
     for (path, base) in places {
@@ -44,45 +45,45 @@ async fn s3_03_the_page_is_shown_at_the_start_and_at_sessions() {
 
 #[tokio::test]
 async fn s3_57_s3_58_s3_59_s3_60_s3_61_s3_62_s3_68_a_guide_is_made_on_the_page() {
-    at_a_browser(&served().await, "guide", ROOT).await;
+    need!(at_a_browser(&served().await, "guide", ROOT).await);
 }
 
 #[tokio::test]
 async fn s3_03_the_message_of_an_address_is_sent_once() {
-    at_a_browser(&served().await, "initial", PREFIX).await;
+    need!(at_a_browser(&served().await, "initial", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s3_52_edits_are_saved_after_a_pause_and_seen_in_other_tabs() {
-    at_a_browser(&served().await, "edits", PREFIX).await;
+    need!(at_a_browser(&served().await, "edits", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s3_65_a_run_is_stopped_and_goes_on() {
-    at_a_browser(&served().await, "stop", ROOT).await;
+    need!(at_a_browser(&served().await, "stop", ROOT).await);
 }
 
 #[tokio::test]
 async fn s3_66_a_reload_and_a_second_tab_follow_the_run() {
-    at_a_browser(&served().await, "reload", ROOT).await;
+    need!(at_a_browser(&served().await, "reload", ROOT).await);
 }
 
 #[tokio::test]
 async fn s3_63_the_panel_is_dragged_and_the_link_is_shared() {
-    at_a_browser(&served().await, "panel", PREFIX).await;
+    need!(at_a_browser(&served().await, "panel", PREFIX).await);
 }
 
 #[tokio::test]
 async fn s3_57_s3_64_what_anybody_writes_is_text() {
-    at_a_browser(&served().await, "hostile", ROOT).await;
+    need!(at_a_browser(&served().await, "hostile", ROOT).await);
 }
 
 #[tokio::test]
 async fn s3_52_s3_65_a_page_without_its_server_goes_on_when_it_is_back() {
-    at_a_browser(&served().await, "away", ROOT).await;
+    need!(at_a_browser(&served().await, "away", ROOT).await);
 }
 
 #[tokio::test]
 async fn s3_57_s3_67_a_tool_that_failed_says_why() {
-    at_a_browser(&served().await, "fails", ROOT).await;
+    need!(at_a_browser(&served().await, "fails", ROOT).await);
 }

@@ -76,8 +76,10 @@ async fn s3_31_without_unsplash_it_is_not_asked() {
 
 #[tokio::test]
 async fn s3_31_a_key_that_is_not_set_means_that_pictures_are_made() {
-    let key = "UNSPLASH_ACCESS_KEY = { file = \"unsplash-key\" }\n";
-    let server = Setup::travel().await.replace(key, "").start().await;
+    let setup = Setup::travel_with(|config| {
+        config.remove("secrets.UNSPLASH_ACCESS_KEY").unwrap();
+    });
+    let server = setup.await.start().await;
     let (_, said) = two_pictures(&server).await;
     assert_eq!(sources(&said.output(SEARCH)), ["imagen", "imagen"]);
     assert!(server.requests_on(UNSPLASH).is_empty());

@@ -1,6 +1,7 @@
 //! The application on PostgreSQL.
 
 use serde_json::json;
+use wattle_kit::need;
 use wattle_suite::asset::postgres_rows;
 use wattle_suite::server::Setup;
 use wattle_suite::travel::{SESSIONS, TOKYO};
@@ -9,7 +10,7 @@ use crate::asset::postgres::database;
 
 #[tokio::test]
 async fn s3_53_on_postgres_a_guide_is_made_and_kept() {
-    let Some((_postgres, url)) = database().await else { return };
+    let (_postgres, url) = need!(database());
     let server = Setup::travel_on(&url).await.start().await;
     let travel = server.travel();
     let (session, said) = travel.make(TOKYO).await;

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use wattle_kit::need;
+use wattle_kit::needs::LeftOut;
 use wattle_kit::standin::{Fault, FaultRule, Pattern, StreamQuirks, StreamVariant};
 use wattle_suite::server::{Setup, TestServer};
 use wattle_suite::travel::{APIFY, CHAT, CHAT_MODEL, SESSIONS, TOKYO};
@@ -25,29 +27,25 @@ const STEPS: [&str; 6] = [
 /// The models of the conversation, and how often they answer before both are down.
 const MODELS: [(&str, u32); 2] = [("deepseek-chat", 1), ("deepseek-reasoner", 0)];
 
-/// A server that waits this long for a page to come back, unless there is nothing to look at it
-/// with.
-async fn patient(grace: Duration) -> Option<TestServer> {
-    if !user::are_installed().await {
-        return None;
-    }
+/// A server that waits this long for a page to come back.
+async fn patient(grace: Duration) -> TestServer {
     let grace = format!("disconnect_grace_ms = {}", grace.as_millis());
-    Some(Setup::travel().await.replace("disconnect_grace_ms = 0", &grace).start().await)
+    Setup::travel().await.replace("disconnect_grace_ms = 0", &grace).start().await
 }
 
 /// A server that stops as soon as nobody looks.
-async fn served() -> Option<TestServer> {
+async fn served() -> TestServer {
     patient(Duration::ZERO).await
 }
 
 /// One user for each version, and a new session for each.
-async fn users(server: &TestServer) -> Vec<(User, String)> {
+async fn users(server: &TestServer) -> Result<Vec<(User, String)>, LeftOut> {
     let mut users = Vec::new();
     for major in MAJORS {
         let session = server.travel().create().await;
-        users.push((User::of(major, &server.url("")), session));
+        users.push((User::of(major, &server.url(""))?, session));
     }
-    users
+    Ok(users)
 }
 
 /// What begins a guide.
@@ -99,8 +97,8 @@ fn likeness(seen: &Seen, session: &str) -> Value {
 
 #[tokio::test]
 async fn s3_04_s3_05_s3_57_a_guide_is_made_before_the_users_eyes() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         assert!(user.open(&session).await.messages().is_empty());
         let seen = user.ask(&question()).await;
         assert_eq!((seen.error(), seen.roles()), ("", vec!["user", "assistant"]));
@@ -124,8 +122,8 @@ async fn s3_04_s3_05_s3_57_a_guide_is_made_before_the_users_eyes() {
 
 #[tokio::test]
 async fn s3_04_the_session_and_the_messages_are_enough() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         user.open_bare(&session).await;
         let seen = user.ask(&question()).await;
         assert_eq!(seen.tools(), complete());
@@ -137,8 +135,8 @@ async fn s3_04_the_session_and_the_messages_are_enough() {
 
 #[tokio::test]
 async fn s3_04_s3_49_a_further_message_carries_the_whole_conversation() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         user.open(&session).await;
         user.ask(&question()).await;
         let seen = user.ask("Please make the pictures again").await;
@@ -155,8 +153,8 @@ async fn s3_04_s3_49_a_further_message_carries_the_whole_conversation() {
 
 #[tokio::test]
 async fn s3_65_s3_74_what_was_seen_stays_after_a_stop_and_the_talk_goes_on() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         let gate = server.standin().gate(Pattern::path(APIFY));
         user.open(&session).await;
         user.send(&question()).await;
@@ -181,8 +179,8 @@ async fn s3_65_s3_74_what_was_seen_stays_after_a_stop_and_the_talk_goes_on() {
 
 #[tokio::test]
 async fn s3_66_a_page_that_is_opened_again_goes_on_with_the_answer() {
-    let Some(server) = patient(Duration::from_mins(1)).await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = patient(Duration::from_mins(1)).await;
+    for (mut user, session) in need!(users(&server).await) {
         let other = server.travel().create().await;
         user.open(&other).await;
         let expected = likeness(&user.ask(&question()).await, &other);
@@ -204,8 +202,8 @@ async fn s3_66_a_page_that_is_opened_again_goes_on_with_the_answer() {
 
 #[tokio::test]
 async fn s3_66_a_page_that_is_opened_again_is_ready_when_nothing_is_written() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         user.open(&session).await;
         let seen = user.ask(&question()).await;
         user.leave().await;
@@ -219,8 +217,8 @@ async fn s3_66_a_page_that_is_opened_again_is_ready_when_nothing_is_written() {
 
 #[tokio::test]
 async fn s3_04_the_last_answer_can_be_had_again() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         user.open(&session).await;
         let first = user.ask(&question()).await;
         let second = user.ask_again().await;
@@ -235,8 +233,8 @@ async fn s3_04_the_last_answer_can_be_had_again() {
 
 #[tokio::test]
 async fn s3_05_s3_75_a_refusal_is_shown_as_the_server_words_it() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         user.open("unknown").await;
         user.send(&question()).await;
         let seen = user.until("error").await;
@@ -248,7 +246,7 @@ async fn s3_05_s3_75_a_refusal_is_shown_as_the_server_words_it() {
         let (first, _) = (user.open(&session).await, user.send(&question()).await);
         assert!(first.messages().is_empty());
         user.until_tool("crawl_youtube_videos", "input-available").await;
-        let busy = second_page(&server, &session).await;
+        let busy = need!(second_page(&server, &session).await);
         assert_eq!(busy, 409);
         gate.open();
         assert_eq!(user.until("ready").await.tools(), complete());
@@ -256,19 +254,19 @@ async fn s3_05_s3_75_a_refusal_is_shown_as_the_server_words_it() {
 }
 
 /// What another page is told that sends a message meanwhile.
-async fn second_page(server: &TestServer, session: &str) -> Value {
-    let mut user = User::of(MAJORS[0], &server.url(""));
+async fn second_page(server: &TestServer, session: &str) -> Result<Value, LeftOut> {
+    let mut user = User::of(MAJORS[0], &server.url(""))?;
     user.open(session).await;
     user.send("Are you there?").await;
     let seen = user.until("error").await;
     assert!(seen.error().contains("error"), "{}", seen.error());
-    seen.requests("POST", CHAT)[0]["status"].clone()
+    Ok(seen.requests("POST", CHAT)[0]["status"].clone())
 }
 
 #[tokio::test]
 async fn s3_47_s3_67_a_failure_in_the_middle_is_shown_and_can_be_tried_again() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         let down = Fault::Status { status: 500, retry_after: None, body: None };
         for (model, skip) in MODELS {
             server.standin().fault(FaultRule::new(Pattern::model(model), down.clone()).skip(skip));
@@ -288,8 +286,8 @@ async fn s3_47_s3_67_a_failure_in_the_middle_is_shown_and_can_be_tried_again() {
 
 #[tokio::test]
 async fn s3_57_s3_67_the_card_of_a_tool_that_failed_says_why() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         let unpaid = Fault::Status { status: 402, retry_after: None, body: None };
         server.standin().fault(FaultRule::new(Pattern::path(APIFY), unpaid));
         user.open(&session).await;
@@ -306,8 +304,8 @@ async fn s3_57_s3_67_the_card_of_a_tool_that_failed_says_why() {
 
 #[tokio::test]
 async fn s3_66_closing_the_page_ends_the_work_and_keeps_what_was_done() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         let gate = server.standin().gate(Pattern::path(APIFY));
         user.open(&session).await;
         user.send(&question()).await;
@@ -330,8 +328,8 @@ async fn s3_66_closing_the_page_ends_the_work_and_keeps_what_was_done() {
 
 #[tokio::test]
 async fn s3_47_s3_66_what_a_model_said_before_it_broke_off_is_kept() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         streams(&server, StreamVariant::Cut, 1);
         user.open(&session).await;
         user.send(&question()).await;
@@ -351,8 +349,8 @@ async fn s3_47_s3_66_what_a_model_said_before_it_broke_off_is_kept() {
 
 #[tokio::test]
 async fn s3_57_s3_76_reasoning_is_seen_and_goes_back_to_the_model() {
-    let Some(server) = served().await else { return };
-    for (mut user, session) in users(&server).await {
+    let server = served().await;
+    for (mut user, session) in need!(users(&server).await) {
         streams(&server, StreamVariant::Reasoning, 0);
         user.open(&session).await;
         let seen = user.ask(&question()).await;

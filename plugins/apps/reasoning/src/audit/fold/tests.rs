@@ -56,7 +56,7 @@ fn a_model_call_is_two_rows_with_prompt_and_answer() {
             called(0, "llm.complete", "", request, answer),
         ],
     );
-    let folded = fold(log).unwrap();
+    let folded = fold(&log).unwrap();
     assert_eq!(types(&folded), ["llm_prompt_sent", "llm_response_received"]);
     assert_eq!(folded.cursor, 4);
     let (prompt, response) = (&folded.rows[0].payload, &folded.rows[1].payload);
@@ -83,7 +83,7 @@ fn tool_calls_say_method_and_error() {
             tool(2, json!({"Ok": {"content": [{"text": "no table"}], "is_error": true}})),
         ],
     );
-    let folded = fold(log).unwrap();
+    let folded = fold(&log).unwrap();
     assert_eq!(folded.rows.len(), 6);
     let payload = |index: usize| &folded.rows[index].payload;
     assert_eq!(
@@ -105,10 +105,10 @@ fn the_fold_waits_in_front_of_a_call_under_way() {
         started(0, "tools.call", "graph.list_ontologies"),
         started(1, "tools.call", "graph.list_ontologies"),
     ];
-    let folded = fold(events(5, &log)).unwrap();
+    let folded = fold(&events(5, &log)).unwrap();
     assert_eq!((types(&folded), folded.cursor), (vec!["intent_parsed"], 5));
-    assert_eq!(fold(events(6, &log[1..])).unwrap(), Folded::default());
-    let other = fold(events(1, &[started(0, "sql.transaction", "reasoning")])).unwrap();
+    assert_eq!(fold(&events(6, &log[1..])).unwrap(), Folded::default());
+    let other = fold(&events(1, &[started(0, "sql.transaction", "reasoning")])).unwrap();
     assert_eq!((other.rows.len(), other.cursor), (0, 1), "calls without rows are not waited for");
 }
 
@@ -123,7 +123,7 @@ fn a_call_that_got_lost_is_a_pair_too() {
             json!({"type": "run_ended", "status": "cancelled"}),
         ],
     );
-    let folded = fold(log).unwrap();
+    let folded = fold(&log).unwrap();
     assert_eq!(
         types(&folded),
         [
@@ -143,10 +143,10 @@ fn a_call_that_got_lost_is_a_pair_too() {
 fn a_failed_run_says_why() {
     let failure = json!({"code": "llm", "message": "llm summary failed: down", "retryable": false});
     let log = events(1, &[json!({"type": "run_ended", "status": "failed", "failure": failure})]);
-    let folded = fold(log).unwrap();
+    let folded = fold(&log).unwrap();
     assert_eq!(types(&folded), ["session_failed"]);
     assert_eq!(folded.rows[0].payload["error"]["message"], "llm summary failed: down");
-    let well = fold(events(1, &[json!({"type": "run_ended", "status": "completed"})])).unwrap();
+    let well = fold(&events(1, &[json!({"type": "run_ended", "status": "completed"})])).unwrap();
     assert!(well.rows.is_empty() && well.ended.is_some());
 }
 
@@ -158,11 +158,11 @@ fn folding_in_pieces_gives_the_same_rows() {
         tool(0, json!({"Ok": {"content": []}})),
         json!({"type": "run_ended", "status": "completed"}),
     ];
-    let whole = fold(events(1, &log)).unwrap();
+    let whole = fold(&events(1, &log)).unwrap();
     for cut in 0..log.len() {
-        let first = fold(events(1, &log[..cut])).unwrap();
+        let first = fold(&events(1, &log[..cut])).unwrap();
         let done = first.cursor as usize;
-        let second = fold(events(first.cursor + 1, &log[done..])).unwrap();
+        let second = fold(&events(first.cursor + 1, &log[done..])).unwrap();
         let rows = [first.rows, second.rows].concat();
         assert_eq!(rows, whole.rows, "cut at {cut}");
     }
@@ -171,6 +171,6 @@ fn folding_in_pieces_gives_the_same_rows() {
 #[test]
 fn a_call_that_never_began_is_a_pair_too() {
     let denied = json!({"Err": {"code": "denied", "message": "not granted", "retryable": false}});
-    let folded = fold(events(1, &[tool(0, denied)])).unwrap();
+    let folded = fold(&events(1, &[tool(0, denied)])).unwrap();
     assert_eq!(types(&folded), ["mcp_call_requested", "mcp_call_completed"]);
 }

@@ -85,7 +85,7 @@ fn calls_that_reached_no_tool_have_their_answers_too() {
 fn what_is_said_again_after_a_restart_is_said_once() {
     let mut log = Log::of_run("r");
     log.says("Hel");
-    log.add(json!({"type": "run_started", "reason": "recovery"}));
+    log.add(json!({"type": "run_started", "graph": "travel", "reason": "recovery"}));
     log.says("Hello");
     log.ends("cancelled");
     assert_eq!(parts(&log)[2]["text"], "Hello");
@@ -100,10 +100,30 @@ fn what_is_said_again_after_a_restart_is_said_once() {
 }
 
 #[test]
+fn a_call_that_could_not_be_read_is_shown_before_the_one_that_was_made() {
+    let mut log = Log::of_run("r");
+    let broken = json!({"id": "a", "name": "search_image", "arguments": "{\"count\": "});
+    let parts = json!([{"text": "Pictures."}, {"tool_call": broken}]);
+    log.add(json!({"type": "called", "task": "agent-r-0", "node": "agent", "call": 0,
+        "function": "llm.complete", "request": {}, "result": {"Ok": {"parts": parts}},
+        "duration_us": 1}));
+    log.answers("Pictures!", &[("b", "search_image", json!({"count": 2}))]);
+    log.calls("search_image", 0);
+    log.returns("search_image", 0, good(json!({"count": 2}), json!([])));
+    let parts = self::parts(&log);
+    let tool = "tool-search_image";
+    let expected = ["step-start", "text", tool, "step-start", "reasoning", "text", tool];
+    assert_eq!(kinds(&parts), expected);
+    assert_eq!(parts[2]["errorText"], "the arguments of the call are not valid JSON");
+    assert_eq!(parts[6]["state"], "output-available");
+}
+
+#[test]
 fn a_run_that_said_nothing_is_no_message() {
     let mut log = Log::of_run("r");
     log.add(json!({"type": "called", "task": "agent-r-0", "node": "agent", "call": 1,
-        "function": "llm.complete", "result": {"Err": {"code": "unavailable", "message": "no"}}}));
+        "function": "llm.complete", "request": {}, "duration_us": 1,
+        "result": {"Err": {"code": "unavailable", "message": "no"}}}));
     log.ends("failed");
     let run = log.run();
     assert_eq!(said(&run, &[]), None);

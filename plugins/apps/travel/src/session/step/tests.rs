@@ -49,6 +49,31 @@ fn s3_50_a_tool_that_says_no_is_a_failed_step() {
 }
 
 #[test]
+fn s3_50_a_call_that_is_answered_without_its_tool_is_a_failed_step() {
+    let mut log = Log::of_run("r");
+    let (cut, whole) = (json!("{\"count\": "), json!({"count": 2}));
+    log.answers(
+        "",
+        &[("a", "search_image", cut), ("b", "search_image", whole), ("c", "fly", json!({}))],
+    );
+    log.calls("search_image", 0);
+    log.returns("search_image", 0, good(json!({}), json!([])));
+    log.writes(json!([
+        {"role": "tool", "tool_call_id": "a", "content": "the arguments break off"},
+        {"role": "tool", "tool_call_id": "b", "content": "short"},
+        {"role": "tool", "tool_call_id": "c", "content": "there is no tool `fly`"},
+    ]));
+    let steps = of(&log);
+    let told: Vec<_> = steps.iter().map(|step| (step.call_id.as_deref(), step.status)).collect();
+    let expected = [(Some("b"), StepStatus::Success), (Some("a"), StepStatus::Error)];
+    assert_eq!(told, expected);
+    assert_eq!(
+        (&*steps[1].id, steps[1].error.as_deref()),
+        ("r:a", Some("the arguments break off"))
+    );
+}
+
+#[test]
 fn s3_50_a_step_that_was_cut_is_cancelled() {
     for (status, expected) in [("cancelled", StepStatus::Cancelled), ("failed", StepStatus::Error)]
     {
@@ -88,7 +113,7 @@ fn calls_of_one_turn_have_their_own_inputs() {
 fn a_call_that_begins_again_after_a_restart_is_one_step() {
     let mut log = Log::of_run("r");
     asked(&mut log, "search_image");
-    log.add(json!({"type": "run_started", "reason": "recovery"}));
+    log.add(json!({"type": "run_started", "graph": "travel", "reason": "recovery"}));
     log.calls("search_image", 0);
     log.returns("search_image", 0, good(json!({}), json!([])));
     assert_eq!(of(&log).len(), 1);

@@ -1,6 +1,7 @@
 //! The words in which blocks are asked for.
 
 use wattle_plugin::Failure;
+use wattle_plugin::prompt::fill;
 
 use crate::block::{self, BlockType};
 use crate::prompt::{BLOCKS, BLOCKS_USER};
@@ -13,14 +14,14 @@ const SUBTITLES_CHARS: usize = 8_000;
 /// Characters of the description that a model reads.
 const DESCRIPTION_CHARS: usize = 4_000;
 
-/// What stands for a text that is not there.
+/// The text in place of one that is absent.
 const NONE: &str = "(none)";
 
 /// What a model is to do.
 pub(crate) fn system() -> Result<String, Failure> {
     let types = BlockType::ALL.map(|kind| format!("`{}`", kind.name())).join(", ");
     let (least, most) = (block::BLOCKS.start().to_string(), block::BLOCKS.end().to_string());
-    BLOCKS.fill(&[("least_blocks", &least), ("most_blocks", &most), ("types", &types)])
+    fill(BLOCKS, &[("least_blocks", &least), ("most_blocks", &most), ("types", &types)])
 }
 
 /// What is known of the video. All of it was written by strangers.
@@ -37,11 +38,14 @@ pub(super) fn user(video: &Video) -> Result<String, Failure> {
     if !video.hashtags.is_empty() {
         lines.push(format!("Hashtags: {}", video.hashtags.join(" ")));
     }
-    BLOCKS_USER.fill(&[
-        ("facts", &quoted(&lines.join("\n"), usize::MAX)),
-        ("description", &quoted(&video.description, DESCRIPTION_CHARS)),
-        ("subtitles", &quoted(&video.subtitles, SUBTITLES_CHARS)),
-    ])
+    fill(
+        BLOCKS_USER,
+        &[
+            ("facts", &quoted(&lines.join("\n"), usize::MAX)),
+            ("description", &quoted(&video.description, DESCRIPTION_CHARS)),
+            ("subtitles", &quoted(&video.subtitles, SUBTITLES_CHARS)),
+        ],
+    )
 }
 
 /// A text within its fence, of which nothing may look like the end.

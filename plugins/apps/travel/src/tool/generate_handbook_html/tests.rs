@@ -1,4 +1,4 @@
-//! What a page is made from, how the model is asked, and what is told of the page.
+//! What a page is made from, how the model is asked, and what the tool reports.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! Pictures for all blocks, whoever made them, and what is told of them.
+//! Pictures for all blocks, from each model, and what the tool reports.
 
 use serde_json::{Value, json};
 use wattle_plugin::prelude::{Completion, Failure, ToolContext, ToolOutput};

@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use wattle_plugin::Failure;
+use wattle_plugin::prompt::fill;
 
 use crate::block::Block;
 use crate::prompt::SPOTS_USER;
@@ -49,7 +50,7 @@ pub(super) fn user(spots: &[Block], context: Option<&VideoContext>) -> Result<St
     });
     // Nothing inside may look like the end.
     let material = material.to_string().replace(">>>", "> > >");
-    SPOTS_USER.fill(&[("material", &material)])
+    fill(SPOTS_USER, &[("material", &material)])
 }
 
 /// What is wrong with an answer, a sentence each.

@@ -1,4 +1,4 @@
-//! Photographs where there are some, pictures where there are none, and what is told of them.
+//! Photographs where there are some, pictures where there are none, and what the tool reports.
 
 use serde_json::{Value, json};
 use wattle_plugin::http::Response;

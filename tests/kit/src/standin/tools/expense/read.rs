@@ -181,7 +181,7 @@ fn take_slash_date(text: &mut String) -> Option<Value> {
     Some(date)
 }
 
-/// Takes away `下午3点`: dates are told by the day.
+/// Removes times of the day such as `下午3点`: dates are days.
 fn take_hour(text: &mut String) {
     let Some(at) = text.find('点') else { return };
     let Some((head, _)) = number_at_end(&text[..at]) else { return };

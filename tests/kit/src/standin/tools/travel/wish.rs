@@ -8,8 +8,8 @@ const PICTURES: [&str; 4] = ["picture", "image", "photo", "illustration"];
 /// Words that speak of the page.
 const PAGES: [&str; 4] = ["page", "html", "handbook", "design"];
 
-/// Words that want something anew.
-const ANEW: [&str; 6] = ["again", "new", "other", "different", "instead", "redo"];
+/// Words that ask for something again.
+const AGAIN: [&str; 6] = ["again", "new", "other", "different", "instead", "redo"];
 
 /// Words that want pictures made and not found.
 const MADE: [&str; 4] = ["ai", "generate", "generated", "draw"];
@@ -28,12 +28,12 @@ pub(super) struct Wish<'q> {
     pub(super) since: usize,
     /// Whether there was another video before.
     pub(super) is_another_video: bool,
-    /// Pictures are to be made by a model.
+    /// A model makes the pictures.
     pub(super) generated: bool,
     /// How many pictures.
     pub(super) count: Option<u64>,
-    pictures_anew: bool,
-    page_anew: bool,
+    pictures_again: bool,
+    page_again: bool,
 }
 
 impl<'q> Wish<'q> {
@@ -56,7 +56,8 @@ impl<'q> Wish<'q> {
         let words = words(last);
         let speaks =
             |of: &[&str]| words.iter().any(|word| of.iter().any(|it| word.starts_with(it)));
-        let is_anew = url(last).is_none() && words.iter().any(|word| ANEW.contains(&word.as_str()));
+        let is_again =
+            url(last).is_none() && words.iter().any(|word| AGAIN.contains(&word.as_str()));
         let about = said.iter().filter(|(place, _)| *place >= since).map(|(_, text)| *text);
         Self {
             text: newest.map_or(last, |(_, text, _)| text),
@@ -65,16 +66,16 @@ impl<'q> Wish<'q> {
             is_another_video: addressed.iter().any(|(place, ..)| *place < since),
             generated: about.rev().find_map(wants_made).unwrap_or(false),
             count: count(&words),
-            pictures_anew: is_anew && speaks(&PICTURES),
-            page_anew: is_anew && (speaks(&PICTURES) || speaks(&PAGES)),
+            pictures_again: is_again && speaks(&PICTURES),
+            page_again: is_again && (speaks(&PICTURES) || speaks(&PAGES)),
         }
     }
 
     /// Whether a step that was done is wanted once more.
     pub(super) fn repeats(&self, step: &str) -> bool {
         match step {
-            super::SEARCH | super::GENERATE => self.pictures_anew,
-            super::PAGE => self.page_anew,
+            super::SEARCH | super::GENERATE => self.pictures_again,
+            super::PAGE => self.page_again,
             _ => false,
         }
     }

@@ -12,16 +12,16 @@ const NESTED_NODES: u64 = 4;
 const OWN_STATE: &str = "state = \"own\"";
 
 /// A sequence that looks random (SplitMix64).
-pub(super) struct Dice(u64);
+pub(in crate::crash) struct Dice(u64);
 
 impl Dice {
     /// Always the same sequence for a seed.
-    pub(super) fn new(seed: u64) -> Self {
+    pub(in crate::crash) fn new(seed: u64) -> Self {
         Self(seed)
     }
 
     /// A number below another one.
-    pub(super) fn below(&mut self, limit: u64) -> u64 {
+    pub(in crate::crash) fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

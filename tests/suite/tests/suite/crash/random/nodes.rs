@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
-use wattle_run::call::http::HttpRequest;
-use wattle_run::call::interrupt::Ask;
 use wattle_run::gate::Gate;
+use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::interrupt::Ask;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_suite::native::{Answer, NativePlugin};
 use wattle_suite::scripted::get;

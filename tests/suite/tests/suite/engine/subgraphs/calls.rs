@@ -6,9 +6,9 @@ use serde_json::{Value, json};
 use wattle_graph::event::EventKind;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, GraphName, Namespace, ThreadId};
-use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, Runs, StartRun};
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, Runs, StartRun};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -47,6 +47,7 @@ fn start(graph: &str, input: Value) -> StartRun {
         tenant: None,
         options: Default::default(),
         ttl: None,
+        principal: None,
     }
 }
 

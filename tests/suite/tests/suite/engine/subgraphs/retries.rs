@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use serde_json::json;
 use wattle_graph::event::EventKind;
-use wattle_run::call::runs::RunOutcome;
 use wattle_run::grant::Grants;
+use wattle_run::hostcall::runs::RunOutcome;
 use wattle_suite::lost_put::LostPut;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
@@ -55,7 +55,7 @@ plugin = "p"
 plugin = "p"
 "#;
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_task_that_finished_before_a_timeout_is_not_run_again() {
     let plugin = NativePlugin::new("p", "1")
         .node("one", |_, gate| async move {
@@ -81,7 +81,7 @@ async fn a_task_that_finished_before_a_timeout_is_not_run_again() {
     assert_eq!((begun("one"), begun("two"), world.model.calls()), (1, 2, 1));
 }
 
-#[tokio::test]
+#[tokio::test(start_paused = true)]
 async fn a_task_of_whose_end_nobody_heard_before_a_timeout_is_not_run_again() {
     let graph = PAIR.replacen(
         "[graphs.pair.nodes.one]\n",

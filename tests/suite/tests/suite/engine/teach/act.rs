@@ -7,13 +7,13 @@ use futures::future::BoxFuture;
 use serde_json::{Map, Value, json};
 use wattle_graph::failure::Failure;
 use wattle_graph::id::{AppName, GraphName};
-use wattle_run::call::http::HttpRequest;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::memory::{Get, Put};
-use wattle_run::call::runs::{RunOutcome, RunRef, StartRun};
 use wattle_run::engine::Engine;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
+use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::memory::{Get, Put};
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, StartRun};
 use wattle_run::ports::memory::PutItem;
 use wattle_run::ports::sandbox::NodeCall;
 use wattle_suite::native::{Answer, NativePlugin};
@@ -280,6 +280,7 @@ async fn run(gate: &Gate, graph: &str, input: Value) -> Result<Value, Stop> {
         tenant: None,
         options: Default::default(),
         ttl: None,
+        principal: None,
     };
     let started = gate.start_run(request).await?;
     let ended = gate.wait_run(&started).await?;

@@ -11,15 +11,15 @@ use wattle_graph::failure::Failure;
 use wattle_graph::id::{ChannelName, CheckpointId, Namespace, NodeName, ThreadId};
 use wattle_graph::migrate::MigrateOptions;
 use wattle_graph::step::{Edit, EditAs};
-use wattle_run::call::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun};
-use wattle_run::call::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 use wattle_run::engine::migrate::MigrateThread;
 use wattle_run::engine::{Engine, EngineConfig};
 use wattle_run::export::{Export, Parts};
 use wattle_run::grant::{Grants, InDoubt, MemoryAccess, MemoryRule};
+use wattle_run::hostcall::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun};
 use wattle_run::offline::{closed, replay};
 use wattle_run::ports::BlobLinks;
 use wattle_run::ports::store::{Holder, PruneStrategy, RunOptions};
+use wattle_run::travel::{CallRef, EditThread, ForkFrom, ForkInto, ForkThread, HistoryQuery};
 use wattle_store::{MemoryBlobs, MemoryStore, VolatileMemory};
 use wattle_suite::scripted::unavailable;
 use wattle_suite::world::World;
@@ -245,6 +245,7 @@ impl Stage {
             app: None,
             tenant: None,
             options,
+            principal: None,
         };
         self.finish(self.world.engine.resume(request).await).await
     }
@@ -273,6 +274,7 @@ impl Stage {
             app: None,
             tenant: None,
             options: RunOptions::default(),
+            principal: None,
         };
         self.finish(self.world.engine.fork(request).await).await
     }
@@ -313,6 +315,7 @@ impl Stage {
             checkpoint: None,
             supersteps: vec![vec![Edit { as_node, writes: writes.collect() }]],
             metadata: BTreeMap::new(),
+            principal: None,
         };
         Seen::edited(self.world.engine.edit(request).await)
     }
@@ -355,6 +358,7 @@ impl Stage {
             tenant: None,
             options: MigrateOptions::default(),
             dry_run: false,
+            principal: None,
         };
         let report = self.world.engine.migrate(&request).await.unwrap();
         Seen::said(if report.applied { "migrated" } else { "not migrated" })

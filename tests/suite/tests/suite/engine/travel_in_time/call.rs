@@ -9,15 +9,16 @@ use tempfile::TempDir;
 use wattle_graph::event::{Called, EventKind};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::ThreadId;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, RunOutcome, Runs};
-use wattle_run::call::tools::ToolRequest;
-use wattle_run::call::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
+use wattle_graph::principal::Principal;
+use wattle_graph::tool::ToolRequest;
 use wattle_run::grant::{Grants, SqlAccess};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, ResumeRun, RunOutcome, Runs};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::Sql;
 use wattle_run::ports::store::{RunOptions, Store};
 use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::travel::{CallRef, ForkFrom, ForkInto, ForkThread};
 use wattle_sql::{DatabaseConfig, Databases};
 use wattle_store::MemoryStore;
 use wattle_suite::native::NativePlugin;
@@ -44,6 +45,7 @@ pub(super) fn from(thread: &ThreadId, call: CallRef, result: Result<Value, Failu
         app: None,
         tenant: None,
         options: RunOptions::default(),
+        principal: None,
     }
 }
 
@@ -160,8 +162,10 @@ async fn a_call_can_be_named_by_its_place_and_made_to_fail() {
 async fn what_cannot_take_the_place_of_an_answer_is_refused() {
     let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
         let now = gate.now_ms()?;
-        let event =
-            wattle_run::call::emit::Emission::Progress { message: "here".into(), fraction: None };
+        let event = wattle_run::hostcall::emit::Emission::Progress {
+            message: "here".into(),
+            fraction: None,
+        };
         gate.emit(event).await?;
         gate.call(prompt("x")).await?;
         Ok(json!({ "out": now }))
@@ -221,13 +225,37 @@ async fn answers_of_people_before_the_call_are_kept_and_later_ones_asked_for_aga
     });
     let world = World::new(ONE, plugin);
     let thread = &world.run(json!({})).await.run.thread;
-    world.answer(thread, json!(1)).await;
+    let jane = Some(Principal { user: Some("jane".into()), ..Principal::default() });
+    let first = ResumeRun {
+        run: None,
+        thread: thread.clone(),
+        answers: [(String::new(), json!(1))].into(),
+        on_failure: OnFailure::Keep,
+        app: None,
+        tenant: None,
+        options: RunOptions::default(),
+        principal: jane.clone(),
+    };
+    let run = world.engine.resume(first).await.unwrap();
+    world.engine.wait(&run).await.unwrap();
     let ended = world.answer(thread, json!(3)).await;
     assert_eq!(ended.state["out"], json!([1, "answer 1", 3]));
     let call = entry(&world, thread, "llm.complete", &[1]).await;
     let answer = reworded(&world, thread, "what if").await;
     let forked = fork(&world, thread, call, Ok(answer)).await;
     assert_eq!(questions(&forked)[0].payload, json!({ "after": "what if" }));
+    let events = world.events(thread).await;
+    let answers = events.iter().filter_map(|event| match &event.kind {
+        EventKind::Answered(answered) => Some((&answered.answer, &answered.principal)),
+        _ => None,
+    });
+    let answers: Vec<_> = answers.collect();
+    let (one, three) = (json!(1), json!(3));
+    assert_eq!(
+        answers,
+        [(&one, &jane), (&three, &None), (&one, &jane)],
+        "a fork keeps who answered"
+    );
     let ended = world.answer(thread, json!(4)).await;
     assert_eq!(ended.state["out"], json!([1, "what if", 4]));
     assert_eq!(world.model.calls(), 1);

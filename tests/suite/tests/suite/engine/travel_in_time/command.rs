@@ -9,12 +9,12 @@ use wattle_graph::event::{EventKind, Write};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{ChannelName, CheckpointId, NodeName, ThreadId};
 use wattle_graph::step::Command;
-use wattle_run::call::http::HttpRequest;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs as _};
-use wattle_run::call::travel::CommandThread;
 use wattle_run::grant::{Grants, InDoubt};
+use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs as _};
 use wattle_run::ports::store::RunOptions;
+use wattle_run::travel::CommandThread;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{NoSql, get, prompt, said};
 use wattle_suite::world::{World, questions};
@@ -108,6 +108,7 @@ fn request(world: &World, thread: &ThreadId, goto: &[&str], n: Option<u32>) -> C
         context: Value::Null,
         metadata: BTreeMap::new(),
         options: RunOptions::default(),
+        principal: None,
     }
 }
 

@@ -4,10 +4,10 @@ use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::{AppName, CheckpointId, GraphName, Namespace, NodeName, ThreadId};
 use wattle_graph::step::EditAs;
-use wattle_run::call::interrupt::Ask;
-use wattle_run::call::runs::{EndedRun, RunOutcome, Runs, StartRun};
-use wattle_run::call::travel::{EditThread, HistoryQuery, StateView};
+use wattle_run::hostcall::interrupt::Ask;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, Runs, StartRun};
 use wattle_run::ports::store::ThreadStatus;
+use wattle_run::travel::{EditThread, HistoryQuery, StateView};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said, unavailable};
 use wattle_suite::world::{World, failure, questions};
@@ -246,6 +246,7 @@ fn inner() -> StartRun {
         options: Default::default(),
         ttl: None,
         run: None,
+        principal: None,
     }
 }
 

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 use wattle_graph::id::CheckpointId;
-use wattle_run::call::runs::{RunOutcome, Runs};
-use wattle_run::call::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
+use wattle_run::hostcall::runs::{RunOutcome, Runs};
 use wattle_run::ports::store::RunOptions;
+use wattle_run::travel::{ForkFrom, ForkInto, ForkThread, HistoryQuery, StateView};
 use wattle_suite::native::NativePlugin;
 use wattle_suite::world::World;
 
@@ -96,6 +96,7 @@ async fn a_fork_of_any_checkpoint_ends_where_the_first_run_ended() {
             app: None,
             tenant: None,
             options: RunOptions::default(),
+            principal: None,
         };
         let run = world.engine.fork(request).await.unwrap();
         let forked = world.engine.wait(&run).await.unwrap();

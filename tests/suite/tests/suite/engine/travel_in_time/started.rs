@@ -4,12 +4,12 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::id::{AppName, GraphName};
-use wattle_run::call::runs::{EndedRun, RunOutcome, StartRun};
-use wattle_run::call::tools::ToolRequest;
-use wattle_run::call::travel::CallRef;
+use wattle_graph::tool::ToolRequest;
 use wattle_run::gate::Gate;
 use wattle_run::gate::unwind::Stop;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, StartRun};
 use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::travel::CallRef;
 use wattle_suite::native::NativePlugin;
 use wattle_suite::scripted::{get, prompt, said};
 use wattle_suite::world::World;
@@ -49,6 +49,7 @@ async fn helped(gate: &Gate) -> Result<EndedRun, Stop> {
         options: Default::default(),
         ttl: None,
         run: None,
+        principal: None,
     };
     let run = gate.start_run(start).await?;
     // The service hears of the run, so a fork must not call it otherwise.

@@ -5,6 +5,8 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
+use wattle_kit::need;
+use wattle_kit::needs::LeftOut;
 use wattle_suite::browser;
 use wattle_suite::server::{Setup, TestServer};
 
@@ -31,15 +33,8 @@ async fn server(origin: &str) -> TestServer {
 }
 
 /// Has a user at a browser do something on a page with a hook.
-#[expect(clippy::print_stdout, reason = "says why it is left out")]
-async fn visit(scenario: &str, hook: &str) {
-    let (folder, browser) = match browser::found("react") {
-        Ok(found) => found,
-        Err(reason) => {
-            println!("left out: {reason}");
-            return;
-        }
-    };
+async fn visit(scenario: &str, hook: &str) -> Result<(), LeftOut> {
+    let (folder, browser) = browser::found("react")?;
     let mut command = Command::new("node");
     command.args(["visit.mjs", scenario, hook]).current_dir(folder).env("CHROMIUM", browser);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -56,34 +51,35 @@ async fn visit(scenario: &str, hook: &str) {
     let ended = ended.expect("the browser is done in time").unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
     assert!(ended.status.success(), "{scenario} with the {hook} hook: {said}");
+    Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_appear_as_they_are_said() {
-    visit("talks", "v1").await;
-    visit("talks", "legacy").await;
+    need!(visit("talks", "v1").await);
+    need!(visit("talks", "legacy").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn questions_are_shown_and_answered() {
-    visit("answers", "v1").await;
-    visit("answers", "legacy").await;
+    need!(visit("answers", "v1").await);
+    need!(visit("answers", "legacy").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_survives_a_reload() {
-    visit("asks_again", "v1").await;
-    visit("asks_again", "legacy").await;
+    need!(visit("asks_again", "v1").await);
+    need!(visit("asks_again", "legacy").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_in_the_middle_of_an_answer_sees_the_rest() {
-    visit("rejoins", "v1").await;
-    visit("rejoins", "legacy").await;
+    need!(visit("rejoins", "v1").await);
+    need!(visit("rejoins", "legacy").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_stopped() {
-    visit("stops", "v1").await;
-    visit("stops", "legacy").await;
+    need!(visit("stops", "v1").await);
+    need!(visit("stops", "legacy").await);
 }

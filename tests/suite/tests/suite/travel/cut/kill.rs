@@ -15,10 +15,10 @@ const LOOK_UPS: usize = 4;
 async fn scene() -> Scene {
     Scene::new(|place, standin| {
         travel::put(place);
-        let travel = travel::toml(standin, "sqlite:travel.db");
+        let mut config = travel::config::configuration(standin);
         // The page comes back after the server does.
-        let patient = travel.replace("disconnect_grace_ms = 0", "disconnect_grace_ms = 60000");
-        [place::base_toml(standin), patient].concat()
+        config.replace("apps.travel.settings.disconnect_grace_ms", 60_000);
+        [place::base_toml(standin), config.to_string()].concat()
     })
     .await
 }

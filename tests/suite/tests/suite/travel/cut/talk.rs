@@ -74,8 +74,11 @@ async fn s3_47_a_talk_that_breaks_off_goes_on_later() {
 
 #[tokio::test]
 async fn s3_67_a_talk_that_falls_silent_goes_on_later() {
-    let (patient, hasty) = ("timeout = \"45s\"\nretries = 1", "timeout = \"1s\"\nretries = 0");
-    let stage = Stage::on(Setup::travel().await.replace(patient, hasty), SEARCHED).await;
+    let setup = Setup::travel_with(|config| {
+        config.replace("model.routes.chat_orchestration.timeout", "1s");
+        config.replace("model.routes.chat_orchestration.retries", 0);
+    });
+    let stage = Stage::on(setup.await, SEARCHED).await;
     let case = "a silent model";
     stage.clear();
     order(&stage, Pattern::path(CHAT_MODEL), Fault::Hang, 3);

@@ -3,9 +3,9 @@
 //! The program is `tests/clients/ai-sdk/user.mjs`, the page is the unmodified `useChat` of one
 //! version of AI SDK.
 
-use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
+use wattle_kit::needs::{LeftOut, clients};
 
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
@@ -18,27 +18,6 @@ pub(super) const MAJORS: [u32; 3] = [5, 6, 7];
 /// How long one action may take. The program gives up earlier, and says what it was waiting for.
 const PATIENCE: Duration = Duration::from_secs(90);
 
-/// Where `cargo xtask clients` installs a version.
-fn folder(major: u32) -> PathBuf {
-    let own = std::env::current_exe().unwrap();
-    own.ancestors().nth(3).unwrap().join("clients/ai-sdk").join(major.to_string())
-}
-
-/// Whether all versions are installed; says so if not.
-#[expect(clippy::print_stdout, reason = "says why it is left out")]
-pub(super) async fn are_installed() -> bool {
-    let node = Command::new("node").arg("--version").stdout(Stdio::null()).status().await;
-    let missing = MAJORS.into_iter().find(|major| !folder(*major).join("node_modules").is_dir());
-    match (node.is_ok_and(|status| status.success()), missing) {
-        (true, None) => return true,
-        (false, _) => println!("left out: no node"),
-        (true, Some(major)) => {
-            println!("left out: no AI SDK {major}; `cargo xtask clients` installs it (needs npm)");
-        }
-    }
-    false
-}
-
 /// A user and the program in front of them.
 pub(super) struct User {
     major: u32,
@@ -50,17 +29,18 @@ pub(super) struct User {
 
 impl User {
     /// A user of the application at this address, who has opened nothing yet.
-    pub(super) fn of(major: u32, base: &str) -> Self {
+    pub(super) fn of(major: u32, base: &str) -> Result<Self, LeftOut> {
+        let folder = clients::node(&format!("ai-sdk/{major}"))?;
         let mut command = Command::new("node");
-        command.args(["user.mjs", base]).current_dir(folder(major)).kill_on_drop(true);
+        command.args(["user.mjs", base]).current_dir(folder).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().unwrap();
-        Self {
+        Ok(Self {
             major,
             actions: program.stdin.take().unwrap(),
             answers: BufReader::new(program.stdout.take().unwrap()).lines(),
             _program: program,
-        }
+        })
     }
 
     /// Opens the page of a session.

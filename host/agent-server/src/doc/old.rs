@@ -1,0 +1,218 @@
+//! Runs as hosts kept them before store format 4: documents in the memory, beside a queue of those that
+//! had not begun.
+//!
+//! Documents of runs that have begun are read where they are, since records of such runs do not say
+//! what was asked for. What is in the queue is enqueued in the store when a host starts.
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use wattle_graph::event::{Send, Write};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{AppName, CheckpointId, GraphName, NodeName, RunId, ThreadId};
+use wattle_graph::step::Command;
+use wattle_run::hostcall::runs::Multitask;
+use wattle_run::ports::Ports;
+use wattle_run::ports::memory::MemoryScope;
+use wattle_run::ports::store::{Answer, RunKind, RunOptions};
+
+use crate::agents::Agents;
+use crate::asked::run::{AskedRun, Terms};
+use crate::doc::Shelf;
+
+/// A run as it was asked for.
+#[derive(Deserialize)]
+struct OldRun {
+    run: RunId,
+    thread: ThreadId,
+    tenant: Option<String>,
+    assistant: String,
+    #[serde(default)]
+    assistant_version: u32,
+    graph_id: String,
+    app: AppName,
+    graph: GraphName,
+    work: Work,
+    options: RunOptions,
+    #[serde(default)]
+    context: Value,
+    kwargs: Map<String, Value>,
+    metadata: Map<String, Value>,
+    strategy: Multitask,
+    created_ms: i64,
+    due_ms: i64,
+    state: State,
+}
+
+/// What a run does.
+#[derive(Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Work {
+    Start {
+        input: Value,
+    },
+    GoOn,
+    Answer {
+        resume: Value,
+    },
+    Fork {
+        checkpoint: CheckpointId,
+        input: Option<Value>,
+    },
+    Instead {
+        checkpoint: CheckpointId,
+        input: Value,
+    },
+    Command {
+        writes: Vec<Write>,
+        goto: Vec<NodeName>,
+        sends: Vec<Send>,
+        resume: Option<Value>,
+        checkpoint: Option<CheckpointId>,
+    },
+}
+
+/// How a run stood that had not begun.
+#[derive(PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum State {
+    Pending,
+    Cancelled,
+    Failed,
+}
+
+/// A run in the queue.
+#[derive(Deserialize)]
+struct Queued {
+    run: RunId,
+    thread: ThreadId,
+    tenant: Option<String>,
+    stage: Stage,
+}
+
+/// How far a run in the queue was.
+#[derive(PartialEq, Eq, Deserialize)]
+#[serde(tag = "kind", rename_all = "snake_case")]
+enum Stage {
+    Waiting,
+    Taken,
+    Dropped,
+}
+
+impl From<Work> for RunKind {
+    fn from(work: Work) -> Self {
+        match work {
+            Work::Start { input } => Self::Start { input },
+            Work::GoOn => Self::Continue,
+            Work::Answer { resume } => Self::Answer { answer: Answer::Matched(resume) },
+            Work::Fork { checkpoint, input } => Self::Fork { checkpoint, input },
+            Work::Instead { checkpoint, input } => Self::Redo { checkpoint, input },
+            Work::Command { writes, goto, sends, resume, checkpoint } => Self::Command {
+                command: Command { writes, goto, sends },
+                answer: resume.map(Answer::Matched),
+                checkpoint,
+            },
+        }
+    }
+}
+
+impl From<OldRun> for AskedRun {
+    fn from(old: OldRun) -> Self {
+        Self {
+            run: old.run,
+            thread: old.thread,
+            tenant: old.tenant,
+            app: old.app,
+            graph: old.graph,
+            kind: old.work.into(),
+            options: old.options,
+            context: old.context,
+            created_ms: old.created_ms,
+            due_ms: old.due_ms,
+            principal: None,
+            terms: Terms {
+                assistant: old.assistant,
+                assistant_version: old.assistant_version,
+                graph_id: old.graph_id,
+                kwargs: old.kwargs,
+                metadata: old.metadata,
+                strategy: old.strategy,
+            },
+        }
+    }
+}
+
+/// What was asked for with a run that an older host began.
+///
+/// # Errors
+///
+/// Those of the memory.
+pub(crate) async fn run(
+    ports: &Ports,
+    tenant: Option<&String>,
+    thread: &ThreadId,
+    run: &RunId,
+) -> Result<Option<AskedRun>, Failure> {
+    let old: Option<OldRun> = runs(ports, tenant, thread).get(run.as_str()).await?;
+    Ok(old.map(AskedRun::from))
+}
+
+/// Forgets what was asked for on a thread.
+///
+/// # Errors
+///
+/// Those of the memory.
+pub(crate) async fn forget(
+    ports: &Ports,
+    tenant: Option<&String>,
+    thread: &ThreadId,
+) -> Result<(), Failure> {
+    runs(ports, tenant, thread).clear().await
+}
+
+impl Agents {
+    /// Enqueues the runs that an older host left in its queue, in the order in which they were asked
+    /// for. What cannot be read or enqueued stays until the next start, with the reason in the log.
+    pub(crate) async fn enqueue_old_runs(&self) {
+        if let Err(failure) = enqueue(self).await {
+            tracing::error!(%failure, "the queue of an older host cannot be read");
+        }
+    }
+}
+
+async fn enqueue(agents: &Agents) -> Result<(), Failure> {
+    let ports = agents.ports();
+    let queue = Shelf::new(ports, MemoryScope::Host(None), &["waiting"]);
+    let mut found = Vec::new();
+    for entry in queue.under::<Queued>("").await? {
+        let Queued { run, thread, tenant, stage } = entry.doc;
+        let old: Option<OldRun> = runs(ports, tenant.as_ref(), &thread).get(run.as_str()).await?;
+        let is_pending = |old: &OldRun| stage != Stage::Dropped && old.state == State::Pending;
+        found.push((entry.key, old.filter(is_pending)));
+    }
+    found.sort_by_key(|(_, old)| old.as_ref().map(|old| (old.created_ms, old.run.clone())));
+    for (key, old) in found {
+        if let Some(old) = old
+            && let Err(failure) = enqueue_one(agents, old).await
+        {
+            tracing::error!(entry = key, %failure, "a run of an older host cannot be enqueued");
+            continue;
+        }
+        queue.delete(&key).await?;
+    }
+    Ok(())
+}
+
+async fn enqueue_one(agents: &Agents, old: OldRun) -> Result<(), Failure> {
+    let known = agents.ports().store.run(&old.run).await;
+    if known.map_err(|error| Failure::internal(error.to_string()))?.is_some() {
+        return Ok(());
+    }
+    let mut request = AskedRun::from(old).request(true);
+    // Others of the queue are enqueued one after the other.
+    request.strategy = Multitask::Enqueue;
+    agents.engine().create_run(request).await.map(drop)
+}
+
+fn runs<'p>(ports: &'p Ports, tenant: Option<&String>, thread: &ThreadId) -> Shelf<'p> {
+    Shelf::new(ports, MemoryScope::Host(tenant.cloned()), &["runs", thread.as_str()])
+}

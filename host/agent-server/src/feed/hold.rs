@@ -1,0 +1,445 @@
+//! When a connection is handed the beginning, the pauses and the end of a run.
+//!
+//! A client opens several connections for one run, one after another: first one for lifecycle
+//! events, then one for each part of the run that it shows. The official clients close every
+//! projection as soon as one connection says that the run paused or ended, and they drop events
+//! that nothing in the client subscribes to yet. A run of some milliseconds is over before the
+//! second connection is opened, so without this module its messages reach nobody.
+//!
+//! * **A beginning** is handed to a connection that was open before the run was asked for
+//!   [`HEAD_START`] after the command was answered: the client has then subscribed.
+//! * **A pause or an end** is handed to a connection [`GRACE`] after the run began, its command was
+//!   answered and the newest content connection of the thread was opened. A connection that sees
+//!   lifecycle events only waits in addition until every content connection of the thread was handed
+//!   what came before, and for [`HEAD_START`] behind that.
+//!
+//! A connection that sees all channels waits for no pause or end. No event waits longer than
+//! [`LONGEST`], whatever other connections do, and an event older than that does not wait at all: a
+//! replay is as fast as without this module. Content never waits.
+//!
+//! What is known here is of this host: neither commands nor connections of other hosts are waited
+//! for. Runs that no command of the streaming protocol asked for have no grace.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep_until};
+use wattle_graph::event::{Event, EventKind};
+use wattle_graph::id::{RunId, ThreadId};
+
+/// How long a client may take from the answer to its command to its first content connection, and
+/// from each connection to the next: up to three round trips, which a TLS handshake needs, of 80 ms.
+/// A run that takes longer than this pays nothing.
+pub(crate) const GRACE: Duration = Duration::from_millis(250);
+
+/// How much later than content on one connection an event on another connection is sent that makes
+/// the client drop content: the time that a client needs to read what has arrived.
+pub(crate) const HEAD_START: Duration = Duration::from_millis(30);
+
+/// The longest time from an event to its delivery: a connection that nobody reads delays the others
+/// by no more than this.
+pub(crate) const LONGEST: Duration = Duration::from_secs(1);
+
+/// Threads that are known before the first sweep for those that nobody needs.
+const FIRST_SWEEP: usize = 64;
+
+/// The threads that have connections or whose runs were just asked for. A handle: cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Holds(Arc<Mutex<Threads>>);
+
+#[derive(Default)]
+struct Threads {
+    by_id: HashMap<ThreadId, Arc<Thread>>,
+    /// The number of threads at which the next sweep is due.
+    sweep_at: usize,
+}
+
+/// The connections and commands of one thread.
+#[derive(Default)]
+struct Thread {
+    state: Mutex<State>,
+    news: watch::Sender<()>,
+}
+
+#[derive(Default)]
+struct State {
+    commands: BTreeMap<RunId, Answered>,
+    /// The last event that each content connection was handed, by the numbers of connections.
+    handed: BTreeMap<u64, u64>,
+    /// The number of the next connection or command.
+    next: u64,
+}
+
+/// A command that asked for a run.
+#[derive(Clone, Copy)]
+struct Answered {
+    /// Connections with lower numbers were open before.
+    number: u64,
+    answered: Option<Instant>,
+    /// When pauses and the end of the run may be handed over.
+    due: Option<Instant>,
+}
+
+/// What a connection sees.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Lifecycle events and questions only.
+    #[default]
+    Lifecycle,
+    /// Some content.
+    Content,
+    /// Every channel of every graph.
+    All,
+}
+
+/// A command that asks for a run, until it is answered. It counts as refused if this is dropped.
+pub(crate) struct Command {
+    thread: Arc<Thread>,
+    run: RunId,
+}
+
+/// A connection to the events of a thread.
+pub(crate) struct Connection {
+    thread: Arc<Thread>,
+    news: watch::Receiver<()>,
+    number: u64,
+    scope: Scope,
+    held: Option<Held>,
+}
+
+/// The event that a connection waits for.
+#[derive(Clone, Copy)]
+struct Held {
+    seq: u64,
+    /// When it is delivered whatever happens.
+    until: Instant,
+    /// When it was first seen that the content connections were handed what came before.
+    caught_up: Option<Instant>,
+}
+
+impl Holds {
+    /// Notes that a command asks for a run.
+    pub(crate) fn command(&self, thread: &ThreadId, run: &RunId) -> Command {
+        let thread = self.thread(thread);
+        let mut state = thread.lock();
+        // The others have been answered for so long that they delay nothing any more.
+        state.commands.retain(|_, it| it.due.is_none_or(|due| due > Instant::now()));
+        let number = state.number();
+        state.commands.insert(run.clone(), Answered { number, answered: None, due: None });
+        drop(state);
+        Command { thread, run: run.clone() }
+    }
+
+    /// Opens a connection that sees nothing yet.
+    pub(crate) fn connect(&self, thread: &ThreadId) -> Connection {
+        let thread = self.thread(thread);
+        let number = thread.lock().number();
+        let (news, scope) = (thread.news.subscribe(), Scope::default());
+        Connection { thread, news, number, scope, held: None }
+    }
+
+    fn thread(&self, id: &ThreadId) -> Arc<Thread> {
+        let mut threads = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if threads.by_id.len() >= threads.sweep_at {
+            threads.by_id.retain(|_, it| Arc::strong_count(it) > 1 || it.lock().is_recent());
+            threads.sweep_at = FIRST_SWEEP.max(2 * threads.by_id.len());
+        }
+        Arc::clone(threads.by_id.entry(id.clone()).or_default())
+    }
+}
+
+impl Thread {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn change(&self, change: impl FnOnce(&mut State)) {
+        change(&mut self.lock());
+        self.news.send_replace(());
+    }
+}
+
+impl State {
+    /// Whether a command was answered so recently that it still delays events.
+    fn is_recent(&self) -> bool {
+        self.commands.values().any(|it| it.due.is_none_or(|due| due > Instant::now()))
+    }
+
+    /// A content connection was opened: another may follow. One that is opened later than the grace
+    /// allows is of another client, or a page that was loaded again.
+    fn extend(&mut self) {
+        let now = Instant::now();
+        for due in self.commands.values_mut().filter_map(|command| command.due.as_mut()) {
+            if *due > now {
+                *due = now + GRACE;
+            }
+        }
+    }
+
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// When the beginning of a run may be handed to a connection; `None` if not before something
+    /// changes.
+    fn beginning(&self, run: &RunId, connection: u64) -> Option<Instant> {
+        match self.commands.get(run) {
+            Some(command) if connection < command.number => Some(command.answered? + HEAD_START),
+            _ => Some(Instant::now()),
+        }
+    }
+
+    /// The same for a pause or the end of a run.
+    fn end(&self, run: &RunId, scope: Scope, held: &mut Held) -> Option<Instant> {
+        let due = match self.commands.get(run) {
+            Some(command) => command.due?,
+            None => Instant::now(),
+        };
+        if scope != Scope::Lifecycle || self.handed.is_empty() {
+            return Some(due);
+        }
+        if !self.handed.values().all(|handed| *handed + 1 >= held.seq) {
+            return None;
+        }
+        let caught_up = *held.caught_up.get_or_insert_with(Instant::now);
+        Some(due.max(caught_up + HEAD_START))
+    }
+}
+
+impl Command {
+    /// Notes that the command is answered now, and that the run will be or was begun.
+    pub(crate) fn answered(self) {
+        self.thread.change(|state| {
+            if let Some(command) = state.commands.get_mut(&self.run) {
+                let now = Instant::now();
+                (command.answered, command.due) = (Some(now), Some(now + GRACE));
+            }
+        });
+    }
+}
+
+impl Drop for Command {
+    fn drop(&mut self) {
+        self.thread.change(|state| {
+            if state.commands.get(&self.run).is_some_and(|it| it.answered.is_none()) {
+                state.commands.remove(&self.run);
+            }
+        });
+    }
+}
+
+impl Connection {
+    /// Notes what the connection sees from now on, beginning with the event behind one. New content
+    /// counts as a connection that is opened now.
+    pub(crate) fn see(&mut self, scope: Scope, after: u64, is_new: bool) {
+        self.scope = scope;
+        let number = self.number;
+        self.thread.change(|state| {
+            if scope == Scope::Lifecycle {
+                state.handed.remove(&number);
+                return;
+            }
+            state.handed.insert(number, after);
+            if is_new {
+                state.extend();
+            }
+        });
+    }
+
+    /// Notes that the client was handed everything up to an event.
+    pub(crate) fn handed(&self, seq: u64) {
+        let is_new = |handed: &mut u64| std::mem::replace(handed, seq) != seq;
+        let has_changed = self.thread.lock().handed.get_mut(&self.number).is_some_and(is_new);
+        if has_changed {
+            self.thread.news.send_replace(());
+        }
+    }
+
+    /// Waits until the client may be handed an event. Nothing is lost if that is given up.
+    pub(crate) async fn may_have(&mut self, event: &Event, now_ms: i64) {
+        loop {
+            // Before anything is looked at: a later change ends the wait below.
+            self.news.borrow_and_update();
+            let Some((due, until)) = self.due(event, now_ms) else { return };
+            let due = due.unwrap_or(until).min(until);
+            if due <= Instant::now() {
+                return;
+            }
+            tokio::select! {
+                () = sleep_until(due) => {}
+                changed = self.news.changed() => if changed.is_err() { return },
+            }
+        }
+    }
+
+    /// When an event may be handed over, if that is known, and the latest time; `None` for an event
+    /// that does not wait.
+    fn due(&mut self, event: &Event, now_ms: i64) -> Option<(Option<Instant>, Instant)> {
+        let begins = match &event.kind {
+            EventKind::RunStarted(_) if event.namespace.is_root() => true,
+            EventKind::RunEnded(_) if event.namespace.is_root() => false,
+            EventKind::Asked(asked) if !asked.answered => false,
+            _ => return None,
+        };
+        if !begins && self.scope == Scope::All {
+            return None;
+        }
+        let now = Instant::now();
+        let mut held = self.held.filter(|held| held.seq == event.seq).unwrap_or_else(|| Held {
+            seq: event.seq,
+            until: now + left(event.at_ms, now_ms),
+            caught_up: None,
+        });
+        let state = self.thread.lock();
+        let due = if begins {
+            state.beginning(&event.run, self.number)
+        } else {
+            state.end(&event.run, self.scope, &mut held)
+        };
+        drop(state);
+        self.held = Some(held);
+        Some((due, held.until))
+    }
+}
+
+impl Drop for Connection {
+    fn drop(&mut self) {
+        self.thread.change(|state| _ = state.handed.remove(&self.number));
+    }
+}
+
+/// What is left of the longest time from an event on. Clocks of other hosts may be ahead.
+fn left(at_ms: i64, now_ms: i64) -> Duration {
+    let gone_ms = u64::try_from(now_ms.saturating_sub(at_ms)).unwrap_or(0);
+    LONGEST.saturating_sub(Duration::from_millis(gone_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::event::{RunEnded, RunStatus};
+    use wattle_graph::id::Namespace;
+
+    use super::*;
+
+    /// Milliseconds at which the run of these tests began and ended, by the clock of the host.
+    const THEN_MS: i64 = 1_000_000;
+
+    fn end() -> Event {
+        let ended = RunEnded {
+            status: RunStatus::Completed,
+            failure: None,
+            drained: false,
+            principal: None,
+        };
+        Event {
+            seq: 9,
+            at_ms: THEN_MS,
+            run: RunId::new("r").unwrap(),
+            namespace: Namespace::root(),
+            kind: EventKind::RunEnded(ended),
+        }
+    }
+
+    fn connection(holds: &Holds, scope: Scope) -> Connection {
+        let mut connection = holds.connect(&ThreadId::new("t").unwrap());
+        connection.see(scope, 0, true);
+        connection
+    }
+
+    fn commanded(holds: &Holds) -> Command {
+        holds.command(&ThreadId::new("t").unwrap(), &RunId::new("r").unwrap())
+    }
+
+    async fn waited(connection: &mut Connection) -> Duration {
+        let from = Instant::now();
+        connection.may_have(&end(), THEN_MS).await;
+        from.elapsed()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_another_connection_an_end_waits_for_the_grace() {
+        for (scope, grace) in
+            [(Scope::Lifecycle, GRACE), (Scope::Content, GRACE), (Scope::All, Duration::ZERO)]
+        {
+            let holds = Holds::default();
+            commanded(&holds).answered();
+            assert_eq!(waited(&mut connection(&holds, scope)).await, grace, "{scope:?}");
+            let again = waited(&mut connection(&holds, Scope::Content)).await;
+            assert_eq!(grace + again, GRACE, "a page that is loaded again");
+        }
+        let holds = Holds::default();
+        let unasked = waited(&mut connection(&holds, Scope::Content)).await;
+        assert_eq!(unasked, Duration::ZERO, "no command asked for it");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn each_content_connection_extends_the_grace_until_it_is_over() {
+        let holds = Holds::default();
+        let mut watcher = connection(&holds, Scope::Lifecycle);
+        commanded(&holds).answered();
+        let open = async {
+            tokio::time::sleep(GRACE / 2).await;
+            let content = connection(&holds, Scope::Content);
+            content.handed(8);
+            tokio::time::sleep(GRACE / 2).await;
+            content
+        };
+        let (waiting, _content) = tokio::join!(waited(&mut watcher), open);
+        assert_eq!(waiting, GRACE / 2 + GRACE);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_content_connection_is_waited_for_until_it_has_read_or_time_is_up() {
+        let holds = Holds::default();
+        let mut watcher = connection(&holds, Scope::Lifecycle);
+        let content = connection(&holds, Scope::Content);
+        let read = async {
+            tokio::time::sleep(GRACE).await;
+            content.handed(8);
+        };
+        let (waiting, ()) = tokio::join!(waited(&mut watcher), read);
+        assert_eq!(waiting, GRACE + HEAD_START);
+        let mut watcher = connection(&holds, Scope::Lifecycle);
+        let stalled = connection(&holds, Scope::Content);
+        assert_eq!(waited(&mut watcher).await, LONGEST);
+        let later = THEN_MS + i64::try_from(LONGEST.as_millis()).unwrap();
+        let from = Instant::now();
+        connection(&holds, Scope::Lifecycle).may_have(&end(), later).await;
+        assert_eq!(from.elapsed(), Duration::ZERO, "a replay does not wait");
+        drop((stalled, content));
+        let mut watcher = connection(&holds, Scope::Lifecycle);
+        assert_eq!(waited(&mut watcher).await, Duration::ZERO, "they have left");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_end_waits_for_the_answer_to_the_command_unless_it_is_refused() {
+        let holds = Holds::default();
+        let command = commanded(&holds);
+        let mut watcher = connection(&holds, Scope::Lifecycle);
+        let answer = async {
+            tokio::time::sleep(GRACE).await;
+            command.answered();
+        };
+        let (waiting, ()) = tokio::join!(waited(&mut watcher), answer);
+        assert_eq!(waiting, 2 * GRACE);
+        drop(commanded(&holds));
+        assert_eq!(waited(&mut connection(&holds, Scope::Lifecycle)).await, Duration::ZERO);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn threads_that_nobody_needs_are_forgotten() {
+        let holds = Holds::default();
+        let kept = holds.connect(&ThreadId::new("kept").unwrap());
+        for number in 0..10 * FIRST_SWEEP {
+            let thread = ThreadId::new(format!("t-{number}")).unwrap();
+            holds.command(&thread, &RunId::new("r").unwrap()).answered();
+            tokio::time::advance(GRACE).await;
+        }
+        assert!(holds.0.lock().unwrap().by_id.len() <= FIRST_SWEEP);
+        let same = holds.thread(&ThreadId::new("kept").unwrap());
+        assert!(Arc::ptr_eq(&kept.thread, &same));
+    }
+}

@@ -1,0 +1,109 @@
+//! Runs that clients ask for and take out, with the webhooks that are booked for them.
+//!
+//! Whose turn it is, the engine decides. What is done to a thread is done to its end, also if the
+//! client who asked for it hangs up.
+
+use wattle_graph::failure::code;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::principal::Principal;
+use wattle_run::hostcall::runs::{Multitask, RunRef};
+use wattle_run::ports::store::{PendingQuery, ThreadStatus};
+
+use crate::agents::Agents;
+use crate::asked::run::AskedRun;
+use crate::fault::Fault;
+use crate::webhooks::{book, unbook};
+use crate::whole::whole;
+
+/// Begins a run or enqueues it; returns once that is durable.
+///
+/// # Errors
+///
+/// 409 for a thread at work and the strategy `reject`; 503 if too many runs are pending; those of the
+/// engine.
+pub(crate) async fn submit(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
+    let own = agents.clone();
+    whole(agents, Box::pin(async move { take_in(&own, asked).await })).await
+}
+
+async fn take_in(agents: &Agents, asked: AskedRun) -> Result<(), Fault> {
+    // Before the run can begin. It is dropped, and so watched, once it is known whether there is a run.
+    let _booking = book(agents, &asked).await?;
+    if asked.terms.strategy == Multitask::Rollback {
+        unbook_all(agents, &asked.thread).await?;
+    }
+    let (run, is_of_cron) = (asked.run.clone(), asked.is_of_cron());
+    match agents.engine().create_run(asked.request(is_of_cron)).await {
+        Ok(_) => Ok(()),
+        // Another host has begun or enqueued the same run of a cron.
+        Err(_) if is_of_cron && agents.ports().store.run(&run).await?.is_some() => Ok(()),
+        Err(failure) => Err(failure.into()),
+    }
+}
+
+/// Forgets the webhooks of the runs of a thread that are pending or at work.
+async fn unbook_all(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
+    let store = &agents.ports().store;
+    let query =
+        PendingQuery { thread: Some(thread.clone()), limit: usize::MAX, ..PendingQuery::default() };
+    for pending in store.pending(&query).await? {
+        unbook(agents, &pending.run).await?;
+    }
+    let record = store.thread(thread).await?.map(|head| head.record);
+    let running = record.filter(|record| record.status == ThreadStatus::Running);
+    if let Some(run) = running.and_then(|record| record.run) {
+        unbook(agents, &run).await?;
+    }
+    Ok(())
+}
+
+/// Cancels a run for a principal, pending or at work; with `forget` it is taken away with what it did.
+///
+/// # Errors
+///
+/// 404 if there is nothing to cancel.
+pub(crate) async fn cancel(
+    agents: &Agents,
+    run: &RunRef,
+    forget: bool,
+    principal: Option<&Principal>,
+) -> Result<(), Fault> {
+    let (own, run, principal) = (agents.clone(), run.clone(), principal.cloned());
+    let work = async move {
+        if forget {
+            unbook(&own, &run.run).await?;
+        }
+        let cancelled = own.engine().cancel_run(&run, forget, principal.as_ref()).await;
+        cancelled.map_err(|failure| {
+            if failure.code == code::NOT_FOUND {
+                return Fault::missing("run to cancel", run.run.as_str());
+            }
+            failure.into()
+        })
+    };
+    whole(agents, Box::pin(work)).await
+}
+
+/// Takes a run away with what it did, cancelled before if need be.
+///
+/// # Errors
+///
+/// Those of the engine.
+pub(crate) async fn remove(agents: &Agents, thread: &ThreadId, run: &RunId) -> Result<(), Fault> {
+    let (own, run) = (agents.clone(), RunRef { thread: thread.clone(), run: run.clone() });
+    let work = async move {
+        unbook(&own, &run.run).await?;
+        Ok(own.engine().remove_run(&run).await?)
+    };
+    whole(agents, Box::pin(work)).await
+}
+
+/// Deletes a thread with its runs. Those that are pending or at work are cancelled.
+///
+/// # Errors
+///
+/// Those of the engine.
+pub(crate) async fn remove_thread(agents: &Agents, thread: &ThreadId) -> Result<(), Fault> {
+    unbook_all(agents, thread).await?;
+    Ok(agents.engine().remove_thread(thread).await?)
+}

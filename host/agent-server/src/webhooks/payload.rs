@@ -1,0 +1,86 @@
+//! The payload of a webhook: the run at its end.
+
+use axum::http::StatusCode;
+use serde_json::{Map, Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_project::agent_server::failure::message_of;
+use wattle_project::agent_server::time::iso;
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs as _};
+
+use crate::agents::Agents;
+use crate::doc::webhook::{Hook, Payload};
+use crate::fault::Fault;
+use crate::run::{KnownRun, Turn, turn};
+use crate::view;
+use crate::wire::shape::outcome;
+
+/// Bytes of the values in a payload. A client reads larger values by the API.
+const VALUES_BYTES: usize = 4 << 20;
+
+/// The end of a run.
+struct End {
+    values: Value,
+    failure: Option<Failure>,
+}
+
+/// Waits until a run is over. `None` if the run was deleted.
+///
+/// # Errors
+///
+/// Those of the store and `unavailable` while the host shuts down: another attempt may succeed.
+pub(super) async fn at_end(agents: &Agents, hook: &Hook) -> Result<Option<Payload>, Fault> {
+    let run = RunRef { thread: hook.thread.clone(), run: hook.run.clone() };
+    let end = match turn(agents, &run).await? {
+        Turn::Begun(_) => ended(agents, &run).await?,
+        Turn::Failed(failure) => Some(End { values: Value::Null, failure: Some(failure) }),
+        Turn::Gone => Some(End { values: Value::Null, failure: None }),
+        Turn::Stopping => {
+            return Err(Failure::new(code::UNAVAILABLE, "the host is shutting down").into());
+        }
+    };
+    let (Some(end), Some(known)) = (end, known(agents, &run).await?) else { return Ok(None) };
+    Ok(Some(payload(agents, &known, end)))
+}
+
+/// The run; `None` if it was deleted.
+async fn known(agents: &Agents, run: &RunRef) -> Result<Option<KnownRun>, Fault> {
+    let Some(head) = agents.ports().store.thread(&run.thread).await? else { return Ok(None) };
+    match KnownRun::find(agents, &head.record, run.run.as_str()).await {
+        Err(fault) if fault.status() == StatusCode::NOT_FOUND => Ok(None),
+        known => known.map(Some),
+    }
+}
+
+async fn ended(agents: &Agents, run: &RunRef) -> Result<Option<End>, Fault> {
+    let ended = match agents.engine().wait(run).await {
+        Ok(ended) => ended,
+        Err(failure) if failure.code == code::NOT_FOUND => return Ok(None),
+        Err(failure) => return Err(failure.into()),
+    };
+    let head = agents.ports().store.thread(&run.thread).await?;
+    let Some(head) = head else { return Ok(None) };
+    let lens = view::lens(agents, &head.record);
+    Ok(Some(match &ended.outcome {
+        RunOutcome::Failed { failure } => {
+            End { values: lens.values(&ended.state), failure: Some(failure.clone()) }
+        }
+        _ => End { values: outcome(&lens, &ended), failure: None },
+    }))
+}
+
+fn payload(agents: &Agents, known: &KnownRun, end: End) -> Payload {
+    let started_ms = known.record.started_ms;
+    let ended_ms = known.record.ended_ms.unwrap_or_else(|| agents.now_ms());
+    let mut fields: Map<String, Value> = match json!(known.shape()) {
+        Value::Object(fields) => fields,
+        _ => Map::new(),
+    };
+    fields.insert("run_started_at".to_owned(), iso(started_ms).into());
+    fields.insert("run_ended_at".to_owned(), iso(ended_ms).into());
+    let fits = end.values.to_string().len() <= VALUES_BYTES;
+    fields.insert("values".to_owned(), if fits { end.values } else { Value::Null });
+    if let Some(failure) = end.failure {
+        fields.insert("error".to_owned(), message_of(&failure).into());
+    }
+    Payload(fields)
+}

@@ -1,0 +1,51 @@
+//! Many clients at one thread.
+
+use std::sync::atomic::Ordering;
+
+use axum::body::BodyDataStream;
+use futures::StreamExt as _;
+use futures::future::join_all;
+use serde_json::json;
+use wattle_api::ApiConfig;
+
+use crate::gated::Gated;
+use crate::host::{Host, Parts, request};
+
+/// Clients that follow the thread.
+const CLIENTS: usize = 200;
+
+/// Reads until a stream says something.
+async fn until(stream: &mut BodyDataStream, word: &str) {
+    loop {
+        let piece = stream.next().await.unwrap().unwrap();
+        if String::from_utf8_lossy(&piece).contains(word) {
+            return;
+        }
+    }
+}
+
+#[tokio::test]
+async fn streams_of_one_thread_share_readings() {
+    let store = Gated::new();
+    let parts = Parts { store: store.clone(), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let id = host.thread().await;
+    let run = json!({ "assistant_id": "agent", "input": { "value": "v" } });
+    host.post(&format!("/threads/{id}/runs/wait"), run).await.ok();
+    let path = format!("/api/v1/threads/{id}/events");
+    let streams = (0..CLIENTS).map(|_| async {
+        let answer = host.raw(request("GET", &path, None)).await;
+        assert_eq!(answer.status(), 200);
+        let mut stream = answer.into_body().into_data_stream();
+        until(&mut stream, "run_ended").await;
+        stream
+    });
+    let mut streams = join_all(streams).await;
+
+    let before = store.event_reads.load(Ordering::SeqCst);
+    let update = json!({ "values": { "items": ["x"] }, "as_node": "greet" });
+    host.post(&format!("/threads/{id}/state"), update).await.ok();
+    join_all(streams.iter_mut().map(|stream| until(stream, "checkpointed"))).await;
+    let reads = store.event_reads.load(Ordering::SeqCst) - before;
+    assert!(reads < CLIENTS / 4, "{reads} reads of the log for {CLIENTS} clients");
+}

@@ -1,0 +1,177 @@
+//! Runs that pause or end before their client has opened all of its connections. The clock of the
+//! runtime is paused, so each test sees what waits for a connection and what for time.
+
+use std::path::Path;
+use std::process::Stdio;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tokio::time::Instant;
+use wattle_api::ApiConfig;
+use wattle_kit::clock::ManualClock;
+use wattle_kit::need;
+use wattle_kit::needs::clients;
+
+use crate::host::{Host, Parts};
+use crate::live::{Frame, Live};
+use crate::protocol::{ID, command, reference, result, start, told};
+
+/// What a client sees that watches how a run goes on.
+const LIFECYCLE: [&str; 2] = ["lifecycle", "input"];
+
+/// What it opens for its projections.
+const CONTENT: [&str; 3] = ["messages", "custom:progress", "lifecycle"];
+
+/// The times that the documentation names: the grace, what content is ahead by, and the bound.
+const GRACE: Duration = Duration::from_millis(250);
+const HEAD_START: Duration = Duration::from_millis(30);
+const LONGEST: Duration = Duration::from_secs(1);
+
+/// How often a test looks whether something happens that must not.
+const LOOKS: u32 = 200;
+
+/// How long the client may take for all of its runs.
+const PATIENCE: Duration = Duration::from_mins(8);
+
+async fn open(host: &Host, channels: &[&str]) -> Live {
+    Live::events(host, ID, json!({ "channels": channels })).await
+}
+
+/// Waits until no run of the thread is at work, without letting time pass.
+async fn stands_still(host: &Host) {
+    while host.get(&format!("/threads/{ID}")).await.ok()["status"] == "busy" {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// What a connection is handed until time would have to pass.
+async fn at_once(live: &mut Live) -> Vec<Frame> {
+    let mut frames = Vec::new();
+    for _ in 0..LOOKS {
+        while let Poll::Ready(frame) = futures::poll!(Box::pin(live.next())) {
+            frames.push(frame.unwrap());
+        }
+        tokio::task::yield_now().await;
+    }
+    frames
+}
+
+fn has(frames: &[Frame], kind: &str) -> bool {
+    frames.iter().any(|(it, ..)| it == kind)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_waits_for_the_connection_that_shows_what_came_before() {
+    let host = reference();
+    let mut watcher = open(&host, &LIFECYCLE).await;
+    start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
+    stands_still(&host).await;
+    assert!(!has(&at_once(&mut watcher).await, "input.requested"), "its client is still opening");
+    let opened = Instant::now();
+    let mut content = open(&host, &CONTENT).await;
+    let read = at_once(&mut content).await;
+    assert!(has(&read, "messages") && has(&read, "custom"), "content does not wait");
+    assert_eq!(opened.elapsed(), Duration::ZERO);
+    // Both connections are handed the pause at the same time.
+    let paused = tokio::select! {
+        biased;
+        paused = watcher.until(|(kind, ..)| kind == "input.requested") => paused,
+        frames = content.run() => panic!("the client would drop the rest: {frames:?}"),
+    };
+    assert!(has(&paused, "input.requested"));
+    assert_eq!(opened.elapsed(), GRACE, "another connection may have followed");
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_another_connection_a_pause_an_end_and_a_cancel_wait_for_the_grace() {
+    for (graph, last) in [("agent", "input.requested"), ("slow", "lifecycle completed")] {
+        let host = Host::new();
+        let mut watcher = open(&host, &LIFECYCLE).await;
+        let run = json!({ "assistant_id": graph, "input": {} });
+        result(&command(&host, "run.start", run).await);
+        let answered = Instant::now();
+        watcher.until(|frame| told(std::slice::from_ref(frame)) == [last]).await;
+        let waited = answered.elapsed();
+        assert!(waited <= GRACE + HEAD_START, "{last}: {waited:?}");
+    }
+    let host = Host::new();
+    host.hold();
+    let mut watcher = open(&host, &LIFECYCLE).await;
+    let begun = command(&host, "run.start", json!({ "assistant_id": "slow", "input": {} })).await;
+    let run = result(&begun)["run_id"].as_str().unwrap();
+    let cancel = format!("/threads/{ID}/runs/{run}/cancel");
+    let cancelled = Instant::now();
+    assert_eq!(host.post(&cancel, Value::Null).await.status, 202);
+    watcher.run().await;
+    assert!(cancelled.elapsed() <= GRACE + HEAD_START);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_connection_that_nobody_reads_delays_a_pause_by_a_second_at_most() {
+    let host = reference();
+    let mut watcher = open(&host, &LIFECYCLE).await;
+    let _unread = open(&host, &CONTENT).await;
+    start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
+    let answered = Instant::now();
+    watcher.until(|(kind, ..)| kind == "input.requested").await;
+    let waited = answered.elapsed();
+    // The beginning waits, too, and the clock of the host does not know that.
+    assert!(waited > GRACE && waited <= LONGEST + GRACE, "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_sees_everything_and_who_replays_waits_for_nothing() {
+    let clock = ManualClock::at_ms(1_000_000);
+    let parts = Parts { clock: Arc::new(clock.clone()), ..Parts::default() };
+    let host = Host::with_parts(ApiConfig::default(), parts);
+    let all = ["values", "updates", "messages", "tools", "tasks", "checkpoints", "custom"];
+    let all = [&all[..], &LIFECYCLE].concat();
+    start(&host, json!({ "value": "v" })).await;
+    stands_still(&host).await;
+    let mut whole = open(&host, &all).await;
+    let answered = Instant::now();
+    whole.run().await;
+    assert_eq!(answered.elapsed(), Duration::ZERO);
+    clock.advance_ms(1_000);
+    open(&host, &LIFECYCLE).await.run().await;
+    assert_eq!(answered.elapsed(), Duration::ZERO);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_run_begins_behind_the_answer_for_who_was_there_before() {
+    let host = reference();
+    let mut content = open(&host, &CONTENT).await;
+    let mut whole = open(&host, &["custom"]).await;
+    start(&host, json!({ "messages": [], "value": "i", "items": [] })).await;
+    stands_still(&host).await;
+    assert_eq!(at_once(&mut content).await, [], "its client knows nothing of the run yet");
+    assert_eq!(at_once(&mut whole).await, []);
+    assert!(has(&at_once(&mut open(&host, &["custom"]).await).await, "custom"), "this one does");
+    let answered = Instant::now();
+    content.until(|(kind, ..)| kind == "custom").await;
+    assert!(answered.elapsed() <= HEAD_START);
+}
+
+/// The official client, whose environment `cargo xtask clients` makes.
+#[tokio::test]
+async fn the_client_for_python_reads_two_hundred_runs_without_delay() {
+    let python = need!(clients::python("langgraph-py", "python"));
+    let host = reference();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = host.router.clone();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let main =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/langgraph-py/main.py");
+    let mut client = Command::new(python);
+    client.arg("-B").arg(main).args(["--times", "200"]).arg(url).arg("short.a_run_that_pauses");
+    client.stdin(Stdio::null()).kill_on_drop(true);
+    let ended = tokio::time::timeout(PATIENCE, client.output()).await.unwrap().unwrap();
+    let said = String::from_utf8_lossy(&ended.stderr);
+    let report: Value = serde_json::from_slice(&ended.stdout).expect(&said);
+    assert!(ended.status.success(), "{:#}\n{said}", report["failed"]);
+}

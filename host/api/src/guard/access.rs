@@ -1,0 +1,324 @@
+//! What a request needs and is counted as, by its route.
+//!
+//! A route says it beside its description, by the extension `x-wattle-access` of its operation in the
+//! OpenAPI document:
+//!
+//! | field | values | without it |
+//! |---|---|---|
+//! | `scope` | `none` for a request that needs no key, or the scope of the key | `read` for GET, else `write` |
+//! | `share` | `control`, `lasting` or `other`: which share of open requests it has | `other` |
+//!
+//! Paths that the document does not describe, such as endpoints of apps, are as without the extension.
+
+use std::collections::{BTreeMap, HashMap};
+
+use axum::extract::Request;
+use axum::http::{HeaderMap, Method, header};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use url::form_urlencoded;
+use utoipa::openapi::extensions::Extensions;
+use utoipa::openapi::path::Operation;
+use utoipa::openapi::{OpenApi, SecurityRequirement};
+
+use crate::guard::scope::KeyScope;
+use crate::openapi::operations;
+
+/// The extension.
+const ACCESS: &str = "x-wattle-access";
+
+/// Routes that stand beside the described ones: the same as some of these, for other programs.
+const UNDESCRIBED: &[(&str, Scope, Share)] = &[
+    ("/healthz", Scope::None, Share::Control),
+    ("/readyz", Scope::None, Share::Control),
+    ("/metrics", Scope::Admin, Share::Control),
+];
+
+/// The parameter by which leaving a stream ends its run.
+const CANCELS: &str = "cancel_on_disconnect";
+
+/// What a request is counted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Share {
+    /// Health, listing, cancelling, deleting: a share of its own, so that an operator can see and end
+    /// what fills the rest.
+    Control,
+    /// A stream of events, a WebSocket, or a wait.
+    Lasting,
+    /// Anything else.
+    Other,
+}
+
+/// What a route needs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Scope {
+    /// No key. Nothing of such a request is counted.
+    None,
+    Read,
+    Write,
+    Admin,
+}
+
+impl Scope {
+    /// That of a route that says nothing.
+    fn of(method: &Method) -> Self {
+        if is_read(method) { Self::Read } else { Self::Write }
+    }
+
+    fn key(self) -> Option<KeyScope> {
+        match self {
+            Self::None => None,
+            Self::Read => Some(KeyScope::Read),
+            Self::Write => Some(KeyScope::Write),
+            Self::Admin => Some(KeyScope::Admin),
+        }
+    }
+}
+
+/// What a route says, with what holds where it says nothing.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Said {
+    scope: Scope,
+    share: Share,
+}
+
+/// What a request needs and is counted as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Need {
+    /// What its key must open; `None` if everybody may send it, as often as they like.
+    pub(super) scope: Option<KeyScope>,
+    pub(super) share: Share,
+}
+
+/// What all described routes say.
+#[derive(Clone, Debug, Default)]
+pub struct Access(matchit::Router<HashMap<Method, Said>>);
+
+impl Access {
+    /// That of the routes of a document, which then says it of every operation, also of those that said
+    /// nothing themselves.
+    pub(crate) fn declare(document: &mut OpenApi) -> Self {
+        let mut paths: BTreeMap<&str, HashMap<Method, Said>> = BTreeMap::new();
+        for (path, item) in &mut document.paths.paths {
+            let said = operations(item).map(|(method, operation)| {
+                let said = said(&method, operation.extensions.as_ref());
+                write(said, operation);
+                (method, said)
+            });
+            paths.entry(path).or_default().extend(said);
+        }
+        for &(path, scope, share) in UNDESCRIBED {
+            paths.entry(path).or_default().insert(Method::GET, Said { scope, share });
+        }
+        let mut router = matchit::Router::new();
+        for (path, methods) in paths {
+            // The server's own router has the same paths and refuses such as collide.
+            let _ = router.insert(path, methods);
+        }
+        Self(router)
+    }
+
+    fn said(&self, method: &Method, path: &str) -> Option<Said> {
+        let method = if *method == Method::HEAD { &Method::GET } else { method };
+        self.0.at(path).ok()?.value.get(method).copied()
+    }
+
+    /// What a request needs and is counted as.
+    pub(super) fn need(&self, request: &Request) -> Need {
+        let (method, uri, headers) = (request.method(), request.uri(), request.headers());
+        let without = Said { scope: Scope::of(method), share: Share::Other };
+        let Said { scope, share } = self.said(method, uri.path()).unwrap_or(without);
+        let is_upgrade = headers.contains_key(header::UPGRADE);
+        // What comes over the connection after an upgrade may be anything.
+        let may_change =
+            is_read(method) && (is_upgrade || cancels(uri.query().unwrap_or_default()));
+        let least = if may_change { KeyScope::Write } else { KeyScope::Read };
+        let scope = scope.key().filter(|_| *method != Method::OPTIONS);
+        let lasts = is_upgrade || share == Share::Other && wants_events(headers);
+        Need {
+            scope: scope.map(|scope| scope.max(least)),
+            share: if lasts { Share::Lasting } else { share },
+        }
+    }
+
+    /// Whether a request is for the health endpoint or the control plane.
+    pub fn is_control(&self, method: &Method, path: &str) -> bool {
+        self.said(method, path).is_some_and(|said| said.share == Share::Control)
+    }
+}
+
+/// Writes down at an operation what it needs.
+fn write(said: Said, operation: &mut Operation) {
+    let declared = Extensions::builder().add(ACCESS, json!(said)).build();
+    operation.extensions.get_or_insert_default().merge(declared);
+    if said.scope == Scope::None {
+        operation.security = Some(vec![SecurityRequirement::default()]);
+    }
+}
+
+/// What an operation says. What makes no sense keeps everybody out but the operator.
+fn said(method: &Method, extensions: Option<&Extensions>) -> Said {
+    /// The extension.
+    #[derive(Default, Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Declared {
+        scope: Option<Scope>,
+        share: Option<Share>,
+    }
+    let declared = extensions.and_then(|extensions| extensions.get(ACCESS));
+    let declared: Result<Declared, _> =
+        declared.map_or_else(|| Ok(Declared::default()), |it: &Value| Declared::deserialize(it));
+    match declared {
+        Ok(Declared { scope, share }) => Said {
+            scope: scope.unwrap_or_else(|| Scope::of(method)),
+            share: share.unwrap_or(Share::Other),
+        },
+        Err(_) => Said { scope: Scope::Admin, share: Share::Other },
+    }
+}
+
+fn is_read(method: &Method) -> bool {
+    matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+fn cancels(query: &str) -> bool {
+    form_urlencoded::parse(query.as_bytes())
+        .any(|(name, value)| name == CANCELS && !matches!(&*value, "" | "0" | "false"))
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    accepted.is_some_and(|accepted| accepted.contains("text/event-stream"))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use utoipa_axum::router::OpenApiRouter;
+
+    use super::*;
+
+    #[utoipa::path(post, path = "/things/search",
+        extensions(("x-wattle-access" = json!({ "scope": "read", "share": "control" }))),
+        responses((status = 200)))]
+    async fn search() {}
+
+    #[utoipa::path(get, path = "/things/{id}/stream",
+        extensions(("x-wattle-access" = json!({ "share": "lasting" }))),
+        responses((status = 200)))]
+    async fn stream() {}
+
+    #[utoipa::path(put, path = "/things/{id}",
+        extensions(("x-wattle-access" = json!({ "scope": "admin" }))),
+        responses((status = 200)))]
+    async fn change() {}
+
+    #[utoipa::path(get, path = "/alive",
+        extensions(("x-wattle-access" = json!({ "scope": "none" }))),
+        responses((status = 200)))]
+    async fn alive() {}
+
+    #[utoipa::path(get, path = "/wrong",
+        extensions(("x-wattle-access" = json!({ "scope": "nobody" }))),
+        responses((status = 200)))]
+    async fn wrong() {}
+
+    fn document() -> OpenApi {
+        let routes = OpenApiRouter::<()>::new()
+            .routes(utoipa_axum::routes!(search))
+            .routes(utoipa_axum::routes!(stream))
+            .routes(utoipa_axum::routes!(change))
+            .routes(utoipa_axum::routes!(alive))
+            .routes(utoipa_axum::routes!(wrong));
+        routes.into_openapi()
+    }
+
+    fn request(method: &str, uri: &str, headers: &[(&str, &str)]) -> Request {
+        let mut request = Request::builder().method(method).uri(uri);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::empty()).unwrap()
+    }
+
+    #[track_caller]
+    fn needs(method: &str, uri: &str, headers: &[(&str, &str)], wanted: KeyScope) {
+        let need = Access::declare(&mut document()).need(&request(method, uri, headers));
+        assert_eq!(need.scope, Some(wanted), "{method} {uri}");
+    }
+
+    #[test]
+    fn a_route_says_what_it_needs() {
+        needs("POST", "/things/search", &[], KeyScope::Read);
+        needs("POST", "/things/search/more", &[], KeyScope::Write);
+        needs("DELETE", "/things/search", &[], KeyScope::Write);
+        needs("PUT", "/things/1", &[], KeyScope::Admin);
+        needs("PUT", "/things/", &[], KeyScope::Write);
+        needs("GET", "/things/1", &[], KeyScope::Read);
+        needs("HEAD", "/apps/asset/", &[], KeyScope::Read);
+        needs("POST", "/apps/asset/things/search", &[], KeyScope::Write);
+        needs("GET", "/metrics", &[], KeyScope::Admin);
+        needs("GET", "/wrong", &[], KeyScope::Admin);
+    }
+
+    #[test]
+    fn everybody_may_ask_whether_the_host_lives() {
+        let access = Access::declare(&mut document());
+        for (method, uri) in
+            [("GET", "/alive"), ("HEAD", "/alive"), ("GET", "/healthz"), ("OPTIONS", "/x")]
+        {
+            assert_eq!(access.need(&request(method, uri, &[])).scope, None, "{method} {uri}");
+        }
+        needs("POST", "/alive", &[], KeyScope::Write);
+        let of_an_app = Access::default().need(&request("GET", "/alive", &[]));
+        assert_eq!(of_an_app.scope, Some(KeyScope::Read));
+    }
+
+    #[test]
+    fn a_stream_whose_end_ends_the_run_is_no_reading() {
+        for query in ["", "cancel_on_disconnect=false", "cancel_on_disconnect=0&x=1"] {
+            needs("GET", &format!("/things/1/stream?{query}"), &[], KeyScope::Read);
+        }
+        for query in ["cancel_on_disconnect=true", "x=1&cancel_on%5Fdisconnect=1"] {
+            needs("GET", &format!("/things/1/stream?{query}"), &[], KeyScope::Write);
+        }
+    }
+
+    #[test]
+    fn an_upgrade_may_write() {
+        needs("GET", "/things/1/stream", &[("upgrade", "websocket")], KeyScope::Write);
+    }
+
+    #[test]
+    fn a_route_says_what_it_is_counted_as() {
+        let access = Access::declare(&mut document());
+        let share = |method, uri, headers: &[_]| access.need(&request(method, uri, headers)).share;
+        assert_eq!(share("POST", "/things/search?limit=1", &[]), Share::Control);
+        assert!(access.is_control(&Method::POST, "/things/search"));
+        assert_eq!(share("GET", "/things/search", &[]), Share::Other);
+        assert_eq!(share("GET", "/things/1/stream", &[]), Share::Lasting);
+        let events = [("accept", "application/json, text/event-stream")];
+        assert_eq!(share("POST", "/apps/a/chat", &events), Share::Lasting);
+        assert_eq!(share("GET", "/things/1", &[("upgrade", "websocket")]), Share::Lasting);
+        assert_eq!(share("GET", "/healthz", &[]), Share::Control);
+    }
+
+    #[test]
+    fn the_document_says_what_every_route_needs() {
+        let mut document = document();
+        Access::declare(&mut document);
+        let document = serde_json::to_value(document).unwrap();
+        let access = |path: &str, method: &str| document["paths"][path][method][ACCESS].clone();
+        assert_eq!(
+            access("/things/search", "post"),
+            json!({ "scope": "read", "share": "control" })
+        );
+        assert_eq!(
+            access("/things/{id}/stream", "get"),
+            json!({ "scope": "read", "share": "lasting" })
+        );
+        assert_eq!(document["paths"]["/alive"]["get"]["security"], json!([{}]));
+    }
+}

@@ -1,0 +1,115 @@
+//! A resource with a limit for all callers, and a dynamic limit for each of them.
+//!
+//! A caller may hold at most as much as is still free: half of the resource if it is alone, a third
+//! if there are two, and so on. So the next caller always finds some, and nothing is reserved for
+//! callers that do not exist.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::guard::open::Subject;
+
+/// The resource. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Pool {
+    all: usize,
+    state: Arc<Mutex<State>>,
+}
+
+#[derive(Default)]
+struct State {
+    used: usize,
+    of: HashMap<Subject, usize>,
+}
+
+/// Why a caller is refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Full {
+    /// It holds as much as one caller may.
+    Caller,
+    /// It holds its share of what all callers may hold.
+    Host,
+}
+
+impl Pool {
+    /// A resource of this amount.
+    pub(crate) fn new(all: usize) -> Self {
+        Self { all, state: Arc::default() }
+    }
+
+    /// No code that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes some for a caller, which may hold `most`.
+    pub(crate) fn take(&self, subject: &Subject, amount: usize, most: usize) -> Result<(), Full> {
+        let mut state = self.lock();
+        let own = state.of.get(subject).copied().unwrap_or_default() + amount;
+        if own > most {
+            return Err(Full::Caller);
+        }
+        // What other callers do not hold: this one may hold half of it, rounded up.
+        let free = (self.all + own - amount).saturating_sub(state.used);
+        if own > free.div_ceil(2) {
+            return Err(Full::Host);
+        }
+        state.used += amount;
+        state.of.insert(subject.clone(), own);
+        Ok(())
+    }
+
+    /// Returns some.
+    pub(crate) fn give(&self, subject: &Subject, amount: usize) {
+        let mut state = self.lock();
+        state.used -= amount;
+        if let Some(own) = state.of.get_mut(subject) {
+            *own -= amount;
+            if *own == 0 {
+                state.of.remove(subject);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(id: usize) -> Subject {
+        Subject::Key(id.to_string())
+    }
+
+    /// How much a caller gets.
+    fn fill(pool: &Pool, id: usize, most: usize) -> (usize, Full) {
+        let mut got = 0;
+        loop {
+            match pool.take(&key(id), 1, most) {
+                Ok(()) => got += 1,
+                Err(full) => return (got, full),
+            }
+        }
+    }
+
+    #[test]
+    fn every_further_caller_gets_something() {
+        let pool = Pool::new(64);
+        assert_eq!(fill(&pool, 0, 20), (20, Full::Caller));
+        assert_eq!(fill(&pool, 1, usize::MAX), (22, Full::Host));
+        assert_eq!(fill(&pool, 2, usize::MAX), (11, Full::Host));
+        for (id, share) in [(3, 6), (4, 3), (5, 1), (6, 1), (7, 0)] {
+            assert_eq!(fill(&pool, id, usize::MAX), (share, Full::Host), "{id}");
+        }
+    }
+
+    #[test]
+    fn what_is_given_back_is_there_again() {
+        let pool = Pool::new(4);
+        pool.take(&key(0), 2, 2).unwrap();
+        assert_eq!(pool.take(&key(0), 1, 2), Err(Full::Caller));
+        assert_eq!(pool.take(&key(1), 2, 2), Err(Full::Host));
+        pool.give(&key(0), 2);
+        assert!(pool.lock().of.is_empty());
+        pool.take(&key(1), 2, 2).unwrap();
+    }
+}

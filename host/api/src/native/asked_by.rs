@@ -1,0 +1,50 @@
+//! Who sends a request, for the events of what it does.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{Extensions, HeaderMap};
+use wattle_graph::principal::Principal;
+
+use crate::guard::holder::Holder;
+use crate::guard::user::User;
+use crate::native::scope::{Operator, tenant};
+use crate::problem::Problem;
+use crate::state::{ApiConfig, ApiState};
+
+/// Who sends a request; `None` if nothing is known. A request of the operator in the same process has
+/// the [`Principal`] that is among its extensions.
+#[derive(Clone, Debug)]
+pub struct AskedBy(pub Option<Principal>);
+
+impl FromRequestParts<ApiState> for AskedBy {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, Problem> {
+        let Parts { headers, extensions, uri, .. } = parts;
+        let asked_by = asked_by(&state.config, headers, extensions);
+        asked_by.map(Self).map_err(|problem| problem.at(uri.path()))
+    }
+}
+
+/// The same of parts of a request.
+///
+/// # Errors
+///
+/// Those of [`tenant`].
+pub(crate) fn asked_by(
+    config: &ApiConfig,
+    headers: &HeaderMap,
+    extensions: &Extensions,
+) -> Result<Option<Principal>, Problem> {
+    if extensions.get::<Operator>().is_some() {
+        return Ok(extensions.get::<Principal>().cloned());
+    }
+    let principal = Principal {
+        key: Holder::of(config, headers, extensions).map(|holder| holder.public_id()),
+        tenant: tenant(config, headers, extensions)?,
+        user: extensions.get::<User>().map(|user| user.0.clone()),
+        app: None,
+        local: false,
+    };
+    Ok(principal.known())
+}

@@ -1,0 +1,29 @@
+//! Hosts that share the store.
+
+use axum::Json;
+use axum::extract::State;
+
+use crate::document::host::HostDocument;
+use crate::native::scope::OfHost;
+use crate::problem::{Problem, ProblemDocument};
+use crate::state::ApiState;
+
+/// Lists live hosts that share the store, with their versions and loads. Only for the operator.
+#[utoipa::path(get, path = "/api/v1/hosts",
+    extensions(("x-wattle-access" = json!({ "scope": "admin", "share": "control" }))), tag = "host",
+    responses(
+        (status = 200, body = Vec<HostDocument>),
+        (status = 403, body = ProblemDocument, content_type = "application/problem+json"),
+        (status = 503, body = ProblemDocument, content_type = "application/problem+json")))]
+pub async fn list_hosts(
+    State(state): State<ApiState>,
+    _: OfHost,
+) -> Result<Json<Vec<HostDocument>>, Problem> {
+    let own = state.engine.holder();
+    let hosts = state.engine.hosts().await?;
+    let documents = hosts.into_iter().map(|host| {
+        let is_this = host.holder == *own;
+        HostDocument::new(host, is_this)
+    });
+    Ok(Json(documents.collect()))
+}

@@ -1,0 +1,43 @@
+//! Ctrl-C while a data set runs.
+
+use tokio::signal;
+use tokio::sync::watch;
+
+use crate::output::Output;
+
+/// Counts how often Ctrl-C was pressed. The process no longer ends by it.
+pub(super) struct Interrupt {
+    count: watch::Receiver<u32>,
+}
+
+impl Interrupt {
+    /// Listens from now on.
+    pub(super) fn listen() -> Self {
+        let (sender, count) = watch::channel(0);
+        tokio::spawn(async move {
+            while signal::ctrl_c().await.is_ok() {
+                sender.send_modify(|count| *count += 1);
+                if *sender.borrow() == 1 {
+                    Output::note("cancelling the running cases; press Ctrl-C again to end at once");
+                }
+            }
+            // Without a handler Ctrl-C ends the process. The sender must outlive all receivers.
+            sender.closed().await;
+        });
+        Self { count }
+    }
+
+    /// Whether Ctrl-C was pressed.
+    pub(super) fn is_pressed(&self) -> bool {
+        *self.count.borrow() > 0
+    }
+
+    /// Waits until Ctrl-C was pressed this often.
+    pub(super) async fn pressed(&self, times: u32) {
+        let mut count = self.count.clone();
+        if count.wait_for(|count| *count >= times).await.is_err() {
+            // The runtime shuts down.
+            std::future::pending::<()>().await;
+        }
+    }
+}

@@ -1,0 +1,53 @@
+//! Waiting for the run of a case: until it ends or asks, its time is over, or the user interrupts.
+
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::time::{Instant, sleep_until, timeout};
+use wattle_api::document::run::RunDocument;
+use wattle_graph::event::RunStatus;
+
+use crate::client::{Client, segment};
+use crate::command::eval::interrupt::Interrupt;
+use crate::error::Error;
+
+/// Longest wait for the end of a cancelled run. Nothing but the store can delay it.
+const CANCEL_TIME: Duration = Duration::from_secs(30);
+
+/// Why a run was cancelled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Stopped {
+    /// The time of its case is over.
+    Timeout,
+    /// The user pressed Ctrl-C.
+    Interrupt,
+}
+
+/// Waits for a run that was started. Cancels it at the deadline and at Ctrl-C.
+pub(super) async fn wait(
+    client: &Client,
+    run: &RunDocument,
+    deadline: Instant,
+    interrupt: &Interrupt,
+) -> Result<(RunDocument, Option<Stopped>), Error> {
+    let path = format!("/api/v1/runs/{}", segment(&run.run));
+    let wait = format!("{path}/wait");
+    let stopped = tokio::select! {
+        ended = client.get(&wait) => return Ok((ended?, None)),
+        () = sleep_until(deadline) => Stopped::Timeout,
+        () = interrupt.pressed(1) => Stopped::Interrupt,
+    };
+    client.post_empty(&format!("{path}/cancel"), &json!({})).await?;
+    let ended = timeout(CANCEL_TIME, client.get::<RunDocument>(&wait)).await;
+    let ended = ended.map_err(|_| Error::Server {
+        address: "the server".to_owned(),
+        message: format!(
+            "run `{}` did not end within {} s after it was cancelled",
+            run.run,
+            CANCEL_TIME.as_secs()
+        ),
+    })??;
+    // It may have ended by itself before the request arrived.
+    let stopped = (ended.status == RunStatus::Cancelled).then_some(stopped);
+    Ok((ended, stopped))
+}

@@ -1,0 +1,239 @@
+//! `wattle store verify|repair|backup|restore`.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde_json::json;
+use wattle_api::native::store::BackupDocument;
+use wattle_run::ports::BlobStore as _;
+use wattle_run::ports::store::{Damage, Survey};
+use wattle_store::{FileBlobs, RedbMemory, RedbStore};
+
+use crate::args::{StoreBackupArgs, StoreRestoreArgs};
+use crate::client::{Client, Needs, server_of};
+use crate::config::{Config, StoreKind};
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+
+/// What a data folder has beside the store, the memory and the blobs that a host cannot make again:
+/// code that old threads go on with, routes of tenants, and the secret of links.
+const KEPT: &[&str] = &["versions", "tenant-routes.json", "link.key"];
+
+/// Reads everything that is stored, through the server that holds the store or from its files.
+pub(super) async fn verify(config: Config, output: Output) -> Result<Exit, Error> {
+    let survey = match server_of(&config).await? {
+        Some(remote) => Client::Remote(remote).get("/api/v1/store/verify").await?,
+        None => survey_files(&config).await?,
+    };
+    output.data(&survey, in_words);
+    Ok(if survey.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+/// What is damaged in the files of a store that no process has open.
+pub(super) async fn survey_files(config: &Config) -> Result<Survey, Error> {
+    refuse_without_files(config)?;
+    let file = config.store_file();
+    let memory = config.memory_file();
+    let read = move || (RedbStore::survey_file(file), RedbMemory::check(memory));
+    let read = tokio::task::spawn_blocking(read).await;
+    let (survey, memory) = read.map_err(|error| setup(error.to_string()))?;
+    let mut survey = survey.map_err(Error::Store)?;
+    if let Err(failure) = memory {
+        let subject = "long-term memory".to_owned();
+        survey.damaged.push(Damage { subject, reason: failure.message });
+    }
+    let blobs = config.data.join("blobs");
+    if blobs.exists() {
+        let damaged = FileBlobs::reading(blobs).survey().await;
+        survey.damaged.extend(damaged.map_err(|failure| setup(failure.message))?);
+    }
+    Ok(survey)
+}
+
+fn in_words(survey: &Survey) -> String {
+    let mut lines = vec![format!("{} threads were read in whole", survey.threads)];
+    if survey.damaged.is_empty() {
+        lines.push("nothing is damaged".into());
+    }
+    lines.extend(survey.damaged.iter().map(|damage| format!("damaged  {damage}")));
+    lines.join("\n")
+}
+
+/// Rebuilds a damaged store.
+pub(super) async fn repair(config: Config, output: Output) -> Result<Exit, Error> {
+    refuse_without_files(&config)?;
+    refuse_beside_a_server(&config, "repaired").await?;
+    let file = config.store_file();
+    let repaired = tokio::task::spawn_blocking(move || RedbStore::repair_file(file)).await;
+    let repaired = repaired.map_err(|error| setup(error.to_string()))?;
+    let (survey, old) = repaired.map_err(Error::Store)?;
+    output.data(&json!({ "survey": survey, "damaged_file": old }), |_| {
+        format!("{}\nthe damaged file is now `{}`", in_words(&survey), old.display())
+    });
+    Ok(Exit::Ok)
+}
+
+/// Copies everything into a new folder.
+pub(super) async fn backup(
+    config: Config,
+    args: &StoreBackupArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    refuse_without_files(&config)?;
+    refuse_filled(&args.folder)?;
+    let data = config.data.clone();
+    let client = Client::open(config, Needs::Store).await?;
+    let made = client.post("/api/v1/store/backup", &json!({})).await;
+    client.close().await;
+    let made: BackupDocument = made?;
+    let from = PathBuf::from(&made.folder);
+    for name in KEPT {
+        copy(&data.join(name), &from.join(name))?;
+    }
+    put(&from, &args.folder)?;
+    output.data(&json!({ "folder": args.folder, "damaged": made.damaged }), |_| {
+        let mut lines = vec![format!("backed up to `{}`", args.folder.display())];
+        lines.extend(made.damaged.iter().map(|damage| format!("left out  {damage}")));
+        lines.join("\n")
+    });
+    Ok(if made.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+/// Puts a backup into a data folder that holds no store.
+pub(super) async fn restore(
+    config: Config,
+    args: &StoreRestoreArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    refuse_without_files(&config)?;
+    refuse_beside_a_server(&config, "restored").await?;
+    let file = config.store_file();
+    let name = file.file_name().unwrap_or_default();
+    if !args.folder.join(name).is_file() {
+        return Err(Error::Usage {
+            message: format!("`{}` holds no backup", args.folder.display()),
+            hint: "name a folder that `wattle store backup` made".into(),
+        });
+    }
+    refuse_data(&config)?;
+    fs::create_dir_all(&config.data).map_err(Error::file("create", &config.data))?;
+    // The store comes last: what was cut before holds no store yet.
+    let entries = fs::read_dir(&args.folder).map_err(Error::file("read", &args.folder))?;
+    for entry in entries {
+        let entry = entry.map_err(Error::file("read", &args.folder))?;
+        if entry.file_name() != name {
+            copy(&entry.path(), &config.data.join(entry.file_name()))?;
+        }
+    }
+    copy(&args.folder.join(name), &file)?;
+    let survey = survey_files(&config).await?;
+    output.data(&survey, |survey| {
+        let data = config.data.display();
+        format!("restored into `{data}`\n{}", in_words(survey))
+    });
+    Ok(if survey.damaged.is_empty() { Exit::Ok } else { Exit::Failed })
+}
+
+fn setup(message: String) -> Error {
+    Error::Setup { what: "the store", message }
+}
+
+fn refuse_without_files(config: &Config) -> Result<(), Error> {
+    let hint = match config.store.kind {
+        StoreKind::Redb => return Ok(()),
+        StoreKind::Postgres => {
+            "the store is a database: use `pg_dump` and `pg_restore`, and \
+                                `wattle trace --verify` for a thread"
+        }
+        StoreKind::Memory => "set `store.kind = \"redb\"` to keep threads in a file",
+    };
+    Err(Error::Usage { message: "the store has no files of its own".into(), hint: hint.into() })
+}
+
+async fn refuse_beside_a_server(config: &Config, what: &str) -> Result<(), Error> {
+    match server_of(config).await? {
+        None => Ok(()),
+        Some(remote) => Err(Error::Usage {
+            message: format!("the server at {} holds the store", remote.address()),
+            hint: format!("stop it: a store is {what} while nothing works with it"),
+        }),
+    }
+}
+
+/// A backup never goes where something is.
+fn refuse_filled(folder: &Path) -> Result<(), Error> {
+    let mut entries = match fs::read_dir(folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("read", folder)(error)),
+    };
+    if entries.next().is_none() {
+        return Ok(());
+    }
+    Err(Error::Usage {
+        message: format!("`{}` is not empty", folder.display()),
+        hint: "name a folder that is empty or does not exist".into(),
+    })
+}
+
+/// A store that is there is never overwritten; an empty file is none.
+fn refuse_data(config: &Config) -> Result<(), Error> {
+    let is_filled = |path: &Path| fs::metadata(path).is_ok_and(|facts| facts.len() > 0);
+    let blobs = config.data.join("blobs");
+    let has_blobs = fs::read_dir(&blobs).is_ok_and(|entries| {
+        entries.flatten().any(|entry| entry.file_name().to_str().is_some_and(is_shard))
+    });
+    for (path, is_there) in [
+        (config.store_file(), is_filled(&config.store_file())),
+        (config.memory_file(), is_filled(&config.memory_file())),
+        (blobs, has_blobs),
+    ] {
+        if is_there {
+            return Err(Error::Usage {
+                message: format!("`{}` holds data", path.display()),
+                hint: "move the data folder away, or set `data` in wattle.toml to another one"
+                    .into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn is_shard(name: &str) -> bool {
+    name.len() == 2
+}
+
+/// Copies a file or a folder so that it is on the disk; what is missing is left out.
+fn copy(from: &Path, to: &Path) -> Result<(), Error> {
+    let facts = match fs::metadata(from) {
+        Ok(facts) => facts,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Error::file("read", from)(error)),
+    };
+    if facts.is_dir() {
+        fs::create_dir_all(to).map_err(Error::file("create", to))?;
+        for entry in fs::read_dir(from).map_err(Error::file("read", from))? {
+            let entry = entry.map_err(Error::file("read", from))?;
+            copy(&entry.path(), &to.join(entry.file_name()))?;
+        }
+        return Ok(());
+    }
+    fs::copy(from, to)
+        .and_then(|_| fs::File::open(to)?.sync_all())
+        .map_err(Error::file("write", to))
+}
+
+/// Moves a folder; across file systems it is copied.
+fn put(from: &Path, to: &Path) -> Result<(), Error> {
+    if let Some(parent) = to.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        fs::create_dir_all(parent).map_err(Error::file("create", parent))?;
+    }
+    // An empty folder is replaced by a rename.
+    if fs::rename(from, to).is_ok() {
+        return Ok(());
+    }
+    copy(from, to)?;
+    fs::remove_dir_all(from).map_err(Error::file("delete", from))
+}

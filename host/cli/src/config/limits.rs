@@ -1,0 +1,150 @@
+//! `[limits]`: what threads, apps and tenants may take.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use serde::Deserialize;
+use wattle_graph::definition::Span;
+use wattle_graph::limit::{MOST_TASKS, TaskLimits};
+use wattle_run::caps::{Caps, TenantCaps};
+use wattle_sandbox::{CompileLimits, SandboxConfig};
+
+use crate::config::{ByteSize, Config};
+
+/// `[limits]`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LimitsConfig {
+    /// Runs that the host has at work at once; `MAX_INSTANCES` of the sandbox without it.
+    pub runs: Option<NonZeroU64>,
+    /// Bytes that the log of a thread may take in the store.
+    pub thread_log: Option<ByteSize>,
+    /// Further tasks that one task may send.
+    pub task_sends: Option<NonZeroU64>,
+    /// Tasks of one superstep.
+    pub step_tasks: Option<NonZeroU64>,
+    /// Tasks of a run in all of its graphs.
+    pub run_tasks: Option<NonZeroU64>,
+    /// Questions of a thread that may be open.
+    pub thread_questions: Option<NonZeroU64>,
+    /// Blobs that a thread may mention.
+    pub thread_blobs: Option<NonZeroU64>,
+    /// Their bytes.
+    pub thread_blob_bytes: Option<ByteSize>,
+    /// Bytes of the blobs that web handlers of an app put within an hour.
+    pub handler_blob_bytes: Option<ByteSize>,
+    /// Bytes of the blobs of an app; as many as it likes without it.
+    pub app_blob_bytes: Option<ByteSize>,
+    /// What compiling one component may cost.
+    pub compile: CompileConfig,
+    /// What a tenant may take, unless `[tenants.<name>]` says something else.
+    pub tenant: TenantLimits,
+}
+
+/// `limits.compile`: what compiling one component may cost.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct CompileConfig {
+    /// CPU time of all threads, in whole seconds.
+    pub cpu: Option<Span>,
+    /// Wall time.
+    pub wall: Option<Span>,
+    /// Address space.
+    pub memory: Option<ByteSize>,
+}
+
+impl CompileConfig {
+    /// The same for the sandbox.
+    pub fn limits(&self) -> CompileLimits {
+        let usual = CompileLimits::default();
+        let time = |set: Option<Span>, usual: Duration| {
+            set.map_or(usual, |span| Duration::from_millis(span.as_ms()))
+        };
+        CompileLimits {
+            cpu: time(self.cpu, usual.cpu),
+            wall: time(self.wall, usual.wall),
+            memory_bytes: self.memory.map_or(usual.memory_bytes, |size| size.0),
+        }
+    }
+}
+
+/// What a tenant may take; as much as it likes of what is left out.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TenantLimits {
+    /// Threads that it may have.
+    pub threads: Option<u64>,
+    /// Bytes that its threads may take in the store.
+    pub bytes: Option<ByteSize>,
+    /// Bytes of its blobs.
+    pub blob_bytes: Option<ByteSize>,
+}
+
+impl TenantLimits {
+    fn caps(&self, usual: &TenantCaps) -> TenantCaps {
+        let Self { threads, bytes, blob_bytes } = self;
+        TenantCaps {
+            threads: threads.or(usual.threads),
+            bytes: bytes.map(|size| size.0).or(usual.bytes),
+            blob_bytes: blob_bytes.map(|size| size.0).or(usual.blob_bytes),
+        }
+    }
+}
+
+impl LimitsConfig {
+    /// Limits of the tasks of graphs.
+    pub fn tasks(&self) -> TaskLimits {
+        let usual = TaskLimits::default();
+        let set = |limit: Option<NonZeroU64>, usual: u64| limit.map_or(usual, NonZeroU64::get);
+        TaskLimits {
+            task_sends: set(self.task_sends, usual.task_sends),
+            step_tasks: set(self.step_tasks, usual.step_tasks),
+            run_tasks: set(self.run_tasks, usual.run_tasks),
+        }
+    }
+
+    /// What of it is more than may be set.
+    pub(crate) fn excess(&self) -> Option<(&'static str, u64)> {
+        let TaskLimits { task_sends, step_tasks, run_tasks } = self.tasks();
+        let all =
+            [("task_sends", task_sends), ("step_tasks", step_tasks), ("run_tasks", run_tasks)];
+        all.into_iter().find(|(_, limit)| *limit > MOST_TASKS)
+    }
+}
+
+impl Config {
+    /// Runs that the host has at work at once: a run at work mostly has one guest.
+    pub fn max_runs(&self) -> usize {
+        let instances = u64::from(SandboxConfig::default().max_instances);
+        let runs = self.limits.runs.map_or(instances, NonZeroU64::get);
+        usize::try_from(runs).unwrap_or(usize::MAX)
+    }
+
+    /// What threads, apps and tenants may take.
+    pub fn caps(&self) -> Caps {
+        let usual = Caps::default();
+        let LimitsConfig {
+            thread_log,
+            thread_questions,
+            thread_blobs,
+            thread_blob_bytes,
+            handler_blob_bytes,
+            app_blob_bytes,
+            tenant,
+            ..
+        } = &self.limits;
+        let bytes = |size: &Option<ByteSize>, usual: u64| size.map_or(usual, |size| size.0);
+        let tenant = tenant.caps(&usual.tenant);
+        let own = self.tenants.iter().map(|(name, own)| (name.clone(), own.limits.caps(&tenant)));
+        Caps {
+            thread_log_bytes: bytes(thread_log, usual.thread_log_bytes),
+            thread_questions: thread_questions.map_or(usual.thread_questions, NonZeroU64::get),
+            thread_blobs: thread_blobs.map_or(usual.thread_blobs, NonZeroU64::get),
+            thread_blob_bytes: bytes(thread_blob_bytes, usual.thread_blob_bytes),
+            handler_blob_bytes: bytes(handler_blob_bytes, usual.handler_blob_bytes),
+            app_blob_bytes: app_blob_bytes.map(|size| size.0),
+            tenants: own.collect(),
+            tenant,
+        }
+    }
+}

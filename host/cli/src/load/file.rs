@@ -1,0 +1,355 @@
+//! Files of apps and plugins. Kind, size and place are checked before anything is read.
+//!
+//! What lies in the plugins folder is not trusted. A path that an app names is walked part by part
+//! from the app's folder, and no part may be a symbolic link. So nothing outside of the folder is
+//! opened, not even when a part is replaced during the walk. Only regular files are opened: a
+//! device may have no end, and a pipe or a socket makes its reader wait. At most `limit` bytes are
+//! read, and a file that changes meanwhile is refused.
+
+use std::fs::{self, File, FileType, Metadata};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+use wattle_graph::check::DOCUMENT_LIMIT_BYTES;
+
+/// Bytes of `app.toml`. It holds names and settings; those of the bundled apps have 4 KiB.
+pub const MANIFEST_BYTES: u64 = 1 << 20;
+
+/// Bytes of a graph document, of a text that a node names and of a stream description. All of them
+/// become parts of documents that the graph core limits to the same size.
+pub const DOCUMENT_BYTES: u64 = DOCUMENT_LIMIT_BYTES as u64;
+
+/// Bytes of a component: the largest that the sandbox accepts.
+pub const COMPONENT_BYTES: u64 = 64 << 20;
+
+/// Bytes of one migration, which may bring rows as well.
+pub const MIGRATION_BYTES: u64 = 16 << 20;
+
+/// Entries of one folder that an app names.
+pub const FOLDER_ENTRIES: usize = 10_000;
+
+/// Why a file or folder is not read.
+#[derive(Debug, thiserror::Error)]
+pub enum FileError {
+    /// The path does not lead to something inside of the folder.
+    #[error(
+        "`{path}` is not the path of a file inside of the folder\n  hint: name it relative to the \
+         folder, without `..`"
+    )]
+    Outside {
+        /// The path as it was written.
+        path: PathBuf,
+    },
+    /// A part of the path is a symbolic link.
+    #[error(
+        "`{path}` leads out of the folder: it is a symbolic link, and links are not followed\n  \
+         hint: put the file or folder itself there, or name its place in wattle.toml under \
+         `[apps.<app>]` as `path` or in `components`"
+    )]
+    Link {
+        /// The link.
+        path: PathBuf,
+    },
+    /// It is neither a file nor what else was expected.
+    #[error("`{path}` is {found}, not {expected}\n  hint: remove it, or put {expected} there")]
+    Kind {
+        /// The path.
+        path: PathBuf,
+        /// What there is.
+        found: &'static str,
+        /// What there should be.
+        expected: &'static str,
+    },
+    /// It is too large.
+    #[error("`{path}` has more than {limit} bytes\n  hint: make it smaller, or remove it")]
+    TooLarge {
+        /// The file.
+        path: PathBuf,
+        /// The most that is read.
+        limit: u64,
+    },
+    /// There are too many entries in a folder.
+    #[error("`{path}` has more than {limit} entries\n  hint: remove what does not belong there")]
+    TooMany {
+        /// The folder.
+        path: PathBuf,
+        /// The most that is listed.
+        limit: usize,
+    },
+    /// It was written to while it was read.
+    #[error(
+        "`{path}` changed while it was read\n  hint: write the new file beside it and rename it \
+         into place"
+    )]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// It is not text.
+    #[error("`{path}` is not text: it is not valid UTF-8\n  hint: save it as UTF-8")]
+    NotText {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system refuses.
+    #[error("`{path}` cannot be read: {source}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// Where a file is, and who says so.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FilePlace {
+    /// Inside of a folder, at a path that the folder's author wrote.
+    Inside {
+        /// The folder.
+        folder: PathBuf,
+        /// The path below it.
+        path: PathBuf,
+    },
+    /// Anywhere: the operator named the file.
+    Named(PathBuf),
+}
+
+impl FilePlace {
+    /// The path of the file.
+    pub fn path(&self) -> PathBuf {
+        match self {
+            Self::Inside { folder, path } => folder.join(path),
+            Self::Named(path) => path.clone(),
+        }
+    }
+
+    /// Reads the file.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError`].
+    pub fn read(&self, limit: u64) -> Result<Vec<u8>, FileError> {
+        match self {
+            Self::Inside { folder, path } => read(folder, path, limit),
+            Self::Named(path) => {
+                // Links are the operator's own, and resolved before the file is looked at.
+                let real = path.canonicalize().map_err(|source| unreadable(path, source))?;
+                match (real.parent(), real.file_name()) {
+                    (Some(folder), Some(name)) => read(folder, Path::new(name), limit),
+                    _ => Err(FileError::Kind { path: real, found: "a folder", expected: FILE }),
+                }
+            }
+        }
+    }
+}
+
+/// What errors call a regular file.
+const FILE: &str = "a file";
+
+/// Reads a file inside of a folder.
+///
+/// # Errors
+///
+/// [`FileError`].
+pub fn read(folder: &Path, path: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    let shown = folder.join(path);
+    let file = walk::open(folder, &parts(path)?)?;
+    read_whole(file, &shown, limit)
+}
+
+/// Reads a text inside of a folder.
+///
+/// # Errors
+///
+/// [`FileError`].
+pub fn read_text(folder: &Path, path: &Path, limit: u64) -> Result<String, FileError> {
+    let bytes = read(folder, path, limit)?;
+    String::from_utf8(bytes).map_err(|_| FileError::NotText { path: folder.join(path) })
+}
+
+fn read_whole(mut file: File, shown: &Path, limit: u64) -> Result<Vec<u8>, FileError> {
+    let failed = |source| unreadable(shown, source);
+    let before = file.metadata().map_err(failed)?;
+    if !before.is_file() {
+        return Err(wrong_kind(shown, before.file_type(), FILE));
+    }
+    if before.len() > limit {
+        return Err(FileError::TooLarge { path: shown.to_owned(), limit });
+    }
+    let mut bytes = Vec::with_capacity(usize::try_from(before.len()).unwrap_or_default());
+    // One more byte than the file had shows that it grew.
+    file.by_ref().take(before.len() + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let after = file.metadata().map_err(failed)?;
+    if bytes.len() as u64 != before.len() || is_other(&before, &after) {
+        return Err(FileError::Changed { path: shown.to_owned() });
+    }
+    Ok(bytes)
+}
+
+fn is_other(before: &Metadata, after: &Metadata) -> bool {
+    before.len() != after.len() || before.modified().ok() != after.modified().ok()
+}
+
+/// An entry of a folder.
+#[derive(Clone, Debug)]
+pub struct Entry {
+    /// Its path.
+    pub path: PathBuf,
+    /// What it is: a link is a link, whatever it leads to.
+    pub kind: FileType,
+    /// Bytes of a file.
+    pub bytes: u64,
+}
+
+impl Entry {
+    /// The name, if it is text.
+    pub fn name(&self) -> Option<&str> {
+        self.path.file_name().and_then(|name| name.to_str())
+    }
+
+    /// Whether its name ends in a dot and this word.
+    pub fn has_ending(&self, ending: &str) -> bool {
+        self.path.extension().is_some_and(|it| it == ending)
+    }
+}
+
+/// Lists a folder inside of another one, by name.
+///
+/// # Errors
+///
+/// [`FileError`], also if there are more than [`FOLDER_ENTRIES`].
+pub fn list(folder: &Path, path: &Path) -> Result<Vec<Entry>, FileError> {
+    let mut at = folder.to_owned();
+    for part in parts(path)? {
+        at.push(part);
+        let kind = at.symlink_metadata().map_err(|source| unreadable(&at, source))?.file_type();
+        if !kind.is_dir() {
+            return Err(wrong_kind(&at, kind, "a folder"));
+        }
+    }
+    entries(&at)
+}
+
+/// Lists a folder, by name.
+///
+/// # Errors
+///
+/// [`FileError`], also if there are more than [`FOLDER_ENTRIES`].
+pub fn entries(folder: &Path) -> Result<Vec<Entry>, FileError> {
+    let failed = |source| unreadable(folder, source);
+    let mut entries = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        if entries.len() == FOLDER_ENTRIES {
+            return Err(FileError::TooMany { path: folder.to_owned(), limit: FOLDER_ENTRIES });
+        }
+        let path = entry.map_err(failed)?.path();
+        // What is gone by now was not there.
+        let Ok(facts) = path.symlink_metadata() else { continue };
+        entries.push(Entry { path, kind: facts.file_type(), bytes: facts.len() });
+    }
+    entries.sort_by(|one, two| one.path.cmp(&two.path));
+    Ok(entries)
+}
+
+/// The parts of a path that leads into a folder.
+fn parts(path: &Path) -> Result<Vec<&Path>, FileError> {
+    let outside = || FileError::Outside { path: path.to_owned() };
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => parts.push(Path::new(name)),
+            Component::CurDir => {}
+            _ => return Err(outside()),
+        }
+    }
+    if parts.is_empty() { Err(outside()) } else { Ok(parts) }
+}
+
+fn unreadable(path: &Path, source: io::Error) -> FileError {
+    FileError::Unreadable { path: path.to_owned(), source }
+}
+
+fn wrong_kind(path: &Path, kind: FileType, expected: &'static str) -> FileError {
+    let path = path.to_owned();
+    if kind.is_symlink() {
+        return FileError::Link { path };
+    }
+    let found = if kind.is_dir() {
+        "a folder"
+    } else if kind.is_file() {
+        FILE
+    } else {
+        "a device, a pipe or a socket"
+    };
+    FileError::Kind { path, found, expected }
+}
+
+#[cfg(unix)]
+mod walk {
+    use std::os::fd::OwnedFd;
+
+    use rustix::fs::{AtFlags, CWD, Mode, OFlags, openat, statat};
+
+    use super::{Component, FILE, File, FileError, Path, unreadable, wrong_kind};
+
+    /// Opens the file at the end of a walk from a folder.
+    pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
+        let mut shown = folder.to_owned();
+        let start = OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut at = openat(CWD, folder, start, Mode::empty())
+            .map_err(|errno| unreadable(&shown, errno.into()))?;
+        for (index, part) in parts.iter().enumerate() {
+            shown.push(part);
+            at = step(&at, part, &shown, index + 1 == parts.len())?;
+        }
+        Ok(File::from(at))
+    }
+
+    fn step(at: &OwnedFd, part: &Path, shown: &Path, is_last: bool) -> Result<OwnedFd, FileError> {
+        debug_assert!(matches!(part.components().next(), Some(Component::Normal(_))));
+        let failed = |errno: rustix::io::Errno| unreadable(shown, errno.into());
+        // The kind is looked at first, since opening a device may have an effect by itself. That
+        // the entry is still the same is ensured by the flags, and by the look at the handle.
+        let facts = statat(at, part, AtFlags::SYMLINK_NOFOLLOW).map_err(failed)?;
+        let kind = rustix::fs::FileType::from_raw_mode(facts.st_mode);
+        let (expected, name) = if is_last {
+            (rustix::fs::FileType::RegularFile, FILE)
+        } else {
+            (rustix::fs::FileType::Directory, "a folder")
+        };
+        if kind != expected {
+            return Err(match shown.symlink_metadata() {
+                Ok(facts) => wrong_kind(shown, facts.file_type(), name),
+                Err(source) => unreadable(shown, source),
+            });
+        }
+        let kind = if is_last { OFlags::NONBLOCK } else { OFlags::DIRECTORY };
+        let flags = kind | OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        openat(at, part, flags, Mode::empty()).map_err(failed)
+    }
+}
+
+#[cfg(not(unix))]
+mod walk {
+    use super::{FILE, File, FileError, Path, unreadable, wrong_kind};
+
+    /// Opens the file at the end of a walk from a folder.
+    pub(super) fn open(folder: &Path, parts: &[&Path]) -> Result<File, FileError> {
+        let mut at = folder.to_owned();
+        for (index, part) in parts.iter().enumerate() {
+            at.push(part);
+            let facts = at.symlink_metadata().map_err(|source| unreadable(&at, source))?;
+            let kind = facts.file_type();
+            match index + 1 == parts.len() {
+                true if !kind.is_file() => return Err(wrong_kind(&at, kind, FILE)),
+                false if !kind.is_dir() => return Err(wrong_kind(&at, kind, "a folder")),
+                _ => {}
+            }
+        }
+        File::open(&at).map_err(|source| unreadable(&at, source))
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,39 @@
+//! Names that look like others.
+//!
+//! A letter of another script can look like one of ours: an operator who grants something to a
+//! plugin, or reads a trace, could not tell the two names apart. So what is loaded has names of
+//! ASCII characters. Names in logs that older hosts wrote stay readable.
+
+use wattle_graph::graph::Graph;
+
+/// Why a name cannot be loaded; `None` if it is of ASCII characters.
+pub(super) fn problem(what: &str, name: &str) -> Option<String> {
+    let other = name.chars().find(|c| !c.is_ascii())?;
+    Some(format!(
+        "the {what} `{}` has the character U+{:04X}\n  hint: names consist of ASCII letters, digits, \
+         `_`, `-` and `.`, so that none looks like another",
+        name.escape_default(),
+        u32::from(other)
+    ))
+}
+
+/// The same for all names of a graph.
+pub(super) fn problems(graph: &Graph) -> Vec<String> {
+    let of = |what: &'static str| move |name: &str| problem(what, name);
+    let nodes = graph.nodes().keys().filter_map(|name| of("node name")(name.as_str()));
+    let channels = graph.channels().keys().filter_map(|name| of("channel name")(name.as_str()));
+    let own = problem("graph name", graph.name.as_str());
+    own.into_iter().chain(nodes).chain(channels).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_letter_of_another_script_is_shown_as_what_it_is() {
+        assert_eq!(problem("node name", "asset-1.b_c"), None);
+        let problem = problem("node name", "\u{430}sset").unwrap();
+        assert!(problem.contains("`\\u{430}sset`") && problem.contains("U+0430"), "{problem}");
+    }
+}

@@ -1,0 +1,88 @@
+//! Lines of the log about connections that were refused or ended: one for each reason and period.
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::time::Instant;
+use wattle_api::traffic::Cut;
+
+use super::limits::NOTE_PERIOD;
+
+/// What was written last.
+#[derive(Default)]
+pub(super) struct Notes(Mutex<HashMap<&'static str, Note>>);
+
+struct Note {
+    at: Instant,
+    /// How many there were since.
+    more: u64,
+}
+
+impl Notes {
+    /// Writes a line unless there was one of late.
+    pub(super) fn note(&self, cut: Cut, from: SocketAddr) {
+        if cut == Cut::Idle {
+            tracing::debug!(%from, "closed an idle connection");
+            return;
+        }
+        let Some(before) = self.due(cut) else {
+            tracing::debug!(%from, reason = cut.label(), "refused or ended a connection");
+            return;
+        };
+        tracing::warn!(
+            reason = cut.label(),
+            %from,
+            before,
+            "{}; `before` counts those since the last such line",
+            told(cut)
+        );
+    }
+
+    /// How many there were since the last line, if it is time for another one.
+    fn due(&self, cut: Cut) -> Option<u64> {
+        // No code that can panic runs under this lock.
+        let mut notes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let Some(note) = notes.get_mut(cut.label()) else {
+            notes.insert(cut.label(), Note { at: now, more: 0 });
+            return Some(0);
+        };
+        if now < note.at + NOTE_PERIOD {
+            note.more += 1;
+            return None;
+        }
+        note.at = now;
+        Some(std::mem::take(&mut note.more))
+    }
+}
+
+fn told(cut: Cut) -> &'static str {
+    match cut {
+        Cut::Head => {
+            "the head of a request did not arrive within `server.connections.head_timeout`"
+        }
+        Cut::Stalled => {
+            "a client did not take its answer within `server.connections.stall_timeout`"
+        }
+        Cut::Room => "a connection without a request was closed to make room for a new one",
+        Cut::Connections => "a connection was refused: `server.connections` allows no more",
+        Cut::Idle | Cut::Body | Cut::Requests | Cut::Bodies => "a connection was closed",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_reason_has_one_line_in_a_period() {
+        let notes = Notes::default();
+        assert_eq!(notes.due(Cut::Head), Some(0));
+        assert_eq!(notes.due(Cut::Stalled), Some(0));
+        assert_eq!((notes.due(Cut::Head), notes.due(Cut::Head)), (None, None));
+        tokio::time::sleep(NOTE_PERIOD).await;
+        assert_eq!(notes.due(Cut::Head), Some(2));
+        assert_eq!(notes.due(Cut::Head), None);
+    }
+}

@@ -1,0 +1,163 @@
+//! The server and its files: backups, damage, and a disk that is full for a while.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use super::{Served, said};
+
+/// How often something is asked again, with a tenth of a second between.
+const TRIES: usize = 300;
+
+fn url(served: &Served, path: &str) -> String {
+    format!("{}{path}", served.ready["address"].as_str().unwrap())
+}
+
+async fn get(served: &Served, path: &str) -> (u16, Value) {
+    let answer = reqwest::get(url(served, path)).await.unwrap();
+    (answer.status().as_u16(), answer.json().await.unwrap_or_default())
+}
+
+/// Makes a thread; answers with status and id.
+async fn make(served: &Served, note: &str) -> (u16, String) {
+    let request = reqwest::Client::new().post(url(served, "/threads"));
+    let answer = request.json(&json!({ "metadata": { "note": note } })).send().await.unwrap();
+    let status = answer.status().as_u16();
+    let thread: Value = answer.json().await.unwrap_or_default();
+    (status, thread["thread_id"].as_str().unwrap_or_default().to_owned())
+}
+
+async fn make_some(served: &Served, count: usize) -> Vec<String> {
+    let mut made = Vec::new();
+    for number in 0..count {
+        let (status, id) = make(served, &format!("note of {number:03}")).await;
+        assert_eq!(status, 200);
+        made.push(id);
+    }
+    made
+}
+
+#[tokio::test]
+async fn a_backup_of_a_server_at_work_is_restored_and_goes_on() {
+    let (from, to) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let copy = from.path().join("copy");
+    let copy = copy.to_str().unwrap();
+    let served = Served::start(from.path());
+    let threads = make_some(&served, 5).await;
+    let (went_well, text) = said(from.path(), &["store", "backup", copy], None);
+    assert!(went_well && text.contains("backed up to"), "{text}");
+    let (went_well, text) = said(from.path(), &["store", "backup", copy], None);
+    assert!(!went_well && text.contains("is not empty"), "{text}");
+    let later = make_some(&served, 1).await;
+    let (went_well, text) = said(from.path(), &["store", "restore", copy], None);
+    assert!(!went_well && text.contains("holds the store"), "{text}");
+    assert_eq!(served.terminate(), Some(0));
+    let (went_well, text) = said(from.path(), &["store", "restore", copy], None);
+    assert!(!went_well && text.contains("holds data"), "{text}");
+    let (went_well, text) = said(to.path(), &["store", "restore", "."], None);
+    assert!(!went_well && text.contains("holds no backup"), "{text}");
+
+    let (went_well, text) = said(to.path(), &["store", "restore", copy], None);
+    assert!(went_well && text.contains("nothing is damaged"), "{text}");
+    let served = Served::start(to.path());
+    for thread in &threads {
+        assert_eq!(get(&served, &format!("/threads/{thread}")).await.0, 200);
+    }
+    assert_eq!(get(&served, &format!("/threads/{}", later[0])).await.0, 404);
+    make_some(&served, 2).await;
+    assert_eq!(served.terminate(), Some(0));
+}
+
+/// Changes a byte of a text wherever it stands in a file.
+fn change(path: &Path, text: &[u8]) {
+    let mut bytes = fs::read(path).unwrap();
+    let found = bytes.windows(text.len()).enumerate().filter(|(_, window)| *window == text);
+    let places: Vec<usize> = found.map(|(at, _)| at).collect();
+    assert!(!places.is_empty());
+    for at in places {
+        bytes[at] ^= 1;
+    }
+    fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_damaged_thread_is_named_and_set_aside() {
+    let folder = TempDir::new().unwrap();
+    let file = folder.path().join("data/wattle.redb");
+    let served = Served::start(folder.path());
+    let threads = make_some(&served, 5).await;
+    assert_eq!(served.terminate(), Some(0));
+    for args in [&["store", "verify"][..], &["doctor"]] {
+        let (went_well, text) = said(folder.path(), args, None);
+        assert!(went_well && !text.contains("damaged:"), "{args:?}: {text}");
+    }
+    change(&file, b"note of 003");
+    for args in [&["store", "verify"][..], &["doctor"]] {
+        let (went_well, text) = said(folder.path(), args, None);
+        assert!(!went_well && text.contains(&threads[3]), "{args:?}: {text}");
+        assert!(!text.contains("panicked"), "{args:?}: {text}");
+    }
+    let served = Served::start(folder.path());
+    for (number, thread) in threads.iter().enumerate() {
+        let (status, answer) = get(&served, &format!("/api/v1/threads/{thread}")).await;
+        if number == 3 {
+            assert_eq!((status, answer["code"].as_str()), (500, Some("broken")), "{answer}");
+            assert!(answer["detail"].as_str().unwrap().contains(thread), "{answer}");
+        } else {
+            assert_eq!(status, 200, "{answer}");
+        }
+    }
+    assert_eq!(make(&served, "one more").await.0, 200);
+    let (went_well, text) = said(folder.path(), &["store", "verify"], None);
+    assert!(!went_well && text.contains(&threads[3]), "{text}");
+    assert_eq!(served.terminate(), Some(0));
+
+    fs::write(&file, "").unwrap();
+    let (went_well, text) = said(folder.path(), &["serve", "--listen", "127.0.0.1:0"], None);
+    assert!(!went_well && text.contains("wattle store restore"), "{text}");
+}
+
+/// Sets the largest size that a process may give a file.
+#[cfg(target_os = "linux")]
+fn limit(served: &Served, bytes: &str) {
+    let pid = served.child.id().to_string();
+    let limit = format!("--fsize={bytes}:");
+    let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status().unwrap();
+    assert!(set.success());
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_is_no_end_and_readiness_tells_it() {
+    let folder = TempDir::new().unwrap();
+    let served = Served::start(folder.path());
+    let threads = make_some(&served, 1).await;
+    assert_eq!(get(&served, "/readyz").await.0, 200);
+    limit(&served, "0");
+    // What was written a moment ago counts for a second.
+    let mut tries = 0;
+    while get(&served, "/readyz").await.0 == 200 {
+        tries += 1;
+        assert!(tries < TRIES);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let (status, answer) = get(&served, "/readyz").await;
+    assert_eq!(status, 503, "{answer}");
+    assert!(answer["detail"].as_str().unwrap().contains("checkpoint store"), "{answer}");
+    assert_eq!(get(&served, "/healthz").await.0, 200);
+    assert!(make(&served, "no room").await.0 >= 500);
+    assert_eq!(get(&served, &format!("/threads/{}", threads[0])).await.0, 200);
+    limit(&served, "unlimited");
+    let mut tries = 0;
+    while get(&served, "/readyz").await.0 != 200 {
+        tries += 1;
+        assert!(tries < TRIES);
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert_eq!(make(&served, "room again").await.0, 200);
+    assert_eq!(served.terminate(), Some(0));
+}

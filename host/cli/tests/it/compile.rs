@@ -1,0 +1,90 @@
+//! Components are compiled by processes of the binary, which end at their limits.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use wattle::load::compiler::by_program;
+use wattle_graph::id::PluginName;
+use wattle_run::ports::Sandbox as _;
+use wattle_run::ports::sandbox::LoadError;
+use wattle_sandbox::{CompileLimits, Compiler, SandboxConfig, WasmSandbox};
+
+/// A component without anything in it: `(component)`.
+const EMPTY: &[u8] = b"\0asm\x0d\0\x01\0";
+
+/// A component that this repository ships.
+fn shipped() -> Vec<u8> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/tools/date/date.wasm");
+    std::fs::read(path).expect("`cargo xtask guests` has built the plugins")
+}
+
+fn sandbox(compiler: Compiler) -> Arc<WasmSandbox> {
+    let config = SandboxConfig { compiler, max_instances: 4, ..SandboxConfig::default() };
+    WasmSandbox::new(&config).unwrap()
+}
+
+fn by_binary(limits: CompileLimits) -> Compiler {
+    by_program(env!("CARGO_BIN_EXE_wattle").into(), limits)
+}
+
+async fn refused(compiler: Compiler, bytes: Vec<u8>) -> LoadError {
+    let name = PluginName::new("guest").unwrap();
+    match sandbox(compiler).load(&name, bytes.into()).await {
+        Ok(_) => panic!("the file was loaded"),
+        Err(error) => error,
+    }
+}
+
+#[tokio::test]
+async fn a_process_of_the_binary_finds_what_this_process_finds() {
+    let name = PluginName::new("date").unwrap();
+    let mut infos = Vec::new();
+    for compiler in [Compiler::InProcess, by_binary(CompileLimits::default())] {
+        let plugin = sandbox(compiler).load(&name, shipped().into()).await.unwrap();
+        infos.push(plugin.info().clone());
+    }
+    assert!(!infos[0].tools.is_empty());
+    assert_eq!(infos[0], infos[1]);
+    let error = refused(by_binary(CompileLimits::default()), EMPTY.to_vec()).await;
+    assert_eq!(error, refused(Compiler::InProcess, EMPTY.to_vec()).await);
+    assert_eq!(error.code, "missing-export");
+}
+
+#[tokio::test]
+async fn a_component_ends_at_the_limits_of_its_process_and_others_do_not() {
+    let limits = CompileLimits { memory_bytes: 192 << 20, ..CompileLimits::default() };
+    let error = refused(by_binary(limits), shipped()).await;
+    assert_eq!(error.code, "limit", "{error}");
+    assert!(error.to_string().contains("`guest`"), "{error}");
+    assert!(error.message.contains("201326592 bytes of memory"), "{error}");
+
+    let limits = CompileLimits { wall: Duration::ZERO, ..CompileLimits::default() };
+    let error = refused(by_binary(limits), shipped()).await;
+    assert!(error.code == "limit" && error.message.contains("0 seconds"), "{error}");
+
+    refused(by_binary(CompileLimits::default()), EMPTY.to_vec()).await;
+}
+
+#[tokio::test]
+async fn a_module_that_ends_its_compiler_is_refused() {
+    // Its packages need one another, which the library that reads them follows until its stack ends.
+    let module = include_bytes!("../circle.module").to_vec();
+    let error = refused(by_binary(CompileLimits::default()), module).await;
+    assert_eq!(error.code, "invalid", "{error}");
+    assert!(error.message.contains("the process that compiles it failed"), "{error}");
+}
+
+#[tokio::test]
+async fn a_program_that_cannot_compile_is_named() {
+    let broken = |program: &str| Compiler::Process {
+        program: program.into(),
+        arguments: Vec::new(),
+        limits: CompileLimits::default(),
+    };
+    for program in ["/nowhere/wattle", "false", "true"] {
+        let error = refused(broken(program), shipped()).await;
+        assert_eq!(error.code, "invalid", "{error}");
+        assert!(error.message.contains("the process that compiles it failed"), "{error}");
+    }
+}

@@ -1,0 +1,39 @@
+//! A server that is told to stop.
+
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::process::Command;
+use wattle::exit::Exit;
+use wattle_kit::process::Program;
+
+/// A request that says that it goes on, and waits until somebody reads it.
+const HALF: &str = "POST /api/v1/keys HTTP/1.1\r\nhost: localhost\r\n\
+    content-type: application/json\r\ncontent-length: 10\r\nexpect: 100-continue\r\n\r\n";
+
+async fn terminate(server: &Program) {
+    let id = server.id().unwrap().to_string();
+    assert!(Command::new("kill").args(["-TERM", &id]).status().await.unwrap().success());
+}
+
+#[tokio::test]
+async fn a_second_signal_ends_a_server_that_waits_for_a_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_wattle"));
+    command.args(["serve", "--json", "--listen", "127.0.0.1:0"]);
+    command.current_dir(folder.path()).env_clear();
+    let mut server = Program::start(command).unwrap();
+    let line = server.ready(|line| line.starts_with('{')).await.unwrap();
+    let ready: Value = serde_json::from_str(&line).unwrap();
+    let address = ready["address"].as_str().unwrap().strip_prefix("http://").unwrap();
+    let mut request = TcpStream::connect(address).await.unwrap();
+    request.write_all(HALF.as_bytes()).await.unwrap();
+    let mut goes_on = [0; 12];
+    request.read_exact(&mut goes_on).await.unwrap();
+    assert_eq!(&goes_on, b"HTTP/1.1 100");
+    terminate(&server).await;
+    server.ready(|line| line.contains("stopping")).await.unwrap();
+    terminate(&server).await;
+    let ended = server.ended().await.unwrap();
+    assert_eq!(ended.code(), Some(Exit::Stopped as i32), "{}", server.output());
+}

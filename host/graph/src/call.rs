@@ -1,0 +1,225 @@
+//! Host calls in the event log: the kinds that projections tell apart, and what was asked and
+//! answered, as the types of [`crate::llm`] and [`crate::tool`].
+
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use strum::VariantArray;
+
+use crate::event::{CallStarted, Called};
+use crate::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequest};
+use crate::tool::{ToolOutput, ToolRequest};
+
+/// The host functions that more than the engine knows. The log has the name of the function, so a
+/// function that is not here has no kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, VariantArray)]
+pub enum CallKind {
+    /// Asks a model for an answer.
+    Complete,
+    /// Asks a model for an answer that the guest reads piece by piece.
+    Stream,
+    /// Reads the next pieces of such an answer.
+    StreamNext,
+    /// Asks a model for pictures.
+    GenerateImages,
+    /// Calls a tool.
+    CallTool,
+    /// Sends an HTTP request.
+    SendHttp,
+    /// Runs one SQL statement.
+    QuerySql,
+    /// Runs SQL statements in one transaction.
+    SqlTransaction,
+}
+
+impl CallKind {
+    /// The name of the function in the log: interface and function.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Complete => "llm.complete",
+            Self::Stream => "llm.stream",
+            Self::StreamNext => "llm.stream.next",
+            Self::GenerateImages => "llm.generate-images",
+            Self::CallTool => "tools.call",
+            Self::SendHttp => "http.send",
+            Self::QuerySql => "sql.query",
+            Self::SqlTransaction => "sql.transaction",
+        }
+    }
+
+    /// The kind of a function of the log.
+    pub fn of(function: &str) -> Option<Self> {
+        Self::VARIANTS.iter().copied().find(|kind| kind.name() == function)
+    }
+
+    /// Whether a model answers it with a [`Completion`].
+    pub const fn is_completion(self) -> bool {
+        matches!(self, Self::Complete | Self::Stream)
+    }
+
+    /// Whether a model answers it, in words or in pictures.
+    pub const fn is_model_call(self) -> bool {
+        self.is_completion() || matches!(self, Self::GenerateImages)
+    }
+}
+
+impl CallStarted {
+    /// The kind of the call.
+    pub fn kind(&self) -> Option<CallKind> {
+        CallKind::of(&self.function)
+    }
+
+    /// Whether it asks a model for words that a person may read, for the node itself. What a tool
+    /// asks a model, and a document for programs, is no part of a conversation.
+    pub fn is_speech(&self) -> bool {
+        self.kind().is_some_and(CallKind::is_completion) && !self.document && self.scope.is_empty()
+    }
+}
+
+impl Called {
+    /// The kind of the call.
+    pub fn kind(&self) -> Option<CallKind> {
+        CallKind::of(&self.function)
+    }
+
+    /// The model route of a call of a model, also if the log does not hold the whole request.
+    pub fn route(&self) -> Option<&str> {
+        self.kind().filter(|kind| kind.is_model_call())?;
+        self.request.get("route")?.as_str()
+    }
+
+    /// What a model was asked. As all of these accessors: `None` for a call of another kind, and for
+    /// a document that the log does not hold whole or that cannot be read.
+    pub fn completion_request(&self) -> Option<CompletionRequest> {
+        self.read(CallKind::is_completion, Some(&self.request))
+    }
+
+    /// What a model answered.
+    pub fn completion(&self) -> Option<Completion> {
+        self.read(CallKind::is_completion, self.answer())
+    }
+
+    /// Which pictures were asked for.
+    pub fn image_request(&self) -> Option<ImageRequest> {
+        self.read(|kind| kind == CallKind::GenerateImages, Some(&self.request))
+    }
+
+    /// Which pictures a model made.
+    pub fn images(&self) -> Option<Vec<GeneratedImage>> {
+        self.read(|kind| kind == CallKind::GenerateImages, self.answer())
+    }
+
+    /// What a tool was asked.
+    pub fn tool_request(&self) -> Option<ToolRequest> {
+        self.read(|kind| kind == CallKind::CallTool, Some(&self.request))
+    }
+
+    /// What a tool answered.
+    pub fn tool_output(&self) -> Option<ToolOutput> {
+        self.read(|kind| kind == CallKind::CallTool, self.answer())
+    }
+
+    /// The id of a call of a tool. The log holds only the head of a large request, in which the id
+    /// comes second.
+    pub fn tool_call_id(&self) -> Option<String> {
+        if self.kind() != Some(CallKind::CallTool) {
+            return None;
+        }
+        if let Some(id) = self.request.get("call_id") {
+            return id.as_str().map(str::to_owned);
+        }
+        let head = self.request.get("head")?.as_str()?;
+        let (_tool, rest) = first_text(head.strip_prefix(r#"{"tool":"#)?)?;
+        first_text(rest.strip_prefix(r#","call_id":"#)?).map(|(id, _)| id)
+    }
+
+    fn answer(&self) -> Option<&Value> {
+        self.result.as_ref().ok()
+    }
+
+    fn read<T: DeserializeOwned>(
+        &self,
+        is_kind: impl Fn(CallKind) -> bool,
+        document: Option<&Value>,
+    ) -> Option<T> {
+        self.kind().filter(|kind| is_kind(*kind))?;
+        T::deserialize(document?).ok()
+    }
+}
+
+/// The JSON string that a text begins with, and what follows it.
+fn first_text(text: &str) -> Option<(String, &str)> {
+    let mut texts = serde_json::Deserializer::from_str(text).into_iter::<String>();
+    let first = texts.next()?.ok()?;
+    let rest = text.get(texts.byte_offset()..)?;
+    Some((first, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::id::{Digest, NodeName, TaskId};
+
+    fn called(kind: CallKind, request: Value, answer: Value) -> Called {
+        Called {
+            task: TaskId::new("t").unwrap(),
+            node: NodeName::new("n").unwrap(),
+            scope: Vec::new(),
+            call: 0,
+            function: kind.name().to_owned(),
+            digest: Digest::of(b""),
+            request,
+            result: Ok(answer),
+            started_ms: 0,
+            duration_us: 0,
+            summary: String::new(),
+            tokens: None,
+            reused: None,
+            batch: 0,
+        }
+    }
+
+    #[test]
+    fn a_kind_has_the_name_that_it_is_found_by() {
+        let kinds = [
+            (CallKind::Complete, "llm.complete", true, true),
+            (CallKind::Stream, "llm.stream", true, true),
+            (CallKind::StreamNext, "llm.stream.next", false, false),
+            (CallKind::GenerateImages, "llm.generate-images", false, true),
+            (CallKind::CallTool, "tools.call", false, false),
+            (CallKind::SendHttp, "http.send", false, false),
+            (CallKind::QuerySql, "sql.query", false, false),
+            (CallKind::SqlTransaction, "sql.transaction", false, false),
+        ];
+        for (kind, name, is_completion, is_model_call) in kinds {
+            assert_eq!((kind.name(), CallKind::of(name)), (name, Some(kind)));
+            assert_eq!(kind.is_completion(), is_completion, "{name}");
+            assert_eq!(kind.is_model_call(), is_model_call, "{name}");
+        }
+        assert_eq!(CallKind::of("llm.route"), None);
+    }
+
+    #[test]
+    fn documents_are_read_for_their_own_kind_only() {
+        let request = json!({ "tool": "t/find", "call_id": "c1", "arguments": { "q": 1 } });
+        let output = json!({ "content": [{ "text": "found" }] });
+        let tool = called(CallKind::CallTool, request.clone(), output.clone());
+        assert_eq!(tool.tool_request().unwrap().tool, "t/find");
+        assert_eq!(tool.tool_output().unwrap().text().as_deref(), Some("found"));
+        assert_eq!((tool.completion(), tool.images()), (None, None));
+        let other = called(CallKind::SendHttp, request, output);
+        assert_eq!((other.tool_request(), other.tool_output()), (None, None));
+        assert_eq!(other.tool_call_id(), None);
+    }
+
+    #[test]
+    fn the_id_of_a_tool_call_is_found_in_the_head_of_a_large_request() {
+        let id = |request: Value| called(CallKind::CallTool, request, Value::Null).tool_call_id();
+        assert_eq!(id(json!({ "call_id": "c1" })).as_deref(), Some("c1"));
+        let head = r#"{"tool":"a\"b","call_id":"c\n2","arguments":{"a":"xxx"#;
+        assert_eq!(id(json!({ "head": head, "bytes": 99_999 })).as_deref(), Some("c\n2"));
+        assert_eq!(id(json!({ "head": r#"{"tool":"a"# })), None);
+        assert_eq!(id(Value::Null), None);
+    }
+}

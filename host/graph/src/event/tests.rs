@@ -1,0 +1,62 @@
+//! The names of events.
+
+use serde_json::json;
+
+use super::*;
+use crate::testing::{asked, event};
+
+#[test]
+fn the_names_are_those_that_the_json_of_events_may_have() {
+    let read = |name: &str| {
+        let event = json!({ "seq": 1, "at_ms": 0, "run": "r", "type": name });
+        serde_json::from_value::<Event>(event).unwrap_err().to_string()
+    };
+    let known = EventKind::NAMES.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>();
+    let expected = format!("unknown variant `other`, expected one of {}", known.join(", "));
+    assert_eq!(read("other"), expected);
+    for name in EventKind::NAMES {
+        assert!(!read(name).contains("unknown variant"), "{name}");
+    }
+}
+
+#[test]
+fn an_event_has_its_name_in_its_json() {
+    let task = TaskId::new("t").unwrap();
+    let end =
+        RunEnded { status: RunStatus::Failed, failure: None, drained: false, principal: None };
+    let from = CheckpointId(3);
+    for kind in [
+        EventKind::RunEnded(end),
+        EventKind::Asked(asked(&task, "n", 0)),
+        EventKind::Forked(Forked { from, call: None, principal: None }),
+    ] {
+        let name = kind.name();
+        assert_eq!(serde_json::to_value(event(kind)).unwrap()["type"], name);
+    }
+}
+
+#[test]
+fn events_of_before_principals_are_written_as_they_were() {
+    let digest = "0".repeat(64);
+    let old = [
+        format!(r#""type":"run_started","graph":"g","digest":"{digest}","reason":"input""#),
+        r#""type":"run_ended","status":"cancelled""#.to_owned(),
+        r#""type":"answered","interrupt":"q","task":"t","answer":true"#.to_owned(),
+        r#""type":"checkpointed","checkpoint":1,"step":0,"source":"update","changed":["a"],"next":[]"#
+            .to_owned(),
+        r#""type":"forked","from":1"#.to_owned(),
+        format!(r#""type":"migrated","from":"{digest}","to":"{digest}""#),
+        r#""type":"settled","task":"t","call":0,"decision":{"kind":"retry"},"by":"policy""#
+            .to_owned(),
+    ];
+    for kind in old {
+        let text = format!(r#"{{"seq":1,"at_ms":0,"run":"r",{kind}}}"#);
+        let event: Event = serde_json::from_str(&text).unwrap();
+        // The seal is made from this text.
+        assert_eq!(serde_json::to_string(&event).unwrap(), text);
+        let principal = r#","principal":{"key":"k1","tenant":"acme","user":"jane"}}"#;
+        let named = text.strip_suffix('}').unwrap().to_owned() + principal;
+        let event: Event = serde_json::from_str(&named).unwrap();
+        assert_eq!(serde_json::to_string(&event).unwrap(), named);
+    }
+}

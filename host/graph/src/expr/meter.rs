@@ -1,0 +1,217 @@
+//! What an evaluation may cost, and the functions that count it.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, LazyLock};
+
+use cel::common::types::{
+    BOOL_TYPE, CelBool, CelInt, CelList, CelMap, CelMapKey, CelString, DYN_TYPE, INT_TYPE, Type,
+};
+use cel::common::value::{BuiltinRef, CowVal, StaticVal, Val};
+use cel::{Env, ExecutionError};
+
+use crate::limit::{CONDITION_STEPS, Exceeded};
+
+/// The variable that holds the [`Meter`]. No expression can name it.
+pub(super) const METER: &str = "@meter";
+
+/// `@use(meter, x)` counts the size of `x`, and is `x`.
+pub(super) const USE: &str = "@use";
+
+/// `@same(meter, x, y, wanted)` counts the smaller of both, and is `(x == y) == wanted`.
+pub(super) const SAME: &str = "@same";
+
+/// `@loop(meter, x, n)` counts the size of `x` and `n` steps for each of its items, and is `x`.
+pub(super) const LOOP: &str = "@loop";
+
+/// CEL's standard functions with those that count, built once.
+pub(super) static ENVIRONMENT: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(environment()));
+
+static METER_TYPE: Type = Type::new_unspecified_type("@meter");
+
+/// Steps that evaluations may still take. Clones share them.
+#[derive(Clone)]
+pub struct Steps(Arc<AtomicU64>);
+
+impl fmt::Debug for Steps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Steps").field(&self.0.load(Ordering::Relaxed)).finish()
+    }
+}
+
+impl Default for Steps {
+    /// What all conditions of one superstep may take together.
+    fn default() -> Self {
+        // One more than allowed, so that zero means that more was wanted.
+        Self(Arc::new(AtomicU64::new(CONDITION_STEPS + 1)))
+    }
+}
+
+impl Steps {
+    /// Counts some work. Fails once there is nothing left.
+    pub(super) fn take(&self, steps: u64) -> Result<(), ExecutionError> {
+        let left = self.0.load(Ordering::Relaxed).saturating_sub(steps);
+        self.0.store(left, Ordering::Relaxed);
+        if left > 0 {
+            return Ok(());
+        }
+        Err(ExecutionError::function_error("evaluation", "out of steps"))
+    }
+
+    /// The limit, if it was reached: whatever an evaluation gave is void then, since operators
+    /// like `||` swallow errors.
+    pub(super) fn check(&self, text: &str) -> Result<(), Exceeded> {
+        if self.0.load(Ordering::Relaxed) > 0 {
+            return Ok(());
+        }
+        let message = format!(
+            "`{text}` takes more than {CONDITION_STEPS} steps, together with what was evaluated \
+             before in the same superstep: let it look at less of the state"
+        );
+        Err(Exceeded::new("condition_steps", CONDITION_STEPS, message))
+    }
+}
+
+/// The steps as a value, for the functions that count.
+#[derive(Clone, Debug)]
+pub(super) struct Meter(pub(super) Steps);
+
+impl Val for Meter {
+    fn get_type(&self) -> &Type {
+        <Self as Val>::cel_type()
+    }
+
+    fn cel_type() -> &'static Type {
+        &METER_TYPE
+    }
+
+    fn clone_as_boxed<'v>(&self) -> Box<dyn Val + 'v> {
+        Box::new(self.clone())
+    }
+
+    fn as_any(&self) -> Option<&dyn Any> {
+        Some(self)
+    }
+}
+
+impl StaticVal for Meter {}
+
+fn environment() -> Env {
+    let mut environment = Env::stdlib();
+    let functions: [(&str, Vec<Type>, cel::common::functions::Function); 3] = [
+        (USE, vec![METER_TYPE.to_owned(), DYN_TYPE], used),
+        (SAME, vec![METER_TYPE.to_owned(), DYN_TYPE, DYN_TYPE, BOOL_TYPE], same),
+        (LOOP, vec![METER_TYPE.to_owned(), DYN_TYPE, INT_TYPE], looped),
+    ];
+    for (name, arguments, function) in functions {
+        let declared = environment.add_overload(name, name, arguments, function);
+        assert!(declared.is_ok(), "no standard function begins with @");
+    }
+    environment
+}
+
+fn used<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let steps = steps_of(&arguments)?;
+    steps.take(size(arguments[1].as_ref()))?;
+    Ok(arguments.swap_remove(1))
+}
+
+fn same<'b, 'v>(arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let steps = steps_of(&arguments)?;
+    let [_, one, other, wanted] = arguments.as_slice() else { return Err(misused()) };
+    // Values of different types differ at once, so only containers are worth a walk.
+    let work = match (is_container(one.as_ref()), is_container(other.as_ref())) {
+        (true, false) => size(other.as_ref()),
+        (false, true) => size(one.as_ref()),
+        _ => size(one.as_ref()).min(size(other.as_ref())),
+    };
+    steps.take(work)?;
+    let wanted = wanted.downcast_ref::<CelBool>().map(|wanted| *wanted.inner());
+    Ok(CowVal::owned(CelBool::from((one == other) == (wanted == Some(true)))))
+}
+
+fn looped<'b, 'v>(mut arguments: Vec<CowVal<'b, 'v>>) -> Result<CowVal<'b, 'v>, ExecutionError> {
+    let steps = steps_of(&arguments)?;
+    let range = arguments[1].as_ref();
+    let items = range.as_sizer().map_or(0, |sizer| *sizer.size().inner());
+    let each = arguments[2].downcast_ref::<CelInt>().map_or(1, |each| *each.inner());
+    let rounds = items.saturating_mul(each);
+    steps.take(size(range).saturating_add(u64::try_from(rounds).unwrap_or_default()))?;
+    // The interpreter goes through an object in an order that differs from one to the next.
+    if let BuiltinRef::Map(map) = range.as_builtin() {
+        return Ok(CowVal::owned(keys_in_order(map)));
+    }
+    Ok(arguments.swap_remove(1))
+}
+
+/// The keys of an object: a loop has one variable, which stands for them.
+fn keys_in_order<'v>(map: &CelMap<'v>) -> CelList<'v> {
+    let mut keys: Vec<&CelMapKey<'v>> = map.inner().keys().collect();
+    keys.sort_unstable_by_key(|key| match *key {
+        CelMapKey::Bool(flag) => (0, i128::from(*flag.inner()), ""),
+        CelMapKey::Int(number) => (1, i128::from(*number.inner()), ""),
+        CelMapKey::UInt(number) => (2, i128::from(*number.inner()), ""),
+        CelMapKey::String(text) => (3, 0, text.inner()),
+    });
+    let value = |key: &CelMapKey<'v>| -> Box<dyn Val + 'v> {
+        match key {
+            CelMapKey::Bool(flag) => Box::new(*flag),
+            CelMapKey::Int(number) => Box::new(*number),
+            CelMapKey::UInt(number) => Box::new(*number),
+            CelMapKey::String(text) => Box::new(text.clone()),
+        }
+    };
+    CelList::from(keys.into_iter().map(value).collect::<Vec<_>>())
+}
+
+/// The steps that are left. Fails if none are: to walk through a value is work as well, and a loop
+/// that swallows errors would do it for every item.
+fn steps_of(arguments: &[CowVal<'_, '_>]) -> Result<Steps, ExecutionError> {
+    let meter = arguments.first().and_then(|meter| meter.downcast_ref::<Meter>());
+    let steps = meter.map(|meter| meter.0.clone()).ok_or_else(misused)?;
+    steps.take(1)?;
+    Ok(steps)
+}
+
+fn misused() -> ExecutionError {
+    ExecutionError::function_error("evaluation", "the meter is missing")
+}
+
+fn is_container(value: &dyn Val) -> bool {
+    matches!(value.as_builtin(), BuiltinRef::List(_) | BuiltinRef::Map(_) | BuiltinRef::Optional(_))
+}
+
+/// Steps of copying, comparing or reading a value once.
+fn size(value: &dyn Val) -> u64 {
+    match value.as_builtin() {
+        BuiltinRef::String(text) => text_size(text.inner().len()),
+        BuiltinRef::Bytes(bytes) => text_size(bytes.inner().len()),
+        BuiltinRef::List(list) => {
+            1 + list.inner().iter().map(|item| size(item.as_ref())).sum::<u64>()
+        }
+        BuiltinRef::Map(map) => {
+            let mut work = 1;
+            for (key, value) in map.inner() {
+                work += key_size(key) + size(value.as_ref());
+            }
+            work
+        }
+        BuiltinRef::Optional(inner) => 1 + inner.inner().map_or(0, size),
+        _ => 1,
+    }
+}
+
+fn key_size(key: &CelMapKey<'_>) -> u64 {
+    match key {
+        CelMapKey::String(text) => text_size(CelString::inner(text).len()),
+        _ => 1,
+    }
+}
+
+/// Steps of reading a text of so many bytes once.
+pub(super) fn text_size(bytes: usize) -> u64 {
+    /// Bytes per step.
+    const STEP: u64 = 16;
+    1 + bytes as u64 / STEP
+}

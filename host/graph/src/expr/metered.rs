@@ -1,0 +1,179 @@
+//! Expressions that count what they cost.
+//!
+//! The interpreter has no budget of its own. [`metered`] wraps what takes time in proportion to a
+//! value into calls of the functions in [`super::meter`]: ranges of loops, operands that are
+//! compared or copied, arguments of functions. What is left takes a time that the length of the
+//! text bounds. A loop counts all of its rounds when it begins, so a loop that swallows the error
+//! of a body that ran out of steps has paid for its end.
+
+use cel::common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators};
+use cel::common::types::{CelBool, CelInt};
+use cel::parser::Expression;
+
+use super::meter::{LOOP, METER, SAME, USE};
+
+/// Operators that evaluate at most their operands, and take no time of their own.
+const FREE: [&str; 6] = [
+    operators::CONDITIONAL,
+    operators::LOGICAL_AND,
+    operators::LOGICAL_OR,
+    operators::LOGICAL_NOT,
+    operators::NEGATE,
+    operators::NOT_STRICTLY_FALSE,
+];
+
+/// The same expression, which counts its steps when it is evaluated.
+pub(super) fn metered(expression: &Expression) -> Expression {
+    expr(expression, &[])
+}
+
+/// `accumulators` are those of the loops around: the interpreter knows the shape of steps that
+/// append to one, and appends in place.
+fn expr(expression: &Expression, accumulators: &[&str]) -> Expression {
+    let inner = |inner: &Expression| expr(inner, accumulators);
+    let counted = |inner: &Expression| used(expr(inner, accumulators), accumulators);
+    let made = match &expression.expr {
+        Expr::Call(call) => return rebuilt(expression, of_call(call, accumulators)),
+        Expr::Select(select) => {
+            let mut select = select.clone();
+            select.operand = Box::new(inner(&select.operand));
+            Expr::Select(select)
+        }
+        Expr::List(list) => {
+            let mut list = list.clone();
+            list.elements = list.elements.iter().map(counted).collect();
+            Expr::List(list)
+        }
+        Expr::Map(map) => {
+            let mut map = map.clone();
+            for entry in &mut map.entries {
+                match &mut entry.expr {
+                    EntryExpr::MapEntry(entry) => {
+                        entry.key = counted(&entry.key);
+                        entry.value = counted(&entry.value);
+                    }
+                    EntryExpr::StructField(field) => field.value = counted(&field.value),
+                }
+            }
+            Expr::Map(map)
+        }
+        Expr::Struct(made) => {
+            let mut made = made.clone();
+            for entry in &mut made.entries {
+                match &mut entry.expr {
+                    EntryExpr::MapEntry(entry) => entry.value = counted(&entry.value),
+                    EntryExpr::StructField(field) => field.value = counted(&field.value),
+                }
+            }
+            Expr::Struct(made)
+        }
+        Expr::Comprehension(all) => Expr::Comprehension(Box::new(of_loop(all, accumulators))),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => expression.expr.clone(),
+    };
+    rebuilt(expression, made)
+}
+
+fn of_call(call: &CallExpr, accumulators: &[&str]) -> Expr {
+    let inner = |inner: &Expression| expr(inner, accumulators);
+    let counted = |inner: &Expression| used(expr(inner, accumulators), accumulators);
+    let name = call.func_name.as_str();
+    let appends = name == operators::ADD
+        && call.args.first().is_some_and(|first| is_accumulator(first, accumulators));
+    match (name, call.args.as_slice()) {
+        (operators::EQUALS | operators::NOT_EQUALS, [one, other]) => {
+            let wanted = CelBool::from(name == operators::EQUALS);
+            let wanted = plain(Expr::Literal(LiteralValue::Boolean(wanted)));
+            function(SAME, vec![inner(one), inner(other), wanted])
+        }
+        // Only the key is copied; what stands there is borrowed.
+        (operators::INDEX, [container, key]) if is_cheap_key(key) => {
+            remade(call, None, vec![inner(container), inner(key)])
+        }
+        _ if appends || FREE.contains(&name) => {
+            remade(call, None, call.args.iter().map(inner).collect())
+        }
+        (_, arguments) => {
+            let target = call.target.as_ref().map(|target| Box::new(counted(target)));
+            remade(call, target, arguments.iter().map(counted).collect())
+        }
+    }
+}
+
+/// A key whose failure copies nothing of the container.
+fn is_cheap_key(key: &Expression) -> bool {
+    matches!(
+        &key.expr,
+        Expr::Literal(LiteralValue::Int(_) | LiteralValue::UInt(_) | LiteralValue::String(_))
+    )
+}
+
+fn of_loop(all: &ComprehensionExpr, outer: &[&str]) -> ComprehensionExpr {
+    let accumulators: Vec<&str> = outer.iter().copied().chain([all.accu_var.as_str()]).collect();
+    let body = |part: &Expression| expr(part, &accumulators);
+    let parts = nodes(&all.loop_cond) + nodes(&all.loop_step);
+    let each = plain(Expr::Literal(LiteralValue::Int(CelInt::from(parts))));
+    let range = expr(&all.iter_range, outer);
+    ComprehensionExpr {
+        iter_range: plain(function(LOOP, vec![range, each])),
+        accu_init: expr(&all.accu_init, outer),
+        loop_cond: body(&all.loop_cond),
+        loop_step: body(&all.loop_step),
+        result: body(&all.result),
+        ..all.clone()
+    }
+}
+
+/// How many parts an expression has: what one round costs that ends nowhere early.
+fn nodes(expression: &Expression) -> i64 {
+    let all = |parts: &[Expression]| parts.iter().map(nodes).sum::<i64>();
+    1 + match &expression.expr {
+        Expr::Call(call) => {
+            call.target.as_ref().map_or(0, |target| nodes(target)) + all(&call.args)
+        }
+        Expr::Select(select) => nodes(&select.operand),
+        Expr::List(list) => all(&list.elements),
+        Expr::Map(map) => map.entries.iter().map(|entry| of_entry(&entry.expr)).sum(),
+        Expr::Struct(made) => made.entries.iter().map(|entry| of_entry(&entry.expr)).sum(),
+        Expr::Comprehension(all) => nodes(&all.iter_range) + nodes(&all.result),
+        Expr::Ident(_) | Expr::Literal(_) | Expr::Unspecified => 0,
+    }
+}
+
+fn of_entry(entry: &EntryExpr) -> i64 {
+    match entry {
+        EntryExpr::StructField(field) => nodes(&field.value),
+        EntryExpr::MapEntry(entry) => nodes(&entry.key) + nodes(&entry.value),
+    }
+}
+
+/// Counts a value where it is used; literals are as small as the text.
+fn used(expression: Expression, accumulators: &[&str]) -> Expression {
+    match &expression.expr {
+        Expr::Literal(_) => expression,
+        _ if is_accumulator(&expression, accumulators) => expression,
+        _ => plain(function(USE, vec![expression])),
+    }
+}
+
+fn is_accumulator(expression: &Expression, accumulators: &[&str]) -> bool {
+    matches!(&expression.expr, Expr::Ident(name) if accumulators.contains(&name.as_str()))
+}
+
+/// A call of a function that counts.
+fn function(name: &str, arguments: Vec<Expression>) -> Expr {
+    let meter = plain(Expr::Ident(METER.to_owned()));
+    let args = [meter].into_iter().chain(arguments).collect();
+    Expr::Call(CallExpr { func_name: name.to_owned(), target: None, args })
+}
+
+fn remade(call: &CallExpr, target: Option<Box<Expression>>, args: Vec<Expression>) -> Expr {
+    Expr::Call(CallExpr { func_name: call.func_name.clone(), target, args })
+}
+
+fn plain(expr: Expr) -> Expression {
+    Expression { id: 0, expr }
+}
+
+fn rebuilt(expression: &Expression, expr: Expr) -> Expression {
+    Expression { id: expression.id, expr }
+}

@@ -1,0 +1,59 @@
+//! References to bytes in the blob store.
+
+use serde::{Deserialize, Serialize};
+
+use crate::id::Digest;
+
+/// The text form of a blob reference in state and messages: `blob:` and 64 hex digits.
+const BLOB_SCHEME: &str = "blob:";
+
+/// Hex digits of a blob's digest.
+const DIGEST_DIGITS: usize = 64;
+
+/// A reference to a blob.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct BlobRef(pub Digest);
+
+impl BlobRef {
+    /// Parses `blob:<64 hex digits>`.
+    pub fn parse(text: &str) -> Option<Self> {
+        text.strip_prefix(BLOB_SCHEME)?.parse().ok().map(Self)
+    }
+
+    /// Finds every reference in a text, by the colon of its scheme. A longer text that holds one
+    /// counts too: a blob that is kept needlessly does less harm than one that is missing.
+    pub fn find_in(mut text: &[u8], found: &mut Vec<Self>) {
+        while text.len() >= BLOB_SCHEME.len() + DIGEST_DIGITS {
+            let Some(colon) = memchr::memchr(b':', text) else { return };
+            let digits = colon + 1;
+            if let Some(start) = digits.checked_sub(BLOB_SCHEME.len())
+                && let Some(reference) = text.get(start..digits + DIGEST_DIGITS)
+                && let Ok(reference) = std::str::from_utf8(reference)
+                && let Some(blob) = Self::parse(reference)
+            {
+                found.push(blob);
+            }
+            text = &text[digits..];
+        }
+    }
+}
+
+impl std::fmt::Display for BlobRef {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{BLOB_SCHEME}{}", self.0)
+    }
+}
+
+impl TryFrom<String> for BlobRef {
+    type Error = String;
+    fn try_from(text: String) -> Result<Self, String> {
+        Self::parse(&text).ok_or_else(|| format!("`{text}` is not a blob reference"))
+    }
+}
+
+impl From<BlobRef> for String {
+    fn from(blob: BlobRef) -> Self {
+        blob.to_string()
+    }
+}

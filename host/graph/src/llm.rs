@@ -1,0 +1,21 @@
+//! Calls of models: messages, requests, answers and their pieces.
+//!
+//! The JSON form of these types is that of the event log, in requests and answers of journal
+//! entries and in [`Streamed`](crate::event::Streamed) events. Logs are read for years, so the form
+//! only grows: a new field has a `serde(default)`, and none is renamed. The names follow
+//! `wit/wattle/llm.wit`, which guests see.
+
+mod completion;
+mod delta;
+mod image;
+mod message;
+mod request;
+
+#[cfg(test)]
+mod tests;
+
+pub use self::completion::{Attempt, Completion, FinishReason, Usage};
+pub use self::delta::Delta;
+pub use self::image::{GeneratedImage, ImageRequest};
+pub use self::message::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};
+pub use self::request::{CompletionRequest, ResponseSchema, ToolChoice, ToolDefinition, Tries};

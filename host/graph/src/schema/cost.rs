@@ -1,0 +1,161 @@
+//! How much work it is to validate a value, counted before it is done.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value};
+
+use crate::limit::{Exceeded, SCHEMA_RECURSION, SCHEMA_STEPS};
+use crate::schema::outline::{Id, Outline, Part, steps_of, text_steps};
+use crate::schema::pattern;
+use crate::schema::place::Place;
+
+/// Counts the work of a validation, and refuses it if it is too much. To count is itself no more
+/// work than is allowed.
+///
+/// What counts against the limit is the work of deciding whether the value fits, in which the
+/// validator remembers the results of references. The answer is the work of telling each thing
+/// that does not fit, in which it remembers nothing.
+pub(super) fn count(outline: &Outline, value: &Value) -> Result<u64, Exceeded> {
+    let mut count = Count { outline, decided: 0, known: HashMap::new() };
+    count.apply(0, value, &Place::ROOT, 0)
+}
+
+struct Count<'o> {
+    outline: &'o Outline,
+    decided: u64,
+    /// What telling costs of parts that references lead to, by part and value. As in the
+    /// validator, only lists and objects are known again.
+    known: HashMap<(Id, *const Value), u64>,
+}
+
+impl Count<'_> {
+    /// Counts a part of the schema at a place, and gives the work of telling what does not fit.
+    fn apply(
+        &mut self,
+        id: Id,
+        value: &Value,
+        place: &Place<'_>,
+        depth: u64,
+    ) -> Result<u64, Exceeded> {
+        let part = &self.outline.parts[id];
+        let key = (id, std::ptr::from_ref(value));
+        let remembers = part.shared && (value.is_object() || value.is_array());
+        if let Some(told) = self.known.get(&key).filter(|_| remembers).copied() {
+            self.add(1, place)?;
+            return Ok(told);
+        }
+        if depth > SCHEMA_RECURSION {
+            let message = format!(
+                "the schema is applied more than {SCHEMA_RECURSION} levels deep at `{place}`: \
+                 flatten the value, or the schema"
+            );
+            return Err(Exceeded::new("schema_recursion", SCHEMA_RECURSION, message));
+        }
+        let own = own_steps(part, value);
+        self.add(own, place)?;
+        let mut told = own;
+        for _ in 0..part.looks {
+            for same in &part.same {
+                told = told.saturating_add(self.apply(*same, value, place, depth + 1)?);
+            }
+        }
+        let inner = match value {
+            Value::Object(fields) => self.members(part, fields, place, depth + 1)?,
+            Value::Array(items) => self.items(part, items, place, depth + 1)?,
+            _ => 0,
+        };
+        told = told.saturating_add(inner);
+        if remembers {
+            self.known.insert(key, told);
+        }
+        Ok(told)
+    }
+
+    fn members(
+        &mut self,
+        part: &Part,
+        fields: &Map<String, Value>,
+        place: &Place<'_>,
+        depth: u64,
+    ) -> Result<u64, Exceeded> {
+        let mut told = 0_u64;
+        let every = !part.by_pattern.is_empty() || !part.other_members.is_empty();
+        if every || part.names.is_some() {
+            for (name, value) in fields {
+                let place = place.key(name);
+                let own = 1 + pattern::steps(name, part.member_patterns);
+                self.add(own, &place)?;
+                told = told.saturating_add(own);
+                let has_own = part.members.contains_key(name);
+                let others = if has_own { &[][..] } else { &part.other_members };
+                for id in part.by_pattern.iter().chain(others) {
+                    told = told.saturating_add(self.apply(*id, value, &place, depth)?);
+                }
+                if let Some(id) = part.names {
+                    let name = Value::String(name.clone());
+                    told = told.saturating_add(self.apply(id, &name, &place, depth)?);
+                }
+            }
+        }
+        // Whichever are fewer: the members of the value or those that the schema names.
+        if part.members.len() < fields.len() {
+            for (name, id) in &part.members {
+                if let Some(value) = fields.get(name) {
+                    let inner = self.apply(*id, value, &place.key(name), depth)?;
+                    told = told.saturating_add(inner);
+                }
+            }
+        } else {
+            for (name, value) in fields {
+                if let Some(id) = part.members.get(name) {
+                    let inner = self.apply(*id, value, &place.key(name), depth)?;
+                    told = told.saturating_add(inner);
+                }
+            }
+        }
+        Ok(told)
+    }
+
+    fn items(
+        &mut self,
+        part: &Part,
+        items: &[Value],
+        place: &Place<'_>,
+        depth: u64,
+    ) -> Result<u64, Exceeded> {
+        let mut told = 0_u64;
+        for (index, value) in items.iter().enumerate() {
+            let prefix = part.prefix.get(index);
+            if prefix.is_none() && part.items.is_empty() {
+                break;
+            }
+            let place = place.index(index);
+            for id in prefix.into_iter().chain(&part.items) {
+                told = told.saturating_add(self.apply(*id, value, &place, depth)?);
+            }
+        }
+        Ok(told)
+    }
+
+    fn add(&mut self, steps: u64, place: &Place<'_>) -> Result<(), Exceeded> {
+        self.decided = self.decided.saturating_add(steps);
+        if self.decided <= SCHEMA_STEPS {
+            return Ok(());
+        }
+        let message = format!(
+            "validating takes more than {SCHEMA_STEPS} steps, reached at `{place}`: make the \
+             value smaller, or the schema simpler"
+        );
+        Err(Exceeded::new("schema_steps", SCHEMA_STEPS, message))
+    }
+}
+
+/// What a part costs at a value, without the parts below it.
+fn own_steps(part: &Part, value: &Value) -> u64 {
+    let more = match value {
+        Value::String(text) => text_steps(text) + pattern::steps(text, part.patterns),
+        Value::Array(_) if part.whole => steps_of(value),
+        _ => 0,
+    };
+    part.steps.saturating_add(more)
+}

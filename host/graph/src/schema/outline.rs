@@ -1,0 +1,342 @@
+//! A schema as what counts of it: which parts apply where, and how much each of them costs.
+
+use std::collections::{BTreeMap, HashMap};
+
+use serde_json::{Map, Value};
+
+use crate::limit::{
+    Exceeded, SCHEMA_BYTES, SCHEMA_CHAIN, SCHEMA_DEPTH, SCHEMA_EXPANDED, SCHEMA_NODES,
+};
+use crate::schema::SchemaError;
+use crate::schema::pattern::Patterns;
+use crate::schema::reference::Document;
+
+/// A part of a schema by its place in [`Outline::parts`].
+pub(super) type Id = usize;
+
+/// A schema, its root first.
+pub(super) struct Outline {
+    pub(super) parts: Vec<Part>,
+}
+
+/// One schema of a document, `true` and `false` included.
+#[derive(Default)]
+pub(super) struct Part {
+    /// Steps that it takes by itself, whatever the value.
+    pub(super) steps: u64,
+    /// Bytes of the compiled patterns that a string is matched against.
+    pub(super) patterns: u64,
+    /// Whether it looks at all that is in a list.
+    pub(super) whole: bool,
+    /// Whether a reference leads here: the validator remembers what came of it.
+    pub(super) shared: bool,
+    /// Parts that apply to the same value.
+    pub(super) same: Vec<Id>,
+    /// How often the validator looks at those: twice for what asks which members they evaluated.
+    pub(super) looks: u64,
+    /// Parts for members by name.
+    pub(super) members: HashMap<String, Id>,
+    /// Bytes of compiled patterns that names of members are matched against.
+    pub(super) member_patterns: u64,
+    /// Parts for members by pattern.
+    pub(super) by_pattern: Vec<Id>,
+    /// Parts for members without one of their own.
+    pub(super) other_members: Vec<Id>,
+    /// The part for names of members.
+    pub(super) names: Option<Id>,
+    /// Parts for items by place.
+    pub(super) prefix: Vec<Id>,
+    /// Parts for all items.
+    pub(super) items: Vec<Id>,
+}
+
+/// Keywords whose value is a schema for the same place.
+const SAME: [&str; 4] = ["not", "if", "then", "else"];
+
+/// Keywords whose value is a list of schemas for the same place.
+const SAME_LISTS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
+
+/// Keywords whose value holds schemas for the same place by name.
+const SAME_MAPS: [&str; 2] = ["dependentSchemas", "dependencies"];
+
+/// Keywords that the validator compares a value with: it costs as much as the keyword is large.
+const COMPARED: [&str; 5] = ["enum", "const", "required", "dependentRequired", "type"];
+
+/// Steps of `format: regex`, which compiles the text.
+const REGEX_STEPS: u64 = 1_000;
+
+impl Outline {
+    /// Checks a schema and takes down what counts of it.
+    pub(super) fn of(schema: &Value) -> Result<Self, SchemaError> {
+        let mut size = Size::default();
+        size.add(schema, SCHEMA_DEPTH)?;
+        let mut build = Build {
+            document: Document::new(schema),
+            ids: HashMap::new(),
+            parts: Vec::new(),
+            todo: Vec::new(),
+            patterns: Patterns::default(),
+        };
+        build.id(schema);
+        while let Some((id, schema)) = build.todo.pop() {
+            build.parts[id] = Part { shared: build.parts[id].shared, ..build.part(id, schema)? };
+        }
+        let outline = Self { parts: build.parts };
+        Expansion::of(&outline)?;
+        Ok(outline)
+    }
+}
+
+struct Build<'s> {
+    document: Document<'s>,
+    /// Parts by address, so that each is taken down once however many references lead to it.
+    ids: HashMap<*const Value, Id>,
+    parts: Vec<Part>,
+    todo: Vec<(Id, &'s Value)>,
+    patterns: Patterns,
+}
+
+impl<'s> Build<'s> {
+    fn id(&mut self, schema: &'s Value) -> Id {
+        *self.ids.entry(std::ptr::from_ref(schema)).or_insert_with(|| {
+            let id = self.parts.len();
+            self.parts.push(Part::default());
+            self.todo.push((id, schema));
+            id
+        })
+    }
+
+    fn part(&mut self, id: Id, schema: &'s Value) -> Result<Part, SchemaError> {
+        let mut part = Part { steps: 1, looks: 1, ..Part::default() };
+        let Value::Object(fields) = schema else { return Ok(part) };
+        check_id(id, fields)?;
+        part.steps += fields.len() as u64;
+        for key in COMPARED {
+            part.steps += fields.get(key).map_or(0, steps_of);
+        }
+        if fields.get("format").and_then(Value::as_str) == Some("regex") {
+            part.steps += REGEX_STEPS;
+        }
+        part.whole = fields.contains_key("uniqueItems");
+        if let Some(pattern) = fields.get("pattern").and_then(Value::as_str) {
+            part.patterns = self.patterns.size(pattern)?;
+        }
+        self.same(fields, &mut part)?;
+        self.members(fields, &mut part)?;
+        self.items(fields, &mut part);
+        Ok(part)
+    }
+
+    fn same(&mut self, fields: &'s Map<String, Value>, part: &mut Part) -> Result<(), SchemaError> {
+        for key in ["$dynamicRef", "$recursiveRef"] {
+            if fields.contains_key(key) {
+                let message = format!("the schema uses `{key}`, which is not accepted: use `$ref`");
+                return Err(SchemaError::Broken(message));
+            }
+        }
+        if let Some(reference) = fields.get("$ref").and_then(Value::as_str) {
+            let id = self.id(self.document.find(reference)?);
+            self.parts[id].shared = true;
+            part.same.push(id);
+        }
+        for schema in SAME.iter().filter_map(|key| fields.get(*key)) {
+            part.same.push(self.id(schema));
+        }
+        for list in SAME_LISTS.iter().filter_map(|key| fields.get(*key)?.as_array()) {
+            for schema in list {
+                part.same.push(self.id(schema));
+            }
+        }
+        for map in SAME_MAPS.iter().filter_map(|key| fields.get(*key)?.as_object()) {
+            for schema in map.values() {
+                part.same.push(self.id(schema));
+            }
+        }
+        let asks = |key| fields.contains_key(key);
+        if asks("unevaluatedProperties") || asks("unevaluatedItems") {
+            part.looks = 2;
+        }
+        Ok(())
+    }
+
+    fn members(
+        &mut self,
+        fields: &'s Map<String, Value>,
+        part: &mut Part,
+    ) -> Result<(), SchemaError> {
+        for (name, schema) in map(fields, "properties") {
+            let id = self.id(schema);
+            part.members.insert(name.clone(), id);
+        }
+        for (pattern, schema) in map(fields, "patternProperties") {
+            part.member_patterns += self.patterns.size(pattern)?;
+            let id = self.id(schema);
+            part.by_pattern.push(id);
+        }
+        for key in ["additionalProperties", "unevaluatedProperties"] {
+            if let Some(schema) = fields.get(key) {
+                part.other_members.push(self.id(schema));
+            }
+        }
+        part.names = fields.get("propertyNames").map(|schema| self.id(schema));
+        Ok(())
+    }
+
+    fn items(&mut self, fields: &'s Map<String, Value>, part: &mut Part) {
+        let single = ["additionalItems", "unevaluatedItems", "contains"];
+        for schema in single.iter().filter_map(|key| fields.get(*key)) {
+            part.items.push(self.id(schema));
+        }
+        for key in ["prefixItems", "items"] {
+            match fields.get(key) {
+                Some(Value::Array(list)) => {
+                    part.prefix.extend(list.iter().map(|schema| self.id(schema)));
+                }
+                Some(schema) => part.items.push(self.id(schema)),
+                None => {}
+            }
+        }
+    }
+}
+
+fn map<'s>(
+    fields: &'s Map<String, Value>,
+    key: &str,
+) -> impl Iterator<Item = (&'s String, &'s Value)> {
+    fields.get(key).and_then(Value::as_object).into_iter().flatten()
+}
+
+/// A part with an `$id` of its own would be a document of its own, in which `#` means another
+/// place.
+fn check_id(id: Id, fields: &Map<String, Value>) -> Result<(), SchemaError> {
+    let is_name = |name: &&str| id != 0 && !name.starts_with('#');
+    match ["$id", "id"].iter().find_map(|key| fields.get(*key)?.as_str().filter(is_name)) {
+        None => Ok(()),
+        Some(name) => Err(SchemaError::Broken(format!(
+            "a part of the schema has the `$id` `{name}`: only the whole schema may have one"
+        ))),
+    }
+}
+
+/// Steps of comparing a value with another.
+pub(super) fn steps_of(value: &Value) -> u64 {
+    match value {
+        Value::String(text) => text_steps(text),
+        Value::Array(items) => 1 + items.iter().map(steps_of).sum::<u64>(),
+        Value::Object(fields) => {
+            1 + fields.iter().map(|(key, item)| text_steps(key) + steps_of(item)).sum::<u64>()
+        }
+        _ => 1,
+    }
+}
+
+/// Steps of reading a text once.
+pub(super) fn text_steps(text: &str) -> u64 {
+    /// Bytes per step.
+    const STEP: u64 = 64;
+    1 + text.len() as u64 / STEP
+}
+
+/// How large a schema is as it is written.
+#[derive(Default)]
+struct Size {
+    bytes: u64,
+    nodes: u64,
+}
+
+impl Size {
+    fn add(&mut self, value: &Value, levels: u64) -> Result<(), Exceeded> {
+        self.nodes += 1;
+        self.bytes += match value {
+            Value::String(text) => text.len() as u64 + 2,
+            _ => 4,
+        };
+        if self.bytes > SCHEMA_BYTES {
+            let message = format!("the schema is larger than {SCHEMA_BYTES} bytes");
+            return Err(Exceeded::new("schema_bytes", SCHEMA_BYTES, message));
+        }
+        if self.nodes > SCHEMA_NODES {
+            let message = format!("the schema has more than {SCHEMA_NODES} values");
+            return Err(Exceeded::new("schema_nodes", SCHEMA_NODES, message));
+        }
+        let deeper = || {
+            levels.checked_sub(1).ok_or_else(|| {
+                let message = format!("the schema is nested deeper than {SCHEMA_DEPTH} levels");
+                Exceeded::new("schema_depth", SCHEMA_DEPTH, message)
+            })
+        };
+        match value {
+            Value::Array(items) => {
+                let levels = deeper()?;
+                items.iter().try_for_each(|item| self.add(item, levels))
+            }
+            Value::Object(fields) => {
+                let levels = deeper()?;
+                fields.iter().try_for_each(|(key, item)| {
+                    self.bytes += key.len() as u64 + 4;
+                    self.add(item, levels)
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How many parts apply to one place of a value, by part.
+struct Expansion<'o> {
+    outline: &'o Outline,
+    known: BTreeMap<Id, State>,
+}
+
+#[derive(Clone, Copy)]
+enum State {
+    Open,
+    /// Parts, and how deep they are nested.
+    Done(u64, u64),
+}
+
+impl<'o> Expansion<'o> {
+    fn of(outline: &'o Outline) -> Result<(), SchemaError> {
+        let mut expansion = Self { outline, known: BTreeMap::new() };
+        (0..outline.parts.len()).try_for_each(|id| expansion.part(id, 0).map(drop))
+    }
+
+    fn part(&mut self, id: Id, above: u64) -> Result<(u64, u64), SchemaError> {
+        match self.known.get(&id) {
+            Some(State::Done(parts, depth)) if above + depth <= SCHEMA_CHAIN => {
+                return Ok((*parts, *depth));
+            }
+            Some(State::Open) => {
+                return Err(SchemaError::Broken(
+                    "a part of the schema refers to itself without going into the value".into(),
+                ));
+            }
+            _ if above >= SCHEMA_CHAIN => {
+                let message = format!(
+                    "references and combinations of the schema are nested deeper than \
+                     {SCHEMA_CHAIN} at one place"
+                );
+                return Err(Exceeded::new("schema_chain", SCHEMA_CHAIN, message).into());
+            }
+            _ => {}
+        }
+        self.known.insert(id, State::Open);
+        let outline = self.outline;
+        let part = &outline.parts[id];
+        let (mut parts, mut depth) = (1_u64, 1_u64);
+        for same in &part.same {
+            let (more, deeper) = self.part(*same, above + 1)?;
+            parts = parts.saturating_add(more.saturating_mul(part.looks));
+            depth = depth.max(deeper + 1);
+        }
+        if parts > SCHEMA_EXPANDED {
+            let message = format!(
+                "more than {SCHEMA_EXPANDED} parts of the schema apply to one place, references \
+                 followed: remove references that multiply"
+            );
+            return Err(Exceeded::new("schema_expanded", SCHEMA_EXPANDED, message).into());
+        }
+        self.known.insert(id, State::Done(parts, depth));
+        Ok((parts, depth))
+    }
+}

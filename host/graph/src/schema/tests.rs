@@ -1,0 +1,167 @@
+//! Schemas that cost too much, and ordinary ones.
+
+use serde_json::{Value, json};
+
+use super::{Misfit, Schema, SchemaError};
+use crate::limit::SCHEMA_STEPS;
+
+/// Definitions that double: the last expands to `2^levels` schemas at one place.
+fn doubling(levels: u32, keyword: &str) -> Value {
+    let mut defs = serde_json::Map::new();
+    defs.insert("d0".into(), json!({ "type": "object" }));
+    for level in 1..=levels {
+        let below = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+        defs.insert(format!("d{level}"), json!({ keyword: [below, below] }));
+    }
+    json!({ "$defs": defs, "$ref": format!("#/$defs/d{levels}") })
+}
+
+fn refused(schema: &Value) -> String {
+    match Schema::compile(schema).unwrap_err() {
+        SchemaError::Limit(exceeded) => exceeded.limit.to_owned(),
+        SchemaError::Broken(message) => message,
+    }
+}
+
+fn limit(schema: &Value, value: &Value) -> String {
+    match Schema::compile(schema).unwrap().validate(value).unwrap_err() {
+        Misfit::Limit(exceeded) => format!("{}: {}", exceeded.limit, exceeded.message),
+        Misfit::Invalid(message) => panic!("{message}"),
+    }
+}
+
+#[test]
+fn schemas_that_double_are_refused() {
+    for keyword in ["allOf", "anyOf", "oneOf"] {
+        for levels in [14, 24, 31] {
+            assert_eq!(refused(&doubling(levels, keyword)), "schema_expanded", "{levels}");
+        }
+        for levels in [36, 1_000] {
+            assert_eq!(refused(&doubling(levels, keyword)), "schema_chain", "{levels}");
+        }
+    }
+    assert!(Schema::compile(&doubling(8, "allOf")).unwrap().validate(&json!({})).is_ok());
+}
+
+#[test]
+fn schemas_are_bounded_as_they_are_written() {
+    let nested = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "not": inner }));
+    assert_eq!(refused(&nested(70)), "schema_depth");
+    assert_eq!(refused(&json!({ "enum": vec![1; 20_000] })), "schema_nodes");
+    assert_eq!(refused(&json!({ "title": "x".repeat(300_000) })), "schema_bytes");
+    let chain = |length: usize| {
+        let defs: serde_json::Map<String, Value> = (0..length)
+            .map(|n| (format!("c{n}"), json!({ "$ref": format!("#/$defs/c{}", n + 1) })))
+            .chain([(format!("c{length}"), json!({ "type": "string" }))])
+            .collect();
+        json!({ "$defs": defs, "$ref": "#/$defs/c0" })
+    };
+    assert_eq!(refused(&chain(100)), "schema_chain");
+    assert!(Schema::compile(&chain(20)).unwrap().validate(&json!("x")).is_ok());
+}
+
+#[test]
+fn only_references_into_the_schema_are_followed() {
+    for reference in ["https://example.invalid/s.json", "other.json", "file:///etc/passwd"] {
+        assert!(refused(&json!({ "$ref": reference })).contains("not a part of it"));
+    }
+    assert!(refused(&json!({ "$ref": "#/$defs/x" })).contains("which it has not"));
+    assert!(refused(&json!({ "allOf": [{ "$ref": "#" }] })).contains("refers to itself"));
+    assert!(refused(&json!({ "$dynamicRef": "#x" })).contains("`$dynamicRef`"));
+    let embedded = json!({ "properties": { "a": { "$id": "urn:a", "$ref": "#/$defs/b" } } });
+    assert!(refused(&embedded).contains("`urn:a`"));
+    let named = json!({
+        "$id": "urn:root",
+        "properties": { "a": { "$ref": "#name" }, "b": { "$ref": "#/$defs/x%20y~1z" } },
+        "$defs": { "n": { "$anchor": "name", "type": "string" }, "x y/z": { "type": "null" } },
+    });
+    let named = Schema::compile(&named).unwrap();
+    assert!(named.validate(&json!({ "a": "x", "b": null })).is_ok());
+    assert!(named.validate(&json!({ "a": 1 })).is_err());
+    assert!(named.validate(&json!({ "b": 1 })).is_err());
+}
+
+#[test]
+fn patterns_match_in_linear_time() {
+    for pattern in ["(?=a)b", r"(a)\1", "(", r"\w{500}{500}"] {
+        let message = refused(&json!({ "pattern": pattern }));
+        assert!(message.contains("backtracking"), "{message}");
+        let keys = json!({ "patternProperties": { pattern: true } });
+        assert!(refused(&keys).contains("backtracking"), "{pattern}");
+    }
+    assert_eq!(refused(&json!({ "pattern": "a".repeat(1_001) })), "pattern_bytes");
+    let many: serde_json::Map<String, Value> =
+        (0..101).map(|n| (format!("^a{n}"), json!(true))).collect();
+    assert_eq!(refused(&json!({ "patternProperties": many })), "schema_patterns");
+
+    let evil = Schema::compile(&json!({ "pattern": "^(a+)+$" })).unwrap();
+    assert!(evil.validate(&json!(format!("{}b", "a".repeat(50_000)))).is_err());
+    let large = json!({ "pattern": "^[ab]*a[ab]{900}c" });
+    assert!(limit(&large, &json!("ab".repeat(2_000_000))).starts_with("schema_steps"));
+    let small = Schema::compile(&large).unwrap().validate(&json!("ab".repeat(500)));
+    assert!(matches!(small, Err(Misfit::Invalid(_))), "{small:?}");
+}
+
+#[test]
+fn recursion_over_deep_values_is_bounded() {
+    let schema = json!({ "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } } });
+    let deep = |levels| (0..levels).fold(json!({}), |inner, _| json!({ "x": inner }));
+    // The validator remembers what came of a reference, so this is little work.
+    assert!(Schema::compile(&schema).unwrap().validate(&deep(90)).is_ok());
+    // Telling what is wrong does not remember, so nothing is told.
+    let typed = json!({
+        "type": "object",
+        "properties": { "x": { "allOf": [{ "$ref": "#" }, { "$ref": "#" }] } },
+    });
+    let wrong = (0..60).fold(json!(1), |inner, _| json!({ "x": inner }));
+    let error = Schema::compile(&typed).unwrap().validate(&wrong).unwrap_err();
+    assert!(error.to_string().contains("too large to say where"), "{error}");
+
+    // Strings are not remembered; nor is what `unevaluatedProperties` asks.
+    let names = json!({
+        "additionalProperties": { "$ref": "#" },
+        "allOf": [{ "additionalProperties": { "$ref": "#" } }],
+    });
+    assert!(Schema::compile(&names).unwrap().validate(&deep(90)).is_ok());
+    assert!(limit(&schema, &deep(600)).starts_with("schema_recursion"));
+}
+
+#[test]
+fn large_values_are_counted() {
+    let items = json!({ "items": { "anyOf": [{ "type": "integer" }, { "type": "string" }] } });
+    let list = |length: u64| json!((0..length).collect::<Vec<_>>());
+    assert!(Schema::compile(&items).unwrap().validate(&list(100_000)).is_ok());
+    let text = limit(&items, &list(SCHEMA_STEPS));
+    assert!(text.starts_with("schema_steps") && text.contains("reached at `/"), "{text}");
+
+    let unique = json!({ "uniqueItems": true });
+    let schema = Schema::compile(&unique).unwrap();
+    assert!(schema.validate(&list(100_000)).is_ok());
+    // All of these meet in one place of a table that hashes numbers as floats.
+    let twins: Vec<u64> = (0..1_000).map(|n| (1 << 63) + n).collect();
+    assert!(schema.validate(&json!(twins)).is_ok());
+    let error = schema.validate(&json!(["a", "b", "a"])).unwrap_err();
+    assert!(error.to_string().contains("twice"), "{error}");
+    let with_items =
+        json!({ "type": "array", "items": { "type": "integer" }, "uniqueItems": true });
+    assert!(Schema::compile(&with_items).unwrap().validate(&json!([1, 1])).is_err());
+    assert!(Schema::compile(&with_items).unwrap().validate(&json!([1, 2])).is_ok());
+}
+
+#[test]
+fn what_does_not_fit_is_told() {
+    let schema = Schema::compile(&json!({
+        "type": "object",
+        "properties": { "n": { "type": "integer" }, "u": { "anyOf": [{ "type": "null" }] } },
+        "required": ["n"],
+    }))
+    .unwrap();
+    let misfit = schema.validate(&json!({ "n": "x" })).unwrap_err().to_string();
+    assert_eq!(misfit, "\"x\" is not of type \"integer\" at `/n`");
+    let both = schema.violations(&json!({ "u": 1, "n": "x" }), 8).unwrap();
+    assert_eq!(both.len(), 2, "{both:?}");
+    assert_eq!(schema.violations(&json!({ "u": 1, "n": "x" }), 1).unwrap().len(), 1);
+    assert_eq!(schema.violations(&json!({ "n": 1 }), 8), Ok(Vec::new()));
+    let long = schema.validate(&json!({ "n": "x".repeat(100_000) })).unwrap_err().to_string();
+    assert!(long.len() < 3_000, "{}", long.len());
+}

@@ -1,0 +1,117 @@
+//! `uniqueItems` in time proportional to the size of the list.
+//!
+//! The validator's own check hashes items so that values of another structure meet in one place of
+//! its table, and compares them one by one there. This one compares a text of each item that two
+//! items share exactly if they are equal.
+
+use std::collections::HashSet;
+
+use jsonschema::paths::Location;
+use jsonschema::{Keyword, ValidationError};
+use serde_json::{Map, Number, Value};
+
+struct Unique {
+    wanted: bool,
+}
+
+/// Makes the keyword.
+#[allow(clippy::unnecessary_wraps, reason = "the signature of the validator's factories")]
+pub(super) fn keyword<'a>(
+    _schema: &'a Map<String, Value>,
+    value: &'a Value,
+    _place: Location,
+) -> Result<Box<dyn for<'i> Keyword<'i>>, ValidationError<'a>> {
+    Ok(Box::new(Unique { wanted: value.as_bool() == Some(true) }))
+}
+
+impl<'i> Keyword<'i> for Unique {
+    fn validate(&self, value: &'i Value) -> Result<(), ValidationError<'i>> {
+        if self.is_valid(value) {
+            return Ok(());
+        }
+        Err(ValidationError::custom("the list has the same item twice"))
+    }
+
+    fn is_valid(&self, value: &'i Value) -> bool {
+        let Some(items) = value.as_array().filter(|_| self.wanted) else { return true };
+        let mut seen = HashSet::with_capacity(items.len());
+        items.iter().all(|item| {
+            let mut text = String::new();
+            write(item, &mut text);
+            seen.insert(text)
+        })
+    }
+}
+
+/// Writes a value so that equal values have equal texts: keys in order, `1.0` as `1`.
+fn write(value: &Value, text: &mut String) {
+    match value {
+        Value::Null => text.push('n'),
+        Value::Bool(flag) => text.push(if *flag { 't' } else { 'f' }),
+        Value::Number(number) => text.push_str(&plain(number)),
+        Value::String(string) => write_string(string, text),
+        Value::Array(items) => {
+            text.push('[');
+            for item in items {
+                write(item, text);
+                text.push(',');
+            }
+            text.push(']');
+        }
+        Value::Object(fields) => {
+            let mut fields: Vec<_> = fields.iter().collect();
+            fields.sort_by_key(|(key, _)| *key);
+            text.push('{');
+            for (key, item) in fields {
+                write_string(key, text);
+                write(item, text);
+                text.push(',');
+            }
+            text.push('}');
+        }
+    }
+}
+
+/// The length in front makes escapes unnecessary.
+fn write_string(string: &str, text: &mut String) {
+    text.push_str(&format!("\"{}:{string}", string.len()));
+}
+
+/// A number as text; a fraction of zero is left out.
+fn plain(number: &Number) -> String {
+    /// Whole numbers below this have a form as `i128` without loss.
+    const EXACT: f64 = 1e30;
+    match number.as_f64().filter(|_| number.is_f64()) {
+        #[allow(clippy::cast_possible_truncation, reason = "whole and in range")]
+        Some(float) if float.fract() == 0.0 && float.abs() < EXACT => (float as i128).to_string(),
+        _ => number.to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jsonschema::Keyword as _;
+    use serde_json::json;
+
+    use super::Unique;
+
+    #[test]
+    fn equal_items_are_found_whatever_their_form() {
+        let unique = Unique { wanted: true };
+        for (list, wanted) in [
+            (json!([]), true),
+            (json!([1, 2, "1", true, null, [], {}]), true),
+            (json!([1, 1.0]), false),
+            (json!([0, -0.0]), false),
+            (json!([u64::MAX, i64::MAX]), true),
+            (json!([[], [[]], [[[]]], [[], []]]), true),
+            (json!([{ "a": 1, "b": 2 }, { "b": 2, "a": 1 }]), false),
+            (json!(["a", ["a"], "1:a", "\"1:a"]), true),
+            (json!([["a", "b"], ["a\"1:b"]]), true),
+            (json!({ "not": "a list" }), true),
+        ] {
+            assert_eq!(unique.is_valid(&list), wanted, "{list}");
+        }
+        assert!(Unique { wanted: false }.is_valid(&json!([1, 1])));
+    }
+}

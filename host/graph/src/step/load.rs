@@ -1,0 +1,67 @@
+//! Tests of the limits on tasks.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::{StepError, advance};
+use crate::event::Send;
+use crate::graph::Graph;
+use crate::limit::{RUN_TASKS, STEP_INPUT_BYTES, STEP_TASKS, TASK_SENDS};
+use crate::plan::Task;
+use crate::testing::{Did, at, graph, node, ready, rest, start, superstep};
+
+fn sender() -> Graph {
+    graph("[graphs.g]\nentry = [\"a\", \"b\"]\nnodes = { a = { goto = \"c\" }, b = {}, c = {} }")
+}
+
+fn sends(count: u64, input: &Value) -> Did {
+    let send = || Send { node: node("c"), input: input.clone(), timeout_ms: None };
+    Did { sends: (0..count).map(|_| send()).collect(), ..Did::default() }
+}
+
+fn limit(result: Result<(), StepError>) -> &'static str {
+    match result.unwrap_err() {
+        StepError::Limit(exceeded) => exceeded.limit,
+        error => panic!("{error}"),
+    }
+}
+
+#[test]
+fn a_superstep_has_a_limited_number_of_tasks() {
+    let graph = sender();
+    let after = |count: u64, input: &Value| {
+        let mut lineage = start(&graph, &json!({})).unwrap();
+        superstep(&graph, &mut lineage, &|_: &Task| sends(count, input)).map(|()| lineage)
+    };
+    assert_eq!(limit(after(TASK_SENDS + 1, &json!(1)).map(drop)), "task_sends");
+    assert_eq!(limit(after(STEP_TASKS / 2 + 1, &json!(1)).map(drop)), "step_tasks");
+    let large = json!("x".repeat((STEP_INPUT_BYTES / 200) as usize));
+    assert_eq!(limit(after(101, &large).map(drop)), "step_input_bytes");
+
+    let full = after(STEP_TASKS / 2, &json!(1)).unwrap();
+    let tasks = ready(&graph, &full);
+    assert_eq!(tasks.len() as u64, STEP_TASKS);
+    assert_eq!(tasks.iter().filter(|task| task.is_further).count() as u64, STEP_TASKS - 1);
+}
+
+#[test]
+fn a_run_has_a_limited_number_of_tasks() {
+    let graph = sender();
+    let mut lineage = start(&graph, &json!({})).unwrap();
+    superstep(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
+    assert_eq!(lineage.checkpoint.meta.tasks, 2);
+    superstep(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
+    assert_eq!(lineage.checkpoint.meta.tasks, 4);
+    lineage.checkpoint.meta.tasks = RUN_TASKS - 1;
+    assert_eq!(
+        limit(superstep(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1)))),
+        "run_tasks"
+    );
+
+    // Another run counts its own.
+    rest(&graph, &mut lineage, &|_: &Task| sends(1, &json!(1))).unwrap();
+    let other = super::Position { run: "other".parse().unwrap(), ..at(9) };
+    let next = advance(&graph, &lineage, &BTreeMap::new(), other).unwrap();
+    assert_eq!(next.meta.tasks, 2);
+}

@@ -1,0 +1,22 @@
+//! Limits of depth against the stack of a thread. The crate itself starts no threads.
+
+use serde_json::json;
+use wattle_graph::schema::Schema;
+
+#[test]
+fn deep_application_does_not_exhaust_a_small_stack() {
+    // As deep as the limits allow: references and combinations at each of many levels.
+    let schema = json!({
+        "anyOf": [{ "allOf": [{ "oneOf": [{ "properties": { "x": { "$ref": "#" } } }] }] }],
+    });
+    let work = move || {
+        let schema = Schema::compile(&schema).unwrap();
+        let deep = |levels| (0..levels).fold(json!(1), |inner, _| json!({ "x": inner }));
+        for levels in [80, 99, 100, 120] {
+            let _ = schema.validate(&deep(levels));
+        }
+        drop(schema.validate(&json!({ "x": 1 })));
+    };
+    let thread = std::thread::Builder::new().stack_size(1 << 20).spawn(work).unwrap();
+    thread.join().unwrap();
+}

@@ -1,0 +1,33 @@
+//! Answers of servers, read from their JSON without a server: for checks of what such answers can do.
+
+use rmcp::model::{CallToolResult, ListToolsResult};
+use serde_json::Error;
+use wattle_graph::failure::Failure;
+use wattle_graph::tool::ToolOutput;
+use wattle_run::ports::sandbox::ToolInfo;
+
+use crate::{listing, outcome};
+
+/// The tools of one page of a list, as the result of `tools/list` holds them.
+///
+/// # Errors
+///
+/// The text is no such result.
+pub fn tools(server: &str, json: &[u8]) -> Result<Vec<ToolInfo>, Error> {
+    let page: ListToolsResult = serde_json::from_slice(json)?;
+    Ok(listing::page(server, &page))
+}
+
+/// What a tool answered, as the result of `tools/call` holds it, with at most so many bytes.
+///
+/// # Errors
+///
+/// The text is no such result.
+pub fn output(
+    server: &str,
+    json: &[u8],
+    output_bytes: usize,
+) -> Result<Result<ToolOutput, Failure>, Error> {
+    let result: CallToolResult = serde_json::from_slice(json)?;
+    Ok(outcome::output(server, result, output_bytes))
+}

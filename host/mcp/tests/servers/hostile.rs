@@ -1,0 +1,202 @@
+//! Servers whose answers never end, are too deep or too many.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::time::timeout;
+use wattle_kit::standin::Handle;
+use wattle_mcp::McpServers;
+
+use crate::support::{call, list, over_http, servers, standin};
+
+/// What a test waits for at most.
+const SOON: Duration = Duration::from_mins(1);
+
+/// How long a server may take whose answers have no end.
+const BRIEFLY: Duration = Duration::from_secs(2);
+
+/// What a server does to the answers of a method.
+#[derive(Clone, Copy)]
+enum Misdeed {
+    /// Changes the result.
+    Patch(fn(&mut Value)),
+    /// Sends this head, and then this for ever.
+    Endless { head: &'static str, piece: &'static str },
+}
+
+/// The stand-in behind a server that misbehaves.
+struct Hostile {
+    servers: McpServers,
+    /// Requests of the method.
+    asked: Arc<AtomicUsize>,
+    /// Answers without an end that the client gave up.
+    left: watch::Receiver<usize>,
+    _standin: Handle,
+}
+
+async fn hostile(method: &'static str, misdeed: Misdeed, time: Duration) -> Hostile {
+    let standin = standin().await;
+    let upstream = format!("{}/mcp", standin.base_url);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let asked = Arc::new(AtomicUsize::new(0));
+    let (gone, left) = watch::channel(0);
+    let count = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((socket, _)) = listener.accept().await {
+            let (upstream, gone, count) = (upstream.clone(), gone.clone(), count.clone());
+            tokio::spawn(async move {
+                let (request, mut socket) = read(socket).await;
+                if request["method"] != method {
+                    let answer = forward(&upstream, &request).await;
+                    return write(&mut socket, &answer).await;
+                }
+                count.fetch_add(1, Ordering::SeqCst);
+                match misdeed {
+                    Misdeed::Patch(patch) => {
+                        let mut answer = forward(&upstream, &request).await;
+                        patch(&mut answer["result"]);
+                        write(&mut socket, &answer).await;
+                    }
+                    Misdeed::Endless { head, piece } => {
+                        let chunk = format!("{:x}\r\n{piece}\r\n", piece.len());
+                        let mut next = head;
+                        while socket.write_all(next.as_bytes()).await.is_ok() {
+                            next = &chunk;
+                            tokio::task::yield_now().await;
+                        }
+                        gone.send_modify(|gone| *gone += 1);
+                    }
+                }
+            });
+        }
+    });
+    let mut config = over_http(&format!("http://{address}/mcp"));
+    config.timeout = time;
+    Hostile { servers: servers(config), asked, left, _standin: standin }
+}
+
+/// Reads one request.
+async fn read(socket: TcpStream) -> (Value, TcpStream) {
+    let mut socket = BufReader::new(socket);
+    let mut length = 0;
+    loop {
+        let mut line = String::new();
+        socket.read_line(&mut line).await.unwrap();
+        let line = line.trim().to_ascii_lowercase();
+        if let Some(value) = line.strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap();
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    socket.read_exact(&mut body).await.unwrap();
+    (serde_json::from_slice(&body).unwrap_or_default(), socket.into_inner())
+}
+
+/// What the stand-in answers; null for a notification.
+async fn forward(upstream: &str, request: &Value) -> Value {
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let mut forwarded = client
+        .post(upstream)
+        .header("accept", "application/json, text/event-stream")
+        .header("authorization", "Bearer t-1")
+        .json(request);
+    let version = &request["params"]["_meta"]["io.modelcontextprotocol/protocolVersion"];
+    if let Some(version) = version.as_str() {
+        forwarded = forwarded.header("mcp-protocol-version", version);
+    }
+    if let Some(method) = request["method"].as_str() {
+        forwarded = forwarded.header("mcp-method", method);
+    }
+    if let Some(name) = request["params"]["name"].as_str() {
+        forwarded = forwarded.header("mcp-name", name);
+    }
+    forwarded.send().await.unwrap().json().await.unwrap_or_default()
+}
+
+async fn write(socket: &mut TcpStream, answer: &Value) {
+    let body = if answer.is_null() { String::new() } else { answer.to_string() };
+    let status = if answer.is_null() { "202 Accepted" } else { "200 OK" };
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    );
+    let _ = socket.write_all(format!("{head}{body}").as_bytes()).await;
+}
+
+const JSON: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\
+                    transfer-encoding: chunked\r\n\r\n";
+
+const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
+                      transfer-encoding: chunked\r\n\r\n";
+
+#[tokio::test]
+async fn pages_without_an_end_are_cut() {
+    let patch = |result: &mut Value| result["nextCursor"] = json!("1");
+    let hostile = hostile("tools/list", Misdeed::Patch(patch), BRIEFLY).await;
+    let tools = timeout(SOON, list(&hostile.servers)).await.unwrap();
+    // It is slower than its time, or it has as many pages as one may have.
+    match tools {
+        Ok(tools) => assert!(tools.len() <= 1_000),
+        Err(failure) => assert_eq!(failure.code, "timeout", "{failure}"),
+    }
+    assert!(hostile.asked.load(Ordering::SeqCst) <= 100);
+}
+
+#[tokio::test]
+async fn pages_of_large_tools_are_cut() {
+    let patch = |result: &mut Value| {
+        let schema = json!({ "type": "object", "description": "x".repeat(200_000) });
+        let tool = |index| json!({ "name": format!("t{index}"), "inputSchema": schema });
+        result["tools"] = (0..10).map(tool).collect();
+        result["nextCursor"] = json!("1");
+    };
+    let hostile = hostile("tools/list", Misdeed::Patch(patch), SOON).await;
+    let tools = list(&hostile.servers).await.unwrap();
+    assert_eq!(tools.len(), (4 << 20) / 200_000);
+    assert_eq!(hostile.asked.load(Ordering::SeqCst), 3);
+}
+
+#[tokio::test]
+async fn deep_answers_are_refused() {
+    let patch = |result: &mut Value| {
+        let deep = (0..110).fold(json!([]), |inner, _| json!([inner]));
+        result["structuredContent"] = json!({ "deep": deep });
+    };
+    let hostile = hostile("tools/call", Misdeed::Patch(patch), SOON).await;
+    let failure = call(&hostile.servers, "echo", json!({ "text": "a" })).await.unwrap_err();
+    assert_eq!(failure.code, "invalid", "{failure}");
+    assert!(failure.message.contains("deeper than 100 levels"), "{failure}");
+}
+
+#[tokio::test]
+async fn answers_without_an_end_are_left() {
+    for (head, piece) in [
+        (JSON, "                                                                "),
+        (EVENTS, ": nothing\n\n"),
+        (EVENTS, "data: nothing that ends the line "),
+        (
+            EVENTS,
+            "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/message\",\"params\":\
+             {\"level\":\"info\",\"data\":1}}\n\n",
+        ),
+    ] {
+        let mut hostile = hostile("tools/call", Misdeed::Endless { head, piece }, BRIEFLY).await;
+        let called = call(&hostile.servers, "echo", json!({ "text": "a" }));
+        let failure = timeout(SOON, called).await.unwrap().unwrap_err();
+        assert!(["timeout", "unavailable", "limit"].contains(&&*failure.code), "{failure}");
+        let left = hostile.left.wait_for(|left| *left == 1);
+        assert!(timeout(SOON, left).await.is_ok(), "{piece:?} is read on");
+        // The server is still of use.
+        assert!(!list(&hostile.servers).await.unwrap().is_empty());
+    }
+}

@@ -1,0 +1,340 @@
+//! A run in the events of AG-UI 1.0.
+//!
+//! A step is a task of a node. A tool call whose arguments are given once more, because the model
+//! answered anew, ends and begins again under another id: arguments cannot be taken back.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::Serialize;
+use serde_json::{Value, json};
+use wattle_graph::event::{Asked, Event, EventKind, RunStatus};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId};
+
+use crate::time::utc;
+use crate::transcript::{Answer, Said, Transcript, Voice};
+
+/// The version of the protocol.
+pub const PROTOCOL_VERSION: &str = "1.0";
+
+/// Why a run waits for a person.
+const INPUT_REQUIRED: &str = "input_required";
+
+/// The event that says how far a node is.
+const PROGRESS: &str = "progress";
+
+/// One event of the protocol.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "SCREAMING_SNAKE_CASE", rename_all_fields = "camelCase")]
+#[expect(missing_docs, reason = "the names are the protocol's, which documents them")]
+pub enum AgUiEvent {
+    RunStarted { thread_id: ThreadId, run_id: RunId, protocol_version: &'static str },
+    StepStarted { step_name: String },
+    StepFinished { step_name: String },
+    TextMessageStart { message_id: String, role: &'static str },
+    TextMessageContent { message_id: String, delta: String },
+    TextMessageEnd { message_id: String },
+    ReasoningStart { message_id: String },
+    ReasoningMessageStart { message_id: String, role: &'static str },
+    ReasoningMessageContent { message_id: String, delta: String },
+    ReasoningMessageEnd { message_id: String },
+    ReasoningEnd { message_id: String },
+    ToolCallStart { tool_call_id: String, tool_call_name: String },
+    ToolCallArgs { tool_call_id: String, delta: String },
+    ToolCallEnd { tool_call_id: String },
+    ToolCallResult { message_id: String, tool_call_id: String, content: String, role: &'static str },
+    StateSnapshot { snapshot: Value },
+    Custom { name: String, value: Value },
+    RunFinished { thread_id: ThreadId, run_id: RunId, outcome: Outcome },
+    RunError { message: String, code: String },
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+#[expect(missing_docs, reason = "the names are the protocol's, which documents them")]
+pub enum Outcome {
+    Success,
+    Interrupt { interrupts: Vec<Interrupt> },
+    Cancelled,
+}
+
+/// A question to a person.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Interrupt {
+    /// Its id, which an answer must carry.
+    pub id: String,
+    /// Why the run waits.
+    pub reason: &'static str,
+    /// The question, as far as it has a text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub message: Option<String>,
+    /// What an answer must look like.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_schema: Option<Value>,
+    /// When the thread expires if nobody answers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<String>,
+    /// `node` that asks, and all that it shows as `payload`.
+    pub metadata: Value,
+}
+
+/// A tool call as the protocol sees it.
+#[derive(Clone, Debug)]
+struct Shown {
+    id: String,
+    is_open: bool,
+    has_arguments: bool,
+}
+
+/// The stream of one run. Events must come in order from the first of the run.
+#[derive(Clone, Debug)]
+pub struct EventStream {
+    transcript: Transcript,
+    thread: ThreadId,
+    run: Option<RunId>,
+    /// Names of the steps that are at work.
+    steps: BTreeMap<TaskId, String>,
+    calls: BTreeMap<String, Shown>,
+    /// Calls that were begun before, which begin again under another id.
+    again: BTreeMap<String, u32>,
+    names: BTreeMap<String, String>,
+    asked: BTreeMap<InterruptId, Interrupt>,
+}
+
+impl EventStream {
+    /// A stream that has sent nothing yet. Model calls of these nodes are the conversation; of all
+    /// if there are none.
+    pub fn new(thread: ThreadId, nodes: impl IntoIterator<Item = NodeName>) -> Self {
+        Self {
+            transcript: Transcript::new(nodes),
+            thread,
+            run: None,
+            steps: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            again: BTreeMap::new(),
+            names: BTreeMap::new(),
+            asked: BTreeMap::new(),
+        }
+    }
+
+    /// Whether all was sent.
+    pub fn is_over(&self) -> bool {
+        self.transcript.is_over()
+    }
+
+    /// Whether the state matters for an event: it is sent at the end of a run that did not fail.
+    pub fn wants_state(&self, event: &Event) -> bool {
+        let EventKind::RunEnded(ended) = &event.kind else { return false };
+        let is_end = event.namespace == Namespace::root() && !self.is_over();
+        is_end && ended.status != RunStatus::Failed
+    }
+
+    /// What comes of an event; `state` are the thread's channel values after it.
+    pub fn apply(&mut self, event: &Event, state: Option<&Value>) -> Vec<AgUiEvent> {
+        let mut events = Vec::new();
+        for said in self.transcript.apply(event) {
+            if let (Said::Ended { .. }, Some(state)) = (&said, state) {
+                events.push(AgUiEvent::StateSnapshot { snapshot: state.clone() });
+            }
+            self.show(said, &mut events);
+        }
+        events
+    }
+
+    fn show(&mut self, said: Said, events: &mut Vec<AgUiEvent>) {
+        match said {
+            Said::Began(run) => events.push(self.began(run)),
+            Said::TaskBegan(task, node) => events.push(self.begin_step(task, &node)),
+            Said::TaskEnded(task) => {
+                let step = self.steps.remove(&task);
+                events.extend(step.map(|step_name| AgUiEvent::StepFinished { step_name }));
+            }
+            Said::TurnBegan | Said::TurnEnded => {}
+            Said::TextBegan(voice, id) => begin_text(voice, self.id_of(&id), events),
+            Said::Text(voice, id, delta) => events.push(text(voice, self.id_of(&id), delta)),
+            Said::TextEnded(voice, id) => end_text(voice, self.id_of(&id), events),
+            Said::CallBegan { id, name } => self.begin_call(&id, &name, events),
+            Said::CallArguments { id, text } => self.grow_call(&id, text, events),
+            Said::CallVoid(id) => self.end_call(&id, events),
+            Said::CallMade { id, name, arguments } => {
+                self.complete_call(&id, &name, &arguments, events);
+            }
+            Said::CallBroken { id, name, arguments, why } => {
+                self.complete_call(&id, &name, &arguments, events);
+                events.extend(self.result(&id, why));
+            }
+            Said::Answered(id, Answer::Error(text)) => events.extend(self.result(&id, text)),
+            Said::Answered(id, Answer::Output(output)) => {
+                let content = match output {
+                    Value::String(text) => text,
+                    output => output.to_string(),
+                };
+                events.extend(self.result(&id, content));
+            }
+            Said::Emitted { name, data } => events.push(AgUiEvent::Custom { name, value: data }),
+            Said::Progress { node, message, fraction } => events.push(AgUiEvent::Custom {
+                name: PROGRESS.to_owned(),
+                value: json!({ "node": node, "message": message, "fraction": fraction }),
+            }),
+            Said::Asked(asked) => {
+                self.asked.insert(asked.interrupt.clone(), interrupt(*asked));
+            }
+            Said::Ended { status, failure, .. } => events.extend(self.ended(status, failure)),
+        }
+    }
+
+    fn began(&mut self, run: RunId) -> AgUiEvent {
+        self.run = Some(run.clone());
+        let thread_id = self.thread.clone();
+        AgUiEvent::RunStarted { thread_id, run_id: run, protocol_version: PROTOCOL_VERSION }
+    }
+
+    /// Two steps at work never have one name.
+    fn begin_step(&mut self, task: TaskId, node: &NodeName) -> AgUiEvent {
+        let taken: BTreeSet<&String> = self.steps.values().collect();
+        let mut step_name = node.to_string();
+        let mut number = 2_u32;
+        while taken.contains(&step_name) {
+            step_name = format!("{node} {number}");
+            number += 1;
+        }
+        self.steps.insert(task, step_name.clone());
+        AgUiEvent::StepStarted { step_name }
+    }
+
+    /// Ids of messages are unique over all runs of a thread.
+    fn id_of(&self, local: &str) -> String {
+        self.run.as_ref().map_or_else(|| local.to_owned(), |run| format!("{run}:{local}"))
+    }
+
+    fn begin_call(&mut self, id: &str, name: &str, events: &mut Vec<AgUiEvent>) {
+        let times = self.again.entry(id.to_owned()).or_default();
+        *times += 1;
+        let shown = if *times == 1 { id.to_owned() } else { format!("{id}~{times}") };
+        self.names.insert(id.to_owned(), name.to_owned());
+        events.push(AgUiEvent::ToolCallStart {
+            tool_call_id: shown.clone(),
+            tool_call_name: name.to_owned(),
+        });
+        let shown = Shown { id: shown, is_open: true, has_arguments: false };
+        self.calls.insert(id.to_owned(), shown);
+    }
+
+    fn grow_call(&mut self, id: &str, delta: String, events: &mut Vec<AgUiEvent>) {
+        self.open_call(id, events);
+        if let Some(call) = self.calls.get_mut(id) {
+            call.has_arguments = true;
+            events.push(AgUiEvent::ToolCallArgs { tool_call_id: call.id.clone(), delta });
+        }
+    }
+
+    /// Begins a call again whose arguments were void.
+    fn open_call(&mut self, id: &str, events: &mut Vec<AgUiEvent>) {
+        if !self.calls.get(id).is_some_and(|call| call.is_open)
+            && let Some(name) = self.names.get(id).cloned()
+        {
+            self.begin_call(id, &name, events);
+        }
+    }
+
+    fn end_call(&mut self, id: &str, events: &mut Vec<AgUiEvent>) {
+        if let Some(call) = self.calls.get_mut(id).filter(|call| call.is_open) {
+            call.is_open = false;
+            events.push(AgUiEvent::ToolCallEnd { tool_call_id: call.id.clone() });
+        }
+    }
+
+    fn complete_call(
+        &mut self,
+        id: &str,
+        name: &str,
+        arguments: &Value,
+        events: &mut Vec<AgUiEvent>,
+    ) {
+        self.names.insert(id.to_owned(), name.to_owned());
+        self.open_call(id, events);
+        if self.calls.get(id).is_some_and(|call| !call.has_arguments) {
+            let text = match arguments {
+                Value::String(text) => text.clone(),
+                arguments => arguments.to_string(),
+            };
+            self.grow_call(id, text, events);
+        }
+        self.end_call(id, events);
+    }
+
+    fn result(&self, id: &str, content: String) -> Option<AgUiEvent> {
+        let tool_call_id = self.calls.get(id)?.id.clone();
+        let message_id = self.id_of(&format!("result-{tool_call_id}"));
+        Some(AgUiEvent::ToolCallResult { message_id, tool_call_id, content, role: "tool" })
+    }
+
+    fn ended(&self, status: RunStatus, failure: Option<Failure>) -> Option<AgUiEvent> {
+        let outcome = match status {
+            RunStatus::Failed => {
+                let failure =
+                    failure.unwrap_or_else(|| Failure::new(code::INTERNAL, "the run failed"));
+                return Some(AgUiEvent::RunError { message: failure.message, code: failure.code });
+            }
+            RunStatus::Cancelled => Outcome::Cancelled,
+            // A run that stands still without a question has nothing that a person could answer.
+            RunStatus::Interrupted if !self.asked.is_empty() => {
+                Outcome::Interrupt { interrupts: self.asked.values().cloned().collect() }
+            }
+            RunStatus::Pending
+            | RunStatus::Running
+            | RunStatus::Completed
+            | RunStatus::Interrupted => Outcome::Success,
+        };
+        let (thread_id, run_id) = (self.thread.clone(), self.run.clone()?);
+        Some(AgUiEvent::RunFinished { thread_id, run_id, outcome })
+    }
+}
+
+fn begin_text(voice: Voice, message_id: String, events: &mut Vec<AgUiEvent>) {
+    match voice {
+        Voice::Words => {
+            events.push(AgUiEvent::TextMessageStart { message_id, role: "assistant" });
+        }
+        Voice::Thoughts => {
+            events.push(AgUiEvent::ReasoningStart { message_id: message_id.clone() });
+            events.push(AgUiEvent::ReasoningMessageStart { message_id, role: "reasoning" });
+        }
+    }
+}
+
+fn text(voice: Voice, message_id: String, delta: String) -> AgUiEvent {
+    match voice {
+        Voice::Words => AgUiEvent::TextMessageContent { message_id, delta },
+        Voice::Thoughts => AgUiEvent::ReasoningMessageContent { message_id, delta },
+    }
+}
+
+fn end_text(voice: Voice, message_id: String, events: &mut Vec<AgUiEvent>) {
+    match voice {
+        Voice::Words => events.push(AgUiEvent::TextMessageEnd { message_id }),
+        Voice::Thoughts => {
+            events.push(AgUiEvent::ReasoningMessageEnd { message_id: message_id.clone() });
+            events.push(AgUiEvent::ReasoningEnd { message_id });
+        }
+    }
+}
+
+fn interrupt(asked: Asked) -> Interrupt {
+    let words = |value: &Value| value.as_str().map(str::to_owned);
+    let message = words(&asked.payload).or_else(|| words(asked.payload.get("message")?));
+    Interrupt {
+        id: asked.interrupt.to_string(),
+        reason: INPUT_REQUIRED,
+        message,
+        // The protocol has no schemas that are just `true`.
+        response_schema: asked.response_schema.filter(Value::is_object),
+        expires_at: asked.expires_ms.map(utc),
+        metadata: json!({ "node": asked.node, "payload": asked.payload }),
+    }
+}

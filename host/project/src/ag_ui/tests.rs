@@ -1,0 +1,139 @@
+//! The stream against the rules that a client of the protocol verifies.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::{prop_assert_eq, proptest};
+use serde_json::json;
+use wattle_graph::event::{Event, EventKind, RunStatus};
+
+use super::{AgUiEvent, EventStream};
+use crate::sample::{asked, cut_and_recovered, event, log, run_ended, thread, two_turns};
+
+fn events(log: &[Event]) -> Vec<AgUiEvent> {
+    let mut stream = EventStream::new(thread(), []);
+    let state = json!({ "count": 1 });
+    let apply = |event| {
+        let state = stream.wants_state(event).then_some(&state);
+        stream.apply(event, state)
+    };
+    log.iter().flat_map(apply).collect()
+}
+
+/// What is in progress, by kind and id.
+#[derive(Default)]
+struct Client {
+    open: BTreeSet<(&'static str, String)>,
+    used: BTreeSet<(&'static str, String)>,
+    began: bool,
+    is_over: bool,
+}
+
+impl Client {
+    fn take(&mut self, event: &AgUiEvent) -> Result<(), String> {
+        self.check(event).map_err(|why| format!("{event:?}: {why}"))
+    }
+
+    fn check(&mut self, event: &AgUiEvent) -> Result<(), &'static str> {
+        let is_start = matches!(event, AgUiEvent::RunStarted { .. });
+        if self.is_over || is_start == self.began {
+            return Err("a run starts once, first, and ends once, last");
+        }
+        self.began = true;
+        match event {
+            AgUiEvent::RunStarted { .. }
+            | AgUiEvent::StateSnapshot { .. }
+            | AgUiEvent::Custom { .. } => Ok(()),
+            AgUiEvent::StepStarted { step_name } => self.begin("step", step_name, false),
+            AgUiEvent::StepFinished { step_name } => self.end("step", step_name),
+            AgUiEvent::TextMessageStart { message_id, .. } => self.begin("text", message_id, true),
+            AgUiEvent::TextMessageContent { message_id, .. } => self.go_on("text", message_id),
+            AgUiEvent::TextMessageEnd { message_id } => self.end("text", message_id),
+            AgUiEvent::ReasoningStart { message_id } => self.begin("span", message_id, true),
+            AgUiEvent::ReasoningMessageStart { message_id, .. } => {
+                self.go_on("span", message_id)?;
+                self.begin("thought", message_id, true)
+            }
+            AgUiEvent::ReasoningMessageContent { message_id, .. } => {
+                self.go_on("thought", message_id)
+            }
+            AgUiEvent::ReasoningMessageEnd { message_id } => self.end("thought", message_id),
+            AgUiEvent::ReasoningEnd { message_id } => self.end("span", message_id),
+            AgUiEvent::ToolCallStart { tool_call_id, .. } => self.begin("call", tool_call_id, true),
+            AgUiEvent::ToolCallArgs { tool_call_id, .. } => self.go_on("call", tool_call_id),
+            AgUiEvent::ToolCallEnd { tool_call_id } => self.end("call", tool_call_id),
+            AgUiEvent::ToolCallResult { message_id, tool_call_id, .. } => {
+                let call = ("call", tool_call_id.clone());
+                if !self.used.contains(&call) || self.open.contains(&call) {
+                    return Err("no such call");
+                }
+                self.begin("result", message_id, true)?;
+                self.end("result", message_id)
+            }
+            AgUiEvent::RunFinished { .. } | AgUiEvent::RunError { .. } => {
+                self.is_over = true;
+                if self.open.is_empty() { Ok(()) } else { Err("something goes on") }
+            }
+        }
+    }
+
+    fn begin(&mut self, kind: &'static str, id: &str, once: bool) -> Result<(), &'static str> {
+        let is_new = self.used.insert((kind, id.to_owned()));
+        let opens = self.open.insert((kind, id.to_owned()));
+        if opens && (is_new || !once) { Ok(()) } else { Err("the id is taken") }
+    }
+
+    fn go_on(&self, kind: &'static str, id: &str) -> Result<(), &'static str> {
+        if self.open.contains(&(kind, id.to_owned())) { Ok(()) } else { Err("it has not begun") }
+    }
+
+    fn end(&mut self, kind: &'static str, id: &str) -> Result<(), &'static str> {
+        if self.open.remove(&(kind, id.to_owned())) { Ok(()) } else { Err("it has not begun") }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_log_is_a_valid_run(log in log()) {
+        let mut client = Client::default();
+        for event in events(&log) {
+            prop_assert_eq!(client.take(&event), Ok(()));
+        }
+        prop_assert_eq!(client.is_over, true);
+    }
+}
+
+fn lines(log: &[Event]) -> String {
+    let line = |event: AgUiEvent| serde_json::to_string(&event).unwrap() + "\n";
+    events(log).into_iter().map(line).collect()
+}
+
+#[test]
+fn a_run_reads_as_events() {
+    insta::assert_snapshot!(lines(&two_turns()));
+}
+
+#[test]
+fn a_call_that_a_crash_cut_begins_again_under_another_id() {
+    insta::assert_snapshot!(lines(&cut_and_recovered()));
+}
+
+#[test]
+fn the_end_says_what_the_run_waits_for() {
+    let task = "t".parse().unwrap();
+    let mut question = asked(&task, "agent", 0);
+    question.payload = json!({ "message": "sure?" });
+    question.response_schema = Some(json!(true));
+    let log = [event(EventKind::Asked(question)), run_ended(RunStatus::Interrupted)];
+    let end = events(&log).pop().unwrap();
+    let outcome = serde_json::to_value(&end).unwrap()["outcome"].take();
+    assert_eq!(outcome["type"], "interrupt");
+    assert_eq!(outcome["interrupts"][0]["message"], "sure?");
+    assert_eq!(outcome["interrupts"][0].get("responseSchema"), None);
+    let end = |status| {
+        let last = events(&[run_ended(status)]).pop();
+        serde_json::to_value(last).unwrap()
+    };
+    assert_eq!(end(RunStatus::Interrupted)["outcome"]["type"], "success");
+    assert_eq!(end(RunStatus::Cancelled)["outcome"]["type"], "cancelled");
+    assert_eq!(end(RunStatus::Failed)["message"], "not allowed");
+}

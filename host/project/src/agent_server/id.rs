@@ -1,0 +1,188 @@
+//! Ids in the form that clients know: UUIDs where the engine has numbers and digests.
+//!
+//! Every form can be read back, and none of them is stored: they derive from what the engine knows.
+
+mod event;
+
+use uuid::{Builder, Uuid};
+use wattle_graph::id::{CheckpointId, Digest, Namespace, TaskId, ThreadId};
+
+pub use self::event::{EventId, FRAMES_PER_EVENT};
+
+/// The namespace of the ids of graphs' own assistants, which every server of this API shares.
+const ASSISTANTS: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
+
+/// Hex digits of a task's id.
+const TASK_DIGITS: usize = 32;
+
+/// Bytes of a checkpoint's id that hold its number.
+const NUMBER_BYTES: usize = 6;
+
+/// The first byte behind those in which the id of an input is as low as it can be. The others hold a
+/// digest of the thread.
+const LOWEST: usize = 10;
+
+/// Between two levels of a namespace.
+const LEVEL: char = '|';
+
+/// Between a node and its task.
+const TASK: char = ':';
+
+/// The id of the assistant that every graph has by itself.
+pub fn assistant_uuid(graph: &str) -> Uuid {
+    Uuid::new_v5(&ASSISTANTS, graph.as_bytes())
+}
+
+/// A checkpoint's id: a UUID that sorts as its number does. It holds a digest of the thread, so one
+/// of another thread is not taken for it; copies of a thread have the ids of their origin.
+pub fn checkpoint_uuid(origin: &ThreadId, id: CheckpointId) -> Uuid {
+    let mut bytes = [0; 16];
+    let number = id.0.to_be_bytes();
+    let digest = Digest::of(format!("checkpoints of {origin}").as_bytes());
+    bytes[..NUMBER_BYTES].copy_from_slice(&number[number.len() - NUMBER_BYTES..]);
+    bytes[NUMBER_BYTES..].copy_from_slice(&digest.as_bytes()[..16 - NUMBER_BYTES]);
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// The number of a checkpoint; `None` if it is no id of this thread.
+pub fn checkpoint_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
+    let uuid = Uuid::try_parse(text).ok()?;
+    let id = number(uuid);
+    (checkpoint_uuid(origin, id) == uuid).then_some(id)
+}
+
+/// The id of the point before the input that made a checkpoint. It sorts below that of the checkpoint
+/// and above all before it.
+pub fn input_uuid(origin: &ThreadId, made: CheckpointId) -> Uuid {
+    let mut bytes = *checkpoint_uuid(origin, made).as_bytes();
+    // The lowest that a UUID of this kind can have behind its number.
+    bytes[NUMBER_BYTES..LOWEST].fill(0);
+    Builder::from_custom_bytes(bytes).into_uuid()
+}
+
+/// The checkpoint that an input made, by the id of the point before it; `None` if it is no such id of
+/// this thread.
+pub fn input_of(origin: &ThreadId, text: &str) -> Option<CheckpointId> {
+    let uuid = Uuid::try_parse(text).ok()?;
+    let made = number(uuid);
+    (input_uuid(origin, made) == uuid).then_some(made)
+}
+
+fn number(uuid: Uuid) -> CheckpointId {
+    let mut number = [0; 8];
+    number[8 - NUMBER_BYTES..].copy_from_slice(&uuid.as_bytes()[..NUMBER_BYTES]);
+    CheckpointId(u64::from_be_bytes(number))
+}
+
+/// A task's id with hyphens; one that is no digest stays as it is.
+pub fn task_uuid(task: &TaskId) -> String {
+    hyphenated(task.as_str())
+}
+
+/// A namespace with the ids of tasks as clients know them.
+pub fn namespace_text(namespace: &Namespace) -> String {
+    each_task(namespace.as_str(), hyphenated)
+}
+
+/// The levels of a namespace with the ids of tasks as clients know them; none for the root.
+pub fn namespace_levels(namespace: &Namespace) -> Vec<String> {
+    if namespace.is_root() {
+        return Vec::new();
+    }
+    namespace_text(namespace).split(LEVEL).map(str::to_owned).collect()
+}
+
+/// The namespace that a client names.
+pub fn namespace_of(text: &str) -> Namespace {
+    Namespace::new(each_task(text, |id| match Uuid::try_parse(id) {
+        Ok(uuid) => uuid.simple().to_string(),
+        Err(_) => id.to_owned(),
+    }))
+}
+
+fn hyphenated(id: &str) -> String {
+    let is_digest = id.len() == TASK_DIGITS;
+    match Uuid::try_parse(id).ok().filter(|_| is_digest) {
+        Some(uuid) => uuid.hyphenated().to_string(),
+        None => id.to_owned(),
+    }
+}
+
+/// Rewrites the task of each level; the place of a call stays behind it.
+fn each_task(namespace: &str, rewrite: impl Fn(&str) -> String) -> String {
+    let level = |level: &str| {
+        let Some((node, rest)) = level.split_once(TASK) else { return level.to_owned() };
+        let (task, place) = match rest.split_once('.') {
+            Some((task, place)) => (task, format!(".{place}")),
+            None => (rest, String::new()),
+        };
+        format!("{node}{TASK}{}{place}", rewrite(task))
+    };
+    let levels: Vec<String> = namespace.split(LEVEL).map(level).collect();
+    levels.join("|")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn thread(id: &str) -> ThreadId {
+        ThreadId::new(id).unwrap()
+    }
+
+    #[test]
+    fn the_assistant_of_a_graph_has_the_id_that_other_servers_give_it() {
+        let id = assistant_uuid("agent").to_string();
+        assert_eq!(id, "fe096781-5601-53d2-b2f6-0d3403f7e9ca");
+    }
+
+    #[test]
+    fn ids_of_checkpoints_sort_and_can_be_read_back() {
+        let ids = [0, 1, 2, 255, 256, 70_000, (1 << 48) - 1].map(CheckpointId);
+        let texts = ids.map(|id| checkpoint_uuid(&thread("t"), id).to_string());
+        assert!(texts.is_sorted());
+        for (id, text) in ids.iter().zip(&texts) {
+            assert_eq!(checkpoint_of(&thread("t"), text), Some(*id));
+            assert_eq!(checkpoint_of(&thread("u"), text), None);
+            assert_eq!(Uuid::try_parse(text).unwrap().get_version_num(), 8);
+        }
+        assert_eq!(checkpoint_of(&thread("t"), "7"), None);
+        assert_eq!(checkpoint_of(&thread("t"), &Uuid::nil().to_string()), None);
+    }
+
+    #[test]
+    fn the_point_before_an_input_sorts_between_its_neighbors() {
+        for id in [0, 1, 2, 255, 256, 70_000].map(CheckpointId) {
+            let point = input_uuid(&thread("t"), id);
+            assert!(point < checkpoint_uuid(&thread("t"), id));
+            if id.0 > 0 {
+                assert!(point > checkpoint_uuid(&thread("t"), CheckpointId(id.0 - 1)));
+            }
+            let text = point.to_string();
+            assert_eq!(input_of(&thread("t"), &text), Some(id));
+            assert_eq!(input_of(&thread("u"), &text), None);
+            assert_eq!(checkpoint_of(&thread("t"), &text), None);
+            let made = checkpoint_uuid(&thread("t"), id).to_string();
+            assert_eq!(input_of(&thread("t"), &made), None);
+        }
+    }
+
+    #[test]
+    fn namespaces_change_their_form_both_ways() {
+        for (ours, theirs) in [
+            ("", ""),
+            ("memory", "memory"),
+            ("a:c15a42941db6f24e9bd1a1cc3649580c", "a:c15a4294-1db6-f24e-9bd1-a1cc3649580c"),
+            (
+                "a:c15a42941db6f24e9bd1a1cc3649580c|m|b:00000000000000000000000000000001.0.2",
+                "a:c15a4294-1db6-f24e-9bd1-a1cc3649580c|m|b:00000000-0000-0000-0000-000000000001.0.2",
+            ),
+            ("a:0af3", "a:0af3"),
+        ] {
+            assert_eq!(namespace_text(&Namespace::new(ours)), theirs);
+            assert_eq!(namespace_of(theirs), Namespace::new(ours));
+        }
+        assert!(namespace_levels(&Namespace::root()).is_empty());
+        assert_eq!(namespace_levels(&Namespace::new("a|b")), ["a", "b"]);
+    }
+}

@@ -1,0 +1,435 @@
+//! A thread of the reference graph `agent` for tests, event by event: it streams a message, writes
+//! a tool call by hand, asks a person, and after the answer runs a nested graph.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+use wattle_graph::call::CallKind;
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta, Source, Trigger};
+use wattle_graph::event::{
+    Answered, Asked, CallStarted, Called, Checkpointed, ChildEnd, Custom, Event, EventKind,
+    RunEnded, RunReason, RunStarted, RunStatus, Streamed, TaskFailed, TaskFault, TaskFinished,
+    TaskStarted, Tokens, Write,
+};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{
+    CheckpointId, Digest, InterruptId, Namespace, NodeName, RunId, TaskId, ThreadId,
+};
+use wattle_graph::llm::Delta;
+
+use crate::agent_server::id::task_uuid;
+use crate::agent_server::lens::Lens;
+use crate::agent_server::v1::{Context, Need};
+
+/// Ids of the runs: until the question, and after its answer.
+pub(super) const RUNS: [&str; 2] =
+    ["01a1ffdc-236b-73a2-b69b-ef10dd233ed6", "01a1ffdc-259b-758f-8f72-a42ea25ae321"];
+
+/// A log that is written, with the checkpoints that it tells of.
+#[derive(Clone)]
+pub(super) struct Sample {
+    pub(super) events: Vec<Event>,
+    pub(super) checkpoints: BTreeMap<(Namespace, CheckpointId), Checkpoint>,
+    run: RunId,
+    namespace: Namespace,
+    /// Tasks by their nodes.
+    pub(super) tasks: Vec<(String, TaskId)>,
+    /// Where each graph stands.
+    at: BTreeMap<Namespace, Checkpoint>,
+    last: u64,
+}
+
+pub(super) fn thread() -> ThreadId {
+    ThreadId::new("01a1ffdc-22ab-744e-a2fc-8bb051a654f8").unwrap()
+}
+
+pub(super) fn lens() -> Lens {
+    let channels = BTreeSet::from(["messages".to_owned()]);
+    Lens { thread: thread(), origin: thread(), channels }
+}
+
+pub(super) fn context(run: &str) -> Context {
+    Context {
+        lens: lens(),
+        run: RunId::new(run).unwrap(),
+        graph_id: "agent".to_owned(),
+        assistant_id: "fe096781-5601-53d2-b2f6-0d3403f7e9ca".to_owned(),
+        metadata: Map::from_iter([("graph_id".to_owned(), "agent".into())]),
+    }
+}
+
+impl Sample {
+    pub(super) fn new() -> Self {
+        Self {
+            events: Vec::new(),
+            checkpoints: BTreeMap::new(),
+            run: RunId::new(RUNS[0]).unwrap(),
+            namespace: Namespace::root(),
+            tasks: Vec::new(),
+            at: BTreeMap::new(),
+            last: 0,
+        }
+    }
+
+    /// The thread up to the question.
+    pub(super) fn until_question() -> Self {
+        let mut log = Self::new();
+        log.start(RunReason::Input);
+        let state = json!({ "messages": [], "value": "i", "items": [] });
+        log.checkpoint(Source::Input, 0, state.clone(), &["stream_message"]);
+        log.begin("stream_message");
+        log.progress("stream_message", "start");
+        log.custom("message.delta", json!({ "id": "ai-msg-1", "text": "Hello," }));
+        log.custom("message.delta", json!({ "id": "ai-msg-1", "text": " world!" }));
+        log.custom("message.end", json!({ "id": "ai-msg-1" }));
+        log.progress("stream_message", "end");
+        let first = json!({ "id": "ai-msg-1", "role": "assistant", "content": "Hello, world!" });
+        log.finish(json!({ "messages": [first], "value": "x", "items": ["streamed"] }));
+        let state = json!({ "messages": [first], "value": "x", "items": ["streamed"] });
+        log.checkpoint(Source::Loop, 1, state, &["call_tool"]);
+
+        log.begin("call_tool");
+        log.progress("call_tool", "start");
+        log.progress("call_tool", "end");
+        let call = json!({ "id": "ai-msg-2", "role": "assistant", "content": "", "tool_calls": [
+            { "id": "tc-1", "name": "search", "arguments": { "query": "v3" } },
+        ] });
+        let mut answer = json!({
+            "role": "tool", "content": "result for 'v3'", "tool_call_id": "tc-1",
+        });
+        log.finish(json!({ "messages": [call, answer], "items": ["tool"] }));
+        answer["id"] = "msg-1".into();
+        let messages = json!([first, call, answer]);
+        let state = json!({ "messages": messages, "value": "x", "items": ["streamed", "tool"] });
+        log.checkpoint(Source::Loop, 2, state, &["ask_human"]);
+
+        log.begin("ask_human");
+        log.progress("ask_human", "start");
+        log.ask("Are we good?".into());
+        log.end(RunStatus::Interrupted);
+        log
+    }
+
+    /// The whole thread.
+    pub(super) fn whole() -> Self {
+        let mut log = Self::until_question();
+        log.go_on(RUNS[1]);
+        log.start(RunReason::Resume);
+        log.answer("yes".into());
+        log.begin("ask_human");
+        log.progress("ask_human", "start");
+        let end = json!({
+            "name": "progress", "step": "ask_human", "phase": "end", "answer": "yes",
+        });
+        log.custom("progress", end);
+        let said = json!({ "id": "ai-msg-3", "role": "assistant", "content": "Human said: yes" });
+        log.finish(json!({ "messages": [said], "items": ["asked"] }));
+        let mut state = log.at[&Namespace::root()].state();
+        push(&mut state, "messages", said);
+        push(&mut state, "items", "asked".into());
+        log.checkpoint(Source::Loop, 3, state.clone(), &["run_subgraph"]);
+
+        log.begin("run_subgraph");
+        log.progress("run_subgraph", "start");
+        let task = log.task();
+        let child = Namespace::root().of_task(&node("run_subgraph"), &task);
+        log.namespace = child.clone();
+        log.checkpoint(Source::Input, 0, json!({ "messages": [], "note": "" }), &["sub"]);
+        log.begin("sub");
+        log.progress("sub_node", "start");
+        log.progress("sub_node", "end");
+        let said = json!({ "id": "sub-msg-1", "role": "assistant", "content": "from subgraph" });
+        log.finish(json!({ "messages": [said], "note": "ran" }));
+        log.checkpoint(Source::Loop, 1, json!({ "messages": [said], "note": "ran" }), &[]);
+        log.namespace = Namespace::root();
+        log.tasks.push(("run_subgraph".to_owned(), task));
+        log.progress("run_subgraph", "end");
+        let writes = json!({ "messages": [said], "items": ["sub"] });
+        log.finish_with(
+            writes,
+            Some(ChildEnd { namespace: child, checkpoint: None, keeps: false }),
+        );
+        push(&mut state, "messages", said);
+        push(&mut state, "items", "sub".into());
+        log.checkpoint(Source::Loop, 4, state, &[]);
+        log.end(RunStatus::Completed);
+        log
+    }
+
+    /// The state that a stream needs for an event.
+    pub(super) fn read(&self, need: Option<Need>, event: &Event) -> Option<&Checkpoint> {
+        let root = Namespace::root();
+        match need? {
+            Need::Checkpoint(namespace, id) => self.checkpoints.get(&(namespace, id)),
+            Need::Start => {
+                let before = self.events.iter().take_while(|it| it.seq < event.seq);
+                let made = before.filter_map(|event| match &event.kind {
+                    EventKind::Checkpointed(made) if event.namespace == root => Some(made),
+                    _ => None,
+                });
+                self.checkpoints.get(&(root.clone(), made.last()?.checkpoint))
+            }
+        }
+    }
+
+    /// The id of its question.
+    pub(super) fn question(&self) -> &str {
+        let asked = self.events.iter().find_map(|event| match &event.kind {
+            EventKind::Asked(asked) => Some(asked.interrupt.as_str()),
+            _ => None,
+        });
+        asked.unwrap()
+    }
+
+    /// A text with names in place of ids of tasks and checkpoints.
+    pub(super) fn readable(&self, mut text: String) -> String {
+        for (node, task) in &self.tasks {
+            text = text.replace(&task_uuid(task), &format!("<{node}>"));
+        }
+        for (_, id) in self.checkpoints.keys() {
+            text = text.replace(&lens().checkpoint_id(*id), &format!("<checkpoint {id}>"));
+        }
+        text
+    }
+
+    /// What comes next is of another run.
+    pub(super) fn go_on(&mut self, run: &str) {
+        self.run = RunId::new(run).unwrap();
+    }
+
+    pub(super) fn push(&mut self, kind: EventKind) {
+        let seq = self.events.len() as u64 + 1;
+        let (run, namespace) = (self.run.clone(), self.namespace.clone());
+        self.events.push(Event { seq, at_ms: 1_795_293_980_000, run, namespace, kind });
+    }
+
+    pub(super) fn start(&mut self, reason: RunReason) {
+        let (graph, digest) = ("agent".parse().unwrap(), Digest::of(b""));
+        self.push(EventKind::RunStarted(RunStarted {
+            graph,
+            digest,
+            reason,
+            context: Value::Null,
+            principal: None,
+        }));
+    }
+
+    pub(super) fn end(&mut self, status: RunStatus) {
+        let failure = (status == RunStatus::Failed).then(|| Failure::new("denied", "not allowed"));
+        self.push(EventKind::RunEnded(RunEnded {
+            status,
+            failure,
+            drained: false,
+            principal: None,
+        }));
+    }
+
+    pub(super) fn checkpoint(&mut self, source: Source, step: u32, state: Value, next: &[&str]) {
+        self.last += 1;
+        let id = CheckpointId(self.last);
+        let Value::Object(values) = state else { panic!("a state is an object") };
+        let values =
+            values.into_iter().map(|(name, value)| (name.parse().unwrap(), Arc::new(value)));
+        let meta = CheckpointMeta {
+            id,
+            parent: self.at.get(&self.namespace).map(|before| before.meta.id),
+            namespace: self.namespace.clone(),
+            step,
+            source,
+            run: self.run.clone(),
+            at_ms: 0,
+            version: None,
+            next: next.iter().map(|name| Trigger::plain(node(name), None)).collect(),
+            barriers: BTreeMap::new(),
+            deferred: Vec::new(),
+            tasks: 0,
+            writers: Vec::new(),
+            children: BTreeMap::new(),
+            parents: BTreeMap::new(),
+            versions: BTreeMap::new(),
+            made_seq: None,
+            metadata: BTreeMap::new(),
+        };
+        let checkpoint = Checkpoint { meta, values: values.collect(), tails: BTreeMap::new() };
+        self.push(EventKind::Checkpointed(Checkpointed::from(&checkpoint.meta)));
+        self.at.insert(self.namespace.clone(), checkpoint.clone());
+        self.checkpoints.insert((self.namespace.clone(), id), checkpoint);
+    }
+
+    /// Goes on in the graph that the newest task runs.
+    pub(super) fn enter(&mut self, name: &str) {
+        self.namespace = self.namespace.of_task(&node(name), &self.task());
+    }
+
+    /// Goes on in the graph that a call of the newest task started.
+    pub(super) fn enter_call(&mut self, name: &str, place: &str) {
+        self.namespace = self.namespace.of_call(&node(name), &self.task(), place);
+    }
+
+    /// Goes on in the thread's own graph.
+    pub(super) fn leave(&mut self) {
+        self.namespace = Namespace::root();
+    }
+
+    pub(super) fn begin(&mut self, name: &str) {
+        let step = self.at[&self.namespace].meta.step;
+        self.begin_at(name, step);
+    }
+
+    pub(super) fn begin_at(&mut self, name: &str, step: u32) {
+        let base = self.at.get(&self.namespace).map_or(CheckpointId(0), |at| at.meta.id);
+        let task = TaskId::derive(&thread(), &self.namespace, base, &node(name), 0);
+        self.tasks.push((name.to_owned(), task.clone()));
+        let started = TaskStarted { task, node: node(name), step, attempt: 1 };
+        self.push(EventKind::TaskStarted(started));
+    }
+
+    pub(super) fn task(&self) -> TaskId {
+        self.tasks.last().unwrap().1.clone()
+    }
+
+    fn node(&self) -> NodeName {
+        node(&self.tasks.last().unwrap().0)
+    }
+
+    pub(super) fn finish(&mut self, writes: Value) {
+        self.finish_with(writes, None);
+    }
+
+    fn finish_with(&mut self, writes: Value, child: Option<ChildEnd>) {
+        let Value::Object(writes) = writes else { panic!("writes are an object") };
+        let write = |(name, value): (String, Value)| Write {
+            channel: name.parse().unwrap(),
+            value,
+            overwrite: false,
+        };
+        self.push(EventKind::TaskFinished(TaskFinished {
+            task: self.task(),
+            node: self.node(),
+            index: 0,
+            base: self.at[&self.namespace].meta.id,
+            writes: writes.into_iter().map(write).collect(),
+            goto: None,
+            sends: Vec::new(),
+            for_parent: false,
+            child,
+            cached: false,
+            duration_us: 0,
+        }));
+    }
+
+    pub(super) fn fail(&mut self, retry_in_ms: Option<u64>) {
+        self.push(EventKind::TaskFailed(TaskFailed {
+            task: self.task(),
+            node: self.node(),
+            attempt: 1,
+            fault: TaskFault::Failure,
+            failure: Failure::new("denied", "not allowed"),
+            retry_in_ms,
+            handler: None,
+        }));
+    }
+
+    pub(super) fn custom(&mut self, name: &str, data: Value) {
+        let name = name.to_owned();
+        self.push(EventKind::Custom(Custom { task: self.task(), node: self.node(), name, data }));
+    }
+
+    fn progress(&mut self, step: &str, phase: &str) {
+        self.custom("progress", json!({ "name": "progress", "step": step, "phase": phase }));
+    }
+
+    pub(super) fn ask(&mut self, payload: Value) {
+        let task = self.task();
+        self.push(EventKind::Asked(Asked {
+            interrupt: InterruptId::derive(&task, &[], 0),
+            task,
+            node: self.node(),
+            scope: Vec::new(),
+            call: 0,
+            payload,
+            response_schema: None,
+            expires_ms: None,
+            answered: false,
+        }));
+    }
+
+    pub(super) fn answer(&mut self, answer: Value) {
+        let task = self.task();
+        let interrupt = InterruptId::derive(&task, &[], 0);
+        self.push(EventKind::Answered(Answered { interrupt, task, answer, principal: None }));
+    }
+
+    /// A model that was asked streams.
+    pub(super) fn stream(&mut self, call: u32, deltas: Vec<Delta>) {
+        let (task, node) = (self.task(), self.node());
+        self.push(EventKind::Streamed(Streamed { task, node, scope: Vec::new(), call, deltas }));
+    }
+
+    /// A host call begins.
+    pub(super) fn call(&mut self, call: u32, function: &str) {
+        self.call_again(call, function, 0);
+    }
+
+    /// A host call begins, not for the first time.
+    pub(super) fn call_again(&mut self, call: u32, function: &str, again: u64) {
+        self.call_started(call, function, again, None);
+    }
+
+    /// A call of a tool begins.
+    pub(super) fn call_tool(&mut self, call: u32, request: Value) {
+        self.call_started(call, CallKind::CallTool.name(), 0, Some(request));
+    }
+
+    fn call_started(&mut self, call: u32, function: &str, again: u64, request: Option<Value>) {
+        self.push(EventKind::CallStarted(CallStarted {
+            task: self.task(),
+            scope: Vec::new(),
+            call,
+            function: function.to_owned(),
+            summary: String::new(),
+            document: false,
+            again,
+            request,
+        }));
+    }
+
+    pub(super) fn called(
+        &mut self,
+        call: u32,
+        function: &str,
+        request: Value,
+        result: Result<Value, Failure>,
+    ) {
+        self.push(EventKind::Called(Box::new(Called {
+            task: self.task(),
+            node: self.node(),
+            scope: Vec::new(),
+            call,
+            function: function.to_owned(),
+            digest: Digest::of(b""),
+            request,
+            result,
+            started_ms: 0,
+            duration_us: 0,
+            summary: String::new(),
+            tokens: Some(Tokens { input: 3, output: 2 }),
+            reused: None,
+            batch: call,
+        })));
+    }
+}
+
+/// A model's answer as the journal has it.
+pub(super) fn answer(parts: &Value) -> Value {
+    json!({ "parts": parts, "finish_reason": "stop", "usage": {}, "model": "m" })
+}
+
+fn node(name: &str) -> NodeName {
+    NodeName::new(name).unwrap()
+}
+
+fn push(state: &mut Value, channel: &str, item: Value) {
+    state[channel].as_array_mut().unwrap().push(item);
+}

@@ -1,0 +1,163 @@
+//! Ids of messages: one for the pieces and for what a node writes in the end.
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{RunReason, RunStatus};
+use wattle_graph::llm::Delta;
+
+use super::{Said, Talk};
+use crate::agent_server::sample::{self, Sample, lens};
+
+/// A run whose node has begun.
+fn begun() -> Sample {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.begin("agent");
+    log
+}
+
+fn text(text: &str) -> Delta {
+    Delta::Text { text: text.to_owned() }
+}
+
+fn answer(text: &str) -> Value {
+    sample::answer(&json!([{ "text": text }]))
+}
+
+/// What is said, in order: the id without what all have in common, and what of it.
+fn told(log: &Sample) -> Vec<(String, &'static str)> {
+    let mut talk = Talk::default();
+    let start = format!("run--{}-", log.task());
+    let spoken = log.events.iter().flat_map(|event| talk.take(event, None, &lens()));
+    let told = spoken.map(|spoken| {
+        let what = match spoken.said {
+            Said::Piece(_) => "piece",
+            Said::Done { .. } => "done",
+            Said::Void => "void",
+            Said::Whole(_) => "whole",
+        };
+        (spoken.id.replace(&start, ""), what)
+    });
+    told.collect()
+}
+
+#[track_caller]
+fn check(log: &Sample, expected: &[(&str, &str)]) {
+    let expected: Vec<_> = expected.iter().map(|(id, what)| ((*id).to_owned(), *what)).collect();
+    assert_eq!(told(log), expected);
+}
+
+fn said(log: &Sample, id: &str, text: &str) -> Value {
+    let id = format!("run--{}-{id}", log.task());
+    json!({ "messages": [{ "id": id, "role": "assistant", "content": text }] })
+}
+
+#[test]
+fn what_a_node_writes_under_the_id_of_an_answer_was_told_whatever_it_says() {
+    let mut log = begun();
+    log.call(0, "llm.complete");
+    log.stream(0, vec![text("Hel"), text("lo")]);
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
+    log.finish(said(&log, "0", "Hello, in other words"));
+    check(&log, &[("0", "piece"), ("0", "done")]);
+}
+
+#[test]
+fn an_answer_that_is_given_anew_has_another_id() {
+    let mut log = begun();
+    log.call(3, "llm.stream");
+    log.stream(3, vec![text("Wro"), Delta::Restart, Delta::Restart, text("Right")]);
+    log.called(3, "llm.stream", Value::Null, Ok(answer("Right")));
+    log.finish(said(&log, "3-0.2", "Right"));
+    let expected = [("3", "piece"), ("3", "void"), ("3-0.2", "piece"), ("3-0.2", "done")];
+    check(&log, &expected);
+}
+
+#[test]
+fn a_call_that_is_begun_once_more_becomes_another_message() {
+    let mut log = begun();
+    log.call(0, "llm.complete");
+    log.stream(0, vec![text("He")]);
+    log.fail(Some(10));
+    log.call_again(0, "llm.complete", 1);
+    log.stream(0, vec![text("Hello")]);
+    // The host crashed.
+    log.call_again(0, "llm.complete", 2);
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
+    log.finish(said(&log, "0-2.0", "Hello"));
+    let expected = [
+        ("0", "piece"),
+        ("0", "void"),
+        ("0-1.0", "piece"),
+        ("0-1.0", "void"),
+        ("0-2.0", "piece"),
+        ("0-2.0", "done"),
+    ];
+    check(&log, &expected);
+}
+
+#[test]
+fn logs_that_do_not_count_give_each_answer_an_id_too() {
+    let mut log = begun();
+    log.call(0, "llm.complete");
+    log.stream(0, vec![text("He")]);
+    log.call(0, "llm.complete");
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
+    let said = json!({ "messages": [{ "role": "assistant", "content": "Hello" }] });
+    log.finish(said);
+    check(&log, &[("0", "piece"), ("0", "void"), ("0-1.0", "piece"), ("0-1.0", "done")]);
+}
+
+#[test]
+fn a_message_ends_with_its_run_unless_that_waits() {
+    for (status, is_over) in
+        [(RunStatus::Cancelled, true), (RunStatus::Failed, true), (RunStatus::Interrupted, false)]
+    {
+        let mut log = begun();
+        log.call(0, "llm.stream");
+        log.stream(0, vec![text("He")]);
+        log.end(status);
+        let expected = [("0", "piece"), ("0", "void")];
+        check(&log, if is_over { &expected } else { &expected[..1] });
+    }
+}
+
+#[test]
+fn what_was_told_before_a_run_was_cancelled_is_not_told_once_more() {
+    let mut log = begun();
+    log.call(0, "llm.complete");
+    log.called(0, "llm.complete", Value::Null, Ok(answer("Hello")));
+    log.end(RunStatus::Cancelled);
+    log.start(RunReason::Resume);
+    log.begin("agent");
+    // The answer stands in the journal.
+    log.finish(said(&log, "0", "Hello"));
+    check(&log, &[("0", "piece"), ("0", "done")]);
+}
+
+#[test]
+fn nothing_is_kept_of_tasks_that_are_over() {
+    let mut log = begun();
+    log.call(0, "llm.stream");
+    log.stream(0, vec![text("He")]);
+    log.fail(Some(10));
+    log.begin("agent");
+    log.finish(json!({ "messages": [] }));
+    log.begin("outer");
+    log.enter("outer");
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.begin("inner");
+    log.call(0, "llm.stream");
+    log.called(0, "llm.stream", Value::Null, Ok(answer("Hello")));
+    log.call(1, "llm.stream");
+    log.leave();
+    log.end(RunStatus::Cancelled);
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 1, json!({ "messages": [] }), &[]);
+    let mut talk = Talk::default();
+    for event in &log.events {
+        talk.take(event, None, &lens());
+    }
+    assert!(talk.conversation.is_idle() && talk.told.is_empty());
+}

@@ -1,0 +1,365 @@
+//! A run as a stream of frames, one kind for each mode that was asked for.
+//!
+//! The stream is a function of the log: folded again from the first event of the run it gives the
+//! same frames with the same ids. States are not in the log, so they are handed in with the events
+//! of which [`V1::needs`] says so; without them the stream goes on with less in it.
+
+mod frame;
+mod growing;
+mod named;
+mod speech;
+mod tasks;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value, json};
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{
+    Checkpointed, Custom, Event, EventKind, Progress, RunEnded, RunReason, RunStatus,
+};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{CheckpointId, InterruptId, Namespace, RunId, TaskId};
+
+pub use self::frame::{Frame, HEARTBEAT};
+
+use self::growing::Growing;
+use crate::agent_server::document::{INTERRUPT, Interrupt};
+use crate::agent_server::failure::error_of;
+use crate::agent_server::id::EventId;
+use crate::agent_server::lens::Lens;
+use crate::agent_server::mode::Mode;
+use crate::agent_server::talk::{Place, Talk, is_speech};
+
+/// Whose stream it is.
+#[derive(Clone, Debug)]
+pub struct Context {
+    /// How the thread is shown.
+    pub lens: Lens,
+    /// The run.
+    pub run: RunId,
+    /// The graph, as clients name it.
+    pub graph_id: String,
+    /// What runs.
+    pub assistant_id: String,
+    /// Facts of the run, which its messages and tasks are shown with.
+    pub metadata: Map<String, Value>,
+}
+
+/// A state that an event is to be shown with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// That of the thread when the run began: the newest checkpoint of the thread's own graph that
+    /// is older than the event.
+    Start,
+    /// That of a checkpoint.
+    Checkpoint(Namespace, CheckpointId),
+}
+
+/// A question that was asked.
+#[derive(Clone, Debug)]
+struct Question {
+    id: InterruptId,
+    shown: Interrupt,
+    /// The task that asks and those around it, the innermost first.
+    tasks: Vec<TaskId>,
+    is_answered: bool,
+}
+
+/// The stream of one run.
+#[derive(Clone, Debug)]
+pub struct V1 {
+    modes: BTreeSet<Mode>,
+    subgraphs: bool,
+    context: Context,
+    talk: Talk,
+    /// What was said so far of messages that are not complete.
+    growing: BTreeMap<String, Growing>,
+    /// Where each graph stands.
+    at: BTreeMap<Namespace, Checkpoint>,
+    /// Where nested graphs stood when the run began: they may go on there.
+    stood: BTreeMap<Namespace, CheckpointId>,
+    /// Tasks that have begun.
+    begun: BTreeMap<TaskId, Place>,
+    /// Questions, in the order in which they were asked.
+    questions: Vec<Question>,
+    has_begun: bool,
+    is_over: bool,
+    out: Vec<Frame>,
+}
+
+impl V1 {
+    /// A stream that has sent nothing yet.
+    pub fn new(modes: BTreeSet<Mode>, subgraphs: bool, context: Context) -> Self {
+        Self {
+            modes,
+            subgraphs,
+            context,
+            talk: Talk::default(),
+            growing: BTreeMap::new(),
+            at: BTreeMap::new(),
+            stood: BTreeMap::new(),
+            begun: BTreeMap::new(),
+            questions: Vec::new(),
+            has_begun: false,
+            is_over: false,
+            out: Vec::new(),
+        }
+    }
+
+    /// Whether the run has ended.
+    pub fn is_over(&self) -> bool {
+        self.is_over
+    }
+
+    /// Whether anything is shown that states are needed for.
+    pub fn wants_states(&self) -> bool {
+        self.shows_state() || self.speaks()
+    }
+
+    /// The state that an event is to be shown with, if any.
+    pub fn needs(&self, event: &Event) -> Option<Need> {
+        if self.is_over || event.run != self.context.run || !self.sees(&event.namespace) {
+            return None;
+        }
+        match &event.kind {
+            EventKind::RunStarted(started) => {
+                let is_first = !self.has_begun && event.namespace.is_root();
+                let goes_on = goes_on(started.reason);
+                let shows = self.shows_state() || self.has(Mode::Updates);
+                // What is said again is told from what is new by what there was.
+                (is_first && (self.speaks() || (goes_on && shows))).then_some(Need::Start)
+            }
+            EventKind::Checkpointed(made) => {
+                let names = self.speaks() && self.talk.waits_for(&event.namespace);
+                let is_first = self.speaks() && !self.at.contains_key(&event.namespace);
+                (self.shows_state() || names || is_first)
+                    .then(|| Need::Checkpoint(event.namespace.clone(), made.checkpoint))
+            }
+            EventKind::TaskStarted(_) if self.shows_tasks() || self.speaks() => {
+                let stood = self.stood.get(&event.namespace)?;
+                let is_known = self.at.contains_key(&event.namespace);
+                (!is_known).then(|| Need::Checkpoint(event.namespace.clone(), *stood))
+            }
+            _ => None,
+        }
+    }
+
+    /// Takes note of what had happened on the checkpoint of [`Need::Start`] when the run began, so
+    /// that questions which the run does not answer stay open, and what its tasks had said is not
+    /// said once more. `started` is the event that needs it; what came after that is not looked at.
+    pub fn recall(&mut self, events: &[Event], started: &Event) {
+        let goes_on = match &started.kind {
+            EventKind::RunStarted(started) => goes_on(started.reason),
+            _ => false,
+        };
+        let speaks = goes_on && self.speaks();
+        for event in events.iter().filter(|event| event.seq < started.seq) {
+            if speaks && self.sees(&event.namespace) {
+                drop(self.talk.take(event, None, &self.context.lens));
+            }
+            match &event.kind {
+                EventKind::Checkpointed(made) => {
+                    self.stood.retain(|nested, _| !nested.is_below(&event.namespace));
+                    self.stood.insert(event.namespace.clone(), made.checkpoint);
+                }
+                EventKind::Asked(asked) => drop(self.note(event, asked)),
+                EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
+                EventKind::Reopened(reopened) => {
+                    reopened.interrupts.iter().for_each(|id| self.answer(id, false));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The frames that an event becomes. `checkpoint` is what the event needs.
+    pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Frame> {
+        if self.is_over || event.run != self.context.run {
+            return Vec::new();
+        }
+        self.begin(event);
+        match &event.kind {
+            // In whatever graph: it is the run that waits.
+            EventKind::Asked(asked) if asked.answered => drop(self.note(event, asked)),
+            EventKind::Asked(asked) => self.ask(event, asked),
+            EventKind::Answered(answered) => self.answer(&answered.interrupt, true),
+            _ if self.sees(&event.namespace) => self.apply(event, checkpoint),
+            _ => {}
+        }
+        let mut frames = std::mem::take(&mut self.out);
+        for (index, frame) in frames.iter_mut().enumerate() {
+            frame.id = EventId::new(event, index);
+        }
+        frames
+    }
+
+    fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+        if self.speaks() {
+            let spoken = self.talk.take(event, checkpoint, &self.context.lens);
+            for spoken in spoken {
+                self.say(spoken);
+            }
+        }
+        if self.has(Mode::Events) {
+            self.name_event(event);
+        }
+        match &event.kind {
+            EventKind::RunStarted(_) => self.start(event, checkpoint),
+            EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
+            EventKind::TaskStarted(started) => {
+                if let Some(stood) = checkpoint {
+                    self.talk.learn(&self.context.lens, stood);
+                    self.at.insert(event.namespace.clone(), stood.clone());
+                }
+                self.task_started(event, started);
+            }
+            EventKind::TaskFinished(finished) => self.task_finished(event, finished),
+            EventKind::TaskFailed(failed) => self.task_failed(event, failed),
+            EventKind::Custom(custom) => self.custom(event, custom),
+            EventKind::Progress(progress) => self.progress(event, progress),
+            EventKind::RunEnded(ended) if event.namespace.is_root() => self.end(event, ended),
+            _ => {}
+        }
+    }
+
+    fn has(&self, mode: Mode) -> bool {
+        self.modes.contains(&mode)
+    }
+
+    fn sees(&self, namespace: &Namespace) -> bool {
+        self.subgraphs || namespace.is_root()
+    }
+
+    fn speaks(&self) -> bool {
+        self.has(Mode::Messages) || self.has(Mode::MessagesTuple) || self.has(Mode::Events)
+    }
+
+    /// Whether something is shown of each checkpoint.
+    fn shows_state(&self) -> bool {
+        [Mode::Values, Mode::Tasks, Mode::Checkpoints, Mode::Debug, Mode::Events]
+            .iter()
+            .any(|it| self.has(*it))
+    }
+
+    /// Says which run it is; always first.
+    fn begin(&mut self, event: &Event) {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            let data = json!({ "run_id": self.context.run, "attempt": 1 });
+            self.out.push(Frame::new("metadata".to_owned(), data, event));
+        }
+    }
+
+    fn start(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+        let Some(checkpoint) = checkpoint.filter(|_| event.namespace.is_root()) else { return };
+        self.talk.learn(&self.context.lens, checkpoint);
+        let EventKind::RunStarted(started) = &event.kind else { return };
+        if !goes_on(started.reason) || self.at.contains_key(&event.namespace) {
+            return;
+        }
+        self.at.insert(event.namespace.clone(), checkpoint.clone());
+        self.values(event, checkpoint);
+    }
+
+    fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
+        // What the graph had run until then is over.
+        self.at.retain(|nested, _| !nested.is_below(&event.namespace));
+        self.stood.remove(&event.namespace);
+        let Some(checkpoint) = checkpoint.filter(|it| it.meta.id == made.checkpoint) else {
+            // Nothing is better than what was before; streams of speech alone look at none of it.
+            if self.shows_state() {
+                self.at.remove(&event.namespace);
+            }
+            return;
+        };
+        self.at.insert(event.namespace.clone(), checkpoint.clone());
+        self.values(event, checkpoint);
+        self.checkpoint(event, checkpoint);
+    }
+
+    fn values(&mut self, event: &Event, checkpoint: &Checkpoint) {
+        if self.has(Mode::Values) {
+            let values = self.context.lens.values(&checkpoint.state());
+            self.push(Mode::Values, event, values);
+        }
+    }
+
+    fn custom(&mut self, event: &Event, custom: &Custom) {
+        if self.has(Mode::Custom) && !is_speech(custom) {
+            let data = match &custom.data {
+                Value::Object(_) => custom.data.clone(),
+                data => json!({ "name": custom.name, "data": data }),
+            };
+            self.push(Mode::Custom, event, data);
+        }
+    }
+
+    fn progress(&mut self, event: &Event, progress: &Progress) {
+        if self.has(Mode::Custom) {
+            let Progress { node, message, fraction, .. } = progress;
+            let data = json!({
+                "name": "progress", "node": node, "message": message, "fraction": fraction,
+            });
+            self.push(Mode::Custom, event, data);
+        }
+    }
+
+    fn end(&mut self, event: &Event, ended: &RunEnded) {
+        self.is_over = true;
+        match ended.status {
+            RunStatus::Failed => {
+                let unknown = || Failure::new(code::INTERNAL, "the run failed");
+                let failure = ended.failure.clone().unwrap_or_else(unknown);
+                self.out.push(Frame::new("error".to_owned(), error_of(&failure), event));
+            }
+            RunStatus::Interrupted if !ended.drained => self.wait(event),
+            _ => {}
+        }
+    }
+
+    /// The run waits: for answers, or before a node if there is no question.
+    fn wait(&mut self, event: &Event) {
+        let open: Vec<Interrupt> = self.open().map(|question| question.shown.clone()).collect();
+        if open.is_empty() && self.has(Mode::Updates) {
+            self.push(Mode::Updates, event, json!({ INTERRUPT: [] }));
+        }
+        if self.has(Mode::Values) {
+            let state = self.at.get(&event.namespace);
+            let values = state.map(|state| self.context.lens.values(&state.state()));
+            let mut values = values.unwrap_or_else(|| json!({}));
+            if let Value::Object(values) = &mut values {
+                values.insert(INTERRUPT.to_owned(), json!(open));
+            }
+            self.push(Mode::Values, event, values);
+        }
+        self.tasks_wait(event);
+    }
+
+    /// Questions without an answer.
+    fn open(&self) -> impl Iterator<Item = &Question> {
+        self.questions.iter().filter(|question| !question.is_answered)
+    }
+
+    fn answer(&mut self, id: &InterruptId, is_answered: bool) {
+        for question in self.questions.iter_mut().filter(|question| question.id == *id) {
+            question.is_answered = is_answered;
+        }
+    }
+
+    /// A frame of an event's graph.
+    fn push(&mut self, mode: Mode, event: &Event, data: Value) {
+        self.push_in(mode, &event.namespace, event, data);
+    }
+
+    fn push_in(&mut self, mode: Mode, namespace: &Namespace, event: &Event, data: Value) {
+        let name = frame::name(mode, namespace);
+        self.out.push(Frame::new(name, data, event));
+    }
+}
+
+/// Whether a run begins where the thread stands, and not with a checkpoint of its own.
+pub fn goes_on(reason: RunReason) -> bool {
+    !matches!(reason, RunReason::Input | RunReason::Fork)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,97 @@
+//! Messages that grow piece by piece, and the pieces as clients add them up.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::agent_server::talk::{Piece, Usage};
+
+/// A message that grows.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Growing {
+    text: String,
+    reasoning: String,
+    calls: BTreeMap<u32, Call>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Call {
+    id: Option<String>,
+    name: Option<String>,
+    arguments: String,
+}
+
+impl Growing {
+    pub(super) fn take(&mut self, piece: &Piece) {
+        match piece {
+            Piece::Text(text) => self.text.push_str(text),
+            Piece::Reasoning(text) => self.reasoning.push_str(text),
+            Piece::Call { index, id, name, arguments } => {
+                let call = self.calls.entry(*index).or_default();
+                call.id = call.id.take().or_else(|| id.clone());
+                call.name = call.name.take().or_else(|| name.clone());
+                call.arguments.push_str(arguments);
+            }
+        }
+    }
+
+    pub(super) fn show(&self, id: &str) -> Value {
+        let calls: Vec<Value> = self.calls.values().filter_map(Call::show).collect();
+        let mut message = message("ai", id, &self.text, &self.reasoning);
+        message["tool_calls"] = calls.into();
+        message
+    }
+}
+
+impl Call {
+    /// A request for a tool as far as it is: its arguments are empty until they can be read.
+    fn show(&self) -> Option<Value> {
+        let args: Value = serde_json::from_str(&self.arguments).unwrap_or_else(|_| json!({}));
+        let name = self.name.as_ref()?;
+        Some(json!({ "name": name, "args": args, "id": self.id, "type": "tool_call" }))
+    }
+}
+
+/// A piece of a message, which clients add to what they have.
+pub(super) fn chunk(
+    id: &str,
+    piece: Option<&Piece>,
+    usage: Option<Usage>,
+    reason: Option<&str>,
+) -> Value {
+    let (mut text, mut reasoning, mut calls) = ("", "", Vec::new());
+    match piece {
+        Some(Piece::Text(piece)) => text = piece,
+        Some(Piece::Reasoning(piece)) => reasoning = piece,
+        Some(Piece::Call { index, id, name, arguments }) => calls.push(json!({
+            "name": name, "args": arguments, "id": id, "index": index, "type": "tool_call_chunk",
+        })),
+        None => {}
+    }
+    let mut chunk = message("AIMessageChunk", id, text, reasoning);
+    if let Some(reason) = reason {
+        chunk["response_metadata"] = json!({ "finish_reason": reason });
+    }
+    chunk["usage_metadata"] = json!(usage);
+    chunk["tool_call_chunks"] = calls.into();
+    chunk["chunk_position"] = if piece.is_none() { "last".into() } else { Value::Null };
+    chunk
+}
+
+fn message(kind: &str, id: &str, text: &str, reasoning: &str) -> Value {
+    let further = match reasoning {
+        "" => json!({}),
+        reasoning => json!({ "reasoning_content": reasoning }),
+    };
+    json!({
+        "content": text,
+        "additional_kwargs": further,
+        "response_metadata": {},
+        "type": kind,
+        "name": null,
+        "id": id,
+        "tool_calls": [],
+        "invalid_tool_calls": [],
+        "usage_metadata": null,
+    })
+}

@@ -1,0 +1,101 @@
+//! Frames about messages, in both forms: as pairs of message and origin, and as whole messages that
+//! grow.
+
+use serde_json::{Map, Value, json};
+use wattle_graph::id::Namespace;
+
+use super::V1;
+use super::frame::{self, Frame};
+use super::growing::chunk;
+use crate::agent_server::id::{EventId, namespace_text};
+use crate::agent_server::mode::Mode;
+use crate::agent_server::talk::{Place, Said, Spoken};
+use crate::agent_server::work::trigger;
+
+impl V1 {
+    pub(super) fn say(&mut self, spoken: Spoken) {
+        let Spoken { place, id, said } = spoken;
+        let is_new = !self.growing.contains_key(&id);
+        match said {
+            Said::Piece(piece) => {
+                self.growing.entry(id.clone()).or_default().take(&piece);
+                self.pair(&place, || chunk(&id, Some(&piece), None, None));
+                self.grow(&place, &id, is_new);
+                self.stream_event(&place, || chunk(&id, Some(&piece), None, None));
+            }
+            // A node that streams a message itself says nothing with its end.
+            Said::Done { usage: None, reason: None } => self.complete(&id),
+            Said::Done { usage, reason } => {
+                self.pair(&place, || chunk(&id, None, usage, reason.as_deref()));
+                self.growing.remove(&id);
+            }
+            Said::Void => drop(self.growing.remove(&id)),
+            Said::Whole(message) => {
+                self.pair(&place, || message.clone());
+                if self.has(Mode::Messages) {
+                    self.origin_of(&place, &id);
+                    self.message("messages/complete", json!([message]));
+                }
+            }
+        }
+    }
+
+    /// `messages`: a message or a piece of it, with where it comes from.
+    fn pair(&mut self, place: &Place, message: impl FnOnce() -> Value) {
+        if self.has(Mode::MessagesTuple) {
+            let name = frame::name(Mode::MessagesTuple, &place.namespace);
+            let data = json!([message(), self.origin(place)]);
+            self.message(&name, data);
+        }
+    }
+
+    /// `messages/partial`: all that there is of a message.
+    fn grow(&mut self, place: &Place, id: &str, is_new: bool) {
+        if !self.has(Mode::Messages) {
+            return;
+        }
+        if is_new {
+            self.origin_of(place, id);
+        }
+        let Some(growing) = self.growing.get(id) else { return };
+        let data = json!([growing.show(id)]);
+        self.message("messages/partial", data);
+    }
+
+    /// `messages/complete`: a message that nothing is added to.
+    fn complete(&mut self, id: &str) {
+        let Some(growing) = self.growing.remove(id) else { return };
+        if self.has(Mode::Messages) {
+            self.message("messages/complete", json!([growing.show(id)]));
+        }
+    }
+
+    fn origin_of(&mut self, place: &Place, id: &str) {
+        let data = Map::from_iter([(id.to_owned(), json!({ "metadata": self.origin(place) }))]);
+        self.message("messages/metadata", data.into());
+    }
+
+    fn message(&mut self, name: &str, data: Value) {
+        let id = EventId { number: 0, at_ms: 0 };
+        self.out.push(Frame { event: name.to_owned(), data, id });
+    }
+
+    /// Where a message comes from.
+    pub(super) fn origin(&self, place: &Place) -> Value {
+        let Place { namespace, task, node, step } = place;
+        let inside = Namespace::of_task(namespace, node, task);
+        let mut origin = self.context.metadata.clone();
+        origin.extend([
+            ("thread_id".to_owned(), json!(self.context.lens.thread)),
+            ("langgraph_step".to_owned(), json!(step + 1)),
+            ("langgraph_node".to_owned(), json!(node)),
+            ("langgraph_triggers".to_owned(), json!([trigger(node.as_str())])),
+            ("langgraph_path".to_owned(), json!(["__pregel_pull", node])),
+            ("langgraph_checkpoint_ns".to_owned(), namespace_text(&inside).into()),
+        ]);
+        if !namespace.is_root() {
+            origin.insert("checkpoint_ns".to_owned(), namespace_text(namespace).into());
+        }
+        Value::Object(origin)
+    }
+}

@@ -1,0 +1,220 @@
+//! Frames about tasks and checkpoints: `updates`, `tasks`, `checkpoints`, `debug`.
+
+use serde_json::{Map, Value, json};
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Asked, Event, TaskFailed, TaskFinished, TaskStarted};
+use wattle_graph::id::{CheckpointId, Namespace, TaskId};
+use wattle_graph::plan::led_to;
+
+use super::{Question, V1};
+use crate::agent_server::document::{INTERRUPT, Interrupt};
+use crate::agent_server::failure::line_of;
+use crate::agent_server::id::{namespace_text, task_uuid};
+use crate::agent_server::mode::Mode;
+use crate::agent_server::talk::Place;
+use crate::agent_server::time::iso;
+use crate::agent_server::work::{begun, ended, input};
+
+impl V1 {
+    /// An attempt that is not the first is no new task.
+    pub(super) fn task_started(&mut self, event: &Event, started: &TaskStarted) {
+        let place = Place {
+            namespace: event.namespace.clone(),
+            task: started.task.clone(),
+            node: started.node.clone(),
+            step: started.step,
+        };
+        if self.begun.insert(started.task.clone(), place).is_some() || !self.shows_tasks() {
+            return;
+        }
+        let mut data = begun(started, &self.input(&event.namespace, &started.task));
+        data["metadata"] = json!(self.context.metadata);
+        self.push_task(&event.namespace, event, "task", started.step + 1, data);
+    }
+
+    pub(super) fn task_finished(&mut self, event: &Event, finished: &TaskFinished) {
+        let lens = &self.context.lens;
+        if self.has(Mode::Updates) {
+            let update =
+                Map::from_iter([(finished.node.to_string(), lens.writes(&finished.writes))]);
+            self.push(Mode::Updates, event, update.into());
+        }
+        if self.shows_tasks() {
+            let result = self.context.lens.result(&finished.writes);
+            let name = finished.node.as_str();
+            let data = ended(&finished.task, name, None, &result, &[]);
+            let step = self.step_of(&finished.task);
+            self.push_task(&event.namespace, event, "task_result", step, data);
+        }
+    }
+
+    /// An attempt after which there is another is not the end of the task.
+    pub(super) fn task_failed(&mut self, event: &Event, failed: &TaskFailed) {
+        if failed.retry_in_ms.is_some() || !self.shows_tasks() {
+            return;
+        }
+        let (name, error) = (failed.node.as_str(), Some(line_of(&failed.failure)));
+        let data = ended(&failed.task, name, error, &json!({}), &[]);
+        let step = self.step_of(&failed.task);
+        self.push_task(&event.namespace, event, "task_result", step, data);
+    }
+
+    /// A question is told in the graph that asks and in those around it.
+    pub(super) fn ask(&mut self, event: &Event, asked: &Asked) {
+        let Some(shown) = self.note(event, asked).filter(|_| self.has(Mode::Updates)) else {
+            return;
+        };
+        let levels = std::iter::successors(Some(event.namespace.clone()), Namespace::parent);
+        let levels: Vec<Namespace> = levels.filter(|level| self.sees(level)).collect();
+        for level in &levels {
+            let data = json!({ INTERRUPT: [shown] });
+            self.push_in(Mode::Updates, level, event, data);
+        }
+    }
+
+    /// Takes note of a question; `None` if it was asked before.
+    pub(super) fn note(&mut self, event: &Event, asked: &Asked) -> Option<Interrupt> {
+        if self.questions.iter().any(|question| question.id == asked.interrupt) {
+            return None;
+        }
+        let shown = Interrupt::from(asked);
+        let mut tasks = vec![asked.task.clone()];
+        tasks.extend(self.tasks_around(&event.namespace));
+        self.questions.push(Question {
+            id: asked.interrupt.clone(),
+            shown: shown.clone(),
+            tasks,
+            is_answered: false,
+        });
+        Some(shown)
+    }
+
+    /// The tasks that wait, each with its questions.
+    pub(super) fn tasks_wait(&mut self, event: &Event) {
+        if !self.shows_tasks() {
+            return;
+        }
+        let mut waiting: Vec<(TaskId, Vec<Interrupt>)> = Vec::new();
+        for Question { shown, tasks, .. } in self.open() {
+            for task in tasks {
+                match waiting.iter_mut().find(|(known, _)| known == task) {
+                    Some((_, open)) => open.push(shown.clone()),
+                    None => waiting.push((task.clone(), vec![shown.clone()])),
+                }
+            }
+        }
+        for (task, open) in waiting {
+            let Some(place) = self.begun.get(&task).cloned() else { continue };
+            let name = place.node.as_str();
+            let data = ended(&task, name, None, &json!({}), &open);
+            self.push_task(&place.namespace, event, "task_result", place.step + 1, data);
+        }
+    }
+
+    /// A checkpoint with the tasks that start from it.
+    pub(super) fn checkpoint(&mut self, event: &Event, checkpoint: &Checkpoint) {
+        if !self.has(Mode::Checkpoints) && !self.has(Mode::Debug) {
+            return;
+        }
+        let data = self.describe(checkpoint);
+        if self.has(Mode::Checkpoints) {
+            self.push(Mode::Checkpoints, event, data.clone());
+        }
+        if self.has(Mode::Debug) {
+            let meta = &checkpoint.meta;
+            let at = |id| self.context.lens.checkpoint(&meta.namespace, id);
+            let mut payload = data;
+            payload["checkpoint"] = json!(at(meta.id));
+            payload["parent_checkpoint"] = json!(meta.parent.map(at));
+            let data = debug(event, i64::from(meta.step), "checkpoint", payload);
+            self.push(Mode::Debug, event, data);
+        }
+    }
+
+    fn describe(&self, checkpoint: &Checkpoint) -> Value {
+        let (lens, meta) = (&self.context.lens, &checkpoint.meta);
+        let parents = meta
+            .parents
+            .iter()
+            .map(|(space, id)| (namespace_text(space), Value::String(lens.checkpoint_id(*id))));
+        let parents = Value::Object(parents.collect());
+        let tasks = led_to(&lens.origin, meta).into_iter().map(|(id, trigger)| {
+            json!({
+                "id": task_uuid(&id), "name": trigger.node, "interrupts": [], "state": null,
+            })
+        });
+        let tasks: Vec<Value> = tasks.collect();
+        let next: Vec<&str> = meta.next.iter().map(|trigger| trigger.node.as_str()).collect();
+        json!({
+            "config": self.config(&meta.namespace, meta.id),
+            "parent_config": meta.parent.map(|parent| self.config(&meta.namespace, parent)),
+            "values": lens.values(&checkpoint.state()),
+            "metadata": { "source": meta.source, "step": meta.step, "parents": parents },
+            "next": next,
+            "tasks": tasks,
+        })
+    }
+
+    fn config(&self, namespace: &Namespace, id: CheckpointId) -> Value {
+        let context = &self.context;
+        json!({ "configurable": {
+            "checkpoint_ns": namespace_text(namespace),
+            "run_id": context.run,
+            "thread_id": context.lens.thread,
+            "graph_id": context.graph_id,
+            "assistant_id": context.assistant_id,
+            "checkpoint_id": context.lens.checkpoint_id(id),
+        } })
+    }
+
+    pub(super) fn shows_tasks(&self) -> bool {
+        self.has(Mode::Tasks) || self.has(Mode::Debug)
+    }
+
+    fn push_task(
+        &mut self,
+        namespace: &Namespace,
+        event: &Event,
+        kind: &str,
+        step: u32,
+        data: Value,
+    ) {
+        if !self.sees(namespace) {
+            return;
+        }
+        if self.has(Mode::Tasks) {
+            self.push_in(Mode::Tasks, namespace, event, data.clone());
+        }
+        if self.has(Mode::Debug) {
+            let data = debug(event, i64::from(step), kind, data);
+            self.push_in(Mode::Debug, namespace, event, data);
+        }
+    }
+
+    /// What a task reads: what it was sent, or the state.
+    pub(super) fn input(&self, namespace: &Namespace, task: &TaskId) -> Value {
+        input(&self.context.lens, &self.at, namespace, task)
+    }
+
+    fn step_of(&self, task: &TaskId) -> u32 {
+        self.begun.get(task).map_or(0, |place| place.step + 1)
+    }
+
+    /// The tasks that run a graph and those around it, the innermost first.
+    fn tasks_around(&self, namespace: &Namespace) -> Vec<TaskId> {
+        let levels = std::iter::successors(Some(namespace.clone()), Namespace::parent);
+        levels.filter_map(|level| level.task().or_else(|| self.task_of_node(&level))).collect()
+    }
+
+    /// The task whose graph keeps its state, so that its namespace does not name it.
+    fn task_of_node(&self, namespace: &Namespace) -> Option<TaskId> {
+        let around = namespace.parent()?;
+        let here =
+            |place: &&Place| place.namespace == around && place.node.as_str() == namespace.node();
+        self.begun.values().filter(here).max_by_key(|place| place.step).map(|it| it.task.clone())
+    }
+}
+
+fn debug(event: &Event, step: i64, kind: &str, payload: Value) -> Value {
+    json!({ "step": step, "timestamp": iso(event.at_ms), "type": kind, "payload": payload })
+}

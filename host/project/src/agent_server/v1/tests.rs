@@ -1,0 +1,396 @@
+//! Streams of whole runs, compared with what another server sends for the same graph.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{Event, RunReason, RunStatus};
+use wattle_graph::failure::Failure;
+use wattle_graph::llm::Delta;
+
+use super::{Frame, Need, V1};
+use crate::agent_server::id::EventId;
+use crate::agent_server::mode::Mode;
+use crate::agent_server::sample::{RUNS, Sample, answer, context};
+
+fn stream(log: &Sample, run: &str, modes: &[Mode], subgraphs: bool) -> Vec<Frame> {
+    let modes = modes.iter().copied().collect::<BTreeSet<_>>();
+    let mut stream = V1::new(modes, subgraphs, context(run));
+    let take = |event: &Event| {
+        let checkpoint = log.read(stream.needs(event), event);
+        stream.take(event, checkpoint)
+    };
+    log.events.iter().flat_map(take).collect()
+}
+
+/// Compares frames with the lines of a file, one for each: its name and its data.
+fn check(log: &Sample, frames: &[Frame], expected: &str) {
+    let ours = frames.iter().map(|frame| {
+        let data = log.readable(frame.data.to_string());
+        let data = data.replace(log.question(), "<question>");
+        (log.readable(frame.event.clone()), serde_json::from_str(&data).unwrap())
+    });
+    let expected = expected.lines().map(|line| {
+        let (name, data) = line.split_once(' ').unwrap();
+        (name.to_owned(), serde_json::from_str(data).unwrap())
+    });
+    let ours: Vec<(String, Value)> = ours.collect();
+    let expected: Vec<(String, Value)> = expected.collect();
+    for (ours, expected) in ours.iter().zip(&expected) {
+        assert_eq!(ours, expected);
+    }
+    assert_eq!(ours.len(), expected.len());
+}
+
+fn names(frames: &[Frame]) -> Vec<&str> {
+    frames.iter().map(|frame| frame.event.as_str()).collect()
+}
+
+fn data<'f>(frames: &'f [Frame], name: &str) -> Vec<&'f Value> {
+    frames.iter().filter(|frame| frame.event == name).map(|frame| &frame.data).collect()
+}
+
+#[test]
+fn a_run_that_goes_on_streams_as_other_servers_stream_it() {
+    let log = Sample::whole();
+    let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::Tasks];
+    let frames = stream(&log, RUNS[1], &modes, true);
+    check(&log, &frames, include_str!("testdata/resume.txt"));
+}
+
+#[test]
+fn a_run_up_to_its_question_streams_in_all_modes() {
+    let log = Sample::until_question();
+    let modes = [
+        Mode::Values,
+        Mode::Updates,
+        Mode::MessagesTuple,
+        Mode::Custom,
+        Mode::Tasks,
+        Mode::Checkpoints,
+        Mode::Debug,
+    ];
+    let frames = stream(&log, RUNS[0], &modes, true);
+    // Without the empty last piece with which the captured model ended its message: here a node
+    // streams it.
+    check(&log, &frames, include_str!("testdata/interrupt.txt"));
+}
+
+#[test]
+fn a_message_that_a_node_streams_is_told_whole_at_its_end() {
+    let log = Sample::until_question();
+    let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
+    let streamed =
+        ["messages/metadata", "messages/partial", "messages/partial", "messages/complete"];
+    assert_eq!(names(&frames)[1..5], streamed);
+    assert_eq!(frames[4].data[0], frames[3].data[0]);
+    assert_eq!(frames[4].data[0]["content"], "Hello, world!");
+    let frames = stream(&log, RUNS[0], &[Mode::MessagesTuple], false);
+    let pieces = data(&frames, "messages");
+    let pieces = pieces.iter().filter(|piece| piece[0]["type"] == "AIMessageChunk");
+    let contents: Vec<&Value> = pieces.map(|piece| &piece[0]["content"]).collect();
+    assert_eq!(contents, ["Hello,", " world!"]);
+}
+
+#[test]
+fn ids_grow_and_are_the_same_for_whoever_comes_back() {
+    let log = Sample::whole();
+    let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::Tasks];
+    for run in RUNS {
+        let first = stream(&log, run, &modes, true);
+        let ids: Vec<EventId> = first.iter().map(|frame| frame.id).collect();
+        assert!(ids.is_sorted_by(|a, b| a.number < b.number), "{ids:?}");
+        assert_eq!(first, stream(&log, run, &modes, true));
+    }
+}
+
+#[test]
+fn a_frame_is_a_server_sent_event() {
+    let log = Sample::until_question();
+    let frames = stream(&log, RUNS[0], &[Mode::Values], false);
+    let text = String::from_utf8(frames[0].to_bytes().to_vec()).unwrap();
+    let expected = format!(
+        "event: metadata\r\ndata: {{\"run_id\":\"{}\",\"attempt\":1}}\r\nid: 1795293980000-1000\r\n\r\n",
+        RUNS[0]
+    );
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn without_nested_graphs_only_the_root_speaks() {
+    let log = Sample::whole();
+    let frames = stream(&log, RUNS[1], &[Mode::Updates, Mode::Messages], false);
+    assert_eq!(
+        names(&frames),
+        [
+            "metadata",
+            "messages/metadata",
+            "messages/complete",
+            "updates",
+            // What the nested graph said comes with the task that ran it.
+            "messages/metadata",
+            "messages/complete",
+            "updates",
+        ]
+    );
+}
+
+#[test]
+fn states_are_read_only_if_somebody_wants_them() {
+    let log = Sample::whole();
+    let needs = |modes: &[Mode]| {
+        let modes = modes.iter().copied().collect();
+        let mut stream = V1::new(modes, false, context(RUNS[1]));
+        let mut reads = 0;
+        for event in &log.events {
+            let need = stream.needs(event);
+            reads += u32::from(need.is_some());
+            stream.take(event, log.read(need, event));
+        }
+        reads
+    };
+    assert_eq!(needs(&[Mode::Custom]), 0);
+    assert_eq!(needs(&[Mode::Updates]), 1, "what was asked before the run");
+    assert_eq!(needs(&[Mode::Messages]), 1, "what was said before the run");
+    assert_eq!(needs(&[Mode::Values]), 3);
+}
+
+#[test]
+fn a_task_is_not_shown_with_the_state_before_one_that_is_gone() {
+    let log = Sample::whole();
+    let modes = BTreeSet::from([Mode::Tasks]);
+    let mut stream = V1::new(modes, false, context(RUNS[0]));
+    let mut inputs = Vec::new();
+    for event in &log.events {
+        let state = log.read(stream.needs(event), event).filter(|state| state.meta.step != 1);
+        let frames = stream.take(event, state);
+        inputs.extend(frames.iter().filter_map(|frame| frame.data.get("input").cloned()));
+    }
+    assert_eq!(inputs.len(), 3);
+    assert_eq!((&inputs[0]["value"], &inputs[2]["value"]), (&json!("i"), &json!("x")));
+    assert_eq!(inputs[1], Value::Null, "it reads the state that is gone");
+}
+
+/// A run of one node that asks a model.
+fn asked_model(deltas: Vec<Delta>, parts: Value, message: Value) -> Sample {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.begin("agent");
+    log.call(0, "llm.stream");
+    log.stream(0, deltas);
+    log.called(0, "llm.stream", Value::Null, Ok(answer(&parts)));
+    log.finish(json!({ "messages": [message] }));
+    log.checkpoint(Source::Loop, 1, json!({ "messages": [message] }), &[]);
+    log.end(RunStatus::Completed);
+    log
+}
+
+fn text(text: &str) -> Delta {
+    Delta::Text { text: text.to_owned() }
+}
+
+#[test]
+fn an_answer_comes_in_pieces_and_not_once_more_whole() {
+    let deltas = vec![text("Hel"), text("lo"), text("!")];
+    let said = json!({ "role": "assistant", "content": "Hello!" });
+    let log = asked_model(deltas, json!([{ "text": "Hello!" }]), said);
+    let frames = stream(&log, RUNS[0], &[Mode::MessagesTuple], false);
+    let pieces = data(&frames, "messages");
+    let contents: Vec<&Value> = pieces.iter().map(|piece| &piece[0]["content"]).collect();
+    assert_eq!(contents, ["Hello!", ""], "pieces that come at once are one");
+    assert_eq!(pieces[0][0]["type"], "AIMessageChunk");
+    assert_eq!(pieces[1][0]["usage_metadata"]["total_tokens"], 5);
+    assert_eq!(pieces[0][0]["id"], pieces[1][0]["id"]);
+    assert_eq!(pieces[0][1]["langgraph_node"], "agent");
+
+    let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
+    assert_eq!(names(&frames), ["metadata", "messages/metadata", "messages/partial"]);
+    assert_eq!(frames[2].data[0]["type"], "ai");
+}
+
+#[test]
+fn an_answer_that_is_given_anew_is_another_message() {
+    let deltas = vec![text("Wro"), Delta::Restart, text("Right")];
+    let said = json!({ "id": "m", "role": "assistant", "content": "Right" });
+    let log = asked_model(deltas, json!([{ "text": "Right" }]), said);
+    let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
+    let partial = data(&frames, "messages/partial");
+    assert_eq!(partial.len(), 2);
+    assert_eq!(partial[1][0]["content"], "Right");
+    assert_ne!(partial[0][0]["id"], partial[1][0]["id"]);
+}
+
+#[test]
+fn requests_for_tools_grow_until_they_can_be_read() {
+    let piece = |id: Option<&str>, arguments: &str| Delta::ToolCall {
+        index: 0,
+        id: id.map(str::to_owned),
+        name: id.map(|_| "find".to_owned()),
+        arguments: arguments.to_owned(),
+    };
+    let deltas = vec![piece(Some("c"), "{\"q\":"), text("so"), piece(None, "1}")];
+    let call = json!({ "id": "c", "name": "find", "arguments": { "q": 1 } });
+    let parts = json!([{ "text": "so" }, { "tool_call": call }]);
+    let said = json!({ "role": "assistant", "content": "so", "tool_calls": [call] });
+    let log = asked_model(deltas, parts, said);
+    let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
+    let partial = data(&frames, "messages/partial");
+    assert_eq!(partial[0][0]["tool_calls"][0]["args"], json!({}));
+    assert_eq!(partial[2][0]["tool_calls"][0]["args"], json!({ "q": 1 }));
+    let frames = stream(&log, RUNS[0], &[Mode::MessagesTuple], false);
+    let pieces = data(&frames, "messages");
+    assert_eq!(pieces[2][0]["tool_call_chunks"][0]["args"], "1}");
+    assert_eq!(pieces.len(), 4);
+}
+
+#[test]
+fn an_answer_without_pieces_is_told_at_its_end() {
+    let said = json!({ "role": "assistant", "content": "at once" });
+    let log = asked_model(Vec::new(), json!([{ "text": "at once" }]), said);
+    let frames = stream(&log, RUNS[0], &[Mode::Messages], false);
+    assert_eq!(names(&frames), ["metadata", "messages/metadata", "messages/partial"]);
+    assert_eq!(frames[2].data[0]["content"], "at once");
+}
+
+#[test]
+fn a_failure_is_told_by_the_task_and_by_the_run() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({}), &["agent"]);
+    log.begin("agent");
+    log.fail(Some(10));
+    log.fail(None);
+    log.end(RunStatus::Failed);
+    let frames = stream(&log, RUNS[0], &[Mode::Updates, Mode::Tasks], false);
+    assert_eq!(names(&frames), ["metadata", "tasks", "tasks", "error"]);
+    assert_eq!(frames[2].data["error"], "denied: not allowed");
+    assert_eq!(frames[3].data, json!({ "error": "denied", "message": "not allowed" }));
+}
+
+#[test]
+fn a_run_that_stands_before_a_node_has_no_questions() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["agent"]);
+    log.end(RunStatus::Interrupted);
+    let frames = stream(&log, RUNS[0], &[Mode::Updates, Mode::Values], false);
+    assert_eq!(names(&frames), ["metadata", "values", "updates", "values"]);
+    assert_eq!(frames[2].data, json!({ "__interrupt__": [] }));
+    assert_eq!(frames[3].data, json!({ "a": 1, "__interrupt__": [] }));
+}
+
+#[test]
+fn events_have_the_names_that_libraries_know() {
+    let deltas = vec![text("hi")];
+    let said = json!({ "role": "assistant", "content": "hi" });
+    let log = asked_model(deltas, json!([{ "text": "hi" }]), said);
+    let frames = stream(&log, RUNS[0], &[Mode::Events], false);
+    let events: Vec<_> = frames.iter().filter_map(|frame| frame.data["event"].as_str()).collect();
+    let expected = [
+        "on_chain_start",
+        "on_chain_start",
+        "on_chat_model_stream",
+        "on_chain_end",
+        "on_chain_end",
+    ];
+    assert_eq!(events, expected);
+}
+
+#[test]
+fn a_call_that_fails_leaves_no_message() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.begin("agent");
+    log.call(0, "llm.stream");
+    log.stream(0, vec![text("ha")]);
+    log.called(0, "llm.stream", Value::Null, Err(Failure::new("timeout", "too slow")));
+    log.call(1, "llm.stream");
+    log.stream(1, vec![text("hi")]);
+    log.end(RunStatus::Cancelled);
+    let frames = stream(&log, RUNS[0], &[Mode::MessagesTuple], false);
+    let ids: BTreeSet<_> =
+        data(&frames, "messages").iter().map(|it| it[0]["id"].to_string()).collect();
+    assert_eq!((frames.len(), ids.len()), (3, 2));
+}
+
+#[test]
+fn a_question_of_a_nested_graph_is_one_of_those_around_it() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["outer"]);
+    log.begin("outer");
+    let outer = log.task();
+    log.enter("outer");
+    log.begin_at("inner", 0);
+    log.ask("sure?".into());
+    log.leave();
+    log.end(RunStatus::Interrupted);
+    let frames = stream(&log, RUNS[0], &[Mode::Updates, Mode::Tasks], true);
+    let child = format!("|outer:{}", crate::agent_server::id::task_uuid(&outer));
+    let nested = |name: &str| format!("{name}{child}");
+    assert_eq!(
+        names(&frames),
+        [
+            "metadata",
+            "tasks",
+            &nested("tasks"),
+            &nested("updates"),
+            "updates",
+            &nested("tasks"),
+            "tasks",
+        ]
+    );
+    assert_eq!(frames[6].data["interrupts"][0]["value"], "sure?");
+    let frames = stream(&log, RUNS[0], &[Mode::Updates, Mode::Values], false);
+    assert_eq!(names(&frames), ["metadata", "values", "updates", "values"]);
+    assert_eq!(frames[3].data["__interrupt__"][0]["value"], "sure?");
+}
+
+#[test]
+fn a_question_that_the_run_does_not_answer_stays_open() {
+    let mut log = Sample::until_question();
+    let before = log.events.len();
+    log.go_on(RUNS[1]);
+    log.start(RunReason::Resume);
+    log.end(RunStatus::Interrupted);
+    // A later run has answered, which this one cannot know.
+    log.answer("yes".into());
+    let mut stream = V1::new(BTreeSet::from([Mode::Values]), false, context(RUNS[1]));
+    let started = &log.events[before];
+    assert_eq!(stream.needs(started), Some(Need::Start));
+    stream.recall(&log.events, started);
+    let state = log.read(Some(Need::Start), started);
+    let ours = log.events[before..before + 2].iter();
+    let frames: Vec<Frame> = ours.flat_map(|event| stream.take(event, state)).collect();
+    assert_eq!(names(&frames), ["metadata", "values", "values"]);
+    assert_eq!(frames[2].data["__interrupt__"][0]["value"], "Are we good?");
+}
+
+#[test]
+fn a_fork_begins_with_its_own_state() {
+    let mut log = Sample::until_question();
+    log.go_on(RUNS[1]);
+    log.start(RunReason::Fork);
+    log.checkpoint(Source::Fork, 1, json!({ "value": "again" }), &[]);
+    log.end(RunStatus::Completed);
+    let frames = stream(&log, RUNS[1], &[Mode::Values], false);
+    assert_eq!(names(&frames), ["metadata", "values"]);
+    assert_eq!(frames[1].data, json!({ "value": "again" }));
+}
+
+#[test]
+fn a_log_with_gaps_still_streams_in_order() {
+    let whole = Sample::whole();
+    let modes = [Mode::Values, Mode::Updates, Mode::Messages, Mode::MessagesTuple, Mode::Debug];
+    for gap in 0..whole.events.len() {
+        let mut log = Sample::whole();
+        log.events.remove(gap);
+        for run in RUNS {
+            let frames = stream(&log, run, &modes, true);
+            assert!(frames.is_sorted_by(|a, b| a.id.number < b.id.number), "without event {gap}");
+            assert_eq!(frames.first().map(|frame| frame.event.as_str()), Some("metadata"));
+        }
+    }
+}

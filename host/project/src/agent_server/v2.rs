@@ -1,0 +1,375 @@
+//! A thread as a stream of typed events, for the second version of the streaming protocol.
+//!
+//! The stream is a function of the log, as the first version's is. It begins with the thread and
+//! goes over all of its runs; what a subscriber does not want still counts, so that the numbers of
+//! events do not depend on who reads.
+
+mod blocks;
+mod subscription;
+mod tools;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use bytes::Bytes;
+use serde_json::{Map, Value, json};
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{
+    Asked, Checkpointed, Custom, Event, EventKind, Progress, RunEnded, RunStatus, TaskFinished,
+};
+use wattle_graph::id::{Namespace, TaskId};
+
+pub use self::subscription::{Channel, Subscription, SubscriptionError};
+
+use self::blocks::Blocks;
+use self::tools::Tools;
+use crate::agent_server::document::Interrupt;
+use crate::agent_server::failure::{line_of, message_of, place_of};
+use crate::agent_server::id::{EventId, namespace_levels, task_uuid};
+use crate::agent_server::lens::Lens;
+use crate::agent_server::message;
+use crate::agent_server::talk::{Talk, is_speech};
+use crate::agent_server::v1::{Need, goes_on};
+use crate::agent_server::work;
+
+/// One event of the stream.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Sent {
+    /// Its kind.
+    pub method: &'static str,
+    /// The whole event.
+    pub data: Value,
+    /// Grows with every event of a thread; a subscriber that comes back names the last it has.
+    pub seq: u64,
+}
+
+impl Sent {
+    /// The bytes of a server-sent event.
+    pub fn to_bytes(&self) -> Bytes {
+        let Self { method, data, seq } = self;
+        format!("event: {method}\r\ndata: {data}\r\nid: {seq}\r\n\r\n").into()
+    }
+}
+
+/// The stream of one thread. Events must come in order from the thread's first.
+#[derive(Clone, Debug)]
+pub struct V2 {
+    subscription: Subscription,
+    lens: Lens,
+    /// The graph, as clients name it.
+    graph: String,
+    talk: Talk,
+    blocks: Blocks,
+    tools: Tools,
+    /// Where the thread's own graph stands, and those nested in it: what failed or was cancelled may go
+    /// on there.
+    at: BTreeMap<Namespace, Checkpoint>,
+    /// Nested graphs that are at work.
+    nested: BTreeSet<Namespace>,
+    is_running: bool,
+    /// Whether the event that is taken begins a run, and does not take one up again.
+    has_begun: bool,
+    /// What has no higher number is known to the subscriber.
+    after: u64,
+    index: usize,
+    out: Vec<Sent>,
+}
+
+impl V2 {
+    /// A stream that has sent nothing yet.
+    pub fn new(subscription: Subscription, lens: Lens, graph: String) -> Self {
+        Self {
+            subscription,
+            lens,
+            graph,
+            talk: Talk::default(),
+            blocks: Blocks::default(),
+            tools: Tools::default(),
+            at: BTreeMap::new(),
+            nested: BTreeSet::new(),
+            is_running: false,
+            has_begun: false,
+            after: 0,
+            index: 0,
+            out: Vec::new(),
+        }
+    }
+
+    /// Leaves out what the subscriber knows: all up to this number.
+    #[must_use]
+    pub fn after(self, number: u64) -> Self {
+        Self { after: number, ..self }
+    }
+
+    /// Shows the thread from now on as it is since it runs another version of its graph.
+    pub fn look(&mut self, lens: Lens) {
+        self.lens = lens;
+    }
+
+    /// Whether anything is shown with the state.
+    pub fn shows_state(&self) -> bool {
+        let shown = [Channel::Values, Channel::Tasks, Channel::Checkpoints];
+        shown.iter().any(|channel| self.subscription.has(channel))
+    }
+
+    /// The state that an event is to be shown with, if any.
+    pub fn needs(&self, event: &Event) -> Option<Need> {
+        // Tasks that are new are told with the state before them, which may be known.
+        let is_new = EventId::end_of(event.seq) > self.after;
+        if !self.shows_state() || !(is_new || self.subscription.has(&Channel::Tasks)) {
+            return None;
+        }
+        match &event.kind {
+            EventKind::Checkpointed(made) => {
+                Some(Need::Checkpoint(event.namespace.clone(), made.checkpoint))
+            }
+            EventKind::RunStarted(started) if event.namespace.is_root() => {
+                let stands = !self.is_running && goes_on(started.reason);
+                (stands && !self.at.contains_key(&event.namespace)).then_some(Need::Start)
+            }
+            _ => None,
+        }
+    }
+
+    /// What is sent of an event. `checkpoint` is what the event needs.
+    pub fn take(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) -> Vec<Sent> {
+        self.index = 0;
+        self.enter(event);
+        for spoken in self.talk.take(event, checkpoint, &self.lens) {
+            for data in self.blocks.take(&spoken) {
+                self.push(Channel::Messages, "messages", &spoken.place.namespace, event, data);
+            }
+        }
+        for (namespace, data) in self.tools.take(event, &self.lens) {
+            self.push(Channel::Tools, "tools", &namespace, event, data);
+        }
+        self.apply(event, checkpoint);
+        std::mem::take(&mut self.out)
+    }
+
+    fn apply(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+        match &event.kind {
+            EventKind::RunStarted(started) if goes_on(started.reason) => {
+                self.stand_still(event, checkpoint);
+            }
+            EventKind::Checkpointed(made) => self.stand(event, made, checkpoint),
+            EventKind::TaskStarted(started) if started.attempt == 1 => {
+                let input = work::input(&self.lens, &self.at, &event.namespace, &started.task);
+                self.push_here(Channel::Tasks, "tasks", event, work::begun(started, &input));
+            }
+            EventKind::TaskFinished(finished) => self.task_finished(event, finished),
+            EventKind::TaskFailed(failed) if failed.retry_in_ms.is_none() => {
+                let (node, why) = (failed.node.as_str(), Some(line_of(&failed.failure)));
+                let data = work::ended(&failed.task, node, why, &json!({}), &[]);
+                self.push_here(Channel::Tasks, "tasks", event, data);
+                self.leave(event, &failed.task, "failed");
+            }
+            EventKind::Custom(custom) if !is_speech(custom) => self.custom(event, custom),
+            EventKind::Progress(progress) => self.progress(event, progress),
+            EventKind::Asked(asked) if !asked.answered => self.ask(event, asked),
+            EventKind::Answered(answered) => {
+                let data = json!({ "interrupt_ids": [answered.interrupt] });
+                self.push_here(Channel::Input, "input.answered", event, data);
+            }
+            EventKind::RunEnded(ended) if event.namespace.is_root() => self.end(event, ended),
+            _ => {}
+        }
+    }
+
+    /// Says that a graph is at work: the thread's own, or one that is nested in it.
+    fn enter(&mut self, event: &Event) {
+        let namespace = &event.namespace;
+        if namespace.is_root() {
+            let starts = matches!(event.kind, EventKind::RunStarted(_));
+            self.has_begun = starts && !std::mem::replace(&mut self.is_running, true);
+            if self.has_begun {
+                self.lifecycle(event, namespace, "running", Map::new());
+            }
+            return;
+        }
+        if !self.is_running || !self.nested.insert(namespace.clone()) {
+            return;
+        }
+        let call = self.tools.around(namespace).map(str::to_owned);
+        let cause = call.or_else(|| namespace.task().as_ref().map(task_uuid));
+        let more = Map::from_iter([
+            ("namespace".to_owned(), json!(namespace_levels(namespace))),
+            ("trigger_call_id".to_owned(), json!(cause)),
+        ]);
+        self.lifecycle(event, namespace, "started", more);
+    }
+
+    fn lifecycle(
+        &mut self,
+        event: &Event,
+        namespace: &Namespace,
+        what: &str,
+        more: Map<String, Value>,
+    ) {
+        let name = if namespace.is_root() { self.graph.as_str() } else { namespace.node() };
+        let mut data = json!({ "event": what, "graph_name": name });
+        if let Value::Object(data) = &mut data {
+            data.extend(more);
+        }
+        self.push(Channel::Lifecycle, "lifecycle", namespace, event, data);
+    }
+
+    /// A run that goes on begins with the state that the thread stands at.
+    fn stand_still(&mut self, event: &Event, checkpoint: Option<&Checkpoint>) {
+        if !event.namespace.is_root() || !std::mem::take(&mut self.has_begun) {
+            return;
+        }
+        if let Some(start) = checkpoint {
+            self.at.insert(event.namespace.clone(), start.clone());
+        }
+        let values = self.at.get(&event.namespace).map(|it| self.lens.values(&it.state()));
+        self.push_here(Channel::Values, "values", event, values.map(compact).unwrap_or_default());
+    }
+
+    fn stand(&mut self, event: &Event, made: &Checkpointed, checkpoint: Option<&Checkpoint>) {
+        let state = checkpoint.filter(|it| it.meta.id == made.checkpoint);
+        let values = state.map(|state| compact(self.lens.values(&state.state())));
+        self.push_here(Channel::Values, "values", event, values.unwrap_or_default());
+        let mut data = json!({
+            "id": self.lens.checkpoint_id(made.checkpoint), "step": made.step,
+            "source": made.source,
+        });
+        if let Some(parent) = state.and_then(|state| state.meta.parent) {
+            data["parent_id"] = self.lens.checkpoint_id(parent).into();
+        }
+        self.push_here(Channel::Checkpoints, "checkpoints", event, data);
+        // What the graph had run until then is over.
+        self.at.retain(|nested, _| !nested.is_below(&event.namespace));
+        match state {
+            Some(state) => drop(self.at.insert(event.namespace.clone(), state.clone())),
+            // The one before must not pass for it.
+            None => drop(self.at.remove(&event.namespace)),
+        }
+    }
+
+    fn task_finished(&mut self, event: &Event, finished: &TaskFinished) {
+        let written = compact(self.lens.writes(&finished.writes));
+        let update = Map::from_iter([(finished.node.to_string(), written)]);
+        self.push_here(Channel::Updates, "updates", event, update.into());
+        let result = self.lens.result(&finished.writes);
+        let data = work::ended(&finished.task, finished.node.as_str(), None, &result, &[]);
+        self.push_here(Channel::Tasks, "tasks", event, data);
+        if let Some(child) = &finished.child {
+            self.leave_graph(event, &child.namespace, "completed");
+        }
+        self.leave(event, &finished.task, "completed");
+    }
+
+    /// The graphs that a task ran are at their end.
+    fn leave(&mut self, event: &Event, task: &TaskId, what: &str) {
+        let own = self.nested.iter().filter(|namespace| namespace.task().as_ref() == Some(task));
+        let own: Vec<Namespace> = own.cloned().collect();
+        for namespace in &own {
+            self.leave_graph(event, namespace, what);
+        }
+    }
+
+    /// The innermost graph ends first.
+    fn leave_graph(&mut self, event: &Event, namespace: &Namespace, what: &str) {
+        let ends = |nested: &Namespace| nested == namespace || nested.is_below(namespace);
+        let ended: Vec<Namespace> = self.nested.extract_if(.., |nested| ends(nested)).collect();
+        for namespace in ended.iter().rev() {
+            self.lifecycle(event, namespace, what, Map::new());
+        }
+    }
+
+    fn custom(&mut self, event: &Event, custom: &Custom) {
+        let data = match &custom.data {
+            Value::Object(_) => custom.data.clone(),
+            data => json!({ "name": custom.name, "data": data }),
+        };
+        let name = data.get("name").and_then(Value::as_str).unwrap_or(&custom.name).to_owned();
+        self.push_here(Channel::Custom(Some(name)), "custom", event, data);
+    }
+
+    fn progress(&mut self, event: &Event, progress: &Progress) {
+        let Progress { node, message, fraction, .. } = progress;
+        let name = "progress";
+        let data = json!({ "name": name, "node": node, "message": message, "fraction": fraction });
+        self.push_here(Channel::Custom(Some(name.to_owned())), "custom", event, data);
+    }
+
+    fn ask(&mut self, event: &Event, asked: &Asked) {
+        self.push_here(Channel::Updates, "updates", event, json!({}));
+        let Interrupt { id, value, response_schema } = asked.into();
+        let mut data = json!({ "interrupt_id": id, "payload": value });
+        if let Some(schema) = response_schema {
+            data["response_schema"] = schema;
+        }
+        self.push_here(Channel::Input, "input.requested", event, data);
+    }
+
+    /// The last word of a run, on which everybody waits.
+    fn end(&mut self, event: &Event, ended: &RunEnded) {
+        self.is_running = false;
+        let what = match ended.status {
+            RunStatus::Completed | RunStatus::Pending | RunStatus::Running => "completed",
+            RunStatus::Interrupted | RunStatus::Cancelled => "interrupted",
+            RunStatus::Failed => "failed",
+        };
+        let nested = std::mem::take(&mut self.nested);
+        for namespace in nested.iter().rev() {
+            self.lifecycle(event, namespace, what, Map::new());
+        }
+        let mut more = Map::new();
+        if let Some(failure) = &ended.failure {
+            more.insert("error".to_owned(), message_of(failure).into());
+            more.insert("code".to_owned(), failure.code.as_str().into());
+            more.extend(place_of(failure));
+        }
+        self.lifecycle(event, &event.namespace, what, more);
+    }
+
+    fn push_here(&mut self, channel: Channel, method: &'static str, event: &Event, data: Value) {
+        self.push(channel, method, &event.namespace, event, data);
+    }
+
+    fn push(
+        &mut self,
+        channel: Channel,
+        method: &'static str,
+        namespace: &Namespace,
+        event: &Event,
+        data: Value,
+    ) {
+        let id = EventId::new(event, self.index);
+        self.index += 1;
+        let levels = namespace_levels(namespace);
+        let unknown_state = channel == Channel::Values && data.is_null();
+        let is_known = id.number <= self.after;
+        if unknown_state || is_known || !self.subscription.wants(&channel, &levels) {
+            return;
+        }
+        let data = json!({
+            "type": "event",
+            "event_id": event_id(method, event, id),
+            "seq": id.number,
+            "method": method,
+            "params": { "namespace": levels, "timestamp": event.at_ms, "data": data },
+        });
+        self.out.push(Sent { method, data, seq: id.number });
+    }
+}
+
+/// The id of an event. Clients find there, and nowhere else, whose beginning, end or question it
+/// tells: the one for JavaScript takes an earlier run's end for that of the run it began, unless it
+/// can read the run between two colons behind `synth`.
+fn event_id(method: &str, event: &Event, id: EventId) -> String {
+    match method {
+        "lifecycle" | "input.requested" => format!("synth:{}:{id}", event.run),
+        _ => id.to_string(),
+    }
+}
+
+/// Leaves out what messages do not say.
+fn compact(mut value: Value) -> Value {
+    message::compact(&mut value);
+    value
+}
+
+#[cfg(test)]
+mod tests;

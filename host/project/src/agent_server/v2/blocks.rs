@@ -1,0 +1,159 @@
+//! Messages block by block: one begins when the one before has ended.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use crate::agent_server::talk::{Piece, Said, Spoken};
+
+/// What is said of a message that nothing came of.
+const VOID: &str = "the answer was cut off, so it is no part of the conversation";
+
+/// Messages that are not complete.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Blocks {
+    open: BTreeMap<String, Open>,
+}
+
+/// A message that is not complete.
+#[derive(Clone, Debug, Default)]
+struct Open {
+    /// Blocks that have ended.
+    ended: u32,
+    block: Option<Block>,
+}
+
+/// A block that goes on.
+#[derive(Clone, Debug)]
+enum Block {
+    Text(String),
+    Reasoning(String),
+    Call { index: u32, id: Option<String>, name: Option<String>, arguments: String },
+}
+
+impl Blocks {
+    /// The events of what is said. Messages that nodes write whole are in the state.
+    pub(super) fn take(&mut self, spoken: &Spoken) -> Vec<Value> {
+        let mut events = Vec::new();
+        match &spoken.said {
+            Said::Piece(piece) => {
+                let open = self.open.entry(spoken.id.clone()).or_insert_with(|| {
+                    events.push(json!({ "event": "message-start", "role": "ai", "id": spoken.id }));
+                    Open::default()
+                });
+                open.take(piece, &mut events);
+            }
+            Said::Done { usage, .. } => {
+                let Some(mut open) = self.open.remove(&spoken.id) else { return events };
+                open.end_block(&mut events);
+                let mut end = json!({ "event": "message-finish" });
+                if let Some(usage) = usage {
+                    end["usage"] = json!(usage);
+                }
+                events.push(end);
+            }
+            Said::Void => {
+                let Some(mut open) = self.open.remove(&spoken.id) else { return events };
+                open.end_block(&mut events);
+                // Clients keep messages that are finished.
+                events.push(json!({ "event": "error", "message": VOID, "code": "void" }));
+            }
+            Said::Whole(_) => {}
+        }
+        events
+    }
+}
+
+impl Open {
+    fn take(&mut self, piece: &Piece, events: &mut Vec<Value>) {
+        if !self.block.as_ref().is_some_and(|block| block.goes_on_with(piece)) {
+            self.end_block(events);
+            let block = Block::new(piece);
+            let index = self.ended;
+            events.push(json!({
+                "event": "content-block-start", "index": index, "content": block.show(),
+            }));
+            self.block = Some(block);
+        }
+        let Some(block) = &mut self.block else { return };
+        if let Some(delta) = block.grow(piece) {
+            let index = self.ended;
+            events.push(json!({ "event": "content-block-delta", "index": index, "delta": delta }));
+        }
+    }
+
+    fn end_block(&mut self, events: &mut Vec<Value>) {
+        let Some(block) = self.block.take() else { return };
+        let (index, content) = (self.ended, block.finish());
+        events.push(json!({ "event": "content-block-finish", "index": index, "content": content }));
+        self.ended += 1;
+    }
+}
+
+impl Block {
+    /// The block that a piece begins, without the piece.
+    fn new(piece: &Piece) -> Self {
+        match piece {
+            Piece::Text(_) => Self::Text(String::new()),
+            Piece::Reasoning(_) => Self::Reasoning(String::new()),
+            Piece::Call { index, id, name, .. } => Self::Call {
+                index: *index,
+                id: id.clone(),
+                name: name.clone(),
+                arguments: String::new(),
+            },
+        }
+    }
+
+    fn goes_on_with(&self, piece: &Piece) -> bool {
+        match (self, piece) {
+            (Self::Text(_), Piece::Text(_)) | (Self::Reasoning(_), Piece::Reasoning(_)) => true,
+            (Self::Call { index, .. }, Piece::Call { index: other, .. }) => index == other,
+            _ => false,
+        }
+    }
+
+    fn grow(&mut self, piece: &Piece) -> Option<Value> {
+        match (&mut *self, piece) {
+            (Self::Text(text), Piece::Text(more)) if !more.is_empty() => {
+                text.push_str(more);
+                Some(json!({ "type": "text-delta", "text": more }))
+            }
+            (Self::Reasoning(text), Piece::Reasoning(more)) if !more.is_empty() => {
+                text.push_str(more);
+                Some(json!({ "type": "reasoning-delta", "reasoning": more }))
+            }
+            (Self::Call { arguments, .. }, Piece::Call { arguments: more, .. })
+                if !more.is_empty() =>
+            {
+                arguments.push_str(more);
+                Some(json!({ "type": "block-delta", "fields": self.show() }))
+            }
+            _ => None,
+        }
+    }
+
+    /// The block as far as it is.
+    fn show(&self) -> Value {
+        match self {
+            Self::Text(text) => json!({ "type": "text", "text": text }),
+            Self::Reasoning(text) => json!({ "type": "reasoning", "reasoning": text }),
+            Self::Call { id, name, arguments, .. } => {
+                json!({ "type": "tool_call_chunk", "id": id, "name": name, "args": arguments })
+            }
+        }
+    }
+
+    /// The block at its end, with arguments that can be read.
+    fn finish(self) -> Value {
+        let Self::Call { id, name, arguments, .. } = &self else { return self.show() };
+        let text = if arguments.is_empty() { "{}" } else { arguments };
+        match serde_json::from_str::<Value>(text) {
+            Ok(args) => json!({ "type": "tool_call", "id": id, "name": name, "args": args }),
+            Err(error) => json!({
+                "type": "invalid_tool_call", "id": id, "name": name, "args": arguments,
+                "error": format!("the arguments are not valid JSON: {error}"),
+            }),
+        }
+    }
+}

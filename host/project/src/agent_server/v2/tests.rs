@@ -1,0 +1,267 @@
+//! The stream of a whole thread, compared with what another server sends for the same graph.
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Source;
+use wattle_graph::event::{Event, RunReason, RunStatus};
+use wattle_graph::llm::Delta;
+
+use super::{Sent, Subscription, V2};
+use crate::agent_server::sample::{Sample, answer, lens};
+
+fn stream(log: &Sample, channels: &[&str]) -> Vec<Sent> {
+    let channels: Vec<String> = channels.iter().map(|name| (*name).to_owned()).collect();
+    let subscription = Subscription::new(&channels, Vec::new(), None).unwrap();
+    let mut stream = V2::new(subscription, lens(), "agent".to_owned());
+    let take = |event: &Event| {
+        let checkpoint = log.read(stream.needs(event), event);
+        stream.take(event, checkpoint)
+    };
+    log.events.iter().flat_map(take).collect()
+}
+
+/// Method, namespace and data of each event.
+fn told(log: &Sample, sent: &[Sent]) -> Vec<Value> {
+    let told = sent.iter().map(|sent| {
+        let params = &sent.data["params"];
+        let told = json!([sent.method, params["namespace"], params["data"]]).to_string();
+        let told = told.replace(log.question(), "<question>");
+        serde_json::from_str(&log.readable(told)).unwrap()
+    });
+    told.collect()
+}
+
+fn data(sent: &[Sent]) -> Vec<&Value> {
+    sent.iter().map(|sent| &sent.data["params"]["data"]).collect()
+}
+
+#[test]
+fn a_thread_streams_as_other_servers_stream_it() {
+    let log = Sample::whole();
+    let channels = ["lifecycle", "values", "updates", "messages", "tools", "input", "custom"];
+    let mut sent = stream(&log, &channels);
+    // The server that this was compared with is older than that event.
+    sent.retain(|sent| sent.method != "input.answered");
+    let ours = told(&log, &sent);
+    let expected = include_str!("testdata/thread.txt").lines();
+    let expected: Vec<Value> = expected.map(|line| serde_json::from_str(line).unwrap()).collect();
+    for (ours, expected) in ours.iter().zip(&expected) {
+        assert_eq!(ours, expected);
+    }
+    assert_eq!(ours.len(), expected.len());
+}
+
+#[test]
+fn numbers_do_not_depend_on_who_reads() {
+    let log = Sample::whole();
+    let all = stream(&log, &["lifecycle", "values", "updates", "messages", "tasks", "custom"]);
+    let some = stream(&log, &["updates"]);
+    assert!(all.is_sorted_by(|a, b| a.seq < b.seq));
+    for sent in &some {
+        assert!(all.contains(sent), "{sent:?}");
+    }
+    let text = String::from_utf8(some[0].to_bytes().to_vec()).unwrap();
+    assert!(text.starts_with("event: updates\r\ndata: {\"type\":\"event\""), "{text}");
+    assert!(text.ends_with(&format!("\r\nid: {}\r\n\r\n", some[0].seq)), "{text}");
+}
+
+#[test]
+fn blocks_of_a_message_do_not_interleave() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["agent"]);
+    log.begin("agent");
+    let call = |name: Option<&str>, arguments: &str| Delta::ToolCall {
+        index: 0,
+        id: name.map(|_| "c".to_owned()),
+        name: name.map(str::to_owned),
+        arguments: arguments.to_owned(),
+    };
+    log.call(0, "llm.stream");
+    log.stream(
+        0,
+        vec![
+            Delta::Reasoning { text: "hm".to_owned() },
+            Delta::Text { text: "so".to_owned() },
+            call(Some("find"), "{\"q\":"),
+        ],
+    );
+    log.stream(0, vec![call(None, "1}")]);
+    let parts = json!([
+        { "reasoning": "hm" }, { "text": "so" },
+        { "tool_call": { "id": "c", "name": "find", "arguments": { "q": 1 } } },
+    ]);
+    log.called(0, "llm.stream", Value::Null, Ok(answer(&parts)));
+    log.end(RunStatus::Completed);
+    let sent = stream(&log, &["messages"]);
+    let data = data(&sent);
+    let events: Vec<_> =
+        data.iter().map(|data| (data["event"].as_str().unwrap(), data["index"].as_u64())).collect();
+    assert_eq!(
+        events,
+        [
+            ("message-start", None),
+            ("content-block-start", Some(0)),
+            ("content-block-delta", Some(0)),
+            ("content-block-finish", Some(0)),
+            ("content-block-start", Some(1)),
+            ("content-block-delta", Some(1)),
+            ("content-block-finish", Some(1)),
+            ("content-block-start", Some(2)),
+            ("content-block-delta", Some(2)),
+            ("content-block-delta", Some(2)),
+            ("content-block-finish", Some(2)),
+            ("message-finish", None),
+        ]
+    );
+    assert_eq!(data[9]["delta"]["fields"]["args"], "{\"q\":1}", "all that there is");
+    let call = json!({ "type": "tool_call", "id": "c", "name": "find", "args": { "q": 1 } });
+    assert_eq!(data[10]["content"], call);
+    assert_eq!(data[11]["usage"]["total_tokens"], 5);
+}
+
+#[test]
+fn calls_of_tools_are_told() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({}), &["tools"]);
+    log.begin("tools");
+    let request =
+        |id: &str| json!({ "tool": "kit/search", "call_id": id, "arguments": { "query": "v3" } });
+    let found = json!({ "content": [{ "text": "result for 'v3'" }] });
+    let wrong = json!({ "content": [{ "text": "no" }], "is_error": true });
+    log.called(0, "tools.call", request("tc-1"), Ok(found));
+    log.called(1, "tools.call", request("tc-2"), Ok(wrong));
+    log.called(2, "http.fetch", json!({}), Ok(json!({})));
+    log.end(RunStatus::Completed);
+    let sent = stream(&log, &["tools"]);
+    let expected = json!([
+        { "event": "tool-started", "tool_call_id": "tc-1", "tool_name": "search",
+            "input": { "query": "v3" } },
+        { "event": "tool-finished", "tool_call_id": "tc-1", "output": {
+            "type": "tool", "name": "search", "tool_call_id": "tc-1",
+            "content": "result for 'v3'", "artifact": null, "status": "success",
+        } },
+        { "event": "tool-started", "tool_call_id": "tc-2", "tool_name": "search",
+            "input": { "query": "v3" } },
+        { "event": "tool-error", "tool_call_id": "tc-2", "message": "no" },
+    ]);
+    assert_eq!(json!(data(&sent)), expected);
+}
+
+#[test]
+fn a_tool_is_told_before_the_graph_that_it_runs() {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["model"]);
+    log.begin("model");
+    let order = json!({ "description": "research" });
+    let call = json!({ "id": "tc-1", "name": "task", "arguments": order });
+    let said = json!({ "id": "m", "role": "assistant", "content": "", "tool_calls": [call] });
+    log.finish(json!({ "messages": [said] }));
+    log.checkpoint(Source::Loop, 1, json!({ "messages": [said] }), &["tools"]);
+    log.begin("tools");
+    let request = json!({ "tool": "kit/task", "call_id": "tc-1", "arguments": order });
+    log.call_tool(2, request.clone());
+    log.enter_call("tools", "2.0");
+    log.checkpoint(Source::Input, 0, json!({ "messages": [] }), &["inner"]);
+    log.leave();
+    log.called(2, "tools.call", request, Ok(json!({ "content": [{ "text": "done" }] })));
+    let answer = json!({ "id": "n", "role": "tool", "tool_call_id": "tc-1", "content": "done" });
+    log.finish(json!({ "messages": [answer] }));
+    log.end(RunStatus::Completed);
+    let sent = stream(&log, &["tools", "lifecycle"]);
+    let data = data(&sent);
+    let events: Vec<&str> = data.iter().map(|data| data["event"].as_str().unwrap()).collect();
+    let expected =
+        ["running", "tool-started", "started", "tool-finished", "completed", "completed"];
+    assert_eq!(events, expected);
+    assert_eq!((&data[1]["tool_name"], &data[1]["input"]), (&json!("task"), &order));
+    assert_eq!(data[2]["trigger_call_id"], "tc-1");
+}
+
+#[test]
+fn every_run_has_a_last_word() {
+    for (status, word) in [
+        (RunStatus::Completed, "completed"),
+        (RunStatus::Interrupted, "interrupted"),
+        (RunStatus::Failed, "failed"),
+        (RunStatus::Cancelled, "interrupted"),
+    ] {
+        let mut log = Sample::new();
+        log.start(RunReason::Input);
+        log.start(RunReason::Recovery);
+        log.end(status);
+        let sent = stream(&log, &["lifecycle"]);
+        let words: Vec<&Value> = data(&sent).iter().map(|data| &data["event"]).collect();
+        assert_eq!(words, ["running", word]);
+        assert_eq!(sent[1].data["params"]["data"].get("error").is_some(), word == "failed");
+    }
+}
+
+#[test]
+fn the_state_of_a_nested_graph_is_kept_until_the_one_around_goes_on() {
+    for status in [RunStatus::Interrupted, RunStatus::Cancelled, RunStatus::Failed] {
+        let mut log = nested();
+        log.end(status);
+        assert_eq!(folded(&log).at.len(), 2, "{status:?}");
+        log.start(RunReason::Input);
+        log.checkpoint(Source::Input, 1, json!({ "a": 1 }), &[]);
+        assert_eq!(folded(&log).at.len(), 1, "{status:?}");
+    }
+    assert_eq!(folded(&Sample::whole()).at.len(), 1);
+}
+
+#[test]
+fn a_task_of_a_nested_graph_that_is_tried_again_is_told_with_its_input() {
+    let mut log = nested();
+    let outer = log.tasks.clone();
+    log.enter("outer");
+    log.begin("inner");
+    log.fail(None);
+    log.leave();
+    log.tasks = outer;
+    log.fail(None);
+    log.end(RunStatus::Failed);
+    log.start(RunReason::Retry);
+    log.begin("outer");
+    log.enter("outer");
+    log.begin("inner");
+    let sent = stream(&log, &["tasks"]);
+    let begun = data(&sent).into_iter().filter(|data| data["name"] == "inner");
+    let inputs: Vec<&Value> = begun.filter_map(|data| data.get("input")).collect();
+    assert_eq!(inputs, [&json!({ "b": 2 }); 2]);
+}
+
+/// A graph that runs inside of a task of the thread's own.
+fn nested() -> Sample {
+    let mut log = Sample::new();
+    log.start(RunReason::Input);
+    log.checkpoint(Source::Input, 0, json!({ "a": 1 }), &["outer"]);
+    log.begin("outer");
+    log.enter("outer");
+    log.checkpoint(Source::Input, 0, json!({ "b": 2 }), &["inner"]);
+    log.leave();
+    log
+}
+
+#[test]
+fn who_answers_is_told_to_all() {
+    let log = Sample::whole();
+    let sent = stream(&log, &["input"]);
+    let told: Vec<_> =
+        sent.iter().map(|sent| (sent.method, sent.data["params"]["data"].clone())).collect();
+    assert_eq!(told.len(), 2);
+    assert_eq!(told[0].0, "input.requested");
+    let answered = json!({ "interrupt_ids": [told[0].1["interrupt_id"]] });
+    assert_eq!(told[1], ("input.answered", answered));
+}
+
+fn folded(log: &Sample) -> V2 {
+    let subscription = Subscription::new(&["values".to_owned()], Vec::new(), None).unwrap();
+    let mut stream = V2::new(subscription, lens(), "agent".to_owned());
+    for event in &log.events {
+        let checkpoint = log.read(stream.needs(event), event);
+        stream.take(event, checkpoint);
+    }
+    stream
+}

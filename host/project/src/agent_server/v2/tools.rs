@@ -1,0 +1,289 @@
+//! Calls of tools as events.
+//!
+//! The log says with the beginning of a call which one of the model it is. Logs of older hosts say
+//! it only with the answer; there a call begins when it ends.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::call::CallKind;
+use wattle_graph::event::{
+    CallStarted, Called, Event, EventKind, RunStatus, TaskFailed, TaskFinished,
+};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{Namespace, RunId, TaskId};
+
+use crate::agent_server::lens::Lens;
+use crate::agent_server::message;
+
+/// What is said of a call whose run was cancelled.
+const CANCELLED: &str = "the run was cancelled before the tool had answered";
+
+/// What was asked for and has begun.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tools {
+    /// Arguments of calls that have no answer yet, by their ids. The log keeps no large requests,
+    /// but the conversation does.
+    asked: BTreeMap<String, Value>,
+    /// Calls at work, by their place in the log.
+    begun: BTreeMap<(TaskId, u32), Begun>,
+    /// Calls that had their outcome, until the task of the thread's own graph is over in which they
+    /// were made: the messages that it writes may be about them.
+    ended: Vec<(TaskId, Begun)>,
+}
+
+/// A call at work.
+#[derive(Clone, Debug)]
+struct Begun {
+    /// The model's id of it.
+    id: String,
+    /// The graph that made it.
+    namespace: Namespace,
+    /// The run in which it began or went on.
+    run: RunId,
+    /// Whether its task is over or was cut, and has not gone on with it since.
+    is_left: bool,
+}
+
+impl Tools {
+    /// What an event says of calls, each with the graph that made it.
+    pub(super) fn take(&mut self, event: &Event, lens: &Lens) -> Vec<(Namespace, Value)> {
+        let here = |data: Value| (event.namespace.clone(), data);
+        match &event.kind {
+            EventKind::CallStarted(started) => {
+                self.begin(event, started).map(here).into_iter().collect()
+            }
+            EventKind::Called(called) => self.end(called).into_iter().map(here).collect(),
+            EventKind::RunStarted(_) if event.namespace.is_root() => {
+                self.begun.values_mut().for_each(|begun| begun.is_left = true);
+                Vec::new()
+            }
+            EventKind::TaskStarted(started) => {
+                let own = self.begun.iter_mut().filter(|((task, _), _)| *task == started.task);
+                own.for_each(|(_, begun)| begun.is_left = false);
+                Vec::new()
+            }
+            EventKind::TaskFinished(finished) => self.hear(event, finished, lens),
+            EventKind::TaskFailed(TaskFailed { task, node, failure, .. }) => {
+                let inside = |graph: &Namespace| graph.is_run_by(&event.namespace, task, node);
+                self.cut(|it, begun| it == task || inside(&begun.namespace), failure)
+            }
+            EventKind::RunEnded(ended) if event.namespace.is_root() => match ended.status {
+                // A tool that asks a person goes on with the next run.
+                RunStatus::Interrupted | RunStatus::Pending | RunStatus::Running => Vec::new(),
+                RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => {
+                    self.ended.clear();
+                    let cancelled = || Failure::new("cancelled", CANCELLED);
+                    let why = ended.failure.clone().unwrap_or_else(cancelled);
+                    self.cut(|_, _| true, &why)
+                }
+            },
+            _ => Vec::new(),
+        }
+    }
+
+    /// The call of a model inside of which a nested graph runs, if it is one.
+    pub(super) fn around(&self, namespace: &Namespace) -> Option<&str> {
+        let level = namespace.as_str().rsplit('|').next()?;
+        let mut place = level.split_once(':')?.1.split('.').skip(1);
+        let call = place.next()?.parse().ok()?;
+        // A graph that the node itself started has the place of that alone.
+        place.next()?;
+        self.begun.get(&(namespace.task()?, call)).map(|begun| begun.id.as_str())
+    }
+
+    fn begin(&mut self, event: &Event, started: &CallStarted) -> Option<Value> {
+        if started.kind() != Some(CallKind::CallTool) || !started.scope.is_empty() {
+            return None;
+        }
+        let asked = Asked::read(started.request.as_ref()?)?;
+        let place = (started.task.clone(), started.call);
+        // A call that goes on after a question or a crash was told before. A command or a fork lets
+        // another task go on with it; two tasks of one run that have the same id are two calls.
+        let goes_on = |at: &(TaskId, u32), begun: &mut Begun| {
+            *at == place || (begun.id == asked.id && at.0 != place.0 && begun.run != event.run)
+        };
+        let is_new = self.begun.extract_if(.., goes_on).count() == 0;
+        let (id, namespace, run) =
+            (asked.id.to_owned(), event.namespace.clone(), event.run.clone());
+        self.begun.insert(place, Begun { id, namespace, run, is_left: false });
+        is_new.then(|| self.began(&asked))
+    }
+
+    fn end(&mut self, called: &Called) -> Vec<Value> {
+        // What a fork takes over was told where it happened.
+        if called.kind() != Some(CallKind::CallTool)
+            || !called.scope.is_empty()
+            || called.reused.is_some()
+        {
+            return Vec::new();
+        }
+        let begun = self.begun.remove(&(called.task.clone(), called.call));
+        let has_begun = begun.is_some();
+        self.ended.extend(begun.map(|begun| (called.task.clone(), begun)));
+        let Some(asked) = Asked::read(&called.request) else { return Vec::new() };
+        let begin = (!has_begun).then(|| self.began(&asked));
+        begin.into_iter().chain([ended(called, &asked)]).collect()
+    }
+
+    /// The first word of a call.
+    fn began(&self, asked: &Asked<'_>) -> Value {
+        let input = asked.arguments.or_else(|| self.asked.get(asked.id));
+        json!({
+            "event": "tool-started",
+            "tool_call_id": asked.id,
+            "tool_name": own_name(asked.tool),
+            "input": input,
+        })
+    }
+
+    /// Takes note of what models ask for. A call that is answered in the conversation alone, since
+    /// nobody waits for it any more, ends with that.
+    fn hear(
+        &mut self,
+        event: &Event,
+        finished: &TaskFinished,
+        lens: &Lens,
+    ) -> Vec<(Namespace, Value)> {
+        let TaskFinished { task, node, .. } = finished;
+        let is_own = |it: &TaskId, begun: &Begun| {
+            it == task || begun.namespace.is_run_by(&event.namespace, task, node)
+        };
+        let mut over = Vec::new();
+        let writes = finished.writes.iter();
+        for write in writes.filter(|write| lens.channels.contains(write.channel.as_str())) {
+            let messages =
+                write.value.as_array().map_or(std::slice::from_ref(&write.value), |it| it);
+            for message in messages {
+                let calls = message.get("tool_calls").and_then(Value::as_array);
+                self.asked.extend(calls.into_iter().flatten().filter_map(wanted));
+                if let Some(id) = message.get("tool_call_id").and_then(Value::as_str) {
+                    self.asked.remove(id);
+                    over.extend(self.close(id, &text(message), is_own));
+                }
+            }
+        }
+        let left = self.begun.iter_mut().filter(|((it, _), begun)| is_own(it, begun));
+        left.for_each(|(_, begun)| begun.is_left = true);
+        if event.namespace.is_root() {
+            self.ended.retain(|(it, begun)| !is_own(it, begun));
+        }
+        over
+    }
+
+    /// Ends calls with a message about them. Other tasks may have calls of the same id: those that
+    /// they wait for are not meant, nor any if the task that writes has had one.
+    fn close(
+        &mut self,
+        id: &str,
+        why: &str,
+        is_own: impl Fn(&TaskId, &Begun) -> bool,
+    ) -> Vec<(Namespace, Value)> {
+        let is_meant = |task: &TaskId, begun: &Begun| begun.id == id && is_own(task, begun);
+        let has_own = self.begun.iter().any(|((task, _), begun)| is_meant(task, begun))
+            || self.ended.iter().any(|(task, begun)| is_meant(task, begun));
+        let closed = self.begun.extract_if(.., |(task, _), begun| {
+            if has_own { is_meant(task, begun) } else { begun.id == id && begun.is_left }
+        });
+        closed.map(|(_, it)| (it.namespace, failed(id, why, None))).collect()
+    }
+
+    /// Ends calls that get no answer, those of the innermost graphs first.
+    fn cut(
+        &mut self,
+        is_cut: impl Fn(&TaskId, &Begun) -> bool,
+        why: &Failure,
+    ) -> Vec<(Namespace, Value)> {
+        let cut = self.begun.extract_if(.., |(task, _), begun| is_cut(task, begun));
+        let mut cut: Vec<Begun> = cut.map(|(_, begun)| begun).collect();
+        cut.sort_by_key(|begun| std::cmp::Reverse(begun.namespace.depth()));
+        let say = |begun: Begun| {
+            let said = failed(&begun.id, &why.message, Some(&why.code));
+            (begun.namespace, said)
+        };
+        cut.into_iter().map(say).collect()
+    }
+}
+
+/// A request of a call, as the log has it.
+struct Asked<'r> {
+    id: &'r str,
+    tool: &'r str,
+    /// Not of a large request.
+    arguments: Option<&'r Value>,
+}
+
+impl<'r> Asked<'r> {
+    /// `None` for a call that no model asked for.
+    fn read(request: &'r Value) -> Option<Self> {
+        let text = |name: &str| request.get(name).and_then(Value::as_str);
+        let id = text("call_id").filter(|id| !id.is_empty())?;
+        Some(Self { id, tool: text("tool")?, arguments: request.get("arguments") })
+    }
+}
+
+/// A call that a message asks for, with its arguments.
+fn wanted(call: &Value) -> Option<(String, Value)> {
+    let id = call.get("id")?.as_str()?.to_owned();
+    Some((id, call.get("arguments").cloned().unwrap_or_default()))
+}
+
+/// A tool's name without its plugin's.
+fn own_name(tool: &str) -> &str {
+    tool.rsplit('/').next().unwrap_or(tool)
+}
+
+fn ended(called: &Called, asked: &Asked<'_>) -> Value {
+    match &called.result {
+        Err(failure) => failed(asked.id, &failure.message, Some(&failure.code)),
+        Ok(answer) if answer.get("is_error") == Some(&Value::Bool(true)) => {
+            failed(asked.id, &text(answer), None)
+        }
+        Ok(answer) => {
+            let output = answered(answer, asked);
+            json!({ "event": "tool-finished", "tool_call_id": asked.id, "output": output })
+        }
+    }
+}
+
+/// The answer as the message that an agent makes of it. It has no id before it is written.
+fn answered(answer: &Value, asked: &Asked<'_>) -> Value {
+    let parts = answer.get("content").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+    let structured = answer.get("structured").filter(|data| !data.is_null());
+    let content = match (parts, structured) {
+        ([], Some(data)) => data.to_string().into(),
+        (parts, _) if parts.iter().all(|part| part.get("text").is_some()) => text(answer).into(),
+        (parts, _) => json!(parts),
+    };
+    let mut shown = message::to_wire(&json!({
+        "role": "tool",
+        "name": own_name(asked.tool),
+        "tool_call_id": asked.id,
+        "content": content,
+        "structured": structured,
+        "status": "success",
+    }));
+    message::compact(&mut shown);
+    shown
+}
+
+fn failed(id: &str, message: &str, code: Option<&str>) -> Value {
+    let mut error = json!({ "event": "tool-error", "tool_call_id": id, "message": message });
+    if let Some(code) = code {
+        error["code"] = code.into();
+    }
+    error
+}
+
+fn text(answer: &Value) -> String {
+    match answer.get("content") {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Array(parts)) => {
+            parts.iter().filter_map(|part| part.get("text")?.as_str()).collect()
+        }
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,58 @@
+//! Tasks as streams tell of them.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::TaskStarted;
+use wattle_graph::id::{Namespace, TaskId};
+use wattle_graph::plan::led_to;
+
+use crate::agent_server::document::Interrupt;
+use crate::agent_server::id::task_uuid;
+use crate::agent_server::lens::Lens;
+
+/// A task that begins, with what it reads.
+pub(super) fn begun(started: &TaskStarted, input: &Value) -> Value {
+    json!({
+        "id": task_uuid(&started.task),
+        "name": started.node,
+        "input": input,
+        "triggers": [trigger(started.node.as_str())],
+    })
+}
+
+/// A task that ended, or waits for answers.
+pub(super) fn ended(
+    task: &TaskId,
+    node: &str,
+    error: Option<String>,
+    result: &Value,
+    open: &[Interrupt],
+) -> Value {
+    json!({
+        "id": task_uuid(task),
+        "name": node,
+        "error": error,
+        "result": result,
+        "interrupts": open,
+    })
+}
+
+/// What a task reads: what it was sent, or the state; `null` if that is not known.
+pub(super) fn input(
+    lens: &Lens,
+    at: &BTreeMap<Namespace, Checkpoint>,
+    namespace: &Namespace,
+    task: &TaskId,
+) -> Value {
+    let Some(checkpoint) = at.get(namespace) else { return Value::Null };
+    let mut tasks = led_to(&lens.origin, &checkpoint.meta).into_iter();
+    let sent = tasks.find(|(id, _)| id == task).and_then(|(_, trigger)| trigger.input.clone());
+    lens.values(&sent.map_or_else(|| checkpoint.state(), |input| (*input).clone()))
+}
+
+/// What leads to a node.
+pub(super) fn trigger(node: &str) -> String {
+    format!("branch:to:{node}")
+}

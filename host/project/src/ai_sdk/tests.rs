@@ -1,0 +1,181 @@
+//! The stream against the rules of the SDK, which it enforces only in part itself.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::{prop_assert_eq, proptest};
+use serde_json::{Value, json};
+use wattle_graph::event::{Event, EventKind};
+
+use super::{Chunk, MessageStream, emitted, part_name};
+use crate::sample::{asked, cut_and_recovered, log, two_turns};
+
+fn chunks(events: &[Event]) -> Vec<Chunk> {
+    let mut stream = MessageStream::new([]);
+    events.iter().flat_map(|event| stream.apply(event)).collect()
+}
+
+/// Where a tool part stands.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Input {
+    Streaming,
+    Available,
+    Closed,
+}
+
+/// A client that takes nothing but what the SDK documents.
+#[derive(Default)]
+struct Client {
+    seen: usize,
+    is_over: bool,
+    steps: usize,
+    in_step: bool,
+    /// Ids of texts, and whether they go on.
+    texts: BTreeMap<String, bool>,
+    /// Tool parts, with the step they stand in.
+    tools: BTreeMap<String, (Input, usize)>,
+}
+
+impl Client {
+    fn take(&mut self, chunk: &Chunk) -> Result<(), String> {
+        self.check(chunk).map_err(|why| format!("chunk {} {chunk:?}: {why}", self.seen))?;
+        self.seen += 1;
+        Ok(())
+    }
+
+    fn check(&mut self, chunk: &Chunk) -> Result<(), &'static str> {
+        let is_start = matches!(chunk, Chunk::Start { .. });
+        if is_start != (self.seen == 0) {
+            return Err("a message starts once, first");
+        }
+        if self.is_over {
+            return Err("the message is over");
+        }
+        match chunk {
+            Chunk::Start { .. } | Chunk::Data(_) => Ok(()),
+            Chunk::StartStep => {
+                self.steps += 1;
+                ensure(!std::mem::replace(&mut self.in_step, true), "a step in a step")
+            }
+            Chunk::FinishStep => {
+                ensure(std::mem::take(&mut self.in_step), "no step")?;
+                self.nothing_open()
+            }
+            Chunk::TextStart { id } | Chunk::ReasoningStart { id } => {
+                ensure(self.texts.insert(id.clone(), true).is_none(), "the id is taken")
+            }
+            Chunk::TextDelta { id, delta } | Chunk::ReasoningDelta { id, delta } => {
+                ensure(!delta.is_empty(), "nothing said")?;
+                ensure(self.texts.get(id) == Some(&true), "no such text")
+            }
+            Chunk::TextEnd { id } | Chunk::ReasoningEnd { id } => {
+                ensure(self.texts.insert(id.clone(), false) == Some(true), "no such text")
+            }
+            Chunk::ToolInputStart { tool_call_id, .. } => {
+                let part = (Input::Streaming, self.steps);
+                ensure(self.tools.insert(tool_call_id.clone(), part).is_none(), "the id is taken")
+            }
+            Chunk::ToolInputDelta { tool_call_id, .. } => self.input(tool_call_id, None),
+            Chunk::ToolInputAvailable { tool_call_id, .. } => {
+                self.input(tool_call_id, Some(Input::Available))
+            }
+            Chunk::ToolInputError { tool_call_id, .. } => {
+                self.input(tool_call_id, Some(Input::Closed))
+            }
+            Chunk::ToolOutputAvailable { tool_call_id, .. }
+            | Chunk::ToolOutputError { tool_call_id, .. } => {
+                let part = self.tools.get_mut(tool_call_id).ok_or("no such call")?;
+                ensure(part.0 == Input::Available, "the call cannot be answered")?;
+                part.0 = Input::Closed;
+                Ok(())
+            }
+            Chunk::Finish { .. } | Chunk::Abort | Chunk::Error { .. } => {
+                self.is_over = true;
+                ensure(!self.in_step, "a step goes on")?;
+                self.nothing_open()
+            }
+        }
+    }
+
+    /// A part is looked for in its own step; a new one would be made in another.
+    fn input(&mut self, id: &str, next: Option<Input>) -> Result<(), &'static str> {
+        let part = self.tools.get_mut(id).ok_or("no such call")?;
+        ensure(part.0 == Input::Streaming, "the arguments are complete")?;
+        ensure(part.1 == self.steps, "the call belongs to another step")?;
+        part.0 = next.unwrap_or(part.0);
+        Ok(())
+    }
+
+    fn nothing_open(&self) -> Result<(), &'static str> {
+        ensure(!self.texts.values().any(|goes_on| *goes_on), "a text goes on")?;
+        let streaming = self.tools.values().any(|part| part.0 == Input::Streaming);
+        ensure(!streaming, "arguments go on")
+    }
+}
+
+fn ensure(holds: bool, why: &'static str) -> Result<(), &'static str> {
+    if holds { Ok(()) } else { Err(why) }
+}
+
+proptest! {
+    #[test]
+    fn every_log_is_a_valid_message(log in log()) {
+        let mut client = Client::default();
+        for chunk in chunks(&log) {
+            prop_assert_eq!(client.take(&chunk), Ok(()));
+        }
+        prop_assert_eq!(client.is_over, true);
+    }
+
+    #[test]
+    fn a_client_that_reads_later_sees_the_same(log in log(), cut in 0..60_usize) {
+        let cut = cut.min(log.len());
+        let mut stream = MessageStream::new([]);
+        let mut seen: Vec<Chunk> = log[..cut].iter().flat_map(|it| stream.apply(it)).collect();
+        let mut copy = stream.clone();
+        seen.extend(log[cut..].iter().flat_map(|it| copy.apply(it)));
+        prop_assert_eq!(seen, chunks(&log));
+    }
+}
+
+fn lines(events: &[Event]) -> String {
+    let line = |chunk: Chunk| serde_json::to_string(&chunk).unwrap() + "\n";
+    chunks(events).into_iter().map(line).collect()
+}
+
+#[test]
+fn a_run_reads_as_a_message() {
+    insta::assert_snapshot!(lines(&two_turns()));
+}
+
+#[test]
+fn a_crash_in_the_middle_leaves_the_message_whole() {
+    insta::assert_snapshot!(lines(&cut_and_recovered()));
+}
+
+#[test]
+fn names_of_parts_are_plain_and_do_not_meet_those_of_the_host() {
+    for (name, part) in [
+        ("step", "data-step"),
+        ("a b/c", "data-a-b-c"),
+        ("", "data-event"),
+        ("progress", "data-event-progress"),
+    ] {
+        assert_eq!(part_name(name), part);
+    }
+    let Chunk::Data(part) = emitted("step", json!({ "id": "s1" })) else { panic!() };
+    assert_eq!(part.id.as_deref(), Some("s1"), "a later part replaces it");
+}
+
+#[test]
+fn a_question_is_a_part_of_the_message() {
+    let task = "t".parse().unwrap();
+    let mut question = asked(&task, "agent", 0);
+    question.payload = json!("sure?");
+    question.expires_ms = Some(0);
+    let event = crate::sample::event(EventKind::Asked(question));
+    let chunk = serde_json::to_value(&chunks(&[event])[1]).unwrap();
+    assert_eq!(chunk["type"], "data-interrupt");
+    assert_eq!(chunk["id"], chunk["data"]["id"]);
+    assert_eq!(chunk["data"]["expiresAt"], "1970-01-01T00:00:00.000Z");
+    assert_eq!(chunk["data"]["responseSchema"], Value::Null);
+}

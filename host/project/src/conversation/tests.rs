@@ -1,0 +1,170 @@
+//! The fold against logs of any form: what begins ends, and what is told is the answer.
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::{prop_assert, prop_assert_eq, proptest};
+use serde_json::json;
+use wattle_graph::event::{Event, EventKind, RunStatus};
+use wattle_graph::id::TaskId;
+use wattle_graph::llm::Delta;
+
+use super::{Conversation, Piece, Step, What};
+use crate::sample::{
+    call_piece, call_started, completed, log, not_completed, run_ended, streamed, task_failed,
+    task_started, text, tool_call,
+};
+
+/// What is heard of answers, in one line each.
+fn heard(events: &[Event]) -> Vec<String> {
+    let mut conversation = Conversation::default();
+    let changes = events.iter().flat_map(|event| conversation.take(event));
+    let answers = changes.filter_map(|change| match change.what {
+        What::Answer { id, step, .. } => Some((id, step)),
+        What::TaskBegan { .. } | What::TaskEnded => None,
+    });
+    let line = |(id, step): (String, Step)| {
+        let id = id.replace("run--task-0-", "");
+        match step {
+            Step::Began => format!("{id} began"),
+            Step::Piece(Piece::Text(text)) => format!("{id} text {text}"),
+            Step::Piece(Piece::Reasoning(text)) => format!("{id} reasoning {text}"),
+            Step::Piece(Piece::Call { index, .. }) => format!("{id} call {index}"),
+            Step::Void(told) => format!("{id} void, told: {}", told.is_some()),
+            Step::Done { completion, told, .. } => {
+                format!("{id} done, {} left to tell", told.rest(&completion).count())
+            }
+            Step::Failed(told) => format!("{id} failed, told: {}", told.is_some()),
+        }
+    };
+    answers.map(line).collect()
+}
+
+#[test]
+fn an_answer_is_heard_piece_by_piece_and_then_whole() {
+    let log = [
+        task_started(0),
+        call_started(0, 0, false),
+        streamed(0, 0, vec![text("Hel"), text("lo"), call_piece(Some("a"), "{}")]),
+        completed(
+            0,
+            0,
+            json!([{ "text": "Hello" }, tool_call("a", json!({})), tool_call("b", json!({}))]),
+        ),
+    ];
+    assert_eq!(heard(&log), ["0 began", "0 text Hello", "0 call 0", "0 done, 1 left to tell"]);
+}
+
+#[test]
+fn an_answer_that_is_given_again_has_another_id() {
+    let restarted = [
+        task_started(0),
+        call_started(0, 0, false),
+        streamed(0, 0, vec![text("Wro"), Delta::Restart, Delta::Restart, text("Right")]),
+        completed(0, 0, json!([{ "text": "Right" }])),
+    ];
+    let expected = [
+        "0 began",
+        "0 text Wro",
+        "0 void, told: true",
+        "0-0.1 void, told: false",
+        "0-0.2 text Right",
+        "0-0.2 done, 0 left to tell",
+    ];
+    assert_eq!(heard(&restarted), expected);
+    let crashed = [
+        task_started(0),
+        call_started(0, 0, false),
+        streamed(0, 0, vec![text("He")]),
+        task_started(0),
+        call_started(0, 0, false),
+        completed(0, 0, json!([{ "text": "Hello" }])),
+    ];
+    let expected = ["0 began", "0 text He", "0 void, told: true", "0-1.0 done, 1 left to tell"];
+    assert_eq!(heard(&crashed), expected);
+}
+
+#[test]
+fn an_answer_that_will_not_come_has_failed() {
+    let begun = [task_started(0), call_started(0, 0, false), streamed(0, 0, vec![text("He")])];
+    let ends = [
+        not_completed(0, 0),
+        task_failed(0),
+        run_ended(RunStatus::Failed),
+        run_ended(RunStatus::Cancelled),
+        // A host that reads no answer says nothing of it; the node's message is told whole.
+        completed(0, 0, json!("no list of parts")),
+    ];
+    for end in ends {
+        let log = begun.iter().cloned().chain([end]).collect::<Vec<_>>();
+        assert_eq!(heard(&log).last().unwrap(), "0 failed, told: true");
+    }
+    let waits = begun.iter().cloned().chain([run_ended(RunStatus::Interrupted)]);
+    assert_eq!(heard(&waits.collect::<Vec<_>>()).len(), 2, "the next run goes on with it");
+}
+
+#[test]
+fn documents_are_no_part_of_the_conversation() {
+    let log = [
+        task_started(0),
+        call_started(0, 0, true),
+        streamed(0, 0, vec![text("{}")]),
+        completed(0, 0, json!([{ "text": "{}" }])),
+    ];
+    assert_eq!(heard(&log), [""; 0]);
+}
+
+proptest! {
+    #[test]
+    fn whatever_begins_ends(log in log()) {
+        let mut conversation = Conversation::default();
+        let mut tasks: BTreeMap<TaskId, bool> = BTreeMap::new();
+        let mut open: BTreeMap<(TaskId, u32), (String, String)> = BTreeMap::new();
+        for event in &log {
+            for change in conversation.take(event) {
+                let task = change.place.task;
+                match change.what {
+                    What::TaskBegan { again } => {
+                        prop_assert_eq!(tasks.insert(task, true).is_some(), again);
+                    }
+                    What::TaskEnded => {
+                        prop_assert!(tasks.remove(&task).is_some());
+                        prop_assert!(!open.keys().any(|(of, _)| *of == task));
+                    }
+                    What::Answer { call, id, step } => {
+                        let key = (task, call);
+                        match step {
+                            Step::Began => {
+                                open.insert(key, (id, String::new()));
+                            }
+                            // The beginning of a call of an unknown task is not heard.
+                            Step::Piece(piece) => {
+                                let told = open.entry(key).or_insert((id.clone(), String::new()));
+                                if told.0 != id {
+                                    *told = (id, String::new());
+                                }
+                                if let Piece::Text(text) = piece {
+                                    told.1.push_str(&text);
+                                }
+                            }
+                            Step::Done { completion, told, .. } => {
+                                let before = open.remove(&key).filter(|(of, _)| *of == id);
+                                let mut text = before.unwrap_or_default().1;
+                                for piece in told.rest(&completion) {
+                                    if let Piece::Text(rest) = piece {
+                                        text.push_str(&rest);
+                                    }
+                                }
+                                prop_assert!(told.text || text == completion.text());
+                            }
+                            Step::Void(_) | Step::Failed(_) => drop(open.remove(&key)),
+                        }
+                    }
+                }
+            }
+        }
+        let waits = matches!(&log.last().unwrap().kind,
+            EventKind::RunEnded(end) if end.status == RunStatus::Interrupted);
+        let known = open.keys().filter(|(task, _)| tasks.contains_key(task)).count();
+        prop_assert!(waits || known == 0);
+    }
+}

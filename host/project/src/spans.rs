@@ -1,0 +1,378 @@
+//! A run as spans of a trace.
+//!
+//! The run is the root, tasks are its children, and host calls (model, tool, HTTP, SQL) children of
+//! their task, or of the tool call inside of which they were made. All ids follow from the log, so a
+//! trace that is made again has the same. Attributes are those of the OpenTelemetry conventions for
+//! generative AI, and those that Langfuse reads.
+//!
+//! * [`spans`] makes them of [`Run`] and events, as a [`View`] says.
+//! * [`Span`] is what they consist of, with [`Attributes`].
+
+mod attribute;
+mod call;
+mod content;
+mod ids;
+mod span;
+mod view;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+use wattle_graph::event::{
+    CallStarted, Called, Event, EventKind, RunStatus, TaskFailed, TaskFinished, TaskStarted,
+};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{Namespace, NodeName, TaskId};
+
+pub use self::attribute::{Attribute, Attributes};
+pub use self::span::{SPAN_BYTES, Span, SpanEvent, SpanId, SpanKind, TRACE_BYTES, TraceId};
+pub use self::view::{Route, Run, View};
+
+use self::ids::CallKey;
+use self::span::nanos;
+
+/// Most events of one span; a task that says more has its say in the log.
+const MAX_SPAN_EVENTS: usize = 128;
+
+/// The spans of a run, the root first.
+pub fn spans(run: &Run<'_>, events: &[Event], view: &View<'_>) -> Vec<Span> {
+    let last_ms = events.last().map_or(0, |event| event.at_ms);
+    let mut projection = Projection::new(run, last_ms, view);
+    for event in events {
+        projection.add(event);
+    }
+    projection.finish()
+}
+
+struct Projection<'a> {
+    run: &'a Run<'a>,
+    view: &'a View<'a>,
+    begun_ms: Option<i64>,
+    ended_ms: i64,
+    tasks: BTreeMap<TaskId, Task>,
+    /// Calls that began and have no answer yet.
+    open: BTreeMap<CallKey, (i64, CallStarted)>,
+    /// How often a call was answered.
+    answered: BTreeMap<CallKey, u32>,
+    spans: Vec<Span>,
+}
+
+/// One task of the run, all its attempts together.
+struct Task {
+    node: NodeName,
+    /// Its graph.
+    namespace: Namespace,
+    /// The task that its graph runs as; `None` in the thread's own.
+    around: Option<TaskId>,
+    step: u32,
+    attempts: u32,
+    begun_ms: i64,
+    ended_ms: Option<i64>,
+    outcome: &'static str,
+    failure: Option<Failure>,
+    output: Option<Value>,
+    events: Vec<SpanEvent>,
+    dropped: u32,
+}
+
+impl<'a> Projection<'a> {
+    fn new(run: &'a Run<'a>, ended_ms: i64, view: &'a View<'a>) -> Self {
+        Self {
+            run,
+            view,
+            begun_ms: None,
+            ended_ms,
+            tasks: BTreeMap::new(),
+            open: BTreeMap::new(),
+            answered: BTreeMap::new(),
+            spans: Vec::new(),
+        }
+    }
+
+    fn add(&mut self, event: &Event) {
+        let at_ms = event.at_ms;
+        match &event.kind {
+            EventKind::RunStarted(_) => {
+                self.begun_ms.get_or_insert(at_ms);
+            }
+            EventKind::TaskStarted(started) => self.task_started(event, started),
+            EventKind::TaskFinished(finished) => self.task_finished(at_ms, finished),
+            EventKind::TaskFailed(failed) => self.task_failed(at_ms, failed),
+            EventKind::CallStarted(started) => {
+                let key = CallKey::new(&started.task, &started.scope, started.call);
+                self.open.insert(key, (at_ms, started.clone()));
+            }
+            EventKind::Called(called) => self.called(called),
+            EventKind::Asked(asked) => {
+                if let Some(task) = self.tasks.get_mut(&asked.task) {
+                    task.ended_ms = Some(at_ms);
+                    task.outcome = "asked";
+                }
+                let content = Some(("question", content::json(&asked.payload)));
+                self.happened(&asked.task, at_ms, "asked".into(), content);
+            }
+            EventKind::Custom(custom) => {
+                let content = Some(("data", content::json(&custom.data)));
+                self.happened(&custom.task, at_ms, custom.name.clone(), content);
+            }
+            EventKind::Progress(progress) => {
+                let content = Some(("message", content::text(&progress.message)));
+                self.happened(&progress.task, at_ms, "progress".into(), content);
+            }
+            EventKind::Log(log) => {
+                let content = Some(("message", content::text(&log.message)));
+                self.happened(&log.task, at_ms, format!("log {}", log.level), content);
+            }
+            _ => {}
+        }
+    }
+
+    fn task_started(&mut self, event: &Event, started: &TaskStarted) {
+        let (at_ms, around) = (event.at_ms, self.around(&event.namespace));
+        let task = self.tasks.entry(started.task.clone()).or_insert_with(|| Task {
+            node: started.node.clone(),
+            namespace: event.namespace.clone(),
+            around,
+            step: started.step,
+            attempts: 0,
+            begun_ms: at_ms,
+            ended_ms: None,
+            outcome: "cut",
+            failure: None,
+            output: None,
+            events: Vec::new(),
+            dropped: 0,
+        });
+        task.attempts += 1;
+        task.ended_ms = None;
+    }
+
+    /// The task that runs the graph of a namespace.
+    fn around(&self, namespace: &Namespace) -> Option<TaskId> {
+        let above = namespace.parent()?;
+        // A graph with a state of its own is of the node, and of one task of it at a time.
+        namespace.task().or_else(|| {
+            let its = self.tasks.iter().filter(|(_, task)| {
+                task.namespace == above && task.node.as_str() == namespace.node()
+            });
+            its.max_by_key(|(_, task)| task.begun_ms).map(|(id, _)| id.clone())
+        })
+    }
+
+    fn task_finished(&mut self, at_ms: i64, finished: &TaskFinished) {
+        let Some(task) = self.tasks.get_mut(&finished.task) else { return };
+        task.ended_ms = Some(at_ms);
+        task.outcome = "finished";
+        task.failure = None;
+        let writes: Map<String, Value> = finished
+            .writes
+            .iter()
+            .map(|write| (write.channel.to_string(), write.value.clone()))
+            .collect();
+        task.output = Some(Value::Object(writes));
+    }
+
+    fn task_failed(&mut self, at_ms: i64, failed: &TaskFailed) {
+        let message = self.view.failure(&failed.failure);
+        if let Some(task) = self.tasks.get_mut(&failed.task) {
+            task.ended_ms = Some(at_ms);
+            task.outcome = "failed";
+            task.failure = Some(failed.failure.clone());
+        }
+        let mut attributes = Attributes::default();
+        attributes.number("wattle.attempt", failed.attempt.into());
+        attributes.text("exception.type", &failed.failure.code);
+        attributes.text("exception.message", message);
+        self.note(&failed.task, SpanEvent::new(at_ms, "exception", attributes));
+    }
+
+    /// Something that a task said; `content` is left out where content is.
+    fn happened(
+        &mut self,
+        task: &TaskId,
+        at_ms: i64,
+        name: String,
+        content: Option<(&str, String)>,
+    ) {
+        let mut attributes = Attributes::default();
+        if let Some((key, value)) = content.filter(|_| self.view.content) {
+            attributes.text(&format!("wattle.{key}"), value);
+        }
+        self.note(task, SpanEvent::new(at_ms, name, attributes));
+    }
+
+    fn note(&mut self, task: &TaskId, event: SpanEvent) {
+        let Some(task) = self.tasks.get_mut(task) else { return };
+        if task.events.len() < MAX_SPAN_EVENTS {
+            task.events.push(event);
+        } else {
+            task.dropped += 1;
+        }
+    }
+
+    fn called(&mut self, called: &Called) {
+        let key = CallKey::new(&called.task, &called.scope, called.call);
+        self.open.remove(&key);
+        let (id, parent) = self.place(&key);
+        *self.answered.entry(key).or_default() += 1;
+        let mut attributes = self.common();
+        let Some(name) = call::describe(called, self.view, &mut attributes) else { return };
+        let begun = nanos(called.started_ms);
+        let error = called.result.as_ref().err().map(|failure| self.view.failure(failure));
+        self.spans.push(Span {
+            trace: ids::of_trace(self.run.run),
+            id,
+            parent: Some(parent),
+            name,
+            kind: SpanKind::Client,
+            start_ns: begun,
+            end_ns: begun.saturating_add(called.duration_us.saturating_mul(1_000)),
+            attributes,
+            events: Vec::new(),
+            dropped_events: 0,
+            error,
+        });
+    }
+
+    /// Calls that were never answered: the run was cut, or waits inside of a tool.
+    fn unanswered(&mut self) {
+        for (key, (at_ms, started)) in std::mem::take(&mut self.open) {
+            let (id, parent) = self.place(&key);
+            let mut attributes = self.common();
+            let observation = started.kind().and_then(call::observation).unwrap_or("span");
+            attributes.text("langfuse.observation.type", observation);
+            attributes.text("langfuse.observation.level", "WARNING");
+            attributes.text("langfuse.observation.status_message", "not answered in this run");
+            attributes.text("wattle.summary", started.summary);
+            self.spans.push(Span {
+                trace: ids::of_trace(self.run.run),
+                id,
+                parent: Some(parent),
+                name: started.function,
+                kind: SpanKind::Client,
+                start_ns: nanos(at_ms),
+                end_ns: nanos(self.ended_ms.max(at_ms)),
+                attributes,
+                events: Vec::new(),
+                dropped_events: 0,
+                error: None,
+            });
+        }
+    }
+
+    /// Ids of a call and of what it was made inside of.
+    fn place(&self, key: &CallKey) -> (SpanId, SpanId) {
+        let run = self.run.run;
+        let of = |key: &CallKey| {
+            ids::of_call(run, key, self.answered.get(key).copied().unwrap_or_default())
+        };
+        let parent = key.outer().map_or_else(|| ids::of_task(run, &key.task), |outer| of(&outer));
+        (of(key), parent)
+    }
+
+    fn finish(mut self) -> Vec<Span> {
+        self.unanswered();
+        let mut spans = vec![self.root()];
+        for (id, task) in std::mem::take(&mut self.tasks) {
+            spans.push(self.task(&id, task));
+        }
+        spans.append(&mut self.spans);
+        spans
+    }
+
+    fn task(&self, id: &TaskId, task: Task) -> Span {
+        let run = self.run.run;
+        let mut attributes = self.common();
+        attributes.text("langfuse.observation.type", "chain");
+        attributes.text("wattle.node", task.node.as_str());
+        attributes.text("wattle.task", id.as_str());
+        if !task.namespace.is_root() {
+            attributes.text("wattle.namespace", task.namespace.as_str());
+        }
+        attributes.number("wattle.step", task.step.into());
+        attributes.number("wattle.attempts", task.attempts.into());
+        attributes.text("wattle.outcome", task.outcome);
+        if let Some(output) = task.output.filter(|_| self.view.content) {
+            attributes.text("langfuse.observation.output", content::json(&output));
+        }
+        let message = task.failure.map(|failure| self.view.failure(&failure));
+        attributes.failed(message.as_deref());
+        Span {
+            trace: ids::of_trace(run),
+            id: ids::of_task(run, id),
+            parent: Some(match &task.around {
+                Some(around) => ids::of_task(run, around),
+                None => ids::of_run(run),
+            }),
+            name: task.node.to_string(),
+            kind: SpanKind::Internal,
+            start_ns: nanos(task.begun_ms),
+            end_ns: nanos(task.ended_ms.unwrap_or(self.ended_ms).max(task.begun_ms)),
+            attributes,
+            events: task.events,
+            dropped_events: task.dropped,
+            error: message,
+        }
+    }
+
+    fn root(&self) -> Span {
+        let run = self.run;
+        let mut attributes = self.common();
+        attributes.text("langfuse.observation.type", "agent");
+        attributes.text("gen_ai.operation.name", "invoke_agent");
+        attributes.text("gen_ai.agent.name", run.app.as_str());
+        attributes.text("gen_ai.conversation.id", run.thread.as_str());
+        attributes.text("wattle.run", run.run.as_str());
+        attributes.text("wattle.status", status_word(run.status));
+        attributes.flag("wattle.truncated", run.truncated);
+        if let Some(input) = run.input {
+            attributes.text("langfuse.observation.input", content::json(input));
+        }
+        if let Some(output) = run.output {
+            attributes.text("langfuse.observation.output", content::json(output));
+        }
+        let message = run.failure.map(|failure| self.view.failure(failure));
+        attributes.failed(message.as_deref());
+        let begun_ms = self.begun_ms.unwrap_or(self.ended_ms);
+        Span {
+            trace: ids::of_trace(run.run),
+            id: ids::of_run(run.run),
+            parent: None,
+            name: self.trace_name(),
+            kind: SpanKind::Server,
+            start_ns: nanos(begun_ms),
+            end_ns: nanos(self.ended_ms.max(begun_ms)),
+            attributes,
+            events: Vec::new(),
+            dropped_events: 0,
+            error: message,
+        }
+    }
+
+    /// What stands on every span: services build their views from single spans.
+    fn common(&self) -> Attributes {
+        let run = self.run;
+        let mut attributes = Attributes::default();
+        attributes.text("session.id", run.thread.as_str());
+        attributes.some_text("user.id", run.tenant);
+        attributes.text("langfuse.trace.name", self.trace_name());
+        attributes.texts("langfuse.trace.tags", [run.app.as_str(), run.graph.as_str()]);
+        attributes
+    }
+
+    fn trace_name(&self) -> String {
+        format!("{}/{}", self.run.app, self.run.graph)
+    }
+}
+
+/// How a run ended, as a word.
+pub fn status_word(status: RunStatus) -> &'static str {
+    match status {
+        RunStatus::Pending => "pending",
+        RunStatus::Running => "running",
+        RunStatus::Completed => "completed",
+        RunStatus::Interrupted => "interrupted",
+        RunStatus::Failed => "failed",
+        RunStatus::Cancelled => "cancelled",
+    }
+}

@@ -1,0 +1,75 @@
+//! Attributes of spans.
+
+/// The value of an attribute.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Attribute {
+    /// A text.
+    Text(String),
+    /// A number.
+    Number(i64),
+    /// A number with fractions.
+    Float(f64),
+    /// Yes or no.
+    Flag(bool),
+    /// A list of texts.
+    Texts(Vec<String>),
+}
+
+/// A list of attributes that grows.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Attributes(Vec<(String, Attribute)>);
+
+impl Attributes {
+    /// Adds a text.
+    pub fn text(&mut self, key: &str, value: impl Into<String>) {
+        self.put(key, Attribute::Text(value.into()));
+    }
+
+    /// Adds a text if there is one.
+    pub fn some_text(&mut self, key: &str, value: Option<impl Into<String>>) {
+        if let Some(value) = value {
+            self.text(key, value);
+        }
+    }
+
+    /// Adds a number.
+    pub fn number(&mut self, key: &str, value: u64) {
+        self.put(key, Attribute::Number(i64::try_from(value).unwrap_or(i64::MAX)));
+    }
+
+    /// Adds a number with fractions.
+    pub fn float(&mut self, key: &str, value: f64) {
+        self.put(key, Attribute::Float(value));
+    }
+
+    /// Adds a yes or no.
+    pub fn flag(&mut self, key: &str, value: bool) {
+        self.put(key, Attribute::Flag(value));
+    }
+
+    /// Adds a list of texts.
+    pub fn texts<'a>(&mut self, key: &str, values: impl IntoIterator<Item = &'a str>) {
+        self.put(key, Attribute::Texts(values.into_iter().map(str::to_owned).collect()));
+    }
+
+    /// What Langfuse reads of something that failed.
+    pub(super) fn failed(&mut self, message: Option<&str>) {
+        if let Some(message) = message {
+            self.text("langfuse.observation.level", "ERROR");
+            self.text("langfuse.observation.status_message", message);
+        }
+    }
+
+    fn put(&mut self, key: &str, value: Attribute) {
+        self.0.push((key.to_owned(), value));
+    }
+}
+
+impl IntoIterator for Attributes {
+    type Item = (String, Attribute);
+    type IntoIter = std::vec::IntoIter<Self::Item>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.0.into_iter()
+    }
+}

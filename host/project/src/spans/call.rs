@@ -1,0 +1,218 @@
+//! What is said of a host call.
+
+use serde_json::{Map, Value, json};
+use wattle_graph::call::CallKind;
+use wattle_graph::event::Called;
+use wattle_graph::llm::{CompletionRequest, Usage};
+
+use crate::spans::attribute::Attributes;
+use crate::spans::content;
+use crate::spans::view::View;
+
+/// Langfuse's word for what a call is; `None` for calls that take no time and lead nowhere, which
+/// are no spans.
+pub(super) fn observation(kind: CallKind) -> Option<&'static str> {
+    match kind {
+        CallKind::Complete | CallKind::Stream | CallKind::GenerateImages => Some("generation"),
+        CallKind::CallTool => Some("tool"),
+        CallKind::SendHttp | CallKind::QuerySql | CallKind::SqlTransaction => Some("span"),
+        CallKind::StreamNext => None,
+    }
+}
+
+/// Fills in what is known of a call and gives its span a name; `None` if it is no span.
+pub(super) fn describe(
+    called: &Called,
+    view: &View<'_>,
+    attributes: &mut Attributes,
+) -> Option<String> {
+    let kind = called.kind()?;
+    let observation = observation(kind)?;
+    // An answer of before is no generation: it would be paid again in Langfuse's sums.
+    let observation = if called.reused.is_some() { "span" } else { observation };
+    attributes.text("langfuse.observation.type", observation);
+    attributes.text("wattle.function", &called.function);
+    let name = match kind {
+        CallKind::Complete | CallKind::Stream | CallKind::StreamNext => {
+            model(called, view, attributes)
+        }
+        CallKind::GenerateImages => pictures(called, view, attributes),
+        CallKind::CallTool => tool(called, view, attributes),
+        CallKind::SendHttp => http(called, attributes),
+        CallKind::QuerySql | CallKind::SqlTransaction => sql(called, view, attributes),
+    };
+    let message = called.result.as_ref().err().map(|failure| view.failure(failure));
+    attributes.failed(message.as_deref());
+    if let Err(failure) = &called.result {
+        attributes.text("error.type", &failure.code);
+    }
+    Some(name)
+}
+
+fn model(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+    let (request, answer) = (called.completion_request(), called.completion());
+    let route = called.route().unwrap_or_default();
+    let behind = (view.route)(route);
+    let answered = answer.as_ref().map(|answer| answer.model.clone());
+    let asked = behind.as_ref().map(|info| info.model.clone()).or_else(|| answered.clone());
+    attributes.text("gen_ai.operation.name", "chat");
+    attributes.text("wattle.route", route);
+    if let Some(info) = &behind {
+        attributes.text("gen_ai.provider.name", &info.provider);
+        attributes.text("gen_ai.system", &info.provider);
+    }
+    attributes.some_text("gen_ai.request.model", asked.clone());
+    attributes.some_text("gen_ai.response.model", answered.clone());
+    attributes.some_text("langfuse.observation.model.name", answered.clone().or(asked.clone()));
+    if let Some(request) = &request {
+        parameters(request, attributes);
+    }
+    if let Some(answer) = &answer {
+        if called.reused.is_none() {
+            usage(&answer.usage, attributes);
+        }
+        attributes.texts("gen_ai.response.finish_reasons", Some(answer.finish_reason.name()));
+    }
+    if view.content {
+        let given = request.map_or_else(|| called.request.clone(), |it| json!(it.messages));
+        attributes.text("langfuse.observation.input", content::json(&given));
+        if let Some(answer) = answer {
+            let said = answer.structured.unwrap_or_else(|| json!(answer.parts));
+            attributes.text("langfuse.observation.output", content::json(&said));
+        }
+    }
+    format!("chat {}", answered.or(asked).unwrap_or_else(|| route.to_owned()))
+}
+
+/// Pictures that a model made; where they are, never their bytes.
+fn pictures(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+    let route = called.route().unwrap_or_default();
+    let asked = (view.route)(route).map(|info| info.model);
+    let images = called.images();
+    let first = images.as_ref().and_then(|images| images.first());
+    let made = first.map(|image| image.model.clone());
+    attributes.text("gen_ai.operation.name", "generate_content");
+    attributes.text("gen_ai.output.type", "image");
+    attributes.text("wattle.route", route);
+    attributes.some_text("gen_ai.provider.name", first.map(|image| image.provider.clone()));
+    attributes.some_text("gen_ai.request.model", asked.clone());
+    attributes.some_text("gen_ai.response.model", made.clone());
+    attributes.some_text("langfuse.observation.model.name", made.clone().or(asked.clone()));
+    if view.content {
+        let given = called.image_request().map(|request| json!(request.prompt));
+        let given = given.unwrap_or_else(|| called.request.clone());
+        attributes.text("langfuse.observation.input", content::json(&given));
+        if let Some(images) = &images {
+            attributes.text("langfuse.observation.output", content::json(&json!(images)));
+        }
+    }
+    format!("generate_content {}", made.or(asked).unwrap_or_else(|| route.to_owned()))
+}
+
+fn parameters(request: &CompletionRequest, attributes: &mut Attributes) {
+    let mut shown = Map::new();
+    let mut show = |name: &str, value: Value| {
+        if !value.is_null() {
+            shown.insert(name.to_owned(), value);
+        }
+    };
+    show("temperature", json!(request.temperature));
+    show("max_output_tokens", json!(request.max_output_tokens));
+    show("seed", json!(request.seed));
+    show("stop", if request.stop.is_empty() { Value::Null } else { json!(request.stop) });
+    show("tool_choice", json!(request.tool_choice));
+    if let Some(temperature) = request.temperature {
+        attributes.float("gen_ai.request.temperature", temperature);
+    }
+    if let Some(tokens) = request.max_output_tokens {
+        attributes.number("gen_ai.request.max_tokens", tokens.into());
+    }
+    if let Some(schema) = &request.response_schema {
+        attributes.text("gen_ai.output.type", "json");
+        show("response_schema", json!(schema.name));
+    }
+    let shown = Value::Object(shown).to_string();
+    attributes.text("langfuse.observation.model.parameters", shown);
+}
+
+fn usage(usage: &Usage, attributes: &mut Attributes) {
+    let counts = [
+        (usage.input_tokens, "gen_ai.usage.input_tokens", "input"),
+        (usage.output_tokens, "gen_ai.usage.output_tokens", "output"),
+        (usage.cached_input_tokens, "gen_ai.usage.cache_read.input_tokens", "input_cached_tokens"),
+        (usage.reasoning_tokens, "gen_ai.usage.reasoning.output_tokens", "output_reasoning_tokens"),
+    ];
+    let mut details = Map::new();
+    for (tokens, semantic, langfuse) in counts {
+        if let Some(tokens) = tokens {
+            attributes.number(semantic, tokens);
+            details.insert(langfuse.to_owned(), json!(tokens));
+        }
+    }
+    if !details.is_empty() {
+        let details = Value::Object(details).to_string();
+        attributes.text("langfuse.observation.usage_details", details);
+    }
+}
+
+fn tool(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+    let (request, output) = (called.tool_request(), called.tool_output());
+    let name = request.as_ref().map_or(&called.summary, |request| &request.tool).clone();
+    attributes.text("gen_ai.operation.name", "execute_tool");
+    attributes.text("gen_ai.tool.name", &name);
+    attributes.some_text("gen_ai.tool.call.id", called.tool_call_id());
+    if output.as_ref().is_some_and(|output| output.is_error) {
+        attributes.text("langfuse.observation.level", "WARNING");
+        attributes.text("langfuse.observation.status_message", "the tool answered with an error");
+    }
+    if view.content {
+        let given = request.map_or_else(|| called.request.clone(), |request| request.arguments);
+        attributes.text("langfuse.observation.input", content::json(&given));
+        if let Some(output) = output {
+            let said = output.structured.unwrap_or_else(|| json!(output.content));
+            attributes.text("langfuse.observation.output", content::json(&said));
+        }
+    }
+    format!("execute_tool {name}")
+}
+
+fn http(called: &Called, attributes: &mut Attributes) -> String {
+    let method = called.request["method"].as_str().unwrap_or_default();
+    attributes.text("http.request.method", method);
+    let url = called.request["url"].as_str().and_then(|url| url.parse::<url::Url>().ok());
+    if let Some(url) = url {
+        attributes.some_text("server.address", url.host_str());
+        attributes.text("url.path", url.path());
+    }
+    if let Some(status) = called.result.as_ref().ok().and_then(|answer| answer["status"].as_u64()) {
+        attributes.number("http.response.status_code", status);
+    }
+    format!("HTTP {method}")
+}
+
+fn sql(called: &Called, view: &View<'_>, attributes: &mut Attributes) -> String {
+    attributes.some_text("db.namespace", called.request["database"].as_str());
+    if let Some(statement) = called.request["statement"].as_str().filter(|_| view.content) {
+        attributes.text("db.query.text", content::text(statement));
+    }
+    called.function.clone()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_answers_of_models_are_generations() {
+        for (kind, expected) in [
+            (CallKind::Complete, Some("generation")),
+            (CallKind::Stream, Some("generation")),
+            (CallKind::GenerateImages, Some("generation")),
+            (CallKind::StreamNext, None),
+            (CallKind::CallTool, Some("tool")),
+            (CallKind::SendHttp, Some("span")),
+        ] {
+            assert_eq!(observation(kind), expected, "{kind:?}");
+        }
+    }
+}

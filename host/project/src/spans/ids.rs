@@ -1,0 +1,50 @@
+//! Ids of traces and spans: they follow from the log, so sending anew changes nothing.
+
+use wattle_graph::id::{Digest, RunId, TaskId};
+
+use crate::spans::span::{SpanId, TraceId};
+
+/// A host call of a run: its task, what it is inside of, its number. A call that failed may be
+/// made again under the same number; [`of_call`] tells such repeats apart.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct CallKey {
+    pub(super) task: TaskId,
+    pub(super) scope: Vec<u32>,
+    pub(super) call: u32,
+}
+
+impl CallKey {
+    pub(super) fn new(task: &TaskId, scope: &[u32], call: u32) -> Self {
+        Self { task: task.clone(), scope: scope.to_vec(), call }
+    }
+
+    /// The tool call that it was made inside of.
+    pub(super) fn outer(&self) -> Option<Self> {
+        let (call, scope) = self.scope.split_last()?;
+        Some(Self::new(&self.task, scope, *call))
+    }
+}
+
+pub(super) fn of_trace(run: &RunId) -> TraceId {
+    digest(&format!("trace\n{run}"))
+}
+
+pub(super) fn of_run(run: &RunId) -> SpanId {
+    digest(&format!("run\n{run}"))
+}
+
+pub(super) fn of_task(run: &RunId, task: &TaskId) -> SpanId {
+    digest(&format!("task\n{run}\n{task}"))
+}
+
+pub(super) fn of_call(run: &RunId, key: &CallKey, repeat: u32) -> SpanId {
+    let CallKey { task, scope, call } = key;
+    digest(&format!("call\n{run}\n{task}\n{scope:?}\n{call}\n{repeat}"))
+}
+
+/// The first bytes of the digest of a text.
+fn digest<const BYTES: usize>(text: &str) -> [u8; BYTES] {
+    let mut id = [0; BYTES];
+    id.copy_from_slice(&Digest::of(text.as_bytes()).as_bytes()[..BYTES]);
+    id
+}

@@ -1,0 +1,103 @@
+//! What tools answered.
+
+use serde_json::{Value, json};
+use wattle_graph::event::Called;
+use wattle_graph::message::MessageView;
+
+/// A tool's answer.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Answer {
+    /// What it found: data, or a text.
+    Output(Value),
+    /// Why it did not work.
+    Error(String),
+}
+
+impl Answer {
+    /// The answer of a journaled call. One that cannot be read is shown as it is.
+    pub(super) fn of_call(called: &Called) -> Self {
+        match (&called.result, called.tool_output()) {
+            (Err(failure), _) => Self::Error(failure.message.clone()),
+            (Ok(_), Some(output)) => {
+                let (text, parts) = (output.text(), json!(output.content));
+                Self::new(text, &parts, output.structured, output.is_error)
+            }
+            (Ok(document), None) => Self::Output(document.clone()),
+        }
+    }
+
+    /// The answer that a message of the conversation holds.
+    pub(super) fn of_message(message: MessageView<'_>) -> Self {
+        let content = message.content();
+        let structured = message.structured().cloned();
+        Self::new(text(content), content, structured, message.is_error())
+    }
+
+    /// An answer by its content, and by the text that this is if it is nothing else.
+    fn new(
+        text: Option<String>,
+        content: &Value,
+        structured: Option<Value>,
+        is_error: bool,
+    ) -> Self {
+        if is_error {
+            return Self::Error(text.unwrap_or_else(|| content.to_string()));
+        }
+        let said = || text.map_or_else(|| content.clone(), data_or_text);
+        Self::Output(structured.filter(|it| !it.is_null()).unwrap_or_else(said))
+    }
+}
+
+/// A text as the data that it writes, if it does.
+fn data_or_text(text: String) -> Value {
+    let document: Option<Value> = serde_json::from_str(&text).ok();
+    document.filter(|it| it.is_object() || it.is_array()).unwrap_or(Value::String(text))
+}
+
+/// Content that consists of nothing but text.
+fn text(content: &Value) -> Option<String> {
+    match content {
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) => {
+            let texts = parts.iter().map(|part| part.get("text").and_then(Value::as_str));
+            texts.collect()
+        }
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::event::EventKind;
+
+    use super::*;
+    use crate::sample::tool_called;
+
+    fn of(answer: Value) -> Answer {
+        match tool_called(1, "c", Ok(answer)).kind {
+            EventKind::Called(called) => Answer::of_call(&called),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn an_output_is_data_where_it_can_be() {
+        let text = |text: &str| json!([{ "text": text }]);
+        let image = json!({ "image": { "source": { "url": "u" }, "media_type": "image/png" } });
+        for (answer, expected) in [
+            (json!({ "content": text("x"), "structured": { "a": 1 } }), json!({ "a": 1 })),
+            (json!({ "content": text("{\"a\":1}") }), json!({ "a": 1 })),
+            (json!({ "content": text("12") }), json!("12")),
+            (json!({ "content": [{ "text": "a" }, { "text": "b" }] }), json!("ab")),
+            (json!({ "content": [image] }), json!([image])),
+            (json!({ "unknown": 1 }), json!({ "unknown": 1 })),
+        ] {
+            assert_eq!(of(answer), Answer::Output(expected));
+        }
+        let error = json!({ "content": text("too early"), "is_error": true });
+        assert_eq!(of(error), Answer::Error("too early".to_owned()));
+        let message = json!({ "role": "tool", "content": "too early", "status": "error" });
+        let message = MessageView::of(&message).unwrap();
+        assert_eq!(Answer::of_message(message), Answer::Error("too early".to_owned()));
+    }
+}

@@ -1,0 +1,250 @@
+//! What is said at which event.
+
+use serde_json::{Value, json};
+use wattle_graph::event::{ChildEnd, Event, EventKind, RunReason, RunStatus};
+use wattle_graph::id::{Namespace, NodeName, TaskId};
+use wattle_graph::llm::Delta;
+
+use super::{Answer, Reason, Said, Transcript, Voice};
+use crate::sample::{
+    call_piece, call_started, completed, not_completed, run_ended, run_started, streamed,
+    task_failed, task_finished, task_started, text, tool_call, tool_called,
+};
+
+fn say(events: &[Event]) -> Vec<Said> {
+    let mut transcript = Transcript::default();
+    events.iter().flat_map(|event| transcript.apply(event)).collect()
+}
+
+fn texts(said: &[Said]) -> String {
+    let text = |said: &Said| match said {
+        Said::Text(Voice::Words, _, text) => Some(text.clone()),
+        _ => None,
+    };
+    said.iter().filter_map(text).collect()
+}
+
+#[test]
+fn documents_and_other_nodes_are_not_the_conversation() {
+    let log = [
+        task_started(0),
+        call_started(0, 0, true),
+        streamed(0, 0, vec![text("{}")]),
+        completed(0, 0, json!([{ "text": "{}" }])),
+        task_started(1),
+        call_started(1, 0, false),
+        streamed(1, 0, vec![text("behind the scenes")]),
+        task_started(2),
+        call_started(2, 0, false),
+        streamed(2, 0, vec![text("hello")]),
+    ];
+    let mut transcript = Transcript::new([NodeName::new("agent").unwrap()]);
+    let said: Vec<Said> = log.iter().flat_map(|event| transcript.apply(event)).collect();
+    assert_eq!(texts(&said), "hello");
+    assert_eq!(said.iter().filter(|it| **it == Said::TurnBegan).count(), 1);
+}
+
+#[test]
+fn a_restart_begins_a_new_text() {
+    let said = say(&[
+        task_started(0),
+        call_started(0, 0, false),
+        streamed(0, 0, vec![text("Hel"), Delta::Restart, text("Hello")]),
+        completed(0, 0, json!([{ "text": "Hello" }])),
+    ]);
+    let ids: Vec<&str> = said
+        .iter()
+        .filter_map(|said| match said {
+            Said::TextBegan(_, id) => Some(id.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ids, ["text-1", "text-2"]);
+    assert_eq!(said.last(), Some(&Said::TurnEnded));
+}
+
+#[test]
+fn a_call_that_the_model_repeats_keeps_its_id_and_others_are_withdrawn() {
+    let save = Delta::ToolCall {
+        index: 1,
+        id: Some("b".to_owned()),
+        name: Some("save".to_owned()),
+        arguments: String::new(),
+    };
+    let said = say(&[
+        task_started(0),
+        call_started(0, 0, false),
+        streamed(0, 0, vec![call_piece(Some("a"), "{"), save, Delta::Restart]),
+        streamed(0, 0, vec![call_piece(Some("c"), "{}")]),
+        completed(0, 0, json!([tool_call("c", json!({}))])),
+        tool_called(1, "c", Ok(json!({ "content": [{ "text": "x" }] }))),
+    ]);
+    let begun = said.iter().filter(|said| matches!(said, Said::CallBegan { .. })).count();
+    assert_eq!(begun, 2, "those before the restart");
+    let made = |said: &Said| matches!(said, Said::CallMade { id, .. } if id == "a");
+    assert!(said.iter().any(made));
+    let withdrawn = |said: &Said| matches!(said, Said::CallBroken { id, .. } if id == "b");
+    assert!(said.iter().any(withdrawn));
+    let answer = Said::Answered("a".to_owned(), Answer::Output("x".into()));
+    assert_eq!(said[said.len() - 2..], [answer, Said::TurnEnded]);
+}
+
+#[test]
+fn arguments_that_are_no_json_break_a_call_for_good() {
+    let refused =
+        json!({ "role": "tool", "tool_call_id": "a", "status": "error", "content": "no" });
+    let said = say(&[
+        task_started(0),
+        call_started(0, 0, false),
+        completed(0, 0, json!([tool_call("a", json!("{\"q\""))])),
+        task_finished(1, refused),
+    ]);
+    let broken = said.iter().find_map(|said| match said {
+        Said::CallBroken { arguments, .. } => Some(arguments.clone()),
+        _ => None,
+    });
+    assert_eq!(broken, Some(json!("{\"q\"")));
+    assert!(!said.iter().any(|said| matches!(said, Said::Answered(..))));
+}
+
+#[test]
+fn what_a_failed_or_cancelled_run_leaves_open_is_closed() {
+    let begin = [
+        task_started(0),
+        call_started(0, 0, false),
+        completed(0, 0, json!([tool_call("a", json!({}))])),
+        task_started(1),
+    ];
+    let end = |status| {
+        let mut log = begin.to_vec();
+        log.push(run_ended(status));
+        say(&log)
+    };
+    let cut = |said: &Said| matches!(said, Said::Answered(_, Answer::Error(_)));
+    for status in [RunStatus::Failed, RunStatus::Cancelled] {
+        assert!(end(status).iter().any(cut), "{status:?}");
+    }
+    let waiting = end(RunStatus::Interrupted);
+    assert!(!waiting.iter().any(cut), "a call that waits for a person stays open");
+    let reason = |said: &[Said]| match said.last() {
+        Some(Said::Ended { reason, .. }) => Some(*reason),
+        _ => None,
+    };
+    assert_eq!(reason(&waiting), Some(Reason::ToolCalls));
+    assert_eq!(reason(&say(&[run_ended(RunStatus::Completed)])), Some(Reason::Stop));
+}
+
+#[test]
+fn a_model_that_fails_ends_its_turn() {
+    let said = say(&[
+        task_started(0),
+        call_started(0, 0, false),
+        streamed(0, 0, vec![text("Hel"), call_piece(Some("a"), "{")]),
+        not_completed(0, 0),
+        task_failed(0),
+    ]);
+    let end = &said[said.len() - 3..];
+    assert!(matches!(&end[0], Said::CallBroken { id, .. } if id == "a"));
+    assert_eq!(end[1], Said::TurnEnded);
+    assert!(matches!(end[2], Said::TaskEnded(_)));
+}
+
+#[test]
+fn a_run_that_goes_on_answers_calls_of_the_run_before() {
+    let answer = json!({
+        "role": "tool", "tool_call_id": "a", "name": "find", "content": "x", "status": "success",
+    });
+    let log = |reason| {
+        [
+            run_started(reason),
+            task_started(1),
+            tool_called(1, "a", Ok(json!({ "content": [{ "text": "x" }] }))),
+            task_finished(1, answer.clone()),
+        ]
+    };
+    let id = || "a".to_owned();
+    let call = [
+        Said::CallBegan { id: id(), name: "find".to_owned() },
+        Said::CallMade { id: id(), name: "find".to_owned(), arguments: json!({ "q": 1 }) },
+        Said::Answered(id(), Answer::Output("x".into())),
+    ];
+    let said = say(&log(RunReason::Resume));
+    assert_eq!(said[2..5], call);
+    let history = say(&log(RunReason::Input));
+    assert!(!history.iter().any(|said| matches!(said, Said::CallBegan { .. })));
+}
+
+#[test]
+fn an_answer_that_was_not_streamed_is_said_whole() {
+    let said = say(&[
+        task_started(0),
+        call_started(0, 0, false),
+        completed(0, 0, json!([{ "reasoning": "hm" }, { "text": "Hello" }])),
+    ]);
+    assert_eq!(texts(&said), "Hello");
+    let thought = Said::Text(Voice::Thoughts, "text-1".to_owned(), "hm".to_owned());
+    assert!(said.contains(&thought));
+    assert_eq!(said.last(), Some(&Said::TurnEnded));
+    assert_eq!(say(&[completed(0, 0, Value::Null)]).len(), 1, "a call that never began");
+}
+
+/// The graph that task 0 runs, and an event in it.
+fn inside(mut event: Event) -> Event {
+    let (node, task) = (NodeName::new("agent").unwrap(), TaskId::new("task-0").unwrap());
+    event.namespace = Namespace::root().of_task(&node, &task);
+    event
+}
+
+#[test]
+fn what_a_nested_graph_says_is_said_once() {
+    let answer = json!({ "role": "tool", "tool_call_id": "old", "name": "find", "content": "x" });
+    let mut outer = task_finished(0, json!([answer, { "role": "assistant", "content": "Hello" }]));
+    let namespace = inside(outer.clone()).namespace;
+    if let EventKind::TaskFinished(finished) = &mut outer.kind {
+        finished.child = Some(ChildEnd { namespace, checkpoint: None, keeps: false });
+    }
+    let log = [
+        run_started(RunReason::Resume),
+        task_started(0),
+        inside(task_started(1)),
+        inside(call_started(1, 0, false)),
+        inside(streamed(1, 0, vec![text("Hello")])),
+        inside(completed(1, 0, json!([{ "text": "Hello" }]))),
+        inside(task_finished(1, json!({ "role": "assistant", "content": "Hello" }))),
+        inside(run_ended(RunStatus::Completed)),
+        outer,
+        run_ended(RunStatus::Completed),
+    ];
+    let said = say(&log);
+    assert_eq!(texts(&said), "Hello");
+    assert!(!said.iter().any(|said| matches!(said, Said::CallBegan { .. })), "history is no news");
+    let ends = said.iter().filter(|said| matches!(said, Said::Ended { .. })).count();
+    assert_eq!((ends, matches!(said.last(), Some(Said::Ended { .. }))), (1, true));
+    // A node is named by its own name, or by that of the node whose graph it is in.
+    for (named, wanted) in [("tools", "Hello"), ("agent", "Hello"), ("other", "")] {
+        let mut transcript = Transcript::new([NodeName::new(named).unwrap()]);
+        let said: Vec<Said> = log.iter().flat_map(|event| transcript.apply(event)).collect();
+        assert_eq!(texts(&said), wanted, "{named}");
+    }
+}
+
+#[test]
+fn a_task_that_fails_ends_what_is_at_work_in_its_graph() {
+    let said = say(&[
+        task_started(0),
+        inside(task_started(1)),
+        inside(call_started(1, 0, false)),
+        inside(streamed(1, 0, vec![text("Hel")])),
+        task_failed(0),
+    ]);
+    let end = &said[said.len() - 4..];
+    assert!(matches!(end[0], Said::TextEnded(..)));
+    let ended: Vec<&str> = end
+        .iter()
+        .filter_map(|said| match said {
+            Said::TaskEnded(task) => Some(task.as_str()),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(ended, ["task-1", "task-0"]);
+}

@@ -1,0 +1,143 @@
+//! What was asked for when a run begins.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{AppName, ThreadId};
+
+use super::asked::{Asked, matched};
+use super::{Engine, Slot};
+use crate::hostcall::runs::{OnFailure, ResumeRun, RunRef, Runs as _, StartRun};
+use crate::ports::store::{Answer, RunKind, RunRecord, Turn};
+use crate::travel::{CommandThread, ForkFrom, ForkInto, ForkThread};
+
+impl Slot {
+    /// The turn of the run, for the batch that begins it.
+    pub(super) fn take_turn(&mut self) -> Turn {
+        std::mem::take(&mut self.asked.turn)
+    }
+}
+
+impl Engine {
+    /// Begins a run as it was asked for, on a thread of a tenant.
+    ///
+    /// # Errors
+    ///
+    /// Those of its beginning; `busy` if it is not its turn.
+    pub(super) async fn begin(
+        &self,
+        record: &RunRecord,
+        tenant: Option<String>,
+        turn: Turn,
+    ) -> Result<RunRef, Failure> {
+        let Some(spec) = record.spec.as_deref() else {
+            return Err(Failure::internal(format!(
+                "run `{}` says nothing of what it does",
+                record.id
+            )));
+        };
+        let thread = &record.thread;
+        let asked = Asked::of(record, turn);
+        let (app, options) = (spec.app.clone(), record.options.clone());
+        match &spec.kind {
+            RunKind::Start { input } => {
+                let start = StartRun {
+                    app,
+                    graph: spec.graph.clone(),
+                    input: input.clone(),
+                    thread: Some(thread.clone()),
+                    run: None,
+                    context: spec.context.clone(),
+                    metadata: spec.metadata.clone(),
+                    tenant,
+                    options,
+                    ttl: spec.ttl,
+                    principal: None,
+                };
+                Box::pin(self.start_run(start, asked)).await
+            }
+            RunKind::Continue | RunKind::Answer { .. } => {
+                let answers = match &spec.kind {
+                    RunKind::Answer { answer } => self.answers(thread, answer).await?,
+                    _ => BTreeMap::new(),
+                };
+                let resume = ResumeRun {
+                    thread: thread.clone(),
+                    run: None,
+                    answers,
+                    on_failure: OnFailure::Keep,
+                    app: Some(app),
+                    tenant,
+                    options,
+                    principal: None,
+                };
+                Box::pin(self.resume_run(resume, asked)).await
+            }
+            RunKind::Command { command, answer, checkpoint } => {
+                let answers = match answer {
+                    Some(answer) => self.answers(thread, answer).await?,
+                    None => BTreeMap::new(),
+                };
+                let command = CommandThread {
+                    thread: thread.clone(),
+                    run: None,
+                    app,
+                    graph: spec.graph.clone(),
+                    tenant,
+                    checkpoint: *checkpoint,
+                    command: command.clone(),
+                    answers,
+                    context: spec.context.clone(),
+                    metadata: spec.metadata.clone(),
+                    options,
+                    principal: None,
+                };
+                Box::pin(self.command_thread(command, asked)).await
+            }
+            RunKind::Fork { checkpoint, input } => {
+                let from = ForkFrom::Checkpoint { checkpoint: *checkpoint, input: input.clone() };
+                self.begin_fork(record, from, (app, tenant), asked).await
+            }
+            RunKind::Redo { checkpoint, input } => {
+                let from = ForkFrom::Input { checkpoint: *checkpoint, input: input.clone() };
+                self.begin_fork(record, from, (app, tenant), asked).await
+            }
+        }
+    }
+
+    async fn begin_fork(
+        &self,
+        record: &RunRecord,
+        from: ForkFrom,
+        (app, tenant): (AppName, Option<String>),
+        asked: Asked,
+    ) -> Result<RunRef, Failure> {
+        let fork = ForkThread {
+            thread: record.thread.clone(),
+            run: None,
+            from,
+            into: ForkInto::Same,
+            app: Some(app),
+            tenant,
+            options: record.options.clone(),
+            principal: None,
+        };
+        Box::pin(self.fork_thread(&record.thread, &fork, asked)).await
+    }
+
+    async fn answers(
+        &self,
+        thread: &ThreadId,
+        answer: &Answer,
+    ) -> Result<BTreeMap<String, Value>, Failure> {
+        match answer {
+            Answer::ById(answers) => Ok(answers.clone()),
+            Answer::Matched(value) => {
+                let view = self.thread(thread).await?;
+                let open = view.map(|view| view.interrupts).unwrap_or_default();
+                matched(&open, value)
+            }
+        }
+    }
+}

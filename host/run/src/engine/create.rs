@@ -1,0 +1,249 @@
+//! Runs that are asked for: each begins at once if its thread is free and the host takes it, and is
+//! pending in the store until then.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use wattle_graph::event::RunStatus;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, RunId, ThreadId};
+use wattle_graph::step::check_input;
+
+use super::begin::check_documents;
+use super::blank::NewThread;
+use super::dispatch::passes;
+use super::owner::check_owner;
+use super::{Engine, new_run_id, new_thread_id, no_thread};
+use crate::facts;
+use crate::hostcall::runs::{CreateRun, Multitask, RunRef};
+use crate::limit::THREAD_PENDING_RUNS;
+use crate::ports::store::{
+    RunKind, RunOptions, RunRecord, RunSpec, ThreadHead, ThreadRecord, ThreadStatus, Turn,
+};
+use crate::task::options;
+
+/// What stands before a run that is asked for.
+#[derive(Default)]
+struct Ahead {
+    /// The run that is at work.
+    running: Option<RunId>,
+    /// Whether runs are pending, due or not.
+    is_pending: bool,
+    /// Whether runs are pending and due.
+    is_due: bool,
+}
+
+impl Ahead {
+    /// Whether nothing stands before the run.
+    fn is_nothing(&self) -> bool {
+        self.running.is_none() && !self.is_pending
+    }
+
+    /// Whether a run may begin now.
+    fn is_free(&self) -> bool {
+        self.running.is_none() && !self.is_due
+    }
+}
+
+impl Engine {
+    /// Asks for a run. Returns once it is durable that it has begun, or that it is pending.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` for a thread that is not there and is not to be created; `conflict` for an id that
+    /// a run has; `busy` for a thread at work and the strategy [`Multitask::Reject`]; `unavailable` if
+    /// too many runs of the thread are pending; those of the run's beginning.
+    pub async fn create_run(&self, request: CreateRun) -> Result<RunRecord, Failure> {
+        let engine = self.clone();
+        self.finish(async move { engine.create_in_turn(request).await }).await
+    }
+
+    async fn create_in_turn(&self, request: CreateRun) -> Result<RunRecord, Failure> {
+        let thread = request.thread.clone().unwrap_or_else(new_thread_id);
+        let _lock = self.0.locks.lock(&thread).await;
+        let head = self.head_for(&thread, &request).await?;
+        if let Some(run) = &request.run {
+            self.refuse_known(run).await?;
+        }
+        let CreateRun { tenant, strategy, is_patient, .. } = request;
+        let record = self.asked_for(thread, request.run, request.options, request.spec);
+        let ahead = match &head {
+            Some(head) => self.ahead(head).await?,
+            None => Ahead::default(),
+        };
+        let is_due = record.due_ms() <= record.started_ms;
+        let goes_before = matches!(strategy, Multitask::Interrupt | Multitask::Rollback);
+        let place = self.place_for_start();
+        // A run that begins at once is checked by its beginning.
+        let begins_now = is_due && ahead.is_nothing() && place.is_some();
+        if !is_patient && !begins_now {
+            self.check_start(head.as_ref(), &record)?;
+        }
+        if !ahead.is_nothing() {
+            self.clear_the_way(&record, strategy, ahead.running.as_ref()).await?;
+        }
+        if is_due && (goes_before || (ahead.is_free() && place.is_some())) {
+            let tenant = head.as_ref().map_or(&tenant, |head| &head.record.tenant);
+            match self.begin(&record, tenant.clone(), Turn::Free).await {
+                Ok(_) => return self.known_run(&record.id).await,
+                // Another caller or another host was faster.
+                Err(failure) if failure.code == code::BUSY && strategy != Multitask::Reject => {}
+                Err(failure) if is_patient && passes(&failure) => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+        let is_left = is_due && ahead.is_free() && place.is_none();
+        let host = if is_left { self.assign() } else { None };
+        drop(place);
+        if head.is_none() {
+            self.create_thread_for(&record, tenant).await?;
+        }
+        self.enqueue(&record, host).await?;
+        Ok(record)
+    }
+
+    /// The thread of a run that is asked for; `None` if it is new.
+    async fn head_for(
+        &self,
+        thread: &ThreadId,
+        request: &CreateRun,
+    ) -> Result<Option<ThreadHead>, Failure> {
+        if request.thread.is_none() {
+            return Ok(None);
+        }
+        match self.live_thread(thread).await? {
+            Some(head) => {
+                check_owner(&head, app_of(&head, &request.spec), request.tenant.as_ref())?;
+                Ok(Some(head))
+            }
+            None if request.creates_thread => Ok(None),
+            None => Err(no_thread(thread)),
+        }
+    }
+
+    /// The record of a run before it begins.
+    fn asked_for(
+        &self,
+        thread: ThreadId,
+        run: Option<RunId>,
+        options: RunOptions,
+        spec: RunSpec,
+    ) -> RunRecord {
+        let now_ms = self.now_ms();
+        RunRecord {
+            id: run.unwrap_or_else(new_run_id),
+            thread,
+            first_seq: 0,
+            status: RunStatus::Pending,
+            failure: None,
+            created_ms: Some(now_ms),
+            started_ms: now_ms,
+            ended_ms: None,
+            reopen: None,
+            options,
+            first_step: None,
+            origin: None,
+            spec: Some(Box::new(spec)),
+        }
+    }
+
+    /// Creates the thread of a run that is to be pending on a new one. Another host may have created it
+    /// meanwhile.
+    async fn create_thread_for(
+        &self,
+        record: &RunRecord,
+        tenant: Option<String>,
+    ) -> Result<(), Failure> {
+        let (thread, spec) = (&record.thread, record.spec.as_deref());
+        let new = NewThread {
+            thread: Some(thread.clone()),
+            tenant: tenant.clone(),
+            ttl: spec.and_then(|spec| spec.ttl),
+            ..NewThread::default()
+        };
+        let created = self.create_thread(new).await;
+        if let Err(failure) = created
+            && failure.code != code::CONFLICT
+            && failure.code != code::BUSY
+        {
+            return Err(failure);
+        }
+        let head = self.live_thread(thread).await?.ok_or_else(|| no_thread(thread))?;
+        let app = spec.and_then(|spec| app_of(&head, spec));
+        check_owner(&head, app, tenant.as_ref())
+    }
+
+    /// Refuses a start that could not begin on its thread as that is now, before it is pending and
+    /// before other runs give way to it.
+    fn check_start(&self, head: Option<&ThreadHead>, record: &RunRecord) -> Result<(), Failure> {
+        let Some(RunSpec { kind: RunKind::Start { input }, app, graph, context, metadata, .. }) =
+            record.spec.as_deref()
+        else {
+            return Ok(());
+        };
+        check_documents(input, context, metadata)?;
+        let (_, pack) = self.code_for(head, app, graph.as_ref())?;
+        options::check(&record.options, &pack.graph)?;
+        pack.graph.check_context(context)?;
+        check_input(&pack.graph, input).map_err(|error| error.to_failure())?;
+        let no_facts = BTreeMap::new();
+        facts::check_added(head.map_or(&no_facts, |head| &head.record.metadata), metadata)
+    }
+
+    async fn ahead(&self, head: &ThreadHead) -> Result<Ahead, Failure> {
+        let ThreadRecord { id, status, run, .. } = &head.record;
+        let running = run.clone().filter(|_| *status == ThreadStatus::Running);
+        let pending = self.pending_of(id).await?;
+        let now_ms = self.now_ms();
+        let is_due = pending.iter().any(|pending| pending.due_ms <= now_ms);
+        Ok(Ahead { running, is_pending: !pending.is_empty(), is_due })
+    }
+
+    /// What a strategy does with the runs that stand before a run.
+    async fn clear_the_way(
+        &self,
+        record: &RunRecord,
+        strategy: Multitask,
+        running: Option<&RunId>,
+    ) -> Result<(), Failure> {
+        let thread = &record.thread;
+        let forget = match strategy {
+            Multitask::Reject => return Err(at_work(thread, running)),
+            Multitask::Enqueue => {
+                if let Some(run) = running.filter(|_| self.set_aside(thread).is_some()) {
+                    return Err(self.not_recovered(thread, run));
+                }
+                return self.refuse_full_queue(thread).await;
+            }
+            Multitask::Interrupt => false,
+            Multitask::Rollback => true,
+        };
+        self.dequeue_all(thread, forget, Some(&record.id)).await?;
+        let Some(run) = running else { return Ok(()) };
+        let principal = record.spec.as_ref().and_then(|spec| spec.principal.as_ref());
+        let running = RunRef { thread: thread.clone(), run: run.clone() };
+        self.cancel_begun(&running, principal).await?;
+        if forget { self.roll_back(thread, run).await } else { Ok(()) }
+    }
+
+    async fn refuse_full_queue(&self, thread: &ThreadId) -> Result<(), Failure> {
+        if self.pending_of(thread).await?.len() < THREAD_PENDING_RUNS {
+            return Ok(());
+        }
+        let text =
+            format!("{THREAD_PENDING_RUNS} runs of thread `{thread}` are pending; try again later");
+        Err(Failure::new(code::UNAVAILABLE, text)
+            .retryable()
+            .with_details(json!({ "limit": "thread_pending_runs" })))
+    }
+}
+
+fn at_work(thread: &ThreadId, running: Option<&RunId>) -> Failure {
+    let text = format!("thread `{thread}` is at work; wait for its runs or cancel them");
+    Failure::new(code::BUSY, text).with_details(json!({ "run_id": running }))
+}
+
+/// The app that a run must name on its thread: any on one that is blank.
+fn app_of<'s>(head: &ThreadHead, spec: &'s RunSpec) -> Option<&'s AppName> {
+    (!head.record.is_blank()).then_some(&spec.app)
+}

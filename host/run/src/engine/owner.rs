@@ -1,0 +1,21 @@
+//! Whose thread it is.
+
+use wattle_graph::failure::Failure;
+use wattle_graph::id::AppName;
+
+use super::no_thread;
+use crate::ports::store::ThreadHead;
+
+/// A thread of another app or tenant is as good as none.
+pub(super) fn check_owner(
+    head: &ThreadHead,
+    app: Option<&AppName>,
+    tenant: Option<&String>,
+) -> Result<(), Failure> {
+    let foreign_app = app.is_some_and(|app| *app != head.record.app);
+    let foreign_tenant = head.record.tenant.is_some() && head.record.tenant.as_ref() != tenant;
+    if foreign_app || foreign_tenant {
+        return Err(no_thread(&head.record.id));
+    }
+    Ok(())
+}

@@ -1,0 +1,342 @@
+//! Pending runs: added, cancelled, taken away, waited for.
+//!
+//! What is done to the runs of a thread is decided by one caller at a time in this process
+//! (`thread_lock`), and by the store for all hosts: a run begins only in its turn, and a run that
+//! was taken out never begins.
+
+use wattle_graph::event::RunStatus;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_graph::principal::Principal;
+
+use super::balance::LEFT_TO_OTHERS;
+use super::blank::{NewThread, taken};
+use super::dispatch::LOOK_AGAIN;
+use super::{Engine, no_run, shutting_down};
+use crate::hostcall::runs::{RunRef, Runs as _};
+use crate::limit::THREAD_PENDING_RUNS;
+use crate::ports::store::{
+    Holder, PendingQuery, PendingRun, RunRecord, RunSpec, Signal, ThreadRecord, ThreadStatus,
+};
+use crate::view::store_failure;
+
+impl Engine {
+    /// Adds a pending run to the queue of its thread, and notifies the hosts that share the store. With
+    /// `host`, that one is to begin it. If the notification is lost, hosts find the run in their next
+    /// list of pending runs.
+    pub(super) async fn enqueue(
+        &self,
+        record: &RunRecord,
+        host: Option<Holder>,
+    ) -> Result<(), Failure> {
+        let store = &self.0.ports.store;
+        if !store.enqueue(record).await.map_err(store_failure)? {
+            return Err(taken(&record.id));
+        }
+        let (thread, due_ms) = (record.thread.clone(), record.due_ms());
+        self.look_at(&thread, due_ms, host.as_ref());
+        self.keep_dispatching();
+        self.notify(&Signal::Enqueued { thread, due_ms, host }).await;
+        Ok(())
+    }
+
+    /// Has a thread looked at whose run may begin from a time on, milliseconds since 1970; a while
+    /// later if another host is to begin it.
+    pub(super) fn look_at(&self, thread: &ThreadId, due_ms: i64, host: Option<&Holder>) {
+        let is_left = host.is_some_and(|host| host != self.holder());
+        let pause_ms = if is_left { LEFT_TO_OTHERS.as_millis() as i64 } else { 0 };
+        self.0.dispatch.wake_at(thread, due_ms.saturating_add(pause_ms));
+    }
+
+    /// Pending runs of a thread in their order.
+    pub(super) async fn pending_of(&self, thread: &ThreadId) -> Result<Vec<PendingRun>, Failure> {
+        let (thread, limit) = (Some(thread.clone()), THREAD_PENDING_RUNS);
+        let query = PendingQuery { thread, limit, ..PendingQuery::default() };
+        self.0.ports.store.pending(&query).await.map_err(store_failure)
+    }
+
+    /// Takes all pending runs of a thread out, except for the one that is about to begin, which
+    /// another host may have enqueued: they are cancelled, or forgotten.
+    pub(super) async fn dequeue_all(
+        &self,
+        thread: &ThreadId,
+        forget: bool,
+        except: Option<&RunId>,
+    ) -> Result<(), Failure> {
+        for pending in self.pending_of(thread).await? {
+            if Some(&pending.run) != except {
+                self.dequeue(thread, &pending.run, forget).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes a pending run out: it is cancelled, or forgotten. `false` if it is not pending.
+    async fn dequeue(&self, thread: &ThreadId, run: &RunId, forget: bool) -> Result<bool, Failure> {
+        let store = &self.0.ports.store;
+        let mut ended = None;
+        if !forget {
+            let record = store.run(run).await.map_err(store_failure)?;
+            let Some(record) = record else { return Ok(false) };
+            ended = Some(self.never_begun(record, RunStatus::Cancelled, None));
+        }
+        let is_out = store.dequeue(run, ended.as_ref()).await.map_err(store_failure)?;
+        self.0.dispatch.left(run);
+        if !self.has_pending(thread).await? {
+            self.0.dispatch.clear(thread);
+        }
+        Ok(is_out)
+    }
+
+    /// The record of a run that never began.
+    pub(super) fn never_begun(
+        &self,
+        record: RunRecord,
+        status: RunStatus,
+        failure: Option<Failure>,
+    ) -> RunRecord {
+        RunRecord { status, failure, ended_ms: Some(self.now_ms()), ..record }
+    }
+
+    /// Cancels a run for somebody, pending or at work; `forget` takes it away with what it did.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if the run is neither pending nor at work.
+    pub async fn cancel_run(
+        &self,
+        run: &RunRef,
+        forget: bool,
+        principal: Option<&Principal>,
+    ) -> Result<(), Failure> {
+        let (engine, run, principal) = (self.clone(), run.clone(), principal.cloned());
+        let work = async move { engine.cancel_in_turn(&run, forget, principal.as_ref()).await };
+        self.finish(work).await
+    }
+
+    async fn cancel_in_turn(
+        &self,
+        run: &RunRef,
+        forget: bool,
+        principal: Option<&Principal>,
+    ) -> Result<(), Failure> {
+        let _lock = self.0.locks.lock(&run.thread).await;
+        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        let record = record.filter(|record| record.thread == run.thread);
+        let record = record.ok_or_else(|| no_run(run))?;
+        // It may begin between the two.
+        if record.status == RunStatus::Pending
+            && self.dequeue(&run.thread, &run.run, forget).await?
+        {
+            return Ok(());
+        }
+        if !matches!(record.status, RunStatus::Pending | RunStatus::Running) {
+            return Err(no_run(run));
+        }
+        self.cancel_begun(run, principal).await?;
+        if forget { self.roll_back(&run.thread, &run.run).await } else { Ok(()) }
+    }
+
+    /// Takes a run away with what it did, cancelled before if need be. Not an error if it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub async fn remove_run(&self, run: &RunRef) -> Result<(), Failure> {
+        let (engine, run) = (self.clone(), run.clone());
+        self.finish(async move { engine.remove_in_turn(&run).await }).await
+    }
+
+    async fn remove_in_turn(&self, run: &RunRef) -> Result<(), Failure> {
+        let _lock = self.0.locks.lock(&run.thread).await;
+        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        let Some(record) = record.filter(|record| record.thread == run.thread) else {
+            return Ok(());
+        };
+        if record.status == RunStatus::Pending && self.dequeue(&run.thread, &run.run, true).await? {
+            return Ok(());
+        }
+        if matches!(record.status, RunStatus::Pending | RunStatus::Running) {
+            self.cancel_begun(run, None).await?;
+        }
+        self.roll_back(&run.thread, &run.run).await
+    }
+
+    /// Deletes a thread with its runs. Those that are pending or at work are cancelled first. Not an
+    /// error if it is gone.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub async fn remove_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
+        let (engine, thread) = (self.clone(), thread.clone());
+        self.finish(async move { engine.remove_thread_in_turn(&thread).await }).await
+    }
+
+    async fn remove_thread_in_turn(&self, thread: &ThreadId) -> Result<(), Failure> {
+        let _lock = self.0.locks.lock(thread).await;
+        self.dequeue_all(thread, true, None).await?;
+        let head = self.0.ports.store.thread(thread).await.map_err(store_failure)?;
+        let record = head.map(|head| head.record);
+        if let Some(ThreadRecord { status: ThreadStatus::Running, run: Some(run), .. }) = record {
+            self.cancel_begun(&RunRef { thread: thread.clone(), run }, None).await?;
+        }
+        self.delete_thread(thread).await
+    }
+
+    /// Whether runs of a thread are pending, due or not.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub async fn has_pending(&self, thread: &ThreadId) -> Result<bool, Failure> {
+        Ok(!self.pending_of(thread).await?.is_empty())
+    }
+
+    /// Whether a run is pending, due or not.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub async fn is_pending(&self, run: &RunRef) -> Result<bool, Failure> {
+        let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+        let record = record.filter(|record| record.thread == run.thread);
+        Ok(record.is_some_and(|record| record.status == RunStatus::Pending))
+    }
+
+    /// Whether a run of a thread is pending and due.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub async fn has_due(&self, thread: &ThreadId) -> Result<bool, Failure> {
+        let now_ms = self.now_ms();
+        Ok(self.pending_of(thread).await?.iter().any(|pending| pending.due_ms <= now_ms))
+    }
+
+    /// Waits until a run is not pending any more, and answers with its record; `None` if it is gone.
+    /// A run that was taken out before it began has ended.
+    ///
+    /// # Errors
+    ///
+    /// `unavailable` if the host shuts down while the run is pending; those of the store.
+    pub async fn begun(&self, run: &RunRef) -> Result<Option<RunRecord>, Failure> {
+        loop {
+            // Before the store is asked, so that no change in between is missed.
+            let mut left = self.0.dispatch.leaving(&run.run);
+            let mut events = self.watch(&run.thread);
+            events.borrow_and_update();
+            let record = self.0.ports.store.run(&run.run).await.map_err(store_failure)?;
+            let record = record.filter(|record| record.thread == run.thread);
+            if record.as_ref().is_none_or(|record| record.status != RunStatus::Pending) {
+                if self.is_waiting(&run.thread) {
+                    self.0.dispatch.wake_at(&run.thread, self.now_ms());
+                }
+                return Ok(record);
+            }
+            tokio::select! {
+                _ = left.changed() => {}
+                // Another host may have begun it,
+                Ok(()) = events.changed() => {}
+                // or taken it out, or its thread may be gone.
+                () = tokio::time::sleep(LOOK_AGAIN) => {}
+                () = self.0.halting.cancelled() => return Err(shutting_down()),
+            }
+        }
+    }
+
+    /// Waits until nobody in this process decides what a thread does next.
+    pub async fn settled(&self, thread: &ThreadId) {
+        drop(self.0.locks.lock(thread).await);
+    }
+
+    /// Forgets a run that has ended, with the checkpoints that it made. A thread that has none then
+    /// is blank again, and its runs that never began stay, pending or ended. If the host dies between
+    /// these steps, they are gone with the thread.
+    pub(super) async fn roll_back(&self, thread: &ThreadId, run: &RunId) -> Result<(), Failure> {
+        let store = &self.0.ports.store;
+        let Some(head) = store.thread(thread).await.map_err(store_failure)? else { return Ok(()) };
+        let unbegun = self.unbegun_beside(thread, run).await?;
+        self.delete_runs(thread, std::slice::from_ref(run)).await?;
+        if store.thread(thread).await.map_err(store_failure)?.is_none() {
+            self.create_thread(blank_again(head.record)).await?;
+            for record in unbegun {
+                self.keep_unbegun(record).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The runs of a thread that never began, oldest first, if no other run than the named one has
+    /// begun: a thread with such a run stays when the named one goes.
+    async fn unbegun_beside(
+        &self,
+        thread: &ThreadId,
+        run: &RunId,
+    ) -> Result<Vec<RunRecord>, Failure> {
+        const PAGE: usize = 32;
+        let (store, mut unbegun, mut skip) = (&self.0.ports.store, Vec::new(), 0);
+        loop {
+            let page = store.newest_runs(thread, skip, PAGE).await.map_err(store_failure)?;
+            let is_last = page.len() < PAGE;
+            skip += page.len();
+            for record in page {
+                if record.has_begun() && record.id != *run {
+                    return Ok(Vec::new());
+                }
+                if !record.has_begun() && record.spec.is_some() {
+                    unbegun.push(record);
+                }
+            }
+            if is_last {
+                unbegun.reverse();
+                return Ok(unbegun);
+            }
+        }
+    }
+
+    /// Adds the record of a run that never began to its thread.
+    async fn keep_unbegun(&self, record: RunRecord) -> Result<(), Failure> {
+        if record.status == RunStatus::Pending {
+            return self.enqueue(&record, None).await;
+        }
+        // No other host begins it in between.
+        let later = |spec: RunSpec| Box::new(RunSpec { due_ms: i64::MAX, ..spec });
+        let pending = RunRecord {
+            status: RunStatus::Pending,
+            failure: None,
+            ended_ms: None,
+            spec: record.spec.clone().map(|spec| later(*spec)),
+            ..record.clone()
+        };
+        let store = &self.0.ports.store;
+        store.enqueue(&pending).await.map_err(store_failure)?;
+        store.dequeue(&record.id, Some(&record)).await.map_err(store_failure).map(drop)
+    }
+
+    pub(super) async fn known_run(&self, run: &RunId) -> Result<RunRecord, Failure> {
+        let known = self.0.ports.store.run(run).await.map_err(store_failure)?;
+        known.ok_or_else(|| Failure::internal(format!("run `{run}` has begun and is not there")))
+    }
+
+    /// Brings some work to its end, whether or not its caller waits for it.
+    pub(super) async fn finish<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T, Failure>> + Send + 'static,
+    ) -> Result<T, Failure> {
+        let done = self.0.runtime.spawn(work).await;
+        done.unwrap_or_else(|error| {
+            Err(Failure::internal(format!("the work on a run broke down: {error}")))
+        })
+    }
+}
+
+fn blank_again(record: ThreadRecord) -> NewThread {
+    NewThread {
+        thread: Some(record.id),
+        tenant: record.tenant,
+        metadata: record.metadata,
+        ttl: record.ttl,
+        created_ms: Some(record.created_ms),
+    }
+}

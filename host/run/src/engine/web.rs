@@ -1,0 +1,140 @@
+//! Web handlers of apps: a handler sees threads and runs of its own app and tenant only.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use wattle_graph::event::Event;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, ThreadId};
+use wattle_graph::principal::Principal;
+
+use super::{AbortOnDrop, Engine};
+use crate::app::App;
+use crate::cancel::Cancel;
+use crate::gate::{Gate, Setting};
+use crate::hostcall::runs::{EndedRun, ResumeRun, RunRef, Runs, StartRun, ThreadView};
+use crate::ports::Caller;
+use crate::ports::sandbox::{Ended, WebRequest, WebResponse};
+use crate::view::store_failure;
+
+impl Engine {
+    /// Lets an app answer an HTTP request of a principal. What the handler does to runs, it does for
+    /// that principal.
+    ///
+    /// # Errors
+    ///
+    /// [`Ended`] if the guest gave no response.
+    pub async fn handle_web(
+        &self,
+        app: &Arc<App>,
+        request: WebRequest,
+        principal: Option<Principal>,
+    ) -> Result<WebResponse, Ended> {
+        let plugin = app.web.as_ref().and_then(|name| Some((name, app.plugins.get(name)?.clone())));
+        let Some((name, plugin)) = plugin else {
+            return Err(Ended::Host(Failure::new(
+                code::NOT_FOUND,
+                format!("app `{}` has no HTTP endpoints", app.name),
+            )));
+        };
+        let grants = app.grants_of(name);
+        let tenant = request.tenant.clone();
+        let setting = Setting {
+            ports: self.0.ports.clone(),
+            caller: Caller { app: app.name.clone(), plugin: name.clone(), tenant: tenant.clone() },
+            app: app.clone(),
+            cancel: Cancel::default(),
+            grants: grants.clone(),
+            quotas: self.0.quotas.clone(),
+        };
+        let principal = Principal { app: Some(app.name.clone()), ..principal.unwrap_or_default() };
+        let runs = AppRuns { engine: self.clone(), app: app.name.clone(), tenant, principal };
+        let gate = Arc::new(Gate::for_web(setting, Arc::new(runs)));
+        let limit = Duration::from_millis(grants.limits.node_timeout_ms);
+        let work = async move { tokio::time::timeout(limit, plugin.handle(request, gate)).await };
+        let task = AbortOnDrop(self.0.runtime.spawn(work));
+        match task.join().await {
+            Ok(Ok(ended)) => ended,
+            Ok(Err(_elapsed)) => Err(Ended::Failure(Failure::new(
+                code::TIMEOUT,
+                format!(
+                    "the handler of app `{}` took longer than {} ms",
+                    app.name,
+                    limit.as_millis()
+                ),
+            ))),
+            Err(error) => {
+                Err(Ended::Host(Failure::internal(format!("the handler ended: {error}"))))
+            }
+        }
+    }
+}
+
+/// The engine, narrowed to one app and tenant.
+struct AppRuns {
+    engine: Engine,
+    app: AppName,
+    tenant: Option<String>,
+    /// Who sent the request, with the app itself.
+    principal: Principal,
+}
+
+impl AppRuns {
+    async fn is_own(&self, thread: &ThreadId) -> Result<bool, Failure> {
+        let head = self.engine.ports().store.thread(thread).await.map_err(store_failure)?;
+        let tenant = self.tenant.as_deref();
+        Ok(head.is_some_and(|head| head.record.is_of(&self.app, tenant)))
+    }
+
+    async fn check_own(&self, thread: &ThreadId) -> Result<(), Failure> {
+        if self.is_own(thread).await? {
+            return Ok(());
+        }
+        Err(Failure::new(code::NOT_FOUND, format!("there is no thread `{thread}`")))
+    }
+}
+
+#[async_trait]
+impl Runs for AppRuns {
+    async fn start(&self, request: StartRun) -> Result<RunRef, Failure> {
+        let (app, tenant) = (self.app.clone(), self.tenant.clone());
+        let principal = Some(self.principal.clone());
+        self.engine.start(StartRun { app, tenant, principal, ..request }).await
+    }
+
+    async fn resume(&self, request: ResumeRun) -> Result<RunRef, Failure> {
+        let (app, tenant) = (Some(self.app.clone()), self.tenant.clone());
+        let principal = Some(self.principal.clone());
+        self.engine.resume(ResumeRun { app, tenant, principal, ..request }).await
+    }
+
+    async fn wait(&self, run: &RunRef) -> Result<EndedRun, Failure> {
+        self.check_own(&run.thread).await?;
+        self.engine.wait(run).await
+    }
+
+    async fn cancel(&self, run: &RunRef) -> Result<(), Failure> {
+        self.check_own(&run.thread).await?;
+        self.engine.cancel_for(run, Some(&self.principal)).await
+    }
+
+    async fn thread(&self, thread: &ThreadId) -> Result<Option<ThreadView>, Failure> {
+        if self.is_own(thread).await? { self.engine.thread(thread).await } else { Ok(None) }
+    }
+
+    async fn delete_thread(&self, thread: &ThreadId) -> Result<(), Failure> {
+        self.check_own(thread).await?;
+        self.engine.delete_thread(thread).await
+    }
+
+    async fn events(
+        &self,
+        thread: &ThreadId,
+        after: u64,
+        limit: usize,
+    ) -> Result<Vec<Event>, Failure> {
+        self.check_own(thread).await?;
+        self.engine.events(thread, after, limit).await
+    }
+}

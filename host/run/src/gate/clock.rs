@@ -1,0 +1,111 @@
+//! Time and random numbers, as the gate offers them: answered at once, without a wait.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use wattle_graph::failure::Failure;
+
+use crate::gate::Gate;
+use crate::gate::path::read;
+use crate::gate::unwind::{Stop, Unwind};
+use crate::hostcall::clock::{Civil, Zoned, from_zone, to_zone};
+use crate::hostcall::request::Request;
+use crate::limit;
+
+impl Gate {
+    /// Answers a call that can fail.
+    pub(super) fn at_once<T: DeserializeOwned>(
+        &self,
+        function: &'static str,
+        request: Value,
+        answer: impl FnOnce() -> Result<Value, Failure>,
+    ) -> Result<T, Stop> {
+        let answer = self.call_at_once(Request::small(function, request), answer)?;
+        Ok(read(function, answer?)?)
+    }
+
+    /// Answers a call that cannot fail.
+    fn always<T: DeserializeOwned + Default>(
+        &self,
+        function: &'static str,
+        request: Value,
+        answer: impl FnOnce() -> Value,
+    ) -> Result<T, Unwind> {
+        let answer = self.call_at_once(Request::small(function, request), || Ok(answer()))?;
+        Ok(serde_json::from_value(answer.map_err(Unwind::Log)?).unwrap_or_default())
+    }
+
+    /// Milliseconds since 1970.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must end.
+    pub fn now_ms(&self) -> Result<i64, Unwind> {
+        self.always("clock.now", Value::Null, || json!(self.setting.ports.clock.now_ms()))
+    }
+
+    /// Nanoseconds that never go back.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must end.
+    pub fn monotonic_ns(&self) -> Result<u64, Unwind> {
+        let clock = &self.setting.ports.clock;
+        self.always("clock.monotonic", Value::Null, || json!(clock.monotonic_ns()))
+    }
+
+    /// The operator's time zone.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must end.
+    pub fn time_zone(&self) -> Result<String, Unwind> {
+        self.always("clock.time-zone", Value::Null, || json!(self.setting.ports.clock.time_zone()))
+    }
+
+    /// Civil time of an instant.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` for an unknown zone or an instant out of range.
+    pub fn to_zone(&self, unix_ms: i64, zone: Option<&str>) -> Result<Zoned, Stop> {
+        let zone = zone.unwrap_or_else(|| self.setting.ports.clock.time_zone());
+        self.at_once("clock.to-zone", json!([unix_ms, zone]), || {
+            to_zone(unix_ms, zone).map(|zoned| json!(zoned))
+        })
+    }
+
+    /// Instant of a civil time.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` for an unknown zone or a date that does not exist.
+    pub fn from_zone(&self, civil: Civil, zone: Option<&str>) -> Result<i64, Stop> {
+        let zone = zone.unwrap_or_else(|| self.setting.ports.clock.time_zone());
+        self.at_once("clock.from-zone", json!([civil, zone]), || {
+            from_zone(civil, zone).map(|unix_ms| json!(unix_ms))
+        })
+    }
+
+    /// Random bytes, at most [`limit::RANDOM_BYTES`].
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind`] if the guest must end.
+    pub fn random(&self, length: u32) -> Result<Vec<u8>, Unwind> {
+        let length = length.min(limit::RANDOM_BYTES);
+        self.always("random.bytes", json!(length), || json!(random_bytes(length)))
+    }
+}
+
+/// Random bytes of the operating system, by way of random UUIDs: 122 bits in 16 bytes each, so
+/// two are folded into one.
+fn random_bytes(length: u32) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(length as usize + 32);
+    while bytes.len() < length as usize {
+        let (one, two) = (uuid::Uuid::new_v4(), uuid::Uuid::new_v4());
+        let seed = [one.as_bytes().as_slice(), two.as_bytes().as_slice()].concat();
+        bytes.extend_from_slice(blake3::hash(&seed).as_bytes());
+    }
+    bytes.truncate(length as usize);
+    bytes
+}

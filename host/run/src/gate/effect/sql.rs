@@ -1,0 +1,21 @@
+//! Statements that read run on the database port, under the rule of the grant. Transactions are in
+//! [`crate::gate::transaction`].
+
+use crate::gate::effect::{Effect, Site};
+use crate::gate::unwind::Stop;
+use crate::hostcall::sql::{Dialect, Query, Rows, Statement, rule};
+
+impl Effect for Query {
+    async fn perform(&self, site: &Site<'_>) -> Result<Rows, Stop> {
+        let rule = rule(site.grants, site.caller, &self.0.database)?;
+        let Statement { database, text, parameters } = &self.0;
+        let limits = &site.grants.limits.sql;
+        Ok(site.ports.sql.query(database, rule, limits, text, parameters).await?)
+    }
+}
+
+impl Effect for Dialect {
+    async fn perform(&self, site: &Site<'_>) -> Result<String, Stop> {
+        Ok(site.ports.sql.dialect(&self.database).await.map(str::to_owned)?)
+    }
+}

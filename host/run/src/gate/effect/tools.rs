@@ -1,0 +1,374 @@
+//! Tools under one roof: those of the app's plugins and those of servers.
+//!
+//! A plugin may call what it was granted, under the tool's bare name or by full reference
+//! (`date/parse`, `mcp:graph/list`). Two granted tools with one bare name hide each other, so that
+//! no tool can take another's calls: they can only be called by reference.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::json;
+use wattle_graph::event::Decision;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::PluginName;
+use wattle_graph::schema::{Schema, SchemaError};
+
+use wattle_graph::tool::{ToolOutput, ToolRequest};
+
+use crate::gate::effect::{Effect, Site};
+use crate::gate::unwind::{Ended, Stop, Unwind};
+use crate::gate::{Gate, Setting};
+use crate::grant::{ToolGrant, ToolSource};
+use crate::hostcall::tools::{ListTools, ToolCall, ToolHints, ToolInfo};
+use crate::json::{check_depth, weight};
+use crate::limit;
+use crate::ports::Caller;
+
+impl Effect for ToolRequest {
+    async fn perform(&self, site: &Site<'_>) -> Result<ToolOutput, Stop> {
+        call(site, self).await
+    }
+}
+
+impl Effect for ListTools {
+    async fn perform(&self, site: &Site<'_>) -> Result<Vec<ToolInfo>, Stop> {
+        Ok(list(site).await)
+    }
+}
+
+/// A tool and where it is.
+struct Tool {
+    source: ToolSource,
+    info: ToolInfo,
+}
+
+impl Tool {
+    fn reference(&self) -> String {
+        format!("{}/{}", self.source, self.info.name)
+    }
+}
+
+/// What a caller was granted, as far as it can be known now.
+struct Toolbox {
+    tools: Vec<Tool>,
+    /// Places that did not say what they have.
+    missing: Vec<(ToolSource, Failure)>,
+}
+
+/// The tools of a caller, each under the name it can be called by. A place that does not say what
+/// it has is told as such, so that the caller can tell a tool that is away from one that was never
+/// there.
+async fn list(site: &Site<'_>) -> Vec<ToolInfo> {
+    let toolbox = open(site).await;
+    for (_, failure) in &toolbox.missing {
+        site.log("warn", &format!("tools are missing: {failure}"));
+    }
+    let mut count: BTreeMap<&str, usize> = BTreeMap::new();
+    for tool in &toolbox.tools {
+        *count.entry(&tool.info.name).or_default() += 1;
+    }
+    for (name, _) in count.iter().filter(|&(_, &claims)| claims > 1) {
+        site.log("warn", &shadow_text(name, &toolbox.tools));
+    }
+    let shadowed = |tool: &Tool| count.get(tool.info.name.as_str()).is_some_and(|&n| n > 1);
+    let visible = toolbox.tools.iter().map(|tool| {
+        let mut info = ToolInfo { reference: Some(tool.reference()), ..tool.info.clone() };
+        if shadowed(tool) || reads_as_reference(&tool.info.name) {
+            info.name = tool.reference();
+        }
+        info
+    });
+    let missing = toolbox.missing.iter().map(|(source, failure)| unavailable(source, failure));
+    visible.chain(missing).collect()
+}
+
+/// What stands for all tools of a place.
+fn unavailable(source: &ToolSource, failure: &Failure) -> ToolInfo {
+    ToolInfo {
+        name: format!("{source}/*"),
+        description: failure.message.clone(),
+        arguments_schema: json!({ "type": "object" }),
+        accepts_invalid: false,
+        hints: ToolHints::default(),
+        reference: None,
+        unavailable: Some(failure.clone()),
+    }
+}
+
+/// Whether a name, which a server may choose freely, would call a tool of another place.
+fn reads_as_reference(name: &str) -> bool {
+    name.parse::<ToolGrant>().is_ok()
+}
+
+/// Finds a tool, checks the arguments and calls it.
+async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
+    let tool = find(site, &request.tool).await?;
+    check_depth("the arguments", &request.arguments)?;
+    let violations = violations(&tool.info, request)?;
+    if !violations.is_empty() && !tool.info.accepts_invalid {
+        return Err(Failure::new(
+            code::INVALID,
+            format!(
+                "the arguments of `{}` do not fit its schema: {}",
+                request.tool,
+                violations.join("; ")
+            ),
+        )
+        .with_details(json!({ "violations": violations }))
+        .into());
+    }
+    match &tool.source {
+        ToolSource::Plugin(plugin) => call_plugin(site, plugin, &tool, request, violations).await,
+        ToolSource::Server(server) => call_server(site, server, &tool, request).await,
+    }
+}
+
+async fn open(site: &Site<'_>) -> Toolbox {
+    let mut toolbox = Toolbox { tools: Vec::new(), missing: Vec::new() };
+    for grant in &site.grants.tools {
+        match offered(site, &grant.source).await {
+            Err(failure) => {
+                if toolbox.missing.iter().all(|(source, _)| *source != grant.source) {
+                    toolbox.missing.push((grant.source.clone(), failure));
+                }
+            }
+            Ok(infos) => {
+                for info in infos.into_iter().filter(|info| grant.covers(&info.name)) {
+                    let tool = Tool { source: grant.source.clone(), info };
+                    if !toolbox.tools.iter().any(|known| known.reference() == tool.reference()) {
+                        toolbox.tools.push(tool);
+                    }
+                }
+            }
+        }
+    }
+    toolbox
+}
+
+async fn offered(site: &Site<'_>, source: &ToolSource) -> Result<Vec<ToolInfo>, Failure> {
+    match source {
+        ToolSource::Plugin(name) => Ok(site.setting.app.tools(name)?.to_vec()),
+        ToolSource::Server(server) => site.ports.tools.list(site.caller, server).await,
+    }
+}
+
+async fn find(site: &Site<'_>, wanted: &str) -> Result<Tool, Failure> {
+    if let Ok(grant) = wanted.parse::<ToolGrant>()
+        && grant.tool.is_some()
+    {
+        return find_by_reference(site, grant, wanted).await;
+    }
+    let mut toolbox = open(site).await;
+    let mut places =
+        (0..toolbox.tools.len()).filter(|&place| toolbox.tools[place].info.name == wanted);
+    match (places.next(), places.next()) {
+        (Some(place), None) => Ok(toolbox.tools.swap_remove(place)),
+        (Some(_), Some(_)) => {
+            let text = shadow_text(wanted, &toolbox.tools);
+            site.log("error", &text);
+            Err(Failure::new(code::DENIED, text))
+        }
+        (None, _) => Err(match toolbox.missing.pop() {
+            // Perhaps it is there.
+            Some((_, missing)) => Failure {
+                message: format!(
+                    "the tool `{wanted}` is not among those that are known now: {}",
+                    missing.message
+                ),
+                ..missing
+            },
+            None => unknown(site.caller, wanted, &toolbox.tools),
+        }),
+    }
+}
+
+async fn find_by_reference(
+    site: &Site<'_>,
+    grant: ToolGrant,
+    wanted: &str,
+) -> Result<Tool, Failure> {
+    let name = grant.tool.as_deref().unwrap_or_default();
+    let mut allowed = site.grants.tools.iter();
+    if !allowed.any(|known| known.source == grant.source && known.covers(name)) {
+        return Err(denied(site.caller, wanted));
+    }
+    let infos = offered(site, &grant.source).await?;
+    let info = infos.into_iter().find(|info| info.name == name);
+    let info = info.ok_or_else(|| unknown(site.caller, wanted, &[]))?;
+    Ok(Tool { source: grant.source, info })
+}
+
+fn denied(caller: &Caller, wanted: &str) -> Failure {
+    Failure::new(
+        code::DENIED,
+        format!(
+            "plugin `{p}` may not call the tool `{wanted}`; add `tools = [\"{wanted}\"]` under \
+             `[grants.{p}]` in wattle.toml",
+            p = caller.plugin
+        ),
+    )
+}
+
+fn unknown(caller: &Caller, wanted: &str, tools: &[Tool]) -> Failure {
+    let names: Vec<&str> = tools.iter().map(|tool| tool.info.name.as_str()).collect();
+    let known = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+    Failure::new(
+        code::NOT_FOUND,
+        format!("there is no tool `{wanted}`; tools that `{}` may call: {known}", caller.plugin),
+    )
+}
+
+fn shadow_text(name: &str, tools: &[Tool]) -> String {
+    let places: Vec<String> = tools
+        .iter()
+        .filter(|tool| tool.info.name == name)
+        .map(|tool| format!("`{}`", tool.reference()))
+        .collect();
+    format!(
+        "the tool name `{name}` is claimed by {}, so it stands for none of them; call one by its \
+         full reference, or grant only one",
+        places.join(" and ")
+    )
+}
+
+/// What is wrong with the arguments, one sentence each.
+fn violations(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
+    let subject = || format!("the schema of the arguments of tool `{}`", request.tool);
+    let schema = Schema::compile(&info.arguments_schema).map_err(|error| match error {
+        SchemaError::Limit(exceeded) => exceeded.of(&subject()).to_failure(),
+        error => Failure::new(code::INVALID, format!("{} is broken: {error}", subject())),
+    })?;
+    schema
+        .violations(&request.arguments, limit::TOOL_VIOLATIONS)
+        .map_err(|exceeded| exceeded.of(&subject()).to_failure())
+}
+
+async fn call_plugin(
+    site: &Site<'_>,
+    name: &PluginName,
+    tool: &Tool,
+    request: &ToolRequest,
+    violations: Vec<String>,
+) -> Result<ToolOutput, Stop> {
+    if site.depth >= limit::TOOL_DEPTH {
+        return Err(Failure::new(
+            code::LIMIT,
+            format!("tools call tools more than {} levels deep", limit::TOOL_DEPTH),
+        )
+        .with_details(json!({ "limit": "tool_depth", "allowed": limit::TOOL_DEPTH }))
+        .into());
+    }
+    let setting = Setting {
+        caller: Caller { plugin: name.clone(), ..site.caller.clone() },
+        grants: site.setting.app.grants_of(name),
+        ..site.setting.clone()
+    };
+    let task = site.entry.as_ref().map(|entry| entry.task.nested(entry.number));
+    let limits = setting.grants.limits.clone();
+    let call = ToolCall {
+        tool: tool.info.name.clone(),
+        call_id: call_id(site, request),
+        thread: task.as_ref().map(|task| task.log.thread().clone()),
+        task: task.as_ref().map(|task| task.task.clone()),
+        tenant: site.caller.tenant.clone(),
+        violations,
+        arguments: request.arguments.clone(),
+        state: request.state.clone(),
+    };
+    let gate = Arc::new(Gate::for_tool(setting, task, site.depth + 1));
+    let allowed = deadline(request, limits.node_timeout_ms);
+    let work = site.setting.app.call_tool(name, call, gate);
+    let ended = tokio::time::timeout(Duration::from_millis(allowed), work).await;
+    match ended {
+        Err(_elapsed) => Err(timed_out(&request.tool, allowed).into()),
+        Ok(Ok(output)) => within_output(output, &request.tool, limits.output_bytes),
+        Ok(Err(ended)) => Err(stop(site, ended)),
+    }
+}
+
+/// The model's id, or one made of the place of the call, so that it is the same after a crash.
+fn call_id(site: &Site<'_>, request: &ToolRequest) -> String {
+    match (&site.entry, request.call_id.is_empty()) {
+        (_, false) => request.call_id.clone(),
+        (Some(entry), true) => {
+            format!("{}-{}", entry.task.task, entry.place())
+        }
+        (None, true) => uuid::Uuid::new_v4().to_string(),
+    }
+}
+
+fn deadline(request: &ToolRequest, most: u64) -> u64 {
+    request.timeout_ms.map_or(most, |wanted| u64::from(wanted).min(most))
+}
+
+fn timed_out(tool: &str, allowed_ms: u64) -> Failure {
+    Failure::new(code::TIMEOUT, format!("the tool `{tool}` took longer than {allowed_ms} ms"))
+        .retryable()
+        .with_details(json!({ "limit": "timeout", "allowed_ms": allowed_ms }))
+}
+
+fn within_output(output: ToolOutput, tool: &str, allowed: u64) -> Result<ToolOutput, Stop> {
+    let value = serde_json::to_value(&output).map_err(|error| {
+        Failure::internal(format!("cannot write down a tool's answer: {error}"))
+    })?;
+    check_depth(&format!("the answer of the tool `{tool}`"), &value)?;
+    let bytes = weight(&value);
+    if bytes <= allowed {
+        return Ok(output);
+    }
+    Err(Failure::new(
+        code::LIMIT,
+        format!(
+            "the answer of the tool `{tool}` is {bytes} bytes, more than the limit of {allowed}; \
+             ask it for less, or raise `output` in its grant"
+        ),
+    )
+    .with_details(json!({ "limit": "output", "allowed": allowed }))
+    .into())
+}
+
+/// A tool that ends badly is a failure to its caller, unless the whole task must end.
+fn stop(site: &Site<'_>, ended: Ended) -> Stop {
+    let failure = match ended {
+        Ended::Unwound(Unwind::Limit(failure)) | Ended::Trap(failure) | Ended::Limit(failure) => {
+            site.log("error", &failure.message);
+            failure
+        }
+        Ended::Unwound(unwind) => return unwind.into(),
+        Ended::Failure(failure) | Ended::Host(failure) => failure,
+    };
+    failure.into()
+}
+
+async fn call_server(
+    site: &Site<'_>,
+    server: &str,
+    tool: &Tool,
+    request: &ToolRequest,
+) -> Result<ToolOutput, Stop> {
+    let hints = tool.info.hints;
+    let is_safe = hints.read_only || hints.idempotent;
+    if let Some(entry) = site.entry.filter(|_| !is_safe)
+        && let Some(begun) = entry.begun
+    {
+        match entry.decide(site.grants.in_doubt, begun).await? {
+            Decision::Retry => {}
+            Decision::Fail => return Err(entry.in_doubt().into()),
+            Decision::Answer { answer } => {
+                return serde_json::from_value(answer).map_err(|error| {
+                    let text = format!("the answer that was given is none of a tool: {error}");
+                    Failure::new(code::INVALID, text).into()
+                });
+            }
+        }
+    }
+    let allowed = deadline(request, site.grants.limits.node_timeout_ms);
+    let call_id = call_id(site, request);
+    let named = ToolRequest { tool: tool.info.name.clone(), call_id, ..request.clone() };
+    let work = site.ports.tools.call(site.caller, server, &named);
+    match tokio::time::timeout(Duration::from_millis(allowed), work).await {
+        Err(_elapsed) => Err(timed_out(&request.tool, allowed).into()),
+        Ok(output) => within_output(output?, &request.tool, site.grants.limits.output_bytes),
+    }
+}

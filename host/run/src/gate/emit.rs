@@ -1,0 +1,87 @@
+//! Events of the guest's own, as the gate takes them.
+
+use serde_json::{Value, json};
+use wattle_graph::event::{Custom, EventKind, Progress};
+use wattle_graph::failure::{Failure, code};
+
+use crate::gate::Gate;
+use crate::gate::entry::LookedUp;
+use crate::gate::unwind::Stop;
+use crate::hostcall::emit::Emission;
+use crate::hostcall::request::Request;
+use crate::json::{check_depth, weight};
+use crate::limit;
+
+impl Gate {
+    /// Emits an event of the guest's own. A re-executed node does not repeat those it emitted
+    /// before: they take numbers like calls, so the journal knows them.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` for a bad name, `limit` if it is too large.
+    pub async fn emit(&self, emission: Emission) -> Result<(), Stop> {
+        check_emission(&emission)?;
+        let Some(task) = &self.task else {
+            tracing::info!(app = %self.caller().app, ?emission, "event of a web handler");
+            return Ok(());
+        };
+        task.alive.emitted();
+        task.journal.count_emission()?;
+        let number = self.take_numbers(1)?;
+        let mut entry = match task.look_up(number, number, request(&emission))? {
+            LookedUp::Answered(_) => return Ok(()),
+            LookedUp::Unanswered(entry) => entry,
+        };
+        task.check_room().await?;
+        let (id, node) = (task.task.clone(), task.node.clone());
+        task.log.push(match emission {
+            Emission::Custom { name, data } => {
+                EventKind::Custom(Custom { task: id, node, name, data })
+            }
+            Emission::Progress { message, fraction } => {
+                EventKind::Progress(Progress { task: id, node, message, fraction })
+            }
+        });
+        entry.request.leave_to_event();
+        entry.record(Ok(Value::Null));
+        task.log.flush().await;
+        Ok(())
+    }
+}
+
+fn request(emission: &Emission) -> Request {
+    match emission {
+        Emission::Custom { name, data } => Request::small("emit.custom", json!([name, data])),
+        Emission::Progress { message, fraction } => {
+            Request::small("emit.progress", json!([message, fraction]))
+        }
+    }
+}
+
+/// Longest name of an emitted event, as the contract says.
+const EVENT_NAME_BYTES: usize = 64;
+
+fn check_emission(emission: &Emission) -> Result<(), Failure> {
+    let size = match emission {
+        Emission::Custom { name, data } => {
+            let good = (1..=EVENT_NAME_BYTES).contains(&name.len())
+                && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b));
+            if !good {
+                return Err(Failure::new(
+                    code::INVALID,
+                    format!("`{name}` is no event name; use 1 to 64 of `[a-zA-Z0-9_.-]`"),
+                ));
+            }
+            check_depth("the event", data)?;
+            weight(data) as usize
+        }
+        Emission::Progress { message, .. } => message.len(),
+    };
+    if size <= limit::EVENT_BYTES {
+        return Ok(());
+    }
+    Err(Failure::new(
+        code::LIMIT,
+        format!("an event of {size} bytes is larger than the limit of {}", limit::EVENT_BYTES),
+    ))
+}

@@ -1,0 +1,77 @@
+//! Questions to a person: answered from the log, or asked.
+
+use serde_json::{Value, json};
+use wattle_graph::event::{Asked, EventKind};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::InterruptId;
+
+use crate::gate::Gate;
+use crate::gate::journal::divergence;
+use crate::gate::task::TaskSide;
+use crate::gate::unwind::{Stop, Unwind};
+use crate::hostcall::interrupt::Ask;
+use crate::hostcall::request::Request;
+use crate::json::check_depth;
+
+impl Gate {
+    /// Asks a person.
+    ///
+    /// # Errors
+    ///
+    /// [`Unwind::Suspended`] as long as there is no answer; `unsupported` in a web handler.
+    pub async fn ask(&self, question: Ask) -> Result<Value, Stop> {
+        let Some(task) = &self.task else { return Err(no_person().into()) };
+        check_depth("the question", &question.payload)?;
+        check_depth("the response schema", &json!(question.response_schema))?;
+        let call = self.take_numbers(1)?;
+        let interrupt = InterruptId::derive(&task.task, &task.scope, call);
+        if let Some(known) = task.questions.get(&interrupt) {
+            let same = known.asked.payload == question.payload
+                && known.asked.response_schema == question.response_schema;
+            if !same {
+                let asked =
+                    |payload: &Value| json!({ "function": Ask::FUNCTION, "request": payload });
+                let (known, now) = (asked(&known.asked.payload), asked(&question.payload));
+                return Err(divergence(call, known, now).into());
+            }
+            return known.answer.clone().ok_or(Unwind::Suspended(interrupt).into());
+        }
+        // A journaled call under this number means that the node did not ask here before.
+        task.look_up(call, call, Request::small(Ask::FUNCTION, json!(question)))?;
+        question.check_schema()?;
+        task.check_room().await?;
+        Err(task.put(interrupt, call, question).await.into())
+    }
+}
+
+impl TaskSide {
+    /// Puts a question into the log, unless too many are open. The guest ends until it is answered.
+    pub(crate) async fn put(&self, interrupt: InterruptId, call: u32, question: Ask) -> Unwind {
+        if let Err(full) = self.log.take_question() {
+            return Unwind::Limit(full);
+        }
+        let expires_ms =
+            self.interrupt_ttl_ms.map(|ttl| self.clock.now_ms().saturating_add_unsigned(ttl));
+        let event = self.log.push(EventKind::Asked(Asked {
+            interrupt: interrupt.clone(),
+            task: self.task.clone(),
+            node: self.node.clone(),
+            scope: self.scope.clone(),
+            call,
+            payload: question.payload,
+            response_schema: question.response_schema,
+            expires_ms,
+            answered: false,
+        }));
+        self.journal.note(event.seq);
+        self.log.flush().await;
+        Unwind::Suspended(interrupt)
+    }
+}
+
+fn no_person() -> Failure {
+    Failure::new(
+        code::UNSUPPORTED,
+        "a web handler cannot ask a question; start a run whose node asks it",
+    )
+}

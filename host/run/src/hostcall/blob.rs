@@ -1,0 +1,74 @@
+//! Blobs: large bytes outside the state.
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::Digest;
+
+use crate::grant::Grants;
+use crate::hostcall::HostCall;
+use crate::limit;
+use crate::ports::Caller;
+use crate::ports::blob::{BlobInfo, BlobRef};
+
+/// Stores bytes. The journal keeps only their digest.
+#[derive(Clone, Debug)]
+pub struct Put {
+    /// The bytes.
+    pub bytes: Bytes,
+    /// Such as `image/png`.
+    pub media_type: String,
+}
+
+impl Serialize for Put {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        (BlobRef(Digest::of(&self.bytes)), self.bytes.len(), &self.media_type).serialize(serializer)
+    }
+}
+
+impl HostCall for Put {
+    type Answer = BlobRef;
+    const FUNCTION: &'static str = "blob.put";
+
+    fn summary(&self) -> String {
+        format!("{}, {} bytes", self.media_type, self.bytes.len())
+    }
+
+    fn blob_bytes(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+
+    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+        if self.bytes.len() as u64 <= limit::BLOB_BYTES {
+            return Ok(());
+        }
+        Err(Failure::new(
+            code::LIMIT,
+            format!(
+                "a blob of {} bytes is larger than the limit of {} bytes",
+                self.bytes.len(),
+                limit::BLOB_BYTES
+            ),
+        ))
+    }
+}
+
+/// What is known of a blob.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Stat {
+    /// The blob.
+    pub blob: BlobRef,
+}
+
+impl HostCall for Stat {
+    type Answer = BlobInfo;
+    const FUNCTION: &'static str = "blob.stat";
+
+    fn summary(&self) -> String {
+        self.blob.to_string()
+    }
+
+    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+        Ok(())
+    }
+}

@@ -1,0 +1,133 @@
+//! Outbound HTTP.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use wattle_graph::call::CallKind;
+use wattle_graph::failure::Failure;
+
+use crate::grant::Grants;
+use crate::hostcall::{HostCall, Repeat};
+use crate::limit;
+use crate::ports::Caller;
+use crate::ports::blob::BlobRef;
+
+/// The body of a request.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HttpBody {
+    /// None.
+    #[default]
+    Empty,
+    /// Text, in which secrets may be named.
+    Text(String),
+    /// Bytes, sent as they are.
+    Bytes(#[serde(with = "crate::hostcall::bytes")] Bytes),
+    /// A blob, sent as it is.
+    Blob(BlobRef),
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpRequest {
+    /// Upper case.
+    pub method: String,
+    /// Absolute.
+    pub url: String,
+    /// In order; secrets may be named in values.
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    #[serde(default)]
+    pub body: HttpBody,
+    /// Whole exchange.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u32>,
+    /// Sent as `Idempotency-Key`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub idempotency_key: Option<String>,
+    /// How long the host waits before it sends, up to [`limit::HTTP_DELAY_MS`]: guests cannot wait.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub delay_ms: Option<u32>,
+}
+
+/// One response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpResponse {
+    /// Status code.
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    /// The body, whole.
+    #[serde(with = "crate::hostcall::bytes")]
+    pub body: Bytes,
+    /// Address after redirects, without secrets.
+    pub url: String,
+}
+
+impl HttpRequest {
+    /// The address without its query, which may be long or private.
+    fn address(&self) -> &str {
+        self.url.split(['?', '#']).next().unwrap_or_default()
+    }
+
+    /// How long to wait before sending.
+    pub(crate) fn delay(&self) -> Option<Duration> {
+        let delay_ms = self.delay_ms?.min(limit::HTTP_DELAY_MS);
+        (delay_ms > 0).then(|| Duration::from_millis(delay_ms.into()))
+    }
+}
+
+impl HostCall for HttpRequest {
+    type Answer = HttpResponse;
+    const FUNCTION: &'static str = CallKind::SendHttp.name();
+    const SLOW: bool = true;
+
+    fn repeat(&self) -> Repeat {
+        if is_safe(&self.method) || self.idempotency_key.is_some() {
+            Repeat::Safe
+        } else {
+            Repeat::InDoubt
+        }
+    }
+
+    fn summary(&self) -> String {
+        format!("{} {}", self.method, self.address())
+    }
+
+    /// The rules are checked by the adapter, for every redirect hop anew.
+    fn allowed(&self, _grants: &Grants, _caller: &Caller) -> Result<(), Failure> {
+        Ok(())
+    }
+}
+
+/// Whether nothing comes of it if a request of this method is made twice.
+pub(crate) fn is_safe(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS" | "PUT" | "DELETE")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(extra: &str) -> HttpRequest {
+        let text = format!(r#"{{"method":"GET","url":"https://a.example","headers":[]{extra}}}"#);
+        serde_json::from_str(&text).unwrap()
+    }
+
+    #[test]
+    fn a_delay_is_capped_and_absent_without_one() {
+        let delay = |extra| request(extra).delay();
+        assert_eq!(delay(""), None);
+        assert_eq!(delay(r#","delay_ms":0"#), None);
+        assert_eq!(delay(r#","delay_ms":200"#), Some(Duration::from_millis(200)));
+        assert_eq!(delay(r#","delay_ms":4000000000"#), Some(Duration::from_secs(10)));
+    }
+
+    #[test]
+    fn the_journal_shows_a_delay_only_if_there_is_one() {
+        let shown = |extra| serde_json::to_value(request(extra)).unwrap();
+        assert!(shown("").get("delay_ms").is_none());
+        assert_eq!(shown(r#","delay_ms":200"#)["delay_ms"], 200);
+    }
+}

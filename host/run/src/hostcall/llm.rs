@@ -1,0 +1,65 @@
+//! Model calls.
+
+use wattle_graph::call::CallKind;
+use wattle_graph::event::Tokens;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::{Completion, CompletionRequest, Delta};
+
+use crate::grant::Grants;
+use crate::hostcall::HostCall;
+use crate::ports::Caller;
+
+/// Checks that a route may be used.
+///
+/// # Errors
+///
+/// `denied` with the line to add.
+pub(crate) fn granted(grants: &Grants, caller: &Caller, route: &str) -> Result<(), Failure> {
+    if grants.llm.contains(route) {
+        return Ok(());
+    }
+    Err(Failure::new(
+        code::DENIED,
+        format!(
+            "plugin `{p}` may not use the model route `{route}`; add it to `llm` under \
+             `[grants.{p}]` in wattle.toml",
+            p = caller.plugin
+        ),
+    ))
+}
+
+impl HostCall for CompletionRequest {
+    type Answer = Completion;
+    const FUNCTION: &'static str = CallKind::Complete.name();
+    const SLOW: bool = true;
+
+    fn summary(&self) -> String {
+        match &self.response_schema {
+            Some(schema) => format!("{} -> {}", self.route, schema.name),
+            None => self.route.clone(),
+        }
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        granted(grants, caller, &self.route)
+    }
+
+    fn is_document(&self) -> bool {
+        self.response_schema.is_some()
+    }
+
+    fn tokens(answer: &Completion) -> Option<Tokens> {
+        Some(Tokens {
+            input: answer.usage.input_tokens.unwrap_or(0),
+            output: answer.usage.output_tokens.unwrap_or(0),
+        })
+    }
+
+    fn name(answer: &mut Completion, id: String) {
+        answer.id = Some(id);
+    }
+
+    fn pieces(answer: &Completion) -> Vec<Delta> {
+        answer.deltas()
+    }
+}

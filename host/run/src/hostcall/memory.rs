@@ -1,0 +1,214 @@
+//! Long-term memory: documents that outlive threads.
+//!
+//! Every call is safe to repeat. A read is answered from the journal like any other call, so a
+//! re-executed node sees what it saw. A put or delete that was cut is made again with the same
+//! place and document; what somebody else wrote there meanwhile is replaced, as by any later put.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+
+use crate::grant::{Grants, MemoryAccess};
+use crate::hostcall::HostCall;
+use crate::ports::Caller;
+use crate::ports::memory::{self, Item, ListNamespaces, PutItem};
+
+/// Reads one document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Get {
+    /// Its namespace.
+    pub namespace: Vec<String>,
+    /// Its key.
+    pub key: String,
+}
+
+impl HostCall for Get {
+    type Answer = Option<Item>;
+    const FUNCTION: &'static str = "memory.get";
+
+    fn summary(&self) -> String {
+        place(&self.namespace, &self.key)
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check(grants, caller, &self.namespace, MemoryAccess::Read)
+    }
+}
+
+/// Writes one document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Put(pub PutItem);
+
+impl HostCall for Put {
+    type Answer = ();
+    const FUNCTION: &'static str = "memory.put";
+
+    fn summary(&self) -> String {
+        place(&self.0.namespace, &self.0.key)
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check(grants, caller, &self.0.namespace, MemoryAccess::ReadWrite)
+    }
+}
+
+/// Deletes one document.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Delete {
+    /// Its namespace.
+    pub namespace: Vec<String>,
+    /// Its key.
+    pub key: String,
+}
+
+impl HostCall for Delete {
+    type Answer = ();
+    const FUNCTION: &'static str = "memory.delete";
+
+    fn summary(&self) -> String {
+        place(&self.namespace, &self.key)
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check(grants, caller, &self.namespace, MemoryAccess::ReadWrite)
+    }
+}
+
+/// Finds documents.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Search(pub memory::Search);
+
+impl HostCall for Search {
+    type Answer = Vec<Item>;
+    const FUNCTION: &'static str = "memory.search";
+
+    fn summary(&self) -> String {
+        let query = self.0.query.as_deref().unwrap_or_default();
+        let query: String = query.chars().take(SHOWN_CHARS).collect();
+        format!("{} {query}", path(&self.0.prefix)).trim_end().to_owned()
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check(grants, caller, &self.0.prefix, MemoryAccess::Read)
+    }
+}
+
+/// Lists namespaces.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Namespaces(pub ListNamespaces);
+
+impl HostCall for Namespaces {
+    type Answer = Vec<Vec<String>>;
+    const FUNCTION: &'static str = "memory.list-namespaces";
+
+    fn summary(&self) -> String {
+        path(&self.0.prefix)
+    }
+
+    fn allowed(&self, grants: &Grants, caller: &Caller) -> Result<(), Failure> {
+        check(grants, caller, &self.0.prefix, MemoryAccess::Read)
+    }
+}
+
+/// Characters of a path or query that a summary shows.
+const SHOWN_CHARS: usize = 80;
+
+fn path(namespace: &[String]) -> String {
+    namespace.join("/").chars().take(SHOWN_CHARS).collect()
+}
+
+fn place(namespace: &[String], key: &str) -> String {
+    format!("{} {}", path(namespace), key.chars().take(SHOWN_CHARS).collect::<String>())
+}
+
+/// Checks that the grants allow access to all that begins as `prefix`.
+fn check(
+    grants: &Grants,
+    caller: &Caller,
+    prefix: &[String],
+    access: MemoryAccess,
+) -> Result<(), Failure> {
+    if grants.memory.iter().any(|rule| rule.access >= access && rule.covers(prefix)) {
+        return Ok(());
+    }
+    let (verb, word) = match access {
+        MemoryAccess::Read => ("read", "read"),
+        MemoryAccess::ReadWrite => ("write", "read-write"),
+    };
+    let shown: Value =
+        prefix.iter().take(SHOWN_PARTS).map(|part| path(std::slice::from_ref(part))).collect();
+    let message = format!(
+        "plugin `{p}` may not {verb} the memory under `{shown}`; add \
+         `memory = [{{ namespace = {shown}, access = \"{word}\" }}]` under `[grants.{p}]` in \
+         wattle.toml",
+        p = caller.plugin
+    );
+    Err(Failure::new(code::DENIED, message).with_details(json!({ "namespace": shown })))
+}
+
+/// Parts of a namespace that a refusal repeats: who grants the first ones grants all below.
+const SHOWN_PARTS: usize = 4;
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::id::{AppName, PluginName};
+
+    use super::*;
+    use crate::grant::MemoryRule;
+
+    fn parts(parts: &[&str]) -> Vec<String> {
+        parts.iter().map(|&part| part.to_owned()).collect()
+    }
+
+    fn allowed(call: &impl HostCall) -> Result<(), String> {
+        let rule = |namespace: &[&str], access| MemoryRule { namespace: parts(namespace), access };
+        let grants = Grants {
+            memory: vec![
+                rule(&["facts"], MemoryAccess::Read),
+                rule(&["users", "*", "notes"], MemoryAccess::ReadWrite),
+            ],
+            ..Grants::default()
+        };
+        let caller = Caller {
+            app: AppName::new("app").unwrap(),
+            plugin: PluginName::new("agent").unwrap(),
+            tenant: None,
+        };
+        call.allowed(&grants, &caller).map_err(|failure| failure.message)
+    }
+
+    fn get(namespace: &[&str]) -> Get {
+        Get { namespace: parts(namespace), key: "k".into() }
+    }
+
+    fn delete(namespace: &[&str]) -> Delete {
+        Delete { namespace: parts(namespace), key: "k".into() }
+    }
+
+    #[test]
+    fn what_is_not_granted_is_denied_with_the_line_to_add() {
+        assert_eq!(allowed(&get(&["facts", "x"])), Ok(()));
+        assert_eq!(allowed(&get(&["users", "42", "notes"])), Ok(()));
+        assert_eq!(allowed(&delete(&["users", "42", "notes", "old"])), Ok(()));
+        let denied = allowed(&delete(&["facts"])).unwrap_err();
+        let line = r#"`memory = [{ namespace = ["facts"], access = "read-write" }]`"#;
+        assert!(denied.contains(line) && denied.contains("[grants.agent]"), "{denied}");
+        assert!(allowed(&get(&["users", "42"])).is_err());
+    }
+
+    #[test]
+    fn a_list_of_all_needs_a_grant_of_all() {
+        let list = |prefix: &[&str]| {
+            let prefix = parts(prefix);
+            Namespaces(ListNamespaces { prefix, limit: 10, ..ListNamespaces::default() })
+        };
+        assert_eq!(allowed(&list(&["facts"])), Ok(()));
+        assert_eq!(allowed(&list(&["users", "*", "notes"])), Ok(()));
+        for prefix in [&[][..], &["*"], &["users"]] {
+            assert!(allowed(&list(prefix)).is_err(), "{prefix:?}");
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! A host call as the journal identifies and shows it.
+
+use serde_json::{Map, Value, json};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::Digest;
+
+use crate::hostcall::HostCall;
+use crate::json::check_depth;
+use crate::limit;
+
+/// Longest text that is a name rather than content.
+const BRIEF_NAME_BYTES: usize = 256;
+
+/// One host call: what a re-executed guest must ask for again, and what people see of it.
+pub(crate) struct Request {
+    /// Interface and function.
+    pub function: &'static str,
+    /// Digest of the whole request.
+    pub digest: Digest,
+    /// One line for people.
+    pub summary: String,
+    /// Bytes of the whole request.
+    pub bytes: u64,
+    shown: Shown,
+}
+
+/// What the journal shows of a request.
+enum Shown {
+    Whole(Value),
+    /// JSON text, shown whole or, if it is long or deep, by its head.
+    Brief(Vec<u8>),
+}
+
+impl Request {
+    /// The request of a host call.
+    ///
+    /// # Errors
+    ///
+    /// `internal` if the request has no JSON form.
+    pub(crate) fn of<C: HostCall>(call: &C) -> Result<Self, Failure> {
+        let text = serde_json::to_vec(call).map_err(|error| {
+            Failure::internal(format!("cannot journal {}: {error}", C::FUNCTION))
+        })?;
+        let (digest, bytes) = (Digest::of(&text), text.len() as u64);
+        let part = call.shown().and_then(|part| serde_json::to_vec(&part).ok());
+        let shown = Shown::Brief(part.unwrap_or(text));
+        Ok(Self { function: C::FUNCTION, digest, summary: call.summary(), bytes, shown })
+    }
+
+    /// The request of a small call, which the journal shows whole and without a summary.
+    pub(crate) fn small(function: &'static str, request: Value) -> Self {
+        let text = request.to_string();
+        let (digest, bytes) = (Digest::of(text.as_bytes()), text.len() as u64);
+        Self { function, digest, summary: String::new(), bytes, shown: Shown::Whole(request) }
+    }
+
+    /// The same with a line for people.
+    pub(crate) fn with_summary(self, summary: String) -> Self {
+        Self { summary, ..self }
+    }
+
+    /// Leaves the content to the call's own event, so that the journal does not hold it a second
+    /// time.
+    pub(crate) fn leave_to_event(&mut self) {
+        self.shown = Shown::Whole(Value::Null);
+    }
+
+    /// The request as the journal shows it.
+    pub(crate) fn shown(&self) -> Value {
+        match &self.shown {
+            Shown::Whole(request) => request.clone(),
+            Shown::Brief(text) => brief(text),
+        }
+    }
+}
+
+/// A request as the journal shows it: whole, or its head if it is long or deep.
+fn brief(text: &[u8]) -> Value {
+    if text.len() <= limit::JOURNAL_REQUEST_BYTES {
+        let whole: Option<Value> = serde_json::from_slice(text).ok();
+        if let Some(whole) = whole.filter(|whole| check_depth("a request", whole).is_ok()) {
+            return whole;
+        }
+    }
+    let head = String::from_utf8_lossy(&text[..text.len().min(limit::JOURNAL_REQUEST_BYTES)]);
+    let mut brief = names(text);
+    brief.insert("head".to_owned(), json!(head));
+    brief.insert("bytes".to_owned(), json!(text.len()));
+    Value::Object(brief)
+}
+
+/// The short texts at the top of a request: its route, tool, call id, address. A search of the log
+/// finds them also where the rest is too long to be kept.
+fn names(text: &[u8]) -> Map<String, Value> {
+    let Ok(Value::Object(whole)) = serde_json::from_slice(text) else { return Map::new() };
+    let is_short = |value: &Value| value.as_str().is_some_and(|it| it.len() <= BRIEF_NAME_BYTES);
+    whole.into_iter().filter(|(_, value)| is_short(value)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use wattle_graph::tool::ToolRequest;
+
+    fn call(argument: &str, state: Option<Value>) -> ToolRequest {
+        ToolRequest {
+            tool: "find".to_owned(),
+            call_id: "c1".to_owned(),
+            arguments: json!({ "text": argument }),
+            timeout_ms: None,
+            state,
+        }
+    }
+
+    #[test]
+    fn a_short_request_is_shown_whole() {
+        let request = Request::of(&call("x", None)).unwrap();
+        assert_eq!(request.shown(), json!(call("x", None)));
+        assert_eq!((request.function, request.summary.as_str()), ("tools.call", "find"));
+    }
+
+    #[test]
+    fn a_long_request_is_shown_by_its_head_and_names() {
+        let long = call(&"x".repeat(limit::JOURNAL_REQUEST_BYTES), None);
+        let request = Request::of(&long).unwrap();
+        let shown = request.shown();
+        assert_eq!((&shown["tool"], &shown["call_id"]), (&json!("find"), &json!("c1")));
+        assert_eq!(shown["bytes"], json!(request.bytes));
+        assert_eq!(shown["head"].as_str().map(str::len), Some(limit::JOURNAL_REQUEST_BYTES));
+    }
+
+    #[test]
+    fn the_digest_is_of_the_whole_request_also_where_a_part_is_shown() {
+        let one = Request::of(&call("x", Some(json!({ "count": 1 })))).unwrap();
+        let two = Request::of(&call("x", Some(json!({ "count": 2 })))).unwrap();
+        assert_eq!(one.shown(), two.shown());
+        assert_ne!(one.digest, two.digest);
+    }
+}

@@ -1,0 +1,141 @@
+//! How much a run is ahead of the disk.
+//!
+//! A run does not wait for the disk after each superstep, so what it produces faster than the store
+//! writes it is held in memory. This says about how many bytes a batch takes, so that a writer can
+//! be made to wait before that is too much.
+
+use serde_json::Value;
+use wattle_graph::checkpoint::Checkpoint;
+use wattle_graph::event::{Called, Event, EventKind, TaskFinished};
+use wattle_graph::failure::Failure;
+use wattle_graph::llm::Delta;
+
+use crate::json;
+use crate::ports::store::Batch;
+
+/// What an event takes beside what guests and clients supplied.
+const EVENT_BYTES: u64 = 256;
+
+/// What one of many small parts takes: a name, a target, a piece.
+const PART_BYTES: u64 = 64;
+
+/// About how many bytes of a batch are to be written.
+pub(super) fn weight(batch: &Batch) -> u64 {
+    let events: u64 = batch.events.iter().map(event).sum();
+    events + batch.checkpoint.as_ref().map_or(0, checkpoint)
+}
+
+fn event(event: &Event) -> u64 {
+    EVENT_BYTES
+        + match &event.kind {
+            EventKind::TaskFinished(finished) => task(finished),
+            EventKind::TaskFailed(failed) => failure(&failed.failure),
+            EventKind::CallStarted(started) => {
+                started.summary.len() as u64 + started.request.as_ref().map_or(0, json::weight)
+            }
+            EventKind::Called(called) => call(called),
+            EventKind::Asked(asked) => {
+                json::weight(&asked.payload)
+                    + asked.response_schema.as_ref().map_or(0, json::weight)
+            }
+            EventKind::Answered(answered) => json::weight(&answered.answer),
+            EventKind::Custom(custom) => json::weight(&custom.data),
+            EventKind::Log(log) => log.message.len() as u64 + json::weight(&log.fields),
+            EventKind::Streamed(streamed) => streamed.deltas.iter().map(delta).sum(),
+            EventKind::RunStarted(started) => json::weight(&started.context),
+            EventKind::Checkpointed(made) => PART_BYTES * made.next.len() as u64,
+            _ => 0,
+        }
+}
+
+fn task(finished: &TaskFinished) -> u64 {
+    let writes = finished.writes.iter().map(|write| PART_BYTES + json::weight(&write.value));
+    let sends = finished.sends.iter().map(|send| PART_BYTES + json::weight(&send.input));
+    let targets = finished.goto.as_ref().map_or(0, Vec::len) as u64;
+    writes.sum::<u64>() + sends.sum::<u64>() + PART_BYTES * targets
+}
+
+fn call(called: &Called) -> u64 {
+    let result = called.result.as_ref().map_or_else(failure, json::weight);
+    called.summary.len() as u64 + json::weight(&called.request) + result
+}
+
+fn failure(failure: &Failure) -> u64 {
+    failure.message.len() as u64 + failure.details.as_ref().map_or(0, json::weight)
+}
+
+fn delta(delta: &Delta) -> u64 {
+    PART_BYTES
+        + match delta {
+            Delta::Text { text } | Delta::Reasoning { text } => text.len() as u64,
+            Delta::ToolCall { arguments, .. } => arguments.len() as u64,
+            _ => 0,
+        }
+}
+
+/// Only channels that it wrote are stored, and of lists only what is new at their end.
+fn checkpoint(checkpoint: &Checkpoint) -> u64 {
+    let Checkpoint { meta, values, tails } = checkpoint;
+    let written = values.iter().filter(|(name, _)| meta.versions.get(*name) == Some(&meta.id));
+    let values = written.map(|(name, value)| match (tails.get(name), &**value) {
+        (Some(tail), Value::Array(items)) => {
+            let new = items.get(tail.keep as usize..).unwrap_or_default();
+            new.iter().map(json::weight).sum()
+        }
+        (_, value) => json::weight(value),
+    });
+    let next = meta
+        .next
+        .iter()
+        .chain(&meta.deferred)
+        .map(|trigger| PART_BYTES + trigger.input.as_deref().map_or(0, json::weight));
+    values.sum::<u64>() + next.sum::<u64>()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A finished task as an event.
+    fn finished(value: &Value, sends: usize) -> Event {
+        let sends = vec![json!({ "node": "n", "input": value }); sends];
+        let writes = [json!({ "channel": "c", "value": value })];
+        serde_json::from_value(json!({
+            "seq": 1, "at_ms": 0, "run": "r", "type": "task_finished", "task": "t", "node": "n",
+            "base": 1, "writes": writes, "sends": sends, "goto": ["n"], "duration_us": 0,
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn a_batch_weighs_about_what_it_takes_as_text() {
+        let value = json!({ "text": "x".repeat(1_000) });
+        for sends in [0, 10, 1_000] {
+            let events = vec![finished(&value, sends)];
+            let text = serde_json::to_string(&events).unwrap().len() as u64;
+            let weight = weight(&Batch { events, ..Batch::default() });
+            assert!(weight > text / 2 && weight < text * 2, "{weight} against {text}");
+        }
+    }
+
+    #[test]
+    fn of_a_list_only_what_is_new_counts() {
+        let items: Vec<Value> = (0..1_000).map(|_| json!("x".repeat(100))).collect();
+        let meta = json!({
+            "id": 2, "parent": 1, "step": 1, "source": "loop", "run": "r", "at_ms": 0, "next": [],
+            "versions": { "list": 2, "old": 1 },
+        });
+        let values = json!({ "list": items, "old": "x".repeat(10_000) });
+        let made = json!({ "meta": meta, "values": values });
+        let mut made: Checkpoint = serde_json::from_value(made).unwrap();
+        let of = |made: &Checkpoint| {
+            weight(&Batch { checkpoint: Some(made.clone()), ..Batch::default() })
+        };
+        assert!((100_000..120_000).contains(&of(&made)), "{}", of(&made));
+        let tail = json!({ "list": { "base": 1, "keep": 990 } });
+        made.tails = serde_json::from_value(tail).unwrap();
+        assert!((1_000..2_000).contains(&of(&made)), "{}", of(&made));
+    }
+}

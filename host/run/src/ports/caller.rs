@@ -1,0 +1,14 @@
+//! On whose behalf the world is asked.
+
+use wattle_graph::id::{AppName, PluginName};
+
+/// On whose behalf an adapter is called.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The app.
+    pub app: AppName,
+    /// The plugin.
+    pub plugin: PluginName,
+    /// The tenant of the request, if any.
+    pub tenant: Option<String>,
+}

@@ -1,0 +1,167 @@
+//! Blobs that are put on behalf of a guest.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use tokio::sync::Mutex;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{Digest, ThreadId};
+
+use super::{Meter, Quotas};
+use crate::caps;
+use crate::limit;
+use crate::ports::blob::{BlobInfo, BlobRef, BlobStore};
+use crate::ports::store::Owner;
+use crate::ports::{Caller, Ports};
+
+/// The blobs of a thread, counted while a run is at work on it. Read from the store when the run
+/// first puts one.
+#[derive(Default)]
+pub(crate) struct Tally(Mutex<Option<Counted>>);
+
+struct Counted {
+    known: HashSet<BlobRef>,
+    bytes: u64,
+}
+
+impl Counted {
+    async fn of(ports: &Ports, thread: &ThreadId) -> Result<Self, Failure> {
+        let owner = Owner::Thread(thread.clone());
+        let mut counted = Self { known: HashSet::new(), bytes: 0 };
+        let mut from: Option<String> = None;
+        loop {
+            let page =
+                ports.store.mentioned(&owner, from.as_deref()).await.map_err(Failure::from)?;
+            // A put that was refused is mentioned, too, but takes nothing.
+            let sizes = ports.blobs.sizes(&page.blobs).await?;
+            counted.bytes += sizes.values().map(|size| counts(*size)).sum::<u64>();
+            counted.known.extend(sizes.into_keys());
+            from = page.next;
+            if from.is_none() {
+                return Ok(counted);
+            }
+        }
+    }
+}
+
+impl Tally {
+    /// Counts a blob that the thread is to have; `false` if it has it already.
+    async fn take(
+        &self,
+        site: &Charged<'_>,
+        thread: &ThreadId,
+        blob: BlobRef,
+        bytes: u64,
+    ) -> Result<bool, Failure> {
+        let mut state = self.0.lock().await;
+        let counted = match &mut *state {
+            Some(counted) => counted,
+            none => none.insert(Counted::of(site.ports, thread).await?),
+        };
+        if counted.known.contains(&blob) {
+            return Ok(false);
+        }
+        let caps = site.quotas.caps();
+        let (blobs, taken) = (counted.known.len() as u64, counted.bytes);
+        if blobs >= caps.thread_blobs {
+            return Err(caps::thread_blobs_full(thread, blobs, caps.thread_blobs));
+        }
+        if taken.saturating_add(bytes) > caps.thread_blob_bytes {
+            return Err(caps::thread_blob_bytes_full(thread, taken, caps.thread_blob_bytes));
+        }
+        counted.known.insert(blob);
+        counted.bytes += bytes;
+        Ok(true)
+    }
+
+    /// Takes back what was counted for a blob that is not there after all.
+    async fn give_back(&self, blob: BlobRef, bytes: u64) {
+        if let Some(counted) = &mut *self.0.lock().await
+            && counted.known.remove(&blob)
+        {
+            counted.bytes = counted.bytes.saturating_sub(bytes);
+        }
+    }
+}
+
+/// The blobs of the host as a guest puts them: each put is counted first.
+pub(crate) struct Charged<'a> {
+    pub(crate) quotas: &'a Quotas,
+    pub(crate) ports: &'a Ports,
+    pub(crate) caller: &'a Caller,
+    /// The thread, of a task.
+    pub(crate) thread: Option<(&'a ThreadId, Arc<Tally>)>,
+}
+
+impl Charged<'_> {
+    /// Counts a blob.
+    async fn take(&self, blob: BlobRef, bytes: u64) -> Result<Counts, Failure> {
+        if let Some((thread, tally)) = &self.thread
+            && !tally.take(self, thread, blob, bytes).await?
+        {
+            return Ok(Counts::default());
+        }
+        let Caller { app, tenant, .. } = self.caller;
+        let is_mentioned = self.thread.is_some();
+        let taken =
+            self.quotas.take_blob(self.ports, (app, tenant.as_deref()), bytes, is_mentioned).await;
+        let of_thread = is_mentioned.then_some(blob);
+        match taken {
+            Ok(meters) => Ok(Counts { of_thread, bytes, meters }),
+            Err(failure) => {
+                self.give_back(Counts { of_thread, bytes, meters: Vec::new() }).await;
+                Err(failure)
+            }
+        }
+    }
+
+    /// Takes back what was counted for a blob that is not put after all.
+    async fn give_back(&self, counts: Counts) {
+        if let (Some((_, tally)), Some(blob)) = (&self.thread, counts.of_thread) {
+            tally.give_back(blob, counts.bytes).await;
+        }
+        for meter in counts.meters {
+            meter.give_back(counts.bytes, self.thread.is_some()).await;
+        }
+    }
+}
+
+/// Where a blob was counted.
+#[derive(Default)]
+struct Counts {
+    of_thread: Option<BlobRef>,
+    bytes: u64,
+    meters: Vec<Arc<Meter>>,
+}
+
+/// What a blob counts.
+pub(super) fn counts(size: u64) -> u64 {
+    size.max(limit::BLOB_LEAST_BYTES)
+}
+
+#[async_trait]
+impl BlobStore for Charged<'_> {
+    async fn put(&self, bytes: Bytes, media_type: &str) -> Result<BlobRef, Failure> {
+        let blob = BlobRef(Digest::of(&bytes));
+        let counts = self.take(blob, counts(bytes.len() as u64)).await?;
+        let put = self.ports.blobs.put(bytes, media_type).await;
+        if put.is_err() {
+            self.give_back(counts).await;
+        }
+        put
+    }
+
+    async fn get(&self, blob: BlobRef, offset: u64, length: Option<u64>) -> Result<Bytes, Failure> {
+        self.ports.blobs.get(blob, offset, length).await
+    }
+
+    async fn stat(&self, blob: BlobRef) -> Result<BlobInfo, Failure> {
+        self.ports.blobs.stat(blob).await
+    }
+
+    async fn sizes(&self, blobs: &[BlobRef]) -> Result<HashMap<BlobRef, u64>, Failure> {
+        self.ports.blobs.sizes(blobs).await
+    }
+}

@@ -1,0 +1,237 @@
+//! Pages of logs, each read once for all tails that are at the same position of a thread.
+//!
+//! Each tail reads the log of its thread when the store announces a change. A hundred tails of one
+//! thread would read the same page a hundred times for each event. Two rules let them share:
+//!
+//! * A page with events stays true, so every tail at its position may have it, as long as the thread
+//!   is the same: an id may be given to another thread when its thread was deleted.
+//! * A tail that asks while a page is read shares the next reading of it with all others that wait.
+//!   It cannot share the one under way: that began before the tail asked, so it may miss the change
+//!   for which the tail was woken.
+//!
+//! A page is in memory as long as a tail is at its position.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use wattle_graph::event::Event;
+use wattle_graph::failure::Failure;
+use wattle_graph::id::{RunId, ThreadId};
+
+use crate::limit::PAGE_EVENTS;
+use crate::ports::store::{Store, ThreadHead};
+
+/// A thread, and its events after some number.
+#[derive(Debug)]
+pub(super) struct Page {
+    /// The thread before the events were read; none if there is none.
+    pub(super) head: Option<ThreadHead>,
+    /// The next events, [`PAGE_EVENTS`] at most.
+    pub(super) events: Vec<Arc<Event>>,
+}
+
+/// What a reading gave.
+type Outcome = Result<Arc<Page>, Failure>;
+
+/// The pages at which tails are. A clone is the same set.
+#[derive(Clone, Default)]
+pub struct Pages(Arc<Mutex<Lanes>>);
+
+type Lanes = HashMap<(ThreadId, u64), Weak<Lane>>;
+
+/// Readings of one page, one after the other.
+#[derive(Default)]
+struct Lane {
+    /// How many were begun.
+    begun: AtomicU64,
+    /// The last one, with its number. Held while one is under way.
+    last: tokio::sync::Mutex<Option<(u64, Outcome)>>,
+}
+
+impl Pages {
+    /// What reads the pages of one thread for one tail.
+    pub(super) fn reader(&self, store: &Arc<dyn Store>, thread: &ThreadId) -> Reader {
+        Reader { pages: self.clone(), store: store.clone(), place: Place::new(thread) }
+    }
+
+    /// No code that can panic runs under this lock.
+    fn lock(&self) -> MutexGuard<'_, Lanes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lane(&self, key: &(ThreadId, u64)) -> Arc<Lane> {
+        let mut lanes = self.lock();
+        if let Some(lane) = lanes.get(key).and_then(Weak::upgrade) {
+            return lane;
+        }
+        let lane = Arc::new(Lane::default());
+        lanes.insert(key.clone(), Arc::downgrade(&lane));
+        lane
+    }
+
+    async fn read_by(
+        &self,
+        place: &mut Place,
+        after: u64,
+        read: impl Future<Output = Outcome>,
+    ) -> Outcome {
+        let lane = self.enter(place, after);
+        let begun = lane.begun.load(Ordering::SeqCst);
+        let mut last = lane.last.lock().await;
+        let outcome = match &*last {
+            Some((number, outcome)) if *number > begun || place.may_have(outcome) => {
+                outcome.clone()
+            }
+            _ => {
+                let number = lane.begun.fetch_add(1, Ordering::SeqCst) + 1;
+                let outcome = read.await;
+                *last = Some((number, outcome.clone()));
+                outcome
+            }
+        };
+        if let Ok(page) = &outcome {
+            place.born = page.head.as_ref().and_then(|head| head.record.born.clone());
+        }
+        outcome
+    }
+
+    /// Moves a tail to a page.
+    fn enter(&self, place: &mut Place, after: u64) -> Arc<Lane> {
+        if let Some((at, lane)) = &place.lane
+            && *at == after
+        {
+            return lane.clone();
+        }
+        self.leave(place);
+        let lane = self.lane(&(place.thread.clone(), after));
+        place.lane = Some((after, lane.clone()));
+        lane
+    }
+
+    fn leave(&self, place: &mut Place) {
+        let Some((at, lane)) = place.lane.take() else { return };
+        let key = (place.thread.clone(), at);
+        let mut lanes = self.lock();
+        drop(lane);
+        if lanes.get(&key).is_some_and(|lane| lane.strong_count() == 0) {
+            lanes.remove(&key);
+        }
+    }
+}
+
+/// Where a tail is.
+struct Place {
+    thread: ThreadId,
+    /// Which thread of that id it reads, as soon as it knows.
+    born: Option<RunId>,
+    lane: Option<(u64, Arc<Lane>)>,
+}
+
+impl Place {
+    fn new(thread: &ThreadId) -> Self {
+        Self { thread: thread.clone(), born: None, lane: None }
+    }
+
+    /// Whether the tail may have a page that was read before it asked.
+    fn may_have(&self, outcome: &Outcome) -> bool {
+        let Ok(page) = outcome else { return false };
+        let Some(head) = &page.head else { return false };
+        !page.events.is_empty() && self.born.is_some() && self.born == head.record.born
+    }
+}
+
+/// Reads pages of a thread for one tail.
+pub(super) struct Reader {
+    pages: Pages,
+    store: Arc<dyn Store>,
+    place: Place,
+}
+
+impl Reader {
+    /// Reads the page of the events after a number.
+    ///
+    /// # Errors
+    ///
+    /// Those of the store.
+    pub(super) async fn read(&mut self, after: u64) -> Outcome {
+        let Self { pages, store, place } = self;
+        let thread = place.thread.clone();
+        pages.read_by(place, after, page(store.as_ref(), &thread, after)).await
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        self.pages.leave(&mut self.place);
+    }
+}
+
+async fn page(store: &dyn Store, thread: &ThreadId, after: u64) -> Outcome {
+    let head = store.thread(thread).await?;
+    // An event that becomes durable after this look is announced, and ends the next wait.
+    let has_more = head.as_ref().is_some_and(|head| head.last_seq > after);
+    let events =
+        if has_more { store.events(thread, after, PAGE_EVENTS).await? } else { Vec::new() };
+    Ok(Arc::new(Page { head, events: events.into_iter().map(Arc::new).collect() }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicUsize;
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+
+    fn place() -> Place {
+        Place::new(&ThreadId::new("t").unwrap())
+    }
+
+    fn empty() -> Arc<Page> {
+        Arc::new(Page { head: None, events: Vec::new() })
+    }
+
+    #[tokio::test]
+    async fn those_who_ask_while_a_page_is_read_share_the_next_reading() {
+        let (pages, readings, go) = (Pages::default(), AtomicUsize::new(0), Semaphore::new(0));
+        let ask = async |after| {
+            let mut place = place();
+            let read = async {
+                readings.fetch_add(1, Ordering::SeqCst);
+                go.acquire().await.unwrap().forget();
+                Ok(empty())
+            };
+            let outcome = pages.read_by(&mut place, after, read).await;
+            pages.leave(&mut place);
+            outcome
+        };
+        let mut first = Box::pin(ask(7));
+        assert!(futures::poll!(&mut first).is_pending());
+        let mut others: Vec<_> = (0..100).map(|_| Box::pin(ask(7))).collect();
+        for other in &mut others {
+            assert!(futures::poll!(other).is_pending());
+        }
+        assert_eq!(readings.load(Ordering::SeqCst), 1);
+        go.add_permits(2);
+        assert!(first.await.is_ok());
+        for other in others {
+            assert!(other.await.is_ok());
+        }
+        assert_eq!(readings.load(Ordering::SeqCst), 2);
+        go.add_permits(1);
+        assert!(ask(8).await.is_ok());
+        assert!(pages.lock().is_empty(), "nothing is left where no tail is");
+    }
+
+    #[tokio::test]
+    async fn a_reading_that_is_given_up_is_made_by_the_next() {
+        let (pages, mut first, mut second) = (Pages::default(), place(), place());
+        {
+            let reading = pages.read_by(&mut first, 0, std::future::pending());
+            let mut reading = std::pin::pin!(reading);
+            assert!(futures::poll!(&mut reading).is_pending());
+        }
+        assert!(pages.read_by(&mut second, 0, async { Ok(empty()) }).await.is_ok());
+    }
+}

@@ -1,0 +1,278 @@
+//! A plugin that may write its database reaches neither the host's own tables nor what lies outside
+//! of the database, makes no value without bounds, and leaves the host's bookkeeping whole. A role
+//! made for readers reads what it was granted and nothing else.
+
+#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
+use tempfile::TempDir;
+use wattle_graph::failure::Failure;
+use wattle_kit::need;
+use wattle_kit::postgres::Postgres;
+use wattle_run::grant::SqlAccess;
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::sql::{Marker, Sql as _};
+use wattle_sql::{DatabaseConfig, Databases, ReaderRole, Script};
+
+/// A database with an app's table, a migration on record and a marker.
+struct Bench {
+    databases: Databases,
+    dialect: &'static str,
+    folder: TempDir,
+    server: Option<Postgres>,
+}
+
+impl Bench {
+    async fn open(url: &str, server: Option<Postgres>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
+        let databases = Databases::open(configs, folder.path()).await.unwrap();
+        let dialect = databases.dialect("main").await.unwrap();
+        let bench = Self { databases, dialect, folder, server };
+        assert_eq!(bench.migrate(&[NOTES]).await.unwrap(), ["0001_notes"]);
+        let mut transaction = bench.databases.begin("main", &limits()).await.unwrap();
+        assert_eq!(transaction.claim("key").await.unwrap(), None);
+        transaction.execute("INSERT INTO notes VALUES (1, 'a')", &[]).await.unwrap();
+        let marker = Marker { key: "key".into(), answers: json!(["written"]) };
+        transaction.commit(Some(&marker)).await.unwrap();
+        bench
+    }
+
+    async fn all() -> Vec<Self> {
+        let mut all = vec![
+            Self::open("sqlite:main.db", None).await,
+            Self::open("sqlite::memory:", None).await,
+        ];
+        if let Ok(server) = Postgres::for_test() {
+            all.push(Self::open(&server.url(), Some(server)).await);
+        }
+        all
+    }
+
+    async fn migrate(&self, texts: &[&str]) -> Result<Vec<String>, wattle_sql::SqlError> {
+        let names = ["0001_notes.sql", "0002_more.sql"];
+        let script =
+            |(text, name): (&&str, &str)| Script { path: name.into(), text: (*text).into() };
+        let scripts = texts.iter().zip(names).map(script).collect();
+        self.databases.migrate("app", "main", scripts).await
+    }
+
+    /// Sends a statement with the right to write: as a query of its own, and in a transaction.
+    async fn try_everywhere(&self, text: &str) -> [Result<(), Failure>; 2] {
+        let rule = SqlAccess::ReadWrite.into();
+        let query = self.databases.query("main", &rule, &limits(), text, &[]).await.map(drop);
+        let mut transaction = self.databases.begin("main", &limits()).await.unwrap();
+        let executed = transaction.execute(text, &[]).await.map(drop);
+        transaction.rollback().await.unwrap();
+        [query, executed]
+    }
+
+    /// Everything that the host keeps is there, and works.
+    async fn is_whole(&self) {
+        assert!(self.migrate(&[NOTES]).await.unwrap().is_empty());
+        let mut transaction = self.databases.begin("main", &limits()).await.unwrap();
+        let known = transaction.claim("key").await.unwrap();
+        assert_eq!(known, Some(json!(["written"])));
+        transaction.execute("UPDATE notes SET text = 'b'", &[]).await.unwrap();
+        transaction.rollback().await.unwrap();
+    }
+}
+
+const NOTES: &str = "CREATE TABLE notes (id INTEGER PRIMARY KEY, text TEXT NOT NULL);";
+
+fn limits() -> SqlLimits {
+    SqlLimits::default()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_hosts_tables_are_out_of_reach() {
+    for bench in Bench::all().await {
+        for text in [
+            "SELECT * FROM _wattle_migrations",
+            "SELECT answers FROM \"_wattle_journal\"",
+            "DELETE FROM _wattle_migrations",
+            "UPDATE _wattle_migrations SET checksum = ''",
+            "INSERT INTO _wattle_journal VALUES ('k', 'null', 0)",
+            "DROP TABLE _wattle_migrations",
+            "TRUNCATE _wattle_migrations",
+            "ALTER TABLE _wattle_migrations RENAME TO gone",
+            "ALTER TABLE notes RENAME TO _wattle_other",
+            "CREATE VIEW v AS SELECT * FROM _wattle_migrations",
+            "CREATE INDEX i ON _wattle_journal (key)",
+            "INSERT INTO notes SELECT 2, checksum FROM _wattle_migrations",
+            "WITH m AS (SELECT * FROM _wattle_migrations) SELECT * FROM m",
+            "CREATE TRIGGER t AFTER INSERT ON notes EXECUTE FUNCTION f()",
+            "CREATE FUNCTION f() RETURNS int LANGUAGE sql AS 'DELETE FROM x RETURNING 1'",
+            "ATTACH DATABASE 'other.db' AS other",
+            "PRAGMA writable_schema = 1",
+        ] {
+            for answer in bench.try_everywhere(text).await {
+                let failure = answer.expect_err(text);
+                assert!(
+                    ["denied", "invalid"].contains(&failure.code.as_str()),
+                    "{text}: {failure}"
+                );
+            }
+        }
+        bench.is_whole().await;
+    }
+}
+
+/// Ways past a check of the text: the database itself keeps to the rule.
+#[tokio::test(flavor = "multi_thread")]
+async fn sqlite_itself_keeps_the_hosts_tables() {
+    let bench = Bench::open("sqlite:main.db", None).await;
+    // Somebody with the file made a view and a trigger over the host's tables.
+    let url = format!("sqlite:{}", bench.folder.path().join("main.db").display());
+    let mut direct = sqlx::SqliteConnection::connect(&url).await.unwrap();
+    for text in [
+        "CREATE VIEW peek AS SELECT checksum AS c FROM _wattle_migrations",
+        "CREATE TRIGGER harm AFTER INSERT ON notes BEGIN DELETE FROM _wattle_migrations; END",
+    ] {
+        direct.execute(text).await.unwrap();
+    }
+    direct.close().await.unwrap();
+    for text in [
+        "SELECT c FROM peek",
+        "INSERT INTO notes VALUES (7, 'x')",
+        "SELECT * FROM sqlite_dbpage",
+        "SELECT * FROM pragma_journal_mode",
+    ] {
+        for answer in bench.try_everywhere(text).await {
+            assert!(answer.is_err(), "{text}");
+        }
+    }
+    bench.is_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_leaves_the_hosts_tables_and_the_database() {
+    for bench in Bench::all().await {
+        let error = bench.migrate(&[NOTES, "DELETE FROM _wattle_journal;"]).await.unwrap_err();
+        assert!(error.to_string().contains("belong to the host"), "{error}");
+        if bench.dialect == "sqlite" {
+            for text in ["ATTACH DATABASE 'other.db' AS other;", "PRAGMA query_only = 0;"] {
+                assert!(bench.migrate(&[NOTES, text]).await.is_err(), "{text}");
+            }
+            // What else a migration may do.
+            let text = "PRAGMA user_version = 3; PRAGMA defer_foreign_keys = 1;
+                CREATE VIRTUAL TABLE words USING fts5(body);
+                INSERT INTO words VALUES ('green tea');
+                CREATE TRIGGER copy AFTER INSERT ON notes BEGIN
+                    INSERT INTO words VALUES (new.text); END;
+                ALTER TABLE notes ADD COLUMN tag TEXT;
+                ALTER TABLE notes RENAME COLUMN tag TO label;";
+            assert_eq!(bench.migrate(&[NOTES, text]).await.unwrap(), ["0002_more"]);
+            let [query, executed] =
+                bench.try_everywhere("SELECT * FROM words WHERE words MATCH 'tea'").await;
+            query.unwrap();
+            executed.unwrap();
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn no_statement_makes_a_value_without_bounds() {
+    let bench = Bench::open("sqlite:main.db", None).await;
+    for text in [
+        "SELECT hex(zeroblob(450000000))",
+        "SELECT length(hex(zeroblob(450000000)))",
+        "INSERT INTO notes VALUES (3, CAST(zeroblob(900000000) AS TEXT))",
+        "SELECT length(replace(hex(zeroblob(100000)), '0', hex(zeroblob(100000))))",
+    ] {
+        for answer in bench.try_everywhere(text).await {
+            // A query of its own cannot insert at all.
+            let Err(failure) = answer else { panic!("{text}") };
+            let is_query =
+                failure.message.contains("readonly") || failure.message.contains("query");
+            assert!(failure.code == "limit" || is_query, "{text}: {failure}");
+        }
+    }
+    let [_, executed] = bench.try_everywhere("SELECT zeroblob(17000000)").await;
+    let failure = executed.unwrap_err();
+    assert_eq!(failure.details.unwrap()["limit"], "sql.value_bytes");
+    // The journal's own connection is bounded in the same way, and still works.
+    bench.is_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_of_sqlite_is_bounded() {
+    let bench = Bench::open("sqlite::memory:", None).await;
+    // A database in memory is where a statement can fill memory and nothing else.
+    let mut transaction = bench.databases.begin("main", &limits()).await.unwrap();
+    let fill = "INSERT INTO notes WITH RECURSIVE n (i) AS
+        (SELECT 10 UNION ALL SELECT i + 1 FROM n WHERE i < 200)
+        SELECT i, CAST(zeroblob(8000000) AS TEXT) FROM n";
+    let failure = transaction.execute(fill, &[]).await.unwrap_err();
+    assert_eq!(failure.code, "limit", "{failure}");
+    assert_eq!(failure.details.unwrap()["limit"], "sql.memory");
+    drop(transaction);
+    bench.is_whole().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_role_for_readers_reads_what_it_was_granted() {
+    let server = need!(Postgres::for_test());
+    let bench = Bench::open(&server.url(), Some(server)).await;
+    let server = bench.server.as_ref().unwrap();
+    let mut admin = PgConnection::connect(&server.url()).await.unwrap();
+    for text in [
+        "CREATE SCHEMA sales",
+        "CREATE TABLE sales.\"Orders\" (id INTEGER)",
+        "CREATE TABLE secrets (value TEXT)",
+        "CREATE TABLE open (id INTEGER)",
+        "GRANT SELECT ON open TO PUBLIC",
+    ] {
+        admin.execute(text).await.unwrap();
+    }
+    let role = |tables: &[&str]| {
+        ReaderRole::new("shop_reader", tables.iter().map(|&it| it.to_owned()).collect()).unwrap()
+    };
+    let config = DatabaseConfig::new(server.url());
+    let apply = |tables| {
+        let config = &config;
+        async move { role(tables).apply("main", config, Some("it's")).await }
+    };
+    // A wider list first: the second one takes back what it does not name.
+    apply(&["notes", "secrets"]).await.unwrap();
+    assert_eq!(apply(&["notes", "sales.Orders"]).await.unwrap(), ["public.open"]);
+
+    let url = server.url().replace("postgres@", "shop_reader@");
+    let mut reader = PgConnection::connect(&url).await.unwrap();
+    for text in ["SELECT text FROM notes", "SELECT * FROM sales.\"Orders\""] {
+        reader.fetch_all(text).await.unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+    reader.execute("SET default_transaction_read_only = off").await.unwrap();
+    for text in [
+        "SELECT * FROM secrets",
+        "SELECT * FROM _wattle_migrations",
+        "SELECT * FROM _wattle_journal",
+        "INSERT INTO notes VALUES (9, 'x')",
+        "UPDATE notes SET text = ''",
+        "DELETE FROM notes",
+        "TRUNCATE notes",
+        "CREATE ROLE other",
+        "CREATE SCHEMA other",
+        "SELECT pg_read_file('/etc/passwd')",
+    ] {
+        let error = reader.execute(text).await.unwrap_err();
+        let state = error.into_database_error().unwrap().code().unwrap().into_owned();
+        assert_eq!(state, "42501", "{text}");
+    }
+    // A role that can do more is somebody else's.
+    for text in ["CREATE ROLE boss CREATEROLE LOGIN", "CREATE ROLE owner LOGIN"] {
+        admin.execute(text).await.unwrap();
+    }
+    admin.execute(AssertSqlSafe("ALTER TABLE secrets OWNER TO owner")).await.unwrap();
+    for name in ["boss", "owner", "postgres"] {
+        let role = ReaderRole::new(name, ["notes".to_owned()].into()).unwrap();
+        let error = role.apply("main", &config, None).await.unwrap_err();
+        assert!(error.to_string().contains("choose another name"), "{error}");
+    }
+    let missing = ReaderRole::new("r", ["nothing".to_owned()].into()).unwrap();
+    let error = missing.apply("main", &config, None).await.unwrap_err().to_string();
+    assert!(error.contains("nothing"), "{error}");
+}

@@ -1,0 +1,115 @@
+//! A copy of the file as it was at one commit, made while others read and write.
+//!
+//! It is read within one read transaction, whose pages are not used again before it ends: the file
+//! grows by what is written meanwhile.
+
+use std::fs::DirBuilder;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use redb::{
+    Builder, Database, Durability, Key, ReadTransaction, ReadableTable, TableDefinition,
+    TableError, Value,
+};
+use wattle_run::ports::store::StoreError;
+
+use crate::disk::open::create;
+use crate::disk::snapshot::Snapshot;
+use crate::disk::table::{
+    ASIDE, FACTS, HEADS, LOG, MARKS, MENTIONS, PENDING, RECORDS, REMAINS, RUNS, THREAD_RUNS,
+};
+use crate::error::{backend, while_trying};
+use crate::file::guarded;
+
+const BACK_UP: &str = "back its file up";
+
+/// Entries that one commit writes.
+const PART: usize = 4096;
+
+/// Makes a folder with a name that is free in another one, which is made if need be.
+///
+/// # Errors
+///
+/// [`StoreError::Backend`] if it cannot be made.
+pub(crate) fn new_folder(inside: &Path) -> Result<PathBuf, StoreError> {
+    let failed = |error: io::Error| backend(BACK_UP, format!("`{}`: {error}", inside.display()));
+    let mut builder = DirBuilder::new();
+    // Threads hold what people wrote: nobody else's business.
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.recursive(true).create(inside).map_err(failed)?;
+    builder.recursive(false);
+    for number in 1_u64.. {
+        let folder = inside.join(number.to_string());
+        match builder.create(&folder) {
+            Ok(()) => return Ok(folder),
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    Err(backend(BACK_UP, "every name of a folder is taken"))
+}
+
+/// Writes what a snapshot has into a new file.
+///
+/// # Errors
+///
+/// Those of both files. What was written then is of no use.
+pub(crate) fn copy(snapshot: &Snapshot, to: &Path) -> Result<(), StoreError> {
+    guarded(BACK_UP, || {
+        let database = Builder::new().create(to).map_err(while_trying(BACK_UP))?;
+        create(&database).map_err(while_trying(BACK_UP))?;
+        let from = &snapshot.transaction;
+        table(from, &database, FACTS)?;
+        table(from, &database, LOG)?;
+        table(from, &database, HEADS)?;
+        table(from, &database, RECORDS)?;
+        table(from, &database, RUNS)?;
+        table(from, &database, PENDING)?;
+        table(from, &database, THREAD_RUNS)?;
+        table(from, &database, MARKS)?;
+        table(from, &database, MENTIONS)?;
+        table(from, &database, REMAINS)?;
+        table(from, &database, ASIDE)?;
+        settle(&database)?;
+        database.close().map_err(while_trying(BACK_UP))
+    })
+}
+
+/// Writes a table of a transaction into a file.
+pub(crate) fn table<K, V>(
+    from: &ReadTransaction,
+    to: &Database,
+    definition: TableDefinition<'_, K, V>,
+) -> Result<(), StoreError>
+where
+    K: Key + 'static,
+    V: Value + 'static,
+{
+    let from = match from.open_table(definition) {
+        Ok(table) => table,
+        // Made when it is first needed.
+        Err(TableError::TableDoesNotExist(_)) => return Ok(()),
+        Err(error) => return Err(while_trying(BACK_UP)(error)),
+    };
+    let mut entries = from.iter().map_err(while_trying(BACK_UP))?.peekable();
+    while entries.peek().is_some() {
+        let mut transaction = to.begin_write().map_err(while_trying(BACK_UP))?;
+        transaction.set_durability(Durability::None).map_err(while_trying(BACK_UP))?;
+        let mut table = transaction.open_table(definition).map_err(while_trying(BACK_UP))?;
+        for entry in entries.by_ref().take(PART) {
+            let (key, value) = entry.map_err(while_trying(BACK_UP))?;
+            table.insert(key.value(), value.value()).map_err(while_trying(BACK_UP))?;
+        }
+        drop(table);
+        transaction.commit().map_err(while_trying(BACK_UP))?;
+    }
+    Ok(())
+}
+
+/// Makes durable what was written.
+pub(crate) fn settle(database: &Database) -> Result<(), StoreError> {
+    let mut transaction = database.begin_write().map_err(while_trying(BACK_UP))?;
+    transaction.set_durability(Durability::Immediate).map_err(while_trying(BACK_UP))?;
+    transaction.commit().map_err(while_trying(BACK_UP))
+}

@@ -1,0 +1,73 @@
+//! One frame of the log decoded in whole: for checks of the format. The store itself decodes only
+//! what it needs of a frame.
+
+use wattle_graph::checkpoint::CheckpointMeta;
+use wattle_graph::event::Event;
+use wattle_graph::id::ChannelName;
+use wattle_run::ports::store::StoreError;
+
+use crate::codec::{Packer, unpack};
+use crate::disk::frame::{self, Body, Frame, Header, Part, Places};
+use crate::disk::link::Link;
+use crate::error::corrupt;
+
+/// A frame, all of whose chunks stand one after the other.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Entry {
+    header: Header,
+    events: Vec<Event>,
+    checkpoint: Option<CheckpointMeta>,
+    places: Places,
+    values: Vec<(ChannelName, Option<Link>, serde_json::Value)>,
+}
+
+impl Entry {
+    /// Reads the frame that begins at an entry of the log.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if the bytes are no such frame.
+    pub fn read(number: u64, bytes: &[u8]) -> Result<Self, StoreError> {
+        let header = Header::read(number, bytes)?;
+        let frame = Frame::new(header.clone(), bytes.to_vec())?;
+        let checkpoint = header.checkpoint.map(|_| frame.meta()).transpose()?;
+        let mut values = Vec::new();
+        for part in frame.parts()? {
+            let part = part?;
+            values.push((part.name()?, part.link, unpack("channel value", part.packed)?));
+        }
+        let (events, places) = (frame.events()?, frame.places()?);
+        // These say how the rest is stored, not what.
+        let header = Header {
+            chunks: 0,
+            places: 0,
+            events_bytes: 0,
+            meta_bytes: 0,
+            body_check: None,
+            ..header
+        };
+        Ok(Self { header, events, checkpoint, places, values })
+    }
+
+    /// The bytes of the frame as it is written today, at an entry of the log.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Corrupt`] if a record is too large or nested too deeply to be written.
+    pub fn write(&self, number: u64) -> Result<Vec<u8>, StoreError> {
+        let mut packer = Packer::default();
+        let refused = |message: String| corrupt("frame", message);
+        let mut body = Body { places: self.places.clone(), ..Body::default() };
+        if self.header.has_events() {
+            body.events = packer.pack(&self.events).map_err(refused)?;
+        }
+        if let Some(checkpoint) = &self.checkpoint {
+            body.meta = packer.pack(checkpoint).map_err(refused)?;
+        }
+        for (channel, link, value) in &self.values {
+            let packed = packer.pack(value).map_err(refused)?;
+            body.parts.push(Part { channel: channel.clone(), link: *link, packed });
+        }
+        Ok(frame::write(self.header.clone(), &body, number).concat())
+    }
+}

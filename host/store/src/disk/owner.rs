@@ -1,0 +1,78 @@
+//! What the threads of one owner take, and which blobs they mention.
+
+use redb::ReadableTable;
+use wattle_graph::id::{Digest, ThreadId};
+use wattle_run::limit::MENTIONED_PAGE;
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::store::{MentionPage, Owner, StoreError, Taken};
+
+use crate::codec::read;
+use crate::disk::snapshot::{READ, RECORD, Snapshot};
+use crate::disk::table::{IN_RECORDS, MENTIONS, RECORDS};
+use crate::error::while_trying;
+use crate::query::Summary;
+
+impl Snapshot {
+    /// See [`Store::taken`](wattle_run::ports::Store::taken).
+    pub(crate) fn taken(&self, of: &Owner) -> Result<Taken, StoreError> {
+        let mut taken = Taken::default();
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        for entry in records.iter().map_err(while_trying(READ))? {
+            let (key, packed) = entry.map_err(while_trying(READ))?;
+            // A damaged thread is told of where threads are listed.
+            let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
+            else {
+                continue;
+            };
+            if let Some(head) = self.head(&thread.id)?.filter(|_| thread.is_of(of)) {
+                taken.add(head.bytes + packed.value().len() as u64);
+            }
+        }
+        Ok(taken)
+    }
+
+    /// See [`Store::mentioned`](wattle_run::ports::Store::mentioned). A page ends with a thread, so
+    /// one that mentions more is a longer page.
+    pub(crate) fn mentioned(
+        &self,
+        of: &Owner,
+        from: Option<&str>,
+    ) -> Result<MentionPage, StoreError> {
+        let mut page = MentionPage::default();
+        if let Owner::Thread(thread) = of {
+            self.mentioned_by(thread, &mut page.blobs)?;
+            return Ok(page);
+        }
+        let records = self.transaction.open_table(RECORDS).map_err(while_trying(READ))?;
+        let first = from.unwrap_or_default().as_bytes();
+        for entry in records.range(first..).map_err(while_trying(READ))? {
+            let (key, packed) = entry.map_err(while_trying(READ))?;
+            // A damaged thread is told of where threads are listed.
+            let Ok(thread) = read::<Summary>(RECORD, (IN_RECORDS, key.value()), packed.value())
+            else {
+                continue;
+            };
+            if page.blobs.len() >= MENTIONED_PAGE {
+                page.next = Some(thread.id.to_string());
+                break;
+            }
+            if thread.is_of(of) {
+                self.mentioned_by(&thread.id, &mut page.blobs)?;
+            }
+        }
+        Ok(page)
+    }
+
+    fn mentioned_by(&self, thread: &ThreadId, blobs: &mut Vec<BlobRef>) -> Result<(), StoreError> {
+        let Some(head) = self.head(thread)? else {
+            return Ok(());
+        };
+        let mentions = self.transaction.open_table(MENTIONS).map_err(while_trying(READ))?;
+        let all = (head.number, [0; 32])..=(head.number, [u8::MAX; 32]);
+        for entry in mentions.range(all).map_err(while_trying(READ))? {
+            let (key, _) = entry.map_err(while_trying(READ))?;
+            blobs.push(BlobRef(Digest::from_bytes(key.value().1)));
+        }
+        Ok(())
+    }
+}

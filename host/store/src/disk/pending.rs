@@ -1,0 +1,101 @@
+//! How the writer stages pending runs: their order is known in memory, and read when the file is opened.
+
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::{Batch, RunRecord, StoreError, Turn};
+
+use crate::codec::Packer;
+use crate::disk::intake::{Group, Known};
+use crate::disk::prepare::is_new_run;
+use crate::disk::stage::StagedRun;
+use crate::disk::writer::Writer;
+use crate::error::invalid;
+use crate::lock::lock;
+use crate::pending::check_new;
+use crate::rules;
+
+impl Writer {
+    /// Stages a run that is asked for; answers with the newest event of its thread.
+    pub(super) fn enqueue(
+        &mut self,
+        group: &mut Group,
+        run: &RunRecord,
+    ) -> Result<u64, StoreError> {
+        check_new(run)?;
+        let thread = &run.thread;
+        let known = self.intake.known(group, thread)?.ok_or_else(|| rules::no_thread(run))?;
+        if !is_new_run(group, thread, run)? {
+            return Err(rules::out_of_turn(thread, &run.id));
+        }
+        let packed = pack(group, &known, run)?;
+        let mut head = known.head.clone();
+        group.stage.thread_runs.insert((head.number, head.runs), run.id.clone());
+        head.runs += 1;
+        let last_seq = head.last_seq;
+        group.stage.heads.insert(thread.clone(), head.clone());
+        self.intake.remember(thread, Known { head, ..known });
+        group.stage.runs.insert(run.id.clone(), packed);
+        let place = lock(&self.pending).push(run);
+        group.stage.pending.insert(run.id.clone(), Some(place));
+        Ok(last_seq)
+    }
+
+    /// Stages that a run is pending no more; answers with the newest event of its thread.
+    pub(super) fn dequeue(
+        &mut self,
+        group: &mut Group,
+        thread: &ThreadId,
+        run: &RunId,
+        ended: Option<&RunRecord>,
+    ) -> Result<u64, StoreError> {
+        let known = self.intake.known(group, thread)?;
+        let known = known.filter(|_| lock(&self.pending).has(run));
+        let known = known.ok_or_else(|| rules::out_of_turn(thread, run))?;
+        match ended {
+            Some(ended) => {
+                let packed = pack(group, &known, ended)?;
+                group.stage.runs.insert(run.clone(), packed);
+            }
+            None => {
+                group.forget_run(known.head.number, run)?;
+                let mut head = known.head.clone();
+                head.runs_taken += 1;
+                group.stage.heads.insert(thread.clone(), head.clone());
+                self.intake.remember(thread, Known { head, ..known.clone() });
+            }
+        }
+        lock(&self.pending).remove(run);
+        group.stage.pending.insert(run.clone(), None);
+        Ok(known.head.last_seq)
+    }
+
+    /// Refuses a batch that may not be written before pending runs.
+    pub(super) fn admit_turn(
+        &self,
+        group: &mut Group,
+        thread: &ThreadId,
+        batch: &Batch,
+    ) -> Result<(), StoreError> {
+        let is_known = match (&batch.run, batch.turn) {
+            (Some(run), Turn::Free) => !is_new_run(group, thread, run)?,
+            _ => false,
+        };
+        lock(&self.pending).admit(thread, batch, is_known)
+    }
+
+    /// The run of a batch that was staged is pending no more.
+    pub(super) fn has_begun(&self, group: &mut Group, batch: &Batch) {
+        if let Some(run) = &batch.run
+            && lock(&self.pending).remove(&run.id)
+        {
+            group.stage.pending.insert(run.id.clone(), None);
+        }
+    }
+}
+
+fn pack(group: &mut Group, known: &Known, run: &RunRecord) -> Result<StagedRun, StoreError> {
+    let mut packer = Packer::default();
+    let packed = packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
+    let number = known.head.number;
+    group.stage.mentions.extend(packer.mentions.into_iter().map(|digest| (number, digest)));
+    Ok(StagedRun { thread: run.thread.clone(), packed })
+}

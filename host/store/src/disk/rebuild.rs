@@ -1,0 +1,226 @@
+//! Rebuilds a damaged file from all threads of which nothing is damaged. The others are set
+//! aside, each with the reason, and the damaged file stays beside the new one.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use redb::{Builder, Database, Durability, Error, ReadableDatabase as _};
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::{StoreError, Survey};
+
+use crate::disk::chain::Log as _;
+use crate::disk::open::{create, foreign};
+use crate::disk::snapshot::Snapshot;
+use crate::disk::stage::{Stage, StagedRun};
+use crate::disk::survey::{Found, Sound, survey};
+use crate::disk::table::{ASIDE, FACT_OPENINGS, FACT_THREADS, FACTS};
+use crate::error::{backend, corrupt, while_trying};
+use crate::file::guarded;
+use crate::file::handle::Handle;
+use crate::file::look;
+use crate::file::mark::{beside, sync_folder};
+
+const REBUILD: &str = "rebuild its file";
+
+/// Bytes that are written in one commit.
+const PART_BYTES: usize = 16 * 1024 * 1024;
+
+/// Threads that are named in one message.
+const NAMED: usize = 20;
+
+/// The number of openings when the file does not say it: far above any that was counted, since the
+/// epochs of leases must not come again.
+const OPENINGS_UNKNOWN: u64 = 1 << 31;
+
+/// Looks at a file that nobody has open for writing, and changes nothing.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if its header cannot be read.
+pub(crate) fn look_at(path: &Path) -> Result<Found, StoreError> {
+    survey(&open(path)?)
+}
+
+/// Whether a file of redb has no tables yet, as after a crash at its first opening.
+pub(crate) fn is_new(path: &Path) -> Result<bool, StoreError> {
+    let database = look::read(path).map_err(|error| foreign(path, error))?;
+    guarded(REBUILD, || {
+        let transaction = database.begin_read().map_err(while_trying(REBUILD))?;
+        let mut tables = transaction.list_tables().map_err(while_trying(REBUILD))?;
+        Ok(tables.next().is_none())
+    })
+}
+
+fn open(path: &Path) -> Result<Snapshot, StoreError> {
+    let handle = Arc::new(Handle::Reading(look::read(path)?));
+    guarded(REBUILD, || Snapshot::take(handle))
+}
+
+/// Rebuilds a file whose pages do not fit their checksums, if every thread that may be damaged
+/// can be named.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if it cannot be read, or if threads may be missing that nothing names;
+/// nothing is changed then.
+pub(crate) fn at_start(path: &Path, damage: &str) -> Result<(), StoreError> {
+    tracing::error!(file = %path.display(), damage, "checkpoint store is damaged");
+    let snapshot = open(path)?;
+    let found = survey(&snapshot)?;
+    if !found.is_complete {
+        let message = format!(
+            "{damage}; {}. Restore a backup with `wattle store restore`, or have what can be read \
+             written into a new file with `wattle store repair`, which loses the rest",
+            in_words(&found)
+        );
+        return Err(corrupt(format!("checkpoint store `{}`", path.display()), message));
+    }
+    put_anew(path, &snapshot, &found).map(drop)
+}
+
+/// Rebuilds a file from what can be read of it.
+///
+/// # Errors
+///
+/// As [`at_start`], but threads may be missing that nothing names.
+pub(crate) fn repair(path: &Path) -> Result<(Survey, PathBuf), StoreError> {
+    let snapshot = open(path).map_err(|error| foreign(path, error))?;
+    let found = survey(&snapshot)?;
+    let aside = put_anew(path, &snapshot, &found)?;
+    Ok((found.survey(), aside))
+}
+
+/// What was found, in a sentence.
+fn in_words(found: &Found) -> String {
+    let damaged: Vec<String> = found.survey().damaged.iter().map(ToString::to_string).collect();
+    let more = damaged.len().saturating_sub(NAMED);
+    let mut words = damaged.into_iter().take(NAMED).collect::<Vec<_>>().join("; ");
+    if more > 0 {
+        words.push_str(&format!("; and {more} more"));
+    }
+    words
+}
+
+/// Puts a new file in the place of a damaged one; answers with where that is now.
+fn put_anew(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<PathBuf, StoreError> {
+    let new = beside(path, "rebuilt");
+    let failed = |error: std::io::Error| backend(REBUILD, format!("`{}`: {error}", new.display()));
+    if new.exists() {
+        fs::remove_file(&new).map_err(failed)?;
+    }
+    // Some of it was not read before, such as what another page leads to.
+    guarded(REBUILD, || write(&new, snapshot, found))?;
+    let aside = free_name(path);
+    // With a second name for the damaged file there is no moment without a file.
+    fs::hard_link(path, &aside).or_else(|_| fs::rename(path, &aside)).map_err(failed)?;
+    fs::rename(&new, path).and_then(|()| sync_folder(path)).map_err(failed)?;
+    for damage in found.survey().damaged {
+        tracing::error!(subject = damage.subject, reason = damage.reason, "set aside as damaged");
+    }
+    tracing::warn!(
+        file = %path.display(), damaged = %aside.display(),
+        "checkpoint store was rebuilt; the damaged file is kept"
+    );
+    Ok(aside)
+}
+
+fn free_name(path: &Path) -> PathBuf {
+    let names = (1_u32..).map(|number| beside(path, &format!("damaged-{number}")));
+    names.into_iter().find(|name| !name.exists()).unwrap_or_else(|| beside(path, "damaged"))
+}
+
+fn write(path: &Path, snapshot: &Snapshot, found: &Found) -> Result<(), StoreError> {
+    let database = Builder::new().create(path).map_err(while_trying(REBUILD))?;
+    create(&database).map_err(while_trying(REBUILD))?;
+    let mut stage = Stage { is_amid: true, ..Stage::default() };
+    let mut highest = 0;
+    for (thread, sound) in &found.threads {
+        let Ok(sound) = sound else { continue };
+        highest = highest.max(sound.head.number);
+        add(&mut stage, snapshot, thread, sound)?;
+        if stage.log_bytes >= PART_BYTES {
+            commit(&database, &stage, Durability::None)?;
+            stage = Stage { is_amid: true, ..Stage::default() };
+        }
+    }
+    stage.pending = queue(found);
+    commit(&database, &stage, Durability::None)?;
+    finish(&database, snapshot, found, highest).map_err(while_trying(REBUILD))?;
+    database.close().map_err(while_trying(REBUILD))
+}
+
+/// The pending runs of all sound threads in the order in which they were asked for, each with a place.
+fn queue(found: &Found) -> BTreeMap<RunId, Option<u64>> {
+    let sound = found.threads.values().flatten();
+    let mut runs: Vec<_> = sound
+        .flat_map(|sound| &sound.pending)
+        .map(|(asked_ms, run)| (asked_ms, found.places.get(run).unwrap_or(&u64::MAX), run))
+        .collect();
+    runs.sort();
+    let places = (1..).map(Some);
+    runs.into_iter().map(|(_, _, run)| run.clone()).zip(places).collect()
+}
+
+/// Adds a thread as it stands.
+fn add(
+    stage: &mut Stage,
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+    sound: &Sound,
+) -> Result<(), StoreError> {
+    for (first, chunks, _) in &sound.frames {
+        for number in *first..first + u64::from(*chunks) {
+            let chunk = snapshot.entry(number, |chunk| Ok(chunk.to_vec()))?;
+            stage.log_bytes += chunk.len();
+            stage.log.insert(number, chunk);
+        }
+    }
+    let number = sound.head.number;
+    stage.heads.insert(thread.clone(), sound.head.clone());
+    stage.records.insert(thread.clone(), snapshot.packed_record(thread)?);
+    for (position, run) in (0..).zip(&sound.runs) {
+        let packed = snapshot.packed_run(run)?;
+        stage.thread_runs.insert((number, position), run.clone());
+        stage.runs.insert(run.clone(), StagedRun { thread: thread.clone(), packed });
+    }
+    stage.marks.extend(sound.marks().into_iter().map(|(seq, frame)| ((number, seq), frame)));
+    stage.mentions.extend(sound.mentions.iter().map(|blob| (number, *blob)));
+    Ok(())
+}
+
+fn commit(database: &Database, stage: &Stage, durability: Durability) -> Result<(), StoreError> {
+    let mut transaction = database.begin_write().map_err(while_trying(REBUILD))?;
+    transaction.set_durability(durability).map_err(while_trying(REBUILD))?;
+    stage.write(&transaction)?;
+    transaction.commit().map_err(while_trying(REBUILD))
+}
+
+/// Writes what belongs to no thread in particular, and makes all of it durable.
+fn finish(
+    database: &Database,
+    snapshot: &Snapshot,
+    found: &Found,
+    highest: u64,
+) -> Result<(), Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_durability(Durability::Immediate)?;
+    let mut aside = transaction.open_table(ASIDE)?;
+    for (thread, sound) in &found.threads {
+        if let Err(reason) = sound {
+            aside.insert(thread.as_str().as_bytes(), reason.as_str())?;
+        }
+    }
+    for (thread, reason) in &found.aside {
+        aside.insert(thread.as_str().as_bytes(), reason.as_str())?;
+    }
+    drop(aside);
+    let mut facts = transaction.open_table(FACTS)?;
+    let fact = |name| guarded(REBUILD, || snapshot.fact(name)).ok().flatten();
+    facts.insert(FACT_THREADS, fact(FACT_THREADS).unwrap_or_default().max(highest))?;
+    facts.insert(FACT_OPENINGS, fact(FACT_OPENINGS).unwrap_or(OPENINGS_UNKNOWN))?;
+    drop(facts);
+    transaction.commit()?;
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Reads a thread in whole and compares all that is stored of it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+use wattle_graph::checkpoint::CheckpointMeta;
+use wattle_graph::event::{Event, RunStatus};
+use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_run::ports::store::{RunRecord, StoreError};
+
+use crate::codec::{plain, unpack};
+use crate::disk::chain::{load, walk};
+use crate::disk::frame::Frame;
+use crate::disk::head::Head;
+use crate::disk::snapshot::Snapshot;
+use crate::disk::survey::LOOK;
+use crate::disk::table::MARK_EVERY;
+use crate::disk::verify::verify;
+use crate::error::corrupt;
+use crate::file::guarded;
+use crate::mention::look;
+
+/// A thread of which nothing is damaged.
+pub(crate) struct Sound {
+    pub(crate) head: Head,
+    /// Its frames, oldest first: entry of the log, how many entries, newest event.
+    pub(crate) frames: Vec<(u64, u32, u64)>,
+    /// Its runs, oldest first.
+    pub(crate) runs: Vec<RunId>,
+    /// Those that are pending, each with the time at which it was asked for.
+    pub(crate) pending: Vec<(i64, RunId)>,
+    /// Blobs that it mentions.
+    pub(crate) mentions: BTreeSet<Digest>,
+    /// What is wrong with what leads to its frames and blobs, which can be made again from these.
+    pub(crate) index: Option<String>,
+}
+
+impl Sound {
+    /// The marks that lead to its frames.
+    pub(crate) fn marks(&self) -> BTreeMap<u64, u64> {
+        let every = MARK_EVERY as usize;
+        let marked = self.frames.iter().skip(every - 1).step_by(every);
+        marked.map(|(frame, _, last_seq)| (*last_seq, *frame)).collect()
+    }
+}
+
+/// Reads a thread in whole.
+///
+/// # Errors
+///
+/// The first damage.
+pub(super) fn check(snapshot: &Snapshot, thread: &ThreadId) -> Result<Sound, StoreError> {
+    let head = snapshot.head(thread)?.ok_or_else(|| broken(thread, "its head is missing"))?;
+    let mut mentions = BTreeSet::new();
+    records(snapshot, thread, &mut mentions)?;
+    let records = runs(snapshot, thread, &head)?;
+    let is_pending = |run: &&RunRecord| run.status == RunStatus::Pending;
+    let pending = records.iter().filter(is_pending);
+    let pending = pending.map(|run| (run.created_ms(), run.id.clone())).collect();
+    let runs: Vec<RunId> = records.into_iter().map(|run| run.id).collect();
+    for run in &runs {
+        note(&mut mentions, &plain("run record", &snapshot.packed_run(run)?)?);
+    }
+    verify(snapshot, thread)?;
+    let mut frames = Vec::new();
+    for step in walk(snapshot, head.frame) {
+        let (number, header) = step?;
+        let (chunks, last_seq) = (header.chunks, header.last_seq);
+        frame(&load(snapshot, number, header)?, &mut mentions)?;
+        frames.push((number, chunks, last_seq));
+    }
+    frames.reverse();
+    let mut sound = Sound { head, frames, runs, pending, mentions, index: None };
+    let looked = guarded(LOOK, || indexes(snapshot, thread, &sound));
+    sound.index = looked.err().map(|error| error.to_string());
+    Ok(sound)
+}
+
+fn records(
+    snapshot: &Snapshot,
+    thread: &ThreadId,
+    mentions: &mut BTreeSet<Digest>,
+) -> Result<(), StoreError> {
+    let (record, _) = snapshot.record(thread)?;
+    if record.id != *thread {
+        return Err(broken(thread, "its record is that of another thread"));
+    }
+    note(mentions, &plain("thread record", &snapshot.packed_record(thread)?)?);
+    Ok(())
+}
+
+fn runs(snapshot: &Snapshot, thread: &ThreadId, head: &Head) -> Result<Vec<RunRecord>, StoreError> {
+    let runs = snapshot.runs(thread)?;
+    if runs.len() as u64 + head.runs_taken == head.runs {
+        Ok(runs)
+    } else {
+        Err(broken(
+            thread,
+            &format!(
+                "it has {} runs, and its head says {}",
+                runs.len(),
+                head.runs.saturating_sub(head.runs_taken)
+            ),
+        ))
+    }
+}
+
+/// Decodes a frame, also one from before there were seals.
+fn frame(frame: &Frame, mentions: &mut BTreeSet<Digest>) -> Result<(), StoreError> {
+    if let Some(events) = frame.packed_events()? {
+        note(mentions, &plain("events", events)?);
+        frame.events::<Event>()?;
+    }
+    if frame.header().checkpoint.is_none() {
+        return Ok(());
+    }
+    note(mentions, &plain("checkpoint", frame.packed_meta()?)?);
+    frame.meta::<CheckpointMeta>()?;
+    for part in frame.parts()? {
+        let part = part?;
+        note(mentions, &plain("channel value", part.packed)?);
+        unpack::<Value>("channel value", part.packed)?;
+    }
+    Ok(())
+}
+
+fn note(mentions: &mut BTreeSet<Digest>, json: &[u8]) {
+    mentions.extend(look(json).blobs.into_iter().map(|blob| blob.0));
+}
+
+/// Compares what leads to its frames and blobs with these.
+fn indexes(snapshot: &Snapshot, thread: &ThreadId, sound: &Sound) -> Result<(), StoreError> {
+    if snapshot.marks(sound.head.number)? != sound.marks() {
+        return Err(broken(thread, "the index of its events does not lead to its events"));
+    }
+    for digest in &sound.mentions {
+        if !snapshot.mentions(thread, *digest)? {
+            let message = format!("it mentions blob `{digest}`, and its index of blobs does not");
+            return Err(broken(thread, &message));
+        }
+    }
+    Ok(())
+}
+
+fn broken(thread: &ThreadId, message: &str) -> StoreError {
+    corrupt(format!("thread `{thread}`"), message)
+}

@@ -1,0 +1,165 @@
+//! A file of redb shared by its readers and by the one writer, which shrinks it and opens it
+//! again after it failed.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard, TryLockError};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use redb::{Database, ReadOnlyDatabase, ReadTransaction, ReadableDatabase, TransactionError};
+use wattle_run::ports::store::{Compacted, StoreError};
+
+use crate::error::{backend, while_trying};
+use crate::file::{guarded, look};
+
+const COMPACT: &str = "give space back to the file system";
+
+const REOPEN: &str = "open its file again";
+
+/// How long an attempt to have the file alone keeps new reads and batches waiting: longer than
+/// almost every read takes, and hardly felt.
+const HOLD: Duration = Duration::from_millis(40);
+
+/// How often to look whether the reads that began before have ended.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// One pass makes room that the next one finds; more gain nothing.
+const PASSES: usize = 4;
+
+/// An open file.
+pub(crate) enum Handle {
+    /// It can be written.
+    Writing(Database),
+    /// It failed. The newest commit that is in it can be read.
+    Reading(ReadOnlyDatabase),
+}
+
+impl Handle {
+    /// Begins to read.
+    pub(crate) fn begin_read(&self) -> Result<ReadTransaction, TransactionError> {
+        match self {
+            Self::Writing(database) => database.begin_read(),
+            Self::Reading(database) => database.begin_read(),
+        }
+    }
+
+    /// The database to write to.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Backend`] if it failed and is not open again.
+    pub(crate) fn writing(&self) -> Result<&Database, StoreError> {
+        match self {
+            Self::Writing(database) => Ok(database),
+            Self::Reading(_) => Err(backend("write", "its file failed and is not open again")),
+        }
+    }
+}
+
+/// Opens the file of a path for writing.
+pub(crate) type Opener = fn(&Path) -> Result<Database, StoreError>;
+
+/// The file. A reader holds it until the end of the read, so that the file shrinks, or is
+/// opened again, only while nobody reads.
+pub(crate) struct Source {
+    path: PathBuf,
+    opener: Opener,
+    handle: RwLock<Arc<Handle>>,
+}
+
+impl Source {
+    /// A file that was opened, and how to open it again.
+    pub(crate) fn new(path: PathBuf, opener: Opener, database: Database) -> Self {
+        Self { path, opener, handle: RwLock::new(Arc::new(Handle::Writing(database))) }
+    }
+
+    /// Where it is.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The file; waits while it shrinks.
+    pub(crate) fn handle(&self) -> Arc<Handle> {
+        self.handle.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The file; `None` while it shrinks.
+    pub(crate) fn handle_now(&self) -> Option<Arc<Handle>> {
+        match self.handle.try_read() {
+            Ok(handle) => Some(handle.clone()),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner().clone()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
+    /// Has the file alone; `None` if a read does not end. What a long read still needs, such as
+    /// the writer, it gets before the next attempt.
+    fn alone(&self) -> Option<RwLockWriteGuard<'_, Arc<Handle>>> {
+        let mut handle = self.handle.write().unwrap_or_else(PoisonError::into_inner);
+        let started = Instant::now();
+        while Arc::get_mut(&mut handle).is_none() {
+            if started.elapsed() > HOLD {
+                return None;
+            }
+            sleep(PAUSE);
+        }
+        Some(handle)
+    }
+
+    /// Goes on reading a file that cannot be written: redb answers nothing any more from a file
+    /// that failed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Backend`] if a read does not end, and those of the file.
+    pub(crate) fn read_only(&self) -> Result<(), StoreError> {
+        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read does not end"))?;
+        if matches!(**handle, Handle::Writing(_)) {
+            *handle = Arc::new(Handle::Reading(look::read(&self.path)?));
+        }
+        Ok(())
+    }
+
+    /// Opens a file again that failed. Reads go on meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// Those of opening, and [`StoreError::Backend`] if a read does not end.
+    pub(crate) fn reopen(&self) -> Result<(), StoreError> {
+        // The lock of the file goes with the database that failed.
+        self.read_only()?;
+        let database = guarded(REOPEN, || (self.opener)(&self.path))?;
+        // A read of the old state must not see pages that are used again.
+        let mut handle = self.alone().ok_or_else(|| backend(REOPEN, "a read does not end"))?;
+        *handle = Arc::new(Handle::Writing(database));
+        Ok(())
+    }
+
+    /// Shrinks the file as far as it can be; `None` if a read does not end.
+    pub(crate) fn compact(&self) -> Result<Option<Compacted>, StoreError> {
+        let before_bytes = self.bytes()?;
+        let Some(mut handle) = self.alone() else {
+            return Ok(None);
+        };
+        let Some(Handle::Writing(database)) = Arc::get_mut(&mut handle) else {
+            return Err(backend(COMPACT, "its file failed and is not open again"));
+        };
+        for _ in 0..PASSES {
+            if !database.compact().map_err(while_trying(COMPACT))? {
+                break;
+            }
+        }
+        Ok(Some(Compacted { before_bytes, after_bytes: self.bytes()? }))
+    }
+
+    /// Says that no attempt to shrink it succeeded.
+    pub(crate) fn is_being_read() -> StoreError {
+        backend(COMPACT, "it is being read all the time; try again")
+    }
+
+    fn bytes(&self) -> Result<u64, StoreError> {
+        let size = fs::metadata(&self.path).map(|facts| facts.len());
+        size.map_err(|error| backend(COMPACT, format!("`{}`: {error}", self.path.display())))
+    }
+}

@@ -1,0 +1,310 @@
+//! A look at a redb file that changes nothing, whatever state the file is in.
+//!
+//! redb repairs what a crash left and notes in the file that it is open, so a damaged file would be
+//! written before its damage is known. Here all that it writes stays in memory.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read as _, Seek as _, SeekFrom};
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Mutex;
+
+use redb::{BackendError, Builder, ConcurrencyMode, DatabaseError, ReadOnlyDatabase};
+use redb::{StorageBackend, StorageError};
+use wattle_run::ports::store::StoreError;
+
+use crate::error::{self, corrupt, while_trying};
+use crate::file::guarded;
+use crate::lock::lock;
+
+/// Memory for pages while a file is looked at.
+const CACHE_BYTES: usize = 32 * 1024 * 1024;
+
+/// Bytes that are kept together of what is written: a page of redb.
+const BLOCK_BYTES: usize = 4096;
+
+/// Where the header of a redb file has its flags, by the description of the format.
+const FLAGS_OFFSET: usize = 9;
+
+/// The flag that says that the file was not closed.
+const IS_OPEN: u8 = 2;
+
+const LOOK: &str = "look at its file";
+
+/// Whether the checksums of all pages that are in use fit.
+#[derive(Debug)]
+pub(crate) enum Soundness {
+    /// They do.
+    Sound,
+    /// They do not, for this reason.
+    Damaged(String),
+}
+
+/// Compares all pages of a file with their checksums. The file must not be open for writing.
+///
+/// # Errors
+///
+/// Those of reading the file.
+pub(crate) fn soundness(path: &Path) -> Result<Soundness, StoreError> {
+    let backend = Look::open(path, false).map_err(|error| failed(path, &error))?;
+    let checked = guarded(LOOK, || {
+        let mut builder = Builder::new();
+        builder.set_cache_size(CACHE_BYTES).set_check_integrity_on_open(true);
+        match builder.create_with_backend(backend) {
+            Err(error) if is_damage(&error) => Ok(Soundness::Damaged(error.to_string())),
+            // Whatever else is wrong, it is said when the file is opened.
+            Ok(_) | Err(_) => Ok(Soundness::Sound),
+        }
+    });
+    match checked {
+        Err(StoreError::Corrupt { message, .. }) => Ok(Soundness::Damaged(message)),
+        checked => checked,
+    }
+}
+
+/// Whether an error says that a file has other bytes than redb wrote.
+pub(crate) fn is_damage(error: &DatabaseError) -> bool {
+    match error {
+        DatabaseError::Storage(StorageError::Corrupted(_)) => true,
+        DatabaseError::Storage(StorageError::Io(error)) => error::is_damage(error.kind()),
+        _ => false,
+    }
+}
+
+/// Opens a file for reading, also one that was not closed, and one with damaged pages as far as it
+/// can be read. What is written to it later is not seen.
+///
+/// # Errors
+///
+/// [`StoreError::Corrupt`] if its header cannot be read.
+pub(crate) fn read(path: &Path) -> Result<ReadOnlyDatabase, StoreError> {
+    let backend = Look::open(path, true).map_err(|error| failed(path, &error))?;
+    guarded(LOOK, || {
+        let mut builder = Builder::new();
+        // In this mode a reader needs neither the list of free pages nor a file that was closed.
+        builder.set_cache_size(CACHE_BYTES).set_concurrency_mode(ConcurrencyMode::SingleWriter);
+        builder.open_read_only_with_backend(backend).map_err(|error| {
+            if is_damage(&error) {
+                corrupt(format!("checkpoint store `{}`", path.display()), error)
+            } else {
+                while_trying(LOOK)(error)
+            }
+        })
+    })
+}
+
+fn failed(path: &Path, error: &io::Error) -> StoreError {
+    error::backend(LOOK, format!("`{}`: {error}", path.display()))
+}
+
+/// A file with what was written over it in memory.
+struct Look(Mutex<Layers>);
+
+struct Layers {
+    file: File,
+    /// Bytes of the file.
+    below: u64,
+    bytes: u64,
+    /// Whether what lies behind the end is read as zeros: after an error of the file redb reads
+    /// nothing more, and the rest of a file that was cut may be whole.
+    is_padded: bool,
+    /// Blocks that were written, by their number.
+    above: BTreeMap<u64, Box<[u8; BLOCK_BYTES]>>,
+}
+
+impl fmt::Debug for Look {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Look").finish_non_exhaustive()
+    }
+}
+
+impl Look {
+    /// A file; if that is wanted, as if it had been closed, and without an end.
+    fn open(path: &Path, as_closed: bool) -> io::Result<Self> {
+        let file = File::open(path)?;
+        let below = file.metadata()?.len();
+        let above = BTreeMap::new();
+        let mut layers = Layers { file, below, bytes: below, is_padded: as_closed, above };
+        if as_closed && below > FLAGS_OFFSET as u64 {
+            let mut first = layers.block(0)?;
+            first[FLAGS_OFFSET] &= !IS_OPEN;
+            layers.above.insert(0, first);
+        }
+        Ok(Self(Mutex::new(layers)))
+    }
+}
+
+impl Layers {
+    /// A block as it stands; zeros beyond the end of the file.
+    fn block(&mut self, number: u64) -> io::Result<Box<[u8; BLOCK_BYTES]>> {
+        if let Some(block) = self.above.get(&number) {
+            return Ok(block.clone());
+        }
+        let mut block = Box::new([0; BLOCK_BYTES]);
+        let from = number * BLOCK_BYTES as u64;
+        let there = self.below.saturating_sub(from).min(BLOCK_BYTES as u64) as usize;
+        self.file.seek(SeekFrom::Start(from))?;
+        self.file.read_exact(&mut block[..there])?;
+        Ok(block)
+    }
+
+    /// Bytes that are not written over, read at once.
+    fn read_below(&mut self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let there = self.below.saturating_sub(offset).min(out.len() as u64) as usize;
+        out[there..].fill(0);
+        if there == 0 {
+            return Ok(());
+        }
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.file.read_exact(&mut out[..there])
+    }
+
+    fn refuse_outside(&self, offset: u64, bytes: usize) -> io::Result<()> {
+        match offset.checked_add(bytes as u64) {
+            Some(end) if end <= self.bytes || self.is_padded => Ok(()),
+            _ => Err(ErrorKind::UnexpectedEof.into()),
+        }
+    }
+}
+
+/// The blocks that a range of bytes touches, each with its part of the range: number, where the
+/// part begins in the block and in the range, and its length.
+fn parts(offset: u64, bytes: usize) -> impl Iterator<Item = (u64, usize, usize, usize)> {
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done >= bytes {
+            return None;
+        }
+        let at = offset + done as u64;
+        let inside = (at % BLOCK_BYTES as u64) as usize;
+        let length = (BLOCK_BYTES - inside).min(bytes - done);
+        let part = (at / BLOCK_BYTES as u64, inside, done, length);
+        done += length;
+        Some(part)
+    })
+}
+
+impl StorageBackend for Look {
+    fn len(&self) -> io::Result<u64> {
+        Ok(lock(&self.0).bytes)
+    }
+
+    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
+        let mut layers = lock(&self.0);
+        layers.refuse_outside(offset, out.len())?;
+        layers.read_below(offset, out)?;
+        for (number, inside, at, length) in parts(offset, out.len()) {
+            if let Some(block) = layers.above.get(&number) {
+                out[at..at + length].copy_from_slice(&block[inside..inside + length]);
+            }
+        }
+        Ok(())
+    }
+
+    fn set_len(&self, bytes: u64) -> io::Result<()> {
+        let mut layers = lock(&self.0);
+        layers.bytes = bytes;
+        layers.below = layers.below.min(bytes);
+        let end = bytes.div_ceil(BLOCK_BYTES as u64);
+        layers.above.retain(|number, _| *number < end);
+        Ok(())
+    }
+
+    fn sync_data(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn write(&self, offset: u64, data: &[u8]) -> io::Result<()> {
+        let mut layers = lock(&self.0);
+        layers.refuse_outside(offset, data.len())?;
+        for (number, inside, at, length) in parts(offset, data.len()) {
+            let mut block = layers.block(number)?;
+            block[inside..inside + length].copy_from_slice(&data[at..at + length]);
+            layers.above.insert(number, block);
+        }
+        Ok(())
+    }
+
+    // Nobody else sees what is written here, so every lock is free.
+
+    fn try_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<bool, BackendError> {
+        Ok(true)
+    }
+
+    fn try_lock_shared_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<bool, BackendError> {
+        Ok(true)
+    }
+
+    fn lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn lock_shared_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn unlock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    fn query_lock_range(&self, _: Bound<u64>, _: Bound<u64>) -> Result<bool, BackendError> {
+        Ok(false)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use redb::{Database, ReadableDatabase as _, ReadableTable as _, TableDefinition};
+    use tempfile::TempDir;
+
+    use super::*;
+
+    const TABLE: TableDefinition<'_, u64, &[u8]> = TableDefinition::new("table");
+
+    fn write(database: &Database, numbers: std::ops::Range<u64>) {
+        let transaction = database.begin_write().unwrap();
+        for number in numbers {
+            let mut table = transaction.open_table(TABLE).unwrap();
+            table.insert(number, &[7_u8; 3000][..]).unwrap();
+        }
+        transaction.commit().unwrap();
+    }
+
+    #[test]
+    fn a_look_sees_an_open_file_and_changes_nothing() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("file.redb");
+        let database = Database::create(&path).unwrap();
+        write(&database, 0..300);
+        let before = fs::read(&path).unwrap();
+        let look = read(&path).unwrap();
+        let table = look.begin_read().unwrap().open_table(TABLE).unwrap();
+        assert_eq!(table.iter().unwrap().count(), 300);
+        drop((look, table));
+        assert!(matches!(soundness(&path).unwrap(), Soundness::Sound));
+        assert!(fs::read(&path).unwrap() == before);
+    }
+
+    #[test]
+    fn every_changed_byte_of_a_page_in_use_is_found() {
+        let dir = TempDir::new().unwrap();
+        let path = dir.path().join("file.redb");
+        let database = Database::create(&path).unwrap();
+        write(&database, 0..300);
+        drop(database);
+        let whole = fs::read(&path).unwrap();
+        let values = whole.windows(64).enumerate().filter(|(_, bytes)| *bytes == [7; 64]);
+        let places: Vec<usize> = values.map(|(at, _)| at).step_by(20_000).collect();
+        assert!(places.len() > 30);
+        for at in places {
+            let mut damaged = whole.clone();
+            damaged[at + 30] ^= 1;
+            fs::write(&path, damaged).unwrap();
+            assert!(matches!(soundness(&path).unwrap(), Soundness::Damaged(_)), "{at}");
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Pending runs of a store that one process has, in the order in which they were asked for.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use wattle_graph::event::RunStatus;
+use wattle_graph::id::{RunId, ThreadId};
+use wattle_run::ports::store::{Batch, PendingQuery, PendingRun, RunRecord, StoreError, Turn};
+
+use crate::rules;
+
+/// Pending runs.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    by_place: BTreeMap<u64, PendingRun>,
+    places: HashMap<RunId, u64>,
+    threads: HashMap<ThreadId, BTreeSet<u64>>,
+    /// The highest place given out.
+    last_place: u64,
+}
+
+impl Pending {
+    /// Adds a run behind all others. Answers with its place.
+    pub(crate) fn push(&mut self, run: &RunRecord) -> u64 {
+        let place = self.last_place + 1;
+        self.put(place, run);
+        place
+    }
+
+    /// Adds a run at its place.
+    pub(crate) fn put(&mut self, place: u64, run: &RunRecord) {
+        self.last_place = self.last_place.max(place);
+        let due_ms = run.due_ms();
+        let (id, thread) = (run.id.clone(), run.thread.clone());
+        self.places.insert(id.clone(), place);
+        self.threads.entry(thread.clone()).or_default().insert(place);
+        self.by_place.insert(place, PendingRun { place, run: id, thread, due_ms });
+    }
+
+    /// Takes a run away. `false` if it is not pending.
+    pub(crate) fn remove(&mut self, run: &RunId) -> bool {
+        let Some(place) = self.places.remove(run) else { return false };
+        if let Some(taken) = self.by_place.remove(&place)
+            && let Some(places) = self.threads.get_mut(&taken.thread)
+        {
+            places.remove(&place);
+            if places.is_empty() {
+                self.threads.remove(&taken.thread);
+            }
+        }
+        true
+    }
+
+    /// The thread of a run that is pending.
+    pub(crate) fn thread_of(&self, run: &RunId) -> Option<&ThreadId> {
+        self.by_place.get(self.places.get(run)?).map(|pending| &pending.thread)
+    }
+
+    /// Whether a run is pending.
+    pub(crate) fn has(&self, run: &RunId) -> bool {
+        self.places.contains_key(run)
+    }
+
+    /// Whether a batch may be written now, as far as that depends on pending runs. `is_known` says
+    /// whether its run is there, pending or not.
+    pub(crate) fn admit(
+        &self,
+        thread: &ThreadId,
+        batch: &Batch,
+        is_known: bool,
+    ) -> Result<(), StoreError> {
+        let Some(run) = &batch.run else { return rules::no_turn(thread, batch.turn) };
+        let is_due = |place: &u64| self.by_place[place].due_ms <= run.started_ms;
+        let are_due = || self.threads.get(thread).is_some_and(|places| places.iter().any(is_due));
+        match batch.turn {
+            Turn::Own if !self.has(&run.id) => Err(rules::out_of_turn(thread, &run.id)),
+            Turn::Free if is_known || are_due() => Err(rules::out_of_turn(thread, &run.id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Those that match, in their order.
+    pub(crate) fn list(&self, query: &PendingQuery) -> Vec<PendingRun> {
+        let after = query.after.map_or(0, |after| after.saturating_add(1));
+        let is_due = |run: &&PendingRun| query.due_by_ms.is_none_or(|by_ms| run.due_ms <= by_ms);
+        match &query.thread {
+            Some(thread) => {
+                let places = self.threads.get(thread).into_iter().flatten();
+                let behind = places.filter(|place| **place >= after);
+                let runs = behind.filter_map(|place| self.by_place.get(place));
+                runs.filter(is_due).take(query.limit).cloned().collect()
+            }
+            None => {
+                let behind = self.by_place.range(after..).map(|(_, run)| run);
+                behind.filter(is_due).take(query.limit).cloned().collect()
+            }
+        }
+    }
+}
+
+/// Whether a record is one of a run that may be added.
+pub(crate) fn check_new(run: &RunRecord) -> Result<(), StoreError> {
+    if run.status == RunStatus::Pending && run.spec.is_some() {
+        return Ok(());
+    }
+    Err(rules::not_pending(run))
+}

@@ -1,0 +1,177 @@
+//! Pending runs in the database. Whoever adds one or takes one out locks the row of its thread and
+//! changes its ledger number, so that the writer of the thread, on whichever host, sees it.
+
+use sqlx::Row as _;
+use wattle_graph::event::RunStatus;
+use wattle_graph::id::{Digest, RunId, ThreadId};
+use wattle_run::ports::store::{PendingQuery, PendingRun, RunRecord, StoreError};
+
+use crate::codec::Packer;
+use crate::error::{backend, corrupt, invalid};
+use crate::pending::check_new;
+use crate::postgres::link::{Attempt, Begun, Fault, Link};
+use crate::postgres::outcome::commit;
+use crate::rules;
+
+const ENQUEUE: &str = "add a pending run";
+
+const DEQUEUE: &str = "take a pending run out";
+
+const LOCK: &str = "
+    SELECT number FROM threads WHERE id = $1 AND record IS NOT NULL FOR UPDATE";
+
+const THREAD_OF: &str = "
+    SELECT threads.id FROM runs JOIN threads ON threads.number = runs.thread
+    WHERE runs.id = $1 AND due_ms IS NOT NULL";
+
+const ADD: &str = "
+    INSERT INTO runs (id, thread, record, due_ms) VALUES ($1, $2, $3, $4)
+    ON CONFLICT DO NOTHING";
+
+const MENTION: &str = "
+    INSERT INTO mentions (thread, blob) SELECT $1, blob FROM unnest($2::bytea[]) AS blob
+    ON CONFLICT DO NOTHING";
+
+const END: &str = "
+    UPDATE runs SET record = $2, due_ms = NULL WHERE id = $1 AND due_ms IS NOT NULL";
+
+const REMOVE: &str = "DELETE FROM runs WHERE id = $1 AND due_ms IS NOT NULL";
+
+const COUNT: &str = "
+    UPDATE threads SET pending = pending + $2, ledger = ledger + 1 WHERE number = $1";
+
+const LIST: &str = "
+    SELECT runs.place, runs.id, threads.id AS thread, runs.due_ms
+    FROM runs JOIN threads ON threads.number = runs.thread
+    WHERE runs.due_ms IS NOT NULL AND runs.place > $1 AND runs.due_ms <= $2
+    ORDER BY runs.place LIMIT $3";
+
+const LIST_OF: &str = "
+    SELECT runs.place, runs.id, threads.id AS thread, runs.due_ms
+    FROM threads JOIN runs ON runs.thread = threads.number
+    WHERE threads.id = $4 AND runs.due_ms IS NOT NULL AND runs.place > $1 AND runs.due_ms <= $2
+    ORDER BY runs.place LIMIT $3";
+
+/// See [`Store::enqueue`](wattle_run::ports::Store::enqueue).
+pub(super) async fn enqueue(link: &Link, run: &RunRecord) -> Result<bool, StoreError> {
+    check_new(run)?;
+    let mut packer = Packer::default();
+    let packed = packer.pack(run).map_err(|message| invalid(&run.thread, message))?;
+    let mentions: Vec<Digest> = packer.mentions.into_iter().collect();
+    let mut attempt = Attempt::default();
+    loop {
+        match enqueue_once(link, run, &packed, &mentions).await {
+            Ok(is_new) => return Ok(is_new),
+            Err(Fault::Server(error)) => attempt.again(ENQUEUE, error).await?,
+            Err(Fault::Store(error)) => return Err(error),
+        }
+    }
+}
+
+async fn enqueue_once(
+    link: &Link,
+    run: &RunRecord,
+    packed: &[u8],
+    mentions: &[Digest],
+) -> Result<bool, Fault> {
+    let mut transaction = link.transaction(ENQUEUE).await?;
+    let number = lock(&mut transaction, &run.thread).await?.ok_or_else(|| rules::no_thread(run))?;
+    let add = sqlx::query(ADD).bind(run.id.as_str().as_bytes()).bind(number);
+    let added = add.bind(packed).bind(run.due_ms()).execute(&mut *transaction).await?;
+    if added.rows_affected() == 0 {
+        return Ok(false);
+    }
+    if !mentions.is_empty() {
+        let blobs: Vec<&[u8]> = mentions.iter().map(|blob| blob.as_bytes().as_slice()).collect();
+        sqlx::query(MENTION).bind(number).bind(blobs).execute(&mut *transaction).await?;
+    }
+    count(&mut transaction, number, 1).await?;
+    commit(link, transaction).await?;
+    Ok(true)
+}
+
+/// See [`Store::dequeue`](wattle_run::ports::Store::dequeue).
+pub(super) async fn dequeue(
+    link: &Link,
+    run: &RunId,
+    ended: Option<&RunRecord>,
+) -> Result<bool, StoreError> {
+    let refused = |message| backend(DEQUEUE, message);
+    let packed = ended.map(|ended| Packer::default().pack(ended)).transpose().map_err(refused)?;
+    if ended.is_some_and(|ended| ended.status == RunStatus::Pending) {
+        return Err(backend(DEQUEUE, "its new record says that it is pending"));
+    }
+    let mut attempt = Attempt::default();
+    loop {
+        match dequeue_once(link, run, packed.as_deref()).await {
+            Ok(was_pending) => return Ok(was_pending),
+            Err(Fault::Server(error)) => attempt.again(DEQUEUE, error).await?,
+            Err(Fault::Store(error)) => return Err(error),
+        }
+    }
+}
+
+async fn dequeue_once(link: &Link, run: &RunId, packed: Option<&[u8]>) -> Result<bool, Fault> {
+    let key = run.as_str().as_bytes();
+    let mut transaction = link.transaction(DEQUEUE).await?;
+    let found = sqlx::query(THREAD_OF).bind(key).fetch_optional(&mut *transaction).await?;
+    let Some(found) = found else { return Ok(false) };
+    let thread = thread_id(found.try_get("id")?)?;
+    let Some(number) = lock(&mut transaction, &thread).await? else { return Ok(false) };
+    let change = match packed {
+        Some(packed) => sqlx::query(END).bind(key).bind(packed),
+        None => sqlx::query(REMOVE).bind(key),
+    };
+    if change.execute(&mut *transaction).await?.rows_affected() == 0 {
+        return Ok(false);
+    }
+    count(&mut transaction, number, -1).await?;
+    commit(link, transaction).await?;
+    Ok(true)
+}
+
+async fn lock(transaction: &mut Begun, thread: &ThreadId) -> Result<Option<i64>, sqlx::Error> {
+    let lock = sqlx::query(LOCK).bind(thread.as_str().as_bytes());
+    let row = lock.fetch_optional(&mut **transaction).await?;
+    row.map(|row| row.try_get("number")).transpose()
+}
+
+async fn count(transaction: &mut Begun, number: i64, change: i64) -> Result<(), sqlx::Error> {
+    let count = sqlx::query(COUNT).bind(number).bind(change);
+    count.execute(&mut **transaction).await.map(drop)
+}
+
+/// See [`Store::pending`](wattle_run::ports::Store::pending).
+pub(super) async fn list(link: &Link, query: &PendingQuery) -> Result<Vec<PendingRun>, StoreError> {
+    let after = query.after.map_or(-1, u64::cast_signed);
+    let due_by_ms = query.due_by_ms.unwrap_or(i64::MAX);
+    let limit = i64::try_from(query.limit).unwrap_or(i64::MAX);
+    let list = || {
+        let text = if query.thread.is_some() { LIST_OF } else { LIST };
+        let list = sqlx::query(text).bind(after).bind(due_by_ms).bind(limit);
+        match &query.thread {
+            Some(thread) => list.bind(thread.as_str().as_bytes()),
+            None => list,
+        }
+    };
+    let rows = link.rows("list pending runs", list).await?;
+    let read = |error: sqlx::Error| corrupt("pending run", error);
+    let pending = rows.iter().map(|row| {
+        let run = RunId::new(text(row.try_get("id").map_err(read)?)?);
+        Ok(PendingRun {
+            place: row.try_get::<i64, _>("place").map_err(read)?.cast_unsigned(),
+            run: run.map_err(|error| corrupt("pending run", error))?,
+            thread: thread_id(row.try_get("thread").map_err(read)?)?,
+            due_ms: row.try_get("due_ms").map_err(read)?,
+        })
+    });
+    pending.collect()
+}
+
+fn thread_id(bytes: &[u8]) -> Result<ThreadId, StoreError> {
+    ThreadId::new(text(bytes)?).map_err(|error| corrupt("thread", error))
+}
+
+fn text(bytes: &[u8]) -> Result<&str, StoreError> {
+    std::str::from_utf8(bytes).map_err(|error| corrupt("id", error))
+}

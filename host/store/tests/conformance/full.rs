@@ -1,0 +1,151 @@
+//! A disk that is full for a while: the limit on the size of files stands in for it, in a process of
+//! its own.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::json;
+use tempfile::TempDir;
+use tokio::signal::unix::{SignalKind, signal};
+use wattle_run::ports::Memory as _;
+use wattle_run::ports::Store as _;
+use wattle_run::ports::memory::{MemoryScope, PutItem};
+use wattle_run::ports::store::{Batch, Holder, StoreError};
+use wattle_store::{RedbMemory, RedbStore};
+
+use crate::sample::{append, create, event, events, seqs, thread_id};
+
+const FOLDER: &str = "WATTLE_STORE_FULL_FOLDER";
+
+/// Of a write beyond the limit.
+const SIGXFSZ: i32 = 25;
+
+/// Bytes of each event: a few fill what is free in the file.
+const LARGE: usize = 300_000;
+
+/// How often it is tried again, with a tenth of a second between.
+const TRIES: usize = 300;
+
+#[test]
+fn a_full_disk_is_told_and_writes_go_on_when_it_is_free_again() {
+    let dir = TempDir::new().unwrap();
+    let output = Command::new(std::env::current_exe().unwrap())
+        .args(["full::on_a_full_disk", "--exact", "--ignored", "--nocapture"])
+        .env(FOLDER, dir.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complained = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{}: {said}{complained}", output.status);
+    assert!(said.contains("1 passed"), "{said}");
+}
+
+/// Sets the largest size that this process may give a file.
+fn limit(bytes: Option<u64>) {
+    let bytes = bytes.map_or("unlimited".to_owned(), |bytes| bytes.to_string());
+    let (pid, limit) = (std::process::id().to_string(), format!("--fsize={bytes}:"));
+    let set = Command::new("prlimit").args(["--pid", &pid, &limit]).status().unwrap();
+    assert!(set.success());
+}
+
+fn size(path: &Path) -> u64 {
+    std::fs::metadata(path).unwrap().len()
+}
+
+/// Not a check of its own: the other test starts it as a process.
+#[tokio::test]
+#[ignore = "started by another test, in a process whose files are limited"]
+async fn on_a_full_disk() {
+    // Its default is to end the process.
+    let _ignored = signal(SignalKind::from_raw(SIGXFSZ)).unwrap();
+    let folder = std::env::var_os(FOLDER).unwrap();
+    let path = Path::new(&folder).join("wattle.redb");
+    let store = RedbStore::open(&path).unwrap();
+    let thread = create(&store, "t").await;
+    let other = create(&store, "other").await;
+    append(&store, &thread, events(1, 50)).await.unwrap();
+
+    limit(Some(size(&path)));
+    let mut newest = 50;
+    let full = loop {
+        let next =
+            vec![event(newest + 1, json!("x".repeat(LARGE) + &crate::sample::noise(40_000)))];
+        match append(&store, &thread, Batch { events: next, ..Batch::default() }).await {
+            Ok(()) => newest += 1,
+            Err(error) => break error,
+        }
+    };
+    is_about_the_file(&full);
+    // Whoever goes on is told the reason, not that somebody else wrote.
+    is_about_the_file(&append(&store, &thread, events(newest + 2, newest + 2)).await.unwrap_err());
+
+    // Not a byte more.
+    limit(Some(0));
+    is_about_the_file(&append(&store, &thread, events(newest + 1, newest + 1)).await.unwrap_err());
+    is_about_the_file(&store.prove().await.unwrap_err());
+    let holder = Holder("host".into());
+    is_about_the_file(&store.lease(&other, &holder).await.unwrap_err());
+    for _ in 0..3 {
+        let read = store.events(&thread, 0, usize::MAX).await.unwrap();
+        assert_eq!(seqs(&read), (1..=newest).collect::<Vec<_>>());
+        assert!(store.latest(&other).await.unwrap().is_some());
+    }
+
+    limit(None);
+    let mut tries = 0;
+    while let Err(error) = store.prove().await {
+        tries += 1;
+        assert!(tries < TRIES, "{error}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let seq = store.thread(&thread).await.unwrap().unwrap().last_seq;
+    assert_eq!(seq, newest);
+    append(&store, &thread, events(seq + 1, seq + 2)).await.unwrap();
+    store.lease(&other, &holder).await.unwrap();
+    drop(store);
+    let store = RedbStore::open(&path).unwrap();
+    assert_eq!(store.thread(&thread_id("t")).await.unwrap().unwrap().last_seq, seq + 2);
+    store.verify(&thread).await.unwrap().unwrap();
+    the_memory_too(Path::new(&folder)).await;
+}
+
+async fn the_memory_too(folder: &Path) {
+    let path = folder.join("memory.redb");
+    let memory = RedbMemory::open(&path).unwrap();
+    let scope = MemoryScope::Agents(None);
+    let item = |key: usize, text: &str| PutItem {
+        namespace: vec!["a".into()],
+        key: key.to_string(),
+        ..serde_json::from_value(json!({
+            "namespace": ["a"], "key": "k", "value": { "text": text }, "ttl_ms": null,
+        }))
+        .unwrap()
+    };
+    memory.put(&scope, item(0, "first"), 1).await.unwrap();
+    limit(Some(0));
+    let text = "x".repeat(LARGE);
+    let mut key = 0;
+    let failure = loop {
+        key += 1;
+        if let Err(failure) = memory.put(&scope, item(key, &text), 1).await {
+            break failure;
+        }
+    };
+    assert!(failure.message.contains("long-term memory cannot"), "{failure}");
+    let first = memory.get(&scope, &["a".into()], "0", 1).await.unwrap().unwrap();
+    assert_eq!(first.value, json!({ "text": "first" }));
+    limit(None);
+    let mut tries = 0;
+    while let Err(failure) = memory.put(&scope, item(key, &text), 1).await {
+        tries += 1;
+        assert!(tries < TRIES, "{failure}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(memory.get(&scope, &["a".into()], &key.to_string(), 1).await.unwrap().is_some());
+}
+
+fn is_about_the_file(error: &StoreError) {
+    assert!(matches!(error, StoreError::Backend { .. }), "{error}");
+    assert!(!error.to_string().contains("somebody else"), "{error}");
+}

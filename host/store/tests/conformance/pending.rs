@@ -1,0 +1,210 @@
+//! Pending runs: in the order in which they were asked for, begun once or not at all.
+
+use serde_json::json;
+use wattle_graph::event::RunStatus;
+use wattle_graph::id::{Digest, ThreadId};
+use wattle_run::ports::Store;
+use wattle_run::ports::blob::BlobRef;
+use wattle_run::ports::store::{
+    Batch, Holder, PendingQuery, PruneStrategy, RunRecord, StoreError, Turn,
+};
+
+use crate::sample::{append, batch, checkpoint, create, events, from, run, run_id, thread_id};
+
+/// A run that is asked for, due at a time.
+pub(crate) fn asked(thread: &ThreadId, run: &str, due_ms: i64) -> RunRecord {
+    from(json!({
+        "id": run,
+        "thread": thread,
+        "status": "pending",
+        "created_ms": 1,
+        "started_ms": 1,
+        "spec": { "kind": { "kind": "start", "input": { "a": run } }, "app": "demo", "due_ms": due_ms },
+    }))
+}
+
+fn ended(run: &RunRecord) -> RunRecord {
+    RunRecord { status: RunStatus::Cancelled, ended_ms: Some(2), ..run.clone() }
+}
+
+fn begun(run: &RunRecord, now_ms: i64) -> RunRecord {
+    RunRecord { status: RunStatus::Running, started_ms: now_ms, first_seq: 1, ..run.clone() }
+}
+
+/// A batch that begins a run.
+fn begins(run: &RunRecord, turn: Turn) -> Batch {
+    Batch { run: Some(run.clone()), turn, ..Batch::default() }
+}
+
+pub(crate) async fn names(store: &dyn Store, query: PendingQuery) -> Vec<String> {
+    let pending = store.pending(&PendingQuery { limit: query.limit.max(1), ..query }).await;
+    pending.unwrap().into_iter().map(|pending| pending.run.to_string()).collect()
+}
+
+fn all() -> PendingQuery {
+    PendingQuery { limit: 99, ..PendingQuery::default() }
+}
+
+fn of(thread: &ThreadId) -> PendingQuery {
+    PendingQuery { thread: Some(thread.clone()), ..all() }
+}
+
+pub(crate) async fn pending_runs_keep_their_order(store: &dyn Store) {
+    let (one, other) = (create(store, "one").await, create(store, "other").await);
+    for (thread, name, due_ms) in
+        [(&one, "r3", 5), (&other, "r1", 1), (&one, "r2", 9), (&one, "r4", 0)]
+    {
+        assert!(store.enqueue(&asked(thread, name, due_ms)).await.unwrap());
+    }
+    assert_eq!(names(store, all()).await, ["r3", "r1", "r2", "r4"]);
+    assert_eq!(names(store, of(&one)).await, ["r3", "r2", "r4"]);
+    assert_eq!(names(store, of(&thread_id("none"))).await, [""; 0]);
+    assert_eq!(names(store, PendingQuery { due_by_ms: Some(5), ..of(&one) }).await, ["r3", "r4"]);
+    assert_eq!(names(store, PendingQuery { limit: 2, ..all() }).await, ["r3", "r1"]);
+    let places: Vec<_> = store.pending(&all()).await.unwrap();
+    assert!(places.is_sorted_by(|one, other| one.place < other.place));
+    assert_eq!((&places[1].thread, places[1].due_ms), (&other, 1));
+    let behind = PendingQuery { after: Some(places[1].place), ..all() };
+    assert_eq!(names(store, behind).await, ["r2", "r4"]);
+    // They are runs of their thread like all others.
+    let runs = store.runs(&one).await.unwrap();
+    assert_eq!(runs[0], asked(&one, "r3", 5));
+    assert_eq!(runs.len(), 3);
+    assert_eq!(store.run(&run_id("r1")).await.unwrap(), Some(asked(&other, "r1", 1)));
+    assert_eq!(store.thread(&one).await.unwrap().unwrap().record.run, None);
+}
+
+pub(crate) async fn a_run_is_asked_for_once_and_of_a_thread(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    assert!(store.enqueue(&asked(&thread, "r", 1)).await.unwrap());
+    assert!(!store.enqueue(&asked(&thread, "r", 2)).await.unwrap());
+    append(store, &thread, begins(&run(&thread, "known"), Turn::Any)).await.unwrap();
+    assert!(!store.enqueue(&asked(&thread, "known", 1)).await.unwrap());
+    let missing = store.enqueue(&asked(&thread_id("missing"), "m", 1)).await;
+    assert!(matches!(missing, Err(StoreError::InvalidBatch { .. })), "{missing:?}");
+    let running = store.enqueue(&run(&thread, "running")).await;
+    assert!(matches!(running, Err(StoreError::InvalidBatch { .. })), "{running:?}");
+    assert_eq!(names(store, all()).await, ["r"]);
+    assert_eq!(store.run(&run_id("m")).await.unwrap(), None);
+}
+
+pub(crate) async fn runs_are_asked_for_whoever_has_the_lease(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let holder = Holder("a".into());
+    store.beat(&holder).await.unwrap();
+    let epoch = store.lease(&thread, &holder).await.unwrap();
+    append(store, &thread, Batch { epoch: Some(epoch), ..events(1, 1) }).await.unwrap();
+    let first = asked(&thread, "r1", 1);
+    assert!(store.enqueue(&first).await.unwrap());
+    assert!(store.enqueue(&asked(&thread, "r2", 1)).await.unwrap());
+    assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
+    // The lease still holds, and the log goes on.
+    append(store, &thread, Batch { epoch: Some(epoch), ..events(2, 2) }).await.unwrap();
+    assert!(store.holds(&thread, epoch).await.unwrap());
+    assert_eq!(names(store, of(&thread)).await, ["r2"]);
+    assert_eq!(store.run(&first.id).await.unwrap(), Some(ended(&first)));
+}
+
+pub(crate) async fn a_pending_run_begins_once(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let (first, second) = (asked(&thread, "r1", 5), asked(&thread, "r2", 1));
+    store.enqueue(&first).await.unwrap();
+    store.enqueue(&second).await.unwrap();
+    append(store, &thread, begins(&begun(&second, 7), Turn::Own)).await.unwrap();
+    assert_eq!(names(store, all()).await, ["r1"]);
+    assert_eq!(store.run(&second.id).await.unwrap(), Some(begun(&second, 7)));
+    // It is not pending any more.
+    let again = append(store, &thread, begins(&begun(&second, 8), Turn::Own)).await;
+    assert!(matches!(&again, Err(StoreError::OutOfTurn { run, .. }) if *run == second.id));
+    assert!(!store.dequeue(&second.id, None).await.unwrap());
+    let facts = Batch { run: Some(ended(&second)), ..Batch::default() };
+    append(store, &thread, facts).await.unwrap();
+    // Runs keep their places among all runs of the thread.
+    let runs = store.runs(&thread).await.unwrap();
+    assert_eq!(runs, [first, ended(&second)]);
+}
+
+pub(crate) async fn a_run_that_is_taken_out_never_begins(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let (first, second) = (asked(&thread, "r1", 1), asked(&thread, "r2", 1));
+    store.enqueue(&first).await.unwrap();
+    store.enqueue(&second).await.unwrap();
+    assert!(store.dequeue(&first.id, Some(&ended(&first))).await.unwrap());
+    assert!(store.dequeue(&second.id, None).await.unwrap());
+    assert!(!store.dequeue(&first.id, None).await.unwrap());
+    assert!(!store.dequeue(&run_id("unknown"), None).await.unwrap());
+    for run in [&first, &second] {
+        let begin = append(store, &thread, begins(&begun(run, 7), Turn::Own)).await;
+        assert!(matches!(begin, Err(StoreError::OutOfTurn { .. })), "{begin:?}");
+    }
+    assert_eq!(store.runs(&thread).await.unwrap(), [ended(&first)]);
+    assert_eq!(store.newest_runs(&thread, 0, 9).await.unwrap(), [ended(&first)]);
+    assert_eq!(store.run(&second.id).await.unwrap(), None);
+    assert_eq!(names(store, all()).await, [""; 0]);
+    // Its id may be given out again.
+    assert!(store.enqueue(&second).await.unwrap());
+}
+
+pub(crate) async fn nothing_begins_before_a_run_that_is_due(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let direct = |name: &str, now_ms| begins(&begun(&asked(&thread, name, 1), now_ms), Turn::Free);
+    append(store, &thread, direct("first", 5)).await.unwrap();
+    let known = append(store, &thread, direct("first", 5)).await;
+    assert!(matches!(known, Err(StoreError::OutOfTurn { .. })), "{known:?}");
+    let later = asked(&thread, "later", 10);
+    store.enqueue(&later).await.unwrap();
+    append(store, &thread, direct("before", 9)).await.unwrap();
+    let after = append(store, &thread, direct("after", 10)).await;
+    assert!(matches!(&after, Err(StoreError::OutOfTurn { run, .. }) if *run == run_id("after")));
+    assert_eq!(store.run(&run_id("after")).await.unwrap(), None);
+    append(store, &thread, begins(&begun(&later, 10), Turn::Own)).await.unwrap();
+    append(store, &thread, direct("after", 11)).await.unwrap();
+    let runs = store.runs(&thread).await.unwrap();
+    let names: Vec<&str> = runs.iter().map(|run| run.id.as_str()).collect();
+    assert_eq!(names, ["first", "later", "before", "after"]);
+    let none = Batch { turn: Turn::Free, ..events(1, 1) };
+    assert!(matches!(append(store, &thread, none).await, Err(StoreError::InvalidBatch { .. })));
+}
+
+pub(crate) async fn pending_runs_go_with_their_thread_alone(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    for (number, name) in [(1, "a"), (2, "b")] {
+        let made =
+            batch(checkpoint(number, (number > 1).then(|| number - 1), &[("a", json!(name))], &[]));
+        let record = RunRecord { status: RunStatus::Completed, ..run(&thread, name) };
+        let mut made = Batch { run: Some(record), ..made };
+        if let Some(checkpoint) = &mut made.checkpoint {
+            checkpoint.meta.run = run_id(name);
+        }
+        append(store, &thread, made).await.unwrap();
+        store.enqueue(&asked(&thread, &format!("{name}-next"), 1)).await.unwrap();
+    }
+    store.delete_runs(&[run_id("a")]).await.unwrap();
+    store.prune(&thread, PruneStrategy::KeepLatest).await.unwrap();
+    assert_eq!(names(store, of(&thread)).await, ["a-next", "b-next"]);
+    store.delete_runs(&[run_id("a-next")]).await.unwrap();
+    assert_eq!(names(store, all()).await, ["b-next"]);
+    append(store, &thread, begins(&begun(&asked(&thread, "b-next", 1), 7), Turn::Own))
+        .await
+        .unwrap();
+    store.enqueue(&asked(&thread, "last", 1)).await.unwrap();
+    store
+        .copy_thread(&thread, &thread_id("copy"), &|run| run_id(&format!("{run}-copy")))
+        .await
+        .unwrap();
+    assert_eq!(names(store, of(&thread_id("copy"))).await, [""; 0]);
+    assert_eq!(store.runs(&thread_id("copy")).await.unwrap().len(), 2);
+    store.delete_thread(&thread).await.unwrap();
+    assert_eq!(names(store, all()).await, [""; 0]);
+    assert_eq!(store.run(&run_id("last")).await.unwrap(), None);
+}
+
+pub(crate) async fn blobs_of_pending_runs_are_mentioned(store: &dyn Store) {
+    let thread = create(store, "t").await;
+    let picture = BlobRef(Digest::of(b"picture"));
+    let mut run = asked(&thread, "r", 1);
+    run.spec.as_mut().unwrap().client = json!({ "picture": picture.to_string() });
+    assert!(!store.mentions(&thread, picture).await.unwrap());
+    store.enqueue(&run).await.unwrap();
+    assert!(store.mentions(&thread, picture).await.unwrap());
+}

@@ -1,0 +1,30 @@
+// Other tabs of the same browser.
+import { useCallback, useEffect, useRef } from "react";
+
+/**
+ * Calls `onNews` with what another tab posts on the channel, and with nothing when the user comes
+ * back to this tab: changes from another machine are seen then. Returns the function that posts to
+ * the other tabs.
+ */
+export function useTabs(
+  channel: string,
+  onNews: (news: string | undefined) => void,
+): (news?: string) => void {
+  const latest = useRef(onNews);
+  latest.current = onNews;
+  const opened = useRef<BroadcastChannel>(undefined);
+  useEffect(() => {
+    const channelOfTab = new BroadcastChannel(channel);
+    channelOfTab.onmessage = ({ data }: MessageEvent<string>) => latest.current(data);
+    opened.current = channelOfTab;
+    return () => channelOfTab.close();
+  }, [channel]);
+  useEffect(() => {
+    const seen = () => {
+      if (document.visibilityState === "visible") latest.current(undefined);
+    };
+    document.addEventListener("visibilitychange", seen);
+    return () => document.removeEventListener("visibilitychange", seen);
+  }, []);
+  return useCallback((news = "") => opened.current?.postMessage(news), []);
+}

@@ -1,0 +1,90 @@
+//! Prompts as files: a template takes its values.
+//!
+//! A prompt is easier to read and to review in a file of its own, which `include_str!` compiles
+//! into the component. What differs from call to call is a placeholder: a name in double braces.
+//!
+//! ```
+//! use wattle_plugin::{Failure, prompt};
+//!
+//! // const EXTRACT: &str = include_str!("../prompts/extract.md");
+//! const EXTRACT: &str = "List the trades in the text. Today is {{today}}.\n";
+//!
+//! let system = prompt::fill(EXTRACT, &[("today", "2025-01-15")])?;
+//! assert_eq!(system, "List the trades in the text. Today is 2025-01-15.");
+//! // Template and code must fit each other.
+//! assert!(prompt::fill(EXTRACT, &[]).is_err());
+//! # Ok::<_, Failure>(())
+//! ```
+
+use crate::failure::Failure;
+
+/// The beginning of a placeholder.
+const OPEN: &str = "{{";
+
+/// The end of a placeholder.
+const CLOSE: &str = "}}";
+
+/// Replaces each placeholder of a template by its value.
+///
+/// Whitespace around the name in a placeholder and at the end of the template is ignored. A
+/// placeholder may occur several times. Values are inserted as they are and never searched for
+/// placeholders, so they may be text from untrusted sources.
+///
+/// # Errors
+///
+/// `internal` if a placeholder has no value, a value has no placeholder, or a placeholder is not
+/// closed: the template and the code that fills it contradict each other.
+pub fn fill(template: &str, values: &[(&str, &str)]) -> Result<String, Failure> {
+    let mut filled = String::with_capacity(template.len());
+    let mut used = vec![false; values.len()];
+    let mut rest = template.trim_end();
+    while let Some((before, after)) = rest.split_once(OPEN) {
+        let (name, after) = after.split_once(CLOSE).ok_or_else(|| unfit("`{{` is not closed"))?;
+        let name = name.trim();
+        let place = values.iter().position(|(known, _)| *known == name);
+        let place = place.ok_or_else(|| unfit(&format!("placeholder `{name}` has no value")))?;
+        filled.push_str(before);
+        filled.push_str(values[place].1);
+        used[place] = true;
+        rest = after;
+    }
+    filled.push_str(rest);
+    match used.iter().position(|used| !used) {
+        Some(place) => Err(unfit(&format!("value `{}` has no placeholder", values[place].0))),
+        None => Ok(filled),
+    }
+}
+
+fn unfit(why: &str) -> Failure {
+    Failure::internal(format!("the prompt cannot be filled: {why}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fill;
+
+    #[test]
+    fn each_placeholder_is_replaced_and_values_stay_as_they_are() {
+        let filled = fill("{{a}}, {{ b }} and {{a}}.\n", &[("a", "{{b}}"), ("b", "2")]);
+        assert_eq!(filled.unwrap(), "{{b}}, 2 and {{b}}.");
+        assert_eq!(fill("{\"a\": {}}\n\n", &[]).unwrap(), "{\"a\": {}}");
+    }
+
+    #[test]
+    fn a_template_that_does_not_fit_its_values_is_refused() {
+        for (template, why) in [
+            ("{{c}}", "placeholder `c` has no value"),
+            ("none", "value `a` has no placeholder"),
+            ("{{a", "`{{` is not closed"),
+        ] {
+            let failure = fill(template, &[("a", "1")]).unwrap_err();
+            assert_eq!(failure.code, "internal", "{template}");
+            assert!(failure.message.contains(why), "{template}: {}", failure.message);
+        }
+    }
+
+    #[test]
+    fn a_value_that_is_given_twice_is_refused() {
+        assert!(fill("{{a}}", &[("a", "1"), ("a", "2")]).is_err());
+    }
+}

@@ -1,0 +1,300 @@
+//! The model's answer of one turn, asked for once more if there is nothing in it to go on with.
+//!
+//! Models and the services in front of them lose answers now and then: nothing arrives, or the
+//! arguments of a call end in the middle. The second request says what was wrong. It does so in
+//! the system message at the beginning: not every provider takes one at the end. A broken answer
+//! is not kept in the conversation, where the model would take it for an example.
+
+use serde_json::{Map, Value};
+use wattle_plugin::llm::{Completion, FinishReason, Request};
+use wattle_plugin::message::{Part, ToolCall};
+use wattle_plugin::prelude::{Failure, code, json, log};
+
+use crate::config::AgentConfig;
+
+/// Requests for the answer of one turn. A model that was told what is wrong and fails again would
+/// most likely fail a third time, and each request costs as much as a turn.
+const MAX_REQUESTS: usize = 2;
+
+/// Code of the failure when a model says nothing.
+const NO_ANSWER: &str = "no-answer";
+
+/// Code of the failure when a provider keeps an answer to itself.
+const WITHHELD: &str = "withheld";
+
+/// Asks for another answer after an empty one.
+const WAS_EMPTY: &str =
+    "Your last answer in this conversation was empty. Call a tool, or answer in words.";
+
+/// Asks for another answer after calls that cannot be read.
+const WAS_UNREADABLE: &str = "Your last answer in this conversation called a tool with arguments \
+                              that were no complete JSON object. Make the call again with \
+                              complete arguments.";
+
+/// What keeps an answer from being one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Flaw {
+    /// Neither words nor calls.
+    Empty,
+    /// Neither words nor calls: the tokens were used up before.
+    OutOfTokens,
+    /// Neither words nor calls: the provider keeps them to itself.
+    Withheld,
+    /// The arguments of all calls break off or are no JSON.
+    Unreadable,
+}
+
+/// The answer of one turn. `request` makes the request, with a note to the model if there is one.
+/// An answer may still hold calls that cannot be read; [`crate::batch`] refuses them.
+///
+/// # Errors
+///
+/// Those of the model call, and `no-answer`, `limit` or `withheld` for an answer with neither
+/// words nor calls.
+pub(crate) fn ask(
+    config: &AgentConfig,
+    request: impl Fn(Option<&str>) -> Request,
+) -> Result<Completion, Failure> {
+    let mut note = None;
+    let mut requests = 0;
+    loop {
+        let completion = without_cut_call(request(note).complete()?, &config.route);
+        requests += 1;
+        let Some(flaw) = Flaw::of(&completion) else { return Ok(completion) };
+        note = flaw.note().filter(|_| requests < MAX_REQUESTS);
+        if note.is_none() {
+            return flaw.failure(config).map_or(Ok(completion), Err);
+        }
+    }
+}
+
+/// Marks the call in whose middle the token limit was reached: some providers give empty
+/// arguments as `{}`, which a tool without required arguments would take.
+fn without_cut_call(mut completion: Completion, route: &str) -> Completion {
+    if completion.finish_reason != FinishReason::Length {
+        return completion;
+    }
+    if let Some(Part::ToolCall(call)) = completion.parts.last_mut() {
+        if call.arguments == Value::Object(Map::new()) {
+            call.arguments = Value::String(String::new());
+        }
+        if is_unreadable(call) {
+            log::warn!(
+                "the model of route `{route}` reached its token limit in the middle of a call of \
+                 `{}`; raise `max_output_tokens` under `with` of the node or of the route",
+                call.name
+            );
+        }
+    }
+    completion
+}
+
+/// The host hands on arguments that are no JSON as the text that they are.
+fn is_unreadable(call: &ToolCall) -> bool {
+    call.arguments.is_string()
+}
+
+impl Flaw {
+    fn of(completion: &Completion) -> Option<Self> {
+        if completion.tool_calls().next().is_some() {
+            // At the token limit the next answer would break off as well: the model has to see
+            // what it did.
+            let is_broken = completion.finish_reason != FinishReason::Length
+                && completion.tool_calls().all(is_unreadable);
+            return is_broken.then_some(Self::Unreadable);
+        }
+        if !completion.text().trim().is_empty() {
+            return None;
+        }
+        Some(match completion.finish_reason {
+            FinishReason::Length => Self::OutOfTokens,
+            FinishReason::ContentFilter => Self::Withheld,
+            _ => Self::Empty,
+        })
+    }
+
+    /// What the model is asked the next time; `None` if that would not help.
+    fn note(self) -> Option<&'static str> {
+        match self {
+            Self::Empty => Some(WAS_EMPTY),
+            Self::Unreadable => Some(WAS_UNREADABLE),
+            Self::OutOfTokens | Self::Withheld => None,
+        }
+    }
+
+    /// Why the turn fails; `None` if its calls are answered one by one.
+    fn failure(self, config: &AgentConfig) -> Option<Failure> {
+        let route = &config.route;
+        match self {
+            Self::Empty => {
+                let message = format!(
+                    "the model of route `{route}` gave no answer in {MAX_REQUESTS} requests: \
+                     neither words nor tool calls; ask in other words, or give the route another \
+                     model"
+                );
+                let count = json!({"requests": MAX_REQUESTS});
+                Some(Failure::new(NO_ANSWER, message).with_details(count))
+            }
+            Self::OutOfTokens => {
+                let message = format!(
+                    "the model of route `{route}` used up its tokens before it said anything; \
+                     raise `max_output_tokens` under `with` of the node or of the route"
+                );
+                let tokens = config.max_output_tokens;
+                let limit = json!({"limit": "max_output_tokens", "value": tokens});
+                Some(Failure::new(code::LIMIT, message).with_details(limit))
+            }
+            Self::Withheld => {
+                let message = format!(
+                    "the provider of route `{route}` withheld the answer; ask in other words"
+                );
+                let reason = json!({"finish_reason": "content-filter"});
+                Some(Failure::new(WITHHELD, message).with_details(reason))
+            }
+            Self::Unreadable => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use wattle_plugin::llm::{Completion, FinishReason};
+    use wattle_plugin::message::{Part, Role};
+    use wattle_plugin::node::Decision;
+    use wattle_plugin::prelude::{Context, Failure, Message, Value, json};
+    use wattle_plugin::testing::{self, FakeHost};
+
+    use crate::agent::agent;
+    use crate::testing::{host, two_calls};
+
+    /// Runs a turn in which the model gives these answers, one for each request.
+    fn turn(answers: Vec<Completion>, config: Value) -> (FakeHost, Result<Decision, Failure>) {
+        let answers = RefCell::new(answers.into_iter());
+        let host =
+            host().llm(move |_| Ok(answers.borrow_mut().next().expect("a request too many")));
+        let context = Context::default().with_config(config);
+        let state = json!({"messages": [{"role": "user", "content": "hi"}]});
+        let ended = host.run(|| testing::run_node::<agent>(&context, &state));
+        (host, ended)
+    }
+
+    fn chat() -> Value {
+        json!({"route": "chat", "system": "be kind"})
+    }
+
+    fn unreadable(arguments: &str) -> Completion {
+        Completion::of_tool_call("c1", "save", json!(arguments))
+    }
+
+    fn cut_off(completion: Completion) -> Completion {
+        Completion { finish_reason: FinishReason::Length, ..completion }
+    }
+
+    fn systems(messages: &[Message]) -> Vec<String> {
+        let system = messages.iter().filter(|message| message.role == Role::System);
+        system.map(Message::text).collect()
+    }
+
+    #[test]
+    fn an_empty_turn_is_asked_for_once_more() {
+        for empty in [
+            Completion::default(),
+            Completion::of_text(" \n"),
+            Completion { parts: vec![Part::Reasoning("hm".to_owned())], ..Completion::default() },
+        ] {
+            let (host, ended) = turn(vec![empty, Completion::of_text("hello")], chat());
+            let written = ended.unwrap().update("messages").unwrap().clone();
+            assert_eq!(written, json!([{"role": "assistant", "content": "hello"}]));
+            let requests = host.llm_requests();
+            assert_eq!(systems(&requests[0].messages), ["be kind"]);
+            let told = systems(&requests[1].messages);
+            assert!(told.len() == 1 && told[0].starts_with("be kind\n\n"), "{told:?}");
+            assert!(told[0].contains("empty"), "{told:?}");
+            assert_eq!(requests[1].tools.len(), 2, "the tools are still on offer");
+        }
+    }
+
+    #[test]
+    fn a_second_empty_turn_is_a_failure_and_no_success() {
+        let (host, ended) = turn(vec![Completion::default(), Completion::of_text("")], chat());
+        let failure = ended.unwrap_err();
+        assert_eq!((&*failure.code, failure.retryable), ("no-answer", false));
+        assert!(failure.message.contains("`chat`"), "{failure}");
+        assert_eq!(host.llm_requests().len(), 2);
+    }
+
+    #[test]
+    fn asking_again_would_not_help_a_model_without_tokens_or_with_a_filter() {
+        let filtered = FinishReason::ContentFilter;
+        for (empty, code) in [
+            (cut_off(Completion::of_text(" ")), "limit"),
+            (Completion { finish_reason: filtered, ..Completion::default() }, "withheld"),
+        ] {
+            let (host, ended) = turn(vec![empty], chat());
+            assert_eq!((ended.unwrap_err().code, host.llm_requests().len()), (code.to_owned(), 1));
+        }
+    }
+
+    #[test]
+    fn words_at_the_token_limit_are_an_answer() {
+        let (_, ended) = turn(vec![cut_off(Completion::of_text("so far"))], chat());
+        assert_eq!(ended.unwrap().update("messages").unwrap()[0]["content"], "so far");
+    }
+
+    #[test]
+    fn arguments_that_are_no_json_are_asked_for_once_more() {
+        let (host, ended) = turn(vec![unreadable("{\"a\":"), two_calls()], chat());
+        let decision = ended.unwrap();
+        assert_eq!(decision.sends.len(), 2);
+        let written = decision.update("messages").unwrap();
+        assert_eq!(written.as_array().map(Vec::len), Some(1), "the broken turn is not kept");
+        let told = systems(&host.llm_requests()[1].messages);
+        assert!(told[0].contains("JSON"), "{told:?}");
+    }
+
+    #[test]
+    fn what_stays_unreadable_is_answered_and_not_called() {
+        for answers in [
+            vec![unreadable("{\"a\":"), unreadable("{\"a\":")],
+            vec![cut_off(unreadable("{\"a\":"))],
+            vec![cut_off(Completion::of_tool_call("c1", "save", json!({})))],
+        ] {
+            let (host, ended) = turn(answers, chat());
+            let sent = ended.unwrap().sends.remove(0);
+            let context = Context::default();
+            let called =
+                host.run(|| testing::run_node::<crate::tools::tools>(&context, &sent.input));
+            let answer = called.unwrap().update("messages").unwrap()[0].clone();
+            assert_eq!(answer["status"], "error", "{answer}");
+            assert!(answer["content"].as_str().unwrap().contains("`save`"), "{answer}");
+            assert!(host.tool_calls().is_empty());
+        }
+    }
+
+    #[test]
+    fn calls_that_can_be_read_are_made_beside_one_that_cannot() {
+        let mut both = Completion::of_tool_call("c0", "parse", json!({"a": 1}));
+        both.parts.extend(unreadable("{\"a").parts);
+        let (host, ended) = turn(vec![both], json!({"route": "chat", "parallel": false}));
+        let sent = ended.unwrap().sends.remove(0);
+        let context = Context::default();
+        let called = host.run(|| testing::run_node::<crate::tools::tools>(&context, &sent.input));
+        let called = called.unwrap();
+        let answers = called.update("messages").unwrap();
+        assert_eq!(
+            (&answers[0]["status"], &answers[1]["status"]),
+            (&json!("success"), &json!("error"))
+        );
+        assert_eq!(host.tool_calls().len(), 1);
+    }
+
+    #[test]
+    fn a_complete_call_at_the_token_limit_is_made() {
+        let whole = Completion::of_tool_call("c1", "save", json!({"a": 1}));
+        let (_, ended) = turn(vec![cut_off(whole)], chat());
+        let sent = &ended.unwrap().sends[0].input["std.calls"]["calls"][0];
+        assert_eq!(sent["arguments"], json!({"a": 1}));
+    }
+}

@@ -1,0 +1,101 @@
+//! Components whose answers are bytes of the host's: the host hands them an image of memory as a text
+//! in hexadecimal digits, and they answer with the value at its beginning.
+
+use bytes::Bytes;
+use serde_json::Value;
+use wit_component::StringEncoding;
+use wit_parser::Resolve;
+
+/// Bytes of an image: it stands before everything else in memory.
+pub(crate) const IMAGE_BYTES: usize = 4_096;
+
+/// An image as what the guest reads.
+pub(crate) fn image(memory: &[u8]) -> Value {
+    let memory = &memory[..memory.len().min(IMAGE_BYTES)];
+    memory.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+/// Memory, and an allocator that only goes forward and remembers the largest piece: of what the host
+/// hands over, that is the image. `answer` puts the image to address 0 and answers with it. Digits
+/// stand between quotes.
+const PRELUDE: &str = r#"
+    (memory (export "memory") 2)
+    (global $next (mut i32) (i32.const 16384))
+    (global $largest (mut i32) (i32.const 0))
+    (global $place (mut i32) (i32.const 0))
+    (func (export "cabi_realloc") (param i32 i32 i32 i32) (result i32)
+        (local $at i32)
+        (local.set $at (i32.and (i32.add (global.get $next) (i32.const 7)) (i32.const -8)))
+        (global.set $next (i32.add (local.get $at) (local.get 3)))
+        (if (i32.gt_u (local.get 3) (global.get $largest)) (then
+            (global.set $largest (local.get 3))
+            (global.set $place (local.get $at))))
+        (local.get $at))
+    (func $digit (param $at i32) (result i32)
+        (local $byte i32)
+        (local.set $byte (i32.load8_u (local.get $at)))
+        (if (result i32) (i32.lt_u (local.get $byte) (i32.const 58))
+            (then (i32.sub (local.get $byte) (i32.const 48)))
+            (else (i32.sub (local.get $byte) (i32.const 87)))))
+    (func $answer (result i32)
+        (local $from i32) (local $end i32) (local $to i32)
+        (local.set $from (i32.add (global.get $place) (i32.const 1)))
+        (local.set $end (i32.add (global.get $place) (i32.sub (global.get $largest) (i32.const 2))))
+        (block $done (loop $more
+            (br_if $done (i32.ge_s (local.get $from) (local.get $end)))
+            (i32.store8 (local.get $to) (i32.or
+                (i32.shl (call $digit (local.get $from)) (i32.const 4))
+                (call $digit (i32.add (local.get $from) (i32.const 1)))))
+            (local.set $from (i32.add (local.get $from) (i32.const 2)))
+            (local.set $to (i32.add (local.get $to) (i32.const 1)))
+            (br $more)))
+        (i32.const 0))
+"#;
+
+/// What a guest of a world describes itself with, and its one function.
+fn exports(world: &str) -> &'static str {
+    match world {
+        "node" => {
+            r#"(data (i32.const 8192) "n{}")
+            (data (i32.const 8256) "\00\20\00\00\01\00\00\00\00\00\00\00\00\00\00\00\01\20\00\00\02\00\00\00\01\20\00\00\02\00\00\00\00\00\00\00\00\00\00\00")
+            (data (i32.const 8448) "\40\20\00\00\01\00\00\00")
+            (func (export "wattle:plugin/node@0.1.0#describe") (result i32) (i32.const 8448))
+            (func (export "wattle:plugin/node@0.1.0#run") (param i32) (result i32) (call $answer))"#
+        }
+        "tool" => {
+            r#"(data (i32.const 8192) "t{}")
+            (data (i32.const 8256) "\00\20\00\00\01\00\00\00\00\00\00\00\00\00\00\00\01\20\00\00\02\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
+            (data (i32.const 8448) "\40\20\00\00\01\00\00\00")
+            (func (export "wattle:plugin/tool@0.1.0#list") (result i32) (i32.const 8448))
+            (func (export "wattle:plugin/tool@0.1.0#call") (param i32) (result i32) (call $answer))"#
+        }
+        "reducer" => {
+            r#"(data (i32.const 8192) "r")
+            (data (i32.const 8256) "\00\20\00\00\01\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00\00")
+            (data (i32.const 8448) "\40\20\00\00\01\00\00\00")
+            (func (export "wattle:plugin/reducer@0.1.0#reducers") (result i32) (i32.const 8448))
+            (func (export "wattle:plugin/reducer@0.1.0#reduce")
+                (param i32 i32 i32 i32 i32 i32 i32) (result i32) (call $answer))"#
+        }
+        _ => {
+            r#"(func (export "wattle:plugin/web@0.1.0#routes") (result i32) (i32.const 8448))
+            (func (export "wattle:plugin/web@0.1.0#handle") (param i32) (result i32)
+                (call $answer))"#
+        }
+    }
+}
+
+/// The guest of a world: `node`, `tool`, `reducer` or `web`.
+pub(crate) fn component(world: &str) -> Bytes {
+    let text = format!("(module {PRELUDE} {})", exports(world));
+    let mut module = wat::parse_str(text).expect("the text of the guest is valid");
+    let mut resolve = Resolve::default();
+    let wit = concat!(env!("CARGO_MANIFEST_DIR"), "/../../wit/wattle");
+    resolve.push_path(wit).expect("the contract can be read");
+    let package = resolve.package_names.values().next().copied().expect("there is a package");
+    let world = resolve.select_world(&[package], Some(&format!("{world}-plugin")));
+    let world = world.expect("the world is there");
+    wit_component::embed_component_metadata(&mut module, &resolve, world, StringEncoding::UTF8)
+        .expect("the world fits into the module");
+    module.into()
+}

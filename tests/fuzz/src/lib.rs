@@ -1,0 +1,71 @@
+//! Fuzz targets: functions that hand foreign bytes to a parser of the host and check what must hold
+//! of its answer, whatever the bytes are.
+//!
+//! A target panics if a property does not hold. Two programs call targets: the tests of this package,
+//! with the seeds under `corpus`, and the binary `wattle-fuzz`, with inputs that libFuzzer makes up.
+//! `cargo xtask fuzz` builds and starts the latter.
+//!
+//! # Layout
+//!
+//! * [`targets`]: one module for each target, with its properties.
+//! * `guest`: components whose answers are bytes of the input. `world`: ports with nothing behind
+//!   them.
+
+mod guest;
+pub mod targets;
+mod world;
+
+use std::fmt;
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Runtime};
+
+/// A function that takes any bytes, and panics if a property does not hold.
+#[derive(Clone, Copy)]
+pub struct Target {
+    /// Its name: that of its folder under `corpus`.
+    pub name: &'static str,
+    /// The function.
+    pub run: fn(&[u8]),
+}
+
+impl fmt::Debug for Target {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Target").field(&self.name).finish()
+    }
+}
+
+/// All targets.
+pub const TARGETS: [Target; 16] = [
+    Target { name: "app", run: targets::app::run },
+    Target { name: "cel", run: targets::cel::run },
+    Target { name: "component", run: targets::component::run },
+    Target { name: "events", run: targets::events::run },
+    Target { name: "export", run: targets::export::run },
+    Target { name: "frame", run: targets::frame::run },
+    Target { name: "graph", run: targets::graph::run },
+    Target { name: "mcp", run: targets::mcp::run },
+    Target { name: "provider", run: targets::provider::run },
+    Target { name: "request", run: targets::request::run },
+    Target { name: "schema", run: targets::schema::run },
+    Target { name: "sql", run: targets::sql::run },
+    Target { name: "state", run: targets::state::run },
+    Target { name: "store", run: targets::store::run },
+    Target { name: "stream", run: targets::stream::run },
+    Target { name: "wit", run: targets::wit::run },
+];
+
+/// The target of a name.
+pub fn target(name: &str) -> Option<Target> {
+    TARGETS.into_iter().find(|target| target.name == name)
+}
+
+/// Waits for a future. All targets share one runtime, so that an execution starts no threads.
+fn wait<F: Future>(future: F) -> F::Output {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    let make = || {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        runtime.expect("the runtime starts")
+    };
+    RUNTIME.get_or_init(make).block_on(future)
+}

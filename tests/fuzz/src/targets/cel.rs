@@ -1,0 +1,41 @@
+//! CEL. The first line is a condition and an expression, the rest is JSON that it sees. An evaluation
+//! takes no more steps than it has, and a second one comes to the same result.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use wattle_graph::checkpoint::Values;
+use wattle_graph::expr::formula::{Formula, Variables};
+use wattle_graph::expr::{Condition, Steps};
+use wattle_graph::id::ChannelName;
+
+use super::lines;
+
+/// Evaluates a text as a condition and as an expression.
+pub fn run(bytes: &[u8]) {
+    let Some((text, state)) = lines(bytes) else { return };
+    let state = serde_json::from_str(state).unwrap_or_else(|_| json!({ "a": 1, "b": [1, 2, "c"] }));
+    if let Ok(condition) = Condition::parse(text) {
+        let values = values(&state);
+        let decide = || condition.eval(&values, &Steps::default());
+        assert_eq!(decide(), decide(), "{text}");
+        assert_eq!(condition.text(), text);
+        assert!(condition.channels().len() <= text.len());
+    }
+    if let Ok(formula) = Formula::parse(text, &["state", "event"]) {
+        let event = json!({ "type": "custom", "data": state });
+        let variables = Variables::from([("state", &state), ("event", &event)]);
+        let evaluate = || formula.eval(&variables);
+        assert_eq!(evaluate(), evaluate(), "{text}");
+    }
+}
+
+fn values(state: &Value) -> Values {
+    let mut values = Values::new();
+    for (name, value) in state.as_object().into_iter().flatten() {
+        if let Ok(name) = ChannelName::new(name) {
+            values.insert(name, Arc::new(value.clone()));
+        }
+    }
+    values
+}

@@ -1,0 +1,85 @@
+//! Events as lines of JSON, as logs and streams hold them. An event that is read is the same after it
+//! was written and read again, and whatever comes in whatever order can be folded and shown.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde_json::json;
+use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::event::Event;
+use wattle_graph::graph::Graph;
+use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::plan;
+use wattle_graph::step::{Position, accept_input, advance};
+use wattle_project::ag_ui::EventStream;
+use wattle_project::ai_sdk::MessageStream;
+use wattle_project::transcript::Transcript;
+
+/// A graph whose events come as input.
+const GRAPH: &str = r#"
+    [graphs.g]
+    entry = ["a", "b"]
+    channels.x = { reducer = "append" }
+    channels.talk = { reducer = "messages" }
+    nodes.a = { on_error = "c" }
+    nodes.b = {}
+    nodes.c = {}
+    edges = [{ from = "b", to = "c" }]
+"#;
+
+/// Folds and shows events.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let graph = graph();
+    let thread = ThreadId::new("t").expect("the name is valid");
+    let root = Namespace::root();
+    let first = accept_input(graph, None, &root, &json!({}), &BTreeMap::new(), at(1));
+    let mut lineage = Lineage::new(first.expect("nothing is a valid input"));
+    let mut transcript = Transcript::new([]);
+    let mut messages = MessageStream::new([]);
+    let mut shown = EventStream::new(thread.clone(), []);
+    for line in text.lines() {
+        let Ok(event) = serde_json::from_str::<Event>(line) else { continue };
+        same_again(&event);
+        transcript.apply(&event);
+        messages.apply(&event);
+        shown.wants_state(&event);
+        shown.apply(&event, Some(&json!({ "x": [] })));
+        lineage.apply(&event);
+        stands(graph, &thread, &lineage);
+    }
+}
+
+/// The graph, checked once.
+fn graph() -> &'static Graph {
+    static CHECKED: OnceLock<Vec<Graph>> = OnceLock::new();
+    let check = || check_toml("graph.toml", GRAPH, &NoFacts).expect("the graph is valid");
+    &CHECKED.get_or_init(check)[0]
+}
+
+fn at(id: u64) -> Position {
+    Position {
+        id: CheckpointId(id),
+        run: RunId::new("r").expect("the name is valid"),
+        at_ms: 0,
+        version: Digest::of(b""),
+        parents: BTreeMap::new(),
+        tasks: None,
+    }
+}
+
+fn same_again(event: &Event) {
+    let text = serde_json::to_string(event).expect("an event can be written");
+    let again: Event =
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    assert_eq!(*event, again, "{text}");
+}
+
+/// What a run does where a log ends.
+fn stands(graph: &Graph, thread: &ThreadId, lineage: &Lineage) {
+    lineage.open_questions();
+    plan(graph, thread, lineage, 2);
+    // Tasks of another graph are an error here.
+    let _ = advance(graph, lineage, &BTreeMap::new(), at(2));
+}

@@ -1,0 +1,71 @@
+//! `graph.toml`, also as JSON. A refused file has problems that stand in it. An accepted graph can be
+//! planned and drawn, and is the same graph after it was written as JSON and read again.
+
+use std::collections::BTreeMap;
+
+use serde_json::json;
+use wattle_graph::check::{NoFacts, Problem, check_json, check_toml};
+use wattle_graph::definition::Document;
+use wattle_graph::graph::Graph;
+use wattle_graph::id::{CheckpointId, Digest, Namespace, RunId, ThreadId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::mermaid::mermaid;
+use wattle_graph::plan::{Planned, plan};
+use wattle_graph::step::{Position, accept_input};
+
+/// Checks a file in both forms.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    for checked in [check_toml("graph.toml", text, &NoFacts), check_json("g", text, &NoFacts)] {
+        match checked {
+            Ok(graphs) => accepted(&graphs),
+            Err(problems) => refused(text, &problems),
+        }
+    }
+}
+
+fn refused(text: &str, problems: &[Problem]) {
+    assert!(!problems.is_empty(), "refused without a problem");
+    let lines = text.split('\n').count();
+    for problem in problems {
+        assert!(!problem.message.is_empty(), "a problem says nothing: {problem:?}");
+        let line = problem.line.map_or(1, |line| line as usize);
+        assert!((1..=lines).contains(&line), "of {lines} lines: {problem:?}");
+    }
+}
+
+fn accepted(graphs: &[Graph]) {
+    for graph in graphs {
+        assert!(!mermaid(graph).is_empty());
+        planned(graph);
+    }
+    let definitions = graphs.iter().map(|graph| (graph.name.clone(), graph.definition().clone()));
+    let document = Document { graphs: definitions.collect() };
+    let text = serde_json::to_string(&document).expect("a definition can be written");
+    let again = check_json("graph.json", &text, &NoFacts);
+    let again = again.unwrap_or_else(|problems| panic!("{text} is refused: {problems:?}"));
+    let digests = |graphs: &[Graph]| graphs.iter().map(|it| it.digest).collect::<Vec<_>>();
+    assert_eq!(digests(graphs), digests(&again), "{text}");
+}
+
+/// Plans the first superstep.
+fn planned(graph: &Graph) {
+    let at = Position {
+        id: CheckpointId(1),
+        run: RunId::new("run").expect("the name is valid"),
+        at_ms: 0,
+        version: Digest::of(b""),
+        parents: BTreeMap::new(),
+        tasks: None,
+    };
+    let root = Namespace::root();
+    // Defaults of channels may not go through the reducer of a plugin, which is not here.
+    let Ok(first) = accept_input(graph, None, &root, &json!({}), &BTreeMap::new(), at) else {
+        return;
+    };
+    let thread = ThreadId::new("thread").expect("the name is valid");
+    let Planned::Tasks { all, run, waiting } = plan(graph, &thread, &Lineage::new(first), 1) else {
+        panic!("a graph without a first superstep was accepted")
+    };
+    assert!(waiting.is_empty() && all.len() == run.len() && !run.is_empty());
+}

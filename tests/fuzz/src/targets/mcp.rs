@@ -1,0 +1,32 @@
+//! Answers of an MCP server, as a list of tools and as the result of one. Names and descriptions
+//! that come through are clean, and a result is no larger than allowed.
+
+use wattle_graph::llm::Part;
+use wattle_mcp::answer;
+
+/// Bytes that a result may have.
+const OUTPUT_BYTES: usize = 2_000;
+
+/// Longest name and description of a tool.
+const NAME_BYTES: usize = 128;
+const DESCRIPTION_BYTES: usize = 4_096;
+
+/// Reads an answer.
+pub fn run(bytes: &[u8]) {
+    for tool in answer::tools("server", bytes).unwrap_or_default() {
+        let unfit = |char: char| char.is_control() || char.is_whitespace();
+        assert!(!tool.name.is_empty() && tool.name.len() <= NAME_BYTES);
+        assert!(!tool.name.contains(unfit), "{:?}", tool.name);
+        assert!(tool.description.len() <= DESCRIPTION_BYTES);
+        let unfit = |char: char| char.is_control() && !matches!(char, '\n' | '\t');
+        assert!(!tool.description.contains(unfit), "{:?}", tool.description);
+        assert!(tool.arguments_schema.is_object());
+    }
+    let Ok(Ok(output)) = answer::output("server", bytes, OUTPUT_BYTES) else { return };
+    let text = |part: &Part| match part {
+        Part::Text(text) => text.len(),
+        part => panic!("only text may come through: {part:?}"),
+    };
+    let size: usize = output.content.iter().map(text).sum();
+    assert!(size <= OUTPUT_BYTES, "{size} bytes");
+}

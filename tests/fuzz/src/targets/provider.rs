@@ -1,0 +1,149 @@
+//! An answer of Gemini or Anthropic, or of a service in OpenAI's format that refuses: the first byte
+//! of the input chooses provider, form and status, and the rest is the body. The bytes come over a
+//! connection, since the library that reads them has its own client.
+
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::llm::{CompletionRequest, Delta, Message, Part, Role, ToolChoice, Tries};
+use wattle_model::{ModelConfig, Routes};
+use wattle_run::ports::model::Deltas;
+use wattle_run::ports::{Caller, Model as _};
+use wattle_store::MemoryBlobs;
+
+use crate::targets::stream::{said, told};
+
+/// Providers, by the lowest bits of the first byte.
+const KINDS: [&str; 4] = ["gemini", "anthropic", "gemini", "openai"];
+
+/// Bits of the first byte: whether the answer is a stream, and where its status stands.
+const STREAMS: u8 = 1 << 2;
+const STATUS_SHIFT: u8 = 3;
+
+/// Statuses, by the bits that follow. Most inputs are answers.
+const STATUSES: [StatusCode; 8] = [
+    StatusCode::OK,
+    StatusCode::OK,
+    StatusCode::OK,
+    StatusCode::OK,
+    StatusCode::BAD_REQUEST,
+    StatusCode::UNAUTHORIZED,
+    StatusCode::TOO_MANY_REQUESTS,
+    StatusCode::INTERNAL_SERVER_ERROR,
+];
+
+/// Bytes of a failure's message: what a service says is quoted in part.
+const MESSAGE_BYTES: usize = 8 << 10;
+
+/// Hands the body to the client of a provider.
+pub fn run(bytes: &[u8]) {
+    let Some((&first, body)) = bytes.split_first() else { return };
+    let world = World::get();
+    let kind = KINDS[usize::from(first) % KINDS.len()];
+    let streams = first & STREAMS != 0;
+    let status = STATUSES[usize::from(first >> STATUS_SHIFT) % STATUSES.len()];
+    let form = if streams { "text/event-stream" } else { "application/json" };
+    *lock(world.answer) = (status, form, Bytes::copy_from_slice(body));
+    let request = request(&format!("{kind}-{streams}"));
+    let pieces = Pieces::default();
+    let answer = crate::wait(world.routes.complete(&world.caller, &request, &world.blobs, &pieces));
+    let pieces = pieces.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+    match answer {
+        Ok(_) if status != StatusCode::OK => panic!("status {status} is no answer"),
+        Ok(answer) if streams => {
+            assert_eq!(said(&answer), told(&pieces), "what was handed on is not the answer");
+        }
+        Ok(_) => {}
+        Err(failure) => {
+            assert!(failure.message.len() <= MESSAGE_BYTES, "{}", failure.message.len());
+        }
+    }
+}
+
+/// A server that answers with the input, and routes to it.
+struct World {
+    answer: &'static Mutex<(StatusCode, &'static str, Bytes)>,
+    routes: Routes,
+    caller: Caller,
+    blobs: MemoryBlobs,
+}
+
+impl World {
+    fn get() -> &'static Self {
+        static WORLD: OnceLock<World> = OnceLock::new();
+        WORLD.get_or_init(|| crate::wait(Self::new()))
+    }
+
+    async fn new() -> Self {
+        static ANSWER: Mutex<(StatusCode, &str, Bytes)> =
+            Mutex::new((StatusCode::OK, "", Bytes::new()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("there is a free port");
+        let address = listener.local_addr().expect("it listens");
+        let answers = Router::new().fallback(async || answered(&lock(&ANSWER)));
+        tokio::spawn(async move { axum::serve(listener, answers).await });
+        let caller = Caller {
+            app: AppName::new("app").expect("the name is valid"),
+            plugin: PluginName::new("guest").expect("the name is valid"),
+            tenant: None,
+        };
+        let routes = routes(&format!("http://{address}"));
+        Self { answer: &ANSWER, routes, caller, blobs: MemoryBlobs::new() }
+    }
+}
+
+fn answered((status, form, body): &(StatusCode, &'static str, Bytes)) -> Response {
+    (*status, [(header::CONTENT_TYPE, *form)], Body::from(body.clone())).into_response()
+}
+
+/// A route for each provider, with and without streams. None tries twice.
+fn routes(base: &str) -> Routes {
+    let (mut providers, mut routes) = (json!({}), json!({}));
+    for kind in ["gemini", "anthropic", "openai"] {
+        for streams in [true, false] {
+            let name = format!("{kind}-{streams}");
+            providers[&name] = json!({
+                "kind": kind, "base_url": base, "key_env": "KEY", "stream": streams,
+            });
+            routes[&name] = json!({ "provider": name, "model": "model", "retries": 0 });
+        }
+    }
+    let table: Value = json!({ "providers": providers, "routes": routes });
+    let table: ModelConfig = serde_json::from_value(table).expect("the table is valid");
+    Routes::new(table, &|_| Some("key".to_owned())).expect("the table is valid")
+}
+
+fn request(route: &str) -> CompletionRequest {
+    CompletionRequest {
+        route: route.into(),
+        messages: vec![Message { role: Role::User, parts: vec![Part::Text("say it".into())] }],
+        tools: Vec::new(),
+        tool_choice: ToolChoice::Auto,
+        response_schema: None,
+        temperature: None,
+        max_output_tokens: None,
+        seed: None,
+        stop: Vec::new(),
+        tries: Tries::default(),
+    }
+}
+
+/// The pieces that are handed on.
+#[derive(Default)]
+struct Pieces(Mutex<Vec<Delta>>);
+
+impl Deltas for Pieces {
+    fn push(&self, delta: Delta) {
+        lock(&self.0).push(delta);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,161 @@
+//! Requests of Agent Server clients: the first byte says of what kind, the rest is the body. A body
+//! that is read is the same after it was written and read again.
+
+use std::collections::BTreeSet;
+use std::fmt::Debug;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use wattle_agent_server::wire::command;
+use wattle_agent_server::wire::extract::Extract;
+use wattle_agent_server::wire::request::{self, Modes, parse};
+use wattle_agent_server::wire::schedule::{Schedule, read_time};
+use wattle_graph::id::ThreadId;
+use wattle_project::agent_server::id::{EventId, checkpoint_of, namespace_of};
+use wattle_project::agent_server::message::{compact, from_wire_all, to_wire_all};
+
+/// What a body is read as.
+const KINDS: &[fn(&[u8])] = &[
+    run_create,
+    state_update,
+    cron_create,
+    same::<request::ThreadCreate>,
+    same::<request::ThreadPatch>,
+    same::<request::ThreadSearch>,
+    same::<request::ThreadCount>,
+    same::<request::ThreadPrune>,
+    same::<request::HistoryRequest>,
+    same::<request::StateRequest>,
+    same::<request::CronPatch>,
+    same::<request::CronSearch>,
+    same::<request::AssistantCreate>,
+    same::<request::AssistantPatch>,
+    same::<request::AssistantSearch>,
+    same::<request::AssistantCount>,
+    same::<request::AssistantLatest>,
+    same::<request::AssistantVersions>,
+    same::<request::CancelRuns>,
+    same::<request::ItemSearch>,
+    same::<request::ItemPlace>,
+    same::<request::NamespaceSearch>,
+    item_put,
+    commands,
+    messages,
+    paths,
+    words,
+];
+
+/// Reads a request.
+pub fn run(bytes: &[u8]) {
+    let Some((kind, body)) = bytes.split_first() else { return };
+    KINDS[usize::from(*kind) % KINDS.len()](body);
+}
+
+/// A body of a type that can be written as it was read.
+fn same<T: Serialize + DeserializeOwned + PartialEq + Debug>(body: &[u8]) {
+    read::<T>(body);
+}
+
+fn read<T: Serialize + DeserializeOwned + PartialEq + Debug>(body: &[u8]) -> Option<T> {
+    let read: T = match parse(body) {
+        Ok(read) => read,
+        Err(error) => {
+            assert!(!error.to_string().is_empty());
+            return None;
+        }
+    };
+    let text = serde_json::to_vec(&read).expect("a request can be written");
+    let again: T = parse(&text).unwrap_or_else(|error| panic!("{read:?}: {error}"));
+    assert_eq!(read, again);
+    Some(read)
+}
+
+fn run_create(body: &[u8]) {
+    let Some(run) = read::<request::RunCreate>(body) else { return };
+    if run.check().is_err() {
+        return;
+    }
+    let _ = Modes::read(run.stream_mode.as_ref());
+    let _ = run.read_input(&BTreeSet::from(["messages".to_owned()]), &mut fresh());
+    if let Some(command) = run.command() {
+        command.resume(&["a".to_owned()]);
+    }
+    run.run_context();
+    run.checkpoint_id();
+    run.checkpoint_ns();
+}
+
+fn state_update(body: &[u8]) {
+    let Some(update) = read::<request::StateUpdate>(body) else { return };
+    update.checkpoint_id();
+}
+
+fn cron_create(body: &[u8]) {
+    let Some(cron) = read::<request::CronCreate>(body) else { return };
+    let _ = request::run_of(&cron.payload());
+}
+
+fn item_put(body: &[u8]) {
+    let Some(item) = read::<request::ItemPut>(body) else { return };
+    let _ = request::check_labels(&item.namespace);
+    let _ = item.ttl_ms();
+}
+
+fn commands(body: &[u8]) {
+    let Ok(command) = command::Command::parse(body) else { return };
+    let answers = command.read::<command::InputRespond>().map(|it| it.answers());
+    drop(answers);
+    let _ = command.read::<command::RunStart>().map(|it| (it.forks(), it.request(true)));
+    let _ = command.read::<command::StateFork>().map(|it| it.request("graph".to_owned()));
+    let _ = command.read::<command::Subscribe>().map(|it| it.subscription());
+    let _ = command.read::<command::GetState>();
+    let _ = command.read::<command::GetTree>();
+    let _ = command.read::<command::ListCheckpoints>();
+    let _ = command.read::<command::Unsubscribe>();
+    let _ = command.read::<command::Reconnect>();
+}
+
+/// Messages as clients write them become ours, and ours theirs.
+fn messages(body: &[u8]) {
+    let Ok(value) = serde_json::from_slice::<Value>(body) else { return };
+    let Ok(ours) = from_wire_all(&value, &mut fresh()) else { return };
+    assert!(ours.is_array());
+    let mut theirs = to_wire_all(&ours);
+    assert!(from_wire_all(&theirs, &mut fresh()).is_ok(), "{ours} -> {theirs}");
+    compact(&mut theirs);
+}
+
+fn paths(body: &[u8]) {
+    let Ok(Value::Object(paths)) = serde_json::from_slice(body) else { return };
+    let Ok(extract) = Extract::read(&paths) else { return };
+    let document = serde_json::json!({ "values": { "a": [1, { "b": 2 }] }, "metadata": {} });
+    let found = extract.of(&document);
+    assert_eq!(found.as_object().map(serde_json::Map::len), Some(paths.len()));
+}
+
+/// Texts that are no JSON: ids, times, schedules.
+fn words(body: &[u8]) {
+    let Ok(text) = std::str::from_utf8(body) else { return };
+    if let Ok(thread) = ThreadId::new("thread") {
+        checkpoint_of(&thread, text);
+    }
+    namespace_of(text);
+    EventId::number_of(text);
+    request::labels_of(text);
+    read_time(text);
+    let (fields, zone) = text.split_once('|').unwrap_or((text, "UTC"));
+    if let Ok(schedule) = Schedule::read(fields, Some(zone)) {
+        let now = 1_700_000_000_000;
+        assert!(schedule.after(now).is_none_or(|next| next > now), "{text}");
+    }
+}
+
+/// Ids for messages without one.
+fn fresh() -> impl FnMut() -> String {
+    let mut count = 0;
+    move || {
+        count += 1;
+        format!("m{count}")
+    }
+}

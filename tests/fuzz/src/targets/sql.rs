@@ -1,0 +1,108 @@
+//! SQL of a plugin that may read some tables only. Whatever the statement is, nothing of another table
+//! comes back, and nothing is written.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use wattle_graph::id::Digest;
+use wattle_run::grant::{SqlAccess, SqlRule};
+use wattle_run::hostcall::sql::{Rows, SqlValue};
+use wattle_run::limit::SqlLimits;
+use wattle_run::ports::Sql as _;
+use wattle_sql::{DatabaseConfig, Databases};
+
+/// What the database holds.
+const TABLES: [&str; 6] = [
+    "CREATE TABLE open (id INTEGER PRIMARY KEY, name TEXT, size REAL, raw BLOB)",
+    "INSERT INTO open (name, size, raw) VALUES ('ada', 1.5, x'00'), ('bob', 2, NULL)",
+    "CREATE TABLE hidden (id INTEGER PRIMARY KEY, word TEXT)",
+    "INSERT INTO hidden (word) VALUES ('')",
+    "CREATE VIEW open_view AS SELECT name FROM open",
+    "CREATE VIEW hidden_view AS SELECT word FROM hidden",
+];
+
+/// The database, and what a plugin may do with it.
+struct World {
+    databases: Databases,
+    rule: SqlRule,
+    limits: SqlLimits,
+    /// Statements so far.
+    count: AtomicU64,
+}
+
+/// Runs a statement.
+pub fn run(bytes: &[u8]) {
+    static WORLD: OnceLock<World> = OnceLock::new();
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let world = WORLD.get_or_init(|| crate::wait(make()));
+    let word = crate::wait(hide(world));
+    let before = crate::wait(all(world));
+    let World { databases, rule, limits, .. } = world;
+    let read = crate::wait(databases.query("main", rule, limits, text, &[]));
+    let Ok(rows) = read else { return };
+    assert!(rows.rows.len() as u64 <= limits.rows);
+    for value in rows.rows.iter().flatten() {
+        let shown = format!("{value:?}");
+        assert!(!shows(value, &shown, &word), "{text} shows {shown}");
+    }
+    assert_eq!(before, crate::wait(all(world)), "{text}");
+}
+
+/// Limits of the statements of this target, which succeed on a slow machine too.
+fn patient() -> SqlLimits {
+    SqlLimits { timeout_ms: 60_000, ..SqlLimits::default() }
+}
+
+/// Puts a word that no input can have into the table that may not be read, and nowhere else: libFuzzer
+/// takes what values are compared with into its inputs, so each statement has a word of its own.
+async fn hide(world: &World) -> String {
+    let count = world.count.fetch_add(1, Ordering::Relaxed);
+    let word = Digest::of(&count.to_le_bytes()).to_string();
+    let mut writing = world.databases.begin("main", &patient()).await.expect("it can be written");
+    let written = SqlValue::Text(word.clone());
+    writing.execute("UPDATE hidden SET word = $1", &[written]).await.expect("it can be written");
+    writing.commit(None).await.expect("it can be written");
+    word
+}
+
+/// Whether a value holds the hidden word, also as bytes.
+fn shows(value: &SqlValue, shown: &str, word: &str) -> bool {
+    let bytes = match value {
+        SqlValue::Bytes(bytes) => String::from_utf8_lossy(bytes).contains(word),
+        _ => false,
+    };
+    bytes || shown.contains(word)
+}
+
+async fn make() -> World {
+    let config = DatabaseConfig::new("sqlite::memory:");
+    let configs = BTreeMap::from([("main".to_owned(), config)]);
+    let databases = Databases::open(configs, Path::new("")).await.expect("it can be opened");
+    // A statement that takes long is ended, so that time goes to others.
+    let limits = SqlLimits { timeout_ms: 200, rows: 100, ..SqlLimits::default() };
+    let mut writing = databases.begin("main", &patient()).await.expect("it can be written");
+    for statement in TABLES {
+        writing.execute(statement, &[]).await.expect("the statement is valid");
+    }
+    writing.commit(None).await.expect("it can be written");
+    let rule = SqlRule {
+        tables: Some(BTreeSet::from(["open".to_owned(), "open_view".to_owned()])),
+        schema: true,
+        ..SqlRule::from(SqlAccess::ReadOnly)
+    };
+    World { databases, rule, limits, count: AtomicU64::new(0) }
+}
+
+/// All that the database holds.
+async fn all(World { databases, .. }: &World) -> Vec<Rows> {
+    let rule = SqlRule::from(SqlAccess::ReadWrite);
+    let mut all = Vec::new();
+    for query in ["SELECT * FROM open", "SELECT * FROM hidden", "SELECT sql FROM sqlite_schema"] {
+        all.push(
+            databases.query("main", &rule, &patient(), query, &[]).await.expect("it can be read"),
+        );
+    }
+    all
+}

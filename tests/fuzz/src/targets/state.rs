@@ -1,0 +1,136 @@
+//! State as JSON: the first line is the input of a graph with every reducer, each further line holds
+//! the writes of the tasks of one superstep. Every value that is accepted fits the schema of its
+//! channel, and a checkpoint is the same after it was written and read again.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::Deserialize;
+use serde_json::Value;
+use wattle_graph::check::{NoFacts, check_toml};
+use wattle_graph::checkpoint::{Checkpoint, CheckpointMeta};
+use wattle_graph::event::{Event, EventKind, Send, TaskFinished, Write};
+use wattle_graph::graph::Graph;
+use wattle_graph::id::{CheckpointId, Digest, Namespace, NodeName, RunId, ThreadId};
+use wattle_graph::lineage::Lineage;
+use wattle_graph::plan::{Planned, Task, plan};
+use wattle_graph::step::{Position, accept_input, advance, check_writes};
+
+/// Supersteps of one input.
+const STEPS: u64 = 8;
+
+/// Every reducer of the host, with and without a schema.
+const GRAPH: &str = r#"
+    [graphs.g]
+    entry = ["a", "b"]
+    channels.last = { schema = { type = ["string", "null"], maxLength = 4 } }
+    channels.any = { reducer = "any" }
+    channels.append = { reducer = "append" }
+    channels.texts = { reducer = "append", schema = { type = "array", items = { type = "string" } } }
+    channels.merge = { reducer = "merge", schema = { type = "object" } }
+    channels.sum = { reducer = "sum", default = 0 }
+    channels.min = { reducer = "min" }
+    channels.max = { reducer = "max", schema = { type = "number", maximum = 100 } }
+    channels.talk = { reducer = "messages" }
+    channels.gone = { reducer = "ephemeral" }
+    nodes.a = {}
+    nodes.b = { goto = ["c"] }
+    nodes.c = { defer = true }
+    edges = [{ from = "a", to = "b" }]
+    [[graphs.g.branches]]
+    name = "more"
+    from = "c"
+    cases = [{ when = "state.last == 'more'", to = "a" }, { to = "END" }]
+"#;
+
+/// What a task of the input does.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Done {
+    writes: Vec<Write>,
+    goto: Option<Vec<NodeName>>,
+    sends: Vec<Send>,
+}
+
+/// Runs a graph.
+pub fn run(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let graph = graph();
+    let mut lines = text.lines();
+    let Ok(input) = serde_json::from_str(lines.next().unwrap_or_default()) else { return };
+    let none = BTreeMap::new();
+    let Ok(first) = accept_input(graph, None, &Namespace::root(), &input, &none, at(1)) else {
+        return;
+    };
+    let thread = ThreadId::new("t").expect("the name is valid");
+    let mut lineage = Lineage::new(sound(graph, first));
+    for (line, id) in lines.zip(2..2 + STEPS) {
+        let planned = plan(graph, &thread, &lineage, 1);
+        assert_eq!(planned, plan(graph, &thread, &lineage, 1));
+        let Planned::Tasks { run, .. } = planned else { return };
+        let done: Vec<Done> = serde_json::from_str(line).unwrap_or_default();
+        let mut done = done.into_iter();
+        for task in run {
+            let event = finished(graph, &lineage, task, done.next().unwrap_or_default());
+            lineage.apply(&event);
+        }
+        let Ok(next) = advance(graph, &lineage, &none, at(id)) else { return };
+        lineage.advance_to(sound(graph, next));
+    }
+}
+
+/// The graph, checked once.
+fn graph() -> &'static Graph {
+    static CHECKED: OnceLock<Vec<Graph>> = OnceLock::new();
+    let check = || check_toml("graph.toml", GRAPH, &NoFacts).expect("the graph is valid");
+    &CHECKED.get_or_init(check)[0]
+}
+
+fn at(id: u64) -> Position {
+    Position {
+        id: CheckpointId(id),
+        run: RunId::new("r").expect("the name is valid"),
+        at_ms: 0,
+        version: Digest::of(b""),
+        parents: BTreeMap::new(),
+        tasks: None,
+    }
+}
+
+/// The event that a task ends with; without what it may not write.
+fn finished(graph: &Graph, lineage: &Lineage, task: Task, done: Done) -> Event {
+    let Done { writes, goto, sends } = done;
+    let is_valid = check_writes(graph, &task.node, &writes, goto.as_deref(), &sends).is_ok();
+    let Done { writes, goto, sends } =
+        if is_valid { Done { writes, goto, sends } } else { Done::default() };
+    let kind = EventKind::TaskFinished(TaskFinished {
+        task: task.id,
+        node: task.node,
+        index: task.index,
+        base: lineage.checkpoint.meta.id,
+        writes,
+        goto,
+        sends,
+        for_parent: false,
+        child: None,
+        cached: false,
+        duration_us: 0,
+    });
+    let run = RunId::new("r").expect("the name is valid");
+    Event { seq: 1, at_ms: 0, run, namespace: Namespace::root(), kind }
+}
+
+/// The same checkpoint, whose values fit.
+fn sound(graph: &Graph, checkpoint: Checkpoint) -> Checkpoint {
+    for (name, value) in &checkpoint.values {
+        let channel = graph.channels().get(name).expect("the graph has the channel");
+        channel.validate(value).unwrap_or_else(|misfit| panic!("`{name}`: {misfit}: {value}"));
+        let text = serde_json::to_string(value).expect("a value can be written");
+        let again: Value = serde_json::from_str(&text).expect("it can be read");
+        assert_eq!(**value, again);
+    }
+    let text = serde_json::to_string(&checkpoint.meta).expect("a checkpoint can be written");
+    let again: CheckpointMeta = serde_json::from_str(&text).expect("it can be read");
+    assert_eq!(checkpoint.meta, again);
+    checkpoint
+}

@@ -1,0 +1,66 @@
+//! An answer of a model provider, as a stream of events or as one document. Where the bytes are cut
+//! makes no difference, and what is handed on meanwhile is what the answer says.
+
+use std::sync::OnceLock;
+
+use bytes::Bytes;
+use wattle_graph::failure::Failure;
+use wattle_graph::llm::{Completion, Delta, Part};
+use wattle_model::recorded::Recorded;
+
+/// Reads an answer in one piece and in others.
+pub fn run(bytes: &[u8]) {
+    let whole = read(&[bytes]);
+    let middle = bytes.len() / 2;
+    let halves = [&bytes[..middle], &bytes[middle..]];
+    assert_eq!(whole, read(&halves), "in two pieces");
+    let singles: Vec<&[u8]> = bytes.chunks(1).collect();
+    let single = read(&singles);
+    assert_eq!(whole, single, "byte by byte");
+    if let (Ok(answer), told) = whole {
+        assert_eq!(said(&answer), told, "what was handed on is not the answer");
+    }
+}
+
+/// What an answer says.
+#[derive(Debug, Default, PartialEq)]
+pub(super) struct Said {
+    text: String,
+    reasoning: String,
+    calls: usize,
+}
+
+fn read(pieces: &[&[u8]]) -> (Result<Completion, Failure>, Said) {
+    static RECORDED: OnceLock<Recorded> = OnceLock::new();
+    let recorded = RECORDED.get_or_init(|| Recorded::new().expect("there is a client"));
+    let pieces = pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect();
+    let (answer, deltas) = crate::wait(recorded.read(pieces));
+    (answer, told(&deltas))
+}
+
+pub(super) fn told(deltas: &[Delta]) -> Said {
+    let mut said = Said::default();
+    for delta in deltas {
+        match delta {
+            Delta::Text { text } => said.text.push_str(text),
+            Delta::Reasoning { text } => said.reasoning.push_str(text),
+            Delta::ToolCall { id, .. } => said.calls += usize::from(id.is_some()),
+            other => panic!("it may not be handed on by one answer: {other:?}"),
+        }
+    }
+    said
+}
+
+pub(super) fn said(answer: &Completion) -> Said {
+    let mut said = Said::default();
+    for part in &answer.parts {
+        match part {
+            Part::Text(text) => said.text.push_str(text),
+            Part::Reasoning(text) => said.reasoning.push_str(text),
+            // Without a name there is nothing to hand on.
+            Part::ToolCall(call) => said.calls += usize::from(!call.name.is_empty()),
+            _ => {}
+        }
+    }
+    said
+}

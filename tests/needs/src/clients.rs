@@ -1,0 +1,68 @@
+//! What `cargo xtask` installs and builds for tests: clients of others, and the pages of the
+//! applications.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use crate::{Missing, Program};
+
+/// The command that installs the clients.
+const INSTALL: &str = "cargo xtask clients";
+
+/// The command that builds the pages.
+const BUILD: &str = "cargo xtask pages";
+
+/// The folder of a client for Node.js, by its name below `tests/clients`.
+///
+/// # Errors
+///
+/// [`Missing`] if there is no Node.js, or if the client is not installed.
+pub fn node(name: &str) -> Result<PathBuf, Missing> {
+    Program::Node.find()?;
+    let folder = folder(name);
+    if folder.join("node_modules").is_dir() {
+        return Ok(folder);
+    }
+    Err(not_installed(name))
+}
+
+/// A program in the Python environment of a client, by the client's name below `tests/clients`.
+///
+/// # Errors
+///
+/// [`Missing`] if the client is not installed, or if there is no Python to install it with.
+pub fn python(name: &str, program: &str) -> Result<PathBuf, Missing> {
+    let file = folder(name).join("bin").join(program);
+    if file.exists() {
+        return Ok(file);
+    }
+    Program::Python.find()?;
+    Err(not_installed(name))
+}
+
+/// The file of an application's page.
+///
+/// # Errors
+///
+/// [`Missing`] if the page is not built, or if there is no Node.js to build it with.
+pub fn page(app: &str) -> Result<PathBuf, Missing> {
+    let apps = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plugins/apps");
+    let file = apps.join(app).join("page/dist/index.html");
+    if file.is_file() {
+        return Ok(file);
+    }
+    Program::Node.find()?;
+    Program::Npm.find()?;
+    Err(Missing::new(format!("the page of `{app}`"), BUILD))
+}
+
+fn not_installed(name: &str) -> Missing {
+    Missing::new(format!("the client `{name}`"), INSTALL)
+}
+
+/// Below cargo's target folder, in which the program of a test is at `debug/deps`.
+fn folder(name: &str) -> PathBuf {
+    let own = env::current_exe().unwrap_or_default();
+    let target = own.ancestors().nth(3).map(PathBuf::from).unwrap_or_default();
+    target.join("clients").join(name)
+}

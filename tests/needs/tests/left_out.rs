@@ -1,0 +1,76 @@
+//! A test without its program: left out and recorded, or a failure with `CI=true`.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+use wattle_needs::{LeftOut, Line, Program, RECORD, lines, need};
+
+#[test]
+#[ignore = "started by other tests, on a machine without programs"]
+fn starved() {
+    let browser = need!(Program::Chromium.find());
+    panic!("a browser in an empty `PATH`: {}", browser.display());
+}
+
+#[test]
+#[ignore = "started by other tests, on a machine without programs"]
+fn starved_in_part() {
+    let found = || -> Result<PathBuf, LeftOut> { Ok(Program::Npm.find()?) };
+    let _in_part = found().unwrap_err();
+    need!(found());
+    panic!("a test goes on without what it needs");
+}
+
+/// Runs the tests above with an empty search path.
+fn run(record: &Path, ci: &str) -> Output {
+    let nowhere = record.parent().unwrap();
+    let mut command = Command::new(env::current_exe().unwrap());
+    command.args(["--ignored", "starved"]).env("PATH", nowhere).env("CI", ci).env(RECORD, record);
+    // These name the test that starts them.
+    command.env_remove("NEXTEST_BINARY_ID").env_remove("NEXTEST_TEST_NAME");
+    command.output().unwrap()
+}
+
+/// An empty folder for a record.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("needs").join(name);
+    fs::remove_dir_all(&folder).ok();
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+#[test]
+fn a_test_without_its_program_is_left_out_and_counted_once() {
+    let record = folder("counted").join("record");
+    let ended = run(&record, "");
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stdout));
+    let said: Vec<_> = lines(&record).unwrap().into_iter().collect();
+    let said: Vec<_> = said
+        .iter()
+        .map(|Line { missing, test }| {
+            (missing.what.as_str(), missing.remedy.as_str(), test.split(' ').next_back())
+        })
+        .collect();
+    let expected = [
+        ("Chromium", "apt-get install chromium", Some("starved")),
+        ("npm", "apt-get install npm", Some("starved_in_part")),
+    ];
+    assert_eq!(said, expected);
+}
+
+#[test]
+fn with_ci_a_test_without_its_program_fails_and_says_what_is_missing() {
+    let record = folder("refused").join("record");
+    let ended = run(&record, "true");
+    let said = String::from_utf8_lossy(&ended.stdout);
+    assert!(!ended.status.success(), "{said}");
+    for missing in ["Chromium is missing; `apt-get install chromium` provides it", "npm is missing"]
+    {
+        assert!(said.contains(missing), "{said}");
+    }
+    assert!(said.contains("2 failed"), "{said}");
+    assert!(lines(&record).unwrap().is_empty());
+}

@@ -1,0 +1,161 @@
+//! The app that the attackers brought, with the graphs of all cases, and the host's configuration.
+
+use wattle_kit::standin::Handle;
+
+use super::hostile::Hostile;
+use crate::guests;
+use crate::place::{self, MISDEEDS, Place};
+
+/// The name of the attackers' app.
+pub const APP: &str = "misdeeds";
+
+/// Runs that honest callers make add one to a number with it.
+pub const HONEST: &str = "honest";
+
+/// Models that never come to an end, or answer with too much.
+pub const MODELS: [&str; 4] = ["comments", "deltas", "endless", "large"];
+
+/// Servers of tools: one has a tool whose schema doubles, the others answer without an end, too
+/// deep, or with a list without an end. Each has an app of its name that calls its tools.
+pub const TOOL_SERVERS: [&str; 4] = ["shape", "endless", "deep", "pages"];
+
+/// Graphs with one node, which reads and writes these channels.
+const NODES: &[(&str, &[&str])] = &[
+    ("ask_shaped", &["schema", "answer"]),
+    ("ask_model", &["route", "schema", "answer"]),
+    ("multiply", &["sends"]),
+    ("jump", &["jumps"]),
+    ("hoard", &["blobs", "bytes", "kept"]),
+    ("run_sql", &["database", "statement", "rows"]),
+    ("fail_as", &["code", "message"]),
+    ("flood_emit", &["count", "number"]),
+    ("spin", &[]),
+    ("call_then_wait", &["route", "text", "url", "body"]),
+];
+
+/// A graph whose branch has a condition that compares everything with everything.
+const CONDITION: &str = r#"
+[graphs.condition]
+entry = "counter"
+[graphs.condition.channels.number]
+[graphs.condition.channels.op]
+[graphs.condition.nodes.counter]
+[[graphs.condition.branches]]
+name = "way"
+from = "counter"
+cases = [{ when = "state.op.exists(a, state.op.exists(b, a + b < 0))", to = "counter" }, { to = "END" }]
+
+[graphs.typed]
+entry = "counter"
+[graphs.typed.channels.number]
+[graphs.typed.channels.value]
+schema = { type = "array", items = { anyOf = [{ type = "string" }, { type = "integer" }] } }
+[graphs.typed.nodes.counter]
+
+[graphs.honest]
+entry = "counter"
+[graphs.honest.channels.number]
+schema = { type = "integer" }
+[graphs.honest.nodes.counter]
+"#;
+
+const MANIFEST: &str = r#"
+[app]
+name = "misdeeds"
+version = "0.1.0"
+doc = "misbehaves on request"
+[components]
+misdeeds = "misdeeds.wasm"
+[needs]
+llm = ["chat", "comments", "deltas", "endless", "large"]
+http = [{ host = "127.0.0.1", scheme = "http", methods = ["GET"], private = true }]
+sql = [{ database = "notes", access = "read-write" }]
+[migrations.notes]
+sqlite = "migrations"
+"#;
+
+/// An app that calls the tools of a server.
+const CALLER: &str = r#"
+[graphs.call]
+entry = "call_tool"
+[graphs.call.channels.call]
+[graphs.call.channels.results]
+[graphs.call.nodes.call_tool]
+plugin = "tools"
+"#;
+
+fn graphs() -> String {
+    let mut text = CONDITION.to_owned();
+    for (node, channels) in NODES {
+        text.push_str(&format!("\n[graphs.{node}]\nentry = \"{node}\"\n"));
+        for channel in *channels {
+            text.push_str(&format!("[graphs.{node}.channels.{channel}]\n"));
+        }
+        text.push_str(&format!("[graphs.{node}.nodes.{node}]\n"));
+    }
+    text
+}
+
+/// Puts the app with all graphs into the plugins folder.
+pub fn put_app(place: &Place) {
+    place.write("plugins/misdeeds/migrations/0001_notes.sql", "CREATE TABLE notes (text TEXT);");
+    place.write("plugins/misdeeds/misdeeds.wasm", guests::bytes(MISDEEDS));
+    place.write("plugins/misdeeds/graph.toml", graphs());
+    place.write("plugins/misdeeds/app.toml", MANIFEST);
+}
+
+/// Puts a newer version of the app in place of the one that is there: its graph `call_then_wait` has
+/// another channel.
+pub fn put_newer_app(place: &Place) {
+    let more = "[graphs.call_then_wait.channels.more]\n";
+    place.write("plugins/misdeeds/graph.toml", format!("{}{more}", graphs()));
+}
+
+/// Puts the apps that call tools of hostile servers into the plugins folder.
+pub fn put_callers(place: &Place) {
+    place.write("plugins/tools.wasm", guests::bytes("wattle-guest-tools"));
+    for name in TOOL_SERVERS {
+        place.write(&format!("plugins/{name}/graph.toml"), CALLER);
+        place.write(
+            &format!("plugins/{name}/app.toml"),
+            format!(
+                "[app]\nname = \"{name}\"\nversion = \"0.1.0\"\ndoc = \"calls tools\"\n\
+                 [needs.plugins.tools]\ntools = [\"mcp:{name}/*\"]\n"
+            ),
+        );
+    }
+}
+
+/// The configuration: limits as they are unless set, but for times of services that never end.
+pub fn toml(standin: &Handle, hostile: &Hostile) -> String {
+    let mut text = place::base_toml(standin);
+    let base = format!("http://{}", hostile.address);
+    for name in MODELS {
+        text.push_str(&format!(
+            "[model.providers.{name}]\nkind = \"openai\"\nbase_url = \"{base}/{name}/\"\n\
+             key_env = \"SUITE_MODEL_KEY\"\n\
+             [model.routes.{name}]\nprovider = \"{name}\"\nmodel = \"m\"\nretries = 0\n"
+        ));
+    }
+    for name in TOOL_SERVERS {
+        text.push_str(&format!(
+            "[mcp.{name}]\nurl = \"{base}/mcp/{name}\"\nprivate = true\ntimeout = \"2s\"\n"
+        ));
+    }
+    let models = MODELS.map(|name| format!("\"{name}\"")).join(", ");
+    let tools = TOOL_SERVERS.map(|name| format!("\"mcp:{name}/*\"")).join(", ");
+    text.push_str(&format!(
+        r#"
+[sql.notes]
+url = "sqlite:notes.db"
+[grants.tools]
+tools = [{tools}]
+[grants.misdeeds]
+llm = ["chat", {models}]
+http = [{{ host = "127.0.0.1", scheme = "http", port = {port}, methods = ["GET"], private = true }}]
+sql = [{{ database = "notes", access = "read-write" }}]
+"#,
+        port = standin.addr.port(),
+    ));
+    text
+}

@@ -1,0 +1,112 @@
+//! Clients that take what they can get of a listener.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::{join_all, try_join_all};
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use super::app::APP;
+use super::host::Host;
+
+/// Connections with half of a head.
+const HEADS: usize = 800;
+
+/// Connections with half of a body.
+const BODIES: usize = 200;
+
+/// Streams that nobody reads.
+const STREAMS: usize = 500;
+
+/// Messages of one flood of a WebSocket.
+const MESSAGES: usize = 2_000;
+
+/// Opens a connection and sends bytes.
+async fn send(host: &Host, bytes: &str) -> Result<TcpStream> {
+    let mut socket = host.connect().await?;
+    socket.write_all(bytes.as_bytes()).await?;
+    Ok(socket)
+}
+
+/// The status of the answer.
+async fn status(socket: &mut TcpStream) -> Result<u16> {
+    let mut head = [0; 12];
+    socket.read_exact(&mut head).await?;
+    Ok(std::str::from_utf8(&head[9..])?.parse()?)
+}
+
+/// Requests that begin and do not go on, held while more come.
+pub(super) async fn half_requests(host: Arc<Host>) -> Result<()> {
+    let head = "GET / HTTP/1.1\r\nhost: localhost\r\nx-";
+    let heads = join_all((0..HEADS).map(|_| send(&host, head))).await;
+    let body = "POST /api/v1/apps/misdeeds/runs HTTP/1.1\r\nhost: localhost\r\n\
+                content-type: application/json\r\ncontent-length: 1000\r\n\r\n{\"input\"";
+    let bodies = join_all((0..BODIES).map(|_| send(&host, body))).await;
+    // Some are closed to make room; most are held.
+    let held = heads.iter().chain(&bodies).filter(|socket| socket.is_ok()).count();
+    ensure!(held > 0, "no connection was taken");
+    for _ in 0..10 {
+        host.honest.ok().await?;
+    }
+    Ok(())
+}
+
+/// Streams of a thread that nobody reads, while the thread goes on.
+pub(super) async fn silent_streams(host: Arc<Host>) -> Result<()> {
+    let start = |count: u32| {
+        let input = json!({ "count": count });
+        json!({ "graph": "flood_emit", "thread_id": "silent", "input": input, "wait": true })
+    };
+    let runs = format!("/api/v1/apps/{APP}/runs");
+    let (code, run) = host.post(&runs, &start(1)).await?;
+    ensure!(code == 200, "{code}: {run}");
+    let request = "GET /api/v1/threads/silent/events HTTP/1.1\r\nhost: localhost\r\n\r\n";
+    let streams = try_join_all((0..STREAMS).map(|_| async {
+        let mut socket = send(&host, request).await?;
+        let code = status(&mut socket).await?;
+        anyhow::Ok((code, socket))
+    }));
+    let streams = streams.await?;
+    ensure!(streams.iter().all(|(code, _)| *code == 200), "a stream was refused");
+    let (code, run) = host.post(&runs, &start(500)).await?;
+    ensure!(code == 200 && run["status"] == "completed", "{code}: {run}");
+    drop(streams);
+    let (code, body) = host.get("/api/v1/threads?limit=1").await?;
+    ensure!(code == 200, "{code}: {body}");
+    Ok(())
+}
+
+/// A WebSocket that sends much and reads nothing.
+pub(super) async fn sockets(host: Arc<Host>) -> Result<()> {
+    let request = "GET /threads/01a1ffdc-22ab-744e-a2fc-8bb051a654f8/stream/events HTTP/1.1\r\n\
+                   host: localhost\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
+                   sec-websocket-version: 13\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
+    let mut socket = send(&host, request).await?;
+    let code = status(&mut socket).await.context("no answer to the upgrade")?;
+    ensure!(code == 101, "the upgrade: {code}");
+    // A text of two bytes, and a ping, both masked with zeros.
+    let frames =
+        [[0x81, 0x82, 0, 0, 0, 0, b'{', b'['], [0x89, 0x82, 0, 0, 0, 0, b'x', b'x']].concat();
+    for _ in 0..MESSAGES {
+        // The host may close it: pings are counted, and answers are not read.
+        if socket.write_all(&frames).await.is_err() {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// Requests that name other hosts than they go to.
+pub(super) async fn hosts(host: Arc<Host>) -> Result<()> {
+    for name in ["127.0.0.1:8931@evil", "evil.example", "localhost:8700@evil.example"] {
+        let request = format!("GET /api/v1/threads HTTP/1.1\r\nhost: {name}\r\n\r\n");
+        let code = status(&mut send(&host, &request).await?).await?;
+        ensure!([400, 421].contains(&code), "host `{name}`: {code}");
+    }
+    let request = "GET /api/v1/threads HTTP/1.1\r\nhost: localhost\r\nhost: evil\r\n\r\n";
+    let code = status(&mut send(&host, request).await?).await?;
+    ensure!([400, 421].contains(&code), "two hosts: {code}");
+    Ok(())
+}

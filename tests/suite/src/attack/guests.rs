@@ -1,0 +1,124 @@
+//! Guests that make the host work on their data.
+
+use std::num::NonZero;
+use std::sync::{Arc, OnceLock};
+
+use anyhow::{Context as _, Result, ensure};
+use futures::future::try_join_all;
+use serde_json::json;
+
+use super::app::APP;
+use super::host::Host;
+use super::hostile::doubling;
+
+/// Items that a condition compares with one another, or that a schema is checked against.
+const ITEMS: u32 = 20_000;
+
+/// Numbers of an answer: more than one validation may look at.
+const NUMBERS: u32 = 1_500_000;
+
+/// Gotos of one task.
+const GOTOS: u32 = 300_000;
+
+/// A question whose answer must fit a schema that doubles.
+pub(super) async fn question_schema(host: Arc<Host>) -> Result<()> {
+    for (levels, keyword, limit) in
+        [(24, "allOf", "schema_expanded"), (30, "anyOf", "schema_expanded")]
+    {
+        let input = json!({ "schema": doubling(levels, keyword) });
+        host.fails_at("ask_shaped", input, limit).await?;
+    }
+    Ok(())
+}
+
+/// An answer that takes a validator long.
+pub(super) async fn large_answer(host: Arc<Host>) -> Result<()> {
+    // Written once: it is the host that is to work.
+    static START: OnceLock<String> = OnceLock::new();
+    let start = START.get_or_init(|| {
+        let numbers: Vec<u32> = (0..NUMBERS).collect();
+        json!({ "graph": "typed", "input": { "value": numbers }, "wait": true }).to_string()
+    });
+    let (_, refused) = host.post_text(&format!("/api/v1/apps/{APP}/runs"), start).await?;
+    ensure!(refused["details"]["limit"] == "schema_steps", "{refused}");
+    Ok(())
+}
+
+/// A model that is to answer with a document of a schema that doubles.
+pub(super) async fn model_schema(host: Arc<Host>) -> Result<()> {
+    let mut schema = doubling(30, "allOf");
+    schema["type"] = json!("object");
+    schema["properties"]["answer"]["$ref"] = schema["$ref"].take();
+    schema.as_object_mut().context("a schema is an object")?.remove("$ref");
+    let input = json!({ "route": "chat", "schema": schema });
+    host.fails_at("ask_model", input, "schema_expanded").await
+}
+
+/// Tasks that make tasks.
+pub(super) async fn sends(host: Arc<Host>) -> Result<()> {
+    host.fails_at("multiply", json!({ "sends": 12_000 }), "task_sends").await?;
+    host.fails_at("multiply", json!({ "sends": 150 }), "step_tasks").await
+}
+
+/// A task that says where to go very often, in a loop, until it is cancelled.
+pub(super) async fn gotos(host: Arc<Host>) -> Result<()> {
+    let start = json!({ "graph": "jump", "input": { "jumps": GOTOS } });
+    let (status, run) = host.post(&format!("/api/v1/apps/{APP}/runs"), &start).await?;
+    ensure!(status == 202, "{status}: {run}");
+    let path = format!("/api/v1/runs/{}", run["run"].as_str().unwrap_or_default());
+    let (status, answer) = host.post(&format!("{path}/cancel"), &json!({})).await?;
+    ensure!(status == 202, "{status}: {answer}");
+    let (_, ended) = host.get(&format!("{path}/wait")).await?;
+    let status = ended["status"].as_str().unwrap_or_default();
+    ensure!(["cancelled", "failed"].contains(&status), "{ended}");
+    Ok(())
+}
+
+/// A condition that compares everything with everything.
+pub(super) async fn conditions(host: Arc<Host>) -> Result<()> {
+    let input = json!({ "number": 0, "op": (0..ITEMS).collect::<Vec<_>>() });
+    host.fails_at("condition", input, "condition_steps").await
+}
+
+/// A task that keeps more than it may.
+pub(super) async fn blobs(host: Arc<Host>) -> Result<()> {
+    let input = json!({ "blobs": 90, "bytes": 3 << 20 });
+    host.fails_at("hoard", input, "task_blob_bytes").await
+}
+
+/// Statements whose values are huge, and such for the host's own tables.
+pub(super) async fn sql(host: Arc<Host>) -> Result<()> {
+    for (statement, code) in [
+        ("SELECT hex(zeroblob(450000000))", "limit"),
+        ("DELETE FROM _wattle_migrations", "denied"),
+        ("CREATE VIEW peek AS SELECT * FROM _wattle_migrations", "denied"),
+    ] {
+        let input = json!({ "database": "notes", "statement": statement });
+        let run = host.run(APP, "run_sql", input).await?;
+        ensure!(run["failure"]["code"] == code, "{statement}: {run}");
+    }
+    Ok(())
+}
+
+/// Failures whose words look like others, or change a terminal.
+pub(super) async fn words(host: Arc<Host>) -> Result<()> {
+    let input = json!({ "code": "limit\r\nX", "message": "a\u{1b}[31mb\u{7}" });
+    let run = host.run(APP, "fail_as", input).await?;
+    let said = |field: &str| run["failure"][field].as_str().unwrap_or_default().to_owned();
+    let (code, message) = (said("code"), said("message"));
+    ensure!(run["status"] == "failed" && code.starts_with("limit-"), "{run}");
+    ensure!(!code.chars().chain(message.chars()).any(char::is_control), "{run}");
+    Ok(())
+}
+
+/// Everything that takes a processor, at once: guests in loops, conditions, validation.
+pub(super) async fn busy(host: Arc<Host>) -> Result<()> {
+    // More than there are cores.
+    let guests = std::thread::available_parallelism().map_or(2, NonZero::get) + 2;
+    let spinning = try_join_all((0..guests).map(|_| host.fails_at("spin", json!({}), "cpu")));
+    let conditions = try_join_all((0..4).map(|_| conditions(host.clone())));
+    let (spun, compared, checked) = tokio::join!(spinning, conditions, large_answer(host.clone()));
+    spun?;
+    compared?;
+    checked
+}

@@ -1,0 +1,89 @@
+//! What a host owes to others whatever is tried: it answers, honest runs complete, and the control
+//! plane works.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::{Result, ensure};
+use reqwest::{Client, RequestBuilder};
+use serde_json::{Value, json};
+
+use super::app::{APP, HONEST};
+
+/// Somebody who uses a host as it is meant. Its app `misdeeds` must have the graph `honest`, which
+/// adds one to `number`.
+pub struct Honest {
+    client: Client,
+    base: String,
+    threads: AtomicU64,
+}
+
+impl Honest {
+    /// A caller of the host at this address.
+    ///
+    /// # Errors
+    ///
+    /// If no client can be made.
+    pub fn new(base: String) -> Result<Self> {
+        Ok(Self { client: Client::builder().no_proxy().build()?, base, threads: AtomicU64::new(0) })
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base)
+    }
+
+    /// Asks whether the host is there.
+    ///
+    /// # Errors
+    ///
+    /// If it is not.
+    pub async fn ok(&self) -> Result<()> {
+        let (status, body) = answer(self.client.get(self.url("/ok"))).await?;
+        ensure!(status == 200, "/ok: {status}: {body}");
+        Ok(())
+    }
+
+    /// A run completes.
+    ///
+    /// # Errors
+    ///
+    /// If it does not.
+    pub async fn run(&self) -> Result<()> {
+        let start = json!({ "graph": HONEST, "input": { "number": 1 }, "wait": true });
+        let request = self.client.post(self.url(&format!("/api/v1/apps/{APP}/runs")));
+        let (status, run) = answer(request.json(&start)).await?;
+        let is_whole = run["status"] == "completed" && run["state"]["number"] == 2;
+        ensure!(status == 200 && is_whole, "an honest run: {status}: {run}");
+        Ok(())
+    }
+
+    /// Lists threads, starts a run, cancels it and deletes its thread.
+    ///
+    /// # Errors
+    ///
+    /// If one of it is refused.
+    pub async fn control_plane(&self) -> Result<()> {
+        let (status, body) = answer(self.client.get(self.url("/api/v1/threads?limit=1"))).await?;
+        ensure!(status == 200, "list: {status}: {body}");
+        let thread = format!("honest-{}", self.threads.fetch_add(1, Ordering::Relaxed));
+        let start = json!({ "graph": HONEST, "input": { "number": 1 }, "thread_id": thread });
+        let request = self.client.post(self.url(&format!("/api/v1/apps/{APP}/runs")));
+        let (status, run) = answer(request.json(&start)).await?;
+        ensure!(status == 202, "start: {status}: {run}");
+        let run = run["run"].as_str().unwrap_or_default().to_owned();
+        let request = self.client.post(self.url(&format!("/api/v1/runs/{run}/cancel")));
+        let (status, body) = answer(request).await?;
+        ensure!(status == 202, "cancel: {status}: {body}");
+        let request = self.client.delete(self.url(&format!("/api/v1/threads/{thread}")));
+        let (status, body) = answer(request).await?;
+        ensure!(status == 204, "delete: {status}: {body}");
+        Ok(())
+    }
+}
+
+/// Status and document of an answer.
+pub(super) async fn answer(request: RequestBuilder) -> Result<(u16, Value)> {
+    let response = request.send().await?;
+    let status = response.status().as_u16();
+    let text = response.text().await?;
+    Ok((status, serde_json::from_str(&text).unwrap_or(Value::String(text))))
+}

@@ -1,0 +1,191 @@
+//! Services whose answers never end, or are too large or too deep: models and servers of tools.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinHandle;
+
+/// Bytes of an answer of a model that is too large: more than the host takes of one.
+const LARGE_BYTES: usize = 80 << 20;
+
+/// Bytes of one piece of an answer without an end.
+const PIECE_BYTES: usize = 4_000;
+
+/// Levels of an answer that is too deep.
+const LEVELS: usize = 2_000;
+
+/// Levels of definitions that double.
+const DOUBLINGS: u32 = 30;
+
+/// After so long without a reader a connection is left: it is the host's, which may have been killed.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\r\n";
+
+const OPEN: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n";
+
+/// The services, on one port of the loopback; gone when dropped.
+pub struct Hostile {
+    /// Where they listen.
+    pub address: SocketAddr,
+    listening: JoinHandle<()>,
+}
+
+impl Drop for Hostile {
+    fn drop(&mut self) {
+        self.listening.abort();
+    }
+}
+
+impl Hostile {
+    /// Starts them.
+    ///
+    /// # Panics
+    ///
+    /// If no port is free.
+    pub async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let listening = tokio::spawn(async move {
+            while let Ok((socket, _)) = listener.accept().await {
+                // A client that goes away is what is hoped for.
+                tokio::spawn(async move { answer(socket).await.unwrap_or_default() });
+            }
+        });
+        Self { address, listening }
+    }
+}
+
+async fn answer(socket: TcpStream) -> std::io::Result<()> {
+    let mut socket = BufReader::new(socket);
+    let (path, request) = read(&mut socket).await?;
+    let delta = |delta: Value| {
+        format!("data: {}\n\n", json!({ "choices": [{ "index": 0, "delta": delta }] }))
+    };
+    match path.trim_matches('/').split('/').collect::<Vec<_>>().as_slice() {
+        ["comments", ..] => endless(&mut socket, EVENTS, ": still here\n\n").await,
+        ["deltas", ..] => endless(&mut socket, EVENTS, &delta(json!({ "content": "" }))).await,
+        ["endless", ..] => {
+            endless(&mut socket, EVENTS, &delta(json!({ "content": "x".repeat(PIECE_BYTES) })))
+                .await
+        }
+        ["large", ..] => large(&mut socket).await,
+        ["mcp", server] => tools(&mut socket, server, &request).await,
+        _ => say(&mut socket, "404 Not Found", "{}").await,
+    }
+}
+
+/// One request: its path and body.
+async fn read(socket: &mut BufReader<TcpStream>) -> std::io::Result<(String, Value)> {
+    let (mut path, mut length) = (String::new(), 0);
+    loop {
+        let mut line = String::new();
+        socket.read_line(&mut line).await?;
+        let line = line.trim();
+        if path.is_empty() {
+            path = line.split(' ').nth(1).unwrap_or("/").to_owned();
+        }
+        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
+            length = value.trim().parse().unwrap_or(0);
+        }
+        if line.is_empty() {
+            break;
+        }
+    }
+    let mut body = vec![0; length];
+    socket.read_exact(&mut body).await?;
+    Ok((path, serde_json::from_slice(&body).unwrap_or_default()))
+}
+
+/// The same piece until nobody reads it any more.
+async fn endless(
+    socket: &mut BufReader<TcpStream>,
+    head: &str,
+    piece: &str,
+) -> std::io::Result<()> {
+    socket.write_all(head.as_bytes()).await?;
+    let pieces = piece.repeat(1 + 4_096 / piece.len());
+    loop {
+        let sent = tokio::time::timeout(PATIENCE, socket.write_all(pieces.as_bytes())).await;
+        sent.map_err(std::io::Error::other)??;
+    }
+}
+
+/// One document of a model, sent in one go.
+async fn large(socket: &mut BufReader<TcpStream>) -> std::io::Result<()> {
+    let head = format!("{OPEN}{{\"choices\":[{{\"message\":{{\"content\":\"");
+    socket.write_all(head.as_bytes()).await?;
+    let piece = vec![b'x'; 1 << 20];
+    for _ in 0..LARGE_BYTES / piece.len() {
+        socket.write_all(&piece).await?;
+    }
+    socket.write_all(b"\"}}]}").await
+}
+
+/// A server of tools, by the protocol with a handshake.
+async fn tools(
+    socket: &mut BufReader<TcpStream>,
+    server: &str,
+    request: &Value,
+) -> std::io::Result<()> {
+    let text = json!([{ "type": "text", "text": "well" }]);
+    let result = match (request["method"].as_str().unwrap_or_default(), server) {
+        ("initialize", _) => json!({
+            "protocolVersion": "2025-11-25", "capabilities": { "tools": {} },
+            "serverInfo": { "name": "hostile", "version": "1" },
+        }),
+        ("tools/list", "shape") => json!({ "tools": [
+            { "name": "plain", "inputSchema": { "type": "object" } },
+            { "name": "doubling", "inputSchema": doubling(DOUBLINGS, "allOf") },
+        ] }),
+        // Each page leads to the next.
+        ("tools/list", "pages") => json!({
+            "tools": [{ "name": "plain", "inputSchema": { "type": "object" } }], "nextCursor": "1",
+        }),
+        ("tools/list", _) => {
+            json!({ "tools": [{ "name": "plain", "inputSchema": { "type": "object" } }] })
+        }
+        ("tools/call", "endless") => return endless(socket, EVENTS, ": still here\n\n").await,
+        ("tools/call", "deep") => {
+            let deep = format!("{}{}", "[".repeat(LEVELS), "]".repeat(LEVELS));
+            let answer = format!(
+                "{{\"jsonrpc\":\"2.0\",\"id\":{},\"result\":{{\"content\":{text},\
+                 \"structuredContent\":{{\"deep\":{deep}}}}}}}",
+                request["id"]
+            );
+            return say(socket, "200 OK", &answer).await;
+        }
+        ("tools/call", _) => json!({ "content": text }),
+        _ if request.get("id").is_none() => return say(socket, "202 Accepted", "").await,
+        _ => {
+            let error = json!({ "code": -32601, "message": "Method not found" });
+            let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "error": error });
+            return say(socket, "200 OK", &answer.to_string()).await;
+        }
+    };
+    let answer = json!({ "jsonrpc": "2.0", "id": request["id"], "result": result });
+    say(socket, "200 OK", &answer.to_string()).await
+}
+
+async fn say(socket: &mut BufReader<TcpStream>, status: &str, body: &str) -> std::io::Result<()> {
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
+         connection: close\r\n\r\n",
+        body.len()
+    );
+    socket.write_all(format!("{head}{body}").as_bytes()).await
+}
+
+/// Definitions that double: the last expands to `2^levels` schemas.
+pub fn doubling(levels: u32, keyword: &str) -> Value {
+    let mut schema = json!({ "$defs": { "d0": { "type": "object" } } });
+    for level in 1..=levels {
+        let below = json!({ "$ref": format!("#/$defs/d{}", level - 1) });
+        schema["$defs"][format!("d{level}")] = json!({ keyword: [below, below] });
+    }
+    schema["$ref"] = json!(format!("#/$defs/d{levels}"));
+    schema
+}

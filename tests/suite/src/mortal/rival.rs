@@ -1,0 +1,157 @@
+//! One of two hosts that share a database, for trials in which a host is cut off from it.
+//!
+//! It starts runs that make payments, takes over what the other host leaves behind, and ends when
+//! it has nothing left to do after its standard input was closed. Every payment names the host that
+//! made it.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Result;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+use wattle::config::ClockConfig;
+use wattle::wire::clock::HostClock;
+use wattle_graph::failure::code;
+use wattle_graph::id::{AppName, GraphName, ThreadId};
+use wattle_run::catalog::Catalog;
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::gate::Gate;
+use wattle_run::gate::unwind::Stop;
+use wattle_run::grant::Grants;
+use wattle_run::hostcall::http::HttpRequest;
+use wattle_run::hostcall::runs::{Runs as _, StartRun};
+use wattle_run::ports::observer::NoObserver;
+use wattle_run::ports::sandbox::NodeCall;
+use wattle_run::ports::store::{Holder, RunOptions, ThreadQuery};
+use wattle_run::ports::tool_server::NoToolServers;
+use wattle_run::ports::{BlobLinks, Plugin, Ports};
+use wattle_store::{MemoryBlobs, PostgresConfig, PostgresStore, VolatileMemory};
+
+use crate::mortal::services::Services;
+use crate::native::NativePlugin;
+use crate::scripted::{NoSql, get};
+use crate::world;
+
+/// The shortest lease there is.
+pub const LEASE: Duration = Duration::from_secs(2);
+
+/// Payments of a run.
+pub const PAYMENTS: u64 = 8;
+
+/// How long the host waits before it sends a payment, so that a run lasts about as long as half a
+/// lease.
+const DELAY_MS: u32 = 120;
+
+/// Pause between two looks whether runs have ended.
+const PAUSE: Duration = Duration::from_millis(50);
+
+const GRAPHS: &str = r#"
+[graphs.main]
+entry = "pay"
+[graphs.main.channels.paid]
+[graphs.main.nodes.pay]
+plugin = "p"
+goto = ["pay"]
+"#;
+
+/// What a host is for.
+pub struct Order {
+    /// The address of a PostgreSQL database.
+    pub store: String,
+    /// The host.
+    pub name: String,
+    /// Where the services are.
+    pub services: String,
+    /// The threads on which it starts runs.
+    pub threads: Vec<ThreadId>,
+}
+
+/// Lives until its standard input is closed and no run is at work on it.
+///
+/// # Errors
+///
+/// Whatever keeps it from its work.
+pub async fn compete(order: Order) -> Result<()> {
+    let store = PostgresConfig::new(&order.store).with_lease(LEASE);
+    let store = Arc::new(PostgresStore::open(&store).await?);
+    let engine = engine(store, &order)?;
+    for thread in &order.threads {
+        engine.start(start(thread)?).await?;
+    }
+    let recovering = engine.clone();
+    let recovery = tokio::spawn(async move { recovering.keep_recovering().await });
+    tokio::io::stdin().read_to_end(&mut Vec::new()).await?;
+    recovery.abort();
+    while is_at_work(&engine).await? {
+        tokio::time::sleep(PAUSE).await;
+    }
+    engine.shutdown(Duration::ZERO).await;
+    Ok(())
+}
+
+async fn is_at_work(engine: &Engine) -> Result<bool> {
+    let threads = engine.ports().store.threads(&ThreadQuery::default()).await?;
+    Ok(threads.iter().any(|thread| engine.is_active(&thread.id)))
+}
+
+fn engine(store: Arc<PostgresStore>, order: &Order) -> Result<Engine> {
+    let services = format!("{}/echo/{}", order.services, order.name);
+    let services = Arc::new(Services::new(&services));
+    let ports = Ports {
+        store,
+        blobs: Arc::new(MemoryBlobs::new()),
+        links: BlobLinks::new(b"test"),
+        memory: Arc::new(VolatileMemory::new()),
+        model: services.clone(),
+        net: services,
+        sql: Arc::new(NoSql),
+        tools: Arc::new(NoToolServers),
+        clock: Arc::new(HostClock::new(&ClockConfig::default())?),
+        observer: Arc::new(NoObserver),
+    };
+    let plugin: Arc<dyn Plugin> = Arc::new(NativePlugin::new("p", "1").node("pay", pay));
+    let catalog = Catalog::new();
+    catalog.install(world::app(GRAPHS, vec![(plugin, Grants::default())]));
+    let holder = Some(Holder(order.name.clone()));
+    Ok(Engine::new(ports, catalog, EngineConfig { holder, ..EngineConfig::default() }))
+}
+
+/// Makes a payment: every other one under a key, so that it may be repeated.
+async fn pay(call: NodeCall, gate: Arc<Gate>) -> Result<Value, Stop> {
+    let number = call.input["paid"].as_u64().unwrap_or_default();
+    let (kind, key) = match number % 2 {
+        0 => ("once", None),
+        _ => ("keyed", Some(call.task.to_string())),
+    };
+    let request = HttpRequest {
+        method: "POST".into(),
+        idempotency_key: key,
+        delay_ms: Some(DELAY_MS),
+        ..get(&format!("/{kind}/{}/{number}", call.thread))
+    };
+    match gate.call(request).await {
+        // Nobody knows whether it was paid, so it is not paid again.
+        Err(Stop::Failure(failure)) if failure.code == code::IN_DOUBT => {}
+        answer => drop(answer?),
+    }
+    let next: &[&str] = if number + 1 < PAYMENTS { &["pay"] } else { &[] };
+    Ok(json!({ "paid": number + 1, "$goto": next }))
+}
+
+fn start(thread: &ThreadId) -> Result<StartRun> {
+    Ok(StartRun {
+        run: None,
+        app: AppName::new("test")?,
+        graph: Some(GraphName::new("main")?),
+        input: json!({}),
+        thread: Some(thread.clone()),
+        context: Value::Null,
+        metadata: BTreeMap::new(),
+        tenant: None,
+        options: RunOptions::default(),
+        ttl: None,
+        principal: None,
+    })
+}

@@ -1,0 +1,80 @@
+//! Turns in which the model says nothing, or asks for a tool with arguments that break off.
+
+use serde_json::{Value, json};
+use wattle_kit::standin::{Fault, FaultRule, Pattern};
+use wattle_suite::desk::{Desk, MODEL_PATH, last_words, messages, tool_messages};
+use wattle_suite::server::{Setup, TestServer};
+
+/// A server whose model gives these answers first.
+async fn answering(answers: &[Value]) -> TestServer {
+    let server = Setup::desk(&Desk::default()).await.start().await;
+    let contents = answers.iter().cloned().collect();
+    server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), Fault::Script { contents }));
+    server
+}
+
+/// A request for a tool that takes any arguments, with a text for them that is not complete.
+fn half_written() -> Value {
+    json!({ "tool_calls": [{ "name": "flagged", "arguments": "{\"number\": 1" }] })
+}
+
+/// The tools that were called in a thread, from the event log.
+async fn called(server: &TestServer, run: &Value) -> Vec<String> {
+    let events = server.events(run["thread"].as_str().unwrap()).await;
+    let calls = events.iter().filter(|event| event.data["function"] == "tools.call");
+    calls
+        .filter(|event| event.event == "called")
+        .map(|event| event.data["request"]["tool"].to_string())
+        .collect()
+}
+
+#[tokio::test]
+async fn an_empty_turn_is_asked_for_once_more() {
+    let server = answering(&[json!(""), json!("here I am")]).await;
+    let run = server.chat("hello").await;
+    assert_eq!(last_words(&run), "here I am");
+    assert_eq!(messages(&run).len(), 2, "the empty answer is not kept: {run}");
+    assert_eq!(server.model_requests("chat").len(), 2);
+}
+
+#[tokio::test]
+async fn a_model_that_says_nothing_twice_fails_the_run_and_the_thread_goes_on() {
+    let server = answering(&[json!(""), json!(" ")]).await;
+    let run = server.say(None, "hello").await;
+    assert_eq!((&run["status"], &run["failure"]["code"]), (&json!("failed"), &json!("no-answer")));
+    let words = run["failure"]["message"].as_str().unwrap();
+    assert!(words.contains("`chat`") && words.contains("neither words nor tool calls"), "{words}");
+    let run = server.say(run["thread"].as_str(), "are you there?").await;
+    assert_eq!(run["status"], "completed", "{run}");
+}
+
+#[tokio::test]
+async fn an_empty_turn_after_a_tool_is_no_success_either() {
+    let call = json!({ "tool_calls": [{ "name": "echo", "arguments": { "text": "a" } }] });
+    let server = answering(&[call, json!(""), json!("")]).await;
+    let run = server.say(None, "hello").await;
+    assert_eq!(run["failure"]["code"], "no-answer", "{run}");
+    assert_eq!(called(&server, &run).await.len(), 1, "the tool is not called again");
+}
+
+#[tokio::test]
+async fn half_written_arguments_are_asked_for_once_more() {
+    let whole = json!({ "tool_calls": [{ "name": "flagged", "arguments": { "number": 1 } }] });
+    let server = answering(&[half_written(), whole, json!("done")]).await;
+    let run = server.chat("hello").await;
+    let answers = tool_messages(&run);
+    assert_eq!(answers.len(), 1, "{run}");
+    assert_eq!(answers[0]["structured"]["raw"], json!({ "number": 1 }));
+}
+
+#[tokio::test]
+async fn half_written_arguments_never_reach_a_tool() {
+    let server = answering(&[half_written(), half_written(), json!("I give up")]).await;
+    let run = server.chat("hello").await;
+    let answers = tool_messages(&run);
+    assert_eq!((answers.len(), &answers[0]["status"]), (1, &json!("error")), "{run}");
+    let told = answers[0]["content"].as_str().unwrap();
+    assert!(told.contains("break off") && told.contains("`flagged`"), "{told}");
+    assert_eq!(called(&server, &run).await, [""; 0]);
+    assert_eq!(last_words(&run), "I give up");
+}

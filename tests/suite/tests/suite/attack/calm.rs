@@ -1,0 +1,107 @@
+//! What must hold whatever is tried.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::time::timeout;
+use wattle_suite::attack::honest::Honest;
+use wattle_suite::attack::host::Host;
+use wattle_suite::attack::{Attack, case};
+use wattle_suite::binary;
+use wattle_suite::server::{Setup, TestServer};
+
+/// What an answer or the end of a host is waited for at most. An attack that works holds them up
+/// for ever; nothing is said of how fast they are.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Pause between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Honest runs that complete while an attack is at work.
+const HONEST_RUNS: usize = 3;
+
+/// The graph of honest callers.
+pub(super) const HONEST: &str = r#"
+[graphs.honest]
+entry = "counter"
+[graphs.honest.channels.number]
+schema = { type = "integer" }
+[graphs.honest.nodes.counter]
+"#;
+
+/// A server with an app of the misdeeds guest that has these graphs and that of honest callers.
+pub(super) async fn start(graphs: &str) -> TestServer {
+    Setup::misdeeds(&format!("{graphs}{HONEST}")).await.start().await
+}
+
+/// Somebody who uses the server as it is meant.
+fn honest(server: &TestServer) -> Honest {
+    Honest::new(server.running.url()).unwrap()
+}
+
+/// An honest run completes.
+pub(super) async fn honest_run(server: &TestServer) {
+    let honest = honest(server);
+    let run = timeout(PATIENCE, honest.run()).await;
+    run.expect("an honest run is over in time").expect("an honest run completes");
+}
+
+/// Whatever others do: the host answers, honest runs complete, and the control plane works.
+pub(super) async fn all_is_calm(honest: &Honest) {
+    let all = async {
+        honest.ok().await?;
+        honest.run().await?;
+        honest.control_plane().await
+    };
+    timeout(PATIENCE, all).await.expect("the host answers in time").expect("all is calm");
+}
+
+/// Looks again and again until there is what is wanted.
+pub(super) async fn until<T>(look: impl AsyncFn() -> Option<T>) -> T {
+    let looks = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    };
+    timeout(PATIENCE, looks).await.expect("it comes about in time")
+}
+
+/// Runs a graph that must fail at a limit, with an honest run beside it. Gives the failure.
+pub(super) async fn fails_at(server: &TestServer, graph: &str, input: Value, limit: &str) -> Value {
+    let run = timeout(PATIENCE, server.run("misdeeds", graph, input));
+    let (run, ()) = tokio::join!(run, honest_run(server));
+    let run = run.expect("the run ends");
+    assert_eq!(run["status"], "failed", "{run}");
+    let failure = run["failure"].clone();
+    assert_eq!((&failure["code"], &failure["details"]["limit"]), (&json!("limit"), &json!(limit)));
+    failure
+}
+
+/// All is calm, and the host stops.
+pub(super) async fn check(server: TestServer) {
+    all_is_calm(&honest(&server)).await;
+    timeout(PATIENCE, server.running.shutdown()).await.expect("the host stops");
+}
+
+/// A host of its own process withstands an attack that goes on until the host has ended: the limit
+/// of the case holds, all is calm again and again, and SIGTERM ends the host by itself.
+pub(super) async fn withstand(name: &str) {
+    let case = case(name).expect("an attack of this name");
+    let host = Arc::new(Host::start(&binary::path()).await.expect("the host starts"));
+    all_is_calm(&host.honest).await;
+    let mut attack = Attack::begin(case, &host, 1);
+    for _ in 0..HONEST_RUNS {
+        all_is_calm(&host.honest).await;
+    }
+    let struck = timeout(PATIENCE, attack.struck(1)).await;
+    struck.expect("a strike is over in time").expect("the limit holds");
+    attack.host_stops();
+    let ended = host.terminate().await;
+    // A strike that failed earlier says more.
+    attack.end().await.expect("the limit holds");
+    ended.expect("the host ends by itself");
+}

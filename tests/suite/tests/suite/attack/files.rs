@@ -1,0 +1,115 @@
+//! A plugins folder that somebody filled in order to read, fill or stop the host: what is no plain
+//! file inside of it is refused with its path, and the app beside it loads and runs.
+
+use std::fs::{self, File};
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+
+use wattle_suite::guests;
+use wattle_suite::place::MISDEEDS;
+use wattle_suite::server::{Setup, TestServer};
+
+use super::calm;
+
+/// Files that are dropped at once.
+const MANY: usize = 200;
+
+/// An app whose component and graphs are as they should be; `head` and `tables` change the rest.
+fn app(setup: &Setup, name: &str, head: &str, tables: &str) {
+    let manifest = format!(
+        "[app]\nname = \"{name}\"\nversion = \"1\"\n{head}\n[components]\n{name} = \"{name}.wasm\"\n\
+         {tables}\n"
+    );
+    setup.place.write(&format!("plugins/{name}/{name}.wasm"), guests::bytes(MISDEEDS));
+    setup.place.write(&format!("plugins/{name}/graph.toml"), calm::HONEST);
+    setup.place.write(&format!("plugins/{name}/app.toml"), manifest);
+}
+
+async fn problems(server: &TestServer) -> Vec<(String, String)> {
+    let answer = server.get("/api/v1/problems").await;
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let all = answer.body.as_array().cloned().unwrap_or_default();
+    all.iter().map(|it| (text(&it["path"]), text(&it["message"]))).collect()
+}
+
+/// What is reported of something in the plugins folder.
+fn of<'a>(problems: &'a [(String, String)], path: &str) -> &'a str {
+    let mut found = problems.iter().filter(|(at, _)| Path::new(at).ends_with(path));
+    found.next().map(|(_, message)| message.as_str()).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn what_is_no_plain_file_of_the_folder_is_reported() {
+    let setup = Setup::misdeeds(calm::HONEST).await;
+    let outer = setup.place.root();
+    let plugins = setup.place.plugins();
+    setup.place.write("outside/graph.toml", calm::HONEST);
+    setup.place.write("outside/app.toml", "[app]\nname = \"far\"\nversion = \"1\"\n");
+    setup.place.write("outside/0001_x.sql", "CREATE TABLE loot (id INTEGER);");
+
+    fs::create_dir_all(plugins.join("x")).unwrap();
+    symlink("/dev/zero", plugins.join("x/endless.wasm")).unwrap();
+    symlink(guests::path(MISDEEDS), plugins.join("alias.wasm")).unwrap();
+    symlink(outer.join("outside"), plugins.join("linked")).unwrap();
+    let pipe = plugins.join("pipe.wasm");
+    assert!(std::process::Command::new("mkfifo").arg(pipe).status().unwrap().success());
+    let _socket = UnixListener::bind(plugins.join("socket.wasm")).unwrap();
+    File::create(plugins.join("sparse.wasm")).unwrap().set_len(1 << 42).unwrap();
+    app(&setup, "above", "graphs = \"../../outside/graph.toml\"", "");
+    app(&setup, "absolute", "graphs = \"/etc/passwd\"", "");
+    app(&setup, "text", "", "");
+    fs::remove_file(plugins.join("text/graph.toml")).unwrap();
+    symlink(outer.join("outside/graph.toml"), plugins.join("text/graph.toml")).unwrap();
+    app(&setup, "part", "", "");
+    fs::remove_file(plugins.join("part/part.wasm")).unwrap();
+    symlink(guests::path(MISDEEDS), plugins.join("part/part.wasm")).unwrap();
+    app(&setup, "tables", "", "[migrations.store]\nsqlite = \"../../outside\"");
+    app(&setup, "streams", "", "");
+    symlink(outer.join("outside"), plugins.join("streams/streams")).unwrap();
+    app(&setup, "manifest", "", "");
+    fs::remove_file(plugins.join("manifest/app.toml")).unwrap();
+    symlink("/dev/zero", plugins.join("manifest/app.toml")).unwrap();
+
+    let setup = setup.with("[sql.store]\nurl = \"sqlite:store.db\"\n");
+    let server = setup.start().await;
+    let all = problems(&server).await;
+    for (path, expected) in [
+        ("x/endless.wasm", "is a symbolic link"),
+        ("alias.wasm", "is a symbolic link"),
+        ("linked", "is a symbolic link"),
+        ("pipe.wasm", "is a device, a pipe or a socket"),
+        ("socket.wasm", "is a device, a pipe or a socket"),
+        ("sparse.wasm", "has more than 67108864 bytes"),
+        ("above", "not the path of a file inside of the folder"),
+        ("absolute", "not the path of a file inside of the folder"),
+        ("text", "is a symbolic link"),
+        ("part", "is a symbolic link"),
+        ("tables", "not the path of a file inside of the folder"),
+        ("streams", "is a symbolic link"),
+        ("manifest", "is a symbolic link"),
+    ] {
+        let message = of(&all, path);
+        assert!(message.contains(expected), "{path}: {message}\n{all:?}");
+        assert!(message.contains("hint: "), "{path}: {message}");
+    }
+    assert_eq!(all.len(), 13, "{all:?}");
+    calm::check(server).await;
+}
+
+#[tokio::test]
+async fn many_files_at_once_are_looked_at_one_by_one() {
+    let setup = Setup::misdeeds(calm::HONEST).await;
+    for number in 0..MANY {
+        setup.place.write(&format!("plugins/f{number}.wasm"), format!("text {number}"));
+    }
+    let server = setup.start().await;
+    assert_eq!(problems(&server).await.len(), MANY);
+    calm::honest_run(&server).await;
+    // The same files again are not looked at again; one that is mended is.
+    server.setup.place.write("plugins/f7.wasm", guests::bytes(MISDEEDS));
+    let changes = server.running.reload().await;
+    assert!(changes.len() <= 2, "{changes:?}");
+    assert_eq!(problems(&server).await.len(), MANY - 1);
+    calm::check(server).await;
+}

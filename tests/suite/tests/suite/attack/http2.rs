@@ -1,0 +1,94 @@
+//! Frames of HTTP/2 (RFC 9113), as no library would send them.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+
+/// Kinds of frames.
+pub(super) const GOAWAY: u8 = 7;
+const HEADERS: u8 = 1;
+const RST_STREAM: u8 = 3;
+const SETTINGS: u8 = 4;
+const CONTINUATION: u8 = 9;
+
+/// `END_STREAM` and `END_HEADERS` of a frame with headers.
+const END_STREAM: u8 = 1;
+const END_HEADERS: u8 = 4;
+
+/// What comes first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// A connection.
+pub(super) struct Http2(TcpStream);
+
+impl Http2 {
+    pub(super) async fn open(address: SocketAddr) -> Self {
+        let mut socket = TcpStream::connect(address).await.unwrap();
+        socket.write_all(PREFACE).await.unwrap();
+        let mut http2 = Self(socket);
+        http2.frame(SETTINGS, 0, 0, &[]).await.unwrap();
+        http2
+    }
+
+    /// Sends a frame; `None` if the connection is closed.
+    async fn frame(&mut self, kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Option<()> {
+        let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
+        let mut frame = length[1..].to_vec();
+        frame.extend([kind, flags]);
+        frame.extend(stream.to_be_bytes());
+        frame.extend(payload);
+        self.0.write_all(&frame).await.ok()
+    }
+
+    /// Sends a whole `GET`.
+    pub(super) async fn headers(&mut self, stream: u32, path: &str) -> Option<()> {
+        let block = block(path);
+        self.frame(HEADERS, END_STREAM | END_HEADERS, stream, &block).await
+    }
+
+    /// Resets a stream.
+    pub(super) async fn reset(&mut self, stream: u32) -> Option<()> {
+        let cancel = 8_u32.to_be_bytes();
+        self.frame(RST_STREAM, 0, stream, &cancel).await
+    }
+
+    /// Sends headers without an end until the server closes the connection.
+    pub(super) async fn endless_headers(&mut self, stream: u32) {
+        // A header that is not indexed: `x` with a value of 100 bytes.
+        let mut header = vec![0, 1, b'x', 100];
+        header.extend([b'y'; 100]);
+        let mut sent = self.frame(HEADERS, END_STREAM, stream, &block("/healthz")).await;
+        while sent.is_some() {
+            sent = self.frame(CONTINUATION, 0, stream, &header).await;
+        }
+    }
+
+    /// The kinds of all frames until the server closes the connection.
+    pub(super) async fn until_closed(mut self) -> Vec<u8> {
+        let mut kinds = Vec::new();
+        let all = async {
+            let mut head = [0; 9];
+            while self.0.read_exact(&mut head).await.is_ok() {
+                kinds.push(head[3]);
+                let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
+                if self.0.read_exact(&mut vec![0; length]).await.is_err() {
+                    break;
+                }
+            }
+        };
+        timeout(Duration::from_mins(1), all).await.expect("it is closed");
+        kinds
+    }
+}
+
+/// `:method: GET`, `:scheme: http`, and path and authority with their length before them.
+fn block(path: &str) -> Vec<u8> {
+    let mut block = vec![0x82, 0x86, 0x04, path.len() as u8];
+    block.extend(path.as_bytes());
+    block.extend([0x01, 9]);
+    block.extend(b"localhost");
+    block
+}

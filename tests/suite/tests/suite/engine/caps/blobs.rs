@@ -1,0 +1,194 @@
+//! Blobs of threads, apps and tenants, put by tasks, models and web handlers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, PluginName};
+use wattle_run::cancel::Cancel;
+use wattle_run::caps::{Caps, TenantCaps};
+use wattle_run::gate::unwind::Stop;
+use wattle_run::gate::{Gate, Setting};
+use wattle_run::grant::Grants;
+use wattle_run::hostcall::blob::Put;
+use wattle_run::hostcall::runs::{EndedRun, RunOutcome, Runs, StartRun};
+use wattle_run::limit;
+use wattle_run::ports::Caller;
+use wattle_run::quota::Quotas;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::{get, picture};
+use wattle_suite::world::World;
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.from]
+[graphs.one.channels.blobs]
+[graphs.one.channels.put]
+[graphs.one.channels.refused]
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+/// Bytes of a blob in these tests: as many as the smallest counts.
+const BLOB: u64 = limit::BLOB_LEAST_BYTES;
+
+async fn put(gate: &Gate, name: u64) -> Result<String, Failure> {
+    let bytes = Bytes::from(format!("blob {name}"));
+    match gate.call(Put { bytes, media_type: "text/plain".into() }).await {
+        Ok(blob) => Ok(blob.to_string()),
+        Err(Stop::Failure(failure)) => Err(failure),
+        Err(Stop::Unwind(unwind)) => panic!("{unwind:?}"),
+    }
+}
+
+/// Puts blobs by number, from one on, as many as its input says; tells which were refused and why.
+fn putting() -> NativePlugin {
+    NativePlugin::new("p", "1").node("work", |call, gate| async move {
+        let number = |name: &str| call.input[name].as_u64().unwrap_or_default();
+        let (mut all, mut refused) = (Vec::new(), Vec::new());
+        for name in number("from")..number("from") + number("blobs") {
+            match put(&gate, name).await {
+                Ok(blob) => all.push(blob),
+                Err(failure) => refused.push(json!(failure)),
+            }
+        }
+        gate.call(get("https://example.com/slow")).await?;
+        Ok(json!({ "put": all, "refused": refused }))
+    })
+}
+
+fn world(caps: Caps) -> World {
+    let mut world = World::new(ONE, putting());
+    world.cap(caps);
+    world
+}
+
+fn input(from: u64, blobs: u64) -> Value {
+    json!({ "from": from, "blobs": blobs })
+}
+
+/// How many were put, and the names of the caps that refused others.
+fn came(ended: &EndedRun) -> (usize, Vec<String>) {
+    assert_eq!(ended.outcome, RunOutcome::Completed);
+    let refused = ended.state["refused"].as_array().unwrap();
+    let refused = refused.iter().map(|failure| {
+        assert_eq!(failure["code"], code::LIMIT);
+        assert!(failure["message"].as_str().unwrap().contains("wattle.toml"), "{failure}");
+        failure["details"]["limit"].as_str().unwrap().to_owned()
+    });
+    (ended.state["put"].as_array().unwrap().len(), refused.collect())
+}
+
+#[tokio::test]
+async fn a_thread_has_so_many_blobs_and_those_it_has_cost_nothing_more() {
+    let mut world = world(Caps { thread_blobs: 3, ..Caps::default() });
+    let ended = world.run(input(0, 5)).await;
+    assert_eq!(came(&ended), (3, vec!["thread_blobs".to_owned(); 2]));
+    let thread = ended.run.thread.clone();
+    let again = async |world: &World, from, blobs| {
+        let run = world.begin_on(Some(&thread), input(from, blobs)).await.unwrap();
+        came(&world.engine.wait(&run).await.unwrap())
+    };
+    assert_eq!(again(&world, 1, 3).await, (2, vec!["thread_blobs".to_owned()]));
+    world.cap(Caps { thread_blobs: 4, ..Caps::default() });
+    assert_eq!(again(&world, 1, 3).await, (3, vec![]));
+    assert_eq!(came(&world.run(input(0, 4)).await), (4, vec![]), "another thread");
+}
+
+#[tokio::test]
+async fn a_refused_put_is_refused_again_after_a_crash() {
+    let mut world = world(Caps { thread_blob_bytes: 2 * BLOB, ..Caps::default() });
+    world.net.hang_next(1);
+    let run = world.begin(input(0, 3)).await.unwrap();
+    world.net.hung().await;
+    world.cap(Caps::default());
+    assert_eq!(world.engine.recover().await, 1);
+    let ended = world.engine.wait(&run).await.unwrap();
+    assert_eq!(came(&ended), (2, vec!["thread_blob_bytes".to_owned()]), "the journal says so");
+}
+
+async fn of_tenant(world: &World, tenant: &str, from: u64, blobs: u64) -> (usize, Vec<String>) {
+    let request = world.request(None, input(from, blobs));
+    let run = world.engine.start(StartRun { tenant: Some(tenant.into()), ..request }).await;
+    came(&world.engine.wait(&run.unwrap()).await.unwrap())
+}
+
+#[tokio::test]
+async fn an_app_and_a_tenant_have_so_many_bytes_until_threads_are_deleted() {
+    let bytes = |blobs: u64| TenantCaps { blob_bytes: Some(blobs * BLOB), ..TenantCaps::default() };
+    let world = world(Caps {
+        app_blob_bytes: Some(6 * BLOB),
+        tenant: bytes(2),
+        tenants: BTreeMap::from([("large".to_owned(), bytes(3))]),
+        ..Caps::default()
+    });
+    let tenant_full = |count| vec!["tenant_blob_bytes".to_owned(); count];
+    assert_eq!(of_tenant(&world, "small", 0, 3).await, (2, tenant_full(1)));
+    assert_eq!(of_tenant(&world, "small", 7, 1).await, (0, tenant_full(1)), "another thread");
+    assert_eq!(of_tenant(&world, "large", 10, 4).await, (3, tenant_full(1)));
+    let ended = world.run(input(20, 3)).await;
+    assert_eq!(came(&ended), (1, vec!["app_blob_bytes".to_owned(); 2]), "of no tenant");
+
+    world.engine.delete_thread(&ended.run.thread).await.unwrap();
+    assert_eq!(came(&world.run(input(30, 1)).await).0, 0, "what was measured is not old enough");
+    world.clock.advance_ms(u32::try_from(limit::MEASURE_PAUSE_MS).unwrap());
+    assert_eq!(came(&world.run(input(20, 1)).await), (1, vec![]));
+}
+
+/// The gate of a web handler of an app.
+fn handler(world: &World, app: &str, quotas: &Arc<Quotas>) -> Gate {
+    let caller = Caller {
+        app: AppName::new(app).unwrap(),
+        plugin: PluginName::new("p").unwrap(),
+        tenant: None,
+    };
+    let setting = Setting {
+        ports: world.engine.ports().clone(),
+        caller,
+        grants: Arc::default(),
+        app: Arc::new(wattle_suite::world::app(
+            ONE,
+            vec![(Arc::new(putting()), Grants::default())],
+        )),
+        cancel: Cancel::default(),
+        quotas: quotas.clone(),
+    };
+    Gate::for_web(setting, Arc::new(world.engine.clone()))
+}
+
+#[tokio::test]
+async fn what_web_handlers_put_counts_for_as_long_as_nobody_sweeps_it() {
+    let world = World::new(ONE, putting());
+    let caps = Caps { handler_blob_bytes: 2 * BLOB, ..Caps::default() };
+    let quotas = Arc::new(Quotas::new(caps));
+    for call in 0..2 {
+        put(&handler(&world, "test", &quotas), call).await.unwrap();
+    }
+    let refused = put(&handler(&world, "test", &quotas), 3).await.unwrap_err();
+    assert_eq!(refused.details.unwrap()["limit"], "handler_blob_bytes");
+    put(&handler(&world, "other", &quotas), 3).await.unwrap();
+    world.clock.advance_ms(u32::try_from(limit::UNMENTIONED_MS).unwrap());
+    put(&handler(&world, "test", &quotas), 3).await.unwrap();
+}
+
+#[tokio::test]
+async fn pictures_that_a_model_makes_are_blobs_like_others() {
+    let plugin = NativePlugin::new("p", "1").node("work", |_, gate| async move {
+        let mut refused = Vec::new();
+        for text in ["a cat", "a dog"] {
+            match gate.call(picture(text)).await {
+                Ok(_) => {}
+                Err(Stop::Failure(failure)) => refused.push(json!(failure)),
+                Err(unwind) => return Err(unwind),
+            }
+        }
+        Ok(json!({ "put": [], "refused": refused }))
+    });
+    let mut world = World::new(ONE, plugin);
+    world.cap(Caps { thread_blob_bytes: BLOB, ..Caps::default() });
+    let (_, refused) = came(&world.run(json!({})).await);
+    assert_eq!(refused, ["thread_blob_bytes"]);
+}

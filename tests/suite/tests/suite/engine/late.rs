@@ -1,0 +1,203 @@
+//! A host that lost its thread makes no further effect, however late it hears of that: the store's
+//! answers are held back, or the call itself is.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use serde_json::json;
+use tokio::sync::{Notify, oneshot};
+use wattle_graph::failure::Failure;
+use wattle_graph::id::ThreadId;
+use wattle_kit::gates::Gates;
+use wattle_kit::layer::{Layer, Layered};
+use wattle_run::engine::{Engine, EngineConfig};
+use wattle_run::grant::HttpRule;
+use wattle_run::hostcall::http::{HttpRequest, HttpResponse};
+use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs};
+use wattle_run::limit::NetLimits;
+use wattle_run::ports::store::{Batch, Epoch, Holder, StoreError, Ticket};
+use wattle_run::ports::{BlobStore, Caller, Net, Store};
+use wattle_store::MemoryStore;
+use wattle_suite::native::NativePlugin;
+use wattle_suite::scripted::get;
+use wattle_suite::world::World;
+
+const ONE: &str = r#"
+[graphs.one]
+entry = "work"
+[graphs.one.channels.out]
+reducer = "append"
+[graphs.one.nodes.work]
+plugin = "p"
+"#;
+
+/// Far longer than a lease.
+const LONG_MS: u32 = 60_000;
+
+/// Holds back what a store answers, after it has done what it was asked for: `append` and `holds`.
+struct Late {
+    below: Arc<dyn Store>,
+    gates: Arc<Gates>,
+}
+
+#[async_trait]
+impl Layer for Late {
+    fn over(below: Arc<dyn Store>) -> Self {
+        Self { below, gates: Arc::default() }
+    }
+
+    fn below(&self) -> &dyn Store {
+        &*self.below
+    }
+
+    async fn append(&self, thread: &ThreadId, batch: Batch) -> Ticket {
+        let done = self.below.append(thread, batch).await;
+        let (answer, late) = oneshot::channel();
+        let gates = self.gates.clone();
+        tokio::spawn(async move {
+            let done = done.await;
+            gates.pass("append").await.unwrap();
+            // An error means that nobody waits for the batch.
+            let _ = answer.send(done);
+        });
+        Ticket::waiting(late, || ())
+    }
+
+    async fn holds(&self, thread: &ThreadId, epoch: Epoch) -> Result<bool, StoreError> {
+        let holds = self.below.holds(thread, epoch).await?;
+        self.gates.pass("holds").await.unwrap();
+        Ok(holds)
+    }
+}
+
+/// HTTP that takes long to connect, and counts what is sent.
+#[derive(Default)]
+struct SlowNet {
+    gates: Gates,
+    sent: AtomicUsize,
+}
+
+#[async_trait]
+impl Net for SlowNet {
+    async fn send(
+        &self,
+        _: &Caller,
+        _: &[HttpRule],
+        _: &NetLimits,
+        request: &HttpRequest,
+        _: &dyn BlobStore,
+    ) -> Result<HttpResponse, Failure> {
+        self.gates.pass("connect").await?;
+        // As a client does between connection and request. The lease is compared at each poll, and
+        // the thread that polls may have compared it before the clock was moved.
+        tokio::task::yield_now().await;
+        self.sent.fetch_add(1, Ordering::SeqCst);
+        let (body, url) = (Default::default(), request.url.clone());
+        Ok(HttpResponse { status: 200, headers: Vec::new(), body, url })
+    }
+}
+
+/// A node that sends a request; its first execution waits before it.
+#[derive(Default)]
+struct Pause {
+    began: Notify,
+    goes_on: Notify,
+    runs: AtomicUsize,
+}
+
+fn plugin(pause: &Arc<Pause>) -> NativePlugin {
+    let pause = pause.clone();
+    NativePlugin::new("p", "1").node("work", move |_, gate| {
+        let pause = pause.clone();
+        async move {
+            if pause.runs.fetch_add(1, Ordering::SeqCst) == 0 {
+                pause.began.notify_one();
+                pause.goes_on.notified().await;
+            }
+            gate.call(get("https://example.com/")).await?;
+            Ok(json!({ "out": "done" }))
+        }
+    })
+}
+
+/// A world with a run whose node is about to send its request.
+async fn paused() -> (World, Arc<Layered<Late>>, Arc<Pause>, RunRef) {
+    let (pause, store) = (Arc::<Pause>::default(), MemoryStore::new());
+    let store = Arc::new(Layered::<Late>::over(Arc::new(store)));
+    let world = World::with_store(ONE, plugin(&pause), store.clone());
+    let run = world.begin(json!({})).await.unwrap();
+    pause.began.notified().await;
+    (world, store, pause, run)
+}
+
+/// Another engine takes the name of the first, as one takes over a thread of a host that is silent,
+/// and brings the run to its end.
+async fn take_over(world: &World, run: &RunRef) {
+    let config =
+        EngineConfig { holder: Some(Holder("world".to_owned())), ..EngineConfig::default() };
+    let heir = Engine::new(world.engine.ports().clone(), world.engine.catalog().clone(), config);
+    assert_eq!(heir.recover().await, 1);
+    assert_eq!(heir.wait(run).await.unwrap().outcome, RunOutcome::Completed);
+}
+
+/// A batch was durable while the lease held, and that was heard long afterwards.
+#[tokio::test]
+async fn a_commit_that_is_acknowledged_late_leads_to_no_effect() {
+    let (world, store, pause, run) = paused().await;
+    let gate = store.gates.hold("append");
+    pause.goes_on.notify_one();
+    let held = gate.reached().await;
+    take_over(&world, &run).await;
+    world.clock.advance_ms(LONG_MS);
+    drop(held);
+    // However it tells of that, it has let go of the run then.
+    world.engine.wait(&run).await.unwrap();
+    assert_eq!(world.net.calls(), 1);
+}
+
+/// The lease held when the store looked, and not any more when that was heard.
+#[tokio::test]
+async fn an_answer_about_a_lease_that_comes_late_leads_to_no_effect() {
+    let (world, store, pause, run) = paused().await;
+    world.clock.advance_ms(LONG_MS);
+    let gate = store.gates.hold("holds");
+    pause.goes_on.notify_one();
+    let held = gate.reached().await;
+    take_over(&world, &run).await;
+    world.clock.advance_ms(LONG_MS);
+    drop(held);
+    world.engine.wait(&run).await.unwrap();
+    assert_eq!(world.net.calls(), 1);
+}
+
+/// The process or the machine stood still between the check and the request.
+#[tokio::test]
+async fn a_call_that_waited_is_not_made_when_the_lease_is_over() {
+    let (pause, net) = (Arc::<Pause>::default(), Arc::<SlowNet>::default());
+    let world = World::with_net(ONE, plugin(&pause), net.clone());
+    let gate = net.gates.hold("connect");
+    pause.goes_on.notify_one();
+    let run = world.begin(json!({})).await.unwrap();
+    let held = gate.reached().await;
+    take_over(&world, &run).await;
+    world.clock.advance_ms(LONG_MS);
+    drop(held);
+    world.engine.wait(&run).await.unwrap();
+    assert_eq!(net.sent.load(Ordering::SeqCst), 1);
+}
+
+/// A silence alone takes nothing away.
+#[tokio::test]
+async fn a_call_that_waited_goes_on_when_the_lease_still_holds() {
+    let (pause, net) = (Arc::<Pause>::default(), Arc::<SlowNet>::default());
+    let world = World::with_net(ONE, plugin(&pause), net.clone());
+    let gate = net.gates.hold("connect");
+    pause.goes_on.notify_one();
+    let run = world.begin(json!({})).await.unwrap();
+    let held = gate.reached().await;
+    world.clock.advance_ms(LONG_MS);
+    drop(held);
+    assert_eq!(world.engine.wait(&run).await.unwrap().outcome, RunOutcome::Completed);
+    assert_eq!(net.sent.load(Ordering::SeqCst), 1);
+}

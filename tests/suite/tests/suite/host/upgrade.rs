@@ -1,0 +1,51 @@
+//! A data folder of the last version whose store had format 3, in which the Agent Server kept runs as
+//! documents.
+//!
+//! `data/format-3` has the two files of a real server: a thread with a run that asks a question, one
+//! with two runs that were to begin later, an assistant, a cron and an item of the long-term memory.
+
+use serde_json::{Value, json};
+use wattle_suite::guests;
+
+use super::agents::setup;
+
+const ASKS: &str = "00000000-0000-4000-8000-000000000001";
+const WAITS: &str = "00000000-0000-4000-8000-000000000002";
+const ASSISTANT: &str = "00000000-0000-4000-8000-00000000000a";
+
+/// 2026-12-01T00:00:00Z.
+const LATER_MS: i64 = 1_796_083_200_000;
+
+fn unpacked(file: &str) -> Vec<u8> {
+    let path = guests::root().join("tests/suite/data/format-3").join(format!("{file}.lz4"));
+    lz4_flex::block::decompress_size_prepended(&std::fs::read(path).unwrap()).unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_data_folder_of_format_3_goes_on_with_what_it_has() {
+    let setup = setup().await;
+    for file in ["wattle.redb", "memory.redb"] {
+        setup.place.write(&format!("data/{file}"), unpacked(file));
+    }
+    let server = setup.start().await;
+    // After the time at which they were to begin.
+    server.clock().set_now_ms(LATER_MS);
+    let asked = &server.get(&format!("/threads/{ASKS}/runs")).await.expect(200)[0].clone();
+    assert_eq!((&asked["metadata"]["m"], &asked["status"]), (&json!("first"), &json!("success")));
+    assert_eq!(asked["kwargs"]["input"]["value"], "v");
+    let thread = server.get(&format!("/threads/{ASKS}")).await.expect(200);
+    assert_eq!((&thread["status"], &thread["metadata"]["u"]), (&json!("interrupted"), &json!(1)));
+
+    let path = format!("/threads/{WAITS}/runs");
+    let waits = server.get(&path).await.expect(200);
+    let facts: Vec<&Value> =
+        waits.as_array().unwrap().iter().map(|run| &run["metadata"]["m"]).collect();
+    assert_eq!(facts, ["fourth", "third"]);
+    for (place, text) in [(1, "third"), (0, "fourth")] {
+        let run = waits[place]["run_id"].as_str().unwrap();
+        let ended = server.get(&format!("{path}/{run}/join")).await.expect(200);
+        assert_eq!(ended["text"], format!("{text} echoed"), "{ended}");
+    }
+    let assistant = server.get(&format!("/assistants/{ASSISTANT}")).await.expect(200);
+    assert_eq!(assistant["name"], "kept");
+}

@@ -1,0 +1,346 @@
+//! Import circles: files of one crate that import one another, directly or through others.
+//!
+//! An import is a `use` of a module of the same crate, or a full path such as `crate::log::Commit`
+//! in code. A re-export is not an import of the file that has it: a file that imports through it
+//! imports what it names. Unit tests are left out, and so are calls such as `child::function()`.
+//!
+//! A circle makes its files one unit to read and to change. The aim for the whole product is that no
+//! circle has more than five files and that there are fewer than eight.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use wattle_suite::guests::root;
+
+use super::sources;
+
+/// Circles that are left, by crate. Each may lose files or fall apart; none may gain a file, and no
+/// other may come to be.
+const KNOWN: &[(&str, &str)] = &[
+    (
+        "host/agent-server",
+        "agents asked assistants caller crons hosts order submit view webhooks whole",
+    ),
+    ("host/agent-server", "wire::request::command wire::request::run"),
+    (
+        "host/api",
+        "blob_link guard::admission guard::budget guard::holder guard::kept guard::key \
+         guard::keyring guard::lease guard::open guard::pool native::scope state stream::presence",
+    ),
+    ("host/cli", "args load::compiler"),
+    ("host/cli", "config::read error"),
+    (
+        "host/cli",
+        "load load::app_folder load::archive load::facts load::file load::manifest load::page \
+         load::parts load::plugin_file load::projections load::round load::scan load::texts",
+    ),
+    ("host/cli", "project wire"),
+    ("host/cli", "server::listen server::listen::connection"),
+    ("host/graph", "check check::source"),
+    (
+        "host/graph",
+        "check::build check::nested check::nodes check::policies check::reach check::routes \
+         check::schemas",
+    ),
+    ("host/graph", "schema schema::outline schema::pattern schema::reference"),
+    ("host/model", "config extra"),
+    ("host/model", "provider provider::fault"),
+    ("host/model", "route route::asked route::check route::lead structured"),
+    ("host/net", "exchange outbound"),
+    (
+        "host/sandbox",
+        "bindings cpu guest halt import::llm import::llm::stream import::message import::sql \
+         import::types wasi",
+    ),
+    ("host/sql", "backend migrate"),
+    ("host/store", "disk::frame disk::link"),
+    ("host/store", "disk::intake disk::prepare"),
+    ("host/store", "disk::open disk::rebuild"),
+    ("host/store", "disk::remains disk::writer"),
+    ("host/store", "longterm::disk longterm::disk::table longterm::disk::writer"),
+    ("host/store", "postgres::direct postgres::writer"),
+    ("host/store", "postgres::facts postgres::raw"),
+    ("plugins/apps/nl2sql", "step store::workflow_log"),
+    ("plugins/apps/reasoning", "session session::clarification session::turn"),
+    ("plugins/apps/travel", "html html::read"),
+    ("plugins/apps/travel", "task task::ask"),
+    ("plugins/sdk", "llm::request llm::stream"),
+    ("plugins/sdk", "runs::request runs::result"),
+    ("plugins/std", "config rules"),
+    ("tests/bench", "agent_server agent_server::lanes"),
+    ("tests/bench", "peer peer::process"),
+    (
+        "tests/kit",
+        "standin::anthropic standin::anthropic_stream standin::apify standin::control \
+         standin::feishu standin::gate standin::gemini standin::gemini_stream \
+         standin::google_image standin::massive standin::mcp standin::nominatim \
+         standin::openai standin::openai_stream standin::otlp standin::probe standin::server \
+         standin::stream standin::unsplash",
+    ),
+    ("tests/kit", "standin::engine standin::faults standin::imprecise standin::tools"),
+    ("tests/kit", "standin::tools::travel standin::tools::travel::wish"),
+];
+
+/// The path of a module in its crate; empty for the root.
+type Module = Vec<String>;
+
+#[test]
+fn no_import_circle_is_new_or_grows() {
+    let mut wrong = Vec::new();
+    for folder in crates() {
+        let files = sources(&folder).into_iter().map(|file| {
+            let text = fs::read_to_string(&file).unwrap();
+            (module_of(file.strip_prefix(root().join(&folder)).unwrap()), code(&text))
+        });
+        let name = folder.trim_end_matches("/src");
+        for circle in circles(&files.collect()) {
+            if !is_known(name, &circle) {
+                wrong.push(format!("{name}: {}", circle.into_iter().collect::<Vec<_>>().join(" ")));
+            }
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "these files import one another; move what several need into a file of its own:\n{}",
+        wrong.join("\n")
+    );
+}
+
+#[test]
+fn a_circle_is_found_through_other_files_and_re_exports() {
+    let found = |files: &[(&str, &str)]| {
+        let module = |path: &str| module_of(Path::new(path));
+        let files = files.iter().map(|(path, text)| (module(path), code(text)));
+        circles(&files.collect())
+    };
+    let circle =
+        |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<BTreeSet<_>>();
+    let through = [
+        ("lib.rs", "mod a;\nmod b;\nmod c;\n"),
+        ("a.rs", "use crate::b::{self, B};\n"),
+        ("b.rs", "pub(crate) use self::inner::Deep;\nuse super::c;\n"),
+        ("b/inner.rs", "//! `crate::a` is not an import here.\npub struct Deep;\n"),
+        ("c.rs", "fn f(_: crate::a::A) {}\n"),
+    ];
+    assert_eq!(found(&through), [circle(&["a", "b", "c"])]);
+    let re_exported = [
+        ("lib.rs", ""),
+        ("a.rs", "use crate::b::Deep;\n"),
+        ("b.rs", "pub use self::inner::Deep;\nuse crate::c::C;\n"),
+        ("b/inner.rs", "use crate::a::A;\n"),
+        ("c.rs", "#[cfg(test)]\nmod tests {\n    use crate::b::B;\n}\n"),
+    ];
+    assert_eq!(found(&re_exported), [circle(&["a", "b::inner"])]);
+}
+
+/// Source folders of our crates.
+fn crates() -> BTreeSet<String> {
+    let mut folders = BTreeSet::new();
+    for part in ["host", "plugins", "tests"] {
+        for file in sources(part) {
+            let path = file.strip_prefix(root()).unwrap().to_str().unwrap().to_owned();
+            if let Some((folder, _)) = path.split_once("/src/") {
+                folders.insert(format!("{folder}/src"));
+            }
+        }
+    }
+    folders
+}
+
+fn is_known(name: &str, circle: &BTreeSet<String>) -> bool {
+    KNOWN.iter().filter(|(known, _)| *known == name).any(|(_, files)| {
+        let files: BTreeSet<String> = files.split_whitespace().map(str::to_owned).collect();
+        circle.is_subset(&files)
+    })
+}
+
+/// The module that a file holds, by its path in the source folder.
+fn module_of(file: &Path) -> Module {
+    let path = file.with_extension("");
+    let mut parts: Module =
+        path.iter().map(|part| part.to_str().unwrap_or_default().to_owned()).collect();
+    if matches!(parts.last().map(String::as_str), Some("lib" | "main" | "mod")) {
+        parts.pop();
+    }
+    parts
+}
+
+/// The text without comments and unit tests.
+fn code(text: &str) -> String {
+    let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Files that import one another, as the names of their modules.
+fn circles(files: &BTreeMap<Module, String>) -> Vec<BTreeSet<String>> {
+    let imports = Imports::of(files);
+    let edges: BTreeMap<&Module, BTreeSet<Module>> =
+        files.keys().map(|file| (file, imports.of_file(file))).collect();
+    let reached: BTreeMap<&Module, BTreeSet<&Module>> =
+        files.keys().map(|file| (file, reach(file, &edges))).collect();
+    let mut circles = BTreeSet::new();
+    for file in files.keys().filter(|file| reached[file].contains(file)) {
+        let others = reached[file].iter().filter(|other| reached[*other].contains(file));
+        let circle: BTreeSet<String> = others.map(|other| other.join("::")).collect();
+        circles.insert(circle);
+    }
+    circles.into_iter().collect()
+}
+
+/// All files that a file imports, directly or through others.
+fn reach<'a>(
+    file: &Module,
+    edges: &'a BTreeMap<&Module, BTreeSet<Module>>,
+) -> BTreeSet<&'a Module> {
+    let mut reached = BTreeSet::new();
+    let mut next: Vec<&Module> = edges[file].iter().collect();
+    while let Some(file) = next.pop() {
+        if reached.insert(file) {
+            next.extend(&edges[file]);
+        }
+    }
+    reached
+}
+
+/// What the files of a crate import.
+struct Imports {
+    /// Paths from the root of the crate, by file.
+    named: BTreeMap<Module, Vec<Module>>,
+    /// What each file re-exports, by the name that others use for it.
+    re_exported: BTreeMap<Module, BTreeMap<String, Module>>,
+}
+
+impl Imports {
+    fn of(files: &BTreeMap<Module, String>) -> Self {
+        let (mut named, mut re_exported) = (BTreeMap::new(), BTreeMap::new());
+        for (file, text) in files {
+            let (uses, rest) = use_items(text);
+            let absolute = |path: &str| absolute(path, file, files);
+            let mut paths: Vec<Module> =
+                full_paths(&rest).into_iter().filter_map(|path| absolute(&path)).collect();
+            for (is_public, tree) in uses {
+                let leaves = expand(&tree);
+                let found = leaves.iter().filter_map(|leaf| absolute(leaf));
+                if is_public {
+                    let names = found.map(|path| (path.last().cloned().unwrap_or_default(), path));
+                    re_exported.entry(file.clone()).or_insert_with(BTreeMap::new).extend(names);
+                } else {
+                    paths.extend(found);
+                }
+            }
+            named.insert(file.clone(), paths);
+        }
+        Self { named, re_exported }
+    }
+
+    /// The files that a file imports. The root is none of them: it only names the others.
+    fn of_file(&self, file: &Module) -> BTreeSet<Module> {
+        let found = self.named[file].iter().filter_map(|path| self.resolve(path, RE_EXPORTS));
+        found.filter(|found| found != file && !found.is_empty()).collect()
+    }
+
+    /// The file of what a path names, through at most so many re-exports.
+    fn resolve(&self, path: &[String], re_exports: u32) -> Option<Module> {
+        let length =
+            (0..=path.len()).rev().find(|&length| self.named.contains_key(&path[..length]))?;
+        let (file, rest) = path.split_at(length);
+        let next = rest.first().and_then(|name| self.re_exported.get(file)?.get(name));
+        match next {
+            Some(next) if re_exports > 0 && next != path => {
+                let path = [next.as_slice(), &rest[1..]].concat();
+                self.resolve(&path, re_exports - 1)
+            }
+            _ => Some(file.to_vec()),
+        }
+    }
+}
+
+/// Re-exports of re-exports that are followed.
+const RE_EXPORTS: u32 = 8;
+
+/// All `use` items of a text, with whether they are re-exports, and the rest of the text.
+fn use_items(text: &str) -> (Vec<(bool, String)>, String) {
+    let (mut uses, mut rest) = (Vec::new(), String::new());
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        let item = line.trim_start();
+        let (is_public, tree) = match item.split_once("use ") {
+            Some(("", tree)) => (false, tree),
+            Some((before, tree)) if before.starts_with("pub") => (true, tree),
+            _ => {
+                rest.push_str(line);
+                rest.push('\n');
+                continue;
+            }
+        };
+        let mut tree = tree.to_owned();
+        while !tree.contains(';') {
+            let Some(line) = lines.next() else { break };
+            tree.push_str(line);
+        }
+        let tree = tree.split(';').next().unwrap_or_default();
+        uses.push((is_public, tree.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    (uses, rest)
+}
+
+/// The paths of a use tree. The name that an `as` gives is left out.
+fn expand(tree: &str) -> Vec<String> {
+    let tree = tree.trim();
+    let Some((before, group)) = tree.split_once('{') else {
+        let path = tree.split(" as ").next().unwrap_or_default().trim();
+        let path = path.trim_end_matches("::*").trim_end_matches("::self");
+        return vec![path.to_owned()];
+    };
+    let group = group.rsplit_once('}').map_or(group, |(group, _)| group);
+    let (mut parts, mut part, mut depth) = (Vec::new(), String::new(), 0_u32);
+    for letter in group.chars() {
+        match letter {
+            '{' => depth += 1,
+            '}' => depth = depth.saturating_sub(1),
+            ',' if depth == 0 => {
+                parts.push(std::mem::take(&mut part));
+                continue;
+            }
+            _ => {}
+        }
+        part.push(letter);
+    }
+    parts.push(part);
+    let parts = parts.iter().map(|part| part.trim()).filter(|part| !part.is_empty());
+    parts.flat_map(|part| expand(&format!("{before}{part}"))).collect()
+}
+
+/// Paths in code that begin at the root of the crate or at a module around.
+fn full_paths(text: &str) -> Vec<String> {
+    let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == ':';
+    let words = text.split(|letter: char| !is_part(letter));
+    let paths = words.filter(|word| {
+        ["crate::", "super::", "self::"].iter().any(|first| word.starts_with(first))
+    });
+    paths.map(|path| path.trim_end_matches(':').to_owned()).collect()
+}
+
+/// A path from the root of the crate; `None` if it leads out of the crate.
+fn absolute(path: &str, file: &Module, files: &BTreeMap<Module, String>) -> Option<Module> {
+    let mut parts = path.split("::").map(str::to_owned).peekable();
+    let mut module = file.clone();
+    match parts.peek().map(String::as_str) {
+        Some("crate") => module.clear(),
+        Some("self") => {}
+        Some("super") => {
+            module.pop();
+        }
+        _ => {
+            let child: Module = module.iter().cloned().chain(parts.peek().cloned()).collect();
+            return files.contains_key(&child).then(|| module.into_iter().chain(parts).collect());
+        }
+    }
+    parts.next();
+    while parts.next_if(|part| part == "super").is_some() {
+        module.pop();
+    }
+    Some(module.into_iter().chain(parts).collect())
+}

@@ -1,0 +1,122 @@
+//! Tests that leave themselves out: only `need!` ends a test early, because it counts the test and
+//! fails with `CI=true`.
+//!
+//! What a text shows of that is checked: a test has no `return` of its own, nothing but `wattle_needs`
+//! looks for programs, and no test is ignored or filtered by its author.
+
+use std::fs;
+use std::path::Path;
+
+use wattle_suite::guests::root;
+
+use super::{files, sources};
+
+/// What looks for a program or for something that `cargo xtask` installs, and the folders and files
+/// that may.
+const LOOKS: &[(&str, &[&str])] = &[
+    ("Postgres::start(", &["tests/kit/src/postgres.rs", "tests/bench"]),
+    ("Error::Missing(", &["tests/kit/src/postgres.rs", "tests/bench"]),
+    ("\"chromium", &["tests/needs"]),
+    ("google-chrome", &["tests/needs"]),
+    ("/usr/lib/postgresql", &["tests/needs"]),
+    ("\"node_modules\").is_dir", &["tests/needs", "tests/xtask"]),
+    (".join(\"clients", &["tests/needs", "tests/xtask"]),
+    ("page/dist/index.html\").is_file", &["tests/needs"]),
+];
+
+/// The reason of a test that another test starts in a process of its own.
+const STARTED: &str = "#[ignore = \"started by ";
+
+/// How a test in JavaScript is left out, or leaves out all others.
+const SWITCHES: [&str; 5] = [".skip(", ".skipIf(", ".runIf(", ".todo(", ".only("];
+
+#[test]
+fn only_need_ends_a_test_early() {
+    let mut found = Vec::new();
+    for file in ["host", "plugins", "tests"].into_iter().flat_map(sources) {
+        let text = fs::read_to_string(&file).unwrap();
+        found.extend(early_ends(&text).iter().map(|line| format!("{}: {line}", file.display())));
+    }
+    assert!(found.is_empty(), "use `wattle_kit::need!`:\n{}", found.join("\n"));
+}
+
+#[test]
+fn only_one_place_looks_for_programs() {
+    for folder in ["host", "tests"] {
+        for file in sources(folder) {
+            let text = fs::read_to_string(&file).unwrap();
+            let path = file.strip_prefix(root()).unwrap();
+            for (look, places) in LOOKS {
+                let may = path.ends_with("tidy/left_out.rs")
+                    || places.iter().any(|place| path.starts_with(place));
+                assert!(
+                    may || !text.contains(look),
+                    "{} has `{look}`; use `wattle_kit::needs`, which counts the test",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn no_test_is_switched_off() {
+    for file in ["host", "plugins", "tests"].into_iter().flat_map(sources) {
+        let text = fs::read_to_string(&file).unwrap();
+        let ignored = text.lines().map(str::trim).filter(|line| line.starts_with("#[ignore"));
+        for line in ignored {
+            assert!(line.starts_with(STARTED), "{}: {line}", file.display());
+        }
+    }
+    let scripts = ["plugins", "tests"].into_iter();
+    for file in scripts.flat_map(|folder| files(folder, &["ts", "tsx", "mjs"])) {
+        if !file.components().any(|part| part.as_os_str() == Path::new("dist")) {
+            let text = fs::read_to_string(&file).unwrap();
+            for switch in SWITCHES {
+                assert!(!text.contains(switch), "{} has `{switch}`", file.display());
+            }
+        }
+    }
+}
+
+#[test]
+fn a_return_from_a_test_is_found_and_one_from_inside_is_not() {
+    let test = |body: &str| format!("#[tokio::test]\nasync fn it() {{\n{body}\n}}\n");
+    let ends = |body: &str| early_ends(&test(body)).len();
+    assert_eq!(ends("    let Some(server) = start() else { return };"), 1);
+    assert_eq!(ends("    if !has_page() {\n        return;\n    }"), 1);
+    assert_eq!(ends("    match start() {\n        Err(_) => return,\n    }"), 1);
+    assert_eq!(ends("    let server = need!(start());"), 0);
+    assert_eq!(
+        ends("    let wait = async {\n        loop {\n            return;\n        }\n    };"),
+        0
+    );
+    let helper = "fn helper() {\n    return;\n}\n";
+    assert!(early_ends(helper).is_empty());
+    let inner = "mod tests {\n    #[test]\n    fn it() {\n        return;\n    }\n}\n";
+    assert_eq!(early_ends(inner).len(), 1);
+}
+
+/// Lines of tests that end the test: directly, or in a block that is not within another.
+fn early_ends(text: &str) -> Vec<&str> {
+    let indent = |line: &str| line.len() - line.trim_start().len();
+    let mut found = Vec::new();
+    let mut lines = text.lines();
+    while let Some(line) = lines.next() {
+        if line.trim() != "#[test]" && !line.trim().starts_with("#[tokio::test") {
+            continue;
+        }
+        let depth = indent(line);
+        let of_test = lines.by_ref().take_while(|line| *line != format!("{:depth$}}}", ""));
+        found.extend(of_test.filter(|line| indent(line) <= depth + 8 && returns(line)));
+    }
+    found
+}
+
+/// Whether a line of code returns nothing.
+fn returns(line: &str) -> bool {
+    let code = line.split("//").next().unwrap_or_default();
+    // What stands between quotes is text.
+    let code: String = code.split('"').step_by(2).collect();
+    ["return;", "return }", "return,", "return Ok(())"].iter().any(|end| code.contains(end))
+}

@@ -1,0 +1,233 @@
+//! `cargo xtask fuzz`: libFuzzer over the targets of `tests/fuzz`, with stable Rust.
+//!
+//! The crates of the workspace are compiled with coverage counters, by this program in place of the
+//! compiler: cargo calls it as `RUSTC_WORKSPACE_WRAPPER`. Dependencies are not, so they are those of
+//! every other debug build.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use anyhow::{Context as _, Result, bail};
+use wattle_needs::Program;
+
+use crate::files;
+use crate::shell::{cargo, root, run, say, target_folder};
+
+/// Set in the environment of cargo when it is to call this program in place of the compiler.
+const WRAPS: &str = "WATTLE_XTASK_WRAPS_RUSTC";
+
+/// What the compiler is told so that libFuzzer sees which code an input reaches, and what it is
+/// compared with.
+const COVERAGE: [&str; 5] = [
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+];
+
+/// Seconds for each target.
+const SECONDS: u32 = 60;
+
+/// Bytes of an input: the largest seeds, files of applications, have less.
+const INPUT_BYTES: u32 = 16 << 10;
+
+/// Seconds of one execution: all of them take milliseconds, so this is a hang on any machine.
+const EXECUTION_SECONDS: u32 = 10;
+
+/// Memory of a process, with which it has the code of one guest and its compiler.
+const MEMORY_MIB: u32 = 2_048;
+
+/// Characters of a line of a panic's message that are printed.
+const LINE_CHARS: usize = 500;
+
+/// The program, under the target folder.
+const BINARY: &str = "debug/wattle-fuzz";
+
+/// Compiles in place of the compiler, if cargo calls this program so.
+pub(crate) fn wrapped() -> Option<Result<ExitStatus>> {
+    std::env::var_os(WRAPS)?;
+    let mut arguments = std::env::args_os().skip(1);
+    let mut command = Command::new(arguments.next()?);
+    let arguments: Vec<OsString> = arguments.collect();
+    // What runs while others are compiled has no libFuzzer in it, and cargo asks what `-` has.
+    let is = |word: &str| arguments.iter().any(|argument| argument == word);
+    let counts = !is("proc-macro") && !is("build_script_build") && !is("-");
+    command.args(&arguments).args(COVERAGE.iter().filter(|_| counts));
+    Some(command.status().context("cannot start the compiler"))
+}
+
+/// Fuzzes the named targets, or all of them, and fails if one finds something.
+pub(crate) fn fuzz(arguments: &[&str]) -> Result<()> {
+    let Plan { names, seconds, seed } = Plan::read(arguments)?;
+    Program::Cpp.find()?;
+    build()?;
+    say(&format!("==> fuzz {} targets for {seconds} s each", names.len()));
+    let (queue, found) = (Mutex::new(VecDeque::from(names)), Mutex::new(Vec::new()));
+    let work = || {
+        while let Some(name) = lock(&queue).pop_front() {
+            match one(&name, seconds, seed) {
+                Ok(told) => say(&told),
+                Err(error) => {
+                    say(&format!("    {name}: {error:#}"));
+                    lock(&found).push(name);
+                }
+            }
+        }
+    };
+    thread::scope(|scope| {
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        (0..cores).for_each(|_| drop(scope.spawn(work)));
+    });
+    let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+    if found.is_empty() { Ok(()) } else { bail!("inputs were found for {}", found.join(", ")) }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What is fuzzed.
+struct Plan {
+    /// The targets, each of which has a folder of seeds.
+    names: Vec<String>,
+    /// For each.
+    seconds: u32,
+    /// Of the numbers that inputs are made of; 0 is another one each time.
+    seed: u32,
+}
+
+impl Plan {
+    fn read(arguments: &[&str]) -> Result<Self> {
+        let seeds = seeds();
+        let folders =
+            fs::read_dir(&seeds).with_context(|| format!("cannot read {}", seeds.display()))?;
+        let mut all: Vec<String> =
+            folders.filter_map(|folder| folder.ok()?.file_name().into_string().ok()).collect();
+        all.sort();
+        let mut plan = Self { names: Vec::new(), seconds: SECONDS, seed: 0 };
+        let mut words = arguments.iter();
+        while let Some(word) = words.next() {
+            let mut number = || {
+                let number = words.next().with_context(|| format!("`{word}` needs a number"))?;
+                number.parse().with_context(|| format!("`{number}` is no number"))
+            };
+            match *word {
+                "--seconds" => plan.seconds = number()?,
+                "--seed" => plan.seed = number()?,
+                name if all.iter().any(|known| known == name) => plan.names.push(name.to_owned()),
+                other => bail!("there is no target `{other}`; there are {}", all.join(", ")),
+            }
+        }
+        if plan.names.is_empty() {
+            plan.names = all;
+        }
+        Ok(plan)
+    }
+}
+
+fn seeds() -> PathBuf {
+    root().join("tests/fuzz/corpus")
+}
+
+fn build() -> Result<()> {
+    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    // Without `--package`, dependencies have the features that they have in other builds.
+    let build = ["build", "--bin", "wattle-fuzz", "--features", "wattle-fuzz/libfuzzer"];
+    let mut command = cargo();
+    command.args(build).env("RUSTC_WORKSPACE_WRAPPER", this).env(WRAPS, "1");
+    run("build the fuzz targets", &mut command)
+}
+
+/// Fuzzes one target; answers with what it did. Inputs that it finds useful stay under `target`, so
+/// that it goes on from them the next time; with a seed it begins anew, so that a target without
+/// concurrency gets the same inputs.
+fn one(name: &str, seconds: u32, seed: u32) -> Result<String> {
+    let folder = target_folder().join("fuzz").join(name);
+    let corpus = folder.join(if seed == 0 { "corpus" } else { "seeded" });
+    if seed != 0 && corpus.exists() {
+        fs::remove_dir_all(&corpus)
+            .with_context(|| format!("cannot remove {}", corpus.display()))?;
+    }
+    files::make(&corpus)?;
+    let list = folder.join("seeds");
+    fs::write(&list, seed_files(name)?)
+        .with_context(|| format!("cannot write {}", list.display()))?;
+    let log = folder.join("log");
+    let output = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let mut command = Command::new(target_folder().join(BINARY));
+    command.arg(&corpus).arg(format!("-seed_inputs=@{}", list.display()));
+    command.arg(format!("-max_total_time={seconds}"));
+    command.arg(format!("-seed={seed}"));
+    command.arg(format!("-max_len={INPUT_BYTES}"));
+    command.arg(format!("-timeout={EXECUTION_SECONDS}"));
+    command.arg(format!("-rss_limit_mb={MEMORY_MIB}"));
+    command.arg(format!("-artifact_prefix={}/", folder.display()));
+    command.arg("-print_final_stats=1");
+    let words = root().join("tests/fuzz/dictionary").join(name);
+    if words.is_file() {
+        command.arg(format!("-dict={}", words.display()));
+    }
+    // libFuzzer takes no name; what follows here is the target's own.
+    command.args(["-ignore_remaining_args=1", name]);
+    command.stdout(output.try_clone()?).stderr(output);
+    let status = command.status().context("cannot start the fuzz targets")?;
+    let told = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
+    let told = String::from_utf8_lossy(&told);
+    if status.success() { Ok(summary(name, &told)) } else { Err(finding(name, &log, &told)) }
+}
+
+/// The seeds of a target as libFuzzer lists files. It takes those of a folder in the order of the file
+/// system.
+fn seed_files(name: &str) -> Result<String> {
+    let folder = seeds().join(name);
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("cannot read {}", folder.display()))?;
+    let mut files = entries
+        .map(|entry| Ok(entry?.path().display().to_string()))
+        .collect::<Result<Vec<String>>>()?;
+    files.sort();
+    Ok(files.join(","))
+}
+
+/// What libFuzzer says of a target in one line.
+fn summary(name: &str, told: &str) -> String {
+    let last = told.lines().rev().find(|line| line.contains(" cov: ")).unwrap_or_default();
+    let word = |key: &str| last.split_once(key).and_then(|(_, rest)| rest.split(' ').next());
+    let coverage = word(" cov: ").unwrap_or("?");
+    let corpus = word(" corp: ").unwrap_or("?");
+    let done = told.lines().rev().find(|line| line.starts_with("Done "));
+    let done = done.and_then(|line| line.strip_prefix("Done ")).unwrap_or("?");
+    format!("    {name}: {done}, coverage {coverage}, corpus {corpus}")
+}
+
+/// What failed, where the input is and how to see it fail again.
+fn finding(name: &str, log: &Path, told: &str) -> anyhow::Error {
+    let written = told.lines().rev().find_map(|line| line.split_once("Test unit written to "));
+    let Some((_, input)) = written else {
+        return anyhow::anyhow!("it ended; {} says why", log.display());
+    };
+    let panic = told.lines().skip_while(|line| !line.contains("panicked at"));
+    let panic = panic.take_while(|line| *line != "stack backtrace:");
+    // Inputs of some 200 bytes and less.
+    let small = told.lines().rev().find(|line| line.starts_with("Base64: "));
+    let said: String =
+        panic.chain(small).map(|line| format!("\n      {}", cut(line, LINE_CHARS))).collect();
+    let binary = target_folder().join(BINARY);
+    anyhow::anyhow!(
+        "it fails; {} says how{said}\n      input: {input}\n      again: {} {input} \
+         -ignore_remaining_args=1 {name}\n      once it is mended, keep the input in {}",
+        log.display(),
+        binary.display(),
+        seeds().join(name).display()
+    )
+}
+
+fn cut(line: &str, chars: usize) -> &str {
+    line.char_indices().nth(chars).map_or(line, |(end, _)| &line[..end])
+}

@@ -1,0 +1,54 @@
+//! Other programs, as each step runs them: cargo, its folders, and what is said to people.
+
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+
+/// The root of the repository.
+pub(crate) fn root() -> PathBuf {
+    let here = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
+    here.ancestors().nth(2).map_or(here.clone(), PathBuf::from)
+}
+
+/// Cargo's target folder, as this process was told.
+pub(crate) fn target_folder() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Progress for people.
+#[expect(clippy::print_stderr, reason = "progress is no result, and scripts read standard output")]
+pub(crate) fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// The cargo that runs this tool.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(root());
+    // Set for this tool only; a build script of a guest must not see them.
+    for variable in ["CARGO_MANIFEST_DIR", "CARGO_PKG_NAME"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+/// Runs one step and says how long it took.
+pub(crate) fn run(what: &str, command: &mut Command) -> Result<()> {
+    say(&format!("==> {what}"));
+    let started = Instant::now();
+    let status = command.status().with_context(|| format!("cannot start: {command:?}"))?;
+    if !status.success() {
+        bail!("could not {what} ({status})");
+    }
+    say(&format!("    done in {:.0} s", started.elapsed().as_secs_f64()));
+    Ok(())
+}
+
+/// Whether a program is there and succeeds with these arguments.
+pub(crate) fn has(program: &str, arguments: &[&str]) -> bool {
+    let mut command = Command::new(program);
+    command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}

@@ -1,0 +1,51 @@
+//! A machine without programs: what `xtask` says of it.
+
+#![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::{env, fs};
+
+/// An empty folder.
+fn folder(name: &str) -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("xtask").join(name);
+    fs::remove_dir_all(&folder).ok();
+    fs::create_dir_all(&folder).unwrap();
+    folder
+}
+
+/// Runs a command with an empty search path. Its record is not that of the tests that run.
+fn starved(folder: &Path, command: &str, ci: &str) -> Output {
+    let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
+    xtask.arg(command).env("PATH", folder).env("CARGO_TARGET_DIR", folder).env("CI", ci);
+    xtask.output().unwrap()
+}
+
+#[test]
+fn the_packages_of_missing_programs_are_one_line() {
+    let ended = starved(&folder("packages"), "needs", "");
+    assert!(ended.status.success());
+    let packages = String::from_utf8(ended.stdout).unwrap();
+    // Only Linux is asked for a font.
+    let font = if cfg!(target_os = "linux") { "fonts-noto-cjk " } else { "" };
+    let expected = format!("nodejs npm chromium {font}python3-venv g++\n");
+    assert!(packages.ends_with(&expected), "{packages}");
+}
+
+#[test]
+fn with_ci_the_tests_do_not_begin_without_a_program() {
+    let ended = starved(&folder("refused"), "test", "true");
+    let said = String::from_utf8(ended.stderr).unwrap();
+    assert!(!ended.status.success(), "{said}");
+    for missing in [
+        "Node.js 20.19 or newer is missing; `apt-get install nodejs` provides it",
+        "npm is missing; `apt-get install npm` provides it",
+        "Chromium is missing; `apt-get install chromium` provides it",
+        "Python 3 with `venv` is missing; `apt-get install python3-venv` provides it",
+        "a C++ compiler is missing; `apt-get install g++` provides it",
+        "cargo-nextest is missing; `cargo install --locked cargo-nextest` provides it",
+    ] {
+        assert!(said.lines().any(|line| line.trim() == missing), "{missing}: {said}");
+    }
+    assert!(!said.contains("==>"), "no step has begun: {said}");
+}
