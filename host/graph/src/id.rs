@@ -137,6 +137,9 @@ identifiers! {
     InterruptId("interrupt id", parse_free);
 }
 
+/// Hexadecimal digits of a derived id: 128 bits, as those of LangGraph.
+const DERIVED_DIGITS: usize = 32;
+
 /// Hashes parts with their lengths, so that no two lists of parts collide.
 fn derive(parts: &[&[u8]]) -> Box<str> {
     let mut hasher = blake3::Hasher::new();
@@ -145,7 +148,7 @@ fn derive(parts: &[&[u8]]) -> Box<str> {
         hasher.update(part);
     }
     let hex = hasher.finalize().to_hex();
-    hex[..32].into()
+    hex[..DERIVED_DIGITS].into()
 }
 
 impl TaskId {
@@ -195,6 +198,13 @@ impl InterruptId {
     pub fn derive(task: &TaskId, scope: &[u32], call: u32) -> Self {
         let path: Vec<[u8; 4]> = scope.iter().chain([&call]).map(|n| n.to_le_bytes()).collect();
         Self(derive(&[task.as_str().as_bytes(), &path.concat()]))
+    }
+
+    /// Whether a text has the form of an id that [`InterruptId::derive`] makes, also of one that was
+    /// never asked: 32 hexadecimal digits in lower case.
+    pub fn has_form(text: &str) -> bool {
+        let is_digit = |byte: u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte);
+        text.len() == DERIVED_DIGITS && text.bytes().all(is_digit)
     }
 
     /// The id of a question that the same call asks once more, for another reason than before.

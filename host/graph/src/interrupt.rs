@@ -71,8 +71,24 @@ fn ids(open: &[InterruptId]) -> String {
     ids.join(", ")
 }
 
+/// The answers of an object whose keys name questions; `None` for any other value, which is an answer
+/// by itself.
+///
+/// An object names questions if each of its keys has the form of an id, or if one of its keys is the id
+/// of an open question. So an answer to a question that is no longer open never becomes the answer to
+/// another question.
+pub fn named_answers(
+    value: &Value,
+    is_open: impl Fn(&str) -> bool,
+) -> Option<BTreeMap<String, Value>> {
+    let fields = value.as_object().filter(|fields| !fields.is_empty())?;
+    let names = fields.keys().all(|key| InterruptId::has_form(key))
+        || fields.keys().any(|key| is_open(key));
+    names.then(|| fields.clone().into_iter().collect())
+}
+
 /// Finds the question of each answer among the open ones. The empty key stands for the only open
-/// question; questions that are not named stay open.
+/// question, unless its value [names questions](named_answers); questions that are not named stay open.
 ///
 /// # Errors
 ///
@@ -83,6 +99,12 @@ pub fn match_answers(
 ) -> Result<Vec<Answered>, AnswerError> {
     if answers.is_empty() {
         return Err(AnswerError::Empty);
+    }
+    if answers.len() == 1
+        && let Some(value) = answers.get("")
+        && let Some(named) = named_answers(value, |id| find_open(open, id).is_some())
+    {
+        return match_answers(open, &named);
     }
     if open.is_empty() && answers.contains_key("") {
         return Err(AnswerError::NoneOpen);
@@ -111,12 +133,12 @@ fn find<'q>(open: &[&'q Question], id: &str) -> Result<&'q Question, AnswerError
         _ if id.is_empty() => Err(AnswerError::Ambiguous {
             open: open.iter().map(|question| question.asked.interrupt.clone()).collect(),
         }),
-        _ => open
-            .iter()
-            .find(|question| question.asked.interrupt.as_str() == id)
-            .copied()
-            .ok_or_else(|| AnswerError::NotPending { id: id.to_owned() }),
+        _ => find_open(open, id).ok_or_else(|| AnswerError::NotPending { id: id.to_owned() }),
     }
+}
+
+fn find_open<'q>(open: &[&'q Question], id: &str) -> Option<&'q Question> {
+    open.iter().find(|question| question.asked.interrupt.as_str() == id).copied()
 }
 
 fn check_answer(question: &Question, answer: &Value) -> Result<(), AnswerError> {

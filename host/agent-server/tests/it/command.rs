@@ -36,6 +36,34 @@ async fn an_update_goes_with_an_answer() {
 }
 
 #[tokio::test]
+async fn an_answer_to_a_question_that_was_answered_never_answers_another_one() {
+    let host = Host::new();
+    let id = asking(&host).await;
+    let open = async || {
+        let state = host.get(&format!("/threads/{id}/state")).await.ok();
+        state["interrupts"][0]["id"].as_str().unwrap().to_owned()
+    };
+    // The node that is gone to leads on to the question again.
+    command(&host, &id, "agent", json!({ "goto": "greet" })).await.ok();
+    let stale = open().await;
+    command(&host, &id, "agent", json!({ "resume": { &stale: "yes" } })).await.ok();
+    let fresh = open().await;
+    assert_ne!(fresh, stale);
+    for answers in [json!({ &stale: "yes" }), json!({ &stale: "yes", &fresh: "yes" })] {
+        for strict in [true, false] {
+            let run = json!({ "assistant_id": "agent", "command": { "resume": answers },
+                "strict_resume": strict });
+            let refused = host.post(&format!("/threads/{id}/runs/wait"), run).await;
+            assert_eq!(refused.status, 400, "{}", refused.text);
+            assert!(refused.text.contains(&stale), "{}", refused.text);
+        }
+    }
+    assert_eq!(open().await, fresh, "it is still open");
+    let ended = command(&host, &id, "agent", json!({ "resume": { &fresh: "no" } })).await.ok();
+    assert_eq!(ended["value"], "no");
+}
+
+#[tokio::test]
 async fn a_node_runs_beside_what_is_pending() {
     let host = Host::new();
     let id = asking(&host).await;

@@ -107,6 +107,15 @@ fn answers_find_their_questions() {
         match_answers(&lineage.open_questions(), &answers(&[(id, json!(true))])).unwrap().len(),
         1
     );
+    let named = answers(&[("", json!({ id: true }))]);
+    let named = match_answers(&lineage.open_questions(), &named).unwrap();
+    assert_eq!((named.len(), &named[0].answer), (1, &json!(true)), "the value names its question");
+    let stale = "0".repeat(32);
+    let unnamed = answers(&[("", json!({ &stale: true }))]);
+    assert_eq!(
+        match_answers(&lineage.open_questions(), &unnamed),
+        Err(AnswerError::NotPending { id: stale })
+    );
     let unknown = match_answers(&lineage.open_questions(), &answers(&[("x", json!(1))]));
     assert_eq!(unknown, Err(AnswerError::NotPending { id: "x".to_owned() }));
 }

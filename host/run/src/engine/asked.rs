@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
+use wattle_graph::interrupt::{AnswerError, named_answers};
 use wattle_graph::principal::Principal;
 
 use crate::hostcall::runs::OpenQuestion;
@@ -40,19 +41,21 @@ impl Asked {
     }
 }
 
-/// Which questions a value answers: an object whose keys all are ids of open questions answers each of
+/// Which questions a value answers: an object that [names questions](named_answers) answers each of
 /// these; any other value answers the only open question.
 ///
 /// # Errors
 ///
-/// `conflict` if no question is open, `invalid` if several are and the value does not name them.
+/// `conflict` if a question that the value names is not open, or if none is; `invalid` if several are
+/// and the value does not name them.
 pub fn matched(open: &[OpenQuestion], value: &Value) -> Result<BTreeMap<String, Value>, Failure> {
-    let is_open = |id: &String| open.iter().any(|question| question.id == *id);
-    if let Value::Object(fields) = value
-        && !fields.is_empty()
-        && fields.keys().all(is_open)
-    {
-        return Ok(fields.clone().into_iter().collect());
+    let is_open = |id: &str| open.iter().any(|question| question.id == id);
+    if let Some(answers) = named_answers(value, is_open) {
+        if let Some(id) = answers.keys().find(|id| !is_open(id)) {
+            let error = AnswerError::NotPending { id: id.clone() };
+            return Err(Failure::new(code::CONFLICT, error.to_string()));
+        }
+        return Ok(answers);
     }
     match open {
         [only] => Ok([(only.id.clone(), value.clone())].into()),
@@ -102,8 +105,27 @@ mod tests {
         assert_eq!(told(&one, json!({ "x": 1 })), Ok(json!({ "a": { "x": 1 } })));
         assert_eq!(told(&one, json!({})), Ok(json!({ "a": {} })));
         assert_eq!(told(&two, json!({ "b": 1 })), Ok(json!({ "b": 1 })));
-        assert_eq!(told(&two, json!({ "a": 1, "c": 2 })), Err("invalid".into()));
+        assert_eq!(told(&two, json!({ "c": 2 })), Err("invalid".into()));
         assert_eq!(told(&two, json!("yes")), Err("invalid".into()));
         assert_eq!(told(&[], json!("yes")), Err("conflict".into()));
+    }
+
+    #[test]
+    fn a_map_never_answers_a_question_that_it_does_not_name() {
+        let (stale, open) = ("0123456789abcdef".repeat(2), "f".repeat(32));
+        let one = [question(&open)];
+        let refused = |value: Value| matched(&one, &value).unwrap_err();
+        for value in [
+            json!({ &stale: "yes" }),
+            json!({ &stale: "yes", &open: "yes" }),
+            json!({ &open: "yes", "comment": "fine" }),
+        ] {
+            let failure = refused(value);
+            assert_eq!(failure.code, "conflict");
+            assert!(failure.message.contains("is not open"), "{}", failure.message);
+        }
+        assert!(refused(json!({ &stale: "yes" })).message.contains(&stale));
+        let itself = json!({ "decision": "yes", &stale: 1 });
+        assert_eq!(matched(&one, &itself).unwrap()[&open], itself, "these keys are no ids");
     }
 }

@@ -198,8 +198,8 @@ impl RunKind {
 pub enum Answer {
     /// Answers by the id of their question. An empty id means the only open question.
     ById(BTreeMap<String, Value>),
-    /// An object whose keys all are ids of open questions answers each of these; any other value
-    /// answers the only open question.
+    /// An object that names questions, see [`named_answers`](wattle_graph::interrupt::named_answers),
+    /// answers each of these; any other value answers the only open question.
     Matched(Value),
 }
 
