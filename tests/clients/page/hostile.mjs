@@ -4,22 +4,21 @@
 // `guide`: the page fits the two widths at which it is shown, and shows the pictures of the host.
 // `hostile`: whatever the page was made from, it runs nothing and asks nobody, under its policy and
 // without it. The browser may reach nothing but this machine.
+//
+// The query of the address names the stand-in (`?standin=...`), which shows pictures of services.
 
 import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
-import { chromium } from "playwright-core";
+import { open } from "./launch.mjs";
 
-const [scenario, url, pictures] = process.argv.slice(2);
+const [scenario, address, pictures] = process.argv.slice(2);
+const given = new URL(address);
+const services = new URL(given.searchParams.get("standin")).origin;
+given.search = "";
+const url = given.href;
 
 /** Where the page is shown: a desktop and a telephone. */
 const SIZES = [{ width: 720, height: 900 }, { width: 375, height: 720 }];
-
-const FLAGS = [
-  "--no-sandbox",
-  "--no-proxy-server",
-  "--disable-background-networking",
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-];
 
 /** Elements that no page has, whatever they are called for. */
 const BAD = "script, iframe, frame, object, embed, applet, video, audio, form, input, button, " +
@@ -30,6 +29,9 @@ const EVENTS = [
   "abort", "animationstart", "blur", "change", "click", "error", "focus", "input", "load",
   "mouseover", "pointerenter", "scroll", "submit", "toggle", "wheel",
 ];
+
+/** Pictures of the host. */
+const OWN = "img[src^='/blobs/']";
 
 /** Opens the page, as it is served or without the policy that forbids what it must not try. */
 async function visit(browser, viewport, isBare) {
@@ -76,7 +78,9 @@ async function isHarmless({ page, asked, surprises }, name) {
   const own = new URL(url).origin;
   for (const [, address] of asked.filter(([type]) => type === "image")) {
     const { origin, protocol, pathname } = new URL(address);
-    const isAllowed = origin === own ? pathname.startsWith("/blobs/") : protocol !== "http:";
+    const isAllowed = origin === own
+      ? pathname.startsWith("/blobs/")
+      : origin === services || protocol !== "http:";
     assert.ok(isAllowed, `${name}: shows ${address}`);
   }
   const found = await page.evaluate((bad) => {
@@ -114,11 +118,11 @@ async function fits({ page, viewport }, name) {
   assert.deepEqual([scrollWidth, wide], [viewport.width, []], `${name} is too wide`);
 }
 
-/** Pictures of the host are there, in the page's own size. */
-async function showsPictures({ page }, name) {
-  const images = page.locator("img[src^='/blobs/']");
+/** Pictures are there, in the page's own size. */
+async function showsPictures({ page }, name, selector) {
+  const images = page.locator(selector);
   const count = await images.count();
-  assert.ok(count > 0, `${name}: no picture of the host`);
+  assert.ok(count > 0, `${name}: no picture ${selector}`);
   for (let at = 0; at < count; at += 1) {
     // Pictures further down are loaded when they are reached.
     await images.nth(at).scrollIntoViewIfNeeded();
@@ -131,7 +135,7 @@ const scenarios = {
   async guide(browser) {
     for (const viewport of SIZES) {
       const seen = await visit(browser, viewport, false);
-      await showsPictures(seen, "guide");
+      await showsPictures(seen, "guide", "img");
       await fits(seen, "guide");
       await isHarmless(seen, "guide");
     }
@@ -142,14 +146,14 @@ const scenarios = {
       const seen = await visit(browser, SIZES[0], isBare);
       assert.equal(await seen.page.locator("h1").innerText(), "A walk in Tokyo", name);
       assert.ok(await seen.page.getByText("The last line").isVisible(), name);
-      await showsPictures(seen, name);
+      await showsPictures(seen, name, OWN);
       await isHarmless(seen, name);
     }
   },
 };
 
 mkdirSync(pictures, { recursive: true });
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
+const browser = await open();
 try {
   await scenarios[scenario](browser);
 } finally {

@@ -80,10 +80,9 @@ impl Host {
         Ok(self.good(path, request).await?.text().await?)
     }
 
-    /// Gets a file.
-    pub(crate) async fn bytes(&self, path: &str) -> Result<Vec<u8>> {
-        let request = self.client.get(format!("{}{path}", self.address));
-        Ok(self.good(path, request).await?.bytes().await?.to_vec())
+    /// Gets a file from the host or the stand-ins.
+    pub(crate) async fn bytes(&self, address: &str) -> Result<Vec<u8>> {
+        Ok(self.good(address, self.client.get(address)).await?.bytes().await?.to_vec())
     }
 
     /// All requests that the stand-ins got so far.

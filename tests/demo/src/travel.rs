@@ -12,7 +12,7 @@ use crate::say;
 
 const SESSIONS: &str = "/apps/travel/api/sessions";
 
-/// What the user writes. Pictures that are made can be shown without the internet.
+/// What the user writes.
 const MESSAGE: &str =
     "Make a travel guide with AI pictures of https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
@@ -86,14 +86,16 @@ fn short(value: &Value) -> String {
     text.chars().take(SHOWN_CHARS).chain("...".chars()).collect()
 }
 
-/// The page with the host's pictures inside, so that the file can be opened from anywhere.
+/// The page with all of its pictures inside, so that the file can be opened from anywhere.
 async fn with_pictures(host: &Host, page: &str) -> Result<String> {
     let mut whole = String::new();
     let mut rest = page;
-    while let Some((before, after)) = rest.split_once("src=\"/blobs/") {
-        let (path, after) = after.split_once('"').context("an address without an end")?;
-        let path = format!("/blobs/{}", path.replace("&amp;", "&"));
-        let data = STANDARD.encode(host.bytes(&path).await?);
+    while let Some((before, after)) = rest.split_once("src=\"") {
+        let (picture, after) = after.split_once('"').context("an address without an end")?;
+        // Those of the host are paths; those of services have whole addresses.
+        let own = if picture.starts_with('/') { host.address.as_str() } else { "" };
+        let picture = format!("{own}{}", picture.replace("&amp;", "&"));
+        let data = STANDARD.encode(host.bytes(&picture).await?);
         whole.push_str(&format!("{before}src=\"data:image/png;base64,{data}\""));
         rest = after;
     }

@@ -63,6 +63,7 @@ mod scripted;
 mod securities;
 mod server;
 mod shape;
+mod shown;
 mod stream;
 mod tools;
 mod travel;

@@ -19,7 +19,7 @@ use std::fmt;
 pub(crate) use self::prompt::{Ask, WIDTHS, system};
 use self::read::{Parts, Wanted};
 use self::url::Pictures;
-pub(crate) use self::url::{is_given_image, is_given_thumbnail, is_image, is_link};
+pub(crate) use self::url::{Sources, is_blob, is_link};
 use crate::image::ImageAsset;
 
 /// Bytes of a page. Text and styles are far below it; what is above carries data.
@@ -82,8 +82,9 @@ pub(crate) fn page(
     raw: &str,
     thumbnail: Option<&str>,
     video_url: Option<&str>,
+    sources: &Sources,
 ) -> Result<String, HtmlError> {
-    finish(raw, thumbnail, video_url, &Pictures::Any)
+    finish(raw, thumbnail, video_url, &Pictures::any(sources))
 }
 
 /// The same for a model's text. Who wrote what the model has read may have talked it into a picture
@@ -94,9 +95,10 @@ pub(crate) fn made_page(
     thumbnail: Option<&str>,
     video_url: Option<&str>,
     images: &[ImageAsset],
+    sources: &Sources,
 ) -> Result<String, HtmlError> {
     let prepared = images.iter().map(|image| image.image_url.as_str());
-    finish(raw, thumbnail, video_url, &Pictures::known(prepared.chain(thumbnail)))
+    finish(raw, thumbnail, video_url, &Pictures::known(sources, prepared.chain(thumbnail)))
 }
 
 fn finish(
@@ -106,7 +108,7 @@ fn finish(
     pictures: &Pictures,
 ) -> Result<String, HtmlError> {
     fits(raw)?;
-    let thumbnail = thumbnail.map(url::tidy).filter(|address| is_image(address));
+    let thumbnail = thumbnail.map(url::tidy).filter(|address| pictures.is_image(address));
     let video_url = video_url.map(url::tidy).filter(|address| is_link(address));
     let (thumbnail, replaces_link) = (thumbnail.as_deref(), video_url.is_some());
     // Browsers drop the character in text and keep it in tags, which hides names.

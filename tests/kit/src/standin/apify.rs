@@ -73,7 +73,8 @@ fn run(call: &Call, actor: &str, action: &str) -> Result<Vec<Value>, Refusal> {
     };
     check(input)?;
     let asked = urls(input)?;
-    Ok(asked.into_iter().flat_map(|url| items(url, input)).collect())
+    let base_url = call.base_url();
+    Ok(asked.into_iter().flat_map(|url| items(url, input, &base_url)).collect())
 }
 
 fn invalid(message: &str) -> Refusal {
@@ -109,9 +110,9 @@ fn urls(input: &Map<String, Value>) -> Result<Vec<&str>, Refusal> {
 }
 
 /// What the actor finds at an address.
-fn items(url: &str, input: &Map<String, Value>) -> Vec<Value> {
+fn items(url: &str, input: &Map<String, Value>, base_url: &str) -> Vec<Value> {
     let id = videos::id_in(url);
-    match id.map(videos::find) {
+    match id.map(|id| videos::find(id, base_url)) {
         None => vec![json!({"url": url, "input": url, "error": "Url is not a video of YouTube"})],
         Some(Dataset::Nothing) => Vec::new(),
         Some(Dataset::Broken(reason)) => {

@@ -32,7 +32,7 @@ use super::{
     gate::{Gate, Gates, StreamGate},
     gemini,
     journal::{Delivery, Entry, Journal},
-    massive, mcp, nominatim, openai, otlp, probe, unsplash,
+    massive, mcp, nominatim, openai, otlp, probe, shown, unsplash,
 };
 use crate::error::Error;
 
@@ -327,6 +327,10 @@ async fn dispatch(shared: &Shared, call: &Call, fault: Option<&Fault>) -> Reply 
         ("GET", ["search"]) => nominatim::answer(call),
         ("GET", ["search", "photos"] | ["photos", _, "download"]) => {
             unsplash::answer(call, segments.as_slice())
+        }
+        ("GET", ["vi", id, _size]) => Reply { rule: "picture", response: shown::answer(id) },
+        ("GET", [id]) if id.starts_with("photo-") => {
+            Reply { rule: "picture", response: shown::answer(id) }
         }
         ("POST", ["api", "public", "otel", "v1", "traces"]) => otlp::answer(call),
         (_, ["open-apis", rest @ ..]) => feishu::answer(&shared.feishu, call, rest),

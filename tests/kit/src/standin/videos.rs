@@ -126,10 +126,10 @@ const VIDEOS: &[Video] = &[
 /// What stands behind the 8,000th character of the long video, and must be in no guide.
 const BEHIND: &str = "We visit Far Beyond Park.";
 
-/// What there is about an id.
-pub(super) fn find(id: &str) -> Dataset {
+/// What there is about an id. Pictures are shown from `base_url`; YouTube has another host for them.
+pub(super) fn find(id: &str, base_url: &str) -> Dataset {
     match VIDEOS.iter().find(|video| video.id == id) {
-        Some(video) => Dataset::Video(item(video)),
+        Some(video) => Dataset::Video(item(video, base_url)),
         None if id.starts_with("broken") => Dataset::Broken("This video is not available"),
         None => Dataset::Nothing,
     }
@@ -144,7 +144,7 @@ pub(super) fn id_in(url: &str) -> Option<&str> {
     Some(&rest[..end]).filter(|id| id.len() >= 6)
 }
 
-fn item(video: &Video) -> Value {
+fn item(video: &Video, base_url: &str) -> Value {
     let Video { id, title, location, shape, .. } = video;
     let mut item = json!({
         "title": title,
@@ -173,7 +173,7 @@ fn item(video: &Video) -> Value {
         "isMembersOnly": false,
         "isPaidContent": false,
     });
-    let picture = |name: &str| format!("https://i.ytimg.com/vi/{id}/{name}.jpg");
+    let picture = |name: &str| format!("{base_url}/vi/{id}/{name}.jpg");
     if *shape == Shape::Thumbnails {
         let sized = |name: &str, width: u32, height: u32| json!({"url": picture(name), "width": width, "height": height});
         item["thumbnails"] = json!([

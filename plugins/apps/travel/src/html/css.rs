@@ -278,9 +278,10 @@ mod tests {
     use proptest::prelude::{ProptestConfig, any, prop, prop_assert, prop_assert_eq, proptest};
 
     use super::Pictures;
+    use crate::html::Sources;
 
     fn clean(css: &str) -> String {
-        super::clean(css, &Pictures::Any)
+        super::clean(css, &Pictures::any(&Sources::default()))
     }
 
     #[test]
@@ -333,7 +334,7 @@ mod tests {
 
     #[test]
     fn pictures_that_are_not_known_are_not_loaded() {
-        let known = Pictures::known(["https://a/b.png"]);
+        let known = Pictures::known(&Sources::default(), ["https://a/b.png"]);
         let css = "a{b:url(https://a/b.png) url(https://evil/) url(/blobs/~/a)}";
         assert_eq!(super::clean(css, &known), {
             "a{b:url(\"https://a/b.png\") none url(\"/blobs/~/a\")}"

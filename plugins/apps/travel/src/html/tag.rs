@@ -65,13 +65,14 @@ fn address(raw: &str, is_allowed: impl Fn(&str) -> bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::{MAX_ATTRIBUTES, Pictures, start};
+    use crate::html::Sources;
 
     fn check(element: &str, attributes: &[(&str, &str)], expected: &str) {
         let attributes: Vec<_> = attributes
             .iter()
             .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
             .collect();
-        assert_eq!(start(element, &attributes, &Pictures::Any), expected);
+        assert_eq!(start(element, &attributes, &Pictures::any(&Sources::default())), expected);
     }
 
     #[test]
@@ -103,7 +104,7 @@ mod tests {
         };
         let mut given = attributes(200_000, "x");
         given.extend(attributes(200_000, "data-"));
-        let once = start("p", &given, &Pictures::Any);
+        let once = start("p", &given, &Pictures::any(&Sources::default()));
         assert_eq!(once.matches(" data-").count(), MAX_ATTRIBUTES);
         assert!(!once.contains(" x"), "{once}");
     }

@@ -4,11 +4,16 @@ mod harmless;
 mod soup;
 
 use self::harmless::assert_harmless;
-use super::{HtmlError, MAX_BYTES, made_page, page};
+use super::{HtmlError, MAX_BYTES, Sources, made_page};
 use crate::image::ImageAsset;
 
 const THUMBNAIL: &str = "https://i.ytimg.com/vi/abc/hq.jpg?a=1&b=2";
 const VIDEO: &str = "https://www.youtube.com/watch?v=abcdef";
+
+/// The page of an editor's text, with the services of the default settings.
+fn page(raw: &str, thumbnail: Option<&str>, video_url: Option<&str>) -> Result<String, HtmlError> {
+    super::page(raw, thumbnail, video_url, &Sources::default())
+}
 
 /// A document around a body.
 fn document(body: &str) -> String {
@@ -17,10 +22,10 @@ fn document(body: &str) -> String {
 
 /// The body of the page that a document becomes; checks what holds for every page.
 fn body(document: &str) -> String {
-    let page = page(document, None, None).unwrap();
-    assert_harmless(&page);
-    assert_eq!(super::page(&page, None, None).as_ref(), Ok(&page), "once more: {document}");
-    let (_, body) = page.split_once("<body>\n").unwrap();
+    let made = page(document, None, None).unwrap();
+    assert_harmless(&made);
+    assert_eq!(page(&made, None, None).as_ref(), Ok(&made), "once more: {document}");
+    let (_, body) = made.split_once("<body>\n").unwrap();
     body.strip_suffix("</body>\n</html>\n").unwrap().trim_end().to_owned()
 }
 
@@ -189,18 +194,18 @@ fn s3_39_a_thumbnail_that_is_shown_is_not_added() {
 
 #[test]
 fn addresses_of_the_video_that_are_none_are_left_out() {
-    let page = page(&document("a"), Some("javascript:x"), Some("javascript:y")).unwrap();
-    assert!(!page.contains("<img") && !page.contains("<a"), "{page}");
-    let quoted = super::page(&document("a"), Some("https://a/\"onerror=\"x"), Some("")).unwrap();
+    let plain = page(&document("a"), Some("javascript:x"), Some("javascript:y")).unwrap();
+    assert!(!plain.contains("<img") && !plain.contains("<a"), "{plain}");
+    let quoted = page(&document("a"), Some("https://a/\"onerror=\"x"), Some("")).unwrap();
     assert!(!quoted.contains("<img") && !quoted.contains("<a"), "{quoted}");
 }
 
 #[test]
 fn a_link_to_another_video_is_replaced_and_a_known_one_kept() {
     let own = document("<a data-origin-video-link href=https://evil>x</a>b");
-    let page = page(&own, None, Some(VIDEO)).unwrap();
-    assert!(!page.contains("evil") && page.matches("data-origin-video-link").count() == 1);
-    assert!(super::page(&page, None, None).unwrap().contains("data-origin-video-link"));
+    let made = page(&own, None, Some(VIDEO)).unwrap();
+    assert!(!made.contains("evil") && made.matches("data-origin-video-link").count() == 1);
+    assert!(page(&made, None, None).unwrap().contains("data-origin-video-link"));
 }
 
 #[test]
@@ -210,7 +215,8 @@ fn a_page_that_a_model_made_shows_only_what_was_prepared_for_it() {
         "image_url": "https://images.unsplash.com/a?x=1&y=2"}))
     .unwrap();
     let made = |text: &str| {
-        made_page(text, Some(THUMBNAIL), None, std::slice::from_ref(&prepared)).unwrap()
+        let prepared = std::slice::from_ref(&prepared);
+        made_page(text, Some(THUMBNAIL), None, prepared, &Sources::default()).unwrap()
     };
     let document = document(
         "<img src=\"https://images.unsplash.com/a?x=1&amp;y=2\"><img src=https://evil/1>\

@@ -1,13 +1,16 @@
 //! Which addresses a page may name. What is not known to be harmless is left out.
 
+use wattle_plugin::prelude::{Failure, settings};
+
 /// What a path of the host's own pictures begins with.
 const BLOBS: &str = "/blobs/";
 
-/// Where photographs come from.
-const PHOTOGRAPHS: &str = "https://images.unsplash.com/";
+/// Setting: the base address of photographs. Default of [`Sources::photographs`].
+const PHOTOGRAPHS: (&str, &str) = ("unsplash_image_base_url", "https://images.unsplash.com");
 
-/// Where pictures of videos come from.
-const THUMBNAILS: [&str; 2] = ["https://i.ytimg.com/", "https://img.youtube.com/"];
+/// Setting: the base addresses of pictures of videos. Default of [`Sources::thumbnails`].
+const THUMBNAILS: (&str, [&str; 2]) =
+    ("thumbnail_base_urls", ["https://i.ytimg.com", "https://img.youtube.com"]);
 
 /// What links may begin with.
 const LINKS: [&str; 4] = ["https://", "http://", "mailto:", "tel:"];
@@ -21,49 +24,139 @@ const PICTURES: [&str; 5] = [
     "data:image/gif;base64,",
 ];
 
-/// Whether a page may show a picture from there: from elsewhere by `https`, from this host's blob
-/// store, or as a part of the page.
-pub(crate) fn is_image(url: &str) -> bool {
-    begins_with(url, "https://") && is_printable(url)
-        || is_blob(url)
-        || PICTURES.iter().any(|prefix| begins_with(url, prefix) && is_base64(&url[prefix.len()..]))
+/// The services whose pictures guides show, as base addresses that end with a slash.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sources {
+    photographs: String,
+    thumbnails: Vec<String>,
+}
+
+impl Sources {
+    /// The services that the settings of the application name.
+    ///
+    /// # Errors
+    ///
+    /// `invalid` if a setting is no address of a service.
+    pub(crate) fn read() -> Result<Self, Failure> {
+        let photographs = settings::get::<String>(PHOTOGRAPHS.0)?;
+        let thumbnails = settings::get::<Vec<String>>(THUMBNAILS.0)?;
+        let own = Self::default();
+        let all = |addresses: Vec<String>| {
+            addresses.iter().map(|address| base(THUMBNAILS.0, address)).collect()
+        };
+        Ok(Self {
+            photographs: photographs
+                .map_or(Ok(own.photographs), |address| base(PHOTOGRAPHS.0, &address))?,
+            thumbnails: thumbnails.map_or(Ok(own.thumbnails), all)?,
+        })
+    }
+
+    /// Whether a page may show a picture from there: from elsewhere by `https`, from a service of the
+    /// settings, from this host's blob store, or as a part of the page.
+    pub(crate) fn is_image(&self, url: &str) -> bool {
+        self.is_elsewhere(url) && is_printable(url)
+            || is_blob(url)
+            || PICTURES
+                .iter()
+                .any(|prefix| begins_with(url, prefix) && is_base64(&url[prefix.len()..]))
+    }
+
+    /// Whether it is a picture that a tool's argument may name: a photograph or one of this host.
+    pub(crate) fn is_given_image(&self, url: &str) -> bool {
+        self.is_image(url) && (url.starts_with(&self.photographs) || is_blob(url))
+    }
+
+    /// Whether it is a picture of a video that a tool's argument may name.
+    pub(crate) fn is_given_thumbnail(&self, url: &str) -> bool {
+        self.is_image(url) && self.thumbnails.iter().any(|base| url.starts_with(base))
+            || self.is_given_image(url)
+    }
+
+    /// Base address of photographs.
+    pub(crate) fn photographs(&self) -> &str {
+        &self.photographs
+    }
+
+    /// The services that a policy for `https` alone would refuse, such as those of a test.
+    pub(crate) fn plain(&self) -> impl Iterator<Item = &str> {
+        self.all().filter(|base| !begins_with(base, "https://"))
+    }
+
+    fn is_elsewhere(&self, url: &str) -> bool {
+        begins_with(url, "https://") || self.all().any(|base| url.starts_with(base))
+    }
+
+    fn all(&self) -> impl Iterator<Item = &str> {
+        std::iter::once(&self.photographs).chain(&self.thumbnails).map(String::as_str)
+    }
+}
+
+impl Default for Sources {
+    fn default() -> Self {
+        Self {
+            photographs: format!("{}/", PHOTOGRAPHS.1),
+            thumbnails: THUMBNAILS.1.iter().map(|base| format!("{base}/")).collect(),
+        }
+    }
+}
+
+/// The base address of a setting, with a slash at its end. It becomes a part of a policy, where a
+/// blank or a semicolon would begin another rule.
+fn base(setting: &str, address: &str) -> Result<String, Failure> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-._~:/[]".contains(c);
+    let rest = address.strip_prefix("https://").or_else(|| address.strip_prefix("http://"));
+    match rest.map(|rest| rest.trim_end_matches('/')) {
+        Some(rest) if !rest.is_empty() && rest.chars().all(is_plain) => {
+            Ok(format!("{}/", address.trim_end_matches('/')))
+        }
+        _ => Err(Failure::invalid(format!(
+            "setting `{setting}`: `{address}` is no address such as `https://images.example`"
+        ))),
+    }
 }
 
 /// Which pictures a page may show.
 #[derive(Debug, Clone)]
-pub(super) enum Pictures {
-    /// Any that a page may show at all.
-    Any,
+pub(super) struct Pictures {
+    sources: Sources,
     /// Of those from elsewhere only these; each other one could tell its host who reads the page.
-    Known(Vec<String>),
+    known: Option<Vec<String>>,
 }
 
 impl Pictures {
+    /// Any that a page may show at all.
+    pub(super) fn any(sources: &Sources) -> Self {
+        Self { sources: sources.clone(), known: None }
+    }
+
     /// Those from elsewhere that are known.
-    pub(super) fn known<'a>(addresses: impl IntoIterator<Item = &'a str>) -> Self {
-        Self::Known(addresses.into_iter().map(tidy).collect())
+    pub(super) fn known<'a>(
+        sources: &Sources,
+        addresses: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        let known = addresses.into_iter().map(tidy).collect();
+        Self { sources: sources.clone(), known: Some(known) }
+    }
+
+    /// Whether a page may show a picture from there at all.
+    pub(super) fn is_image(&self, url: &str) -> bool {
+        self.sources.is_image(url)
     }
 
     /// Whether the page may show this one.
     pub(super) fn allow(&self, url: &str) -> bool {
-        let is_known = match self {
-            Self::Any => true,
-            Self::Known(known) => {
-                !begins_with(url, "https://") || known.iter().any(|known| known == url)
-            }
-        };
-        is_known && is_image(url)
+        let is_known = self.known.as_ref().is_none_or(|known| {
+            !self.sources.is_elsewhere(url) || known.iter().any(|known| known == url)
+        });
+        is_known && self.is_image(url)
     }
 }
 
-/// Whether it is a picture that a tool's argument may name: a photograph or one of this host.
-pub(crate) fn is_given_image(url: &str) -> bool {
-    is_image(url) && (url.starts_with(PHOTOGRAPHS) || is_blob(url))
-}
-
-/// Whether it is a picture of a video that a tool's argument may name.
-pub(crate) fn is_given_thumbnail(url: &str) -> bool {
-    is_image(url) && THUMBNAILS.iter().any(|start| url.starts_with(start)) || is_given_image(url)
+/// Whether it is a path to a blob of this host and to nothing else: no way up, no query.
+pub(crate) fn is_blob(url: &str) -> bool {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '/');
+    url.strip_prefix(BLOBS)
+        .is_some_and(|path| !path.is_empty() && path.chars().all(is_plain) && !path.contains(".."))
 }
 
 /// Whether a page may lead there.
@@ -95,13 +188,6 @@ fn is_printable(url: &str) -> bool {
     !url.chars().any(|c| c.is_control() || matches!(c, ' ' | '"' | '\'' | '<' | '>' | '\\'))
 }
 
-/// A path to a blob and to nothing else: no way up, no query.
-fn is_blob(url: &str) -> bool {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '~' | '/');
-    url.strip_prefix(BLOBS)
-        .is_some_and(|path| !path.is_empty() && path.chars().all(is_plain) && !path.contains(".."))
-}
-
 fn is_base64(text: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '/' | '=');
     !text.is_empty() && text.chars().all(is_digit)
@@ -109,7 +195,9 @@ fn is_base64(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{Pictures, is_given_image, is_given_thumbnail, is_image, is_link, tidy};
+    use wattle_plugin::testing::FakeHost;
+
+    use super::{Pictures, Sources, is_link, tidy};
 
     #[test]
     fn pictures_come_from_https_blobs_or_the_page() {
@@ -120,7 +208,7 @@ mod tests {
             "data:image/png;base64,iVBORw0KGgo=",
             "data:image/WEBP;base64,AA",
         ] {
-            assert!(is_image(url), "{url}");
+            assert!(Sources::default().is_image(url), "{url}");
         }
         for url in [
             "",
@@ -140,24 +228,29 @@ mod tests {
             "https://a/ x",
             "https:/\\a",
         ] {
-            assert!(!is_image(url), "{url}");
+            assert!(!Sources::default().is_image(url), "{url}");
         }
     }
 
     #[test]
     fn pictures_from_elsewhere_may_have_to_be_known() {
-        let known = Pictures::known(["https://a/b c.png", "http://a/plain.png"]);
+        let any = Pictures::any(&Sources::default());
+        let known =
+            Pictures::known(&Sources::default(), ["https://a/b c.png", "http://a/plain.png"]);
         for url in ["https://a/b%20c.png", "/blobs/~/a", "data:image/png;base64,AA"] {
-            assert!(known.allow(url) && Pictures::Any.allow(url), "{url}");
+            assert!(known.allow(url) && any.allow(url), "{url}");
         }
         for url in ["https://a/b%20c.png?x", "HTTPS://a/b", "http://a/plain.png", "x"] {
             assert!(!known.allow(url), "{url}");
         }
-        assert!(Pictures::Any.allow("https://any"));
+        assert!(any.allow("https://any"));
     }
 
     #[test]
     fn arguments_name_pictures_of_few_hosts() {
+        let sources = Sources::default();
+        let is_given_image = |url: &str| sources.is_given_image(url);
+        let is_given_thumbnail = |url: &str| sources.is_given_thumbnail(url);
         for url in ["https://images.unsplash.com/a", "/blobs/~/a"] {
             assert!(is_given_image(url) && is_given_thumbnail(url), "{url}");
         }
@@ -171,6 +264,37 @@ mod tests {
         }
         assert!(is_given_thumbnail("https://i.ytimg.com/vi/a/hq.jpg"));
         assert!(!is_given_image("https://i.ytimg.com/vi/a/hq.jpg"));
+    }
+
+    #[test]
+    fn settings_name_other_services() {
+        let host = FakeHost::new()
+            .setting("unsplash_image_base_url", "http://127.0.0.1:9/")
+            .setting("thumbnail_base_urls", vec!["http://127.0.0.1:9/vi"]);
+        let sources = host.run(Sources::read).unwrap();
+        let (photo, still) = ("http://127.0.0.1:9/photo-1", "http://127.0.0.1:9/vi/a/hq.jpg");
+        assert!(sources.is_image(photo) && sources.is_given_image(photo));
+        assert!(sources.is_image(still) && sources.is_given_thumbnail(still));
+        assert_eq!(
+            sources.plain().collect::<Vec<_>>(),
+            ["http://127.0.0.1:9/", "http://127.0.0.1:9/vi/"]
+        );
+        let known = Pictures::known(&sources, [photo]);
+        assert!(known.allow(photo) && !known.allow(still));
+        for other in ["http://127.0.0.1:99/a", "https://images.unsplash.com/a"] {
+            assert!(!sources.is_given_image(other), "{other}");
+        }
+        assert_eq!(FakeHost::new().run(Sources::read).unwrap(), Sources::default());
+        assert_eq!(Sources::default().plain().count(), 0);
+    }
+
+    #[test]
+    fn a_setting_that_is_no_address_is_refused() {
+        for address in ["", "images.example", "https://", "https://a b", "https://a;script-src *"] {
+            let host = FakeHost::new().setting("unsplash_image_base_url", address);
+            let failure = host.run(Sources::read).unwrap_err();
+            assert!(failure.message.contains("`unsplash_image_base_url`"), "{failure:?}");
+        }
     }
 
     #[test]

@@ -8,7 +8,7 @@ use wattle_plugin::Failure;
 use wattle_plugin::llm::ImageRequest;
 use wattle_plugin::prelude::{clock, code, llm, log};
 
-use crate::html::is_image;
+use crate::html::is_blob;
 use crate::image::plan::Planned;
 use crate::image::{ImageAsset, ImageSource};
 
@@ -144,7 +144,7 @@ fn picture(planned: &Planned, candidate: u32) -> Result<(ImageAsset, String), Fa
     let made = llm::generate_images(request)?.into_iter().next();
     let made = made.ok_or_else(|| Failure::unavailable("the model made no picture"))?;
     let link = made.link().to_owned();
-    if !is_image(&link) {
+    if !is_blob(&link) {
         let message = format!("the host serves the picture at `{link}`, which no page may show");
         return Err(Failure::internal(message));
     }

@@ -4,7 +4,7 @@ use wattle_plugin::Failure;
 use wattle_plugin::http::{self, Request, Response};
 use wattle_plugin::prelude::{Deserialize, code, log, settings};
 
-use crate::html::{is_image, is_link};
+use crate::html::{Sources, is_link};
 use crate::image::plan::Planned;
 use crate::image::{ImageAsset, ImageSource};
 
@@ -76,6 +76,7 @@ pub(crate) fn search(plans: &[Planned]) -> Result<Vec<Option<ImageAsset>>, Failu
     }
     let base: Option<String> = settings::get("unsplash_base_url")?;
     let base = base.as_deref().unwrap_or(BASE_URL).trim_end_matches('/');
+    let sources = Sources::read()?;
     let answers = http::send_all(plans.iter().map(|planned| request(base, planned)).collect());
     let mut images = Vec::with_capacity(plans.len());
     let (mut used, mut is_limited) = (Vec::new(), false);
@@ -83,7 +84,7 @@ pub(crate) fn search(plans: &[Planned]) -> Result<Vec<Option<ImageAsset>>, Failu
         let found = match answer {
             Err(failure) if failure.code == code::CANCELLED => return Err(failure),
             Err(failure) => Err(Miss::Other(failure.message)),
-            Ok(response) => read(response, planned),
+            Ok(response) => read(response, planned, &sources),
         };
         images.push(match found {
             Ok((image, download)) => {
@@ -130,7 +131,11 @@ fn signed(request: Request) -> Request {
 }
 
 /// The picture and where to tell that it is used.
-fn read(response: Response, planned: &Planned) -> Result<(ImageAsset, Option<String>), Miss> {
+fn read(
+    response: Response,
+    planned: &Planned,
+    sources: &Sources,
+) -> Result<(ImageAsset, Option<String>), Miss> {
     let is_limited = response.status == 429
         || response.status == FORBIDDEN && response.text().trim_start().starts_with(RATE_LIMIT);
     if is_limited {
@@ -140,14 +145,16 @@ fn read(response: Response, planned: &Planned) -> Result<(ImageAsset, Option<Str
     let found: Found = response.ok().map_err(other)?.json().map_err(other)?;
     let photo = found.results.into_iter().next();
     let photo = photo.ok_or_else(|| Miss::Other("nothing was found".to_owned()))?;
-    photo.asset(planned).ok_or_else(|| Miss::Other("it has no address for pages".to_owned()))
+    photo
+        .asset(planned, sources)
+        .ok_or_else(|| Miss::Other("it has no address for pages".to_owned()))
 }
 
 impl Photo {
-    fn asset(self, planned: &Planned) -> Option<(ImageAsset, Option<String>)> {
+    fn asset(self, planned: &Planned, sources: &Sources) -> Option<(ImageAsset, Option<String>)> {
         let Urls { regular, full, raw } = self.urls;
         let mut addresses = [regular, full, raw].into_iter().flatten();
-        let address = addresses.find(|address| is_image(address))?;
+        let address = addresses.find(|address| sources.is_image(address))?;
         let mut image = ImageAsset::of(planned, ImageSource::Unsplash, address);
         let names =
             self.user.map(|user| [user.name, user.username]).into_iter().flatten().flatten();

@@ -7,6 +7,7 @@
 use wattle_plugin::prelude::{Failure, clock, params, sql};
 use wattle_plugin::sql::Transaction;
 
+use crate::html::Sources;
 use crate::session::log::{Run, events, matters, runs_of};
 use crate::session::outcome::View;
 use crate::session::snapshot;
@@ -111,8 +112,9 @@ fn keep_steps(
     }
     let mut state = snapshot::read(Some(transaction), &session.id)?;
     let preview = preview::path(&session.id)?;
+    let sources = Sources::read()?;
     for step in made {
-        state.apply(&preview, step);
+        state.apply(&preview, &sources, step);
         if let Some(title) = title(step) {
             table::name(transaction, &session.id, title)?;
         }

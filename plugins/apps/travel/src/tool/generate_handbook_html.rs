@@ -11,12 +11,13 @@ use wattle_plugin::prelude::{
 
 use crate::block::{Block, spots};
 use crate::channel::{HTML, IMAGE_MODE, State};
+use crate::html::{self, Sources};
 use crate::image::{ImageAsset, ImageSource, mode};
+use crate::preview;
 use crate::task::{HANDBOOK_HTML, Structured, run_text_task};
 use crate::text::head;
 use crate::tool::answer::answer;
 use crate::video::VideoContext;
-use crate::{html, preview};
 
 /// Title of a guide of which nothing else is known.
 const UNTITLED: &str = "Travel guide";
@@ -99,19 +100,21 @@ pub(crate) fn generate_handbook_html(
     input: Input,
 ) -> Result<ToolOutput, Failure> {
     let state = State::of(context)?;
-    let chosen = match choose::choose(&state, &input) {
+    let sources = Sources::read()?;
+    let chosen = match choose::choose(&state, &input, &sources) {
         Ok(chosen) => chosen,
         Err(error) => return Ok(ToolOutput::error(error)),
     };
-    let Structured { value: page, model } = make(&chosen)?;
+    let Structured { value: page, model } = make(&chosen, &sources)?;
     tell(context, &chosen, page, &model)
 }
 
 /// Has a model write the page, and makes it harmless.
-fn make(chosen: &Chosen) -> Result<Structured<String>, Failure> {
+fn make(chosen: &Chosen, sources: &Sources) -> Result<Structured<String>, Failure> {
     let VideoContext { thumbnail_url, video_url, .. } = &chosen.video;
     let finish = |text: &str| {
-        html::made_page(text, thumbnail_url.as_deref(), Some(video_url), &chosen.images)
+        let images = &chosen.images;
+        html::made_page(text, thumbnail_url.as_deref(), Some(video_url), images, sources)
     };
     let ask = html::Ask {
         title: &chosen.title,

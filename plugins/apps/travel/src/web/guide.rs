@@ -5,15 +5,22 @@
 
 use wattle_plugin::prelude::{Failure, Request, Response, handler};
 
+use crate::html::Sources;
 use crate::session::{Snapshot, snapshot};
 use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
 
 const PERMANENT_REDIRECT: u16 = 308;
 
-/// Links may be followed, in a window of their own, where the page elsewhere is as usual.
-const POLICY: &str = "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
-    img-src 'self' https: data:; style-src 'unsafe-inline'; font-src https: data:; \
-    base-uri 'none'; form-action 'none'; frame-ancestors 'self'";
+/// The policy of a page with pictures of some services. Links may be followed, in a window of their
+/// own, where the page elsewhere is as usual.
+fn policy(sources: &Sources) -> String {
+    let plain: String = sources.plain().map(|base| format!(" {base}")).collect();
+    format!(
+        "sandbox allow-popups allow-popups-to-escape-sandbox; default-src 'none'; \
+         img-src 'self' https: data:{plain}; style-src 'unsafe-inline'; font-src https: data:; \
+         base-uri 'none'; form-action 'none'; frame-ancestors 'self'"
+    )
+}
 
 /// Shows the page; 404 as long as there is none.
 #[handler(GET, "/api/guide/{id}")]
@@ -24,13 +31,14 @@ pub(crate) fn guide(request: &Request) -> Result<Response, Failure> {
         let tag = tag(&state);
         let none = || Refusal::not_found("the session has no page yet");
         let page = state.html.ok_or_else(none)?;
+        let sources = Sources::read()?;
         let response = if names(request, "if-none-match", &tag) {
             Response::empty(NOT_MODIFIED)
         } else {
             Response::bytes("text/html; charset=utf-8", page)
         };
         Ok(response
-            .with_header("content-security-policy", POLICY)
+            .with_header("content-security-policy", policy(&sources))
             .with_header("x-content-type-options", "nosniff")
             .with_header("referrer-policy", "no-referrer")
             .with_header("cache-control", "private, no-cache")
@@ -92,9 +100,19 @@ mod tests {
             assert!(rules.contains(&rule), "{rule} in {policy}");
         }
         assert!(rules.contains(&"frame-ancestors 'self'"), "only the app's page frames it");
+        assert!(rules.contains(&"img-src 'self' https: data:"), "{policy}");
         for word in ["script", "unsafe-eval", "connect-src", "frame-src", "allow-same-origin"] {
             assert!(!policy.contains(word), "{word} in {policy}");
         }
+    }
+
+    #[test]
+    fn the_policy_names_services_of_the_settings_that_have_no_https() {
+        let host = sessions().setting("unsplash_image_base_url", "http://127.0.0.1:9");
+        let request = Request::new("GET", "/x").with_param("id", RUNNING);
+        let shown = host.run(|| guide(&request)).unwrap();
+        let policy = header(&shown, "content-security-policy");
+        assert!(policy.contains("; img-src 'self' https: data: http://127.0.0.1:9/; "), "{policy}");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, sql};
 
+use crate::html::Sources;
 use crate::session::snapshot::Refused;
 use crate::session::{Session, Snapshot, lock, snapshot};
 use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
@@ -33,6 +34,7 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
         let session = find(request)?;
         let body: Value = request.json()?;
         let preview = preview::path(&session.id)?;
+        let sources = Sources::read()?;
         let transaction = sql::database(DATABASE).begin()?;
         lock(&transaction, &session.id)?;
         let mut state = snapshot::read(Some(&transaction), &session.id)?;
@@ -40,7 +42,7 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
             transaction.rollback()?;
             return overtaken(&state);
         }
-        if let Err(why) = snapshot::patch(&mut state, &body, &preview) {
+        if let Err(why) = snapshot::patch(&mut state, &body, &preview, &sources) {
             transaction.rollback()?;
             return Err(match why {
                 Refused::Invalid(why) => Refusal::invalid(why),

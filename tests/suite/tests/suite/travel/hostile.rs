@@ -24,6 +24,12 @@ async fn made(server: &TestServer) -> (String, String) {
     (session, picture)
 }
 
+/// The address of a guide, with that of the services whose pictures it shows.
+fn address(server: &TestServer, session: &str) -> String {
+    let standin = &server.standin().base_url;
+    server.url(&format!("/api/guide/{session}?standin={standin}"))
+}
+
 /// Saves a page, as the editor does; answers what was kept.
 async fn save(server: &TestServer, session: &str, html: &str) -> String {
     let path = format!("{SESSIONS}/{session}/state");
@@ -38,7 +44,7 @@ async fn save(server: &TestServer, session: &str, html: &str) -> String {
 async fn s3_33_s3_61_a_guide_fits_both_widths_and_shows_its_pictures() {
     let server = Setup::travel().await.start().await;
     let (session, _) = made(&server).await;
-    need!(at_a_browser(PROGRAM, "guide", &server.url(&format!("/api/guide/{session}"))).await);
+    need!(at_a_browser(PROGRAM, "guide", &address(&server, &session)).await);
 }
 
 #[tokio::test]
@@ -48,7 +54,7 @@ async fn s3_62_a_hostile_page_runs_nothing() {
     let page = save(&server, &session, &HOSTILE.replace("{{picture}}", &picture)).await;
     assert!(page.contains("Watch Origin Video") && page.contains(&picture), "{page}");
     assert!(!page.contains("<script") && !page.contains("javascript:"), "{page}");
-    need!(at_a_browser(PROGRAM, "hostile", &server.url(&format!("/api/guide/{session}"))).await);
+    need!(at_a_browser(PROGRAM, "hostile", &address(&server, &session)).await);
 }
 
 #[tokio::test]

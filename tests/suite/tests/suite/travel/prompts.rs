@@ -16,14 +16,18 @@ const TASKS: [&str; 4] = [
 /// Where the host keeps pictures.
 const BLOBS: &str = "/blobs/~/";
 
-/// What is another one in each run, by what stands for it: the session and the blocks.
-fn names(session: &str, said: &Talk) -> Vec<(String, String)> {
+/// What is another one in each run, by what stands for it: the session, the blocks and the address of
+/// services.
+fn names(server: &TestServer, session: &str, said: &Talk) -> Vec<(String, String)> {
     let built = said.output("build_travel_blocks");
     let blocks = built["blocks"].as_array().unwrap().iter().zip(1..);
     let named = |(block, number): (&Value, u32)| {
         (block["block_id"].as_str().unwrap().to_owned(), format!("<block {number}>"))
     };
-    blocks.map(named).chain([(session.to_owned(), "<session>".to_owned())]).collect()
+    let services = server.standin().base_url.clone();
+    let others = [(session, "<session>"), (&services, "<services>")];
+    let others = others.map(|(from, to)| (from.to_owned(), to.to_owned()));
+    blocks.map(named).chain(others).collect()
 }
 
 /// The body of a request, with texts as lines.
@@ -54,7 +58,7 @@ async fn guide() -> (TestServer, String, Talk) {
 #[tokio::test]
 async fn s3_10_the_conversation_is_sent_as_it_is_written_down() {
     let (server, session, said) = guide().await;
-    let names = names(&session, &said);
+    let names = names(&server, &session, &said);
     let asked = server.requests_on(CHAT_MODEL);
     insta::assert_snapshot!("travel_first_turn", shown(&asked[0], &names));
     server.travel().chat(&session, "thank you").await;
@@ -73,7 +77,7 @@ async fn s3_10_the_conversation_is_sent_as_it_is_written_down() {
 #[tokio::test]
 async fn s3_45_each_task_is_sent_as_it_is_written_down() {
     let (server, session, said) = guide().await;
-    let names = names(&session, &said);
+    let names = names(&server, &session, &said);
     for task in TASKS {
         let asked = server.requests_for(task);
         assert_eq!(asked.len(), 1, "{task}");

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use wattle_plugin::prelude::{Deserialize, Value};
 
 use crate::block::{Block, spots};
-use crate::html;
+use crate::html::{self, Sources};
 use crate::session::snapshot::Snapshot;
 use crate::session::{step, stored};
 
@@ -44,12 +44,18 @@ impl From<&str> for Refused {
 }
 
 /// Takes over what is in a document with any of `blocks`, `spotBlocks`, `toolOutputs`,
-/// `handbookHtml` and `previewPath`, which can be no other than `preview`, the session's own.
+/// `handbookHtml` and `previewPath`, which can be no other than `preview`, the session's own. The
+/// page may show pictures of `sources`.
 ///
 /// # Errors
 ///
 /// What is wrong with it; the snapshot may have been changed in part.
-pub(crate) fn patch(snapshot: &mut Snapshot, patch: &Value, preview: &str) -> Result<(), Refused> {
+pub(crate) fn patch(
+    snapshot: &mut Snapshot,
+    patch: &Value,
+    preview: &str,
+    sources: &Sources,
+) -> Result<(), Refused> {
     let fields = patch.as_object().ok_or("the body must be a JSON object")?;
     for (key, value) in fields {
         match key.as_str() {
@@ -67,7 +73,7 @@ pub(crate) fn patch(snapshot: &mut Snapshot, patch: &Value, preview: &str) -> Re
                 snapshot.spot_blocks = value.clone();
             }
             "toolOutputs" => snapshot.tool_outputs = outputs(value)?,
-            "handbookHtml" => snapshot.html = page(snapshot, value)?,
+            "handbookHtml" => snapshot.html = page(snapshot, value, sources)?,
             "previewPath" => snapshot.preview_path = path(value, preview)?,
             _ => {
                 return Err(format!(
@@ -136,13 +142,13 @@ fn small(key: &str, value: &Value) -> Result<(), Refused> {
 }
 
 /// A page from an editor is as little trusted as one from a model.
-fn page(snapshot: &Snapshot, value: &Value) -> Result<Option<String>, Refused> {
+fn page(snapshot: &Snapshot, value: &Value, sources: &Sources) -> Result<Option<String>, Refused> {
     match value {
         Value::Null => Ok(None),
         Value::String(raw) if raw.len() > PAGE_BYTES => {
             Err(Refused::TooLarge(format!("`handbookHtml` is larger than {PAGE_BYTES} bytes")))
         }
-        Value::String(raw) => html::page(raw, snapshot.thumbnail(), snapshot.video_url())
+        Value::String(raw) => html::page(raw, snapshot.thumbnail(), snapshot.video_url(), sources)
             .map(Some)
             .map_err(|error| format!("`handbookHtml`: {error}").into()),
         _ => Err("`handbookHtml` must be a text".into()),

@@ -3,7 +3,7 @@
 use super::{Chosen, GivenBlock, GivenImage, Input};
 use crate::block::Block;
 use crate::channel::State;
-use crate::html::{is_given_image, is_given_thumbnail, is_image, is_link};
+use crate::html::{Sources, is_link};
 use crate::image::{ImageAsset, ImageSource};
 use crate::video::VideoContext;
 use crate::youtube;
@@ -18,9 +18,9 @@ const OTHER_IMAGES: &str = "Prepared images do not match current blocks. Call se
                             generate_image again before generate_handbook_html.";
 
 /// Chooses from the guide what the arguments name, everything if they name nothing.
-pub(super) fn choose(state: &State, input: &Input) -> Result<Chosen, String> {
+pub(super) fn choose(state: &State, input: &Input, sources: &Sources) -> Result<Chosen, String> {
     let blocks = blocks(state, input)?;
-    let prepared = images(state, input)?;
+    let prepared = images(state, input, sources)?;
     if prepared.is_empty() {
         return Err(NO_IMAGES.to_owned());
     }
@@ -32,7 +32,7 @@ pub(super) fn choose(state: &State, input: &Input) -> Result<Chosen, String> {
     if images.is_empty() {
         return Err(OTHER_IMAGES.to_owned());
     }
-    let video = video(state, input);
+    let video = video(state, input, sources);
     Ok(Chosen { title: input.title(&video), video, blocks, images, image_count })
 }
 
@@ -68,27 +68,27 @@ fn unknown(id: &str, blocks: &[Block]) -> String {
 }
 
 /// Those of the arguments, as they were prepared; all prepared ones if there are none.
-fn images(state: &State, input: &Input) -> Result<Vec<ImageAsset>, String> {
+fn images(state: &State, input: &Input, sources: &Sources) -> Result<Vec<ImageAsset>, String> {
     let given = input.images.as_deref().unwrap_or_default();
     if given.is_empty() {
         return Ok(state.images.clone());
     }
-    given.iter().map(|given| image(state, given)).collect()
+    given.iter().map(|given| image(state, given, sources)).collect()
 }
 
-fn image(state: &State, given: &GivenImage) -> Result<ImageAsset, String> {
+fn image(state: &State, given: &GivenImage, sources: &Sources) -> Result<ImageAsset, String> {
     let prepared = state.images.iter().find(|image| image.block_id == given.block_id);
     if let Some(prepared) = prepared {
         return Ok(prepared.clone());
     }
     let address = given.image_url.as_deref().unwrap_or_default().trim();
     // What the model has read may have talked it into an address that counts the readers.
-    if !is_given_image(address) {
+    if !sources.is_given_image(address) {
         return Err(format!(
             "the picture of block `{}` is none that was prepared, and `{address}` neither begins \
-             with `https://images.unsplash.com/` nor with `/blobs/`; call `search_image` or \
-             `generate_image`",
-            given.block_id
+             with `{}` nor with `/blobs/`; call `search_image` or `generate_image`",
+            given.block_id,
+            sources.photographs()
         ));
     }
     let block = state.blocks.iter().find(|block| block.block_id == given.block_id);
@@ -108,7 +108,7 @@ fn image(state: &State, given: &GivenImage) -> Result<ImageAsset, String> {
 }
 
 /// The crawled video; what is not known of it is taken from the arguments.
-fn video(state: &State, input: &Input) -> VideoContext {
+fn video(state: &State, input: &Input, sources: &Sources) -> VideoContext {
     let id = input.video_id.as_deref().map(str::trim).filter(|id| !id.is_empty());
     let id = id.map(|id| youtube::id(id).unwrap_or_else(|| id.to_owned()));
     let named = state.videos.iter().find(|video| id.as_ref() == Some(&video.id));
@@ -120,7 +120,9 @@ fn video(state: &State, input: &Input) -> VideoContext {
         video.video_id = address.as_deref().and_then(youtube::id).or(id).unwrap_or_default();
         video.video_url = address.unwrap_or_default();
     }
-    let given = || input.thumbnail_url.clone().filter(|address| is_given_thumbnail(address));
-    video.thumbnail_url = video.thumbnail_url.filter(|address| is_image(address)).or_else(given);
+    let given =
+        || input.thumbnail_url.clone().filter(|address| sources.is_given_thumbnail(address));
+    let known = video.thumbnail_url.filter(|address| sources.is_image(address));
+    video.thumbnail_url = known.or_else(given);
     video
 }
