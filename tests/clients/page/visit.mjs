@@ -10,7 +10,7 @@ import { readFileSync, mkdirSync } from "node:fs";
 import { createRequire } from "node:module";
 import { basename } from "node:path";
 import { createInterface } from "node:readline";
-import { chromium } from "playwright-core";
+import { open } from "./launch.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
@@ -18,17 +18,6 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 const SIZES = [{ width: 1280, height: 800 }, { width: 375, height: 720 }];
 
 const SCHEMES = ["light", "dark"];
-
-/** Nothing but this machine can be reached, and the browser asks for nothing by itself. */
-const FLAGS = [
-  "--no-sandbox",
-  "--no-proxy-server",
-  "--disable-background-networking",
-  "--disable-component-update",
-  "--disable-sync",
-  "--no-first-run",
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-];
 
 /** The program, which begins the names of its pictures. */
 const PROGRAM = basename(process.argv[1], ".mjs");
@@ -53,7 +42,7 @@ export async function run(scenarios) {
   assert.ok(scenario, `no scenario ${name}; there are ${Object.keys(scenarios).join(", ")}`);
   const { sizes = SIZES, run: act = scenario } = scenario;
   mkdirSync(pictures, { recursive: true });
-  const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: FLAGS });
+  const browser = await open();
   try {
     for (const viewport of sizes) {
       const visit = await Visit.open(browser, { name, url, pictures, viewport });

@@ -1,5 +1,5 @@
 //! Tests that leave themselves out: only `need!` ends a test early, because it counts the test and
-//! fails with `CI=true`.
+//! fails with `WATTLE_REQUIRE=all`.
 //!
 //! What a text shows of that is checked: a test has no `return` of its own, nothing but `wattle_needs`
 //! looks for programs, and no test is ignored or filtered by its author.
