@@ -5,8 +5,16 @@ demo *arguments:
     cargo xtask demo {{arguments}}
 
 # every test, with format, lints and documentation
-test:
-    cargo xtask test
+test *arguments:
+    cargo xtask test {{arguments}}
+
+# format, lint and tests of what changed, without what takes long
+quick *crates:
+    cargo xtask quick {{crates}}
+
+# the data sets of the applications, also with imprecise models
+eval *apps:
+    cargo xtask eval {{apps}}
 
 # format, lints, documentation, spelling, licences
 check:

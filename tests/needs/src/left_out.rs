@@ -1,4 +1,4 @@
-//! Tests that are left out: the reason, the record, and the refusal with `CI=true`.
+//! Tests that are left out: the reason, the record, and the refusal with `WATTLE_REQUIRE=all`.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -8,6 +8,9 @@ use std::{env, fmt, thread};
 
 /// The environment variable with the path of the record. Without it nothing is recorded.
 pub const RECORD: &str = "WATTLE_LEFT_OUT";
+
+/// The environment variable that is `all` where no test may be left out.
+pub const REQUIRE: &str = "WATTLE_REQUIRE";
 
 /// What a machine lacks.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,11 +47,11 @@ pub struct LeftOut(());
 ///
 /// # Panics
 ///
-/// With `CI=true`, or if the record cannot be written.
+/// With `WATTLE_REQUIRE=all`, or if the record cannot be written.
 impl From<Missing> for LeftOut {
     #[track_caller]
     fn from(missing: Missing) -> Self {
-        assert!(!is_ci(), "{missing}. With `CI=true` no test is left out");
+        assert!(!requires_all(), "{missing}. With `WATTLE_REQUIRE=all` no test is left out");
         if let Some(record) = variable(RECORD).map(PathBuf::from) {
             let written = note(&record, &missing, &running_test());
             assert!(written.is_ok(), "cannot write {}: {written:?}", record.display());
@@ -57,9 +60,9 @@ impl From<Missing> for LeftOut {
     }
 }
 
-/// Whether `CI=true`: every test must run.
-pub fn is_ci() -> bool {
-    variable("CI").is_some_and(|value| value == "true")
+/// Whether `WATTLE_REQUIRE=all`: every test must run.
+pub fn requires_all() -> bool {
+    variable(REQUIRE).is_some_and(|value| value == "all")
 }
 
 /// One test that was left out.

@@ -13,8 +13,8 @@
 //! }
 //! ```
 //!
-//! With `CI=true` no test is left out: the conversion into [`LeftOut`] panics, and the message says
-//! what is missing and which command installs it.
+//! With `WATTLE_REQUIRE=all` no test is left out: the conversion into [`LeftOut`] panics, and the
+//! message says what is missing and which command installs it.
 //!
 //! [`need!`] is the only early return of a test. It takes a [`Missing`] or a [`LeftOut`], so a
 //! function between the test and the program answers with `Result<_, LeftOut>` and uses `?`.
@@ -31,7 +31,7 @@ pub mod clients;
 mod left_out;
 mod program;
 
-pub use left_out::{LeftOut, Line, Missing, RECORD, is_ci, lines, note};
+pub use left_out::{LeftOut, Line, Missing, RECORD, REQUIRE, lines, note, requires_all};
 pub use program::Program;
 
 /// The value of a `Result`, or the end of the test: a program that is missing leaves it out.

@@ -1,4 +1,4 @@
-//! A test without its program: left out and recorded, or a failure with `CI=true`.
+//! A test without its program: left out and recorded, or a failure with `WATTLE_REQUIRE=all`.
 
 #![expect(clippy::unwrap_used, reason = "what fails here is a test that fails")]
 
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
 
-use wattle_needs::{LeftOut, Line, Program, RECORD, lines, need};
+use wattle_needs::{LeftOut, Line, Program, RECORD, REQUIRE, lines, need};
 
 #[test]
 #[ignore = "started by other tests, on a machine without programs"]
@@ -25,10 +25,11 @@ fn starved_in_part() {
 }
 
 /// Runs the tests above with an empty search path.
-fn run(record: &Path, ci: &str) -> Output {
+fn run(record: &Path, require: &str) -> Output {
     let nowhere = record.parent().unwrap();
     let mut command = Command::new(env::current_exe().unwrap());
-    command.args(["--ignored", "starved"]).env("PATH", nowhere).env("CI", ci).env(RECORD, record);
+    command.args(["--ignored", "starved"]).env("PATH", nowhere);
+    command.env(REQUIRE, require).env(RECORD, record);
     // These name the test that starts them.
     command.env_remove("NEXTEST_BINARY_ID").env_remove("NEXTEST_TEST_NAME");
     command.output().unwrap()
@@ -62,9 +63,9 @@ fn a_test_without_its_program_is_left_out_and_counted_once() {
 }
 
 #[test]
-fn with_ci_a_test_without_its_program_fails_and_says_what_is_missing() {
+fn where_all_is_required_a_test_without_its_program_fails_and_says_what_is_missing() {
     let record = folder("refused").join("record");
-    let ended = run(&record, "true");
+    let ended = run(&record, "all");
     let said = String::from_utf8_lossy(&ended.stdout);
     assert!(!ended.status.success(), "{said}");
     for missing in ["Chromium is missing; `apt-get install chromium` provides it", "npm is missing"]

@@ -7,7 +7,8 @@ use std::process::Command;
 use anyhow::Result;
 use wattle_needs::Program;
 
-use crate::shell::{root, run, say, target_folder};
+use crate::shell::{root, say, target_folder};
+use crate::step::run;
 use crate::{files, python};
 
 /// What is installed in a folder of its own.

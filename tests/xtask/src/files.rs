@@ -1,4 +1,4 @@
-//! Files that are put below cargo's target folder.
+//! Files: compared, made, copied and read, with errors that name them.
 
 use std::fs;
 use std::path::Path;
@@ -13,6 +13,11 @@ pub(crate) fn same(left: &Path, right: &Path) -> bool {
 /// Makes a folder and those around it.
 pub(crate) fn make(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))
+}
+
+/// Reads a text.
+pub(crate) fn read(file: &Path) -> Result<String> {
+    fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))
 }
 
 /// Copies a file.

@@ -16,7 +16,8 @@ use anyhow::{Context as _, Result, bail};
 use wattle_needs::Program;
 
 use crate::files;
-use crate::shell::{cargo, root, run, say, target_folder};
+use crate::shell::{cargo, root, say, target_folder};
+use crate::step::run;
 
 /// Set in the environment of cargo when it is to call this program in place of the compiler.
 const WRAPS: &str = "WATTLE_XTASK_WRAPS_RUSTC";
@@ -136,7 +137,8 @@ fn seeds() -> PathBuf {
 }
 
 fn build() -> Result<()> {
-    let this = std::env::current_exe().context("cannot tell where this program is")?;
+    // Where cargo puts this program. The build of the tests may have replaced the file that runs.
+    let this = target_folder().join("debug").join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
     // Without `--package`, dependencies have the features that they have in other builds.
     let build = ["build", "--bin", "wattle-fuzz", "--features", "wattle-fuzz/libfuzzer"];
     let mut command = cargo();

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
-use crate::shell::{cargo, root, run, say, target_folder};
+use crate::shell::{compiling, root, say, target_folder};
+use crate::step::run;
 
 /// First-party guests need nothing but this target.
 const TARGET: &str = "wasm32-unknown-unknown";
@@ -75,18 +76,40 @@ pub(crate) fn first_party() -> impl Iterator<Item = &'static str> {
     GUESTS.iter().filter(|guest| guest.target == TARGET).map(|guest| guest.package)
 }
 
+/// Whether a package is built as a guest.
+pub(crate) fn is_guest(package: &str) -> bool {
+    GUESTS.iter().any(|guest| guest.package == package)
+}
+
+/// Whether the logic of a guest has tests that run without a host.
+pub(crate) fn has_native_tests(package: &str) -> bool {
+    first_party().any(|known| known == package)
+}
+
 /// Builds every guest.
 pub(crate) fn build() -> Result<()> {
+    build_some(|_| true)
+}
+
+/// Builds the guests whose packages are wanted.
+pub(crate) fn build_some(is_wanted: impl Fn(&str) -> bool) -> Result<()> {
+    let wanted: Vec<&Guest> = GUESTS.iter().filter(|guest| is_wanted(guest.package)).collect();
     for target in [TARGET, WASI_TARGET] {
-        add_target(target)?;
-        let mut command = cargo();
-        command.args(["build", "--target", target, "--profile", "guest"]);
-        for guest in GUESTS.iter().filter(|guest| guest.target == target) {
-            command.args(["--package", guest.package]);
+        let packages: Vec<&str> = wanted
+            .iter()
+            .filter(|guest| guest.target == target)
+            .map(|guest| guest.package)
+            .collect();
+        if packages.is_empty() {
+            continue;
         }
+        add_target(target)?;
+        let mut command = compiling(&["build"]);
+        command.args(["--target", target, "--profile", "guest"]);
+        command.args(packages.iter().flat_map(|package| ["--package", package]));
         run(&format!("build the guests for {target}"), &mut command)?;
     }
-    for guest in GUESTS {
+    for guest in wanted {
         if let Some(component) = guest.component {
             put(&built(guest), &root().join(component))?;
         }

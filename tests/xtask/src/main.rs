@@ -1,7 +1,9 @@
 //! `cargo xtask`: set-up, demo, tests and checks, on a machine with only Rust, git and a C
 //! compiler. Few dependencies on purpose: it is built before anything else.
 
+mod browser;
 mod clients;
+mod commands;
 mod files;
 mod fuzz;
 mod guests;
@@ -9,8 +11,11 @@ mod needs;
 mod pages;
 mod peers;
 mod python;
+mod quick;
 mod shell;
-mod steps;
+mod step;
+mod times;
+mod units;
 
 use anyhow::{Result, bail};
 
@@ -19,6 +24,11 @@ usage: cargo xtask <command>
 
   demo [--once]   build what is missing, start stand-ins and host, use every application
   test            build what is missing, then format, lints, documentation, every test, fuzz
+  test --times    the same; also writes into tests/README.md where its time goes
+  quick [crate...]
+                  format, lint and tests of what changed and of what depends on it, without
+                  browsers, clients and data sets
+  eval [app...]   the data sets of the applications, also with imprecise models (minutes)
   check           format, lints, documentation, spelling and licences
   fuzz [target...] [--seconds N]
                   hand made-up bytes to what reads foreign ones (needs a C++ compiler)
@@ -40,10 +50,18 @@ fn main() -> Result<()> {
     }
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
-        ["demo", rest @ ..] => steps::demo(rest),
-        ["test"] => steps::test(),
-        ["check"] => steps::check(),
+    let outcome = command(&words);
+    step::summarize();
+    outcome
+}
+
+fn command(words: &[&str]) -> Result<()> {
+    match words {
+        ["demo", rest @ ..] => commands::demo(rest),
+        ["test", rest @ ..] => commands::test(rest),
+        ["eval", rest @ ..] => commands::eval(rest),
+        ["check"] => commands::check(),
+        ["quick", rest @ ..] => quick::quick(rest),
         ["fuzz", rest @ ..] => fuzz::fuzz(rest),
         ["guests"] => guests::build(),
         ["pages"] => pages::build(),
@@ -52,7 +70,7 @@ fn main() -> Result<()> {
             show(&needs::packages());
             Ok(())
         }
-        ["bench", rest @ ..] => steps::bench(rest),
+        ["bench", rest @ ..] => commands::bench(rest),
         ["help" | "--help" | "-h"] | [] => {
             shell::say(HELP);
             Ok(())

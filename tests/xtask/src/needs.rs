@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, Result, bail};
-use wattle_needs::{Missing, Program, is_ci};
+use wattle_needs::{Missing, Program, requires_all};
 
 use crate::shell::{has, say, target_folder};
 
@@ -19,7 +19,7 @@ pub(crate) fn record() -> PathBuf {
 ///
 /// # Errors
 ///
-/// With `CI=true`, if anything is missing.
+/// With `WATTLE_REQUIRE=all`, if anything is missing.
 pub(crate) fn look() -> Result<()> {
     let record = record();
     if let Err(error) = fs::remove_file(&record)
@@ -29,9 +29,11 @@ pub(crate) fn look() -> Result<()> {
     }
     let missing = Program::ALL.into_iter().filter_map(|program| program.find().err());
     let missing: Vec<Missing> = missing.chain(nextest().err()).collect();
-    if is_ci() && !missing.is_empty() {
+    if requires_all() && !missing.is_empty() {
         let lines = missing.iter().map(|missing| format!("\n  {missing}")).collect::<String>();
-        bail!("with `CI=true` every test must run, and this machine lacks programs:{lines}");
+        bail!(
+            "with `WATTLE_REQUIRE=all` every test must run, and this machine lacks programs:{lines}"
+        );
     }
     for missing in missing {
         say(&format!("note: {missing}"));

@@ -9,7 +9,8 @@ use anyhow::Result;
 use wattle_needs::{Missing, Program};
 
 use crate::files;
-use crate::shell::{root, run, say};
+use crate::shell::{root, say};
+use crate::step::run;
 
 /// The workspace of npm that all pages belong to, from the root.
 const WORKSPACE: &str = "plugins";
@@ -46,6 +47,12 @@ pub(crate) fn check() -> Result<()> {
 /// What this machine lacks.
 pub(crate) fn missing() -> Option<Missing> {
     Program::Node.find().and(Program::Npm.find()).err()
+}
+
+/// Whether a file, given from the root, belongs to the pages or to what they share.
+pub(crate) fn is_source(file: &Path) -> bool {
+    let Ok(inner) = file.strip_prefix(WORKSPACE) else { return false };
+    inner.starts_with(SHARED) || inner.iter().nth(2).is_some_and(|folder| folder == "page")
 }
 
 fn npm() -> Command {

@@ -10,7 +10,8 @@ use wattle_needs::Program;
 
 use crate::files::{copy, make, same};
 use crate::python;
-use crate::shell::{root, run, say, target_folder};
+use crate::shell::{root, say, target_folder};
+use crate::step::run;
 
 /// What pins the Node packages.
 const LOCK: &str = "package-lock.json";

@@ -4,18 +4,23 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
-use crate::files::{copy, same};
-use crate::shell::run;
+use crate::files::read;
+use crate::step::run;
 
-/// What pins the packages. A copy of it in the environment says that they are installed.
+/// What pins the packages.
 const REQUIREMENTS: &str = "requirements.txt";
+
+/// The file in an environment that says what is installed, and in which folder: programs of an
+/// environment name its folder, so one that was moved does not work.
+const MARK: &str = "installed.txt";
 
 /// Makes an environment with what `requirements.txt` in a folder names, unless it is there.
 pub(crate) fn install(what: &str, from: &Path, to: &Path) -> Result<()> {
-    let (requirements, mark) = (from.join(REQUIREMENTS), to.join(REQUIREMENTS));
-    if same(&requirements, &mark) {
+    let requirements = from.join(REQUIREMENTS);
+    let (mark, installed) = (to.join(MARK), format!("{}\n{}", to.display(), read(&requirements)?));
+    if fs::read_to_string(&mark).is_ok_and(|mark| mark == installed) {
         return Ok(());
     }
     // What a new version no longer needs must not stay.
@@ -26,5 +31,5 @@ pub(crate) fn install(what: &str, from: &Path, to: &Path) -> Result<()> {
     let mut pip = Command::new(to.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--requirement"]);
     run(&format!("install {what}"), pip.arg(&requirements))?;
-    copy(&requirements, &mark)
+    fs::write(&mark, installed).with_context(|| format!("cannot write {}", mark.display()))
 }

@@ -1,10 +1,14 @@
-//! Other programs, as each step runs them: cargo, its folders, and what is said to people.
+//! The programs that steps run: cargo with its folders. Lines for people.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::Instant;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context, Result, bail};
+/// Has cargo report what it compiles.
+pub(crate) const TIMINGS: &str = "--timings";
+
+/// Whether [`compiling`] has cargo do so.
+static REPORTS: AtomicBool = AtomicBool::new(false);
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -34,16 +38,19 @@ pub(crate) fn cargo() -> Command {
     command
 }
 
-/// Runs one step and says how long it took.
-pub(crate) fn run(what: &str, command: &mut Command) -> Result<()> {
-    say(&format!("==> {what}"));
-    let started = Instant::now();
-    let status = command.status().with_context(|| format!("cannot start: {command:?}"))?;
-    if !status.success() {
-        bail!("could not {what} ({status})");
+/// A command of cargo that compiles, such as `build`.
+pub(crate) fn compiling(subcommand: &[&str]) -> Command {
+    let mut command = cargo();
+    command.args(subcommand);
+    if REPORTS.load(Ordering::Relaxed) {
+        command.arg(TIMINGS);
     }
-    say(&format!("    done in {:.0} s", started.elapsed().as_secs_f64()));
-    Ok(())
+    command
+}
+
+/// From now on, cargo reports what [`compiling`] compiles.
+pub(crate) fn report_builds() {
+    REPORTS.store(true, Ordering::Relaxed);
 }
 
 /// Whether a program is there and succeeds with these arguments.

@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::{env, fs};
 
+use wattle_needs::REQUIRE;
+
 /// An empty folder.
 fn folder(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("xtask").join(name);
@@ -15,9 +17,10 @@ fn folder(name: &str) -> PathBuf {
 }
 
 /// Runs a command with an empty search path. Its record is not that of the tests that run.
-fn starved(folder: &Path, command: &str, ci: &str) -> Output {
+fn starved(folder: &Path, command: &str, require: &str) -> Output {
     let mut xtask = Command::new(env!("CARGO_BIN_EXE_xtask"));
-    xtask.arg(command).env("PATH", folder).env("CARGO_TARGET_DIR", folder).env("CI", ci);
+    xtask.arg(command).env("PATH", folder).env("CARGO_TARGET_DIR", folder);
+    xtask.env(REQUIRE, require);
     xtask.output().unwrap()
 }
 
@@ -33,8 +36,8 @@ fn the_packages_of_missing_programs_are_one_line() {
 }
 
 #[test]
-fn with_ci_the_tests_do_not_begin_without_a_program() {
-    let ended = starved(&folder("refused"), "test", "true");
+fn where_all_is_required_the_tests_do_not_begin_without_a_program() {
+    let ended = starved(&folder("refused"), "test", "all");
     let said = String::from_utf8(ended.stderr).unwrap();
     assert!(!ended.status.success(), "{said}");
     for missing in [

@@ -1,0 +1,208 @@
+//! `cargo xtask quick [crate...]`: format, lint and tests of the crates that changed, and of those that
+//! depend on them, without what takes long.
+//!
+//! The profile `quick` of `.config/nextest.toml` says which tests take long. Everything runs in
+//! `cargo xtask test`.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result, bail};
+use serde_json::Value;
+
+use crate::shell::{cargo, root, say};
+use crate::step::run;
+use crate::{guests, needs, pages};
+
+/// The integration tests, which find guests by their files and so do not depend on them.
+const SUITE: &str = "wattle-suite";
+
+/// A crate of the workspace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Package {
+    name: String,
+    /// Its folder, from the root.
+    folder: PathBuf,
+    /// Crates of the workspace that it depends on, also for its tests.
+    needs: Vec<String>,
+}
+
+/// Checks the named crates, or those with changes that are not committed; without any, those that the
+/// newest commit changed.
+///
+/// # Errors
+///
+/// If a crate is not known, or a step fails.
+pub(crate) fn quick(names: &[&str]) -> Result<()> {
+    let packages = packages()?;
+    let files = if names.is_empty() { changed_files()? } else { Vec::new() };
+    let changed = match names {
+        [] => packages_of(&files, &packages),
+        names => names.iter().map(|name| named(name, &packages)).collect::<Result<_>>()?,
+    };
+    let is_page = |file: &PathBuf| pages::is_source(file);
+    if files.iter().any(is_page) && pages::missing().is_none() {
+        pages::build()?;
+        pages::check()?;
+    }
+    if changed.is_empty() {
+        say("no crate has changed");
+        return Ok(());
+    }
+    say(&format!("changed: {}", changed.iter().cloned().collect::<Vec<_>>().join(", ")));
+    let affected = dependents(&changed, &packages);
+    run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
+    let of = |names: &BTreeSet<String>| -> Vec<String> {
+        names.iter().flat_map(|name| ["--package".to_owned(), name.clone()]).collect()
+    };
+    let mut lint = cargo();
+    lint.arg("clippy").args(of(&affected)).args(["--all-targets", "--", "--deny", "warnings"]);
+    run("lint", &mut lint)?;
+    let (mut guests, mut native): (BTreeSet<String>, BTreeSet<String>) =
+        affected.into_iter().partition(|name| guests::is_guest(name));
+    if !guests.is_empty() {
+        guests::build_some(|name| guests.contains(name))?;
+        guests.retain(|name| guests::has_native_tests(name));
+        run("test the guests' logic natively", cargo().arg("test").args(of(&guests)))?;
+        native.insert(SUITE.to_owned());
+    }
+    if native.is_empty() {
+        return Ok(());
+    }
+    needs::nextest()?;
+    let mut tests = cargo();
+    tests.args(["nextest", "run", "--profile", "quick"]).args(of(&native));
+    run("run the quick tests", &mut tests)
+}
+
+/// The crates of the workspace, as cargo knows them.
+fn packages() -> Result<Vec<Package>> {
+    let mut command = cargo();
+    command.args(["metadata", "--no-deps", "--format-version", "1"]);
+    let output = command.output().context("cannot start cargo")?;
+    if !output.status.success() {
+        bail!("`cargo metadata` failed: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let metadata: Value = serde_json::from_slice(&output.stdout)?;
+    packages_in(&metadata, &root()).context("`cargo metadata` has another form")
+}
+
+fn packages_in(metadata: &Value, root: &Path) -> Option<Vec<Package>> {
+    let package = |package: &Value| {
+        let manifest = Path::new(package["manifest_path"].as_str()?);
+        let needs = package["dependencies"].as_array()?.iter();
+        let needs = needs.filter(|needed| needed["path"].is_string());
+        Some(Package {
+            name: package["name"].as_str()?.to_owned(),
+            folder: manifest.parent()?.strip_prefix(root).ok()?.to_owned(),
+            needs: needs.filter_map(|needed| Some(needed["name"].as_str()?.to_owned())).collect(),
+        })
+    };
+    metadata["packages"].as_array()?.iter().map(package).collect()
+}
+
+/// A crate by its name, its name without `wattle-`, or its folder.
+fn named(name: &str, packages: &[Package]) -> Result<String> {
+    let full = format!("wattle-{name}");
+    let folder = Path::new(name);
+    let found = packages
+        .iter()
+        .find(|package| package.name == name || package.name == full || package.folder == folder);
+    let known = || packages.iter().map(|it| it.name.as_str()).collect::<Vec<_>>().join(", ");
+    let found = found.with_context(|| format!("there is no crate `{name}`; there are {}", known()));
+    found.map(|package| package.name.clone())
+}
+
+/// Files that are changed and not committed, or else those of the newest commit.
+fn changed_files() -> Result<Vec<PathBuf>> {
+    let mut files = git(&["diff", "--name-only", "HEAD"])?;
+    files.extend(git(&["ls-files", "--others", "--exclude-standard"])?);
+    if files.is_empty() {
+        files = git(&["show", "--name-only", "--format=", "HEAD"])?;
+    }
+    Ok(files)
+}
+
+fn git(arguments: &[&str]) -> Result<Vec<PathBuf>> {
+    let mut command = Command::new("git");
+    command.current_dir(root()).args(["-c", "core.quotePath=false"]).args(arguments);
+    let output = command.output().context("cannot start git")?;
+    if !output.status.success() {
+        bail!("`git {}`: {}", arguments.join(" "), String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).lines().map(PathBuf::from).collect())
+}
+
+/// The crates that have these files. A crate may be inside of another one.
+fn packages_of(files: &[PathBuf], packages: &[Package]) -> BTreeSet<String> {
+    let owner = |file: &PathBuf| {
+        let around = packages.iter().filter(|package| file.starts_with(&package.folder));
+        around.max_by_key(|package| package.folder.components().count())
+    };
+    let sources = files.iter().filter(|file| !pages::is_source(file));
+    sources.filter_map(owner).map(|package| package.name.clone()).collect()
+}
+
+/// These crates and all that depend on them.
+fn dependents(changed: &BTreeSet<String>, packages: &[Package]) -> BTreeSet<String> {
+    let mut affected = changed.clone();
+    loop {
+        let more = packages.iter().filter(|package| {
+            !affected.contains(&package.name)
+                && package.needs.iter().any(|it| affected.contains(it))
+        });
+        let more: Vec<String> = more.map(|package| package.name.clone()).collect();
+        if more.is_empty() {
+            return affected;
+        }
+        affected.extend(more);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn three() -> Vec<Package> {
+        let package = |name: &str, folder: &str, needs: &[&str]| {
+            let path = |name: &&str| json!({ "name": name, "path": "/r/x" });
+            let mut needs: Vec<Value> = needs.iter().map(path).collect();
+            needs.push(json!({ "name": "serde" }));
+            json!({ "name": name, "manifest_path": format!("/r/{folder}/Cargo.toml"),
+                "dependencies": needs })
+        };
+        let metadata = json!({ "packages": [
+            package("wattle-graph", "host/graph", &[]),
+            package("wattle-run", "host/run", &["wattle-graph"]),
+            package("wattle-macros", "host/graph/macros", &[]),
+        ] });
+        packages_in(&metadata, Path::new("/r")).unwrap()
+    }
+
+    #[test]
+    fn crates_are_found_by_their_files() {
+        let changed = |file: &str| packages_of(&[PathBuf::from(file)], &three());
+        assert_eq!(changed("host/graph/src/lib.rs"), ["wattle-graph".to_owned()].into());
+        assert_eq!(changed("host/graph/macros/src/lib.rs"), ["wattle-macros".to_owned()].into());
+        assert_eq!(changed("README.md"), BTreeSet::new());
+    }
+
+    #[test]
+    fn crates_are_found_by_their_names() {
+        for name in ["wattle-run", "run", "host/run"] {
+            assert_eq!(named(name, &three()).unwrap(), "wattle-run");
+        }
+        let error = named("walk", &three()).unwrap_err().to_string();
+        assert!(error.starts_with("there is no crate `walk`; there are wattle-graph,"), "{error}");
+    }
+
+    #[test]
+    fn what_depends_on_a_changed_crate_is_affected() {
+        let affected = |name: &str| dependents(&[name.to_owned()].into(), &three());
+        assert_eq!(affected("wattle-graph").len(), 2);
+        assert_eq!(affected("wattle-run"), ["wattle-run".to_owned()].into());
+    }
+}
