@@ -66,7 +66,7 @@ impl Client {
         if let Some(remote) = server_of(&config).await? {
             return Ok(Self::Remote(remote));
         }
-        let host = Host::open(config, Overrides::default()).await?;
+        let host = Box::pin(Host::open(config, Overrides::default())).await?;
         if needs == Needs::Apps {
             host.warnings.iter().for_each(|warning| Output::warning(warning));
             for change in host.load_apps().await? {

@@ -73,7 +73,7 @@ impl Server {
     /// claim the same paths, [`Error::Listen`], and those of [`Host::open`].
     pub async fn start(config: Config, options: ServerOptions) -> Result<RunningServer, Error> {
         let env = options.overrides.env.clone().unwrap_or_else(environment);
-        let host = Host::open(config, options.overrides).await?;
+        let host = Box::pin(Host::open(config, options.overrides)).await?;
         let state = host.api_state()?;
         let ready = async {
             listen::refuse_open_address(&host.config, &*env, &state).await?;

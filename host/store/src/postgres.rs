@@ -202,7 +202,7 @@ impl Store for PostgresStore {
     }
 
     async fn latest(&self, thread: &ThreadId) -> Result<Option<Latest>, StoreError> {
-        state::latest(&self.0.link, thread).await
+        Box::pin(state::latest(&self.0.link, thread)).await
     }
 
     async fn threads(&self, query: &ThreadQuery) -> Result<Vec<ThreadRecord>, StoreError> {
@@ -288,7 +288,7 @@ impl Store for PostgresStore {
     ) -> Result<(), StoreError> {
         self.settle(from).await?;
         self.settle(to).await?;
-        if let Some(last_seq) = rewrite::copy(&self.0.link, from, to, run_id).await? {
+        if let Some(last_seq) = Box::pin(rewrite::copy(&self.0.link, from, to, run_id)).await? {
             self.0.news.written(to, last_seq);
         }
         Ok(())

@@ -12,7 +12,7 @@ use wattle_suite::mortal::life::{Order, live};
 #[tokio::main]
 #[expect(clippy::print_stdout, reason = "its answer")]
 async fn main() -> Result<()> {
-    println!("{}", live(&order()?).await?);
+    println!("{}", Box::pin(live(&order()?)).await?);
     Ok(())
 }
 

@@ -31,7 +31,7 @@ pub(in crate::postgres) async fn copy(
 ) -> Result<Option<u64>, StoreError> {
     let mut attempt = Attempt::default();
     loop {
-        match copy_once(link, from, to, run_id).await {
+        match Box::pin(copy_once(link, from, to, run_id)).await {
             Ok(last_seq) => return Ok(last_seq),
             Err(Fault::Server(error)) => attempt.again(OPERATION, error).await?,
             Err(Fault::Store(error)) => return Err(error),
