@@ -28,6 +28,9 @@ const SERIOUS = new Set(["serious", "critical"]);
 /** The rules of `axe` whose outcome depends on the color scheme. */
 const CONTRAST = ["color-contrast"];
 
+/** Whether scenarios take pictures of what they look at, for people. */
+const PICTURES = process.env.WATTLE_PICTURES !== undefined;
+
 /** How long a page may take to show what a scenario waits for, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
@@ -168,15 +171,17 @@ export class Visit {
   }
 
   /**
-   * Looks at the page: its width and what `axe` says, and in both color schemes a picture and what `axe` says of the
-   * contrast, which is all that a scheme changes.
+   * Looks at the page: its width and what `axe` says, and in the dark color scheme what `axe` says of the contrast,
+   * which is all that a scheme changes. With `WATTLE_PICTURES`, takes a picture in both schemes.
    */
   async look(name, page = this.page) {
     await this.#fits(name, page);
     for (const colorScheme of SCHEMES) {
       await page.emulateMedia({ colorScheme });
-      const file = `${PROGRAM}-${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
-      await page.screenshot({ path: `${this.pictures}/${file}`, animations: "disabled" });
+      if (PICTURES) {
+        const file = `${PROGRAM}-${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
+        await page.screenshot({ path: `${this.pictures}/${file}`, animations: "disabled" });
+      }
       const rules = colorScheme === "light" ? null : CONTRAST;
       await this.#isAccessible(`${name}, ${colorScheme}`, page, rules);
     }

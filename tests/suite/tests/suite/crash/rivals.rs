@@ -24,8 +24,11 @@ use wattle_suite::mortal::rival::{LEASE, PAYMENTS};
 
 use super::random::Dice;
 
-/// Runs of the trial, unless [`RUNS`] says otherwise: as many as take half a minute.
-const FEW: usize = 12;
+/// Runs of all tests together, unless [`RUNS`] says otherwise: a wave for each test.
+const FEW: usize = TESTS * (CUT_OFF + UNHARMED);
+
+/// Tests that share the waves.
+const TESTS: usize = 3;
 
 /// Names the number of runs in the environment.
 const RUNS: &str = "WATTLE_RIVAL_RUNS";
@@ -310,12 +313,12 @@ fn tell(line: &str) {
     println!("{line}");
 }
 
-#[tokio::test]
-async fn a_host_that_is_cut_off_makes_no_payment_that_is_not_its_own_any_more() {
-    let trial = need!(Trial::start().await);
-    let (mut dice, mut all) = (Dice::new(15), Seen::default());
-    let waves = wanted().div_ceil(CUT_OFF + UNHARMED);
-    for number in 0..waves {
+/// Every third wave of a trial, from this one on: each of the tests below has the others, so that they
+/// run at the same time. Most of a wave is waiting.
+async fn waves(first: usize) -> Result<Seen, LeftOut> {
+    let trial = Trial::start().await?;
+    let (mut dice, mut all) = (Dice::new(15 + first as u64), Seen::default());
+    for number in (first..wanted().div_ceil(CUT_OFF + UNHARMED)).step_by(TESTS) {
         let fault = FAULTS[number % FAULTS.len()];
         // The first wave has the fault that was found first, at its worst.
         let until = if number == 0 { Until::Ended } else { Until::of(&mut dice) };
@@ -324,5 +327,23 @@ async fn a_host_that_is_cut_off_makes_no_payment_that_is_not_its_own_any_more() 
         all.payments += payments;
         all.takeovers += takeovers;
     }
-    assert!(all.takeovers >= CUT_OFF, "the trial shows little: {} takeovers", all.takeovers);
+    Ok(all)
+}
+
+#[tokio::test]
+async fn a_host_whose_answers_are_held_back_makes_no_payment_that_is_not_its_own_any_more() {
+    let seen = need!(waves(0).await);
+    assert!(seen.takeovers >= CUT_OFF, "the trial shows little: {} takeovers", seen.takeovers);
+}
+
+#[tokio::test]
+async fn a_host_that_was_stopped_makes_no_payment_that_is_not_its_own_any_more() {
+    let seen = need!(waves(1).await);
+    assert!(seen.payments >= PAYMENTS as usize, "{} payments", seen.payments);
+}
+
+#[tokio::test]
+async fn a_host_with_half_open_connections_makes_no_payment_that_is_not_its_own_any_more() {
+    let seen = need!(waves(2).await);
+    assert!(seen.payments >= PAYMENTS as usize, "{} payments", seen.payments);
 }
