@@ -16,7 +16,7 @@ const BROWSERS: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 /// Where Debian has the programs of a PostgreSQL server, in a folder for each version.
 const POSTGRES: &str = "/usr/lib/postgresql";
 
-/// A program that tests need, or a font.
+/// A program that tests or fuzzing need, or a font.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Program {
     /// The programs of a PostgreSQL server.
@@ -36,16 +36,9 @@ pub enum Program {
 }
 
 impl Program {
-    /// All of them.
-    pub const ALL: [Self; 7] = [
-        Self::Postgres,
-        Self::Node,
-        Self::Npm,
-        Self::Chromium,
-        Self::ChineseFont,
-        Self::Python,
-        Self::Cpp,
-    ];
+    /// Those that the tests need.
+    pub const OF_TESTS: [Self; 6] =
+        [Self::Postgres, Self::Node, Self::Npm, Self::Chromium, Self::ChineseFont, Self::Python];
 
     /// Where it is: the file of a program, the folder with the programs of PostgreSQL.
     ///

@@ -1,20 +1,29 @@
 //! What each command does, step by step.
 
 use std::process::Command;
+use std::thread;
 
 use anyhow::{Result, bail};
-use wattle_needs::{Program, RECORD, requires_all};
+use wattle_needs::{RECORD, requires_all};
 
 use crate::browser::{self, Browser};
 use crate::shell::{self, cargo, compiling, has, root, say, target_folder};
 use crate::step::{self, run};
-use crate::{clients, fuzz, guests, needs, pages, peers, times};
+use crate::{clients, guests, needs, pages, peers, times};
 
 /// The programs that the demo starts.
 const DEMO: &[&str] = &["wattle", "wattle-standin", "wattle-demo"];
 
+/// The crates that others build on, whose documentation they read.
+const PUBLISHED: &[&str] =
+    &["--package", "wattle-graph", "--package", "wattle-run", "--package", "wattle-plugin"];
+
 /// The programs that tests start.
 const PROGRAMS: &[&str] = &["wattle", "wattle-standin", "wattle-standin-mcp", "wattle-demo"];
+
+/// The crates that are built for this machine. All of them in every step, so that dependencies have the
+/// same features in each and are built once.
+pub(crate) const NATIVE: [&str; 3] = ["--workspace", "--exclude", guests::FOREIGN];
 
 /// The main job, end to end.
 pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
@@ -32,8 +41,8 @@ pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
     std::process::exit(status.code().unwrap_or(1));
 }
 
-/// Every test, with format, lints and documentation, and every fuzz target for seconds. What the
-/// machine lacks the programs for is counted at the end; with `WATTLE_REQUIRE=all` it must lack none.
+/// Every test, with format, lints and documentation. What the machine lacks the programs for is
+/// counted at the end; with `WATTLE_REQUIRE=all` it must lack none.
 pub(crate) fn test(arguments: &[&str]) -> Result<()> {
     let times = match arguments {
         [] => false,
@@ -65,28 +74,25 @@ fn every_test() -> Result<()> {
     match needs::nextest() {
         Ok(()) => {
             let profile = ["--profile", profile()];
-            run("build the tests", compiling(&["nextest", "run", "--no-run"]).args(profile))?;
+            let mut build = compiling(&["nextest", "run", "--no-run"]);
+            run("build the tests", build.args(NATIVE).args(profile))?;
             let browser = Browser::start()?;
             let mut tests = cargo();
-            tests.args(["nextest", "run"]).args(profile).env(RECORD, needs::record());
+            tests.args(["nextest", "run"]).args(NATIVE).args(profile);
+            tests.args(["--test-threads", &threads().to_string()]);
+            tests.env(RECORD, needs::record());
             tests.envs(browser.iter().map(|browser| (browser::ADDRESS, browser.address())));
             run("run the tests", &mut tests)?;
         }
         Err(_) => {
             let mut tests = cargo();
-            tests.args(["test", "--lib", "--bins", "--tests"]);
+            tests.arg("test").args(NATIVE).args(["--lib", "--bins", "--tests"]);
             run("build and run the tests", tests.env(RECORD, needs::record()))?;
         }
     }
-    let guests = guests::first_party().flat_map(|package| ["--package", package]);
-    run("test the guests' logic natively", compiling(&["test"]).args(guests))?;
-    run("run the documentation's examples", cargo().args(["test", "--doc"]))?;
-    lints()?;
-    match Program::Cpp.find() {
-        // The same code gets the same inputs, and so the same verdict.
-        Ok(_) => fuzz::fuzz(&["--seed", "1", "--seconds", "5"]),
-        Err(missing) => needs::leave_out("the fuzz targets", &missing),
-    }
+    run("run the documentation's examples", cargo().arg("test").args(NATIVE).arg("--doc"))?;
+    lint()?;
+    document(PUBLISHED)
 }
 
 /// The data sets of the applications, or of some: with precise models, and ten times with imprecise
@@ -106,7 +112,14 @@ pub(crate) fn eval(apps: &[&str]) -> Result<()> {
 /// Builds programs of the workspace.
 fn programs(what: &str, names: &[&str]) -> Result<()> {
     let names = names.iter().flat_map(|name| ["--bin", *name]);
-    run(what, compiling(&["build"]).args(names))
+    run(what, compiling(&["build"]).args(NATIVE).args(names))
+}
+
+/// Tests at a time. A test waits for about a quarter of its time: for leases, for pauses between attempts,
+/// for a disk.
+fn threads() -> usize {
+    let cores = thread::available_parallelism().map_or(1, usize::from);
+    cores + cores.div_ceil(2)
 }
 
 /// The profile of `.config/nextest.toml`.
@@ -117,20 +130,24 @@ fn profile() -> &'static str {
 /// Format, lints, documentation, spelling, licences.
 pub(crate) fn check() -> Result<()> {
     run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
-    lints()?;
+    lint()?;
+    document(&["--workspace"])?;
     optional("typos", "check the spelling", &[], "pip install typos")?;
     let deny = ["check", "bans", "licenses", "sources"];
     optional("cargo-deny", "check licences and bans", &deny, "cargo install cargo-deny")
 }
 
-fn lints() -> Result<()> {
+/// Lints every crate.
+pub(crate) fn lint() -> Result<()> {
     let clippy = ["--workspace", "--all-targets", "--", "--deny", "warnings"];
-    run("lint", compiling(&["clippy"]).args(clippy))?;
-    let doc = ["--no-deps", "--workspace"];
-    run(
-        "build the documentation",
-        compiling(&["doc"]).args(doc).env("RUSTDOCFLAGS", "--deny warnings"),
-    )
+    run("lint", compiling(&["clippy"]).args(clippy))
+}
+
+/// Builds the documentation of some crates.
+fn document(packages: &[&str]) -> Result<()> {
+    let mut doc = compiling(&["doc", "--no-deps"]);
+    doc.args(packages).env("RUSTDOCFLAGS", "--deny warnings");
+    run("build the documentation", &mut doc)
 }
 
 /// A tool that not everybody has. With `WATTLE_REQUIRE=all` it must be there.

@@ -15,6 +15,7 @@ use std::thread;
 use anyhow::{Context as _, Result, bail};
 use wattle_needs::Program;
 
+use crate::commands::NATIVE;
 use crate::files;
 use crate::shell::{cargo, root, say, target_folder};
 use crate::step::run;
@@ -65,14 +66,14 @@ pub(crate) fn wrapped() -> Option<Result<ExitStatus>> {
 
 /// Fuzzes the named targets, or all of them, and fails if one finds something.
 pub(crate) fn fuzz(arguments: &[&str]) -> Result<()> {
-    let Plan { names, seconds, seed } = Plan::read(arguments)?;
+    let Plan { names, seconds } = Plan::read(arguments)?;
     Program::Cpp.find()?;
     build()?;
     say(&format!("==> fuzz {} targets for {seconds} s each", names.len()));
     let (queue, found) = (Mutex::new(VecDeque::from(names)), Mutex::new(Vec::new()));
     let work = || {
         while let Some(name) = lock(&queue).pop_front() {
-            match one(&name, seconds, seed) {
+            match one(&name, seconds) {
                 Ok(told) => say(&told),
                 Err(error) => {
                     say(&format!("    {name}: {error:#}"));
@@ -99,8 +100,6 @@ struct Plan {
     names: Vec<String>,
     /// For each.
     seconds: u32,
-    /// Of the numbers that inputs are made of; 0 is another one each time.
-    seed: u32,
 }
 
 impl Plan {
@@ -111,16 +110,15 @@ impl Plan {
         let mut all: Vec<String> =
             folders.filter_map(|folder| folder.ok()?.file_name().into_string().ok()).collect();
         all.sort();
-        let mut plan = Self { names: Vec::new(), seconds: SECONDS, seed: 0 };
+        let mut plan = Self { names: Vec::new(), seconds: SECONDS };
         let mut words = arguments.iter();
         while let Some(word) = words.next() {
-            let mut number = || {
-                let number = words.next().with_context(|| format!("`{word}` needs a number"))?;
-                number.parse().with_context(|| format!("`{number}` is no number"))
-            };
             match *word {
-                "--seconds" => plan.seconds = number()?,
-                "--seed" => plan.seed = number()?,
+                "--seconds" => {
+                    let number = words.next().context("`--seconds` needs a number")?;
+                    plan.seconds =
+                        number.parse().with_context(|| format!("`{number}` is no number"))?;
+                }
                 name if all.iter().any(|known| known == name) => plan.names.push(name.to_owned()),
                 other => bail!("there is no target `{other}`; there are {}", all.join(", ")),
             }
@@ -137,25 +135,24 @@ fn seeds() -> PathBuf {
 }
 
 fn build() -> Result<()> {
-    // Where cargo puts this program. The build of the tests may have replaced the file that runs.
+    // Where cargo puts this program. A build may have replaced the file that runs.
     let this = target_folder().join("debug").join(format!("xtask{}", std::env::consts::EXE_SUFFIX));
-    // Without `--package`, dependencies have the features that they have in other builds.
-    let build = ["build", "--bin", "wattle-fuzz", "--features", "wattle-fuzz/libfuzzer"];
+    let build = ["--bin", "wattle-fuzz", "--features", "wattle-fuzz/libfuzzer"];
     let mut command = cargo();
-    command.args(build).env("RUSTC_WORKSPACE_WRAPPER", this).env(WRAPS, "1");
+    command
+        .arg("build")
+        .args(NATIVE)
+        .args(build)
+        .env("RUSTC_WORKSPACE_WRAPPER", this)
+        .env(WRAPS, "1");
     run("build the fuzz targets", &mut command)
 }
 
 /// Fuzzes one target; answers with what it did. Inputs that it finds useful stay under `target`, so
-/// that it goes on from them the next time; with a seed it begins anew, so that a target without
-/// concurrency gets the same inputs.
-fn one(name: &str, seconds: u32, seed: u32) -> Result<String> {
+/// that it goes on from them the next time.
+fn one(name: &str, seconds: u32) -> Result<String> {
     let folder = target_folder().join("fuzz").join(name);
-    let corpus = folder.join(if seed == 0 { "corpus" } else { "seeded" });
-    if seed != 0 && corpus.exists() {
-        fs::remove_dir_all(&corpus)
-            .with_context(|| format!("cannot remove {}", corpus.display()))?;
-    }
+    let corpus = folder.join("corpus");
     files::make(&corpus)?;
     let list = folder.join("seeds");
     fs::write(&list, seed_files(name)?)
@@ -165,7 +162,6 @@ fn one(name: &str, seconds: u32, seed: u32) -> Result<String> {
     let mut command = Command::new(target_folder().join(BINARY));
     command.arg(&corpus).arg(format!("-seed_inputs=@{}", list.display()));
     command.arg(format!("-max_total_time={seconds}"));
-    command.arg(format!("-seed={seed}"));
     command.arg(format!("-max_len={INPUT_BYTES}"));
     command.arg(format!("-timeout={EXECUTION_SECONDS}"));
     command.arg(format!("-rss_limit_mb={MEMORY_MIB}"));

@@ -15,12 +15,23 @@ const TARGET: &str = "wasm32-unknown-unknown";
 /// Guests of third parties may come with WASI.
 const WASI_TARGET: &str = "wasm32-wasip2";
 
+/// The guest with WASI. It cannot be built for another target.
+pub(crate) const FOREIGN: &str = "wattle-guest-foreign";
+
 /// A guest crate, and the file its app folder wants.
 struct Guest {
     package: &'static str,
     target: &'static str,
     /// Where a copy goes, from the root; `None` for test guests, which stay under `target`.
     component: Option<&'static str>,
+}
+
+impl Guest {
+    /// The name of the application, if it is one of those that are shipped.
+    fn application(&self) -> Option<&'static str> {
+        let file = self.component?.strip_prefix("plugins/apps/")?;
+        file.split('/').next()
+    }
 }
 
 const GUESTS: &[Guest] = &[
@@ -68,22 +79,22 @@ const GUESTS: &[Guest] = &[
     Guest { package: "wattle-guest-misdeeds", target: TARGET, component: None },
     Guest { package: "wattle-guest-tools", target: TARGET, component: None },
     Guest { package: "wattle-guest-shadow", target: TARGET, component: None },
-    Guest { package: "wattle-guest-foreign", target: WASI_TARGET, component: None },
+    Guest { package: FOREIGN, target: WASI_TARGET, component: None },
 ];
-
-/// Guests whose logic has tests that run without a host.
-pub(crate) fn first_party() -> impl Iterator<Item = &'static str> {
-    GUESTS.iter().filter(|guest| guest.target == TARGET).map(|guest| guest.package)
-}
 
 /// Whether a package is built as a guest.
 pub(crate) fn is_guest(package: &str) -> bool {
     GUESTS.iter().any(|guest| guest.package == package)
 }
 
-/// Whether the logic of a guest has tests that run without a host.
-pub(crate) fn has_native_tests(package: &str) -> bool {
-    first_party().any(|known| known == package)
+/// The names of the applications.
+pub(crate) fn applications() -> impl Iterator<Item = &'static str> {
+    GUESTS.iter().filter_map(Guest::application)
+}
+
+/// The application that a package is the guest of.
+pub(crate) fn application(package: &str) -> Option<&'static str> {
+    GUESTS.iter().find(|guest| guest.package == package)?.application()
 }
 
 /// Builds every guest.

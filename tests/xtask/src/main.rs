@@ -23,7 +23,7 @@ const HELP: &str = "\
 usage: cargo xtask <command>
 
   demo [--once]   build what is missing, start stand-ins and host, use every application
-  test            build what is missing, then format, lints, documentation, every test, fuzz
+  test            build what is missing, then format, lints, documentation, every test
   test --times    the same; also writes into tests/README.md where its time goes
   quick [crate...]
                   format, lint and tests of what changed and of what depends on it, without

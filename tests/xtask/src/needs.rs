@@ -27,7 +27,7 @@ pub(crate) fn look() -> Result<()> {
     {
         return Err(error).with_context(|| format!("cannot remove {}", record.display()));
     }
-    let missing = Program::ALL.into_iter().filter_map(|program| program.find().err());
+    let missing = Program::OF_TESTS.into_iter().filter_map(|program| program.find().err());
     let missing: Vec<Missing> = missing.chain(nextest().err()).collect();
     if requires_all() && !missing.is_empty() {
         let lines = missing.iter().map(|missing| format!("\n  {missing}")).collect::<String>();
@@ -43,7 +43,7 @@ pub(crate) fn look() -> Result<()> {
 
 /// The Debian packages of what is missing, in one line.
 pub(crate) fn packages() -> String {
-    let missing = Program::ALL.into_iter().filter(|program| program.find().is_err());
+    let missing = Program::OF_TESTS.into_iter().filter(|program| program.find().is_err());
     missing.map(Program::package).collect::<Vec<_>>().join(" ")
 }
 

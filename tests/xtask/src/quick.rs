@@ -11,6 +11,7 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
+use crate::commands::{self, NATIVE};
 use crate::shell::{cargo, root, say};
 use crate::step::run;
 use crate::{guests, needs, pages};
@@ -52,28 +53,40 @@ pub(crate) fn quick(names: &[&str]) -> Result<()> {
     }
     say(&format!("changed: {}", changed.iter().cloned().collect::<Vec<_>>().join(", ")));
     let affected = dependents(&changed, &packages);
-    run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
-    let of = |names: &BTreeSet<String>| -> Vec<String> {
-        names.iter().flat_map(|name| ["--package".to_owned(), name.clone()]).collect()
-    };
-    let mut lint = cargo();
-    lint.arg("clippy").args(of(&affected)).args(["--all-targets", "--", "--deny", "warnings"]);
-    run("lint", &mut lint)?;
-    let (mut guests, mut native): (BTreeSet<String>, BTreeSet<String>) =
-        affected.into_iter().partition(|name| guests::is_guest(name));
-    if !guests.is_empty() {
-        guests::build_some(|name| guests.contains(name))?;
-        guests.retain(|name| guests::has_native_tests(name));
-        run("test the guests' logic natively", cargo().arg("test").args(of(&guests)))?;
-        native.insert(SUITE.to_owned());
-    }
-    if native.is_empty() {
-        return Ok(());
-    }
     needs::nextest()?;
+    run("check the format", cargo().args(["fmt", "--all", "--check"]))?;
+    // Of the whole workspace, where only what is affected is not up to date.
+    commands::lint()?;
+    if affected.iter().any(|name| guests::is_guest(name)) {
+        guests::build_some(|name| affected.contains(name))?;
+    }
     let mut tests = cargo();
-    tests.args(["nextest", "run", "--profile", "quick"]).args(of(&native));
+    tests.args(["nextest", "run", "--profile", "quick"]).args(NATIVE);
+    tests.args(["--filterset", &filter(&affected)]);
     run("run the quick tests", &mut tests)
+}
+
+/// The tests of these crates, as nextest selects tests. The suite starts guests, so it also has their
+/// tests. Those of an application are in a module of its name, and run only when the application has
+/// changed: what the host does for applications is tested in the other modules.
+fn filter(affected: &BTreeSet<String>) -> String {
+    let of_suite = |test: &str| format!("(package(={SUITE}) and {test})");
+    let mut tests = Vec::new();
+    let mut has_others = false;
+    for name in affected {
+        if name != SUITE && name != guests::FOREIGN {
+            tests.push(format!("package(={name})"));
+        }
+        match guests::application(name) {
+            Some(app) => tests.push(of_suite(&format!("test(/^{app}::/)"))),
+            None => has_others |= name == SUITE || guests::is_guest(name),
+        }
+    }
+    if has_others {
+        let apps = guests::applications().collect::<Vec<_>>().join("|");
+        tests.push(of_suite(&format!("not test(/^({apps})::/)")));
+    }
+    tests.join(" or ")
 }
 
 /// The crates of the workspace, as cargo knows them.
@@ -204,5 +217,17 @@ mod tests {
         let affected = |name: &str| dependents(&[name.to_owned()].into(), &three());
         assert_eq!(affected("wattle-graph").len(), 2);
         assert_eq!(affected("wattle-run"), ["wattle-run".to_owned()].into());
+    }
+
+    #[test]
+    fn tests_of_a_guest_are_also_those_that_start_it() {
+        let filter = |name: &str| filter(&[name.to_owned()].into());
+        assert_eq!(filter("wattle-run"), "package(=wattle-run)");
+        let travel = "(package(=wattle-suite) and test(/^travel::/))";
+        assert_eq!(filter("wattle-app-travel"), format!("package(=wattle-app-travel) or {travel}"));
+        let apps = "asset|nl2sql|reasoning|expense|travel";
+        let suite = format!("(package(=wattle-suite) and not test(/^({apps})::/))");
+        assert_eq!(filter("wattle-suite"), suite);
+        assert_eq!(filter("wattle-std"), format!("package(=wattle-std) or {suite}"));
     }
 }

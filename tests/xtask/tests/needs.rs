@@ -31,7 +31,7 @@ fn the_packages_of_missing_programs_are_one_line() {
     let packages = String::from_utf8(ended.stdout).unwrap();
     // Only Linux is asked for a font.
     let font = if cfg!(target_os = "linux") { "fonts-noto-cjk " } else { "" };
-    let expected = format!("nodejs npm chromium {font}python3-venv g++\n");
+    let expected = format!("nodejs npm chromium {font}python3-venv\n");
     assert!(packages.ends_with(&expected), "{packages}");
 }
 
@@ -45,7 +45,6 @@ fn where_all_is_required_the_tests_do_not_begin_without_a_program() {
         "npm is missing; `apt-get install npm` provides it",
         "Chromium is missing; `apt-get install chromium` provides it",
         "Python 3 with `venv` is missing; `apt-get install python3-venv` provides it",
-        "a C++ compiler is missing; `apt-get install g++` provides it",
         "cargo-nextest is missing; `cargo install --locked cargo-nextest` provides it",
     ] {
         assert!(said.lines().any(|line| line.trim() == missing), "{missing}: {said}");
