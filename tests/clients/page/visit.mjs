@@ -80,6 +80,19 @@ export async function watchRows(table, attribute) {
   return () => noted.evaluate(({ most }) => most);
 }
 
+/** Ends the transitions that a change has begun: a color in the middle of one is that of no scheme. */
+async function settle(page) {
+  await page.evaluate(async () => {
+    const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
+    // The first frame has the change, with which transitions begin.
+    await frame();
+    await frame();
+    for (const animation of document.getAnimations()) {
+      if (animation instanceof CSSTransition) animation.finish();
+    }
+  });
+}
+
 /** What the test answers to orders. */
 let answers;
 
@@ -178,6 +191,7 @@ export class Visit {
     await this.#fits(name, page);
     for (const colorScheme of SCHEMES) {
       await page.emulateMedia({ colorScheme });
+      await settle(page);
       if (PICTURES) {
         const file = `${PROGRAM}-${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
         await page.screenshot({ path: `${this.pictures}/${file}`, animations: "disabled" });

@@ -21,7 +21,7 @@ use super::setup;
 const PATIENCE: Duration = Duration::from_secs(160);
 
 /// Requests of one kind; `WATTLE_EXAMPLES` asks for more of them.
-const EXAMPLES: &str = "4";
+const EXAMPLES: &str = "2";
 
 /// Threads that are written on.
 const THREADS: usize = 24;
