@@ -14,6 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use wattle_fuzz::{TARGETS, target};
+use wattle_needs::number;
 
 /// Changed seeds for each target, if `WATTLE_CHANGED_SEEDS` does not say another number.
 const CHANGED_SEEDS: u32 = 500;
@@ -43,7 +44,8 @@ fn replay(name: &str) {
         (target.run)(&bytes[..bytes.len() / 2]);
         seeds.push(bytes);
     }
-    let config = Config { cases: changed_seeds(), failure_persistence: None, ..Config::default() };
+    let cases = number("WATTLE_CHANGED_SEEDS").unwrap_or(CHANGED_SEEDS);
+    let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let run = |Input(bytes)| {
         (target.run)(&bytes);
@@ -52,12 +54,6 @@ fn replay(name: &str) {
     if let Err(failure) = TestRunner::new_with_rng(config, rng).run(&changed(seeds), run) {
         panic!("{failure}");
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "whoever looks for more asks for more")]
-fn changed_seeds() -> u32 {
-    let cases = std::env::var("WATTLE_CHANGED_SEEDS").map(|cases| cases.parse().unwrap());
-    cases.unwrap_or(CHANGED_SEEDS)
 }
 
 /// Bytes for a target. A failure prints them as Rust writes a string of bytes.

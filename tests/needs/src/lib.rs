@@ -24,14 +24,17 @@
 //! * [`Program`]: the programs and where they are found
 //! * [`clients`]: what `cargo xtask` installs and builds with them
 //! * [`LeftOut`]: a test that was left out, and its record
+//! * [`number`]: how much a test does, if whoever starts it says so
 //!
 //! This crate needs nothing but the standard library, since `xtask` is built before everything else.
 
 pub mod clients;
 mod left_out;
+mod number;
 mod program;
 
 pub use left_out::{LeftOut, Line, Missing, RECORD, REQUIRE, lines, note, requires_all};
+pub use number::number;
 pub use program::Program;
 
 /// The value of a `Result`, or the end of the test: a program that is missing leaves it out.

@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use wattle_api::ApiConfig;
 use wattle_kit::clock::ManualClock;
 use wattle_kit::need;
-use wattle_kit::needs::clients;
+use wattle_kit::needs::{self, clients};
 
 use crate::host::{Host, Parts};
 use crate::live::{Frame, Live};
@@ -162,11 +162,6 @@ async fn a_run_begins_behind_the_answer_for_who_was_there_before() {
     assert!(answered.elapsed() <= HEAD_START);
 }
 
-#[expect(clippy::disallowed_methods, reason = "a long trial is asked for by its environment")]
-fn reads() -> u32 {
-    std::env::var(READS).ok().and_then(|reads| reads.parse().ok()).unwrap_or(FEW)
-}
-
 /// The official client, whose environment `cargo xtask clients` makes.
 #[tokio::test]
 async fn the_client_for_python_reads_runs_without_delay() {
@@ -179,7 +174,7 @@ async fn the_client_for_python_reads_runs_without_delay() {
     let main =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/langgraph-py/main.py");
     let mut client = Command::new(python);
-    let reads = reads();
+    let reads: u32 = needs::number(READS).unwrap_or(FEW);
     client.arg("-B").arg(main).args(["--times", &reads.to_string()]);
     client.arg(url).arg("short.a_run_that_pauses");
     client.stdin(Stdio::null()).kill_on_drop(true);

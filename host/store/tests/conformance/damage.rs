@@ -9,6 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::id::ThreadId;
+use wattle_kit::needs::number;
 use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::Store as _;
 use wattle_run::ports::blob::BlobRef;
@@ -268,9 +269,10 @@ fn clear_beside(path: &Path) {
 
 #[tokio::test]
 async fn every_damage_is_found_and_named_set_aside_or_harmless() {
-    let said = |name| std::env::var_os(name).map(|said| said.to_str().unwrap().parse().unwrap());
-    let (damages, threads) =
-        said(DAMAGES).map_or(ORDINARY, |damages| (damages, said(THREADS).unwrap_or(MANY_THREADS)));
+    let (damages, threads) = match number(DAMAGES) {
+        Some(damages) => (damages, number(THREADS).unwrap_or(MANY_THREADS)),
+        None => ORDINARY,
+    };
     let dir = TempDir::new().unwrap();
     let path = dir.path().join("wattle.redb");
     let blobs = FileBlobs::open(dir.path().join("blobs")).unwrap();

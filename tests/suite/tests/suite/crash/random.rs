@@ -144,9 +144,12 @@ fn differences(whole: &End, cut: &End) -> String {
 
 #[expect(clippy::disallowed_methods, reason = "whoever looks for more asks for more")]
 fn seeds() -> std::ops::Range<u64> {
-    let wish = std::env::var(SEEDS).unwrap_or_default();
+    let Ok(wish) = std::env::var(SEEDS) else { return 0..GRAPHS };
     let (from, to) = wish.split_once("..").unwrap_or(("0", &wish));
-    from.parse().unwrap_or(0)..to.parse().unwrap_or(GRAPHS)
+    match (from.parse(), to.parse()) {
+        (Ok(from), Ok(to)) => from..to,
+        _ => panic!("`{SEEDS}` must be a number or a range such as 20..30, but is `{wish}`"),
+    }
 }
 
 #[tokio::test]

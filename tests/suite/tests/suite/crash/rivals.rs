@@ -14,7 +14,7 @@ use wattle_graph::event::{Event, EventKind, RunStatus};
 use wattle_graph::id::ThreadId;
 use wattle_kit::link::{Held, Link};
 use wattle_kit::need;
-use wattle_kit::needs::LeftOut;
+use wattle_kit::needs::{self, LeftOut};
 use wattle_kit::postgres::Postgres;
 use wattle_kit::process::Program;
 use wattle_kit::standin::{Config, Handle, Server};
@@ -303,11 +303,6 @@ fn ends(events: &[Event]) -> Vec<i64> {
     ends.map(|event| event.at_ms).collect()
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever looks for more asks for more")]
-fn wanted() -> usize {
-    std::env::var(RUNS).ok().and_then(|runs| runs.parse().ok()).unwrap_or(FEW)
-}
-
 #[expect(clippy::print_stdout, reason = "a long trial shows how far it is")]
 fn tell(line: &str) {
     println!("{line}");
@@ -318,7 +313,8 @@ fn tell(line: &str) {
 async fn waves(first: usize) -> Result<Seen, LeftOut> {
     let trial = Trial::start().await?;
     let (mut dice, mut all) = (Dice::new(15 + first as u64), Seen::default());
-    for number in (first..wanted().div_ceil(CUT_OFF + UNHARMED)).step_by(TESTS) {
+    let waves = needs::number(RUNS).unwrap_or(FEW).div_ceil(CUT_OFF + UNHARMED);
+    for number in (first..waves).step_by(TESTS) {
         let fault = FAULTS[number % FAULTS.len()];
         // The first wave has the fault that was found first, at its worst.
         let until = if number == 0 { Until::Ended } else { Until::of(&mut dice) };

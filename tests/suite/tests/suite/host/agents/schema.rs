@@ -10,7 +10,7 @@ use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
 use tokio::process::Command;
 use wattle_kit::need;
-use wattle_kit::needs::clients;
+use wattle_kit::needs::{self, clients};
 use wattle_suite::answer::Answer;
 use wattle_suite::guests;
 use wattle_suite::server::TestServer;
@@ -21,7 +21,7 @@ use super::setup;
 const PATIENCE: Duration = Duration::from_secs(160);
 
 /// Requests of one kind; `WATTLE_EXAMPLES` asks for more of them.
-const EXAMPLES: &str = "2";
+const EXAMPLES: u32 = 2;
 
 /// Threads that are written on.
 const THREADS: usize = 24;
@@ -89,22 +89,18 @@ fn text(document: &Value, field: &str) -> String {
     document[field].as_str().unwrap_or_else(|| panic!("no `{field}` in {document:#}")).to_owned()
 }
 
-#[expect(clippy::disallowed_methods, reason = "whoever looks for more asks for more")]
-fn examples() -> String {
-    std::env::var("WATTLE_EXAMPLES").unwrap_or_else(|_| EXAMPLES.to_owned())
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn answers_are_those_of_the_document() {
     let program = need!(clients::python("schemathesis", "schemathesis"));
     let server = locked().await;
     let scene = scene(&server).await;
     let own = guests::root().join("tests/clients/schemathesis");
+    let examples = needs::number("WATTLE_EXAMPLES").unwrap_or(EXAMPLES).to_string();
     let mut command = Command::new(program);
     command
         .args(["--no-color", "--config-file"])
         .arg(own.join("schemathesis.toml"))
-        .args(["run", &server.url("/openapi.json"), "--max-examples", &examples()])
+        .args(["run", &server.url("/openapi.json"), "--max-examples", &examples])
         .args(["--header", &format!("{HEADER}: {KEY}")])
         .env("SCHEMATHESIS_HOOKS", own.join("hooks.py"))
         .env("SCENE", scene.to_string())
