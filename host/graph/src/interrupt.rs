@@ -77,14 +77,26 @@ fn ids(open: &[InterruptId]) -> String {
 /// An object names questions if each of its keys has the form of an id, or if one of its keys is the id
 /// of an open question. So an answer to a question that is no longer open never becomes the answer to
 /// another question.
+///
+/// # Errors
+///
+/// [`AnswerError::NotPending`] if a question that the value names is not open.
 pub fn named_answers(
     value: &Value,
     is_open: impl Fn(&str) -> bool,
-) -> Option<BTreeMap<String, Value>> {
-    let fields = value.as_object().filter(|fields| !fields.is_empty())?;
-    let names = fields.keys().all(|key| InterruptId::has_form(key))
-        || fields.keys().any(|key| is_open(key));
-    names.then(|| fields.clone().into_iter().collect())
+) -> Result<Option<BTreeMap<String, Value>>, AnswerError> {
+    let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) else {
+        return Ok(None);
+    };
+    let closed = fields.keys().find(|key| !is_open(key));
+    match closed {
+        None => Ok(Some(fields.clone().into_iter().collect())),
+        Some(closed) => {
+            let names = fields.keys().all(|key| InterruptId::has_form(key))
+                || fields.keys().any(|key| is_open(key));
+            if names { Err(AnswerError::NotPending { id: closed.clone() }) } else { Ok(None) }
+        }
+    }
 }
 
 /// Finds the question of each answer among the open ones. The empty key stands for the only open
@@ -102,7 +114,7 @@ pub fn match_answers(
     }
     if answers.len() == 1
         && let Some(value) = answers.get("")
-        && let Some(named) = named_answers(value, |id| find_open(open, id).is_some())
+        && let Some(named) = named_answers(value, |id| find_open(open, id).is_some())?
     {
         return match_answers(open, &named);
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::id::RunId;
-use wattle_graph::interrupt::{AnswerError, named_answers};
+use wattle_graph::interrupt::named_answers;
 use wattle_graph::principal::Principal;
 
 use crate::hostcall::runs::OpenQuestion;
@@ -50,11 +50,9 @@ impl Asked {
 /// and the value does not name them.
 pub fn matched(open: &[OpenQuestion], value: &Value) -> Result<BTreeMap<String, Value>, Failure> {
     let is_open = |id: &str| open.iter().any(|question| question.id == id);
-    if let Some(answers) = named_answers(value, is_open) {
-        if let Some(id) = answers.keys().find(|id| !is_open(id)) {
-            let error = AnswerError::NotPending { id: id.clone() };
-            return Err(Failure::new(code::CONFLICT, error.to_string()));
-        }
+    let named = named_answers(value, is_open)
+        .map_err(|error| Failure::new(code::CONFLICT, error.to_string()))?;
+    if let Some(answers) = named {
         return Ok(answers);
     }
     match open {
