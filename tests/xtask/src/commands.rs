@@ -1,12 +1,12 @@
 //! What each command does, step by step.
 
 use std::process::Command;
-use std::thread;
 
 use anyhow::{Result, bail};
 use wattle_needs::{RECORD, requires_all};
 
 use crate::browser::{self, Browser};
+use crate::native::{NATIVE, nextest};
 use crate::shell::{self, cargo, compiling, has, root, say, target_folder};
 use crate::step::{self, run};
 use crate::{clients, guests, needs, pages, peers, times};
@@ -20,10 +20,6 @@ const PUBLISHED: &[&str] =
 
 /// The programs that tests start.
 const PROGRAMS: &[&str] = &["wattle", "wattle-standin", "wattle-standin-mcp", "wattle-demo"];
-
-/// The crates that are built for this machine. All of them in every step, so that dependencies have the
-/// same features in each and are built once.
-pub(crate) const NATIVE: [&str; 3] = ["--workspace", "--exclude", guests::FOREIGN];
 
 /// The main job, end to end.
 pub(crate) fn demo(arguments: &[&str]) -> Result<()> {
@@ -73,13 +69,10 @@ fn every_test() -> Result<()> {
     programs("build host and stand-ins", PROGRAMS)?;
     match needs::nextest() {
         Ok(()) => {
-            let profile = ["--profile", profile()];
-            let mut build = compiling(&["nextest", "run", "--no-run"]);
-            run("build the tests", build.args(NATIVE).args(profile))?;
+            let mut build = compiling(&["nextest", "run", "--no-run", "--profile", profile()]);
+            run("build the tests", build.args(NATIVE))?;
             let browser = Browser::start()?;
-            let mut tests = cargo();
-            tests.args(["nextest", "run"]).args(NATIVE).args(profile);
-            tests.args(["--test-threads", &threads().to_string()]);
+            let mut tests = nextest(profile());
             tests.env(RECORD, needs::record());
             tests.envs(browser.iter().map(|browser| (browser::ADDRESS, browser.address())));
             run("run the tests", &mut tests)?;
@@ -113,13 +106,6 @@ pub(crate) fn eval(apps: &[&str]) -> Result<()> {
 fn programs(what: &str, names: &[&str]) -> Result<()> {
     let names = names.iter().flat_map(|name| ["--bin", *name]);
     run(what, compiling(&["build"]).args(NATIVE).args(names))
-}
-
-/// Tests at a time. A test waits for about a quarter of its time: for leases, for pauses between attempts,
-/// for a disk.
-fn threads() -> usize {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    cores + cores.div_ceil(2)
 }
 
 /// The profile of `.config/nextest.toml`.

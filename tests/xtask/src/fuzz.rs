@@ -15,8 +15,8 @@ use std::thread;
 use anyhow::{Context as _, Result, bail};
 use wattle_needs::Program;
 
-use crate::commands::NATIVE;
 use crate::files;
+use crate::native::NATIVE;
 use crate::shell::{cargo, root, say, target_folder};
 use crate::step::run;
 

@@ -7,6 +7,7 @@ mod commands;
 mod files;
 mod fuzz;
 mod guests;
+mod native;
 mod needs;
 mod pages;
 mod peers;

@@ -11,7 +11,8 @@ use std::process::Command;
 use anyhow::{Context as _, Result, bail};
 use serde_json::Value;
 
-use crate::commands::{self, NATIVE};
+use crate::commands;
+use crate::native::nextest;
 use crate::shell::{cargo, root, say};
 use crate::step::run;
 use crate::{guests, needs, pages};
@@ -60,8 +61,7 @@ pub(crate) fn quick(names: &[&str]) -> Result<()> {
     if affected.iter().any(|name| guests::is_guest(name)) {
         guests::build_some(|name| affected.contains(name))?;
     }
-    let mut tests = cargo();
-    tests.args(["nextest", "run", "--profile", "quick"]).args(NATIVE);
+    let mut tests = nextest("quick");
     tests.args(["--filterset", &filter(&affected)]);
     run("run the quick tests", &mut tests)
 }
