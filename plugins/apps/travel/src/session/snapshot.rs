@@ -13,7 +13,8 @@ pub(crate) use self::table::{read, write};
 use crate::channel::{
     BLOCKS, CONTEXT, HTML, IMAGE_MODE, IMAGE_PLAN, IMAGES, SPOT_BLOCKS, TOOL_OUTPUTS, VIDEOS,
 };
-use crate::html::{self, Sources};
+use crate::html;
+use crate::preview::Preview;
 use crate::session::step::{Step, StepStatus};
 use crate::session::stored;
 use crate::{time, tool};
@@ -49,9 +50,8 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes over what a step wrote to the state. `preview` is the address of the page, and
-    /// `sources` are the services whose pictures it may show.
-    pub(crate) fn apply(&mut self, preview: &str, sources: &Sources, step: &Step) {
+    /// Takes over what a step wrote to the state.
+    pub(crate) fn apply(&mut self, preview: &Preview, step: &Step) {
         for write in &step.writes {
             let value = &write.value;
             match write.channel.as_str() {
@@ -63,7 +63,7 @@ impl Snapshot {
                 BLOCKS => self.blocks = value.clone(),
                 SPOT_BLOCKS => self.spot_blocks = value.clone(),
                 TOOL_OUTPUTS => self.merge_outputs(value),
-                HTML => self.set_page(preview, sources, step, value),
+                HTML => self.set_page(preview, step, value),
                 _ => {}
             }
         }
@@ -99,7 +99,7 @@ impl Snapshot {
 
     /// A page is cleaned once more: the tool may be of the version with which its thread began,
     /// and what is known to be harmful has grown since.
-    fn set_page(&mut self, preview: &str, sources: &Sources, step: &Step, page: &Value) {
+    fn set_page(&mut self, preview: &Preview, step: &Step, page: &Value) {
         let Some(page) = page.as_str() else {
             (self.html, self.page_video) = (None, Value::Null);
             return;
@@ -109,14 +109,14 @@ impl Snapshot {
         let video = json!({ "videoUrl": of_video("videoUrl"),
             "thumbnailUrl": of_video("thumbnailUrl") });
         let (thumbnail, url) = (video["thumbnailUrl"].as_str(), video["videoUrl"].as_str());
-        match html::page(page, thumbnail, url, sources) {
+        match html::page(page, thumbnail, url, &preview.sources) {
             Ok(page) => (self.html, self.page_video) = (Some(page), video),
             Err(error) => {
                 log::error!("a page is not kept: {error}");
                 return;
             }
         }
-        self.preview_path = Some(preview.to_owned());
+        self.preview_path = Some(preview.path.clone());
         if step.tool == HTML_TOOL {
             self.version += 1;
         }

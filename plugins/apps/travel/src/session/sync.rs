@@ -7,13 +7,13 @@
 use wattle_plugin::prelude::{Failure, clock, params, sql};
 use wattle_plugin::sql::Transaction;
 
-use crate::html::Sources;
+use crate::preview::Preview;
 use crate::session::log::{Run, events, matters, runs_of};
 use crate::session::outcome::View;
 use crate::session::snapshot;
 use crate::session::step::{Step, StepStatus, steps};
 use crate::session::{Session, step_table, table};
-use crate::{DATABASE, message, preview};
+use crate::{DATABASE, message};
 
 /// How often somebody else may be quicker before what stands is good enough.
 const ATTEMPTS: u32 = 5;
@@ -111,10 +111,9 @@ fn keep_steps(
         return Ok(());
     }
     let mut state = snapshot::read(Some(transaction), &session.id)?;
-    let preview = preview::path(&session.id)?;
-    let sources = Sources::read()?;
+    let preview = Preview::of(&session.id)?;
     for step in made {
-        state.apply(&preview, &sources, step);
+        state.apply(&preview, step);
         if let Some(title) = title(step) {
             table::name(transaction, &session.id, title)?;
         }

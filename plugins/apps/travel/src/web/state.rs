@@ -2,11 +2,11 @@
 
 use wattle_plugin::prelude::{Failure, Request, Response, Value, handler, json, sql};
 
-use crate::html::Sources;
+use crate::DATABASE;
+use crate::preview::Preview;
 use crate::session::snapshot::Refused;
 use crate::session::{Session, Snapshot, lock, snapshot};
 use crate::web::{NOT_MODIFIED, Refusal, answer, find, names};
-use crate::{DATABASE, preview};
 
 const PRECONDITION_FAILED: u16 = 412;
 
@@ -33,8 +33,7 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
     answer(|| {
         let session = find(request)?;
         let body: Value = request.json()?;
-        let preview = preview::path(&session.id)?;
-        let sources = Sources::read()?;
+        let preview = Preview::of(&session.id)?;
         let transaction = sql::database(DATABASE).begin()?;
         lock(&transaction, &session.id)?;
         let mut state = snapshot::read(Some(&transaction), &session.id)?;
@@ -42,7 +41,7 @@ pub(crate) fn patch(request: &Request) -> Result<Response, Failure> {
             transaction.rollback()?;
             return overtaken(&state);
         }
-        if let Err(why) = snapshot::patch(&mut state, &body, &preview, &sources) {
+        if let Err(why) = snapshot::patch(&mut state, &body, &preview) {
             transaction.rollback()?;
             return Err(match why {
                 Refused::Invalid(why) => Refusal::invalid(why),

@@ -5,7 +5,8 @@ use std::collections::HashSet;
 use wattle_plugin::prelude::{Deserialize, Value};
 
 use crate::block::{Block, spots};
-use crate::html::{self, Sources};
+use crate::html;
+use crate::preview::Preview;
 use crate::session::snapshot::Snapshot;
 use crate::session::{step, stored};
 
@@ -44,8 +45,7 @@ impl From<&str> for Refused {
 }
 
 /// Takes over what is in a document with any of `blocks`, `spotBlocks`, `toolOutputs`,
-/// `handbookHtml` and `previewPath`, which can be no other than `preview`, the session's own. The
-/// page may show pictures of `sources`.
+/// `handbookHtml` and `previewPath`, which can be no other than the session's own.
 ///
 /// # Errors
 ///
@@ -53,8 +53,7 @@ impl From<&str> for Refused {
 pub(crate) fn patch(
     snapshot: &mut Snapshot,
     patch: &Value,
-    preview: &str,
-    sources: &Sources,
+    preview: &Preview,
 ) -> Result<(), Refused> {
     let fields = patch.as_object().ok_or("the body must be a JSON object")?;
     for (key, value) in fields {
@@ -73,8 +72,8 @@ pub(crate) fn patch(
                 snapshot.spot_blocks = value.clone();
             }
             "toolOutputs" => snapshot.tool_outputs = outputs(value)?,
-            "handbookHtml" => snapshot.html = page(snapshot, value, sources)?,
-            "previewPath" => snapshot.preview_path = path(value, preview)?,
+            "handbookHtml" => snapshot.html = page(snapshot, value, preview)?,
+            "previewPath" => snapshot.preview_path = path(value, &preview.path)?,
             _ => {
                 return Err(format!(
                     "unknown key `{key}`; known are blocks, spotBlocks, toolOutputs, \
@@ -142,15 +141,17 @@ fn small(key: &str, value: &Value) -> Result<(), Refused> {
 }
 
 /// A page from an editor is as little trusted as one from a model.
-fn page(snapshot: &Snapshot, value: &Value, sources: &Sources) -> Result<Option<String>, Refused> {
+fn page(snapshot: &Snapshot, value: &Value, preview: &Preview) -> Result<Option<String>, Refused> {
     match value {
         Value::Null => Ok(None),
         Value::String(raw) if raw.len() > PAGE_BYTES => {
             Err(Refused::TooLarge(format!("`handbookHtml` is larger than {PAGE_BYTES} bytes")))
         }
-        Value::String(raw) => html::page(raw, snapshot.thumbnail(), snapshot.video_url(), sources)
-            .map(Some)
-            .map_err(|error| format!("`handbookHtml`: {error}").into()),
+        Value::String(raw) => {
+            html::page(raw, snapshot.thumbnail(), snapshot.video_url(), &preview.sources)
+                .map(Some)
+                .map_err(|error| format!("`handbookHtml`: {error}").into())
+        }
         _ => Err("`handbookHtml` must be a text".into()),
     }
 }

@@ -4,6 +4,7 @@ use wattle_plugin::prelude::{Value, json};
 
 use super::{Refused, Snapshot, patch};
 use crate::html::Sources;
+use crate::preview::Preview;
 use crate::session::step::{Step, steps};
 use crate::session::testing::{Log, good};
 
@@ -16,6 +17,10 @@ fn step(tool: &str, output: Value, updates: Value) -> Step {
 }
 
 const PREVIEW: &str = "/api/guide/s";
+
+fn preview() -> Preview {
+    Preview { path: PREVIEW.to_owned(), sources: Sources::default() }
+}
 
 const PAGE: &str = "<!DOCTYPE html><html><head></head><body><p>hi</p></body></html>";
 
@@ -33,7 +38,7 @@ fn s3_51_every_step_adds_to_the_snapshot() {
             "thumbnailUrl": "https://t"}},
         {"channel": "tool_outputs", "value": {"crawl_youtube_videos": {"count": 1}}},
     ]);
-    snapshot.apply(PREVIEW, &Sources::default(), &step("crawl_youtube_videos", json!({}), crawled));
+    snapshot.apply(&preview(), &step("crawl_youtube_videos", json!({}), crawled));
     let built = json!([
         {"channel": "blocks", "value": [block("a", "spot")]},
         {"channel": "spot_blocks", "value": [block("a", "spot")]},
@@ -41,7 +46,7 @@ fn s3_51_every_step_adds_to_the_snapshot() {
         {"channel": "image_mode", "value": null},
         {"channel": "tool_outputs", "value": {"build_travel_blocks": {"blockCount": 1}}},
     ]);
-    snapshot.apply(PREVIEW, &Sources::default(), &step("build_travel_blocks", json!({}), built));
+    snapshot.apply(&preview(), &step("build_travel_blocks", json!({}), built));
     let view = snapshot.for_run();
     let context = json!({"videos": [{"id": "v"}], "video": {"videoId": "v",
         "videoUrl": "https://v", "thumbnailUrl": "https://t"}, "images": [], "imageMode": null});
@@ -70,11 +75,11 @@ fn page(html: &str, video: &str) -> Step {
 fn s3_37_a_page_is_a_version_with_a_path() {
     let mut snapshot = Snapshot::default();
     let made = page(PAGE, "abcdef");
-    snapshot.apply(PREVIEW, &Sources::default(), &made);
+    snapshot.apply(&preview(), &made);
     assert_eq!(snapshot.version, 1);
     assert_eq!(snapshot.preview_path.as_deref(), Some(PREVIEW));
     let first = snapshot.html.clone().unwrap();
-    snapshot.apply(PREVIEW, &Sources::default(), &made);
+    snapshot.apply(&preview(), &made);
     assert_eq!(snapshot.version, 2);
     assert_eq!(snapshot.html, Some(first));
 }
@@ -83,23 +88,23 @@ fn s3_37_a_page_is_a_version_with_a_path() {
 fn s3_62_a_page_of_an_older_version_is_cleaned_by_this_one() {
     let mut snapshot = Snapshot::default();
     let evil = PAGE.replace("<p>", "<script>x()</script><p onclick=\"x()\">");
-    snapshot.apply(PREVIEW, &Sources::default(), &page(&evil, "abcdef"));
+    snapshot.apply(&preview(), &page(&evil, "abcdef"));
     let kept = snapshot.html.clone().unwrap();
     assert!(kept.contains("hi") && !kept.contains("x()"), "{kept}");
-    snapshot.apply(PREVIEW, &Sources::default(), &page("no page", "abcdef"));
+    snapshot.apply(&preview(), &page("no page", "abcdef"));
     assert_eq!((snapshot.html, snapshot.version), (Some(kept), 1), "there is no better one");
 }
 
 #[test]
 fn s3_39_an_edited_page_keeps_its_own_video() {
     let mut snapshot = Snapshot::default();
-    snapshot.apply(PREVIEW, &Sources::default(), &page(PAGE, "abcdef"));
+    snapshot.apply(&preview(), &page(PAGE, "abcdef"));
     let made = snapshot.html.clone().unwrap();
     let crawled = json!([{"channel": "context", "value": {"videoId": "ghijkl",
         "videoUrl": "https://www.youtube.com/watch?v=ghijkl",
         "thumbnailUrl": "https://i.example/ghijkl.jpg"}}]);
-    snapshot.apply(PREVIEW, &Sources::default(), &step("crawl_youtube_videos", json!({}), crawled));
-    patch(&mut snapshot, &json!({"handbookHtml": made}), PREVIEW, &Sources::default()).unwrap();
+    snapshot.apply(&preview(), &step("crawl_youtube_videos", json!({}), crawled));
+    patch(&mut snapshot, &json!({"handbookHtml": made}), &preview()).unwrap();
     assert_eq!(snapshot.html, Some(made));
 }
 
@@ -109,11 +114,11 @@ fn s3_51_subtitles_are_kept_once() {
     let updates = json!([{"channel": "videos", "value": videos},
         {"channel": "tool_outputs", "value": {"crawl_youtube_videos": {"videos": videos}}}]);
     let mut snapshot = Snapshot::default();
-    snapshot.apply(PREVIEW, &Sources::default(), &step("crawl_youtube_videos", json!({}), updates));
+    snapshot.apply(&preview(), &step("crawl_youtube_videos", json!({}), updates));
     assert_eq!(snapshot.context["videos"], videos);
     assert!(snapshot.tool_outputs.to_string().len() < 2_000);
     let outputs = json!({"toolOutputs": {"crawl_youtube_videos": {"videos": videos}}});
-    patch(&mut snapshot, &outputs, PREVIEW, &Sources::default()).unwrap();
+    patch(&mut snapshot, &outputs, &preview()).unwrap();
     assert!(snapshot.tool_outputs.to_string().len() < 2_000);
 }
 
@@ -125,20 +130,14 @@ fn s3_52_what_is_too_large_is_refused() {
         (json!({"toolOutputs": {"search_image": many, "generate_image": many}}), true),
         (json!({"handbookHtml": "x".repeat((1 << 20) + 1)}), true),
     ] {
-        let kept = patch(&mut Snapshot::default(), &document, PREVIEW, &Sources::default());
+        let kept = patch(&mut Snapshot::default(), &document, &preview());
         assert_eq!(matches!(kept, Err(Refused::TooLarge(_))), is_refused);
     }
     let mut snapshot = Snapshot { context: many.clone(), ..Snapshot::default() };
     let outputs = json!({"toolOutputs": {"search_image": many}});
-    assert!(patch(&mut snapshot, &outputs, PREVIEW, &Sources::default()).is_ok());
+    assert!(patch(&mut snapshot, &outputs, &preview()).is_ok());
     snapshot.context = json!([many, many]);
-    assert!(
-        matches!(
-            patch(&mut snapshot, &outputs, PREVIEW, &Sources::default()),
-            Err(Refused::TooLarge(_))
-        ),
-        "sum"
-    );
+    assert!(matches!(patch(&mut snapshot, &outputs, &preview()), Err(Refused::TooLarge(_))), "sum");
 }
 
 #[test]
@@ -146,7 +145,7 @@ fn outputs_that_no_longer_hold_are_no_finished_steps() {
     let outputs = json!({"search_image": {}, "parse_youtube_input": {}});
     let mut snapshot = Snapshot { tool_outputs: outputs, ..Snapshot::default() };
     let updates = json!([{"channel": "tool_outputs", "value": {"search_image": null, "x": 1}}]);
-    snapshot.apply(PREVIEW, &Sources::default(), &step("build_travel_blocks", json!({}), updates));
+    snapshot.apply(&preview(), &step("build_travel_blocks", json!({}), updates));
     assert_eq!(snapshot.tool_outputs, json!({"parse_youtube_input": {}, "x": 1}));
     assert_eq!(Snapshot::finished(&snapshot.tool_outputs), ["parse_youtube_input"]);
 }
@@ -156,7 +155,7 @@ fn s3_09_after_new_pictures_the_page_is_to_be_made_again() {
     let outputs = json!({"search_image": {}, "generate_handbook_html": {}});
     let html = Some("old".to_owned());
     let mut snapshot = Snapshot { tool_outputs: outputs, html, ..Snapshot::default() };
-    snapshot.apply(PREVIEW, &Sources::default(), &step("generate_image", json!({}), json!([])));
+    snapshot.apply(&preview(), &step("generate_image", json!({}), json!([])));
     assert_eq!(Snapshot::finished(&snapshot.tool_outputs), ["search_image"]);
     assert_eq!(snapshot.html.as_deref(), Some("old"), "it can be looked at until then");
 }
@@ -165,23 +164,13 @@ fn s3_09_after_new_pictures_the_page_is_to_be_made_again() {
 fn s3_52_the_editor_writes_columns_and_no_version() {
     let mut snapshot = Snapshot { version: 3, html: Some("old".to_owned()), ..Snapshot::default() };
     let blocks = json!([block("a", "spot"), block("b", "food")]);
-    patch(&mut snapshot, &json!({"blocks": blocks}), PREVIEW, &Sources::default()).unwrap();
+    patch(&mut snapshot, &json!({"blocks": blocks}), &preview()).unwrap();
     assert_eq!(snapshot.spot_blocks, json!([block("a", "spot")]), "they follow the blocks");
-    patch(
-        &mut snapshot,
-        &json!({"spotBlocks": [], "previewPath": "/api/guide/s"}),
-        PREVIEW,
-        &Sources::default(),
-    )
-    .unwrap();
+    patch(&mut snapshot, &json!({"spotBlocks": [], "previewPath": "/api/guide/s"}), &preview())
+        .unwrap();
     assert_eq!((&snapshot.blocks, &snapshot.spot_blocks), (&blocks, &json!([])));
-    patch(
-        &mut snapshot,
-        &json!({"toolOutputs": {"search_image": {"mode": "imagen"}}}),
-        PREVIEW,
-        &Sources::default(),
-    )
-    .unwrap();
+    patch(&mut snapshot, &json!({"toolOutputs": {"search_image": {"mode": "imagen"}}}), &preview())
+        .unwrap();
     assert_eq!(snapshot.tool_outputs["search_image"]["mode"], "imagen");
     assert_eq!((snapshot.version, snapshot.html.as_deref()), (3, Some("old")));
 }
@@ -193,10 +182,10 @@ fn s3_39_an_edited_page_is_processed_like_a_made_one() {
     let mut snapshot = Snapshot { context, ..Snapshot::default() };
     let page =
         "<!DOCTYPE html><html><head></head><body><script>x()</script><p>hi</p></body></html>";
-    patch(&mut snapshot, &json!({"handbookHtml": page}), PREVIEW, &Sources::default()).unwrap();
+    patch(&mut snapshot, &json!({"handbookHtml": page}), &preview()).unwrap();
     let once = snapshot.html.clone().unwrap();
     assert!(!once.contains("<script") && once.contains("data-video-thumbnail-header"), "{once}");
-    patch(&mut snapshot, &json!({"handbookHtml": once}), PREVIEW, &Sources::default()).unwrap();
+    patch(&mut snapshot, &json!({"handbookHtml": once}), &preview()).unwrap();
     assert_eq!(snapshot.html, Some(once));
 }
 
@@ -227,8 +216,7 @@ fn s3_52_what_is_wrong_is_refused() {
         (json!({"previewPath": "https://evil.example"}), "`previewPath`"),
         (json!({"previewPath": "/api/guide/another"}), "`previewPath`"),
     ] {
-        let refused =
-            patch(&mut Snapshot::default(), &document, PREVIEW, &Sources::default()).unwrap_err();
+        let refused = patch(&mut Snapshot::default(), &document, &preview()).unwrap_err();
         assert!(matches!(&refused, Refused::Invalid(told) if told.contains(why)), "{refused:?}");
     }
 }
