@@ -2,7 +2,7 @@
 // may bring `picture`, a screenshot in base64, and `thread`, a thread to go on with.
 
 import assert from "node:assert/strict";
-import { run, watchRows } from "./visit.mjs";
+import { both, order, run, watchRows } from "./visit.mjs";
 
 const TRADE = "昨天买入腾讯 100 股 320";
 
@@ -96,11 +96,11 @@ async function adds(visit) {
   await stored(page, "交易记录").getByText("0700.HK").first().waitFor();
 }
 
-/** The nodes are told while they work: the stand-in is slow. */
+/** The nodes are told while they work. */
 async function progresses(visit) {
   const { page } = visit;
   await open(page);
-  // What was shown is noted, since a look at the page may take longer than a node.
+  // What was shown is noted, since a node may take less time than a look at the page.
   await page.evaluate(() => {
     globalThis.told = new Set();
     new MutationObserver(() => {
@@ -113,6 +113,7 @@ async function progresses(visit) {
   const steps = dialog(page).getByRole("list", { name: "处理进度" });
   await steps.getByText("已读取输入").waitFor();
   await visit.look("progress");
+  await order("open");
   await review(page).waitFor();
   const told = await page.evaluate(() => [...globalThis.told]);
   for (const text of ["已读取输入", "正在识别文字类型", "已识别文字类型", "正在提取交易记录"]) {
@@ -171,7 +172,7 @@ async function unknown(visit) {
   await cell(page, 1, "股票代码").fill("600519.SS");
   await cell(page, 1, "持仓数量").fill("1,000");
   await cell(page, 1, "成本价").fill("1500.5");
-  await choose(page, `手工 ${visit.viewport.width}`);
+  await choose(page, "手工");
   await confirm(page);
   const row = stored(page, "持仓").getByRole("row").nth(1);
   await row.waitFor();
@@ -240,6 +241,7 @@ async function reloads(visit) {
   visit.expect(/ERR_ABORTED|network error/);
   await page.reload();
   await dialog(page).getByText("正在恢复上次的结果").first().waitFor({ state: "attached" });
+  await order("open");
   await review(page).waitFor();
   await page.reload();
   await review(page).waitFor();
@@ -409,7 +411,7 @@ async function many(visit) {
   const most = await mostRows();
   assert.ok(most > 5 && most <= MOST_ROWS, `${most} rows existed at once`);
   await visit.look("many");
-  await choose(page, `很多 ${visit.viewport.width}`);
+  await choose(page, "很多");
   await confirm(page);
   const [[, , body]] = resumes(visit).slice(-1);
   assert.equal(body.confirmedData.rows.length, 200);
@@ -470,26 +472,7 @@ async function suggests(visit) {
   assert.equal(await dialog(page).isVisible(), false);
 }
 
-const DESKTOP = [{ width: 1280, height: 800 }];
-
-const once = (act) => ({ sizes: DESKTOP, run: act });
-
 await run({
-  adds,
-  progresses,
-  completes,
-  unknown,
-  pictures,
-  again: once(again),
-  reloads: once(reloads),
-  reopens: once(reopens),
-  expires,
-  fails,
-  twice: once(twice),
-  tabs: once(tabs),
-  away: once(away),
-  hostile,
-  many,
-  keyboard: once(keyboard),
-  suggests: once(suggests),
+  adds: both(adds), progresses, completes: both(completes), unknown, pictures, again, reloads, reopens, expires, fails,
+  twice, tabs, away, hostile, many, keyboard, suggests,
 });

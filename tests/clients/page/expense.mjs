@@ -1,9 +1,7 @@
 // A user at the page of the expense application; see `visit.mjs`.
 
 import assert from "node:assert/strict";
-import { run } from "./visit.mjs";
-
-const WIDE = [{ width: 1280, height: 800 }];
+import { both, onPhone, order, run } from "./visit.mjs";
 
 /** A telephone shows the conversation or the book. */
 async function show(visit, name, page = visit.page) {
@@ -156,6 +154,7 @@ async function reloads(visit) {
   await page.waitForURL(/thread=/);
   await page.reload();
   await page.locator('.w-said[data-by="user"]').waitFor();
+  await order("open");
   await answered(page, 1);
   assert.match(await page.locator(".e-text").last().textContent(), /✅/);
   assert.equal(await page.locator(".w-tool").count(), 2);
@@ -256,7 +255,6 @@ async function months(visit) {
 }
 
 await run({
-  books, asks, twice, hostile, reloads, tabs, gone, months, away,
-  fails: { sizes: WIDE, run: fails },
-  unread: { sizes: WIDE, run: unread },
+  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, tabs, gone, months: onPhone(months), away, fails,
+  unread,
 });

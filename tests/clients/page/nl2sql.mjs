@@ -2,7 +2,7 @@
 // address of the stand-in is the parameter `standin` of the page's, which means nothing to the page.
 
 import assert from "node:assert/strict";
-import { order, run, watchRows } from "./visit.mjs";
+import { both, order, run, watchRows } from "./visit.mjs";
 
 /** A question whose answer has a line, one with bars, and one whose answer is a list. */
 const TREND = "2024年每月的销售额";
@@ -417,6 +417,6 @@ async function agrees(visit) {
 }
 
 await run({
-  answers, repairs, lists, remembers, reloads, fails, isHarmless, survives, submitsOnce, agrees,
-  outlives: { sizes: [{ width: 1280, height: 800 }], run: outlives },
+  answers: both(answers), repairs, lists, remembers: both(remembers), reloads, fails, isHarmless, survives,
+  submitsOnce, agrees, outlives,
 });

@@ -4,7 +4,7 @@
 // and releases, so that it sees the page in the middle of a run. The page never gets that query.
 
 import assert from "node:assert/strict";
-import { run } from "./visit.mjs";
+import { both, onPhone, run } from "./visit.mjs";
 
 const given = new URL(process.argv[3]);
 const standin = given.searchParams.get("standin");
@@ -360,41 +360,38 @@ async function thanks(visit, other) {
 }
 
 /** The edge between both sides is dragged, or moved by keyboard; the link is shared. */
-const panel = {
-  sizes: [{ width: 1280, height: 800 }],
-  async run(visit) {
-    const { page } = visit;
-    await made(visit);
-    const handle = page.getByRole("separator", { name: "调整对话面板宽度" });
-    const width = async () => {
-      const { width: shown } = await page.locator(".t-chat").boundingBox();
-      return [shown, await handle.getAttribute("aria-valuenow")];
-    };
-    const becomes = (wanted) => until(async () =>
-      (await width()).join() === [wanted, String(wanted)].join());
-    await becomes(420);
-    for (const [by, wanted] of [[-60, 480], [-500, 600], [900, 300], [-100, 400]]) {
-      const box = await handle.boundingBox();
-      const from = box.x + box.width / 2;
-      // The pointer is at the middle of the handle, whose edge is that of the panel.
-      await page.mouse.move(from, 400);
-      await page.mouse.down();
-      await page.mouse.move(from + box.width / 2 + by, 400, { steps: 4 });
-      await page.mouse.up();
-      await becomes(wanted);
-    }
-    await handle.focus();
-    await page.keyboard.press("ArrowLeft");
-    await becomes(416);
-    await page.keyboard.press("End");
-    await becomes(600);
-    await visit.look("wide");
-    await page.reload();
-    await completed(page);
-    await becomes(600);
-    await shared(visit);
-  },
-};
+async function panel(visit) {
+  const { page } = visit;
+  await made(visit);
+  const handle = page.getByRole("separator", { name: "调整对话面板宽度" });
+  const width = async () => {
+    const { width: shown } = await page.locator(".t-chat").boundingBox();
+    return [shown, await handle.getAttribute("aria-valuenow")];
+  };
+  const becomes = (wanted) => until(async () =>
+    (await width()).join() === [wanted, String(wanted)].join());
+  await becomes(420);
+  for (const [by, wanted] of [[-60, 480], [-500, 600], [900, 300], [-100, 400]]) {
+    const box = await handle.boundingBox();
+    const from = box.x + box.width / 2;
+    // The pointer is at the middle of the handle, whose edge is that of the panel.
+    await page.mouse.move(from, 400);
+    await page.mouse.down();
+    await page.mouse.move(from + box.width / 2 + by, 400, { steps: 4 });
+    await page.mouse.up();
+    await becomes(wanted);
+  }
+  await handle.focus();
+  await page.keyboard.press("ArrowLeft");
+  await becomes(416);
+  await page.keyboard.press("End");
+  await becomes(600);
+  await visit.look("wide");
+  await page.reload();
+  await completed(page);
+  await becomes(600);
+  await shared(visit);
+}
 
 async function shared(visit) {
   const { page } = visit;
@@ -500,7 +497,10 @@ async function fails(visit) {
   await forget();
 }
 
-const scenarios = { guide, initial, edits, stop, reload, panel, hostile, away, fails };
+const scenarios = {
+  guide: both(guide), initial, edits: onPhone(edits), stop: onPhone(stop), reload, panel, hostile: onPhone(hostile),
+  away: onPhone(away), fails: onPhone(fails),
+};
 
 // Pictures of all pages are in one folder, under the names of their scenarios.
 await run(Object.fromEntries(

@@ -1,6 +1,9 @@
 // What the browser programs of all pages share: a real Chromium, windows of two sizes in both color
 // schemes, and the checks that hold for every page.
 //
+// A scenario runs once, in the window of a desktop or, with `onPhone`, in that of a telephone. Each of its looks at a
+// page is at both sizes. What a user does differently on a telephone runs at each size, with `both`.
+//
 // A program is started as `node <app>.mjs <scenario> <url> <folder for pictures>`. It ends with an
 // error if the page does not do what the scenario expects, says something on the console, asks
 // another origin, scrolls sideways, or has a serious accessibility violation.
@@ -14,8 +17,11 @@ import { open } from "./launch.mjs";
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
-/** A desktop and a telephone. */
-const SIZES = [{ width: 1280, height: 800 }, { width: 375, height: 720 }];
+const DESKTOP = { width: 1280, height: 800 };
+
+const PHONE = { width: 375, height: 720 };
+
+const SIZES = [DESKTOP, PHONE];
 
 const SCHEMES = ["light", "dark"];
 
@@ -34,21 +40,28 @@ const PICTURES = process.env.WATTLE_PICTURES !== undefined;
 /** How long a page may take to show what a scenario waits for, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
+/** A scenario that runs at each size. */
+export const both = (act) => ({ sizes: SIZES, run: act });
+
+/** A scenario that runs in the window of a telephone, which shows one part of the page at a time. */
+export const onPhone = (act) => ({ sizes: [PHONE], run: act });
+
 /**
- * Runs the scenario that the command line names, at each size.
+ * Runs the scenario that the command line names.
  *
- * A scenario is an asynchronous function of a `Visit`, or `{ sizes, run }` where not all sizes matter.
+ * A scenario is an asynchronous function of a `Visit`, or such a function with the sizes at which it runs.
  */
 export async function run(scenarios) {
   const [name, url, pictures] = process.argv.slice(2);
   const scenario = scenarios[name];
   assert.ok(scenario, `no scenario ${name}; there are ${Object.keys(scenarios).join(", ")}`);
-  const { sizes = SIZES, run: act = scenario } = scenario;
+  const { sizes = [DESKTOP], run: act = scenario } = scenario;
   mkdirSync(pictures, { recursive: true });
   const browser = await open();
   try {
     for (const viewport of sizes) {
-      const visit = await Visit.open(browser, { name, url, pictures, viewport });
+      const looks = sizes.length > 1 ? [viewport] : SIZES;
+      const visit = await Visit.open(browser, { name, url, pictures, viewport, looks });
       try {
         await act(visit);
         await visit.close();
@@ -183,19 +196,28 @@ export class Visit {
     await this.page.screenshot({ path }).catch(() => undefined);
   }
 
+  /** Looks at the page at each size, unless the scenario itself runs at each. */
+  async look(name, page = this.page) {
+    for (const size of this.looks) {
+      if (size !== this.viewport) await page.setViewportSize(size);
+      await this.#lookAt(`${name}-${size.width}`, page);
+      if (size !== this.viewport) await page.setViewportSize(this.viewport);
+    }
+  }
+
   /**
    * Looks at the page: its width and what `axe` says, and in the dark color scheme what `axe` says of the contrast,
    * which is all that a scheme changes. With `WATTLE_PICTURES`, takes a picture in both schemes.
    */
-  async look(name, page = this.page) {
-    await this.#fits(name, page);
+  async #lookAt(name, page) {
     for (const colorScheme of SCHEMES) {
       await page.emulateMedia({ colorScheme });
       await settle(page);
       if (PICTURES) {
-        const file = `${PROGRAM}-${this.name}-${name}-${this.viewport.width}-${colorScheme}.png`;
+        const file = `${PROGRAM}-${this.name}-${name}-${colorScheme}.png`;
         await page.screenshot({ path: `${this.pictures}/${file}`, animations: "disabled" });
       }
+      if (colorScheme === "light") await this.#fits(name, page);
       const rules = colorScheme === "light" ? null : CONTRAST;
       await this.#isAccessible(`${name}, ${colorScheme}`, page, rules);
     }
@@ -220,7 +242,7 @@ export class Visit {
       const names = over.map(({ tagName, id, className }) => `${tagName}#${id}.${className}`);
       return scrollWidth > innerWidth ? [`the document: ${scrollWidth}`, ...names] : names;
     });
-    assert.deepEqual(wide, [], `${name} is wider than ${this.viewport.width}`);
+    assert.deepEqual(wide, [], `${name} is too wide`);
   }
 
   /** Whether these rules of `axe` hold, or all of them. */

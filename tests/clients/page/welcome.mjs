@@ -1,7 +1,7 @@
 // A user at the front page; see `visit.mjs`.
 
 import assert from "node:assert/strict";
-import { run } from "./visit.mjs";
+import { both, run } from "./visit.mjs";
 
 const card = (page, name) => page.locator(`.f-card[data-app="${name}"]`);
 const status = (page, name) => card(page, name).locator(".f-status").textContent();
@@ -58,4 +58,4 @@ async function locked(visit) {
   await visit.look("welcome-locked");
 }
 
-await run({ shows, away, locked });
+await run({ shows: both(shows), away, locked });

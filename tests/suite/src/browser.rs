@@ -8,6 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::Command;
 
 use wattle_kit::needs::{LeftOut, Program, clients};
+use wattle_kit::standin::Gate;
 
 /// How long a scenario may take. Browsers start slowly on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -28,6 +29,28 @@ const ORDER: &str = "order ";
 pub async fn at_a_browser(program: &str, scenario: &str, url: &str) -> Result<(), LeftOut> {
     let refuse = async |order: &str| panic!("{scenario} orders `{order}`");
     with_orders(program, scenario, url, refuse).await
+}
+
+/// The same with requests at a gate of a stand-in, which go on when the program orders `open`.
+///
+/// # Errors
+///
+/// [`LeftOut`] without a browser or its driver.
+///
+/// # Panics
+///
+/// If the program reports a failure or does not end in time.
+pub async fn with_gate(
+    program: &str,
+    scenario: &str,
+    url: &str,
+    gate: Gate,
+) -> Result<(), LeftOut> {
+    let obey = async |order: &str| match order {
+        "open" => gate.open(),
+        other => panic!("{scenario} orders `{other}`"),
+    };
+    with_orders(program, scenario, url, obey).await
 }
 
 /// The same with a program that orders something of the test: it prints `order <word>` and reads a

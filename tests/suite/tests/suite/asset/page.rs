@@ -33,9 +33,11 @@ fn trade(name: &str, ticker: Option<&str>) -> Value {
             "price": 2, "tradedAt": null, "memo": null })
 }
 
-/// The chat model takes its time.
-fn slow(server: &TestServer, ms: u64) {
-    server.standin().fault(FaultRule::new(Pattern::model("chat"), Fault::Slow { ms }));
+/// The same with a chat model that answers when the scenario orders it.
+async fn with_gate(server: &TestServer, scenario: &str) -> Result<(), LeftOut> {
+    clients::page("asset")?;
+    let gate = server.standin().gate(Pattern::model("chat"));
+    browser::with_gate("asset.mjs", scenario, &server.url(PREFIX), gate).await
 }
 
 #[tokio::test]
@@ -76,8 +78,7 @@ async fn s0_86_the_page_works_where_the_app_is_mounted() {
 #[tokio::test]
 async fn s0_86_the_nodes_are_told_while_they_work() {
     let server = Setup::asset().await.start().await;
-    slow(&server, 1_500);
-    need!(at_a_browser(&server, "progresses", PREFIX).await);
+    need!(with_gate(&server, "progresses").await);
 }
 
 #[tokio::test]
@@ -110,8 +111,7 @@ async fn s0_89_entering_again_forgets_the_thread() {
 #[tokio::test]
 async fn s0_86_a_reload_goes_on_with_the_thread() {
     let server = Setup::asset().await.start().await;
-    slow(&server, 2_500);
-    need!(at_a_browser(&server, "reloads", PREFIX).await);
+    need!(with_gate(&server, "reloads").await);
 }
 
 #[tokio::test]

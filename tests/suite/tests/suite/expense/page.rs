@@ -66,9 +66,9 @@ async fn a_failed_answer_is_tried_again() {
 #[tokio::test]
 async fn a_page_that_is_loaded_again_joins_the_answer() {
     let server = served().await;
-    let slow = Fault::Slow { ms: 700 };
-    server.standin().fault(FaultRule::new(Pattern::path(MODEL_PATH), slow));
-    need!(at_a_browser("reloads", &server).await);
+    need!(clients::page("expense"));
+    let gate = server.standin().gate(Pattern::path(MODEL_PATH));
+    need!(browser::with_gate("expense.mjs", "reloads", &server.url(PAGE), gate).await);
 }
 
 #[tokio::test]

@@ -12,9 +12,6 @@ use wattle_suite::server::{Setup, TestServer};
 /// The page below the main address. Without the `/` at its end it works as well.
 const PAGE: &str = "/apps/reasoning/";
 
-/// How much later a slow model answers. The browser waits for what it sees, not for a time.
-const SLOW: Fault = Fault::Slow { ms: 2_000 };
-
 /// A server whose application has an address of its own, too.
 async fn served() -> TestServer {
     let table = "[apps.reasoning]\n";
@@ -101,8 +98,10 @@ async fn s1_69_a_reload_goes_on_with_the_session_and_tabs_agree() {
 #[tokio::test]
 async fn s1_69_a_reload_in_the_middle_of_a_run_finds_its_end() {
     let server = served().await;
-    server.standin().fault(FaultRule::new(slowly(), SLOW));
-    need!(at_a_browser("midway", &server.url(PAGE)).await);
+    need!(clients::page("reasoning"));
+    let gate = server.standin().gate(slowly());
+    let url = server.url(PAGE);
+    need!(browser::with_gate("reasoning.mjs", "midway", &url, gate).await);
 }
 
 #[tokio::test]
