@@ -44,6 +44,9 @@ pub(crate) struct Fixture {
     pub(crate) folder: tempfile::TempDir,
 }
 
+/// What is under way when the host stops is cut soon.
+pub(crate) const BRIEF_STOP: &str = "[server]\nstop_grace = \"100ms\"\n";
+
 /// Reads a configuration from a folder, on a free port and in memory unless it says otherwise.
 pub(crate) fn config(folder: &Path, toml: &str) -> Config {
     let file = folder.join("wattle.toml");

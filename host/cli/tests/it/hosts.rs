@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
 
-use crate::fixture::{Fixture, write_app};
+use crate::fixture::{BRIEF_STOP, Fixture, write_app};
 use crate::native::SLOW;
 
 /// Asks for a run on a thread.
@@ -27,7 +27,7 @@ async fn hosts(fixture: &Fixture) -> Vec<Value> {
 
 #[tokio::test]
 async fn a_host_tells_its_version_and_its_load() {
-    let fixture = Fixture::start("[limits]\nruns = 7\n").await;
+    let fixture = Fixture::start(&format!("{BRIEF_STOP}[limits]\nruns = 7\n")).await;
     ask(&fixture, "a", SLOW).await;
     let hosts = hosts(&fixture).await;
     let [host] = hosts.as_slice() else { panic!("{hosts:?}") };
@@ -40,7 +40,7 @@ async fn a_host_tells_its_version_and_its_load() {
 
 #[tokio::test]
 async fn a_run_above_the_maximum_is_pending_until_another_one_ends() {
-    let fixture = Fixture::start("[limits]\nruns = 2\n").await;
+    let fixture = Fixture::start(&format!("{BRIEF_STOP}[limits]\nruns = 2\n")).await;
     let first = ask(&fixture, "a", SLOW).await;
     let second = ask(&fixture, "b", SLOW).await;
     let third = ask(&fixture, "c", "Ada").await;

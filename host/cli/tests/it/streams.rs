@@ -10,7 +10,7 @@ use wattle_run::engine::Engine;
 use wattle_run::hostcall::runs::{RunOutcome, RunRef, Runs as _};
 use wattle_store::MemoryStore;
 
-use crate::fixture::{Fixture, write_app};
+use crate::fixture::{BRIEF_STOP, Fixture, write_app};
 use crate::native::{HELD, LOGGED, RELEASED, SLOW};
 
 async fn text(fixture: &Fixture, path: &str) -> String {
@@ -191,7 +191,7 @@ async fn a_log_that_cannot_be_read_does_not_look_like_the_end_of_a_run() {
 
 #[tokio::test]
 async fn a_stop_of_the_host_cancels_nothing() {
-    let fixture = Fixture::start("").await;
+    let fixture = Fixture::start(BRIEF_STOP).await;
     let run = begin_slow(&fixture).await;
     let path = format!("/apps/greeter/talk/{}?grace_ms=0", run.thread);
     let mut response = follow(&fixture, &path).await;
@@ -242,7 +242,7 @@ async fn a_client_that_leaves_before_the_hand_off_ends_its_run_too() {
 
 #[tokio::test]
 async fn a_stop_ends_a_handler_whose_client_has_left() {
-    let fixture = Fixture::start("").await;
+    let fixture = Fixture::start(BRIEF_STOP).await;
     let request = fixture.client.post(fixture.url("/apps/greeter/late/t"));
     let client = tokio::spawn(request.send());
     HELD.notified().await;

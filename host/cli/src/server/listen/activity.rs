@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 use tokio::time::Instant;
 use wattle_api::traffic::Cut;
 
-use super::limits::LEAST_BYTES_PER_SECOND;
+use super::limits::{LEAST_BYTES_PER_SECOND, STOP_HEAD_TIME};
 
 /// How long a connection may go on with the same.
 #[derive(Clone, Copy, Debug)]
@@ -51,6 +51,8 @@ struct State {
     is_http2: bool,
     /// The socket was handed over, as to a WebSocket, which has limits of its own.
     is_upgraded: bool,
+    /// Since when the host stops.
+    stopping: Option<Instant>,
 }
 
 #[derive(Clone, Copy)]
@@ -80,6 +82,7 @@ impl Activity {
             blocked: None,
             is_http2: false,
             is_upgraded: false,
+            stopping: None,
         };
         Arc::new(Self { times, state: Mutex::new(state), evicted: Notify::new() })
     }
@@ -123,6 +126,11 @@ impl Activity {
         (state.open == 0 && !state.is_upgraded).then(|| state.rest.since())
     }
 
+    /// The host stops: a head that is on its way has [`STOP_HEAD_TIME`] from now on.
+    pub(super) fn stop(&self) {
+        self.lock().stopping = Some(Instant::now());
+    }
+
     /// Ends the connection in favor of another one.
     pub(super) fn evict(&self) {
         self.evicted.notify_one();
@@ -153,7 +161,10 @@ impl Activity {
             return None;
         }
         let rest = (state.open == 0).then_some(match state.rest {
-            Rest::Head(since) => (since + head, Cut::Head),
+            Rest::Head(since) => {
+                let due = since + head;
+                (state.stopping.map_or(due, |stop| due.min(stop + STOP_HEAD_TIME)), Cut::Head)
+            }
             Rest::Idle(since) => (since + idle, Cut::Idle),
         });
         let blocked = state.blocked.map(|since| (since + stall, Cut::Stalled));
@@ -245,6 +256,17 @@ mod tests {
         pass(30).await;
         activity.read();
         assert_eq!(end(&activity).await, (Cut::Idle, 30));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_head_has_a_second_when_the_host_stops() {
+        let activity = Activity::new(TIMES);
+        pass(3).await;
+        activity.stop();
+        assert_eq!(end(&activity).await, (Cut::Head, 1));
+        let late = Activity::new(Times { head: STOP_HEAD_TIME / 2, ..TIMES });
+        late.stop();
+        assert_eq!(end(&late).await, (Cut::Head, 0), "no longer than before");
     }
 
     #[tokio::test(start_paused = true)]

@@ -96,6 +96,7 @@ impl Connection {
                 }
                 () = stopped.as_mut(), if !is_stopping => {
                     is_stopping = true;
+                    activity.stop();
                     connection.as_mut().graceful_shutdown();
                 }
             }

@@ -29,6 +29,9 @@ pub(super) const NOTE_PERIOD: Duration = Duration::from_mins(1);
 /// no files left.
 pub(super) const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
+/// Time for the head of a request that is on its way when the host stops.
+pub(super) const STOP_HEAD_TIME: Duration = Duration::from_secs(1);
+
 /// Time for the graceful end (`GOAWAY` in HTTP/2) of a connection that reached a limit.
 pub(super) const CLOSE_GRACE: Duration = Duration::from_secs(1);
 

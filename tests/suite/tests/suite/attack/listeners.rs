@@ -244,7 +244,9 @@ async fn http2_is_spoken_and_bounded() {
 
 #[tokio::test]
 async fn a_server_that_stops_waits_for_no_idle_client() {
-    let server = start("").await;
+    // Longer than this test waits.
+    let grace = "[server]\nstop_grace = \"1h\"\n";
+    let server = Setup::bare().await.replace("[server]\n", grace).start().await;
     let half = send(&server, "GET / HTTP/1.1\r\n").await;
     let mut idle = send(&server, "GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     let mut head = [0; 15];
