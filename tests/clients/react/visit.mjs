@@ -1,24 +1,20 @@
-// A user at a real browser, on a page with `useStream`: `node visit.mjs <scenario> <hook>`.
+// Users at a real browser, each on a page with one of the `useStream` hooks: `node visit.mjs <scenario>`.
 //
 // The page comes from a server of its own. Its origin is the first line on standard output; the
-// URL of the Agent Server is the first line on standard input. Ends with an error if the page does
-// not do what the scenario expects of it. The browser may reach nothing but this machine.
+// URL of the Agent Server is the first line on standard input. Ends with an error if a page does
+// not do what the scenario expects of it.
 
 import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:http";
 import { createInterface } from "node:readline";
 import { build } from "esbuild";
-import { chromium } from "playwright-core";
+import { open as openBrowser } from "../page/launch.mjs";
 
-const [scenario, hook] = process.argv.slice(2);
+const [scenario] = process.argv.slice(2);
 
-const FLAGS = [
-  "--no-sandbox",
-  "--no-proxy-server",
-  "--disable-background-networking",
-  "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
-];
+/** Of the package for React, and of the client for JavaScript. */
+const HOOKS = ["v1", "legacy"];
 
 /** What the model says to a text. */
 const ANSWER = "Thank you, I have read your message: ";
@@ -55,7 +51,7 @@ async function serve() {
   return `http://127.0.0.1:${server.address().port}`;
 }
 
-async function open(browser, graph) {
+async function open({ browser, hook }, graph) {
   const page = await browser.newPage();
   const complaints = [];
   page.setDefaultTimeout(20_000);
@@ -104,8 +100,8 @@ async function kept(page) {
 
 const scenarios = {
   /** Words appear as the model says them. */
-  async talks(browser) {
-    const { page, complaints } = await open(browser, "talking_agent");
+  async talks(user) {
+    const { page, complaints } = await open(user, "talking_agent");
     await say(page, TEXT);
     await until(page, ANSWER + TEXT);
     await settled(page);
@@ -121,8 +117,8 @@ const scenarios = {
   },
 
   /** A question is shown and answered. */
-  async answers(browser) {
-    const { page, complaints } = await open(browser, "agent");
+  async answers(user) {
+    const { page, complaints } = await open(user, "agent");
     await say(page, "hello");
     assert.equal(await page.locator(".question").textContent(), "Are we good?");
     await settled(page);
@@ -137,8 +133,8 @@ const scenarios = {
   },
 
   /** A question survives that the page is loaded again. */
-  async asks_again(browser) {
-    const { page, complaints } = await open(browser, "agent");
+  async asks_again(user) {
+    const { page, complaints } = await open(user, "agent");
     await say(page, "hello");
     await page.locator(".question").waitFor();
     await settled(page);
@@ -153,8 +149,8 @@ const scenarios = {
   },
 
   /** A page that is loaded again in the middle of an answer sees the rest of it. */
-  async rejoins(browser) {
-    const { page, complaints } = await open(browser, "talking_agent");
+  async rejoins(user) {
+    const { page, complaints } = await open(user, "talking_agent");
     await say(page, TEXT);
     await until(page, "Thank");
     await page.reload();
@@ -166,8 +162,8 @@ const scenarios = {
   },
 
   /** An answer is stopped, and the thread goes on. */
-  async stops(browser) {
-    const { page, complaints } = await open(browser, "talking_agent");
+  async stops(user) {
+    const { page, complaints } = await open(user, "talking_agent");
     await say(page, LONG);
     await until(page, "Thank");
     await page.getByRole("button", { name: "Stop" }).click();
@@ -184,10 +180,15 @@ const scenarios = {
 const origin = await serve();
 console.log(origin);
 const [server] = await once(createInterface(process.stdin), "line");
-const executablePath = process.env.CHROMIUM;
-const browser = await chromium.launch({ executablePath, args: FLAGS });
+const browser = await openBrowser();
 try {
-  assert.deepEqual(await scenarios[scenario](browser), []);
+  const users = HOOKS.map((hook) => ({ browser, hook }));
+  // Side by side, since most of a scenario is waiting for a model.
+  const ends = await Promise.allSettled(users.map(scenarios[scenario]));
+  ends.forEach((end, index) => {
+    if (end.status === "rejected") throw new Error(`the ${HOOKS[index]} hook`, { cause: end.reason });
+    assert.deepEqual(end.value, [], HOOKS[index]);
+  });
 } finally {
   await browser.close();
 }

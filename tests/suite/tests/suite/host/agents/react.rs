@@ -32,11 +32,11 @@ async fn server(origin: &str) -> TestServer {
     server
 }
 
-/// Has a user at a browser do something on a page with a hook.
-async fn visit(scenario: &str, hook: &str) -> Result<(), LeftOut> {
+/// Has users at a browser do something, one on a page with each hook.
+async fn visit(scenario: &str) -> Result<(), LeftOut> {
     let (folder, browser) = browser::found("react")?;
     let mut command = Command::new("node");
-    command.args(["visit.mjs", scenario, hook]).current_dir(folder).env("CHROMIUM", browser);
+    command.args(["visit.mjs", scenario]).current_dir(folder).env("CHROMIUM", browser);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let mut visitor = command.spawn().unwrap();
     let mut says = BufReader::new(visitor.stdout.take().unwrap()).lines();
@@ -50,36 +50,31 @@ async fn visit(scenario: &str, hook: &str) -> Result<(), LeftOut> {
     let ended = tokio::time::timeout(PATIENCE, visitor.wait_with_output()).await;
     let ended = ended.expect("the browser is done in time").unwrap();
     let said = String::from_utf8_lossy(&ended.stderr);
-    assert!(ended.status.success(), "{scenario} with the {hook} hook: {said}");
+    assert!(ended.status.success(), "{scenario}: {said}");
     Ok(())
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn words_appear_as_they_are_said() {
-    need!(visit("talks", "v1").await);
-    need!(visit("talks", "legacy").await);
+    need!(visit("talks").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn questions_are_shown_and_answered() {
-    need!(visit("answers", "v1").await);
-    need!(visit("answers", "legacy").await);
+    need!(visit("answers").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_question_survives_a_reload() {
-    need!(visit("asks_again", "v1").await);
-    need!(visit("asks_again", "legacy").await);
+    need!(visit("asks_again").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reload_in_the_middle_of_an_answer_sees_the_rest() {
-    need!(visit("rejoins", "v1").await);
-    need!(visit("rejoins", "legacy").await);
+    need!(visit("rejoins").await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_stopped() {
-    need!(visit("stops", "v1").await);
-    need!(visit("stops", "legacy").await);
+    need!(visit("stops").await);
 }
