@@ -32,7 +32,7 @@ impl User {
     pub(super) fn of(major: u32, base: &str) -> Result<Self, LeftOut> {
         let folder = clients::node(&format!("ai-sdk/{major}"))?;
         let mut command = Command::new("node");
-        command.args(["user.mjs", base]).current_dir(folder).kill_on_drop(true);
+        command.args(["user.bundle.mjs", base]).current_dir(folder).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().unwrap();
         Ok(Self {
