@@ -93,17 +93,24 @@ export async function watchRows(table, attribute) {
   return () => noted.evaluate(({ most }) => most);
 }
 
-/** Ends the transitions that a change has begun: a color in the middle of one is that of no scheme. */
+/** Notes, in a page, the properties that a transition changes. */
+function noteMotion() {
+  globalThis.moved = new Set();
+  addEventListener("transitionrun", ({ propertyName }) => globalThis.moved.add(propertyName), true);
+}
+
+/**
+ * Waits until the page has drawn a change of its size or color scheme, and what its scripts made of it. Nothing has
+ * moved: the user wants no motion, and a color in the middle of a transition would be that of no scheme.
+ */
 async function settle(page) {
-  await page.evaluate(async () => {
+  const moved = await page.evaluate(async () => {
     const frame = () => new Promise((resolve) => requestAnimationFrame(resolve));
-    // The first frame has the change, with which transitions begin.
     await frame();
     await frame();
-    for (const animation of document.getAnimations()) {
-      if (animation instanceof CSSTransition) animation.finish();
-    }
+    return [...globalThis.moved];
   });
+  assert.deepEqual(moved, [], "nothing moves");
 }
 
 /** What the test answers to orders. */
@@ -135,6 +142,7 @@ export class Visit {
       reducedMotion: "reduce",
       permissions: ["clipboard-read", "clipboard-write"],
     });
+    await context.addInitScript(noteMotion);
     const visit = new Visit();
     Object.assign(visit, options, { context });
     visit.page = await visit.tab();
