@@ -19,6 +19,9 @@ const SEARCHED: &str = TOKYO;
 /// What asks for the same with pictures that are made.
 const GENERATED: &str = "A guide with 2 AI pictures of https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
+/// What is in the path of a request for a made picture.
+const IMAGEN_MODEL: &str = "/imagen-";
+
 /// What is said after a cut.
 const CONTINUE: &str = "continue";
 
@@ -53,6 +56,14 @@ impl Guide {
             path(number) == Some(UNSPLASH) && path(number - 1) == next && path(number) == next
         };
         (0..self.requests.len()).filter(|number| !is_inside(*number)).collect()
+    }
+
+    /// Those of them from the first made picture on. Up to there, a guide makes the same requests as one
+    /// with photographs.
+    fn places_from_pictures(&self) -> Vec<usize> {
+        let is_picture = |it: &Entry| it.path.contains(IMAGEN_MODEL);
+        let first = self.requests.iter().position(is_picture).expect("a made picture");
+        self.places().into_iter().filter(|number| *number >= first).collect()
     }
 
     /// Holds a guide that was cut against this one, which was not; `cut` names where.

@@ -2,13 +2,13 @@
 
 use wattle_kit::standin::{Entry, Outcome};
 
-use super::{GENERATED, SEARCHED, Stage, body, guide, is_paid, named};
+use super::{GENERATED, Guide, SEARCHED, Stage, body, guide, is_paid, named};
 
-/// Makes a guide for each request of a whole one, and stops it there.
-async fn at_each_request(wish: &'static str) {
+/// Makes a guide for each of these requests of a whole one, and stops it there.
+async fn at_each_request(wish: &'static str, places: impl Fn(&Guide) -> Vec<usize>) {
     let stage = Stage::new(wish).await;
     let travel = stage.server.travel();
-    for number in stage.whole.places() {
+    for number in places(&stage.whole) {
         stage.clear();
         stage.hold(number);
         let session = travel.create().await;
@@ -54,10 +54,10 @@ async fn s3_09_s3_65_stopped_right_after_any_answer_a_guide_goes_on() {
 
 #[tokio::test]
 async fn s3_09_s3_65_stopped_at_any_request_a_guide_with_photographs_goes_on() {
-    at_each_request(SEARCHED).await;
+    at_each_request(SEARCHED, Guide::places).await;
 }
 
 #[tokio::test]
-async fn s3_09_s3_65_stopped_at_any_request_a_guide_with_made_pictures_goes_on() {
-    at_each_request(GENERATED).await;
+async fn s3_09_s3_65_stopped_at_any_request_from_its_made_pictures_on_a_guide_goes_on() {
+    at_each_request(GENERATED, Guide::places_from_pictures).await;
 }
