@@ -45,6 +45,7 @@ mod imprecise {
     use wattle_suite::server::Setup;
 
     use super::bench::Bench;
+    use crate::nl2sql::imprecise;
 
     #[tokio::test]
     async fn asset() {
@@ -59,6 +60,11 @@ mod imprecise {
     #[tokio::test]
     async fn nl2sql() {
         Bench::start("nl2sql", Setup::nl2sql().await).await.imprecise(0.87).await;
+    }
+
+    #[tokio::test]
+    async fn nl2sql_mappings() {
+        imprecise::all_survive(imprecise::QUESTIONS.len()).await;
     }
 
     #[tokio::test]

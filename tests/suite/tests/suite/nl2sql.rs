@@ -4,7 +4,7 @@
 mod answer;
 mod chat;
 mod config;
-mod imprecise;
+pub(crate) mod imprecise;
 mod logs;
 mod page;
 mod postgres;

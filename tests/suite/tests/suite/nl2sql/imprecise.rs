@@ -6,7 +6,7 @@ use wattle_suite::nl2sql::says;
 use wattle_suite::server::{Setup, TestServer};
 
 /// Questions that name one or two things each.
-const QUESTIONS: [&str; 6] = [
+pub(crate) const QUESTIONS: [&str; 6] = [
     "2024年北京有多少订单",
     "列出上海金额大于5000的订单",
     "2024年官网渠道每月的销售额",
@@ -135,20 +135,26 @@ async fn survivors(
     (well, at_once)
 }
 
-#[tokio::test]
-async fn s4_31_a_right_statement_survives_mappings_that_are_not_quite_right() {
+/// Lets each slip happen with so many of the questions, which change from slip to slip.
+pub(crate) async fn all_survive(each: usize) {
     let server = Setup::nl2sql().await.start().await;
-    let questions = answered(&server).await;
+    let mut questions = answered(&server).await;
     let mut table = String::from("slip          ends well  at once\n");
     let mut lost = Vec::new();
     for slip in SLIPS {
-        let (well, at_once) = survivors(&server, &questions, slip).await;
+        let (well, at_once) = survivors(&server, &questions[..each], slip).await;
+        questions.rotate_left(each);
         let name = format!("{slip:?}");
-        let all = QUESTIONS.len();
-        table.push_str(&format!("{name:<13} {well:>3} of {all}  {at_once:>3} of {all}\n"));
-        if at_once < all {
+        table.push_str(&format!("{name:<13} {well:>3} of {each}  {at_once:>3} of {each}\n"));
+        if at_once < each {
             lost.push(name);
         }
     }
     assert!(lost.is_empty(), "lost: {lost:?}\n{table}");
+}
+
+/// `eval::imprecise` has all of the questions.
+#[tokio::test]
+async fn s4_31_a_right_statement_survives_mappings_that_are_not_quite_right() {
+    all_survive(2).await;
 }
