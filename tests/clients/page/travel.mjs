@@ -296,6 +296,23 @@ async function until(holds) {
   }
 }
 
+/** The next answer about the session is on its way until `arrive()`, which ends when the page has it. */
+async function delayRead(page) {
+  const path = /[/]api[/]sessions[/][^/]+$/;
+  const asked = page.waitForRequest(path);
+  let arrive;
+  const arriving = new Promise((resolve) => (arrive = resolve));
+  await page.route(path, async (route) => {
+    const response = await route.fetch();
+    await arriving;
+    await route.fulfill({ response });
+  }, { times: 1 });
+  return { asked, async arrive() {
+    arrive();
+    await (await (await asked).response()).finished();
+  } };
+}
+
 /** Stop ends the run, says so, and the conversation goes on from there. */
 async function stop(visit) {
   const { page } = visit;
@@ -303,8 +320,15 @@ async function stop(visit) {
   await hold(APIFY);
   await start(visit);
   await state(page, "crawl_youtube_videos", "running");
+  // Another tab says that something has changed, and what the page then reads comes behind the stop.
+  const late = await delayRead(page);
+  await page.evaluate((id) => {
+    new BroadcastChannel(`wattle-travel-${id}`).postMessage(null);
+  }, sessionId(page));
+  await late.asked;
   await page.getByRole("button", { name: "停止" }).dblclick();
   await page.locator('.t-summary .t-status[data-status="CANCELLED"]').waitFor();
+  await late.arrive();
   await page.getByRole("button", { name: "继续" }).waitFor();
   assert.equal(sentTo(visit, "POST", "/cancel").length, 1);
   assert.equal((await session(page)).status, "CANCELLED");

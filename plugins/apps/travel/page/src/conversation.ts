@@ -89,26 +89,36 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     setState(whole.state);
     setCancelled(cancelledCalls(whole));
   }, []);
+  const reads = useRef({ begun: 0, shown: 0 });
+  /** Reads the session and shows it; nothing if a read that began later was quicker: it knows more. */
+  const read = useCallback(async () => {
+    reads.current.begun += 1;
+    const number = reads.current.begun;
+    const whole = await readOrNothing(id);
+    if (whole === undefined || number < reads.current.shown) return undefined;
+    reads.current.shown = number;
+    take(whole);
+    return whole;
+  }, [id, take]);
   /** Reads the session; shows its messages and joins its run unless this page has a stream. */
   const refresh = useCallback(async () => {
-    const whole = await readOrNothing(id);
+    const whole = await read();
     if (whole === undefined) return;
-    take(whole);
     const { chat, isStreaming } = latest.current;
     if (isStreaming || isStopping.current) return;
     if (!(failure.current instanceof ApiError)) chat.clearError();
     chat.setMessages(whole.messages);
     if (whole.status === "RUNNING") await chat.resumeStream();
-  }, [id, take]);
+  }, [read]);
   /** Reads the session after a stream of this page, which has shown the messages. */
   const settle = useCallback(async () => {
     for (let count = 0; count < MOST_SETTLES; count += 1) {
-      const whole = await readOrNothing(id);
-      if (whole !== undefined) take(whole);
-      if (whole?.status !== "RUNNING" || latest.current.isStreaming) return;
+      const whole = await read();
+      const hasEnded = whole !== undefined && whole.status !== "RUNNING";
+      if (hasEnded || latest.current.isStreaming) return;
       await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
     }
-  }, [id, take]);
+  }, [read]);
 
   const tell = useTabs(`wattle-travel-${id}`, () => void refresh());
   useConnection(() => void refresh());
@@ -121,12 +131,10 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   useEffect(() => {
     if (seen.current === made) return;
     seen.current = made;
-    void readOrNothing(id).then((whole) => {
-      if (whole === undefined) return;
-      take(whole);
-      setSettled(made);
+    void read().then((whole) => {
+      if (whole !== undefined) setSettled(made);
     });
-  }, [made, id, take]);
+  }, [made, read]);
 
   const send = useCallback((typed: string) => {
     setUnsent(undefined);
