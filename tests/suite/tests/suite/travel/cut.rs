@@ -19,9 +19,6 @@ const SEARCHED: &str = TOKYO;
 /// What asks for the same with pictures that are made.
 const GENERATED: &str = "A guide with 2 AI pictures of https://www.youtube.com/watch?v=dQw4w9WgXcQ";
 
-/// What is in the path of a request for a made picture.
-const IMAGEN_MODEL: &str = "/imagen-";
-
 /// What is said after a cut.
 const CONTINUE: &str = "continue";
 
@@ -58,12 +55,30 @@ impl Guide {
         (0..self.requests.len()).filter(|number| !is_inside(*number)).collect()
     }
 
-    /// Those of them from the first made picture on. Up to there, a guide makes the same requests as one
-    /// with photographs.
-    fn places_from_pictures(&self) -> Vec<usize> {
-        let is_picture = |it: &Entry| it.path.contains(IMAGEN_MODEL);
-        let first = self.requests.iter().position(is_picture).expect("a made picture");
+    /// Those of them from the turn on that asks for pictures.
+    fn places_of_pictures(&self) -> Vec<usize> {
+        let first = self.turn_of_pictures();
         self.places().into_iter().filter(|number| *number >= first).collect()
+    }
+
+    /// The number of the request that is answered with the call of a tool for pictures: each turn of
+    /// the talk calls one tool.
+    fn turn_of_pictures(&self) -> usize {
+        let tools = ["search_image", "generate_image"];
+        let is_for_pictures = |step: &String| tools.contains(&step.as_str());
+        let turn = self.steps.iter().position(is_for_pictures).expect("a tool for pictures");
+        let mut turns = self.requests.iter().enumerate().filter(|(_, it)| it.path == CHAT_MODEL);
+        turns.nth(turn).expect("a turn for each tool").0
+    }
+
+    /// What is asked of services before pictures are; of turns of the talk, which repeat what is
+    /// wished for, that they are asked for.
+    fn before_pictures(&self) -> Vec<String> {
+        let asked = |it: &Entry| match it.path.as_str() {
+            CHAT_MODEL => it.path.clone(),
+            path => format!("{path} {}", body(it)),
+        };
+        self.requests[..self.turn_of_pictures()].iter().map(asked).collect()
     }
 
     /// Holds a guide that was cut against this one, which was not; `cut` names where.
@@ -117,6 +132,17 @@ fn body(entry: &Entry) -> String {
 /// A request as messages name it.
 fn named(number: usize, entry: &Entry) -> String {
     format!("cut at request {number}, {}", entry.path)
+}
+
+/// Guides with made pictures are cut only from the turn on that asks for the pictures.
+#[tokio::test]
+async fn guides_differ_from_the_turn_on_that_asks_for_pictures() {
+    let stage = Stage::new(SEARCHED).await;
+    stage.clear();
+    let (session, _) = stage.server.travel().make(GENERATED).await;
+    let made = guide(&stage.server, &session).await;
+    assert_eq!(stage.whole.before_pictures(), made.before_pictures());
+    assert_ne!(stage.whole.steps, made.steps);
 }
 
 /// A server that makes one guide after the other, of which the first is not cut.

@@ -59,5 +59,5 @@ async fn s3_09_s3_65_stopped_at_any_request_a_guide_with_photographs_goes_on() {
 
 #[tokio::test]
 async fn s3_09_s3_65_stopped_at_any_request_from_its_made_pictures_on_a_guide_goes_on() {
-    at_each_request(GENERATED, Guide::places_from_pictures).await;
+    at_each_request(GENERATED, Guide::places_of_pictures).await;
 }
