@@ -2,7 +2,7 @@
 // address of the stand-in is the parameter `standin` of the page's, which means nothing to the page.
 
 import assert from "node:assert/strict";
-import { both, order, run, watchRows } from "./visit.mjs";
+import { both, onPhone, order, run, watchRows } from "./visit.mjs";
 
 /** A question whose answer has a line, one with bars, and one whose answer is a list. */
 const TREND = "2024年每月的销售额";
@@ -309,6 +309,7 @@ async function isHarmless(visit) {
   const history = await openHistory(visit);
   await history.getByText(HOSTILE.slice(0, 10)).first().waitFor();
   assert.equal(await page.locator(".sessions img").count(), 0);
+  await visit.look("hostile-history");
   assert.doesNotMatch(await page.title(), /^hacked/);
 }
 
@@ -417,6 +418,6 @@ async function agrees(visit) {
 }
 
 await run({
-  answers: both(answers), repairs, lists, remembers: both(remembers), reloads, fails, isHarmless, survives,
+  answers: both(answers), repairs, lists, remembers: both(remembers), reloads, fails, isHarmless: onPhone(isHarmless), survives,
   submitsOnce, agrees, outlives,
 });

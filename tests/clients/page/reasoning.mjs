@@ -1,7 +1,7 @@
 // The page of the reasoning app, used by a person in a real browser.
 
 import assert from "node:assert/strict";
-import { both, order, run } from "./visit.mjs";
+import { both, onPhone, order, run } from "./visit.mjs";
 
 const MARKUP = "统计<img src=x onerror=alert(1)>各区域的客户数量";
 
@@ -268,6 +268,7 @@ async function hostile(visit) {
   assert.match(await card(page).locator(".summary").textContent(), /<script>.*<img src=x/);
   assert.match(await card(page).locator(".ignored").textContent(), /<svg onload=alert\(2\)>/);
   await page.getByText("查询计划").click();
+  await visit.look("reasoning-hostile-card");
   await openAudit(page);
   for (const summary of await page.locator("#events summary").all()) await summary.click();
   const made = await page.locator("#root").evaluate((root) =>
@@ -277,5 +278,6 @@ async function hostile(visit) {
 }
 
 await run({
-  completes: both(completes), clarifies, fails, stops, reloads, midway, away, twice, keyboard, hostile,
+  completes: both(completes), clarifies: onPhone(clarifies), fails: onPhone(fails), stops, reloads, midway, away,
+  twice, keyboard, hostile: onPhone(hostile),
 });
