@@ -119,11 +119,13 @@ async fn streams_that_are_not_valid_keep_an_app_from_being_loaded() {
     assert!(problems.to_string().contains("streams/own.toml: message 1: there are no `x` events"));
 }
 
+/// Whole files: each is written as a draft beside itself first.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries =
         std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = entries
         .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] })
+        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
     files.sort();
     files
