@@ -57,7 +57,9 @@ function Chat({ stream, answer }) {
 
 function New() {
   const stream = useStream(useOptions());
-  return h(Chat, { stream, answer: () => stream.respond("yes") });
+  // Without an id the hook knows no question yet that it has read from the state of the thread and shows.
+  const answer = () => stream.respond("yes", { interruptId: stream.interrupt.id });
+  return h(Chat, { stream, answer });
 }
 
 function Legacy() {

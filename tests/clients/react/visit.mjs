@@ -51,9 +51,11 @@ async function serve() {
   return `http://127.0.0.1:${server.address().port}`;
 }
 
-async function open({ browser, hook }, graph) {
+async function open(user, graph) {
+  const { browser, hook } = user;
   const page = await browser.newPage();
   const complaints = [];
+  Object.assign(user, { page, complaints });
   page.setDefaultTimeout(20_000);
   page.on("pageerror", (error) => complaints.push(String(error)));
   page.on("console", (message) => {
@@ -96,6 +98,12 @@ async function kept(page) {
   const id = new URL(page.url()).hash.slice(1);
   const read = async (path) => (await fetch(`${server}/threads/${id}${path}`)).json();
   return { status: (await read("")).status, runs: await read("/runs") };
+}
+
+/** What a user saw when a scenario failed, and the thread as the server has it. */
+async function seen({ page, complaints }) {
+  const text = await page.locator("main").innerText();
+  return JSON.stringify({ text, lines: await lines(page), kept: await kept(page), complaints });
 }
 
 const scenarios = {
@@ -185,10 +193,13 @@ try {
   const users = HOOKS.map((hook) => ({ browser, hook }));
   // Side by side, since most of a scenario is waiting for a model.
   const ends = await Promise.allSettled(users.map(scenarios[scenario]));
-  ends.forEach((end, index) => {
-    if (end.status === "rejected") throw new Error(`the ${HOOKS[index]} hook`, { cause: end.reason });
+  for (const [index, end] of ends.entries()) {
+    if (end.status === "rejected") {
+      const saw = await seen(users[index]).catch(String);
+      throw new Error(`the ${HOOKS[index]} hook saw ${saw}`, { cause: end.reason });
+    }
     assert.deepEqual(end.value, [], HOOKS[index]);
-  });
+  }
 } finally {
   await browser.close();
 }
