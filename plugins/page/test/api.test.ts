@@ -1,7 +1,9 @@
 // Requests: addresses, bodies and the errors of hosts, apps and proxies.
 import { afterEach, expect, test, vi } from "vitest";
+import { joiningFetch } from "../src/ai/ai.ts";
 import { ApiError, address, request } from "../src/api/index.ts";
 import { connection } from "../src/connection/state.ts";
+import { inOrder } from "../src/hook/reads.ts";
 
 afterEach(() => {
   vi.unstubAllGlobals();
@@ -60,4 +62,29 @@ test("the page asks for its server only while it is away", async () => {
   const count = fetched.mock.calls.length;
   await vi.advanceTimersByTimeAsync(60_000);
   expect(fetched.mock.calls.length).toBe(count);
+});
+
+test("an older answer that comes late is dropped, and one that fails hides none", async () => {
+  const ends: ((answer: string | undefined) => void)[] = [];
+  const read = inOrder((_key: string) => new Promise<string | undefined>((end) => ends.push(end)));
+  const [first, second, third, fourth] = [read("a"), read("a"), read("a"), read("a")];
+  ends[1]?.("second");
+  ends[0]?.("first");
+  expect(await Promise.all([first, second])).toEqual([undefined, "second"]);
+  ends[3]?.(undefined);
+  ends[2]?.("third");
+  expect(await Promise.all([third, fourth])).toEqual(["third", undefined]);
+});
+
+test("a chat that finds no stream to join looks again", async () => {
+  vi.useFakeTimers();
+  const onMissed = vi.fn();
+  const join = joiningFetch(onMissed);
+  vi.stubGlobal("fetch", async () => new Response("data: 1"));
+  expect(await (await join("x")).text()).toBe("data: 1");
+  vi.stubGlobal("fetch", async () => new Response(null, { status: 204 }));
+  expect((await join("x")).status).toBe(204);
+  expect(onMissed).not.toHaveBeenCalled();
+  await vi.runAllTimersAsync();
+  expect(onMissed).toHaveBeenCalledTimes(1);
 });

@@ -161,6 +161,23 @@ async function reloads(visit) {
   assert.equal(visit.sent.length, 1);
 }
 
+/** An answer that ends between the two requests of a page, the one that finds it and the one that joins it. */
+async function misses(visit) {
+  const { page } = visit;
+  await say(page, "昨天打车花了20元");
+  await page.waitForURL(/thread=/);
+  await page.route(/threads\/[^/]+\/stream$/, async (route) => {
+    await order("open");
+    const thread = route.request().url().replace(/\/stream$/, "");
+    const status = async () => (await (await page.request.get(thread)).json()).status;
+    while ((await status()) === "running");
+    await route.continue();
+  }, { times: 1 });
+  await page.reload();
+  await answered(page, 1);
+  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+}
+
 /** The server is away: the page says so, keeps the text, and goes on when it is back. */
 async function away(visit) {
   const { page } = visit;
@@ -255,6 +272,6 @@ async function months(visit) {
 }
 
 await run({
-  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, tabs, gone, months: onPhone(months), away, fails,
+  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, misses, tabs, gone, months: onPhone(months), away, fails,
   unread,
 });

@@ -4,8 +4,8 @@
 // not there for all of it (another tab, a reload, a lost connection), it reads the conversation
 // again and joins the answer that is under way.
 import { useChat } from "@ai-sdk/react";
-import { ApiError, address, useConnection, useTabs } from "@wattle/page";
-import { streamFetch } from "@wattle/page/ai";
+import { ApiError, address, inOrder, useConnection, useTabs } from "@wattle/page";
+import { joiningFetch } from "@wattle/page/ai";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { CHANNEL, readThread, type Thread, textOf } from "./thread.ts";
@@ -40,7 +40,11 @@ export function useConversation(
   const refused = useRef<Error>(undefined);
   const [problem, setProblem] = useState<string>();
   const [hasFailed, setFailed] = useState(loaded?.status === "error");
-  const transport = useMemo(() => makeTransport(thread, refused, onThread), [onThread]);
+  const refreshing = useRef(async () => {});
+  const transport = useMemo(
+    () => makeTransport(thread, refused, onThread, () => void refreshing.current()),
+    [onThread],
+  );
   const chat = useChat({
     messages: loaded?.messages ?? [],
     resume: loaded?.status === "running",
@@ -51,9 +55,10 @@ export function useConversation(
   const latest = useRef({ chat, isBusy });
   latest.current = { chat, isBusy };
 
+  const read = useMemo(() => inOrder(readOrNothing), []);
   const refresh = useCallback(async () => {
     if (thread.current === undefined || latest.current.isBusy) return;
-    const now = await readOrNothing(thread.current);
+    const now = await read(thread.current);
     if (now === undefined || latest.current.isBusy) return;
     const { chat } = latest.current;
     setFailed(now.status === "error");
@@ -63,7 +68,8 @@ export function useConversation(
       chat.setMessages(now.messages);
     }
     if (now.status === "running") await chat.resumeStream();
-  }, []);
+  }, [read]);
+  refreshing.current = refresh;
   const tell = useTabs(CHANNEL, (changed) => {
     if (changed === undefined || changed === thread.current) void refresh();
   });
@@ -111,10 +117,12 @@ function makeTransport(
   thread: { current: string | undefined },
   refused: { current: Error | undefined },
   onThread: (id: string) => void,
+  onMissed: () => void,
 ) {
+  const fetch = joiningFetch(onMissed);
   const named = async (input: RequestInfo | URL, init?: RequestInit) => {
     try {
-      const response = await streamFetch(input, init);
+      const response = await fetch(input, init);
       const id = response.headers.get(THREAD_HEADER);
       if (id !== null && id !== thread.current) {
         thread.current = id;

@@ -4,8 +4,8 @@
 // there for all of it (another tab, a reload, a lost connection), it reads the session again and
 // joins the run that is under way.
 import { useChat } from "@ai-sdk/react";
-import { ApiError, address, useConnection, useTabs } from "@wattle/page";
-import { streamFetch } from "@wattle/page/ai";
+import { ApiError, address, inOrder, useConnection, useTabs } from "@wattle/page";
+import { joiningFetch } from "@wattle/page/ai";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api, type Session, type State, type WholeSession } from "./api.ts";
@@ -61,11 +61,12 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const [unsent, setUnsent] = useState<string>();
   const isStopping = useRef(false);
   const failure = useRef<Error>(undefined);
+  const refreshing = useRef(async () => {});
   const transport = useMemo(
     () =>
       new DefaultChatTransport({
         api: address("api/chat"),
-        fetch: streamFetch,
+        fetch: joiningFetch(() => void refreshing.current()),
         body: { sessionId: id },
       }),
     [id],
@@ -84,22 +85,16 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const latest = useRef({ chat, isStreaming });
   latest.current = { chat, isStreaming };
 
-  const take = useCallback((whole: WholeSession) => {
+  const readInOrder = useMemo(() => inOrder(() => readOrNothing(id)), [id]);
+  /** Reads the session and shows it. */
+  const read = useCallback(async () => {
+    const whole = await readInOrder();
+    if (whole === undefined) return undefined;
     setSession(whole);
     setState(whole.state);
     setCancelled(cancelledCalls(whole));
-  }, []);
-  const reads = useRef({ begun: 0, shown: 0 });
-  /** Reads the session and shows it; nothing if a read that began later was quicker: it knows more. */
-  const read = useCallback(async () => {
-    reads.current.begun += 1;
-    const number = reads.current.begun;
-    const whole = await readOrNothing(id);
-    if (whole === undefined || number < reads.current.shown) return undefined;
-    reads.current.shown = number;
-    take(whole);
     return whole;
-  }, [id, take]);
+  }, [readInOrder]);
   /** Reads the session; shows its messages and joins its run unless this page has a stream. */
   const refresh = useCallback(async () => {
     const whole = await read();
@@ -110,6 +105,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     chat.setMessages(whole.messages);
     if (whole.status === "RUNNING") await chat.resumeStream();
   }, [read]);
+  refreshing.current = refresh;
   /** Reads the session after a stream of this page, which has shown the messages. */
   const settle = useCallback(async () => {
     for (let count = 0; count < MOST_SETTLES; count += 1) {

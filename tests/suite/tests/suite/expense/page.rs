@@ -72,6 +72,14 @@ async fn a_page_that_is_loaded_again_joins_the_answer() {
 }
 
 #[tokio::test]
+async fn a_page_shows_an_answer_that_ends_while_it_is_loaded() {
+    let server = served().await;
+    need!(clients::page("expense"));
+    let gate = server.standin().gate(Pattern::path(MODEL_PATH));
+    need!(browser::with_gate("expense.mjs", "misses", &server.url(PAGE), gate).await);
+}
+
+#[tokio::test]
 async fn a_server_that_is_away_is_said_to_be_and_joined_again() {
     let server = served().await;
     let slow = Fault::Slow { ms: 700 };
