@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 pub enum Cut {
     /// The head of a request did not arrive in time.
     Head,
+    /// The head of a request was on its way when the host stopped.
+    Stop,
     /// The body of a request did not arrive in time.
     Body,
     /// No request came for a while.
@@ -24,8 +26,9 @@ pub enum Cut {
 }
 
 /// All reasons with their labels.
-const CUTS: [(Cut, &str); 8] = [
+const CUTS: [(Cut, &str); 9] = [
     (Cut::Head, "head"),
+    (Cut::Stop, "stop"),
     (Cut::Body, "body"),
     (Cut::Idle, "idle"),
     (Cut::Stalled, "stalled"),

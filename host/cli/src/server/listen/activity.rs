@@ -162,8 +162,9 @@ impl Activity {
         }
         let rest = (state.open == 0).then_some(match state.rest {
             Rest::Head(since) => {
-                let due = since + head;
-                (state.stopping.map_or(due, |stop| due.min(stop + STOP_HEAD_TIME)), Cut::Head)
+                let head = (since + head, Cut::Head);
+                let stop = state.stopping.map(|since| (since + STOP_HEAD_TIME, Cut::Stop));
+                stop.map_or(head, |stop| sooner(head, stop))
             }
             Rest::Idle(since) => (since + idle, Cut::Idle),
         });
@@ -172,8 +173,12 @@ impl Activity {
             let least = Duration::from_secs(bytes / LEAST_BYTES_PER_SECOND);
             (*since + stall + least, Cut::Stalled)
         });
-        rest.into_iter().chain(blocked).chain(pieces).min_by_key(|(at, _)| *at)
+        rest.into_iter().chain(blocked).chain(pieces).reduce(sooner)
     }
+}
+
+fn sooner(one: (Instant, Cut), other: (Instant, Cut)) -> (Instant, Cut) {
+    if other.0 < one.0 { other } else { one }
 }
 
 /// A request, until its answer was handed over to the connection in whole.
@@ -263,7 +268,7 @@ mod tests {
         let activity = Activity::new(TIMES);
         pass(3).await;
         activity.stop();
-        assert_eq!(end(&activity).await, (Cut::Head, 1));
+        assert_eq!(end(&activity).await, (Cut::Stop, 1));
         let late = Activity::new(Times { head: STOP_HEAD_TIME / 2, ..TIMES });
         late.stop();
         assert_eq!(end(&late).await, (Cut::Head, 0), "no longer than before");

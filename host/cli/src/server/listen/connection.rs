@@ -12,6 +12,7 @@ use axum::body::Body;
 use axum::extract::{ConnectInfo, Request};
 use axum::http::{HeaderValue, Version, header};
 use axum::response::{IntoResponse as _, Response};
+use futures::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -65,7 +66,7 @@ impl Connection {
         }
     }
 
-    async fn speak<S>(self, socket: S, mut stopped: Pin<&mut impl Future<Output = ()>>)
+    async fn speak<S>(self, socket: S, stopped: Pin<&mut impl Future<Output = ()>>)
     where
         S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -75,7 +76,7 @@ impl Connection {
         let service = service_fn(move |request| self.answer(request));
         let connection = builder.serve_connection_with_upgrades(TokioIo::new(socket), service);
         let mut connection = pin!(connection);
-        let mut is_stopping = false;
+        let mut stopped = stopped.fuse();
         loop {
             tokio::select! {
                 ended = connection.as_mut() => {
@@ -94,8 +95,7 @@ impl Connection {
                     }
                     return;
                 }
-                () = stopped.as_mut(), if !is_stopping => {
-                    is_stopping = true;
+                () = &mut stopped => {
                     activity.stop();
                     connection.as_mut().graceful_shutdown();
                 }

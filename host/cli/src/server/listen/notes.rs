@@ -22,8 +22,8 @@ struct Note {
 impl Notes {
     /// Writes a line unless there was one of late.
     pub(super) fn note(&self, cut: Cut, from: SocketAddr) {
-        if cut == Cut::Idle {
-            tracing::debug!(%from, "closed an idle connection");
+        if matches!(cut, Cut::Idle | Cut::Stop) {
+            tracing::debug!(%from, reason = cut.label(), "{}", told(cut));
             return;
         }
         let Some(before) = self.due(cut) else {
@@ -67,7 +67,9 @@ fn told(cut: Cut) -> &'static str {
         }
         Cut::Room => "a connection without a request was closed to make room for a new one",
         Cut::Connections => "a connection was refused: `server.connections` allows no more",
-        Cut::Idle | Cut::Body | Cut::Requests | Cut::Bodies => "a connection was closed",
+        Cut::Idle => "closed an idle connection",
+        Cut::Stop => "the head of a request was on its way when the host stopped",
+        Cut::Body | Cut::Requests | Cut::Bodies => "a connection was closed",
     }
 }
 
