@@ -88,15 +88,12 @@ pub fn named_answers(
     let Some(fields) = value.as_object().filter(|fields| !fields.is_empty()) else {
         return Ok(None);
     };
-    let closed = fields.keys().find(|key| !is_open(key));
-    match closed {
-        None => Ok(Some(fields.clone().into_iter().collect())),
-        Some(closed) => {
-            let names = fields.keys().all(|key| InterruptId::has_form(key))
-                || fields.keys().any(|key| is_open(key));
-            if names { Err(AnswerError::NotPending { id: closed.clone() }) } else { Ok(None) }
-        }
-    }
+    let (open, closed): (Vec<&String>, Vec<&String>) = fields.keys().partition(|key| is_open(key));
+    let Some(&first) = closed.first() else {
+        return Ok(Some(fields.clone().into_iter().collect()));
+    };
+    let names_questions = !open.is_empty() || closed.iter().all(|key| InterruptId::has_form(key));
+    if names_questions { Err(AnswerError::NotPending { id: first.clone() }) } else { Ok(None) }
 }
 
 /// Finds the question of each answer among the open ones. The empty key stands for the only open
