@@ -1,11 +1,11 @@
 #!/usr/bin/env node
-// `wattle-page <command>`: what the workspaces have in common.
+// `wattle-page <command>`: what is done for all workspaces at once.
 //
 // | command | does |
 // |---|---|
 // | `api` | generates the types of the native API |
-// | `check` | generates them, then checks types, lints and format of the workspace in the current folder |
-// | `size` | fails if the first view of the page in `dist` is too large |
+// | `check` | generates them, then checks types, lints and format |
+// | `size` | fails if the first view of a built page is too large |
 
 import { generate } from "./api.mjs";
 import { check } from "./check.mjs";
