@@ -26,6 +26,16 @@ pub fn node(name: &str) -> Result<PathBuf, Missing> {
     Err(not_installed(name))
 }
 
+/// A program for Node.js that was bundled with a client, by its file name.
+///
+/// # Errors
+///
+/// [`Missing`] as in [`node`], and if the program was not bundled.
+pub fn bundle(name: &str, program: &str) -> Result<PathBuf, Missing> {
+    let file = node(name)?.join(program);
+    if file.is_file() { Ok(file) } else { Err(not_installed(name)) }
+}
+
 /// A program in the Python environment of a client, by the client's name below `tests/clients`.
 ///
 /// # Errors

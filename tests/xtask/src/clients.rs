@@ -20,10 +20,12 @@ struct Client {
     /// The folder below `tests/clients` whose programs (`*.mjs`) use it. They are copied, since a
     /// program finds libraries only beside itself.
     programs: &'static str,
-    /// A program that starts once for each user of a test. It is bundled with all that it imports, into
-    /// a file with the ending [`BUNDLE`], and so starts in a fourth of the time.
-    bundled: Option<&'static str>,
 }
+
+/// A program that starts once for each user of a test, and the folder below `tests/clients` that has
+/// it. It is bundled with all that it imports, into a file with the ending [`BUNDLE`], and so starts in
+/// a fourth of the time.
+const BUNDLED: (&str, &str) = ("ai-sdk", "user.mjs");
 
 /// Ending of a bundled program.
 const BUNDLE: &str = "bundle.mjs";
@@ -36,39 +38,18 @@ const REQUIRE: &str = "import { createRequire } from 'node:module'; \
     const require = createRequire(import.meta.url);";
 
 const CLIENTS: &[Client] = &[
-    Client { folder: "mcp", what: "the official MCP servers", programs: "mcp", bundled: None },
-    Client { folder: "page", what: "the driver of a browser", programs: "page", bundled: None },
-    Client { folder: "ag-ui", what: "the AG-UI client", programs: "ag-ui", bundled: None },
+    Client { folder: "mcp", what: "the official MCP servers", programs: "mcp" },
+    Client { folder: "page", what: "the driver of a browser", programs: "page" },
+    Client { folder: "ag-ui", what: "the AG-UI client", programs: "ag-ui" },
     Client {
         folder: "langgraph-js",
         what: "the LangGraph client for JavaScript",
         programs: "langgraph-js",
-        bundled: None,
     },
-    Client {
-        folder: "react",
-        what: "the LangGraph hooks for React",
-        programs: "react",
-        bundled: None,
-    },
-    Client {
-        folder: "ai-sdk/5",
-        what: "the chat hook of AI SDK 5",
-        programs: "ai-sdk",
-        bundled: Some("user.mjs"),
-    },
-    Client {
-        folder: "ai-sdk/6",
-        what: "the chat hook of AI SDK 6",
-        programs: "ai-sdk",
-        bundled: Some("user.mjs"),
-    },
-    Client {
-        folder: "ai-sdk/7",
-        what: "the chat hook of AI SDK 7",
-        programs: "ai-sdk",
-        bundled: Some("user.mjs"),
-    },
+    Client { folder: "react", what: "the LangGraph hooks for React", programs: "react" },
+    Client { folder: "ai-sdk/5", what: "the chat hook of AI SDK 5", programs: "ai-sdk" },
+    Client { folder: "ai-sdk/6", what: "the chat hook of AI SDK 6", programs: "ai-sdk" },
+    Client { folder: "ai-sdk/7", what: "the chat hook of AI SDK 7", programs: "ai-sdk" },
 ];
 
 /// Programs of Python: their folders below `tests/clients`, also those of their environments, and
@@ -114,16 +95,23 @@ fn install_one(client: &Client) -> Result<()> {
     for file in [MANIFEST, LOCK] {
         copy(&from.join(file), &to)?;
     }
+    let mut is_same = complete;
     for entry in fs::read_dir(clients.join(client.programs))? {
         let file = entry?.path();
         if file.extension().is_some_and(|ending| ending == "mjs") {
+            is_same &= files::same(&file, &to.join(file.file_name().unwrap_or_default()));
             copy(&file, &to)?;
         }
     }
     if !complete {
         install_packages(client, &to)?;
     }
-    client.bundled.map_or(Ok(()), |program| bundle(program, &to))
+    let (folder, program) = BUNDLED;
+    let file = to.join(program).with_extension(BUNDLE);
+    if client.programs == folder && !(is_same && file.is_file()) {
+        bundle(client, &to.join(program), &file)?;
+    }
+    Ok(())
 }
 
 fn install_packages(client: &Client, to: &Path) -> Result<()> {
@@ -138,14 +126,15 @@ fn install_packages(client: &Client, to: &Path) -> Result<()> {
     installed
 }
 
-/// Bundles a program. The client with [`BUNDLER`] must be installed.
-fn bundle(program: &str, folder: &Path) -> Result<()> {
+/// Bundles a program of a client. The client with [`BUNDLER`] must be installed.
+fn bundle(client: &Client, program: &Path, file: &Path) -> Result<()> {
+    // An old one must not pass for the one of this program.
+    fs::remove_file(file).ok();
     let mut command = Command::new("node");
-    command.arg(target_folder().join("clients").join(BUNDLER)).arg(program).current_dir(folder);
+    command.arg(target_folder().join("clients").join(BUNDLER)).arg(program);
     command.args(["--bundle", "--platform=node", "--format=esm", "--log-level=warning"]);
-    command.arg(format!("--banner:js={REQUIRE}"));
-    command.arg(format!("--outfile={}", Path::new(program).with_extension(BUNDLE).display()));
-    run(&format!("bundle {program}"), &mut command)
+    command.arg(format!("--banner:js={REQUIRE}")).arg(format!("--outfile={}", file.display()));
+    run(&format!("bundle a user of {}", client.what), &mut command)
 }
 
 /// Copies a file into a folder.

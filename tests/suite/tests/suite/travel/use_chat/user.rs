@@ -30,9 +30,9 @@ pub(super) struct User {
 impl User {
     /// A user of the application at this address, who has opened nothing yet.
     pub(super) fn of(major: u32, base: &str) -> Result<Self, LeftOut> {
-        let folder = clients::node(&format!("ai-sdk/{major}"))?;
+        let program = clients::bundle(&format!("ai-sdk/{major}"), "user.bundle.mjs")?;
         let mut command = Command::new("node");
-        command.args(["user.bundle.mjs", base]).current_dir(folder).kill_on_drop(true);
+        command.arg(program).arg(base).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut program = command.spawn().unwrap();
         Ok(Self {
