@@ -207,10 +207,10 @@ export class Visit {
   /** Looks at the page at each size, unless the scenario itself runs at each. */
   async look(name, page = this.page) {
     for (const size of this.looks) {
-      if (size !== this.viewport) await page.setViewportSize(size);
+      await page.setViewportSize(size);
       await this.#lookAt(`${name}-${size.width}`, page);
-      if (size !== this.viewport) await page.setViewportSize(this.viewport);
     }
+    await page.setViewportSize(this.viewport);
   }
 
   /**

@@ -24,7 +24,7 @@
 //! * [`Program`]: the programs and where they are found
 //! * [`clients`]: what `cargo xtask` installs and builds with them
 //! * [`LeftOut`]: a test that was left out, and its record
-//! * [`number`]: how much a test does, if whoever starts it says so
+//! * [`number`]: reads a number from the environment, such as the number of trials
 //!
 //! This crate needs nothing but the standard library, since `xtask` is built before everything else.
 
