@@ -8,7 +8,7 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{Compacted, MentionPage, Owner, StoreError, Taken};
 
 use crate::error::backend;
-use crate::postgres::link::{Link, while_trying};
+use crate::postgres::link::{Link, is_held, while_trying};
 
 const SIZE: &str = "
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
@@ -16,6 +16,10 @@ const SIZE: &str = "
 
 /// Of the table with one row.
 const PROVE: &str = "UPDATE format SET number = number";
+
+/// Attempts at a proof, each as long as a statement waits for a lock: four seconds. The proofs of all
+/// hosts lock the same row, and a readiness probe waits for five seconds.
+const PROOF_ATTEMPTS: u32 = 10;
 
 const TABLES: [&str; 8] =
     ["threads", "batches", "channel_values", "runs", "mentions", "blobs", "blob_chunks", "memory"];
@@ -52,11 +56,17 @@ const UNMENTIONED: &str = "
 /// Blobs that are looked up at once.
 const PAGE: usize = 10_000;
 
-/// Writes a row as it is, in one attempt: whoever asks wants to know what a write meets now. See
-/// [`Store::prove`](wattle_run::ports::Store::prove).
+/// Writes a row as it is. Only a locked row is tried again: another failure is what a write meets now.
+/// See [`Store::prove`](wattle_run::ports::Store::prove).
 pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
-    let trying = while_trying("prove that it can be written");
-    sqlx::query(PROVE).execute(&link.pool).await.map(drop).map_err(trying)
+    let mut answer = sqlx::query(PROVE).execute(&link.pool).await;
+    for _ in 1..PROOF_ATTEMPTS {
+        if !answer.as_ref().is_err_and(is_held) {
+            break;
+        }
+        answer = sqlx::query(PROVE).execute(&link.pool).await;
+    }
+    answer.map(drop).map_err(while_trying("prove that it can be written"))
 }
 
 /// See [`Store::compact`](wattle_run::ports::Store::compact). The server itself does this now and

@@ -82,6 +82,7 @@ async fn hosts_share_threads_and_never_fork_them() {
         a_change_behind_the_back_is_found(&server),
         a_batch_that_the_server_refuses_spoils_no_other(&server),
         a_proof_is_a_write(&server),
+        a_proof_waits_for_that_of_another_host(&server),
     );
 }
 
@@ -95,6 +96,18 @@ async fn a_proof_is_a_write(server: &Server) {
     assert!(error.to_string().contains("lock timeout"), "{error}");
     other.execute("COMMIT").await.unwrap();
     store.prove().await.unwrap();
+}
+
+async fn a_proof_waits_for_that_of_another_host(server: &Server) {
+    let store = server.store("proofs").await;
+    let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
+    other.execute("BEGIN; UPDATE proofs.format SET number = number").await.unwrap();
+    let unlock = async {
+        // For longer than a statement waits for a lock.
+        other.execute("SELECT pg_sleep(1); COMMIT").await.unwrap();
+    };
+    let (proof, ()) = tokio::join!(store.prove(), unlock);
+    proof.unwrap();
 }
 
 async fn two_hosts_do_not_fork_a_thread(server: &Server) {
