@@ -1,6 +1,5 @@
 // Requests: addresses, bodies and the errors of hosts, apps and proxies.
 import { afterEach, expect, test, vi } from "vitest";
-import { joiningFetch } from "../src/ai/ai.ts";
 import { ApiError, address, request } from "../src/api/index.ts";
 import { connection } from "../src/connection/state.ts";
 import { inOrder } from "../src/hook/reads.ts";
@@ -74,17 +73,4 @@ test("an older answer that comes late is dropped, and one that fails hides none"
   ends[3]?.(undefined);
   ends[2]?.("third");
   expect(await Promise.all([third, fourth])).toEqual(["third", undefined]);
-});
-
-test("a chat that finds no stream to join looks again", async () => {
-  vi.useFakeTimers();
-  const onMissed = vi.fn();
-  const join = joiningFetch(onMissed);
-  vi.stubGlobal("fetch", async () => new Response("data: 1"));
-  expect(await (await join("x")).text()).toBe("data: 1");
-  vi.stubGlobal("fetch", async () => new Response(null, { status: 204 }));
-  expect((await join("x")).status).toBe(204);
-  expect(onMissed).not.toHaveBeenCalled();
-  await vi.runAllTimersAsync();
-  expect(onMissed).toHaveBeenCalledTimes(1);
 });

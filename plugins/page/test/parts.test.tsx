@@ -1,6 +1,7 @@
 // The parts of a page, as a user meets them.
 import { act, cleanup, fireEvent, render, renderHook, screen } from "@testing-library/react";
 import { afterEach, expect, test, vi } from "vitest";
+import { useJoining, withoutLast } from "../src/ai/ai.ts";
 import { Composer } from "../src/chat/composer.tsx";
 import { isAccepted } from "../src/chat/files.tsx";
 import { toolState } from "../src/chat/tool-card.tsx";
@@ -11,7 +12,11 @@ import { barRange } from "../src/plot/range.ts";
 import { Sql } from "../src/sql/sql.tsx";
 import { nextSorting, sorted } from "../src/table/sort.ts";
 
-afterEach(cleanup);
+afterEach(() => {
+  cleanup();
+  vi.unstubAllGlobals();
+  vi.useRealTimers();
+});
 
 function composer(onSend: (text: string) => unknown) {
   render(<Composer label="消息" onSend={onSend} />);
@@ -131,4 +136,34 @@ test("tabs hear of what another one posts, and of the user who comes back", asyn
   expect(elsewhere).not.toHaveBeenCalled();
   document.dispatchEvent(new Event("visibilitychange"));
   expect(own.mock.calls).toEqual([[undefined]]);
+});
+
+test("a chat that finds no stream to join looks again, later each time, until it is closed", async () => {
+  vi.useFakeTimers();
+  const { result, unmount } = renderHook(() => useJoining());
+  const { fetch, refresh } = result.current;
+  const times: number[] = [];
+  refresh.current = async () => {
+    times.push(Date.now());
+    await fetch("x");
+  };
+  vi.stubGlobal("fetch", async () => new Response("data: 1"));
+  expect(await (await fetch("x")).text()).toBe("data: 1");
+  vi.stubGlobal("fetch", async () => new Response(null, { status: 204 }));
+  const begun = Date.now();
+  expect((await fetch("x")).status).toBe(204);
+  await vi.advanceTimersByTimeAsync(20_000);
+  const pauses = times.map((time, index) => time - (times[index - 1] ?? begun));
+  expect(pauses).toEqual([300, 600, 1200, 2400, 4800, 5000, 5000]);
+  unmount();
+  await vi.advanceTimersByTimeAsync(60_000);
+  expect(times.length).toBe(7);
+});
+
+test("the last message is taken back only if the user wrote it", () => {
+  const message = (role: string, text: string) => ({ role, parts: [{ type: "text", text }] });
+  const said = [message("assistant", "好"), message("user", "午饭")];
+  expect(withoutLast(said, "午饭")).toEqual(said.slice(0, 1));
+  expect(withoutLast(said, "晚饭")).toBe(said);
+  expect(withoutLast(said.slice(0, 1), "好")).toHaveLength(1);
 });

@@ -1,5 +1,6 @@
 // What the chat hook of the AI SDK needs to know of the host.
 import "./jitless.ts";
+import { useCallback, useEffect, useMemo, useRef } from "react";
 import { connectedFetch, errorOf } from "../api/index.ts";
 import { lost } from "../connection/state.ts";
 
@@ -19,19 +20,58 @@ export async function streamFetch(input: RequestInfo | URL, init?: RequestInit):
   return new Response(watched(response.body), { status, statusText, headers });
 }
 
-/** Time after which a page looks again for an answer that was under way and had no stream, in milliseconds. */
-const LOOK_AGAIN_MS = 300;
+/** Pause before a page looks again for an answer that was under way and had no stream. It doubles each time. */
+const FIRST_PAUSE_MS = 300;
 
-/**
- * The same for a chat that joins answers which are under way. Calls `onMissed` a moment after a request for a stream was
- * answered with none: the answer has ended since the page read that it is under way, or its run has not gone on yet.
- */
-export function joiningFetch(onMissed: () => void): typeof streamFetch {
-  return async (input, init) => {
+/** The longest pause. */
+const LONGEST_PAUSE_MS = 5_000;
+
+/** What a chat needs to join answers that are under way. */
+export interface Joining {
+  /** The `fetch` of its transport. */
+  fetch: typeof streamFetch;
+  /**
+   * Reads the conversation again. It is called a while after a request for a stream was answered with none: the answer has
+   * ended since the page read that it is under way, or its run has not gone on yet.
+   */
+  refresh: { current: () => Promise<void> };
+}
+
+/** Looks again for answers that could not be joined, until the page has a stream or is closed. */
+export function useJoining(): Joining {
+  const refresh = useRef(async () => {});
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const pause = useRef(FIRST_PAUSE_MS);
+  useEffect(() => () => clearTimeout(timer.current), []);
+  const fetch = useCallback(async (input: RequestInfo | URL, init?: RequestInit) => {
     const response = await streamFetch(input, init);
-    if (response.status === NO_CONTENT) setTimeout(onMissed, LOOK_AGAIN_MS);
+    clearTimeout(timer.current);
+    if (response.status !== NO_CONTENT) {
+      pause.current = FIRST_PAUSE_MS;
+      return response;
+    }
+    timer.current = setTimeout(() => void refresh.current(), pause.current);
+    pause.current = Math.min(2 * pause.current, LONGEST_PAUSE_MS);
     return response;
-  };
+  }, []);
+  return useMemo(() => ({ fetch, refresh }), [fetch]);
+}
+
+/** What is read of a message of the AI SDK. */
+interface Message {
+  role: string;
+  parts: readonly { type: string; text?: unknown }[];
+}
+
+/** The text of a message without its other parts. */
+export function textOf({ parts }: Message): string {
+  return parts.map(({ type, text }) => (type === "text" ? text : "")).join("");
+}
+
+/** The messages without the last one, if that is this text of the user. */
+export function withoutLast<M extends Message>(messages: M[], text: string): M[] {
+  const last = messages.at(-1);
+  return last?.role === "user" && textOf(last) === text ? messages.slice(0, -1) : messages;
 }
 
 function watched(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {

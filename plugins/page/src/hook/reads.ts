@@ -1,4 +1,15 @@
-// Reads of the same thing that may overtake one another.
+// Reads that may fail or overtake one another.
+import { ApiError } from "../api/index.ts";
+
+/** What was read, or `undefined` if the server refused or cannot be reached: the page reads again later. */
+export async function orNothing<T>(answer: Promise<T>): Promise<T | undefined> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError) return undefined;
+    throw error;
+  }
+}
 
 /**
  * Wraps `read` so that what a page shows never goes back in time. An answer is `undefined` if an answer to a later call

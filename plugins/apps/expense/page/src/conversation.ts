@@ -4,11 +4,11 @@
 // not there for all of it (another tab, a reload, a lost connection), it reads the conversation
 // again and joins the answer that is under way.
 import { useChat } from "@ai-sdk/react";
-import { ApiError, address, inOrder, useConnection, useTabs } from "@wattle/page";
-import { joiningFetch } from "@wattle/page/ai";
+import { ApiError, address, inOrder, orNothing, useConnection, useTabs } from "@wattle/page";
+import { textOf, useJoining, withoutLast } from "@wattle/page/ai";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
-import { CHANNEL, readThread, type Thread, textOf } from "./thread.ts";
+import { CHANNEL, readThread, type Thread } from "./thread.ts";
 
 /** The header that names the conversation. */
 const THREAD_HEADER = "x-thread-id";
@@ -40,10 +40,10 @@ export function useConversation(
   const refused = useRef<Error>(undefined);
   const [problem, setProblem] = useState<string>();
   const [hasFailed, setFailed] = useState(loaded?.status === "error");
-  const refreshing = useRef(async () => {});
+  const joining = useJoining();
   const transport = useMemo(
-    () => makeTransport(thread, refused, onThread, () => void refreshing.current()),
-    [onThread],
+    () => makeTransport(thread, refused, onThread, joining.fetch),
+    [onThread, joining],
   );
   const chat = useChat({
     messages: loaded?.messages ?? [],
@@ -55,7 +55,7 @@ export function useConversation(
   const latest = useRef({ chat, isBusy });
   latest.current = { chat, isBusy };
 
-  const read = useMemo(() => inOrder(readOrNothing), []);
+  const read = useMemo(() => inOrder((id: string) => orNothing(readThread(id))), []);
   const refresh = useCallback(async () => {
     if (thread.current === undefined || latest.current.isBusy) return;
     const now = await read(thread.current);
@@ -69,7 +69,7 @@ export function useConversation(
     }
     if (now.status === "running") await chat.resumeStream();
   }, [read]);
-  refreshing.current = refresh;
+  joining.refresh.current = refresh;
   const tell = useTabs(CHANNEL, (changed) => {
     if (changed === undefined || changed === thread.current) void refresh();
   });
@@ -117,9 +117,8 @@ function makeTransport(
   thread: { current: string | undefined },
   refused: { current: Error | undefined },
   onThread: (id: string) => void,
-  onMissed: () => void,
+  fetch: typeof globalThis.fetch,
 ) {
-  const fetch = joiningFetch(onMissed);
   const named = async (input: RequestInfo | URL, init?: RequestInit) => {
     try {
       const response = await fetch(input, init);
@@ -151,11 +150,6 @@ function makeTransport(
   });
 }
 
-function withoutLast(messages: UIMessage[], text: string): UIMessage[] {
-  const last = messages.at(-1);
-  return last?.role === "user" && textOf(last) === text ? messages.slice(0, -1) : messages;
-}
-
 /** Whether both say the same; the ids of streamed messages are others than those of kept ones. */
 export function isSame(one: readonly UIMessage[], other: readonly UIMessage[]): boolean {
   const gist = (messages: readonly UIMessage[]) =>
@@ -167,14 +161,4 @@ function calls(message: UIMessage): unknown[] {
   return message.parts.map((part) =>
     "toolCallId" in part ? [part.toolCallId, "state" in part ? part.state : undefined] : [],
   );
-}
-
-/** Without a connection there is nothing now; the page reads again when it is back. */
-async function readOrNothing(id: string): Promise<Thread | undefined> {
-  try {
-    return await readThread(id);
-  } catch (error) {
-    if (error instanceof ApiError) return undefined;
-    throw error;
-  }
 }

@@ -41,11 +41,6 @@ export function withThread(href: string, thread: string | undefined): string {
   return url.href;
 }
 
-/** The words of a message. */
-export function textOf(message: UIMessage): string {
-  return message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
-}
-
 /** How many bookings were made in a conversation: the page reads them again when it grows. */
 export function countBooked(messages: readonly UIMessage[]): number {
   const booked = messages.flatMap(({ parts }) =>

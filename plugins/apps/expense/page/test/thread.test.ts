@@ -1,8 +1,9 @@
 // The address of a conversation, and what is said in it.
+import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
 import { expect, test } from "vitest";
 import { isSame } from "../src/conversation.ts";
-import { countBooked, readAddress, textOf, withThread } from "../src/thread.ts";
+import { countBooked, readAddress, withThread } from "../src/thread.ts";
 
 test("the address names the conversation and suggests a message", () => {
   const there = readAddress("http://a.test/apps/expense/?thread=t1&initial=%20打车20元%20");

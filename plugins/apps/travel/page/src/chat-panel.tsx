@@ -1,8 +1,9 @@
 // The conversation: state of the session, first message, messages, and where to write.
 import { Announce, Button, Composer, MessageList, useOnce } from "@wattle/page";
+import { textOf } from "@wattle/page/ai";
 import type { Conversation } from "./conversation.ts";
 import { Message } from "./message.tsx";
-import { firstOf, textOf } from "./parts.ts";
+import { firstOf } from "./parts.ts";
 import { STATUS_NAMES, shownTime } from "./status.ts";
 import { titleOf } from "./tools.ts";
 

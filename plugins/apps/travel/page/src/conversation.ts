@@ -4,13 +4,13 @@
 // there for all of it (another tab, a reload, a lost connection), it reads the session again and
 // joins the run that is under way.
 import { useChat } from "@ai-sdk/react";
-import { ApiError, address, inOrder, useConnection, useTabs } from "@wattle/page";
-import { joiningFetch } from "@wattle/page/ai";
+import { ApiError, address, inOrder, orNothing, useConnection, useTabs } from "@wattle/page";
+import { useJoining, withoutLast } from "@wattle/page/ai";
 import { DefaultChatTransport, type UIMessage } from "ai";
 import { useCallback, useEffect, useMemo, useRef, useState } from "react";
 import { api, type Session, type State, type WholeSession } from "./api.ts";
 import { isFirstVisit } from "./initial.ts";
-import { doneTools, textOf } from "./parts.ts";
+import { doneTools } from "./parts.ts";
 import { toGuidePrompt } from "./prompt.ts";
 
 /** How often a growing message is rendered. */
@@ -61,15 +61,15 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const [unsent, setUnsent] = useState<string>();
   const isStopping = useRef(false);
   const failure = useRef<Error>(undefined);
-  const refreshing = useRef(async () => {});
+  const joining = useJoining();
   const transport = useMemo(
     () =>
       new DefaultChatTransport({
         api: address("api/chat"),
-        fetch: joiningFetch(() => void refreshing.current()),
+        fetch: joining.fetch,
         body: { sessionId: id },
       }),
-    [id],
+    [id, joining],
   );
   const chat = useChat({
     id,
@@ -85,7 +85,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
   const latest = useRef({ chat, isStreaming });
   latest.current = { chat, isStreaming };
 
-  const readInOrder = useMemo(() => inOrder(() => readOrNothing(id)), [id]);
+  const readInOrder = useMemo(() => inOrder(() => orNothing(api.show(id))), [id]);
   /** Reads the session and shows it. */
   const read = useCallback(async () => {
     const whole = await readInOrder();
@@ -105,7 +105,7 @@ export function useConversation(loaded: WholeSession, initial: string | undefine
     chat.setMessages(whole.messages);
     if (whole.status === "RUNNING") await chat.resumeStream();
   }, [read]);
-  refreshing.current = refresh;
+  joining.refresh.current = refresh;
   /** Reads the session after a stream of this page, which has shown the messages. */
   const settle = useCallback(async () => {
     for (let count = 0; count < MOST_SETTLES; count += 1) {
@@ -190,11 +190,6 @@ function cancelledCalls({ steps }: WholeSession): ReadonlySet<string> {
   return new Set(cancelled.map(({ toolCallId }) => toolCallId));
 }
 
-function withoutLast(messages: UIMessage[], text: string): UIMessage[] {
-  const last = messages.at(-1);
-  return last?.role === "user" && textOf(last) === text ? messages.slice(0, -1) : messages;
-}
-
 /** Calls `onChange` when a stream begins or ends, after the page shows it. */
 function useStreamChanges(isStreaming: boolean, onChange: () => void): void {
   const before = useRef(isStreaming);
@@ -205,14 +200,4 @@ function useStreamChanges(isStreaming: boolean, onChange: () => void): void {
     before.current = isStreaming;
     latest.current();
   }, [isStreaming]);
-}
-
-/** Without a connection there is nothing now; the page reads again when it is back. */
-async function readOrNothing(id: string): Promise<WholeSession | undefined> {
-  try {
-    return await api.show(id);
-  } catch (error) {
-    if (error instanceof ApiError) return undefined;
-    throw error;
-  }
 }

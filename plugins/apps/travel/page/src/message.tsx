@@ -1,5 +1,6 @@
 // One message: text of the user as it is, text of the model as Markdown, tools as cards.
 import { Button, JsonView, Said, ToolCard, toolState } from "@wattle/page";
+import { textOf } from "@wattle/page/ai";
 import { Markdown } from "@wattle/page/markdown";
 import {
   type DynamicToolUIPart,
@@ -9,7 +10,6 @@ import {
   type UIMessage,
 } from "ai";
 import { memo } from "react";
-import { textOf } from "./parts.ts";
 import { editableBlocks, HTML_TOOL, keyJson, summaryOf, titleOf } from "./tools.ts";
 
 interface MessageProps {

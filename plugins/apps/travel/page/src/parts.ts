@@ -3,11 +3,6 @@ import { getToolName, isToolUIPart, type UIMessage } from "ai";
 import type { Block } from "./api.ts";
 import { editableBlocks, HTML_TOOL } from "./tools.ts";
 
-/** The text of a message, as a user wrote it. */
-export function textOf(message: UIMessage): string {
-  return message.parts.map((part) => (part.type === "text" ? part.text : "")).join("");
-}
-
 /** The first message of a user. */
 export function firstOf(messages: readonly UIMessage[]): UIMessage | undefined {
   return messages.find(({ role }) => role === "user");

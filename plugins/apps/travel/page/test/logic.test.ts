@@ -1,11 +1,12 @@
 // What the page decides without a screen.
+import { textOf } from "@wattle/page/ai";
 import type { UIMessage } from "ai";
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import { type Block, finalTime, type Session } from "../src/api.ts";
 import { Autosave, DEBOUNCE_MS, type SaveState } from "../src/autosave.ts";
 import { blockOf, blocksOf, draftOf, moved, newDraft, problemsOf } from "../src/blocks.ts";
 import { isFirstVisit } from "../src/initial.ts";
-import { editable, firstOf, pageCall, textOf } from "../src/parts.ts";
+import { editable, firstOf, pageCall } from "../src/parts.ts";
 import { firstMessage, toGuidePrompt, videoUrl } from "../src/prompt.ts";
 import { bounded, widthAfter } from "../src/resize.tsx";
 import { routeOf } from "../src/route.ts";
