@@ -44,11 +44,17 @@ function isLight(name, dist) {
   return total <= LIMIT_BYTES;
 }
 
-/** Fails if the first view of a page is over the limit. */
+/** Fails if a page is not built, or if its first view is over the limit. */
 export function size() {
-  const pages = readdirSync(APPS).map((name) => ({ name, dist: join(APPS, name, "page/dist") }));
-  const built = pages.filter(({ dist }) => existsSync(dist));
-  if (built.length === 0) throw new Error("no page is built: `npm run build` builds them");
-  const heavy = built.filter(({ name, dist }) => !isLight(name, dist)).map(({ name }) => name);
+  const names = readdirSync(APPS).filter((name) =>
+    existsSync(join(APPS, name, "page/package.json")),
+  );
+  const pages = names.map((name) => ({ name, dist: join(APPS, name, "page/dist") }));
+  const missing = pages.filter(({ dist }) => !existsSync(join(dist, "manifest.json")));
+  if (missing.length > 0) {
+    const list = missing.map(({ name }) => name).join(", ");
+    throw new Error(`not built: ${list}; \`npm run build\` builds the pages`);
+  }
+  const heavy = pages.filter(({ name, dist }) => !isLight(name, dist)).map(({ name }) => name);
   if (heavy.length > 0) throw new Error(`the first view is too large: ${heavy.join(", ")}`);
 }

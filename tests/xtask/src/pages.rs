@@ -52,7 +52,8 @@ pub(crate) fn missing() -> Option<Missing> {
 /// Whether a file, given from the root, belongs to the pages or to what they share.
 pub(crate) fn is_source(file: &Path) -> bool {
     let Ok(inner) = file.strip_prefix(WORKSPACE) else { return false };
-    inner.starts_with(SHARED) || inner.iter().nth(2).is_some_and(|folder| folder == "page")
+    let is_of_all = inner.iter().count() == 1;
+    is_of_all || inner.starts_with(SHARED) || inner.iter().nth(2).is_some_and(|it| it == "page")
 }
 
 fn npm() -> Command {
