@@ -119,26 +119,28 @@ async fn streams_that_are_not_valid_keep_an_app_from_being_loaded() {
     assert!(problems.to_string().contains("streams/own.toml: message 1: there are no `x` events"));
 }
 
-/// Whole files: each is written as a draft beside itself first.
 fn files_below(folder: &Path) -> Vec<PathBuf> {
     let entries =
         std::fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path());
     let mut files: Vec<PathBuf> = entries
         .flat_map(|path| if path.is_dir() { files_below(&path) } else { vec![path] })
-        .filter(|path| path.extension().is_some_and(|ending| ending == "json"))
         .collect();
     files.sort();
     files
 }
 
-/// Files are written behind the end of a run.
-async fn files(folder: &Path, count: usize) -> Vec<(String, Value)> {
+/// What is below a folder when `count` files are whole there and the server has ended. Files are written behind the end of
+/// a run, each as a draft beside itself first.
+async fn files(fixture: Fixture, folder: &str, count: usize) -> Vec<(String, Value)> {
+    let folder = &fixture.folder.path().join(folder);
+    let is_whole = |path: &PathBuf| path.extension().is_some_and(|ending| ending == "json");
     for _ in 0..200 {
-        if files_below(folder).len() >= count {
+        if files_below(folder).iter().filter(|path| is_whole(path)).count() >= count {
             break;
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
+    fixture.server.shutdown().await;
     let read = |path: &PathBuf| {
         let name = path.strip_prefix(folder).unwrap().display().to_string();
         (name, serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap())
@@ -152,7 +154,7 @@ async fn events_of_an_app_become_files() {
     run(&fixture, "t", LOGGED).await;
     run(&fixture, "会话", "nobody").await;
     run(&fixture, "u", "Ada").await;
-    let found = files(&fixture.folder.path().join("data/local_logs/node_io"), 2).await;
+    let found = files(fixture, "data/local_logs/node_io", 2).await;
     insta::assert_json_snapshot!(found, @r#"
     [
       [
@@ -182,7 +184,7 @@ async fn events_of_an_app_become_files() {
 async fn the_operator_decides_where_files_go() {
     let elsewhere = start("[apps.greeter.files.node_io]\ndir = \"else/where\"\n").await;
     run(&elsewhere, "t", LOGGED).await;
-    assert_eq!(files(&elsewhere.folder.path().join("data/else/where"), 1).await.len(), 1);
+    assert_eq!(files(elsewhere, "data/else/where", 1).await.len(), 1);
     let nowhere = start("[apps.greeter.files.node_io]\nenabled = false\n").await;
     run(&nowhere, "t", LOGGED).await;
     let folder = nowhere.folder.path().join("data");
