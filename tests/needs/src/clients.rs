@@ -12,6 +12,13 @@ const INSTALL: &str = "cargo xtask clients";
 /// The command that builds the pages.
 const BUILD: &str = "cargo xtask pages";
 
+/// A program that starts once for each user of a test, below `tests/clients`. It is bundled with all that it imports, and
+/// so starts in a fourth of the time.
+pub const BUNDLED: (&str, &str) = ("ai-sdk", "user.mjs");
+
+/// The file of the bundle of [`BUNDLED`], in the folder of each client that the program uses.
+pub const BUNDLE: &str = "user.bundle.mjs";
+
 /// The folder of a client for Node.js, by its name below `tests/clients`.
 ///
 /// # Errors
@@ -26,13 +33,13 @@ pub fn node(name: &str) -> Result<PathBuf, Missing> {
     Err(not_installed(name))
 }
 
-/// A program for Node.js that was bundled with a client, by its file name.
+/// The bundle of [`BUNDLED`] with a client for Node.js.
 ///
 /// # Errors
 ///
 /// [`Missing`] as in [`node`], and if the program was not bundled.
-pub fn bundle(name: &str, program: &str) -> Result<PathBuf, Missing> {
-    let file = node(name)?.join(program);
+pub fn bundle(name: &str) -> Result<PathBuf, Missing> {
+    let file = node(name)?.join(BUNDLE);
     if file.is_file() { Ok(file) } else { Err(not_installed(name)) }
 }
 

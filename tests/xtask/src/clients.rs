@@ -1,11 +1,12 @@
 //! Programs of others that tests talk to: installed once, below cargo's target folder.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 use wattle_needs::Program;
+use wattle_needs::clients::{BUNDLE, BUNDLED};
 
 use crate::shell::{root, say, target_folder};
 use crate::step::run;
@@ -22,16 +23,14 @@ struct Client {
     programs: &'static str,
 }
 
-/// A program that starts once for each user of a test, and the folder below `tests/clients` that has
-/// it. It is bundled with all that it imports, into a file with the ending [`BUNDLE`], and so starts in
-/// a fourth of the time.
-const BUNDLED: (&str, &str) = ("ai-sdk", "user.mjs");
-
-/// Ending of a bundled program.
-const BUNDLE: &str = "bundle.mjs";
-
 /// What bundles programs, below the folder of installed clients.
 const BUNDLER: &str = "react/node_modules/esbuild/bin/esbuild";
+
+/// The lock file that names its version.
+const BUNDLER_LOCK: &str = "react/package-lock.json";
+
+/// What a bundle was made of, beside it.
+const BUNDLE_INPUTS: &str = "user.bundle.inputs";
 
 /// Libraries that are no ECMAScript modules load those of Node.js by `require`.
 const REQUIRE: &str = "import { createRequire } from 'node:module'; \
@@ -95,23 +94,26 @@ fn install_one(client: &Client) -> Result<()> {
     for file in [MANIFEST, LOCK] {
         copy(&from.join(file), &to)?;
     }
-    let mut is_same = complete;
-    for entry in fs::read_dir(clients.join(client.programs))? {
-        let file = entry?.path();
-        if file.extension().is_some_and(|ending| ending == "mjs") {
-            is_same &= files::same(&file, &to.join(file.file_name().unwrap_or_default()));
-            copy(&file, &to)?;
-        }
+    for file in programs(&clients.join(client.programs))? {
+        copy(&file, &to)?;
     }
     if !complete {
         install_packages(client, &to)?;
     }
     let (folder, program) = BUNDLED;
-    let file = to.join(program).with_extension(BUNDLE);
-    if client.programs == folder && !(is_same && file.is_file()) {
-        bundle(client, &to.join(program), &file)?;
-    }
-    Ok(())
+    if client.programs == folder { bundle(client, &to, program) } else { Ok(()) }
+}
+
+/// The programs in a folder, in the order of their names.
+fn programs(folder: &Path) -> Result<Vec<PathBuf>> {
+    let files = fs::read_dir(folder)?.map(|entry| Ok(entry?.path()));
+    let mut files: Vec<PathBuf> = files.collect::<Result<_>>()?;
+    files.retain(|file| {
+        let is_bundle = file.file_name().is_some_and(|name| name == BUNDLE);
+        file.extension().is_some_and(|ending| ending == "mjs") && !is_bundle
+    });
+    files.sort();
+    Ok(files)
 }
 
 fn install_packages(client: &Client, to: &Path) -> Result<()> {
@@ -126,15 +128,26 @@ fn install_packages(client: &Client, to: &Path) -> Result<()> {
     installed
 }
 
-/// Bundles a program of a client. The client with [`BUNDLER`] must be installed.
-fn bundle(client: &Client, program: &Path, file: &Path) -> Result<()> {
+/// Bundles a program of a client in its folder, unless that was done with the same programs, packages and bundler. The
+/// client with [`BUNDLER`] must be installed.
+fn bundle(client: &Client, folder: &Path, program: &str) -> Result<()> {
+    let clients = target_folder().join("clients");
+    let mut inputs = Vec::new();
+    for file in [programs(folder)?, vec![folder.join(LOCK), clients.join(BUNDLER_LOCK)]].concat() {
+        inputs.extend(fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?);
+    }
+    let (file, bundled) = (folder.join(BUNDLE), folder.join(BUNDLE_INPUTS));
+    if file.is_file() && fs::read(&bundled).is_ok_and(|bundled| bundled == inputs) {
+        return Ok(());
+    }
     // An old one must not pass for the one of this program.
-    fs::remove_file(file).ok();
+    fs::remove_file(&file).ok();
     let mut command = Command::new("node");
-    command.arg(target_folder().join("clients").join(BUNDLER)).arg(program);
+    command.arg(clients.join(BUNDLER)).arg(folder.join(program));
     command.args(["--bundle", "--platform=node", "--format=esm", "--log-level=warning"]);
     command.arg(format!("--banner:js={REQUIRE}")).arg(format!("--outfile={}", file.display()));
-    run(&format!("bundle a user of {}", client.what), &mut command)
+    run(&format!("bundle a user of {}", client.what), &mut command)?;
+    fs::write(&bundled, inputs).with_context(|| format!("cannot write {}", bundled.display()))
 }
 
 /// Copies a file into a folder.

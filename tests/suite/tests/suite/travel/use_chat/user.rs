@@ -30,7 +30,7 @@ pub(super) struct User {
 impl User {
     /// A user of the application at this address, who has opened nothing yet.
     pub(super) fn of(major: u32, base: &str) -> Result<Self, LeftOut> {
-        let program = clients::bundle(&format!("ai-sdk/{major}"), "user.bundle.mjs")?;
+        let program = clients::bundle(&format!("ai-sdk/{major}"))?;
         let mut command = Command::new("node");
         command.arg(program).arg(base).kill_on_drop(true);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
