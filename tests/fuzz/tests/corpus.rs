@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use proptest::sample::{Index, select};
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use wattle_fuzz::{TARGETS, target};
-use wattle_needs::number;
+use wattle_needs::setting;
 
 /// Changed seeds for each target, if `WATTLE_CHANGED_SEEDS` does not say another number.
 const CHANGED_SEEDS: u32 = 500;
@@ -44,7 +44,7 @@ fn replay(name: &str) {
         (target.run)(&bytes[..bytes.len() / 2]);
         seeds.push(bytes);
     }
-    let cases = number("WATTLE_CHANGED_SEEDS").unwrap_or(CHANGED_SEEDS);
+    let cases = setting("WATTLE_CHANGED_SEEDS").unwrap_or(CHANGED_SEEDS);
     let config = Config { cases, failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let run = |Input(bytes)| {

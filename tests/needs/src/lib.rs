@@ -24,18 +24,18 @@
 //! * [`Program`]: the programs and where they are found
 //! * [`clients`]: what `cargo xtask` installs and builds with them
 //! * [`LeftOut`]: a test that was left out, and its record
-//! * [`number`]: reads a number from the environment, such as the number of trials
+//! * [`setting`]: reads a value from the environment, such as the number of trials
 //!
 //! This crate needs nothing but the standard library, since `xtask` is built before everything else.
 
 pub mod clients;
 mod left_out;
-mod number;
 mod program;
+mod setting;
 
 pub use left_out::{LeftOut, Line, Missing, RECORD, REQUIRE, lines, note, requires_all};
-pub use number::number;
 pub use program::Program;
+pub use setting::setting;
 
 /// The value of a `Result`, or the end of the test: a program that is missing leaves it out.
 ///

@@ -1,23 +1,26 @@
-//! Numbers of the environment.
+//! Values of the environment, such as the number of trials.
 
 use std::env;
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::str::FromStr;
 
-/// The number in an environment variable, such as `WATTLE_RIVAL_RUNS=300`; `None` without the variable.
+/// The value of an environment variable, such as `WATTLE_RIVAL_RUNS=300`; `None` without the variable.
 ///
 /// # Panics
 ///
-/// If the variable has another value: a long trial that is not made would pass for one that was.
-pub fn number<N: FromStr>(variable: &str) -> Option<N> {
+/// If the variable has a value that is no `T`: a long trial that is not made would pass for one that was.
+pub fn setting<T: FromStr<Err: Display>>(variable: &str) -> Option<T> {
     parse(variable, env::var_os(variable))
 }
 
-fn parse<N: FromStr>(variable: &str, value: Option<OsString>) -> Option<N> {
+fn parse<T: FromStr<Err: Display>>(variable: &str, value: Option<OsString>) -> Option<T> {
     let value = value?;
-    match value.to_str().map(str::parse) {
-        Some(Ok(number)) => Some(number),
-        _ => panic!("`{variable}` must be a number, but is `{}`", value.display()),
+    // What is no UTF-8 is no value either.
+    let text = value.to_string_lossy();
+    match text.parse() {
+        Ok(setting) => Some(setting),
+        Err(error) => panic!("`{variable}` cannot be `{text}`: {error}"),
     }
 }
 
@@ -32,7 +35,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "`RUNS` must be a number, but is `many`")]
+    #[should_panic(expected = "`RUNS` cannot be `many`: invalid digit found in string")]
     fn another_value_fails_the_test() {
         let _ = parse::<usize>("RUNS", Some("many".into()));
     }

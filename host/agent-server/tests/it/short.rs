@@ -174,7 +174,7 @@ async fn the_client_for_python_reads_runs_without_delay() {
     let main =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/clients/langgraph-py/main.py");
     let mut client = Command::new(python);
-    let reads: u32 = needs::number(READS).unwrap_or(FEW);
+    let reads: u32 = needs::setting(READS).unwrap_or(FEW);
     client.arg("-B").arg(main).args(["--times", &reads.to_string()]);
     client.arg(url).arg("short.a_run_that_pauses");
     client.stdin(Stdio::null()).kill_on_drop(true);

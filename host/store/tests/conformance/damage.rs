@@ -9,7 +9,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tempfile::TempDir;
 use wattle_graph::id::ThreadId;
-use wattle_kit::needs::number;
+use wattle_kit::needs::setting;
 use wattle_run::ports::BlobStore as _;
 use wattle_run::ports::Store as _;
 use wattle_run::ports::blob::BlobRef;
@@ -269,8 +269,8 @@ fn clear_beside(path: &Path) {
 
 #[tokio::test]
 async fn every_damage_is_found_and_named_set_aside_or_harmless() {
-    let (damages, threads) = match number(DAMAGES) {
-        Some(damages) => (damages, number(THREADS).unwrap_or(MANY_THREADS)),
+    let (damages, threads) = match setting(DAMAGES) {
+        Some(damages) => (damages, setting(THREADS).unwrap_or(MANY_THREADS)),
         None => ORDINARY,
     };
     let dir = TempDir::new().unwrap();

@@ -5,10 +5,13 @@ mod graphs;
 mod nodes;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+use std::str::FromStr;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 use wattle_graph::id::ThreadId;
+use wattle_kit::needs;
 use wattle_run::hostcall::runs::{EndedRun, OnFailure, RunOutcome, RunRef, Runs, StartRun};
 use wattle_run::ports::store::ThreadStatus;
 use wattle_suite::effects::{Effects, Side};
@@ -142,21 +145,26 @@ fn differences(whole: &End, cut: &End) -> String {
     lines.map(|(it, whole, cut)| format!("{it}: {cut} times and not {whole}\n")).collect()
 }
 
-fn seeds() -> std::ops::Range<u64> {
-    let Some(wish) = std::env::var_os(SEEDS) else { return 0..GRAPHS };
-    // What is no UTF-8 is no number either.
-    let text = wish.to_string_lossy();
-    let (from, to) = text.split_once("..").unwrap_or(("0", &text));
-    match (from.parse(), to.parse()) {
-        (Ok(from), Ok(to)) => from..to,
-        _ => panic!("`{SEEDS}` must be a number or a range such as 20..30, but is `{text}`"),
+/// Seeds of graphs: `20..30`, or how many from 0.
+struct Seeds(Range<u64>);
+
+impl FromStr for Seeds {
+    type Err = &'static str;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (from, to) = text.split_once("..").unwrap_or(("0", text));
+        let (Ok(from), Ok(to)) = (from.parse(), to.parse()) else {
+            return Err("it is a number or a range such as 20..30");
+        };
+        Ok(Self(from..to))
     }
 }
 
 #[tokio::test]
 async fn whatever_the_graph_a_run_that_is_cut_ends_as_one_that_is_not() {
     let mut seen = BTreeMap::<&str, usize>::new();
-    for seed in seeds() {
+    let Seeds(seeds) = needs::setting(SEEDS).unwrap_or(Seeds(0..GRAPHS));
+    for seed in seeds {
         let toml = graphs(seed);
         let whole = Trial::new(&toml, None).run().await;
         let mut trial = Trial::new(&toml, Some(Dice::new(seed)));

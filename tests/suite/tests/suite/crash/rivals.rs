@@ -313,7 +313,7 @@ fn tell(line: &str) {
 async fn waves(first: usize) -> Result<Seen, LeftOut> {
     let trial = Trial::start().await?;
     let (mut dice, mut all) = (Dice::new(15 + first as u64), Seen::default());
-    let waves = needs::number(RUNS).unwrap_or(FEW).div_ceil(CUT_OFF + UNHARMED);
+    let waves = needs::setting(RUNS).unwrap_or(FEW).div_ceil(CUT_OFF + UNHARMED);
     for number in (first..waves).step_by(TESTS) {
         let fault = FAULTS[number % FAULTS.len()];
         // The first wave has the fault that was found first, at its worst.

@@ -95,7 +95,7 @@ async fn answers_are_those_of_the_document() {
     let server = locked().await;
     let scene = scene(&server).await;
     let own = guests::root().join("tests/clients/schemathesis");
-    let examples = needs::number("WATTLE_EXAMPLES").unwrap_or(EXAMPLES).to_string();
+    let examples = needs::setting("WATTLE_EXAMPLES").unwrap_or(EXAMPLES).to_string();
     let mut command = Command::new(program);
     command
         .args(["--no-color", "--config-file"])
