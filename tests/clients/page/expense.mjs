@@ -272,6 +272,6 @@ async function months(visit) {
 }
 
 await run({
-  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, misses, tabs, gone, months: onPhone(months), away, fails,
-  unread,
+  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, misses, tabs, gone, months: onPhone(months), away,
+  fails, unread,
 });

@@ -418,6 +418,6 @@ async function agrees(visit) {
 }
 
 await run({
-  answers: both(answers), repairs, lists, remembers: both(remembers), reloads, fails, isHarmless: onPhone(isHarmless), survives,
-  submitsOnce, agrees, outlives,
+  answers: both(answers), repairs, lists, remembers: both(remembers), reloads, fails, isHarmless: onPhone(isHarmless),
+  survives, submitsOnce, agrees, outlives,
 });

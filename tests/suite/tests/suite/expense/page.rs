@@ -24,6 +24,13 @@ async fn at_a_browser(scenario: &str, server: &TestServer) -> Result<(), LeftOut
     browser::at_a_browser("expense.mjs", scenario, &server.url(PAGE)).await
 }
 
+/// The same with a model that answers when the scenario orders it.
+async fn with_gate(scenario: &str, server: &TestServer) -> Result<(), LeftOut> {
+    clients::page("expense")?;
+    let gate = server.standin().gate(Pattern::path(MODEL_PATH));
+    browser::with_gate("expense.mjs", scenario, &server.url(PAGE), gate).await
+}
+
 fn record(remark: &str, category: &str, kind: &str, date_ms: i64) -> Value {
     json!({ "备注": remark, "分类": category, "金额": 12.5, "收支": kind, "日期": date_ms })
 }
@@ -66,17 +73,13 @@ async fn a_failed_answer_is_tried_again() {
 #[tokio::test]
 async fn a_page_that_is_loaded_again_joins_the_answer() {
     let server = served().await;
-    need!(clients::page("expense"));
-    let gate = server.standin().gate(Pattern::path(MODEL_PATH));
-    need!(browser::with_gate("expense.mjs", "reloads", &server.url(PAGE), gate).await);
+    need!(with_gate("reloads", &server).await);
 }
 
 #[tokio::test]
 async fn a_page_shows_an_answer_that_ends_while_it_is_loaded() {
     let server = served().await;
-    need!(clients::page("expense"));
-    let gate = server.standin().gate(Pattern::path(MODEL_PATH));
-    need!(browser::with_gate("expense.mjs", "misses", &server.url(PAGE), gate).await);
+    need!(with_gate("misses", &server).await);
 }
 
 #[tokio::test]
