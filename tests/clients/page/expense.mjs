@@ -1,7 +1,7 @@
 // A user at the page of the expense application; see `visit.mjs`.
 
 import assert from "node:assert/strict";
-import { both, onPhone, order, run } from "./visit.mjs";
+import { both, comesTo, eventually, onPhone, order, run } from "./visit.mjs";
 
 /** A telephone shows the conversation or the book. */
 async function show(visit, name, page = visit.page) {
@@ -11,6 +11,8 @@ async function show(visit, name, page = visit.page) {
 
 async function say(page, text) {
   await page.getByRole("textbox", { name: "消息" }).fill(text);
+  // A page that still works on something takes no message.
+  await page.locator('.w-composer button[type="submit"][aria-busy="false"]').waitFor();
   await page.keyboard.press("Enter");
 }
 
@@ -20,10 +22,13 @@ async function answered(page, count) {
   await page.locator('.w-messages-box[aria-busy="false"]').waitFor();
 }
 
-const card = (page, tool, at = -1) => {
-  const cards = page.locator(`.w-tool[data-tool="${tool}"]`);
-  return at < 0 ? cards.last() : cards.nth(at);
-};
+/** The last text of the conversation is such a one, sooner or later: a page that joins an answer shows parts of it. */
+const replies = (page, pattern) => eventually(async () =>
+  assert.match(await page.locator(".e-text").last().textContent(), pattern));
+
+const card = (page, tool) => page.locator(`.w-tool[data-tool="${tool}"]`).last();
+
+const said = (page) => page.locator('.w-said[data-by="user"]');
 
 const sum = (page, name) =>
   page.locator(".e-sums > div", { hasText: name }).locator("dd").textContent();
@@ -44,13 +49,17 @@ async function books(visit) {
   await visit.look("expense-welcome");
   await say(page, "昨天打车花了20元");
   await answered(page, 1);
-  assert.match(await card(page, "parseDateExpression").textContent(), /换算日期.*已完成.*昨天 → 2025-01-14 00:00:00/);
-  assert.match(await card(page, "saveExpenseToLark").textContent(), /保存到账本.*已完成.*打车 · 交通 · 支出 · ¥20.00/);
-  const reply = await page.locator(".e-text").last().textContent();
-  assert.match(reply, /^✅ 记账成功！\n\n💰 打车\n📅 2025-01-14 00:00:00\n🏷️ 交通 \| 💵 ¥20 \| 📊 支出$/u);
-  await card(page, "saveExpenseToLark").locator("summary").focus();
+  const saved = card(page, "saveExpenseToLark");
+  const dated = card(page, "parseDateExpression");
+  await dated.filter({ hasText: /换算日期.*已完成.*昨天 → 2025-01-14 00:00:00/ }).waitFor();
+  await saved.filter({ hasText: /保存到账本.*已完成.*打车 · 交通 · 支出 · ¥20.00/ }).waitFor();
+  const booked = /^✅ 记账成功！\n\n💰 打车\n📅 2025-01-14 00:00:00\n🏷️ 交通 \| 💵 ¥20 \| 📊 支出$/u;
+  await replies(page, booked);
+  await saved.locator("summary").focus();
   await page.keyboard.press("Enter");
-  const documents = await card(page, "saveExpenseToLark").locator("pre").allTextContents();
+  // What a card holds is made after it has opened.
+  await saved.locator("pre").nth(1).waitFor();
+  const documents = await saved.locator("pre").allTextContents();
   assert.equal(JSON.parse(documents[0]).amount, 20);
   assert.equal(JSON.parse(documents[1]).status, "success");
   await visit.look("expense-booked");
@@ -69,13 +78,13 @@ async function books(visit) {
   await page.reload();
   await show(visit, "对话");
   await answered(page, 1);
-  assert.equal(await page.locator(".e-text").last().textContent(), reply);
-  assert.equal(await page.locator(".w-tool").count(), 2);
+  await replies(page, booked);
+  await comesTo(page.locator(".w-tool"), 2);
   const posts = visit.sent.map(([method, path, body]) => [method, path.split("/api/")[1], body.message]);
   assert.deepEqual(posts, [["POST", "chat/stream", "昨天打车花了20元"]]);
   await page.getByRole("button", { name: "新对话" }).click();
   await page.getByRole("list", { name: "试一试" }).waitFor();
-  assert.equal(new URL(page.url()).searchParams.get("thread"), null);
+  await page.waitForURL(({ searchParams }) => searchParams.get("thread") === null);
 }
 
 /** What is missing is asked for; the same conversation goes on. */
@@ -83,11 +92,11 @@ async function asks(visit) {
   const { page } = visit;
   await say(page, "昨天打车");
   await answered(page, 1);
-  assert.match(await page.locator(".e-text").last().textContent(), /金额/);
+  await replies(page, /金额/);
   assert.equal(await page.locator(".w-tool").count(), 0);
   await say(page, "20元");
   await answered(page, 2);
-  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  await replies(page, /✅/);
   await visit.look("expense-asked");
   assert.equal(visit.sent[1][2].threadId, new URL(page.url()).searchParams.get("thread"));
 }
@@ -119,8 +128,8 @@ async function hostile(visit) {
   assert.deepEqual(visit.sent, [], "nobody but the user sends a message");
   await suggestion.click();
   await answered(page, 1);
-  assert.equal(await page.locator('.w-said[data-by="user"]').textContent(), `${bad}午饭30元`);
-  assert.ok((await page.locator(".e-text").last().textContent()).includes(bad));
+  assert.equal(await said(page).textContent(), `${bad}午饭30元`);
+  await page.locator(".e-text").last().filter({ hasText: bad }).waitFor();
   await show(visit, "账本");
   await page.locator(".e-remark", { hasText: "<script>alert(2)</script>" }).first().waitFor();
   await page.locator(".e-remark", { hasText: bad }).first().waitFor();
@@ -140,9 +149,10 @@ async function fails(visit) {
   await alert.getByText("AI 服务暂时不可用").waitFor();
   await alert.getByRole("button", { name: "重试" }).click();
   await answered(page, 1);
-  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
-  assert.equal(await alert.count(), 0);
-  assert.equal(await page.locator('.w-said[data-by="user"]').count(), 1);
+  // The page reads the conversation once more when it has been answered.
+  await replies(page, /✅/);
+  await comesTo(alert, 0);
+  await comesTo(said(page), 1);
   const bodies = visit.sent.map(([, , body]) => [body.message, body.retry]);
   assert.deepEqual(bodies, [["打车20元", undefined], [undefined, true]]);
 }
@@ -153,11 +163,11 @@ async function reloads(visit) {
   await say(page, "昨天打车花了20元");
   await page.waitForURL(/thread=/);
   await page.reload();
-  await page.locator('.w-said[data-by="user"]').waitFor();
+  await said(page).waitFor();
   await order("open");
   await answered(page, 1);
-  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
-  assert.equal(await page.locator(".w-tool").count(), 2);
+  await replies(page, /✅/);
+  await comesTo(page.locator(".w-tool"), 2);
   assert.equal(visit.sent.length, 1);
 }
 
@@ -175,7 +185,7 @@ async function misses(visit) {
   }, { times: 1 });
   await page.reload();
   await answered(page, 1);
-  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  await replies(page, /✅/);
 }
 
 /** The server is away: the page says so, keeps the text, and goes on when it is back. */
@@ -187,24 +197,25 @@ async function away(visit) {
   await say(page, "午饭30元");
   await page.getByText("连接已断开，正在重连…").waitFor();
   await page.locator(".e-chat").getByRole("alert").getByText("可能已经送达").waitFor();
-  assert.equal(await page.getByRole("textbox", { name: "消息" }).inputValue(), "午饭30元");
-  assert.equal(await page.locator('.w-said[data-by="user"]').count(), 1);
+  // The text is back in its field, and not said.
+  await page.locator('.w-composer-grow[data-text="午饭30元 "]').waitFor({ state: "attached" });
+  await comesTo(said(page), 1);
   await visit.look("expense-away");
   await visit.back();
   await page.getByText("连接已断开，正在重连…").waitFor({ state: "detached" });
   await page.getByRole("button", { name: "发送" }).click();
   await answered(page, 2);
-  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  await replies(page, /✅/);
   // In the middle of an answer: it is joined again.
   await say(page, "晚饭50元");
-  await page.locator('.w-said[data-by="user"]').nth(2).waitFor();
+  await said(page).nth(2).waitFor();
   await visit.away();
   await page.getByText("连接已断开，正在重连…").waitFor();
   await visit.back();
   await answered(page, 3);
   await page.locator(".e-text", { hasText: "晚饭" }).last().waitFor();
   await page.locator(".e-text", { hasText: "✅" }).nth(1).waitFor();
-  assert.equal(await page.locator('.w-said[data-by="user"]').count(), 3);
+  await comesTo(said(page), 3);
 }
 
 /** Two tabs on one conversation show the same, and so do their books. */
@@ -220,13 +231,15 @@ async function tabs(visit) {
   await other.locator(".e-text", { hasText: "✅" }).waitFor();
   await counts(other, before + 1);
   const texts = (page) => page.locator(".w-messages-content").innerText();
-  assert.equal(await texts(other), await texts(page));
+  const agree = () => eventually(async () => assert.equal(await texts(other), await texts(page)));
+  await agree();
+  await answered(other, 2);
   await say(other, "晚饭50元");
   await answered(other, 3);
   await page.locator(".e-text", { hasText: "晚饭" }).last().waitFor();
   await answered(page, 3);
   await counts(page, before + 2);
-  assert.equal(await texts(other), await texts(page));
+  await agree();
   await other.close();
 }
 
@@ -238,7 +251,7 @@ async function gone(visit) {
   await page.getByText("对话不存在或已过期，已开始新的对话。").waitFor();
   await say(page, "打车20元");
   await answered(page, 1);
-  assert.match(await page.locator(".e-text").last().textContent(), /✅/);
+  await replies(page, /✅/);
 }
 
 /** The table cannot be read: the book says why, and the conversation works. */
@@ -272,6 +285,6 @@ async function months(visit) {
 }
 
 await run({
-  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, misses, tabs, gone, months: onPhone(months), away,
-  fails, unread,
+  books: both(books), asks, twice, hostile: onPhone(hostile), reloads, misses, tabs, gone, months: onPhone(months),
+  away, fails, unread,
 });

@@ -1,7 +1,7 @@
 // The page of the reasoning app, used by a person in a real browser.
 
 import assert from "node:assert/strict";
-import { both, onPhone, order, run } from "./visit.mjs";
+import { both, comesTo, eventually, onPhone, order, run } from "./visit.mjs";
 
 const MARKUP = "统计<img src=x onerror=alert(1)>各区域的客户数量";
 
@@ -11,12 +11,15 @@ const REFUSED = /the server responded with a status of 4/;
 const composer = (page) => page.getByRole("textbox");
 const card = (page) => page.locator(".card").last();
 
+/** The table of the last answer has so many rows. */
+const lists = (page, count) => comesTo(card(page).locator("tbody tr"), count);
+
 /** Says something and waits until there is an answer to it. */
 async function say(page, text) {
   const said = page.locator(".w-said");
-  const before = await said.count();
   // A page that still works on something takes no message.
   await page.getByRole("button", { name: "发送" }).waitFor();
+  const before = await said.count();
   await composer(page).fill(text);
   await page.keyboard.press("Enter");
   await said.nth(before).waitFor();
@@ -79,11 +82,11 @@ async function completes(visit) {
   await visit.look("reasoning-welcome");
   await say(page, "客户张伟的订单");
   assert.match(await card(page).locator(".summary").textContent(), /张伟|订单|3/);
-  assert.equal(await card(page).locator("tbody tr").count(), 3);
+  await lists(page, 3);
   assert.match(await card(page).locator(".facts").textContent(), /订单/);
   await visit.look("reasoning-answer");
   await say(page, "统计各区域的客户数量");
-  assert.equal(await card(page).locator("tbody tr").count(), 4);
+  await lists(page, 4);
   assert.deepEqual(posts(visit), [
     ["sessions", { user_input: "客户张伟的订单" }],
     ["run", {}],
@@ -97,11 +100,11 @@ async function completes(visit) {
   await page.getByRole("button", { name: "收起审计面板" }).focus();
   await page.keyboard.press("Enter");
   await page.locator("#audit").waitFor({ state: "detached" });
-  assert.equal(await page.evaluate(() => document.activeElement.id), "toggle");
+  await page.waitForFunction(() => document.activeElement.id === "toggle");
   await visit.look("reasoning-further");
   await page.getByRole("button", { name: "新会话" }).click();
-  assert.equal(await page.locator(".card").count(), 0);
-  assert.equal(new URL(page.url()).hash, "");
+  await comesTo(page.locator(".card"), 0);
+  await page.waitForURL(({ hash }) => hash === "");
 }
 
 async function clarifies(visit) {
@@ -112,8 +115,8 @@ async function clarifies(visit) {
   await page.getByLabel("补充信息", { exact: true }).waitFor();
   await visit.look("reasoning-asking");
   await say(page, "统计各区域的客户数量");
-  assert.equal(await page.locator("#awaiting").count(), 0);
-  assert.equal(await card(page).locator("tbody tr").count(), 4);
+  await comesTo(page.locator("#awaiting"), 0);
+  await lists(page, 4);
   assert.deepEqual(posts(visit), [
     ["sessions", { user_input: "火星天气" }],
     ["run", {}],
@@ -156,7 +159,7 @@ async function stops(visit) {
   await visit.look("reasoning-running");
   await stop.click();
   await page.getByText("已停止。下一条消息将开始新的会话。").waitFor();
-  assert.equal(await page.evaluate(() => document.activeElement.tagName), "TEXTAREA");
+  await page.waitForFunction(() => document.activeElement.tagName === "TEXTAREA");
   const closed = await sessionOf(page);
   await say(page, "设备状态分布");
   assert.notEqual(await sessionOf(page), closed);
@@ -170,21 +173,22 @@ async function reloads(visit) {
   const { page } = visit;
   await say(page, "火星天气");
   await say(page, "统计各区域的客户数量");
-  const texts = () => page.locator(".w-said, .card").allTextContents();
-  const before = await texts();
+  await lists(page, 4);
+  const texts = (tab) => tab.locator(".w-said, .card").allTextContents();
+  const before = await texts(page);
   await page.reload();
-  await page.locator(".answer").waitFor();
-  assert.deepEqual(await texts(), before);
+  await eventually(async () => assert.deepEqual(await texts(page), before));
   const other = await visit.tab(page.url());
   await other.locator(".answer").waitFor();
   await say(page, "设备状态分布");
   await other.locator(".answer").nth(1).waitFor();
-  assert.deepEqual(await other.locator(".w-said, .card").allTextContents(), await texts());
+  await eventually(async () => assert.deepEqual(await texts(other), await texts(page)));
   await openAudit(other);
   await compareAudit({ page: other, url: visit.url });
   await visit.look("reasoning-second tab", other);
   await page.goBack();
-  assert.equal(await page.locator(".w-said").count(), 0, "before there was a session");
+  // Before there was a session.
+  await comesTo(page.locator(".w-said"), 0);
 }
 
 /** A reload in the middle of a run finds it, and its end. */
@@ -217,7 +221,7 @@ async function away(visit) {
   await page.waitForFunction(() => document.querySelector("textarea").value !== "");
   assert.equal(await composer(page).inputValue(), "统计各区域的客户数量");
   await say(page, "统计各区域的客户数量");
-  assert.equal(await card(page).locator("tbody tr").count(), 4);
+  await lists(page, 4);
 }
 
 /** Two clicks on the button send one message. */
@@ -241,6 +245,8 @@ async function keyboard(visit) {
     // The frame around the composer shows its focus.
     return at.tagName === "TEXTAREA" || outlineStyle !== "none" ? name : `${name}, unseen`;
   });
+  // The page begins where the user writes.
+  await page.waitForFunction(() => document.activeElement?.tagName === "TEXTAREA");
   const names = [await focused()];
   for (let step = 0; step < 5; step += 1) {
     await page.keyboard.press("Shift+Tab");
@@ -270,7 +276,10 @@ async function hostile(visit) {
   await page.getByText("查询计划").click();
   await visit.look("reasoning-hostile-card");
   await openAudit(page);
-  for (const summary of await page.locator("#events summary").all()) await summary.click();
+  const summaries = await page.locator("#events summary").all();
+  for (const summary of summaries) await summary.click();
+  // What a row holds is made after it has opened.
+  await comesTo(page.locator("#events .payload"), summaries.length);
   const made = await page.locator("#root").evaluate((root) =>
     root.querySelectorAll("img, script, svg, iframe, [onerror], [onload]").length);
   assert.equal(made, 0);

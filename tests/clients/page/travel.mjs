@@ -4,7 +4,7 @@
 // and releases, so that it sees the page in the middle of a run. The page never gets that query.
 
 import assert from "node:assert/strict";
-import { both, onPhone, run } from "./visit.mjs";
+import { both, comesTo, eventually, onPhone, run } from "./visit.mjs";
 
 const given = new URL(process.argv[3]);
 const standin = given.searchParams.get("standin");
@@ -85,6 +85,12 @@ async function completed(page) {
   await status.waitFor({ state: "attached" });
 }
 
+/** Nothing is made any more, as the page and the server see it: a message or an edit is taken. */
+async function idle(page) {
+  await page.locator('.w-messages-box[aria-busy="false"]').waitFor({ state: "attached" });
+  await eventually(async () => assert.notEqual((await session(page)).status, "RUNNING"));
+}
+
 /** A session with a guide, at the page. */
 async function made(visit) {
   withPictures(visit);
@@ -109,8 +115,8 @@ async function guide(visit) {
   await page.waitForURL(/\/session\/[^?]+$/);
   // The blocks open by themselves, while the pictures are still made.
   await page.getByRole("listitem", { name: "内容块 1", exact: true }).waitFor();
-  assert.ok(await radio(page, "Blocks").isChecked());
-  assert.match(await field(page, 1, "纬度").inputValue(), /^35[.]/);
+  await eventually(async () => assert.ok(await radio(page, "Blocks").isChecked()));
+  await eventually(async () => assert.match(await field(page, 1, "纬度").inputValue(), /^35[.]/));
   await visit.look("blocks");
   await side(visit, "对话");
   await state(page, "generate_image", "running");
@@ -131,9 +137,9 @@ async function talked(visit) {
   assert.equal(await page.locator(".t-first p").innerText(), FIRST);
   const log = page.getByRole("log");
   assert.equal(await log.getByText(VIDEO).count(), 0, "the first message is shown once");
-  const cards = await page.locator(".w-tool").evaluateAll((all) =>
+  const cards = () => page.locator(".w-tool").evaluateAll((all) =>
     all.map(({ dataset }) => [dataset.tool, dataset.state]));
-  assert.deepEqual(cards, TOOLS.map((tool) => [tool, "done"]));
+  await eventually(async () => assert.deepEqual(await cards(), TOOLS.map((tool) => [tool, "done"])));
   const crawled = card(page, "crawl_youtube_videos");
   assert.match(await crawled.locator(".w-tool-summary").innerText(), /已抓取 1 个视频：/);
   await crawled.locator("summary").focus();
@@ -150,11 +156,13 @@ async function talked(visit) {
 async function framed(visit) {
   const { page, sent } = visit;
   const guides = [];
+  // The frame is filled once, whether it can be seen or not.
+  await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor({ state: "attached" });
   page.on("request", (request) => {
     if (request.url().includes("/api/guide/")) guides.push(request.url());
   });
   await side(visit, "手册");
-  assert.ok(await radio(page, "HTML").isChecked());
+  await eventually(async () => assert.ok(await radio(page, "HTML").isChecked()));
   const frame = page.locator(".t-window iframe");
   await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor();
   const sandbox = (await frame.getAttribute("sandbox")).split(" ");
@@ -162,13 +170,13 @@ async function framed(visit) {
   assert.match(await frame.getAttribute("src"), new RegExp(`/api/guide/${sessionId(page)}[?]`));
   for (const [name, width] of [["手机 375", 375], ["桌面 720", 720], ["宽屏 1280", 1280]]) {
     await radio(page, name).check();
-    await until(async () => (await frame.evaluate((it) => it.clientWidth)) === width);
+    await eventually(async () => assert.equal(await frame.evaluate((it) => it.clientWidth), width));
     if (width === (isNarrow(visit) ? 375 : 720)) await visit.look("html");
   }
   const before = sent.length;
   await radio(page, "Blocks").check();
   await page.getByRole("listitem", { name: "内容块 1", exact: true }).waitFor();
-  assert.ok(await frame.isHidden());
+  await frame.waitFor({ state: "hidden" });
   await radio(page, "HTML").check();
   await page.frameLocator(".t-window iframe").getByText("Watch Origin Video").waitFor();
   await side(visit, "对话");
@@ -226,13 +234,18 @@ async function edits(visit) {
   await side(visit, "手册");
   await radio(page, "Blocks").check();
   const title = field(page, 1, "标题");
-  const patched = page.waitForRequest((request) => request.method() === "PATCH");
-  for (const text of ["A", "Ab", "Abc"]) await title.fill(text);
+  // The note stands for as long as the pause, so the page itself looks for it, from before the edits.
+  const noted = page.waitForFunction(
+    () => document.querySelector(".t-save")?.textContent.startsWith("有未保存的修改"),
+  );
+  const patched = page.waitForRequest((request) => request.method() === "PATCH").then(() => Date.now());
+  for (const text of ["A", "Ab"]) await title.fill(text);
   const editedAt = Date.now();
-  await page.getByText("有未保存的修改").waitFor();
+  await title.fill("Abc");
+  await noted;
   await visit.look("editing");
-  await patched;
-  assert.ok(Date.now() - editedAt >= DEBOUNCE_MS - 50, `saved ${Date.now() - editedAt} ms later`);
+  const pause = (await patched) - editedAt;
+  assert.ok(pause >= DEBOUNCE_MS - 50, `saved ${pause} ms later`);
   await page.getByText("已保存", { exact: true }).waitFor();
   const patches = () => sentTo(visit, "PATCH", "/state");
   assert.deepEqual(patches().map(([, , body]) => body.blocks[0].title), ["Abc"]);
@@ -244,11 +257,14 @@ async function edits(visit) {
   await page.goto(page.url());
   await side(visit, "手册");
   await radio(page, "Blocks").check();
-  assert.equal(await field(page, 1, "标题").inputValue(), "At the door");
+  const typed = field(page, 1, "标题");
+  await eventually(async () => assert.equal(await typed.inputValue(), "At the door"));
+  await eventually(async () => {
+    const { state: { blocks, spotBlocks } } = await session(page);
+    assert.equal(blocks[0].title, "At the door");
+    assert.deepEqual(spotBlocks, blocks.filter(({ type }) => type === "spot"));
+  });
   await page.getByText("已保存", { exact: true }).waitFor();
-  const { state: { blocks, spotBlocks } } = await session(page);
-  assert.equal(blocks[0].title, "At the door");
-  assert.deepEqual(spotBlocks, blocks.filter(({ type }) => type === "spot"));
 }
 
 /** What is wrong is said, and not saved. */
@@ -259,15 +275,18 @@ async function invalid(visit, title, patches) {
   await page.getByText("有错误，未保存").waitFor();
   await page.getByText("标题不能为空").waitFor();
   await visit.look("invalid");
-  await title.fill("Abc");
+  // One of both is wrong at any moment: what is right for the time of a pause would be saved.
   await field(page, 1, "纬度").fill("91");
   await page.getByText("请输入 -90 到 90 之间的数字").waitFor();
+  await title.fill("Abc");
+  await page.getByText("标题不能为空").waitFor({ state: "detached" });
+  await page.getByText("有错误，未保存").waitFor();
   assert.equal(patches().length, before);
   await field(page, 1, "纬度").fill("35.5");
   await field(page, 1, "经度").fill("139.5");
+  await eventually(async () =>
+    assert.deepEqual((await session(page)).state.blocks[0].location, { lat: 35.5, lng: 139.5 }));
   await page.getByText("已保存", { exact: true }).waitFor();
-  const { state: { blocks } } = await session(page);
-  assert.deepEqual(blocks[0].location, { lat: 35.5, lng: 139.5 });
 }
 
 /** Two tabs show the same blocks, whichever of them edits. */
@@ -277,23 +296,14 @@ async function agree(visit, title) {
   await side(visit, "手册", other);
   await radio(other, "Blocks").check();
   const theirs = field(other, 1, "标题");
-  assert.equal(await theirs.inputValue(), "Abc");
+  const shows = (shown, text) => eventually(async () => assert.equal(await shown.inputValue(), text));
+  await shows(theirs, "Abc");
   await theirs.fill("From the other tab");
+  await shows(title, "From the other tab");
   await other.getByText("已保存", { exact: true }).waitFor();
-  await other.waitForFunction(() => true);
-  await until(async () => (await title.inputValue()) === "From the other tab");
   await title.fill("Back again");
-  await until(async () => (await theirs.inputValue()) === "Back again");
+  await shows(theirs, "Back again");
   await other.close();
-}
-
-/** Waits until something holds that no locator can name, such as the text in a field. */
-async function until(holds) {
-  const end = Date.now() + 20_000;
-  while (!(await holds())) {
-    assert.ok(Date.now() < end, `not in time: ${holds}`);
-    await new Promise((resolve) => setTimeout(resolve, 20));
-  }
 }
 
 /** The next answer about the session is on its way until `arrive()`, which ends when the page has it. */
@@ -364,9 +374,9 @@ async function reload(visit) {
     await completed(tab);
   }
   const shown = (tab) => tab.getByRole("log").innerText();
-  assert.equal(await shown(page), await shown(other));
-  const cards = await page.locator(".w-tool").count();
-  assert.equal(cards, TOOLS.length, "nothing is shown twice");
+  await eventually(async () => assert.equal(await shown(page), await shown(other)));
+  // Nothing is shown twice.
+  await comesTo(page.locator(".w-tool"), TOOLS.length);
   await thanks(visit, other);
   await forget();
 }
@@ -378,8 +388,8 @@ async function thanks(visit, other) {
   const last = (tab) => tab.getByRole("article", { name: "助手" }).nth(1);
   await last(visit.page).waitFor();
   await last(other).waitFor();
-  await until(async () =>
-    (await last(visit.page).innerText()) === (await last(other).innerText()));
+  await eventually(async () =>
+    assert.equal(await last(visit.page).innerText(), await last(other).innerText()));
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 2);
 }
 
@@ -392,8 +402,8 @@ async function panel(visit) {
     const { width: shown } = await page.locator(".t-chat").boundingBox();
     return [shown, await handle.getAttribute("aria-valuenow")];
   };
-  const becomes = (wanted) => until(async () =>
-    (await width()).join() === [wanted, String(wanted)].join());
+  const becomes = (wanted) => eventually(async () =>
+    assert.deepEqual(await width(), [wanted, String(wanted)]));
   await becomes(420);
   for (const [by, wanted] of [[-60, 480], [-500, 600], [900, 300], [-100, 400]]) {
     const box = await handle.boundingBox();
@@ -456,11 +466,14 @@ async function hostile(visit) {
   const safe = (href) => [href, "_blank", "noopener noreferrer"];
   assert.deepEqual(links, [safe("https://example.com/"), safe("https://example.com/x.png")]);
   assert.equal(await answer.locator("img, script, [onerror]").count(), 0);
+  // A page that still works on something takes no message.
+  await idle(page);
   await page.getByRole("textbox", { name: "消息" }).fill(`${HOSTILE} _two_`);
   await page.keyboard.press("Enter");
   const mine = page.getByRole("article", { name: "你" });
   assert.equal(await mine.innerText(), `${HOSTILE} _two_`);
   await page.getByRole("article", { name: "助手" }).nth(1).waitFor();
+  await idle(page);
   await forget();
   await visit.look("said");
   await hostileBlocks(visit);
@@ -502,9 +515,12 @@ async function away(visit) {
   await page.getByText("消息未发送").waitFor();
   await page.getByRole("button", { name: "重试" }).last().click();
   await page.getByRole("article", { name: "助手" }).nth(1).waitFor();
-  await until(async () => (await session(page)).state.blocks[0].title === "While away");
+  await eventually(async () => {
+    const { state: { blocks }, messages } = await session(page);
+    assert.equal(blocks[0].title, "While away");
+    assert.equal(messages.length, 4);
+  });
   assert.equal(sentTo(visit, "POST", "/api/chat").length, 3, "one that was sent in vain");
-  assert.equal((await session(page)).messages.length, 4);
 }
 
 /** A run fails: what the services say is shown, and it can go on. */

@@ -40,6 +40,9 @@ const PICTURES = process.env.WATTLE_PICTURES !== undefined;
 /** How long a page may take to show what a scenario waits for, in milliseconds. */
 const PATIENCE_MS = 20_000;
 
+/** Pause between two attempts at what must hold in the end, in milliseconds. */
+const PAUSE_MS = 50;
+
 /** A scenario that runs at each size. */
 export const both = (act) => ({ sizes: SIZES, run: act });
 
@@ -75,6 +78,26 @@ export async function run(scenarios) {
     answers?.close();
   }
 }
+
+/**
+ * Does `act` until it does not fail, for a state that no locator can wait for, such as a number of elements or the text
+ * in a field. Fails as it does if that state does not come.
+ */
+export async function eventually(act) {
+  const end = Date.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      await act();
+      return;
+    } catch (error) {
+      if (Date.now() >= end) throw error;
+    }
+    await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+  }
+}
+
+/** So many elements a locator has in the end. */
+export const comesTo = (locator, count) => eventually(async () => assert.equal(await locator.count(), count));
 
 /**
  * Notes the most rows of a table's body that exist at once, from now on; returns what reads the number. Rows without

@@ -21,11 +21,15 @@ async fn at_a_browser(server: &TestServer, scenario: &str, path: &str) -> Result
     browser::at_a_browser("asset.mjs", scenario, &server.url(path)).await
 }
 
+/// Requests that extract trades.
+fn extraction() -> Pattern {
+    Pattern { body_contains: Some("OperationParseSchema".to_owned()), ..Pattern::any() }
+}
+
 /// Every extraction finds these rows.
 fn extracts(server: &TestServer, rows: &[Value]) {
     let text = json!({ "operations": rows }).to_string();
-    let on = Pattern { body_contains: Some("OperationParseSchema".to_owned()), ..Pattern::any() };
-    server.standin().fault(FaultRule::new(on, Fault::Content { text }));
+    server.standin().fault(FaultRule::new(extraction(), Fault::Content { text }));
 }
 
 fn trade(name: &str, ticker: Option<&str>) -> Value {
@@ -78,7 +82,15 @@ async fn s0_86_the_page_works_where_the_app_is_mounted() {
 #[tokio::test]
 async fn s0_86_the_nodes_are_told_while_they_work() {
     let server = Setup::asset().await.start().await;
-    need!(with_gate(&server, "progresses").await);
+    need!(clients::page("asset"));
+    let chat = server.standin().gate(Pattern::model("chat"));
+    let extraction = server.standin().gate(extraction());
+    let obey = async |order: &str| match order {
+        "classify" => chat.open(),
+        "extract" => extraction.open(),
+        other => panic!("the scenario orders `{other}`"),
+    };
+    need!(browser::with_orders("asset.mjs", "progresses", &server.url(PREFIX), obey).await);
 }
 
 #[tokio::test]
