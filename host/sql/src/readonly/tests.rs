@@ -1,4 +1,4 @@
-//! Queries that pass and queries that do not, as tables. Databases are in `tests/hostile.rs`.
+//! Queries that pass and queries that do not, as tables. Databases are in `tests/it/hostile.rs`.
 
 use wattle_run::grant::{SqlAccess, SqlRule};
 

@@ -1,7 +1,5 @@
 //! The migrations of the bundled apps, on the databases that the apps say they run on.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 

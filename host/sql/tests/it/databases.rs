@@ -1,7 +1,5 @@
 //! Behaviour of databases, the same for SQLite and PostgreSQL.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};

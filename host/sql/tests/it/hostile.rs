@@ -1,8 +1,6 @@
 //! Statements that want to do harm, as a model might be talked into writing them: none executes,
 //! none hangs past its limit, each is told why, and the database is as usable as before.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 

@@ -2,8 +2,6 @@
 //! of the database, makes no value without bounds, and leaves the host's bookkeeping whole. A role
 //! made for readers reads what it was granted and nothing else.
 
-#![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
-
 use std::collections::BTreeMap;
 
 use serde_json::json;

@@ -1,7 +1,5 @@
 //! The `wattle-standin` program, started and ended as a demo does it.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
-
 use serde_json::Value;
 use tokio::process::Command;
 use wattle_kit::process::Program;

@@ -1,7 +1,5 @@
 //! The stand-in servers over real sockets: wires, authentication, faults, gates and journal.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};

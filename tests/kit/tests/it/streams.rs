@@ -1,7 +1,5 @@
 //! Streamed answers of the stand-ins over real sockets.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
-
 use std::collections::VecDeque;
 
 use reqwest::Client;

@@ -1,7 +1,5 @@
 //! Tool calling of the stand-in models over the three wires: the wish, its answer, the last words.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
-
 use reqwest::Client;
 use serde_json::{Value, json};
 use wattle_kit::standin::{Config, Handle, Server};

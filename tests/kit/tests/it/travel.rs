@@ -1,8 +1,6 @@
 //! The services of the travel application over real sockets: Apify, Nominatim, Unsplash, Google's
 //! models for pictures; and what they answer on order.
 
-#![expect(clippy::unwrap_used, reason = "a failing helper fails its test")]
-
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};

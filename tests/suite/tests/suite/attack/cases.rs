@@ -12,7 +12,7 @@
 //! | plugins folder with links, pipes, devices, paths out of it | `super::files` |
 //! | condition that compares everything with everything | `conditions`, `super::conditions` |
 //! | task that keeps blobs | `blobs`, `super::blobs` |
-//! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/writers.rs` |
+//! | huge values of SQLite, the host's own tables | `sql`, `host/sql/tests/it/writers.rs` |
 //! | half of a head, half of a body, connections without a request | `half-requests`, `super::listeners` |
 //! | component that compiles for minutes, many at once | `host/cli/tests/it/compile.rs`, `host/sandbox/src/compile` |
 //! | hundreds of thousands of gotos, and a cancel | `gotos` |
