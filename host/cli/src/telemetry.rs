@@ -10,9 +10,8 @@ use crate::server::RELOAD;
 /// Variable with a filter such as `wattle_run=debug`; it goes before the command line.
 const FILTER_VARIABLE: &str = "WATTLE_LOG";
 
-/// What would say again, and with less sense, what the host says itself; `genai` would also repeat
-/// what a service says about a key.
-const QUIET: &str = "rmcp=off,genai=off";
+/// What would say again, and with less sense, what the host says itself.
+const QUIET: &str = "rmcp=off";
 
 /// What is told of changed files also without `--verbose`: somebody has put one there, and waits.
 const NEWS: &str = "info";
@@ -58,7 +57,7 @@ mod tests {
         for (verbosity, level) in [(0, "warn"), (1, "info"), (2, "debug"), (3, "trace")] {
             let filter = filter(verbosity, "");
             assert!(has(&filter, level), "{verbosity}: {filter}");
-            assert!(has(&filter, "genai=off"), "{filter}");
+            assert!(has(&filter, "rmcp=off"), "{filter}");
         }
         let wanted = filter(0, "wattle_run=debug,error");
         assert!(has(&wanted, "error") && !has(&wanted, "warn"), "{wanted}");

@@ -11,14 +11,16 @@
 //!   call for pictures.
 //! * [`tenant`]: routes that tenants bring along.
 //! * `provider`: one provider: client, key, bounded concurrency; one turn, with retries.
-//! * `provider/openai`: OpenAI's format and its many dialects; `provider/sse`: its streams.
-//! * [`recorded`]: answers in that format without a connection, for checks.
+//! * `provider/exchange`: one request and its answer over HTTP; `provider/sse`: streams of events.
+//! * `provider/openai`, `provider/gemini`, `provider/anthropic`: the formats, of which OpenAI's has many
+//!   dialects.
+//! * `provider/state`: what a provider sent for itself, and gets back.
+//! * [`recorded`]: answers without a connection, for checks.
 //! * `provider/image`: pictures that models make, in the formats of Google and OpenAI.
-//! * `provider/by_genai`: Gemini and Anthropic; `provider/reply`: their answers in our words.
 //! * `provider/fault`: errors in our words.
 //! * `sink`: pieces of an answer on their way to whoever asked.
 //! * `retry`: which faults are tried again, and after what pause.
-//! * `message`: our messages in the words of crate `genai`; `message/picture`: their pictures.
+//! * `chat`: a conversation that can be sent; `chat/picture`: its pictures.
 //! * `structured`: answers of a wanted shape: ask, read, validate, repair once.
 //!
 //! # Streams
@@ -28,19 +30,11 @@
 //! piece was handed on; a stream that breaks off later fails as `unavailable` or `timeout`, both
 //! of which may be tried again, and the node's own retry makes the whole call anew. Dropping a
 //! call closes its connection.
-//!
-//! # Crate `genai`
-//!
-//! It speaks the formats of Gemini and Anthropic. What it does not do is done here and said where
-//! it is done: pictures that models make, Gemini's JSON mode, pictures by address for Anthropic,
-//! blocked prompts, models' names in streams, providers without a key. It reads an answer's body
-//! without a bound in size: a provider is an address that the operator chose. For OpenAI's format
-//! there is a client of our own, because `genai` takes only streams that keep to the letter of it.
 
+mod chat;
 pub mod config;
 pub mod error;
 pub mod extra;
-mod message;
 mod provider;
 pub mod recorded;
 mod retry;

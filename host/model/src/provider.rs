@@ -1,16 +1,19 @@
 //! One provider: its client, its key and its bounded concurrency.
 
-mod by_genai;
+mod anthropic;
+mod exchange;
 mod fault;
+mod gemini;
 mod idle;
 mod image;
+mod json;
 mod key;
-mod noted;
+mod names;
 mod openai;
-mod options;
 mod pace;
 mod reply;
 mod sse;
+mod state;
 
 use std::collections::HashMap;
 use std::fmt;
@@ -18,14 +21,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use genai::chat::ChatRequest;
 use reqwest::Url;
 use reqwest::dns::Resolve;
 use reqwest::redirect::Policy;
 use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::llm::CompletionRequest;
+use wattle_graph::llm::{CompletionRequest, ResponseSchema};
 
+use crate::chat::Chat;
 use crate::config::{ProviderConfig, ProviderKind, RouteConfig, Structured};
 use crate::error::ConfigError;
 use crate::extra::{self, Extra};
@@ -33,9 +36,9 @@ use crate::provider::fault::Fault;
 pub(crate) use crate::provider::fault::WITHHELD;
 pub(crate) use crate::provider::image::{Picture, Wish};
 pub(crate) use crate::provider::key::Key;
-pub(crate) use crate::provider::openai::read as read_openai;
-pub(crate) use crate::provider::options::Format;
 pub(crate) use crate::provider::reply::Reply;
+use crate::provider::state::Owner;
+pub(crate) use crate::provider::state::PROVIDER_STATE;
 use crate::retry::Pauses;
 use crate::sink::Sink;
 
@@ -94,8 +97,8 @@ impl Asks {
 
 /// What a model is asked in one turn.
 pub(crate) struct Ask<'a> {
-    /// The conversation, repairs included.
-    pub(crate) chat: &'a ChatRequest,
+    /// The conversation with its tools, repairs included.
+    pub(crate) chat: &'a Chat<'a>,
     /// What the guest said about it.
     pub(crate) request: &'a CompletionRequest,
     /// What holds where the guest said nothing.
@@ -104,6 +107,17 @@ pub(crate) struct Ask<'a> {
     pub(crate) format: Format<'a>,
     /// Fields of the provider's own.
     pub(crate) extra: &'a Extra,
+}
+
+/// What a provider is told about the form of its answer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Format<'a> {
+    /// Nothing.
+    Free,
+    /// Any JSON object.
+    JsonObject,
+    /// A document under this schema.
+    Schema(&'a ResponseSchema),
 }
 
 /// A client for HTTP; `resolver` decides where names lead, the system does without one.
@@ -231,8 +245,31 @@ impl Provider {
         aim.asks.add();
         match self.kind {
             ProviderKind::Openai => openai::ask(self, aim, ask, sink).await,
-            ProviderKind::Gemini | ProviderKind::Anthropic => {
-                by_genai::ask(self, aim, ask, sink).await
+            ProviderKind::Gemini => gemini::ask(self, aim, ask, sink).await,
+            ProviderKind::Anthropic => anthropic::ask(self, aim, ask, sink).await,
+        }
+    }
+
+    /// Reads an answer with a status that is a success.
+    pub(crate) async fn read(
+        &self,
+        aim: Aim<'_>,
+        sink: &Sink<'_>,
+        response: reqwest::Response,
+    ) -> Result<Reply, Fault> {
+        let owner = Owner::new(&self.name, aim.model);
+        match self.kind {
+            ProviderKind::Openai => {
+                let assembly = openai::OpenAi::new(owner, aim.model, sink);
+                exchange::read(self, aim, sink, response, assembly).await
+            }
+            ProviderKind::Gemini => {
+                let assembly = gemini::Gemini::new(owner, aim.model, sink);
+                exchange::read(self, aim, sink, response, assembly).await
+            }
+            ProviderKind::Anthropic => {
+                let assembly = anthropic::Anthropic::new(owner, aim.model, sink);
+                exchange::read(self, aim, sink, response, assembly).await
             }
         }
     }

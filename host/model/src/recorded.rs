@@ -17,7 +17,7 @@ use crate::extra::Extra;
 use crate::provider::{self, Aim, Asks, Key, Provider};
 use crate::sink::Sink;
 
-/// Reads answers in OpenAI's format.
+/// Reads answers in the format of one kind of provider.
 #[derive(Debug)]
 pub struct Recorded(Provider);
 
@@ -27,9 +27,9 @@ impl Recorded {
     /// # Errors
     ///
     /// [`ConfigError::Client`] if there can be no client for HTTP.
-    pub fn new() -> Result<Self, ConfigError> {
+    pub fn new(kind: ProviderKind) -> Result<Self, ConfigError> {
         let config = ProviderConfig {
-            kind: ProviderKind::Openai,
+            kind,
             base_url: None,
             key_env: None,
             structured: Structured::default(),
@@ -56,7 +56,7 @@ impl Recorded {
             retries: 0,
             asks: &asks,
         };
-        let read = provider::read_openai(&self.0, aim, &sink, response).await;
+        let read = self.0.read(aim, &sink, response).await;
         let read = read.map(|reply| reply.completion(None)).map_err(|fault| fault.failure);
         (read, told.0.into_inner().unwrap_or_else(PoisonError::into_inner))
     }

@@ -8,17 +8,16 @@ mod lead;
 use std::sync::Arc;
 use std::time::Duration;
 
-use genai::chat::ChatRequest;
 use serde_json::json;
 use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, CompletionRequest, Tries};
 use wattle_run::ports::model::RouteInfo;
 
+use crate::chat::{Chat, Pictures};
 use crate::config::{Aliases, MAX_RETRIES, RouteConfig};
 use crate::error::ConfigError;
 use crate::extra::Extra;
-use crate::message::{self, Pictures};
 use crate::provider::{Aim, Ask, Asks, Format, Provider, Providers, Reply};
 use crate::route::asked::Asked;
 use crate::route::lead::{Lead, Place};
@@ -58,7 +57,7 @@ struct Bounds {
 pub(crate) struct Call<'a> {
     pub(crate) provider: &'a Provider,
     pub(crate) aim: Aim<'a>,
-    pub(crate) chat: ChatRequest,
+    pub(crate) chat: Chat<'a>,
     pub(crate) sink: &'a Sink<'a>,
     request: &'a CompletionRequest,
     route: &'a RouteConfig,
@@ -160,7 +159,7 @@ impl Route {
         sink: &Sink<'_>,
     ) -> Result<Completion, Failure> {
         let provider = lead.provider.as_ref();
-        let chat = message::chat_request(request, pictures, provider.kind())?;
+        let chat = Chat::new(request, pictures)?;
         let (route, extra) = (&self.config, &lead.extra);
         let call = Call { provider, aim, chat, sink, request, route, extra };
         match shape {
@@ -218,11 +217,7 @@ impl Call<'_> {
     }
 
     /// One turn: a request with its retries.
-    pub(crate) async fn turn(
-        &self,
-        chat: &ChatRequest,
-        format: Format<'_>,
-    ) -> Result<Reply, Failure> {
+    pub(crate) async fn turn(&self, chat: &Chat<'_>, format: Format<'_>) -> Result<Reply, Failure> {
         let (request, route, extra) = (self.request, self.route, self.extra);
         let ask = Ask { chat, request, route, format, extra };
         self.provider.turn(self.aim, &ask, self.sink).await

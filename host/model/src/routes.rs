@@ -10,9 +10,9 @@ use wattle_graph::llm::{Completion, CompletionRequest, GeneratedImage, ImageRequ
 use wattle_run::ports::model::{Deltas, RouteInfo};
 use wattle_run::ports::{BlobStore, Caller, Model};
 
+use crate::chat::Pictures;
 use crate::config::{ModelConfig, check_aliases, read_models};
 use crate::error::ConfigError;
-use crate::message::Pictures;
 use crate::provider::{self, Key, Provider, Providers};
 use crate::route::{Owner, Route};
 use crate::sink::Sink;

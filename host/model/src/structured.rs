@@ -10,11 +10,11 @@ mod mend;
 pub(crate) mod shape;
 pub(crate) mod strict;
 
-use genai::chat::{ChatMessage, ChatRequest};
 use serde_json::{Value, json};
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{Completion, FinishReason, Part};
 
+use crate::chat::Chat;
 use crate::config::{ProviderKind, Structured};
 use crate::provider::{Format, Reply};
 use crate::route::Call;
@@ -50,9 +50,7 @@ pub(crate) async fn complete(call: &Call<'_>, shape: &Shape<'_>) -> Result<Compl
     if !call.repairs() {
         return Err(not_in_shape(call, shape, &first, &wrong));
     }
-    for message in repair(&first, &wrong) {
-        chat = chat.append_message(message);
-    }
+    chat.go_on(first.text(), repair(&wrong));
     call.sink.restart();
     let second = call.turn(&chat, format(shape, rung)).await?.after(&first);
     match judge(shape, &second) {
@@ -90,12 +88,12 @@ fn format<'a>(shape: &Shape<'a>, rung: Structured) -> Format<'a> {
 
 /// The conversation, with the schema in it where the provider does not get it otherwise. OpenAI's
 /// JSON mode insists on the word "json".
-fn ask(call: &Call<'_>, shape: &Shape<'_>, rung: Structured) -> ChatRequest {
+fn ask<'a>(call: &Call<'a>, shape: &Shape<'_>, rung: Structured) -> Chat<'a> {
     let chat = call.chat.clone();
     if rung == Structured::Schema {
         return chat;
     }
-    chat.with_system(format!(
+    chat.instructed(format!(
         "Answer with one json object that is valid under the following JSON Schema. Write the \
          json object only: no other words, no code fence.\n\n{}",
         shape.wanted().schema
@@ -122,16 +120,12 @@ fn refuses_schema(failure: &Failure) -> bool {
     SCHEMA_WORDS.iter().any(|word| told.contains(word))
 }
 
-/// The turn that asks for a correction. Providers refuse empty messages, so an empty answer is not
-/// repeated.
-fn repair(reply: &Reply, wrong: &str) -> Vec<ChatMessage> {
-    let text = reply.text();
-    let answer = (!text.trim().is_empty()).then(|| ChatMessage::assistant(text));
-    let wish = ChatMessage::user(format!(
+/// What asks for a correction.
+fn repair(wrong: &str) -> String {
+    format!(
         "That answer is not valid:\n{wrong}\nAnswer again with the whole corrected json object \
          and nothing else."
-    ));
-    answer.into_iter().chain([wish]).collect()
+    )
 }
 
 fn cut_off(call: &Call<'_>, reply: &Reply) -> Failure {

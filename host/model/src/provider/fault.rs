@@ -3,7 +3,6 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use genai::webc;
 use reqwest::StatusCode;
 use reqwest::header::HeaderMap;
 use serde_json::{Value, json};
@@ -73,11 +72,6 @@ pub(super) fn cut(
     error: Option<&reqwest::Error>,
 ) -> Fault {
     let reason = error.map_or_else(|| "the stream ended too early".to_owned(), root);
-    cut_by(provider, aim, sink, &reason)
-}
-
-/// A stream that ended before the answer did, for this reason.
-pub(super) fn cut_by(provider: &Provider, aim: Aim<'_>, sink: &Sink<'_>, reason: &str) -> Fault {
     let place = if sink.begun() { "in the middle of" } else { "before" };
     unreachable(provider, aim, &format!("was cut off {place} its answer: {reason}"))
 }
@@ -135,65 +129,6 @@ pub(super) fn unsent(provider: &Provider, aim: Aim<'_>, error: &reqwest::Error) 
         };
     }
     unreachable(provider, aim, &format!("cannot be reached: {}", root(error)))
-}
-
-/// An error of `genai`.
-pub(super) fn read(
-    provider: &Provider,
-    aim: Aim<'_>,
-    sink: &Sink<'_>,
-    error: genai::Error,
-) -> Fault {
-    use genai::Error as E;
-    match error {
-        E::WebModelCall { webc_error, .. } | E::WebAdapterCall { webc_error, .. } => {
-            web(provider, aim, webc_error)
-        }
-        // Its display holds the whole request, so only the cause is told.
-        E::ChatResponseGeneration { cause, .. } => broken(provider, aim, &cause),
-        E::ChatResponse { body, .. } => in_stream(provider, aim, &body),
-        E::StreamParse { serde_error, .. } => {
-            broken(provider, aim, &format!("an event is not json: {serde_error}"))
-        }
-        E::JsonValueExt(error) => broken(provider, aim, &error.to_string()),
-        E::HttpError { status, body, headers, .. } => {
-            answered(provider, aim, status, &headers, &body)
-        }
-        E::WebStream { error, .. } => stream(provider, aim, sink, error),
-        other => invalid(provider, aim, &format!("cannot be sent this request: {other}")),
-    }
-}
-
-/// An error of the transport of a stream.
-fn stream(provider: &Provider, aim: Aim<'_>, sink: &Sink<'_>, error: genai::BoxError) -> Fault {
-    let error = match error.downcast::<genai::Error>() {
-        Ok(error) => return read(provider, aim, sink, *error),
-        Err(error) => error,
-    };
-    if error.downcast_ref::<webc::StreamTimeout>().is_some() {
-        return stalled(provider, aim, sink.begun());
-    }
-    match error.downcast_ref::<reqwest::Error>() {
-        Some(error) if error.is_connect() || error.is_builder() || error.is_timeout() => {
-            unsent(provider, aim, error)
-        }
-        Some(error) => cut(provider, aim, sink, Some(error)),
-        None => cut_by(provider, aim, sink, &error.to_string()),
-    }
-}
-
-fn web(provider: &Provider, aim: Aim<'_>, error: webc::Error) -> Fault {
-    match error {
-        webc::Error::ResponseFailedStatus { status, body, headers } => {
-            answered(provider, aim, status, &headers, &body)
-        }
-        webc::Error::ResponseFailedNotJson { content_type, .. } => {
-            broken(provider, aim, &format!("it is of type `{content_type}`, not JSON"))
-        }
-        webc::Error::ResponseFailedInvalidJson { cause, .. } => broken(provider, aim, &cause),
-        webc::Error::JsonValueExt(error) => broken(provider, aim, &error.to_string()),
-        webc::Error::Reqwest(error) => unsent(provider, aim, &error),
-    }
 }
 
 fn unreachable(provider: &Provider, aim: Aim<'_>, what: &str) -> Fault {

@@ -1,7 +1,6 @@
 //! Pictures that a provider makes.
 //!
-//! Crate `genai` has no calls for them, so the requests are our own. An answer comes as a whole;
-//! its bytes are believed only after a look at them.
+//! An answer comes as a whole; its bytes are believed only after a look at them.
 
 mod gemini;
 mod imagen;
@@ -18,8 +17,8 @@ use serde_json::Value;
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::BATCH_CONCURRENCY;
 
+use crate::chat::PICTURE_BYTES;
 use crate::config::ProviderKind;
-use crate::message::PICTURE_BYTES;
 use crate::provider::fault::{self, Fault};
 pub(crate) use crate::provider::image::picture::Picture;
 use crate::provider::{Aim, Provider};

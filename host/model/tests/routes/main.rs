@@ -8,6 +8,7 @@ mod endless;
 mod failure;
 mod image;
 mod retry;
+mod state;
 mod stream;
 mod structured;
 mod support;

@@ -1,6 +1,6 @@
 //! An answer of Gemini or Anthropic, or of a service in OpenAI's format that refuses: the first byte
 //! of the input chooses provider, form and status, and the rest is the body. The bytes come over a
-//! connection, since the library that reads them has its own client.
+//! connection; those of an answer are also read in pieces, as in the target `stream`.
 
 use std::sync::{Mutex, OnceLock, PoisonError};
 
@@ -13,15 +13,22 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use wattle_graph::id::{AppName, PluginName};
 use wattle_graph::llm::{CompletionRequest, Delta, Message, Part, Role, ToolChoice, Tries};
+use wattle_model::config::ProviderKind;
+use wattle_model::recorded::Recorded;
 use wattle_model::{ModelConfig, Routes};
 use wattle_run::ports::model::Deltas;
 use wattle_run::ports::{Caller, Model as _};
 use wattle_store::MemoryBlobs;
 
-use crate::targets::stream::{said, told};
+use crate::targets::stream::{self, said, told};
 
 /// Providers, by the lowest bits of the first byte.
-const KINDS: [&str; 4] = ["gemini", "anthropic", "gemini", "openai"];
+const KINDS: [(&str, ProviderKind); 4] = [
+    ("gemini", ProviderKind::Gemini),
+    ("anthropic", ProviderKind::Anthropic),
+    ("gemini", ProviderKind::Gemini),
+    ("openai", ProviderKind::Openai),
+];
 
 /// Bits of the first byte: whether the answer is a stream, and where its status stands.
 const STREAMS: u8 = 1 << 2;
@@ -46,7 +53,9 @@ const MESSAGE_BYTES: usize = 8 << 10;
 pub fn run(bytes: &[u8]) {
     let Some((&first, body)) = bytes.split_first() else { return };
     let world = World::get();
-    let kind = KINDS[usize::from(first) % KINDS.len()];
+    let number = usize::from(first) % KINDS.len();
+    stream::check(&world.recorded[number], body);
+    let (kind, _) = KINDS[number];
     let streams = first & STREAMS != 0;
     let status = STATUSES[usize::from(first >> STATUS_SHIFT) % STATUSES.len()];
     let form = if streams { "text/event-stream" } else { "application/json" };
@@ -71,6 +80,8 @@ pub fn run(bytes: &[u8]) {
 struct World {
     answer: &'static Mutex<(StatusCode, &'static str, Bytes)>,
     routes: Routes,
+    /// For each of [`KINDS`].
+    recorded: [Recorded; KINDS.len()],
     caller: Caller,
     blobs: MemoryBlobs,
 }
@@ -94,7 +105,8 @@ impl World {
             tenant: None,
         };
         let routes = routes(&format!("http://{address}"));
-        Self { answer: &ANSWER, routes, caller, blobs: MemoryBlobs::new() }
+        let recorded = KINDS.map(|(_, kind)| stream::recorded(kind));
+        Self { answer: &ANSWER, routes, recorded, caller, blobs: MemoryBlobs::new() }
     }
 }
 

@@ -1,15 +1,28 @@
-//! An answer of a model provider, as a stream of events or as one document. Where the bytes are cut
-//! makes no difference, and what is handed on meanwhile is what the answer says.
+//! An answer in OpenAI's format, as a stream of events or as one document. Where the bytes are cut makes
+//! no difference, and what is handed on meanwhile is what the answer says.
 
 use std::sync::OnceLock;
 
 use bytes::Bytes;
 use wattle_graph::failure::Failure;
 use wattle_graph::llm::{Completion, Delta, Part};
+use wattle_model::config::ProviderKind;
 use wattle_model::recorded::Recorded;
 
-/// Reads an answer in one piece and in others.
+/// Reads an answer in OpenAI's format.
 pub fn run(bytes: &[u8]) {
+    static RECORDED: OnceLock<Recorded> = OnceLock::new();
+    check(RECORDED.get_or_init(|| recorded(ProviderKind::Openai)), bytes);
+}
+
+/// A reader of answers of one kind of provider.
+pub(super) fn recorded(kind: ProviderKind) -> Recorded {
+    Recorded::new(kind).expect("there is a client")
+}
+
+/// Reads an answer in one piece and in others.
+pub(super) fn check(recorded: &Recorded, bytes: &[u8]) {
+    let read = |pieces: &[&[u8]]| read(recorded, pieces);
     let whole = read(&[bytes]);
     let middle = bytes.len() / 2;
     let halves = [&bytes[..middle], &bytes[middle..]];
@@ -30,9 +43,7 @@ pub(super) struct Said {
     calls: usize,
 }
 
-fn read(pieces: &[&[u8]]) -> (Result<Completion, Failure>, Said) {
-    static RECORDED: OnceLock<Recorded> = OnceLock::new();
-    let recorded = RECORDED.get_or_init(|| Recorded::new().expect("there is a client"));
+fn read(recorded: &Recorded, pieces: &[&[u8]]) -> (Result<Completion, Failure>, Said) {
     let pieces = pieces.iter().map(|piece| Bytes::copy_from_slice(piece)).collect();
     let (answer, deltas) = crate::wait(recorded.read(pieces));
     (answer, told(&deltas))
@@ -45,7 +56,9 @@ pub(super) fn told(deltas: &[Delta]) -> Said {
             Delta::Text { text } => said.text.push_str(text),
             Delta::Reasoning { text } => said.reasoning.push_str(text),
             Delta::ToolCall { id, .. } => said.calls += usize::from(id.is_some()),
-            other => panic!("it may not be handed on by one answer: {other:?}"),
+            // What was taken for text was reasoning.
+            Delta::Restart => said = Said::default(),
+            other => panic!("it is not known: {other:?}"),
         }
     }
     said

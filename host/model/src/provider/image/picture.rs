@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use crate::message::PICTURE_BYTES;
+use crate::chat::PICTURE_BYTES;
 use crate::provider::image::Unfit;
 
 /// A picture that was made.

@@ -1,91 +1,176 @@
 //! An answer out of its pieces.
+//!
+//! Fields that are not part of the format are the provider's own. They travel with the message, see
+//! [`state`](crate::provider::state), and are put together as OpenAI's own clients do it.
 
-use serde_json::{Map, Value, json};
-use wattle_graph::llm::{FinishReason, Part, Usage};
+use serde_json::{Value, json};
+use wattle_graph::llm::{FinishReason, Usage};
 
-use crate::message::PROVIDER_PART;
+use crate::provider::exchange::{Assembly, Broken, Progress};
+use crate::provider::json::Halves;
 use crate::provider::openai::calls::Calls;
+use crate::provider::openai::own;
 use crate::provider::openai::think::{Piece, Think};
 use crate::provider::reply::Reply;
+use crate::provider::state::{Draft, Fields, Owner};
 use crate::sink::Sink;
 
-/// Signed blocks of reasoning in one answer: a model makes a few for each tool that it asks for.
-const MAX_DETAILS: usize = 1_000;
+/// Fields of a message that this crate reads or writes itself.
+const READ: [&str; 8] = [
+    "role",
+    "content",
+    "tool_calls",
+    "function_call",
+    "reasoning_content",
+    "reasoning",
+    "refusal",
+    "annotations",
+];
 
-/// The fields of these that come in pieces.
-const PIECEWISE: [&str; 3] = ["text", "summary", "data"];
-
-/// What keeps the pieces from making an answer.
-#[derive(Debug, PartialEq)]
-pub(super) enum Broken {
-    /// The service said so itself, in this error object.
-    Error(Value),
-    /// It cannot be read.
-    Unreadable(String),
-    /// The service gave up.
-    GaveUp(String),
-}
-
-/// An answer that is arriving. Every piece is handed on at once.
-pub(super) struct Assembly<'a> {
+/// An answer that is arriving.
+pub(in crate::provider) struct OpenAi<'a> {
+    owner: Owner,
     sink: &'a Sink<'a>,
     id: String,
     model: String,
-    text: String,
-    reasoning: String,
+    text: Words,
+    reasoning: Words,
     /// Whether the model said in so many words that it refuses.
     refused: bool,
     think: Think,
     calls: Calls,
-    details: Vec<Map<String, Value>>,
-    /// Pieces of these that said something.
-    detailed: usize,
+    /// Fields of the message that are the provider's own.
+    fields: Fields,
+    /// Bytes of these.
+    own_bytes: usize,
     finish: Option<String>,
-    usage: Usage,
+    usage: Option<Usage>,
     /// Any part of an answer was seen, if only an empty one.
     seen: bool,
 }
 
-impl<'a> Assembly<'a> {
-    pub(super) fn new(model: &str, sink: &'a Sink<'a>) -> Self {
+/// A text as it arrives.
+#[derive(Default)]
+struct Words {
+    said: String,
+    halves: Halves,
+}
+
+impl<'a> OpenAi<'a> {
+    pub(in crate::provider) fn new(owner: Owner, model: &str, sink: &'a Sink<'a>) -> Self {
         Self {
+            owner,
             sink,
             id: String::new(),
             model: model.to_owned(),
-            text: String::new(),
-            reasoning: String::new(),
+            text: Words::default(),
+            reasoning: Words::default(),
             refused: false,
             think: Think::default(),
             calls: Calls::default(),
-            details: Vec::new(),
-            detailed: 0,
+            fields: Fields::new(),
+            own_bytes: 0,
             finish: None,
-            usage: Usage::default(),
+            usage: None,
             seen: false,
         }
     }
 
-    /// Whether the model said that it has said all. Only usage may follow.
-    pub(super) fn finished(&self) -> bool {
-        self.finish.is_some()
-    }
-
-    /// Whether any part of an answer was seen.
-    pub(super) fn seen(&self) -> bool {
-        self.seen
-    }
-
-    /// A number that grows with every piece that carries something.
-    pub(super) fn carried(&self) -> usize {
-        let texts = self.text.len() + self.reasoning.len();
-        texts + self.calls.bytes() + self.detailed
-    }
-
-    /// Takes a chunk of a stream, or a whole answer.
-    pub(super) fn take(&mut self, chunk: &Value) -> Result<(), Broken> {
-        if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(Broken::Error(json!({ "error": error })));
+    fn take_delta(&mut self, delta: &Value) -> Result<(), String> {
+        let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
+        let reasoning = match field("reasoning_content") {
+            "" => field("reasoning"),
+            reasoning => reasoning,
+        };
+        self.add_reasoning(reasoning);
+        match delta.get("content") {
+            Some(Value::String(text)) => self.add_content(text),
+            Some(Value::Array(pieces)) => pieces.iter().for_each(|piece| self.add_typed(piece)),
+            _ => {}
         }
+        // A refusal is text, where it was said.
+        let refusal = field("refusal");
+        self.refused |= !refusal.is_empty();
+        self.add_piece(Piece::Text(refusal.to_owned()));
+        for call in list(delta.get("tool_calls")) {
+            self.calls.take(call, &self.id, self.sink)?;
+        }
+        // The form before there were several requests at once.
+        if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
+            self.calls.take(&json!({ "index": 0, "function": function }), &self.id, self.sink)?;
+        }
+        self.own_bytes += own::add_fields(&mut self.fields, delta, &READ)?;
+        Ok(())
+    }
+
+    fn add_reasoning(&mut self, piece: &str) {
+        if !piece.is_empty() {
+            // A service that keeps reasoning apart leaves no marks in the text.
+            if let Some(held) = self.think.end() {
+                self.add_piece(held);
+            }
+            self.add_piece(Piece::Reasoning(piece.to_owned()));
+        }
+    }
+
+    fn add_content(&mut self, text: &str) {
+        let pieces = self.think.feed(text);
+        for piece in pieces {
+            match piece {
+                // Requests for tools that were handed on cannot be taken back.
+                Piece::Closing(text) if !self.calls.is_empty() || self.refused => {
+                    self.add_piece(Piece::Text(text));
+                }
+                piece => self.add_piece(piece),
+            }
+        }
+    }
+
+    fn add_piece(&mut self, piece: Piece) {
+        match piece {
+            Piece::Text(text) => {
+                let text = self.text.halves.feed(&text);
+                self.sink.text(&text);
+                self.text.said.push_str(&text);
+            }
+            Piece::Reasoning(text) => {
+                let text = self.reasoning.halves.feed(&text);
+                self.sink.reasoning(&text);
+                self.reasoning.said.push_str(&text);
+            }
+            Piece::Closing(text) => self.turn_into_reasoning(&text),
+        }
+    }
+
+    /// What was taken for text was reasoning, and so is this. It was handed on as text already.
+    fn turn_into_reasoning(&mut self, text: &str) {
+        let said = std::mem::take(&mut self.text);
+        self.sink.restart();
+        self.add_piece(Piece::Reasoning(said.said));
+        self.add_piece(Piece::Reasoning(text.to_owned()));
+    }
+
+    /// Mistral sends lists of `{"type": "text" | "thinking", ...}`.
+    fn add_typed(&mut self, piece: &Value) {
+        match piece.get("type").and_then(Value::as_str) {
+            Some("text") => {
+                self.add_content(piece.get("text").and_then(Value::as_str).unwrap_or_default());
+            }
+            Some("thinking") => {
+                for inner in list(piece.get("thinking")) {
+                    let text = inner.get("text").and_then(Value::as_str).unwrap_or_default();
+                    self.add_reasoning(text);
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Assembly for OpenAi<'_> {
+    /// Takes a chunk of a stream, or a whole answer.
+    fn take(&mut self, chunk: &Value) -> Result<(), Broken> {
+        Broken::reported(chunk)?;
         if let Some(id) = chunk.get("id").and_then(Value::as_str) {
             id.clone_into(&mut self.id);
         }
@@ -95,7 +180,7 @@ impl<'a> Assembly<'a> {
             model.clone_into(&mut self.model);
         }
         if let Some(told) = chunk.get("usage").filter(|usage| usage.is_object()) {
-            self.usage = usage(told);
+            self.usage = Some(usage(told));
         }
         let Some(choice) = chunk.pointer("/choices/0").filter(|choice| choice.is_object()) else {
             return Ok(());
@@ -117,123 +202,35 @@ impl<'a> Assembly<'a> {
         }
     }
 
-    fn take_delta(&mut self, delta: &Value) -> Result<(), String> {
-        let field = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
-        let reasoning = match field("reasoning_content") {
-            "" => field("reasoning"),
-            reasoning => reasoning,
-        };
-        self.add_reasoning(reasoning);
-        match delta.get("content") {
-            Some(Value::String(text)) => self.add_content(text),
-            Some(Value::Array(pieces)) => pieces.iter().for_each(|piece| self.add_typed(piece)),
-            _ => {}
-        }
-        // A refusal is text, where it was said.
-        let refusal = field("refusal");
-        self.refused |= !refusal.is_empty();
-        self.add_piece(Piece::Text(refusal.to_owned()));
-        for detail in list(delta.get("reasoning_details")) {
-            self.add_detail(detail)?;
-        }
-        for call in list(delta.get("tool_calls")) {
-            self.calls.take(call, &self.id, self.sink)?;
-        }
-        Ok(())
-    }
-
-    fn add_reasoning(&mut self, piece: &str) {
-        if !piece.is_empty() {
-            // A service that keeps reasoning apart leaves no marks in the text.
-            self.think = Think::Outside;
-            self.reasoning.push_str(piece);
-            self.sink.reasoning(piece);
+    fn progress(&self) -> Progress {
+        match (&self.finish, &self.usage) {
+            (Some(_), Some(_)) => Progress::Counted,
+            (Some(_), None) => Progress::Said,
+            (None, _) if self.seen => Progress::Begun,
+            (None, _) => Progress::Nothing,
         }
     }
 
-    fn add_content(&mut self, text: &str) {
-        let pieces = self.think.feed(text);
-        for piece in pieces {
-            self.add_piece(piece);
-        }
+    fn carried(&self) -> usize {
+        self.text.said.len() + self.reasoning.said.len() + self.calls.bytes() + self.own_bytes
     }
 
-    fn add_piece(&mut self, piece: Piece) {
-        match piece {
-            Piece::Text(text) => {
-                self.sink.text(&text);
-                self.text.push_str(&text);
-            }
-            Piece::Reasoning(text) => {
-                self.sink.reasoning(&text);
-                self.reasoning.push_str(&text);
-            }
-        }
-    }
-
-    /// Mistral sends lists of `{"type": "text" | "thinking", ...}`.
-    fn add_typed(&mut self, piece: &Value) {
-        match piece.get("type").and_then(Value::as_str) {
-            Some("text") => {
-                self.add_content(piece.get("text").and_then(Value::as_str).unwrap_or_default());
-            }
-            Some("thinking") => {
-                for inner in list(piece.get("thinking")) {
-                    let text = inner.get("text").and_then(Value::as_str).unwrap_or_default();
-                    self.add_reasoning(text);
-                }
-            }
-            _ => {}
-        }
-    }
-
-    /// OpenRouter's signed blocks of reasoning, which it wants back as they were. Their pieces are
-    /// numbered; texts go on, everything else is said once.
-    fn add_detail(&mut self, piece: &Value) -> Result<(), String> {
-        let Some(piece) = piece.as_object() else { return Ok(()) };
-        let says = |name: &str| piece.get(name).is_some_and(|text| text.as_str() != Some(""));
-        if PIECEWISE.into_iter().any(says) {
-            self.detailed += 1;
-        }
-        let same = |detail: &&mut Map<String, Value>| {
-            piece.contains_key("index") && detail.get("index") == piece.get("index")
-        };
-        let Some(detail) = self.details.iter_mut().find(same) else {
-            if self.details.len() == MAX_DETAILS {
-                return Err(format!("it has more than {MAX_DETAILS} blocks of reasoning"));
-            }
-            self.details.push(piece.clone());
-            return Ok(());
-        };
-        for (name, value) in piece {
-            match (detail.get_mut(name), value) {
-                (Some(Value::String(text)), Value::String(more))
-                    if PIECEWISE.contains(&name.as_str()) =>
-                {
-                    text.push_str(more);
-                }
-                _ if !value.is_null() => drop(detail.insert(name.clone(), value.clone())),
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// The answer, now that nothing follows.
-    pub(super) fn reply(mut self) -> Reply {
+    fn reply(mut self) -> Reply {
         if let Some(piece) = self.think.end() {
             self.add_piece(piece);
         }
-        let calls = !self.calls.is_empty();
-        let finish = finish(self.finish.as_deref(), calls, self.refused);
-        let details = self.details.into_iter().map(|detail| {
-            Part::Other(json!({ "type": PROVIDER_PART, "data": Value::Object(detail) }))
-        });
-        let mut parts: Vec<Part> = details.collect();
-        parts.extend(Some(self.reasoning).filter(|text| !text.is_empty()).map(Part::Reasoning));
-        parts.extend(Some(self.text).filter(|text| !text.is_empty()).map(Part::Text));
-        parts.extend(self.calls.parts());
-        Reply { parts, finish, usage: self.usage, model: self.model }
+        let tail = self.text.halves.end();
+        self.sink.text(tail);
+        self.text.said.push_str(tail);
+        self.reasoning.said.push_str(self.reasoning.halves.end());
+        let finish = finish(self.finish.as_deref(), !self.calls.is_empty(), self.refused);
+        let mut draft = Draft::default();
+        draft.fields = self.fields;
+        draft.reasoning(&self.reasoning.said, Fields::new());
+        draft.text(&self.text.said, Fields::new());
+        self.calls.give(&mut draft);
+        let usage = self.usage.unwrap_or_default();
+        Reply { parts: draft.parts(self.owner), finish, usage, model: self.model }
     }
 }
 
@@ -249,7 +246,7 @@ fn finish(reason: Option<&str>, calls: bool, refused: bool) -> FinishReason {
         Some("stop" | "eos" | "end_turn") => FinishReason::Stop,
         Some("length" | "max_tokens") => FinishReason::Length,
         Some("tool_calls" | "function_call") => FinishReason::ToolCalls,
-        Some("content_filter") => FinishReason::ContentFilter,
+        Some("content_filter" | "refusal" | "safety") => FinishReason::ContentFilter,
         Some(other) => FinishReason::Other(other.to_owned()),
         None => FinishReason::Other("unknown".to_owned()),
     }
@@ -269,14 +266,16 @@ fn usage(told: &Value) -> Usage {
 
 #[cfg(test)]
 mod tests {
-    use wattle_graph::llm::ToolCall;
+    use wattle_graph::llm::{Part, ToolCall};
     use wattle_run::ports::model::NoDeltas;
 
-    use super::*;
+    use crate::provider::state::{Piece, Said};
+
+    use super::{Assembly as _, Broken, FinishReason, OpenAi, Owner, Reply, Sink, Value, json};
 
     fn read(chunks: &[Value]) -> Result<Reply, Broken> {
         let sink = Sink::new(&NoDeltas);
-        let mut assembly = Assembly::new("m", &sink);
+        let mut assembly = OpenAi::new(Owner::new("p", "m"), "m", &sink);
         for chunk in chunks {
             assembly.take(chunk)?;
         }
@@ -308,7 +307,7 @@ mod tests {
         let call = ToolCall { id: "x".into(), name: "t".into(), arguments: json!({}) };
         let expected =
             [Part::Reasoning("hm".into()), Part::Text("let me see".into()), Part::ToolCall(call)];
-        assert_eq!(reply.parts, expected);
+        assert_eq!(reply.parts[1..], expected, "behind the state");
         assert_eq!(reply.finish, FinishReason::ToolCalls);
         assert_eq!((reply.usage.input_tokens, reply.usage.cached_input_tokens), (Some(7), Some(5)));
         assert_eq!(reply.model, "m-dated");
@@ -335,21 +334,44 @@ mod tests {
     }
 
     #[test]
-    fn signed_reasoning_is_put_together() {
-        let detail = |text: &str, signature: Value| {
-            json!({ "reasoning_details": [{
-                "type": "reasoning.text", "text": text, "signature": signature, "index": 0,
-            }] })
-        };
+    fn fields_of_its_own_travel_with_the_message() {
+        let signature = json!({ "google": { "thought_signature": "s" } });
+        let call = json!({ "index": 0, "id": "x", "extra_content": signature,
+            "function": { "name": "t", "arguments": "{}" } });
+        let detail = json!({ "type": "reasoning.encrypted", "data": "abc", "index": 0 });
         let reply = read(&[
-            delta(detail("a", Value::Null)),
-            delta(detail("b", json!("s"))),
-            delta(detail("", Value::Null)),
+            delta(json!({ "role": "assistant", "content": "", "reasoning_details": [detail] })),
+            delta(json!({ "tool_calls": [call], "annotations": [1] })),
+            end("tool_calls"),
+        ])
+        .unwrap();
+        let said = Said::new(&reply.parts, &Owner::new("p", "m"));
+        assert_eq!(Value::Object(said.fields), json!({ "reasoning_details": [detail] }));
+        let [Piece::Call(_, fields)] = &said.pieces[..] else { panic!("{:?}", said.pieces) };
+        assert_eq!(Value::Object(fields.clone()), json!({ "extra_content": signature }));
+    }
+
+    #[test]
+    fn text_before_a_closing_mark_alone_was_reasoning() {
+        let reply = read(&[
+            delta(json!({ "content": "The user greets me.\n</thi" })),
+            delta(json!({ "content": "nk>\n\nHello!" })),
             end("stop"),
         ])
         .unwrap();
-        let whole = json!({ "type": "reasoning.text", "text": "ab", "signature": "s", "index": 0 });
-        assert_eq!(reply.parts, [Part::Other(json!({ "type": PROVIDER_PART, "data": whole }))]);
+        let expected =
+            [Part::Reasoning("The user greets me.\n".into()), Part::Text("Hello!".into())];
+        assert_eq!(reply.parts[1..], expected);
+    }
+
+    #[test]
+    fn halves_of_a_character_are_put_together() {
+        let piece = |text: &str| {
+            let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
+            crate::provider::json::read(&chunk).unwrap()
+        };
+        let reply = read(&[piece("caf\\ud83d"), piece("\\ude00!\\ud83d"), end("stop")]).unwrap();
+        assert_eq!(reply.text(), "caf\u{1f600}!\u{fffd}");
     }
 
     #[test]

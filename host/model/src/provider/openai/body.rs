@@ -1,9 +1,11 @@
 //! The body of a request.
 
-use genai::chat::{ChatMessage, ChatRequest, ChatRole, ContentPart, Tool};
 use serde_json::{Map, Value, json};
-use wattle_graph::llm::{ResponseSchema, ToolChoice};
+use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolResult};
 
+use crate::chat::{Chat, Shown, Turn};
+use crate::provider::names;
+use crate::provider::state::{Fields, Owner, Piece, Said};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
@@ -11,11 +13,11 @@ use crate::structured::strict;
 const COUNT_COMPLETION: [&str; 5] = ["gpt-5", "gpt-6", "o1", "o3", "o4"];
 
 /// The whole body. What the guest says goes before what the route says.
-pub(super) fn body(ask: &Ask<'_>, model: &str, stream: bool) -> Value {
+pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str, stream: bool) -> Value {
     let request = ask.request;
     let mut body = Map::new();
     body.insert("model".into(), json!(model));
-    body.insert("messages".into(), messages(ask.chat));
+    body.insert("messages".into(), messages(ask.chat, owner));
     body.insert("stream".into(), json!(stream));
     let longest = if COUNT_COMPLETION.iter().any(|name| model.starts_with(name)) {
         "max_completion_tokens"
@@ -24,7 +26,7 @@ pub(super) fn body(ask: &Ask<'_>, model: &str, stream: bool) -> Value {
     };
     let max = request.max_output_tokens.or(ask.route.max_output_tokens);
     let temperature = request.temperature.or(ask.route.temperature);
-    let tools = ask.chat.tools.as_deref().filter(|tools| !tools.is_empty());
+    let tools = Some(ask.chat.tools).filter(|tools| !tools.is_empty());
     let fields = [
         ("stream_options", stream.then(|| json!({ "include_usage": true }))),
         ("tools", tools.map(|tools| tools.iter().map(tool).collect())),
@@ -43,85 +45,94 @@ pub(super) fn body(ask: &Ask<'_>, model: &str, stream: bool) -> Value {
     Value::Object(body)
 }
 
-fn messages(chat: &ChatRequest) -> Value {
-    let system = chat.system.iter().map(|text| json!({ "role": "system", "content": text }));
-    system.chain(chat.messages.iter().flat_map(message)).collect()
+fn messages(chat: &Chat<'_>, owner: &Owner) -> Value {
+    let message = |turn: &Turn<'_>| match turn {
+        Turn::System(text) => vec![json!({ "role": "system", "content": text })],
+        Turn::User(parts) => vec![json!({ "role": "user", "content": user(parts) })],
+        Turn::Assistant(parts) => vec![assistant(parts, owner)],
+        Turn::Results(results) => results.iter().map(|result| answer(result)).collect(),
+    };
+    chat.turns.iter().flat_map(message).collect()
 }
 
-/// A message in this format; each result of a tool is one of its own.
-fn message(message: &ChatMessage) -> Vec<Value> {
-    let parts = message.content.parts();
-    match message.role {
-        ChatRole::System => {
-            vec![json!({ "role": "system", "content": message.content.joined_texts() })]
+fn user(parts: &[Shown<'_>]) -> Value {
+    let text = |part: &Shown<'_>| match part {
+        Shown::Text(text) => Some(text.to_string()),
+        Shown::Picture(_) => None,
+    };
+    if let Some(texts) = parts.iter().map(text).collect::<Option<Vec<String>>>() {
+        return texts.join("\n\n").into();
+    }
+    let part = |part: &Shown<'_>| match part {
+        Shown::Text(text) => json!({ "type": "text", "text": text }),
+        Shown::Picture(picture) => {
+            json!({ "type": "image_url", "image_url": { "url": picture.url() } })
         }
-        ChatRole::User => vec![json!({ "role": "user", "content": user(message) })],
-        ChatRole::Assistant => vec![assistant(message)],
-        ChatRole::Tool => parts.iter().filter_map(ContentPart::as_tool_response).map(|result| {
-            json!({ "role": "tool", "tool_call_id": result.call_id, "content": result.content })
-        }).collect(),
-    }
-}
-
-fn user(message: &ChatMessage) -> Value {
-    if message.content.is_text_only() {
-        return json!(message.content.joined_texts().unwrap_or_default());
-    }
-    let parts = message.content.parts().iter();
-    parts
-        .filter_map(|part| match part {
-            ContentPart::Text(text) => Some(json!({ "type": "text", "text": text })),
-            ContentPart::Binary(picture) => {
-                let url = picture.clone().into_url();
-                Some(json!({ "type": "image_url", "image_url": { "url": url } }))
-            }
-            _ => None,
-        })
-        .collect()
+    };
+    parts.iter().map(part).collect()
 }
 
 /// What the model said. Its reasoning goes back with requests for tools only: DeepSeek refuses
 /// those without it, and others do not know the field.
-fn assistant(message: &ChatMessage) -> Value {
-    let parts = message.content.parts();
-    let calls: Vec<Value> = parts
-        .iter()
-        .filter_map(ContentPart::as_tool_call)
-        .map(|call| {
-            let arguments = call.fn_arguments.to_string();
-            json!({
-                "id": call.call_id, "type": "function",
-                "function": { "name": call.fn_name, "arguments": arguments },
-            })
-        })
-        .collect();
-    let mut said = json!({ "role": "assistant", "content": message.content.joined_texts() });
-    if !calls.is_empty() {
-        said["tool_calls"] = calls.into();
-        let reasoning: String =
-            parts.iter().filter_map(ContentPart::as_reasoning_content).collect();
-        if !reasoning.is_empty() {
-            said["reasoning_content"] = reasoning.into();
+fn assistant(parts: &[Part], owner: &Owner) -> Value {
+    let said = Said::new(parts, owner);
+    let mut calls = Vec::new();
+    let mut reasoning = String::new();
+    for piece in &said.pieces {
+        match piece {
+            Piece::Call(call, fields) => {
+                let arguments = names::arguments(&call.arguments).to_string();
+                let mut request = json!({
+                    "id": call.id, "type": "function",
+                    "function": { "name": names::tool(&call.name), "arguments": arguments },
+                });
+                merge(&mut request, fields);
+                calls.push(request);
+            }
+            Piece::Reasoning(text, _) => reasoning.push_str(text),
+            Piece::Text(..) | Piece::Own(_) => {}
         }
-    } else if said["content"].is_null() {
-        said["content"] = "".into();
     }
-    let details: Vec<Value> = parts.iter().filter_map(signed_reasoning).collect();
-    if !details.is_empty() {
-        said["reasoning_details"] = details.into();
+    let text = said.text();
+    let mut message = json!({ "role": "assistant", "content": text });
+    if calls.is_empty() {
+        merge(&mut message, &said.fields);
+        return message;
     }
-    said
+    if text.is_empty() {
+        message["content"] = Value::Null;
+    }
+    message["tool_calls"] = calls.into();
+    if !reasoning.is_empty() {
+        message["reasoning_content"] = reasoning.into();
+    }
+    merge(&mut message, &said.fields);
+    message
 }
 
-fn signed_reasoning(part: &ContentPart) -> Option<Value> {
-    let data = &part.as_custom()?.data;
-    data.get("type")?.as_str()?.starts_with("reasoning.").then(|| data.clone())
+/// Adds fields; those that are there stay, and objects are joined.
+fn merge(value: &mut Value, fields: &Fields) {
+    let Some(object) = value.as_object_mut() else { return };
+    for (name, more) in fields {
+        match (object.get_mut(name), more) {
+            (Some(known @ Value::Object(_)), Value::Object(more)) => merge(known, more),
+            (Some(_), _) => {}
+            (None, more) => drop(object.insert(name.clone(), more.clone())),
+        }
+    }
 }
 
-fn tool(tool: &Tool) -> Value {
-    let mut function = json!({ "name": tool.name.as_str(), "parameters": tool.schema });
-    if let Some(description) = &tool.description {
-        function["description"] = json!(description);
+/// The format has no flag for a tool that failed, so the model is told in words.
+fn answer(result: &ToolResult) -> Value {
+    let content =
+        if result.is_error { format!("error: {}", result.content) } else { result.content.clone() };
+    json!({ "role": "tool", "tool_call_id": result.call_id, "content": content })
+}
+
+fn tool(tool: &ToolDefinition) -> Value {
+    let mut function = json!({ "name": tool.name, "parameters": tool.arguments_schema });
+    if !tool.description.is_empty() {
+        function["description"] = json!(tool.description);
     }
     json!({ "type": "function", "function": function })
 }

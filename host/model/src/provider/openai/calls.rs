@@ -1,31 +1,85 @@
 //! Requests for tools out of their pieces.
 //!
 //! The format numbers them, and services follow that in their own ways: no number at all, the
-//! same number for all of them, everything at once, the pieces of two mixed.
+//! same number for all of them, everything at once, the pieces of two mixed, ids that come late or are
+//! others in each piece.
 
-use serde_json::{Map, Value};
-use wattle_graph::llm::{Part, ToolCall};
+use serde_json::{Map, Value, json};
+use wattle_graph::llm::ToolCall;
 
+use crate::provider::json::{self, Halves};
+use crate::provider::openai::own;
+use crate::provider::state::{Draft, Fields};
 use crate::sink::Sink;
 
 /// Requests in one answer: far more than any host runs at once.
 const MAX_CALLS: usize = 128;
 
+/// Fields of a request, and of the function in it, that are part of the format.
+const READ: [&str; 4] = ["index", "id", "type", "function"];
+const READ_OF_FUNCTION: [&str; 2] = ["name", "arguments"];
+
 /// The requests for tools of one answer.
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
+    /// Bytes of fields that are not part of the format.
+    own_bytes: usize,
 }
 
 #[derive(Debug, Default)]
 struct Call {
     /// The number that the service gave it.
     number: Option<u64>,
+    /// The id that the service gave it.
+    told: Option<String>,
     id: String,
     name: String,
     arguments: String,
+    halves: Halves,
+    nesting: Nesting,
+    /// Fields that are the provider's own.
+    fields: Fields,
     /// It was handed on; before its name is known it cannot be.
     shown: bool,
+}
+
+/// A piece of a request.
+struct Piece<'a> {
+    number: Option<u64>,
+    id: Option<&'a str>,
+    name: Option<&'a str>,
+    arguments: String,
+}
+
+impl<'a> Piece<'a> {
+    fn of(piece: &'a Value) -> Self {
+        let text = |field: &str| {
+            piece.pointer(field).and_then(Value::as_str).filter(|text| !text.is_empty())
+        };
+        let arguments = match piece.pointer("/function/arguments") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Null) | None => String::new(),
+            // Some services send the document instead of its text.
+            Some(document) => document.to_string(),
+        };
+        Self {
+            number: piece.get("index").and_then(Value::as_u64),
+            id: text("/id"),
+            name: text("/function/name"),
+            arguments,
+        }
+    }
+
+    /// Whether it begins another request although it looks like a piece of this one: that has all that it
+    /// needs, and more comes for a tool of a name.
+    fn begins_after(&self, call: &Call) -> bool {
+        let is_another = self.name.is_some_and(|name| name != call.name);
+        self.name.is_some()
+            && !call.name.is_empty()
+            && call.nesting.is_closed()
+            && (is_another || !self.arguments.trim().is_empty())
+    }
 }
 
 impl Calls {
@@ -36,87 +90,173 @@ impl Calls {
     /// Bytes of all that was taken.
     pub(super) fn bytes(&self) -> usize {
         let bytes = |call: &Call| call.name.len() + call.arguments.len();
-        self.calls.iter().map(bytes).sum()
+        self.calls.iter().map(bytes).sum::<usize>() + self.own_bytes
     }
 
     /// Takes one piece. `answer` is the id of the answer, from which missing ids are made.
     pub(super) fn take(
         &mut self,
-        piece: &Value,
+        document: &Value,
         answer: &str,
         sink: &Sink<'_>,
     ) -> Result<(), String> {
-        let text = |field: &str| {
-            piece.pointer(field).and_then(Value::as_str).filter(|text| !text.is_empty())
-        };
-        let number = piece.get("index").and_then(Value::as_u64);
-        let (id, name) = (text("/id"), text("/function/name"));
-        let arguments = match piece.pointer("/function/arguments") {
-            Some(Value::String(text)) => text.clone(),
-            Some(Value::Null) | None => String::new(),
-            // Some services send the document instead of its text.
-            Some(document) => document.to_string(),
-        };
-        let index = match self.find(number, id, name) {
+        let piece = Piece::of(document);
+        let index = match self.find(&piece) {
             Some(index) => index,
             None if self.calls.len() == MAX_CALLS => {
                 return Err(format!("it asks for more than {MAX_CALLS} tools at once"));
             }
             None => {
-                let id = id.map_or_else(|| made_up(answer, self.calls.len()), str::to_owned);
-                self.calls.push(Call { number, id, ..Call::default() });
+                let id = piece.id.map_or_else(|| made_up(answer, self.calls.len()), str::to_owned);
+                self.calls.push(Call { number: piece.number, id, ..Call::default() });
                 self.calls.len() - 1
             }
         };
-        self.calls[index].grow(index, name, &arguments, sink);
+        let call = &mut self.calls[index];
+        self.own_bytes += own::add_fields(&mut call.fields, document, &READ)?;
+        let mut function = match call.fields.remove("function") {
+            Some(Value::Object(function)) => function,
+            _ => Map::new(),
+        };
+        if let Some(piece) = document.get("function") {
+            self.own_bytes += own::add_fields(&mut function, piece, &READ_OF_FUNCTION)?;
+        }
+        if !function.is_empty() {
+            call.fields.insert("function".into(), Value::Object(function));
+        }
+        call.grow(index, &piece, sink);
         Ok(())
     }
 
     /// The request that a piece goes on with; none if it begins one.
-    fn find(&self, number: Option<u64>, id: Option<&str>, name: Option<&str>) -> Option<usize> {
+    fn find(&self, piece: &Piece<'_>) -> Option<usize> {
         let last = |wanted: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(wanted);
-        match (number, id) {
+        let by_id = piece.id.and_then(|id| last(&|call| call.told.as_deref() == Some(id)));
+        let found = match (by_id, piece.number) {
+            // One id for several requests says nothing.
+            (Some(index), Some(number)) => {
+                let has_number = self.calls[index].number.is_none_or(|known| known == number);
+                Some(index).filter(|_| has_number || piece.name.is_none())
+            }
+            (Some(index), None) => Some(index),
             // The same number with another id and a name is another request all the same.
-            (Some(number), id) => last(&|call| call.number == Some(number)).filter(|index| {
+            (None, Some(number)) => last(&|call| call.number == Some(number)).filter(|index| {
                 let call = &self.calls[*index];
-                name.is_none() || call.name.is_empty() || id.is_none_or(|id| id == call.id)
+                piece.name.is_none()
+                    || piece.id.is_none()
+                    || call.name.is_empty()
+                    || call.told.is_none()
             }),
-            (None, Some(id)) => last(&|call| call.id == id),
-            (None, None) if name.is_some() => None,
-            (None, None) => self.calls.len().checked_sub(1),
-        }
+            (None, None) if piece.id.is_some() => None,
+            (None, None) => self.calls.len().checked_sub(1).filter(|index| {
+                let call = &self.calls[*index];
+                // Only a name that is repeated in the middle of the arguments begins nothing.
+                piece.name.is_none_or(|name| name == call.name && call.nesting.is_open())
+            }),
+        };
+        found.filter(|index| !piece.begins_after(&self.calls[*index]))
     }
 
-    /// All requests, complete. Arguments that are not JSON stay the text that they are, so that
-    /// the tool's schema refuses them and the model is told.
-    pub(super) fn parts(self) -> impl Iterator<Item = Part> {
-        self.calls.into_iter().map(|call| {
-            let text = call.arguments.trim();
-            let arguments = if text.is_empty() {
-                Value::Object(Map::new())
-            } else {
-                serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()))
-            };
-            Part::ToolCall(ToolCall { id: call.id, name: call.name, arguments })
-        })
+    /// All requests, complete, as the next parts of an answer. Arguments that are not JSON stay the text
+    /// that they are, so that the tool's schema refuses them and the model is told.
+    pub(super) fn give(self, draft: &mut Draft) {
+        for mut call in self.calls {
+            call.arguments.push_str(call.halves.end());
+            let arguments = arguments(&call.arguments);
+            let request = ToolCall { id: call.id, name: call.name, arguments };
+            draft.call(request, call.fields);
+        }
+    }
+}
+
+/// The arguments that a text is. Some services write no arguments as `null`, some write the text of the
+/// document as a text once more.
+pub(in crate::provider) fn arguments(text: &str) -> Value {
+    let text = text.trim();
+    if text.is_empty() {
+        return json!({});
+    }
+    match json::read(text).map(json::settled) {
+        Ok(Value::Null) => json!({}),
+        Ok(Value::String(inner)) => match json::read(inner.trim()).map(json::settled) {
+            Ok(object @ Value::Object(_)) => object,
+            _ => Value::String(text.to_owned()),
+        },
+        Ok(document) => document,
+        Err(_) => Value::String(text.to_owned()),
     }
 }
 
 impl Call {
-    fn grow(&mut self, index: usize, name: Option<&str>, arguments: &str, sink: &Sink<'_>) {
+    fn grow(&mut self, index: usize, piece: &Piece<'_>, sink: &Sink<'_>) {
         // Some services repeat the name with every piece.
-        if let Some(name) = name
+        if let Some(name) = piece.name
             && self.name.is_empty()
         {
             name.clone_into(&mut self.name);
         }
-        self.arguments.push_str(arguments);
+        if let Some(id) = piece.id
+            && self.told.is_none()
+        {
+            self.told = Some(id.to_owned());
+            if !self.shown {
+                id.clone_into(&mut self.id);
+            }
+        }
+        let arguments = self.halves.feed(&piece.arguments);
+        self.nesting.feed(&arguments);
+        self.arguments.push_str(&arguments);
         if self.shown {
-            sink.arguments(index, arguments);
+            sink.arguments(index, &arguments);
         } else if !self.name.is_empty() {
             self.shown = true;
             sink.call(index, &self.id, &self.name, &self.arguments);
         }
+    }
+}
+
+/// How deep the end of a document stands in its objects and lists.
+#[derive(Debug, Default)]
+struct Nesting {
+    depth: usize,
+    in_text: bool,
+    escaped: bool,
+    /// Something was opened.
+    begun: bool,
+}
+
+impl Nesting {
+    fn feed(&mut self, text: &str) {
+        for letter in text.chars() {
+            if self.in_text {
+                match letter {
+                    _ if self.escaped => self.escaped = false,
+                    '\\' => self.escaped = true,
+                    '"' => self.in_text = false,
+                    _ => {}
+                }
+                continue;
+            }
+            match letter {
+                '"' => self.in_text = true,
+                '{' | '[' => {
+                    self.depth += 1;
+                    self.begun = true;
+                }
+                '}' | ']' => self.depth = self.depth.saturating_sub(1),
+                _ => {}
+            }
+        }
+    }
+
+    /// Something was opened and not everything of it closed.
+    fn is_open(&self) -> bool {
+        self.depth > 0 || self.in_text
+    }
+
+    /// Something was opened, and everything of it closed.
+    fn is_closed(&self) -> bool {
+        self.begun && !self.is_open()
     }
 }
 
@@ -129,8 +269,10 @@ mod tests {
     use std::sync::Mutex;
 
     use serde_json::json;
-    use wattle_graph::llm::Delta;
+    use wattle_graph::llm::{Delta, Part};
     use wattle_run::ports::model::Deltas;
+
+    use crate::provider::state::Owner;
 
     use super::*;
 
@@ -151,8 +293,11 @@ mod tests {
         for piece in pieces {
             calls.take(piece, "a", &sink).unwrap();
         }
-        let read: Vec<(String, String, Value)> = calls
-            .parts()
+        let mut draft = Draft::default();
+        calls.give(&mut draft);
+        let read: Vec<(String, String, Value)> = draft
+            .parts(Owner::new("p", "m"))
+            .into_iter()
             .filter_map(|part| match part {
                 Part::ToolCall(call) => Some((call.id, call.name, call.arguments)),
                 _ => None,
@@ -172,11 +317,7 @@ mod tests {
             }
             calls[*index as usize].2.push_str(arguments);
         }
-        let parsed = |text: String| match text.as_str() {
-            "" => json!({}),
-            text => serde_json::from_str(text).unwrap_or_else(|_| json!(text)),
-        };
-        calls.into_iter().map(|(id, name, text)| (id, name, parsed(text))).collect()
+        calls.into_iter().map(|(id, name, text)| (id, name, arguments(&text))).collect()
     }
 
     fn piece(number: Value, id: Value, name: Value, arguments: Value) -> Value {
@@ -216,6 +357,73 @@ mod tests {
             piece(json!(0), json!("x"), json!("add"), json!("}")),
         ];
         assert_eq!(read(&repeated), [call("x", "add", json!({}))], "id and name repeated");
+    }
+
+    #[test]
+    fn odd_numbers_and_ids_are_understood() {
+        let none = Value::Null;
+        let two = [call("a-0", "add", json!({"a": 1})), call("a-1", "add", json!({"a": 3}))];
+        let numbered_alike = [
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":1}")),
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":3}")),
+        ];
+        assert_eq!(read(&numbered_alike), two, "one number, no ids");
+        let names_repeated = [
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":")),
+            piece(json!(0), none.clone(), json!("add"), json!("1}")),
+            piece(json!(0), none.clone(), json!("add"), json!("")),
+            piece(none.clone(), none.clone(), json!("add"), json!("{\"a\"")),
+            piece(none.clone(), none.clone(), json!("add"), json!(":3}")),
+        ];
+        assert_eq!(read(&names_repeated), two, "names in every piece");
+        let late = [
+            piece(json!(0), none.clone(), json!("add"), json!("{\"a\":")),
+            piece(json!(0), json!("x"), none.clone(), json!("1}")),
+        ];
+        assert_eq!(read(&late), [call("a-0", "add", json!({"a": 1}))], "an id that comes late");
+        let changing = [
+            piece(json!(0), json!("x"), json!("add"), json!("{\"a\":")),
+            piece(json!(0), json!("y"), none.clone(), json!("1}")),
+        ];
+        assert_eq!(read(&changing), [call("x", "add", json!({"a": 1}))], "another id each time");
+        let contradicting = [
+            piece(json!(0), json!("x"), json!("add"), json!("{\"a\":")),
+            piece(json!(1), json!("y"), json!("save"), json!("{\"b\":")),
+            piece(json!(0), json!("y"), none.clone(), json!("2}")),
+            piece(json!(1), json!("x"), none.clone(), json!("1}")),
+        ];
+        let expected = [call("x", "add", json!({"a": 1})), call("y", "save", json!({"b": 2}))];
+        assert_eq!(read(&contradicting), expected, "the id goes before the number");
+        let one_id = [
+            piece(json!(0), json!("x"), json!("add"), json!("{\"a\": \"}{\"}")),
+            piece(json!(1), json!("x"), json!("save"), json!("{}")),
+        ];
+        let expected = [call("x", "add", json!({"a": "}{"})), call("x", "save", json!({}))];
+        assert_eq!(read(&one_id), expected, "one id for two");
+    }
+
+    #[test]
+    fn arguments_are_read_in_every_form() {
+        for none in ["", " ", "null", "{}", "\"{}\""] {
+            assert_eq!(arguments(none), json!({}), "{none}");
+        }
+        assert_eq!(arguments(r#""{\"a\": 1}""#), json!({ "a": 1 }));
+        assert_eq!(arguments(r#"{"a": "\ud83d"}"#), json!({ "a": "\u{fffd}" }));
+        assert_eq!(arguments("{\"a\": oops"), json!("{\"a\": oops"));
+        assert_eq!(arguments("\"word\""), json!("\"word\""));
+    }
+
+    #[test]
+    fn fields_of_its_own_stay_with_a_request() {
+        let sink = Sink::new(&wattle_run::ports::model::NoDeltas);
+        let mut calls = Calls::default();
+        let piece = json!({ "index": 0, "id": "x", "type": "function",
+            "extra_content": { "google": { "thought_signature": "s" } },
+            "function": { "name": "add", "arguments": "{}", "strict": true } });
+        calls.take(&piece, "a", &sink).unwrap();
+        let fields = json!({ "extra_content": { "google": { "thought_signature": "s" } },
+            "function": { "strict": true } });
+        assert_eq!(Value::Object(calls.calls[0].fields.clone()), fields);
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! Reasoning that a model writes into its text, between `<think>` and `</think>`.
 //!
-//! Local servers often leave it there. Only a text that begins so is taken apart; the marks may be
-//! cut anywhere.
+//! Local servers often leave it there. A text that begins so is taken apart. Some leave out the first mark,
+//! since it is part of the prompt that they make: the second one alone says that everything before it was
+//! reasoning, unless it is quoted. The marks may be cut anywhere.
 
 /// What opens reasoning at the beginning of a text.
 const OPEN: &str = "<think>";
@@ -9,11 +10,16 @@ const OPEN: &str = "<think>";
 /// What closes it.
 const CLOSE: &str = "</think>";
 
+/// Signs before a mark that is spoken about.
+const QUOTES: [char; 6] = ['`', '"', '\'', '“', '‘', '「'];
+
 /// One piece of a text.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     Text(String),
     Reasoning(String),
+    /// All text so far, and this, was reasoning.
+    Closing(String),
 }
 
 /// Takes a text apart as it arrives.
@@ -25,6 +31,8 @@ pub(super) enum Think {
     Inside(String),
     /// White space after the closing mark belongs to neither side.
     Closed,
+    /// Text, unless a closing mark follows, with what may become a mark, and the sign before that.
+    Unopened(String, Option<char>),
     /// All further text is text.
     Outside,
 }
@@ -49,7 +57,9 @@ impl Think {
     /// What was held back when the text ends.
     pub(super) fn end(&mut self) -> Option<Piece> {
         match std::mem::replace(self, Self::Outside) {
-            Self::Start(held) if !held.is_empty() => Some(Piece::Text(held)),
+            Self::Start(held) | Self::Unopened(held, _) if !held.is_empty() => {
+                Some(Piece::Text(held))
+            }
             Self::Inside(held) if !held.is_empty() => Some(Piece::Reasoning(held)),
             _ => None,
         }
@@ -67,15 +77,16 @@ impl Think {
                 if OPEN.starts_with(begins) {
                     return (Self::Start(all), String::new());
                 }
-                (Self::Outside, all)
+                (Self::Unopened(String::new(), None), all)
             }
+            Self::Unopened(held, before) => unopened(held + &rest, before, pieces),
             Self::Inside(held) => {
                 let all = held + &rest;
                 if let Some((reasoning, after)) = all.split_once(CLOSE) {
                     push(pieces, Piece::Reasoning(reasoning.to_owned()));
                     return (Self::Closed, after.to_owned());
                 }
-                let (sure, held) = all.split_at(all.len() - held_back(&all));
+                let (sure, held) = all.split_at(all.len() - held_back(&all, CLOSE));
                 push(pieces, Piece::Reasoning(sure.to_owned()));
                 (Self::Inside(held.to_owned()), String::new())
             }
@@ -92,15 +103,38 @@ impl Think {
 }
 
 fn push(pieces: &mut Vec<Piece>, piece: Piece) {
-    let (Piece::Text(text) | Piece::Reasoning(text)) = &piece;
-    if !text.is_empty() {
+    let is_empty = match &piece {
+        Piece::Text(text) | Piece::Reasoning(text) => text.is_empty(),
+        Piece::Closing(_) => false,
+    };
+    if !is_empty {
         pieces.push(piece);
     }
 }
 
-/// How much of a text's end may be the beginning of the closing mark.
-fn held_back(text: &str) -> usize {
-    (1..CLOSE.len()).rev().find(|length| text.ends_with(&CLOSE[..*length])).unwrap_or(0)
+/// A text that did not begin with the opening mark.
+fn unopened(all: String, before: Option<char>, pieces: &mut Vec<Piece>) -> (Think, String) {
+    let close = all.find(CLOSE);
+    if all.find(OPEN).is_some_and(|open| close.is_none_or(|close| open < close)) {
+        return (Think::Outside, all);
+    }
+    if let Some(close) = close {
+        let sign = all[..close].chars().next_back().or(before);
+        if sign.is_some_and(|sign| QUOTES.contains(&sign)) {
+            return (Think::Outside, all);
+        }
+        pieces.push(Piece::Closing(all[..close].to_owned()));
+        return (Think::Closed, all[close + CLOSE.len()..].to_owned());
+    }
+    let held = held_back(&all, CLOSE).max(held_back(&all, OPEN));
+    let (sure, held) = all.split_at(all.len() - held);
+    push(pieces, Piece::Text(sure.to_owned()));
+    (Think::Unopened(held.to_owned(), sure.chars().next_back().or(before)), String::new())
+}
+
+/// How much of a text's end may be the beginning of a mark.
+fn held_back(text: &str, mark: &str) -> usize {
+    (1..mark.len()).rev().find(|length| text.ends_with(&mark[..*length])).unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -121,13 +155,16 @@ mod tests {
             match piece {
                 Piece::Text(text) => read.0.push_str(&text),
                 Piece::Reasoning(text) => read.1.push_str(&text),
+                Piece::Closing(text) => {
+                    read.1 = std::mem::take(&mut read.0) + &text;
+                }
             }
         }
         read
     }
 
     #[test]
-    fn only_a_text_that_begins_so_is_taken_apart() {
+    fn marks_take_a_text_apart() {
         let cases = [
             ("hello", "hello", ""),
             ("<think>hm</think>\n\nhello", "hello", "hm"),
@@ -136,6 +173,11 @@ mod tests {
             ("<thin", "<thin", ""),
             ("<think>never ends</", "", "never ends</"),
             ("<think></think>", "", ""),
+            ("The user greets me.\n</think>\n\nHello!", "Hello!", "The user greets me.\n"),
+            ("</think>Hello!", "Hello!", ""),
+            ("close it with `</think>` then", "close it with `</think>` then", ""),
+            ("a <think> b </think> c", "a <think> b </think> c", ""),
+            ("a </thin", "a </thin", ""),
             ("", "", ""),
         ];
         for (whole, text, reasoning) in cases {

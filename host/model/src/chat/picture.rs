@@ -15,7 +15,7 @@ use wattle_run::ports::blob::BlobRef;
 pub(crate) const PICTURE_BYTES: u64 = 20 << 20;
 
 /// Where a picture's bytes are when a request is built.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     /// Here, as base64.
     Base64(Arc<str>),

@@ -1,0 +1,184 @@
+//! A conversation for a model, whatever the format.
+
+mod picture;
+
+use std::borrow::Cow;
+
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::llm::{CompletionRequest, Message, Part, Role, ToolDefinition, ToolResult};
+
+pub(crate) use crate::chat::picture::{PICTURE_BYTES, Pictures, Source};
+
+/// A conversation with its tools. Everything in it can be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Chat<'a> {
+    pub(crate) turns: Vec<Turn<'a>>,
+    pub(crate) tools: &'a [ToolDefinition],
+}
+
+/// A message of a conversation.
+#[derive(Clone, Debug)]
+pub(crate) enum Turn<'a> {
+    /// Instructions.
+    System(String),
+    /// What the user says.
+    User(Vec<Shown<'a>>),
+    /// What the model said.
+    Assistant(Cow<'a, [Part]>),
+    /// Answers of tools that follow one another.
+    Results(Vec<&'a ToolResult>),
+}
+
+/// A part of what the user says.
+#[derive(Clone, Debug)]
+pub(crate) enum Shown<'a> {
+    Text(Cow<'a, str>),
+    Picture(Picture),
+}
+
+/// A picture that a model is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Picture {
+    pub(crate) media_type: String,
+    pub(crate) source: Source,
+}
+
+impl Picture {
+    /// Its address; that of its bytes if they are here.
+    pub(crate) fn url(&self) -> String {
+        match &self.source {
+            Source::Base64(data) => format!("data:{};base64,{data}", self.media_type),
+            Source::Address(url) => url.clone(),
+        }
+    }
+}
+
+impl<'a> Chat<'a> {
+    /// The conversation of a request, with the pictures that were read for it.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or a message cannot be sent to any model.
+    pub(crate) fn new(
+        request: &'a CompletionRequest,
+        pictures: &Pictures,
+    ) -> Result<Self, Failure> {
+        if request.messages.is_empty() {
+            return Err(Failure::new(code::INVALID, "a model call needs at least one message"));
+        }
+        let mut turns = Vec::with_capacity(request.messages.len());
+        for message in &request.messages {
+            add(&mut turns, message, pictures)?;
+        }
+        Ok(Self { turns, tools: &request.tools })
+    }
+
+    /// The conversation with this instruction in front of all others.
+    pub(crate) fn instructed(mut self, text: String) -> Self {
+        self.turns.insert(0, Turn::System(text));
+        self
+    }
+
+    /// Goes on with what the model said and what is said to it. Providers refuse empty messages, so an
+    /// empty answer is left out.
+    pub(crate) fn go_on(&mut self, answer: String, text: String) {
+        if !answer.trim().is_empty() {
+            self.turns.push(Turn::Assistant(vec![Part::Text(answer)].into()));
+        }
+        self.turns.push(Turn::User(vec![Shown::Text(text.into())]));
+    }
+
+    /// All instructions as one text; `None` without any.
+    pub(crate) fn instructions(&self) -> Option<String> {
+        let texts = self.turns.iter().filter_map(|turn| match turn {
+            Turn::System(text) => Some(text.as_str()),
+            _ => None,
+        });
+        let texts: Vec<&str> = texts.filter(|text| !text.is_empty()).collect();
+        (!texts.is_empty()).then(|| texts.join("\n\n"))
+    }
+}
+
+/// Adds a message. Answers of tools are turns of their own, wherever they stand.
+fn add<'a>(
+    turns: &mut Vec<Turn<'a>>,
+    message: &'a Message,
+    pictures: &Pictures,
+) -> Result<(), Failure> {
+    let results = message.parts.iter().filter(|part| matches!(part, Part::ToolResult(_))).count();
+    if message.role == Role::Tool && results < message.parts.len() {
+        let text = "a message of role `tool` may hold tool results only";
+        return Err(Failure::new(code::INVALID, text));
+    }
+    for parts in message.parts.chunk_by(|left, right| is_result(left) == is_result(right)) {
+        match parts {
+            [Part::ToolResult(_), ..] => add_results(turns, parts),
+            parts => turns.push(spoken(&message.role, parts, pictures)?),
+        }
+    }
+    Ok(())
+}
+
+fn is_result(part: &Part) -> bool {
+    matches!(part, Part::ToolResult(_))
+}
+
+fn add_results<'a>(turns: &mut Vec<Turn<'a>>, parts: &'a [Part]) {
+    let results = parts.iter().filter_map(|part| match part {
+        Part::ToolResult(result) => Some(result),
+        _ => None,
+    });
+    match turns.last_mut() {
+        Some(Turn::Results(last)) => last.extend(results),
+        _ => turns.push(Turn::Results(results.collect())),
+    }
+}
+
+fn spoken<'a>(role: &Role, parts: &'a [Part], pictures: &Pictures) -> Result<Turn<'a>, Failure> {
+    parts.iter().try_for_each(known)?;
+    match role {
+        Role::System => {
+            let texts = parts.iter().filter_map(|part| match part {
+                Part::Text(text) => Some(text.as_str()),
+                _ => None,
+            });
+            Ok(Turn::System(texts.collect()))
+        }
+        Role::User => {
+            let mut shown = Vec::new();
+            for part in parts {
+                match part {
+                    Part::Text(text) => shown.push(Shown::Text(text.into())),
+                    Part::Image(image) => {
+                        let (media_type, source) = pictures.resolve(image)?;
+                        shown.push(Shown::Picture(Picture { media_type, source }));
+                    }
+                    _ => {}
+                }
+            }
+            Ok(Turn::User(shown))
+        }
+        Role::Assistant => Ok(Turn::Assistant(parts.into())),
+        // A message of role `tool` has no other parts.
+        Role::Tool => Ok(Turn::Results(Vec::new())),
+        Role::Other(name) => Err(Failure::new(
+            code::INVALID,
+            format!("`{name}` is not a role that models know; use system, user, assistant or tool"),
+        )),
+    }
+}
+
+/// What providers sent for themselves is looked at when a request is written.
+fn known(part: &Part) -> Result<(), Failure> {
+    let Part::Other(value) = part else { return Ok(()) };
+    let kind = value.get("type").and_then(serde_json::Value::as_str);
+    if kind.is_some_and(|kind| OPAQUE.contains(&kind)) {
+        return Ok(());
+    }
+    let kind = kind.unwrap_or("unknown");
+    let text = format!("a message holds a part of kind `{kind}`, which this host does not know");
+    Err(Failure::new(code::INVALID, text))
+}
+
+/// Types of parts that mean something to one provider. The last two are those of versions before 0.1.
+const OPAQUE: [&str; 3] = [crate::provider::PROVIDER_STATE, "provider_part", "reasoning_signature"];

@@ -1,0 +1,417 @@
+//! An answer out of its pieces.
+//!
+//! A message is a list of blocks. A stream begins each block and then adds to it. Some gateways say a whole
+//! block at its beginning, leave out numbers and ids, or begin a block before the one before it ends.
+
+use serde_json::{Map, Value};
+use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+
+use crate::provider::exchange::{Assembly, Broken, Progress};
+use crate::provider::json::{self, Halves};
+use crate::provider::openai::arguments;
+use crate::provider::reply::Reply;
+use crate::provider::state::{Draft, Fields, Owner};
+use crate::sink::Sink;
+
+/// Blocks of one answer: an answer with tools of the provider's own has some dozens.
+const MAX_BLOCKS: usize = 1_000;
+
+/// Fields of a text, of a thought and of a request for a tool that are read here.
+const READ: [&str; 6] = ["type", "text", "thinking", "id", "name", "input"];
+
+/// An answer that is arriving.
+pub(in crate::provider) struct Anthropic<'a> {
+    owner: Owner,
+    sink: &'a Sink<'a>,
+    id: String,
+    model: String,
+    blocks: Vec<Block>,
+    calls: usize,
+    carried: usize,
+    stop: Option<String>,
+    counts: Option<Map<String, Value>>,
+    /// The counts came with or after the reason to stop.
+    is_counted: bool,
+    is_ended: bool,
+    seen: bool,
+}
+
+/// A block of an answer.
+struct Block {
+    number: Option<u64>,
+    kind: Kind,
+    /// All fields but those that come in pieces.
+    fields: Fields,
+    /// Text or thought.
+    said: String,
+    halves: Halves,
+    /// The arguments, where they come in pieces.
+    arguments: String,
+    /// The number of the request for a tool among those of the answer, once it was handed on.
+    call: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Text,
+    Thinking,
+    ToolUse,
+    Own,
+}
+
+impl<'a> Anthropic<'a> {
+    pub(in crate::provider) fn new(owner: Owner, model: &str, sink: &'a Sink<'a>) -> Self {
+        Self {
+            owner,
+            sink,
+            id: String::new(),
+            model: model.to_owned(),
+            blocks: Vec::new(),
+            calls: 0,
+            carried: 0,
+            stop: None,
+            counts: None,
+            is_counted: false,
+            is_ended: false,
+            seen: false,
+        }
+    }
+
+    /// A whole message, or the beginning of one.
+    fn message(&mut self, message: &Value) -> Result<(), Broken> {
+        self.seen = true;
+        let text = |field: &str| message.get(field).and_then(Value::as_str);
+        if let Some(id) = text("id") {
+            id.clone_into(&mut self.id);
+        }
+        if let Some(model) = text("model").filter(|model| !model.is_empty()) {
+            model.clone_into(&mut self.model);
+        }
+        match message.get("content") {
+            Some(Value::String(text)) => {
+                self.begin(None, &serde_json::json!({ "type": "text", "text": text }))?;
+            }
+            Some(Value::Array(blocks)) => {
+                blocks.iter().try_for_each(|block| self.begin(None, block))?;
+            }
+            _ => {}
+        }
+        self.stopped(message);
+        self.count(message);
+        Ok(())
+    }
+
+    fn stopped(&mut self, value: &Value) {
+        if let Some(reason) = value.get("stop_reason").and_then(Value::as_str)
+            && !reason.is_empty()
+        {
+            self.stop = Some(reason.to_owned());
+        }
+    }
+
+    /// The counts so far; later ones replace earlier ones of the same name.
+    fn count(&mut self, value: &Value) {
+        if let Some(counts) = value.get("usage").and_then(Value::as_object) {
+            let told = counts.iter().filter(|(_, count)| !count.is_null());
+            let told = told.map(|(name, count)| (name.clone(), count.clone()));
+            self.counts.get_or_insert_default().extend(told);
+            self.is_counted |= self.stop.is_some();
+        }
+    }
+
+    /// A block begins, with what it has already.
+    fn begin(&mut self, number: Option<u64>, block: &Value) -> Result<(), Broken> {
+        let Some(object) = block.as_object() else { return Ok(()) };
+        if self.blocks.len() == MAX_BLOCKS {
+            return Err(Broken::Unreadable(format!("it has more than {MAX_BLOCKS} blocks")));
+        }
+        let kind = match object.get("type").and_then(Value::as_str) {
+            Some("text") => Kind::Text,
+            Some("thinking") => Kind::Thinking,
+            Some("tool_use") => Kind::ToolUse,
+            _ => Kind::Own,
+        };
+        self.blocks.push(Block {
+            number,
+            kind,
+            fields: object.clone(),
+            said: String::new(),
+            halves: Halves::default(),
+            arguments: String::new(),
+            call: None,
+        });
+        let index = self.blocks.len() - 1;
+        let text = |field: &str| object.get(field).and_then(Value::as_str).unwrap_or_default();
+        match kind {
+            Kind::Text => self.say(index, text("text")),
+            Kind::Thinking => self.say(index, text("thinking")),
+            Kind::ToolUse => self.call(index),
+            Kind::Own => self.carried += 1,
+        }
+        Ok(())
+    }
+
+    fn say(&mut self, index: usize, piece: &str) {
+        let block = &mut self.blocks[index];
+        let piece = block.halves.feed(piece);
+        match block.kind {
+            Kind::Text => self.sink.text(&piece),
+            Kind::Thinking => self.sink.reasoning(&piece),
+            Kind::ToolUse | Kind::Own => return,
+        }
+        self.carried += piece.len();
+        block.said.push_str(&piece);
+    }
+
+    /// Hands on a request for a tool, with the arguments that it begins with.
+    fn call(&mut self, index: usize) {
+        let block = &mut self.blocks[index];
+        let name = text_of(&block.fields, "name").to_owned();
+        if text_of(&block.fields, "id").is_empty() {
+            let id = if self.id.is_empty() {
+                format!("toolu_{}", self.calls)
+            } else {
+                format!("{}-{}", self.id, self.calls)
+            };
+            block.fields.insert("id".into(), id.into());
+        }
+        let arguments = match block.fields.get("input") {
+            Some(Value::String(text)) => text.clone(),
+            Some(Value::Object(fields)) if fields.is_empty() => String::new(),
+            None | Some(Value::Null) => String::new(),
+            Some(document) => json::settled(document.clone()).to_string(),
+        };
+        self.carried += name.len() + arguments.len();
+        // Without a name there is nothing to hand on.
+        if !name.is_empty() {
+            self.sink.call(self.calls, text_of(&block.fields, "id"), &name, &arguments);
+            block.call = Some(self.calls);
+        }
+        self.calls += 1;
+    }
+
+    /// The block that an event is about: the one of its number, else the last one.
+    fn block(&self, event: &Value) -> Option<usize> {
+        let number = event.get("index").and_then(Value::as_u64);
+        let numbered = number
+            .and_then(|number| self.blocks.iter().rposition(|block| block.number == Some(number)));
+        numbered.or_else(|| self.blocks.len().checked_sub(1))
+    }
+
+    fn delta(&mut self, event: &Value) -> Result<(), Broken> {
+        let Some(delta) = event.get("delta").and_then(Value::as_object) else { return Ok(()) };
+        let kind = text_of(delta, "type");
+        // A delta of a block that never began.
+        if self.blocks.is_empty() || self.is_other(event) {
+            let kind = match kind {
+                "text_delta" => "text",
+                "thinking_delta" => "thinking",
+                _ => return Ok(()),
+            };
+            let number = event.get("index").and_then(Value::as_u64);
+            self.begin(number, &serde_json::json!({ "type": kind }))?;
+        }
+        let Some(index) = self.block(event) else { return Ok(()) };
+        let block = &mut self.blocks[index];
+        match kind {
+            "text_delta" => {
+                let text = text_of(delta, "text").to_owned();
+                self.say(index, &text);
+            }
+            "thinking_delta" => {
+                let text = text_of(delta, "thinking").to_owned();
+                self.say(index, &text);
+            }
+            "signature_delta" => {
+                let more = text_of(delta, "signature");
+                self.carried += more.len();
+                match block.fields.get_mut("signature") {
+                    Some(Value::String(signature)) => signature.push_str(more),
+                    _ => drop(block.fields.insert("signature".into(), more.into())),
+                }
+            }
+            "input_json_delta" => {
+                let more = text_of(delta, "partial_json");
+                let more = block.halves.feed(more);
+                self.carried += more.len();
+                block.arguments.push_str(&more);
+                if let Some(call) = block.call {
+                    self.sink.arguments(call, &more);
+                }
+            }
+            "citations_delta" => {
+                let citation = delta.get("citation").cloned().unwrap_or_default();
+                self.carried += 1;
+                match block.fields.get_mut("citations") {
+                    Some(Value::Array(citations)) => citations.push(citation),
+                    _ => drop(block.fields.insert("citations".into(), vec![citation].into())),
+                }
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Whether an event is about a block of a number that has not begun.
+    fn is_other(&self, event: &Value) -> bool {
+        let number = event.get("index").and_then(Value::as_u64);
+        number.is_some_and(|number| {
+            let numbered = self.blocks.iter().filter_map(|block| block.number);
+            let mut numbered = numbered.peekable();
+            numbered.peek().is_some() && numbered.all(|known| known != number)
+        })
+    }
+}
+
+impl Assembly for Anthropic<'_> {
+    fn take(&mut self, document: &Value) -> Result<(), Broken> {
+        Broken::reported(document)?;
+        match document.get("type").and_then(Value::as_str) {
+            Some("message_start") => match document.get("message") {
+                Some(message) => self.message(message),
+                None => Ok(()),
+            },
+            Some("content_block_start") => {
+                self.seen = true;
+                let number = document.get("index").and_then(Value::as_u64);
+                match document.get("content_block") {
+                    Some(block) => self.begin(number, block),
+                    None => Ok(()),
+                }
+            }
+            Some("content_block_delta") => {
+                self.seen = true;
+                self.delta(document)
+            }
+            Some("message_delta") => {
+                self.seen = true;
+                if let Some(delta) = document.get("delta") {
+                    self.stopped(delta);
+                }
+                self.count(document);
+                Ok(())
+            }
+            Some("message_stop") => {
+                self.is_ended = self.seen;
+                Ok(())
+            }
+            Some("content_block_stop" | "ping") => Ok(()),
+            // A whole answer; some gateways leave out its type.
+            _ if document.get("content").is_some() => self.message(document),
+            _ => Ok(()),
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        match self.stop {
+            _ if self.is_ended => Progress::Ended,
+            Some(_) if self.is_counted => Progress::Counted,
+            Some(_) => Progress::Said,
+            None if self.seen => Progress::Begun,
+            None => Progress::Nothing,
+        }
+    }
+
+    fn carried(&self) -> usize {
+        self.carried
+    }
+
+    fn reply(self) -> Reply {
+        let mut draft = Draft::default();
+        for mut block in self.blocks {
+            let tail = block.halves.end();
+            let mut fields = json_fields(block.fields);
+            match block.kind {
+                Kind::Text | Kind::Thinking => {
+                    block.said.push_str(tail);
+                    fields.retain(|name, value| !READ.contains(&name.as_str()) && says(value));
+                    if block.kind == Kind::Text {
+                        self.sink.text(tail);
+                        draft.text(&block.said, fields);
+                    } else {
+                        self.sink.reasoning(tail);
+                        draft.reasoning(&block.said, fields);
+                    }
+                }
+                Kind::ToolUse => {
+                    block.arguments.push_str(tail);
+                    let call = ToolCall {
+                        id: text_of(&fields, "id").to_owned(),
+                        name: text_of(&fields, "name").to_owned(),
+                        arguments: input(fields.get("input"), &block.arguments),
+                    };
+                    fields.retain(|name, value| !READ.contains(&name.as_str()) && says(value));
+                    draft.call(call, fields);
+                }
+                Kind::Own => {
+                    if !block.arguments.is_empty() {
+                        let arguments = input(fields.get("input"), &block.arguments);
+                        fields.insert("input".into(), arguments);
+                    }
+                    draft.own(Value::Object(fields));
+                }
+            }
+        }
+        let usage = self.counts.as_ref().map(usage).unwrap_or_default();
+        let finish = finish(self.stop.as_deref(), self.calls > 0);
+        Reply { parts: draft.parts(self.owner), finish, usage, model: self.model }
+    }
+}
+
+/// The arguments of a request for a tool: the pieces, else what the block began with.
+fn input(begun: Option<&Value>, pieces: &str) -> Value {
+    match begun {
+        _ if !pieces.trim().is_empty() => arguments(pieces),
+        Some(Value::String(text)) => arguments(text),
+        None | Some(Value::Null) => Value::Object(Map::new()),
+        Some(document) => document.clone(),
+    }
+}
+
+fn json_fields(fields: Fields) -> Fields {
+    match json::settled(Value::Object(fields)) {
+        Value::Object(fields) => fields,
+        _ => Fields::new(),
+    }
+}
+
+fn says(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        _ => true,
+    }
+}
+
+fn text_of<'a>(fields: &'a Map<String, Value>, name: &str) -> &'a str {
+    fields.get(name).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn finish(reason: Option<&str>, calls: bool) -> FinishReason {
+    match reason {
+        Some("end_turn" | "stop_sequence" | "tool_use") | None if calls => FinishReason::ToolCalls,
+        Some("end_turn" | "stop_sequence") => FinishReason::Stop,
+        Some("max_tokens" | "model_context_window_exceeded") => FinishReason::Length,
+        Some("tool_use") => FinishReason::ToolCalls,
+        Some("refusal" | "content_filter" | "safety") => FinishReason::ContentFilter,
+        Some(other) => FinishReason::Other(other.to_owned()),
+        None => FinishReason::Other("unknown".to_owned()),
+    }
+}
+
+/// Anthropic does not count what it read from its cache, or wrote to it, among the input.
+fn usage(counts: &Map<String, Value>) -> Usage {
+    let count = |name: &str| counts.get(name).and_then(Value::as_u64);
+    let (read, written) = (count("cache_read_input_tokens"), count("cache_creation_input_tokens"));
+    let input = [count("input_tokens"), read, written];
+    let is_told = input.iter().any(Option::is_some);
+    let input = input.into_iter().flatten().fold(0, u64::saturating_add);
+    let thinking = counts.get("output_tokens_details").and_then(|it| it.get("thinking_tokens"));
+    Usage {
+        input_tokens: is_told.then_some(input),
+        output_tokens: count("output_tokens"),
+        cached_input_tokens: read,
+        reasoning_tokens: thinking.and_then(Value::as_u64),
+    }
+}

@@ -1,0 +1,314 @@
+//! One request and its answer over HTTP.
+//!
+//! An answer comes as one document or as a stream of events, whatever was asked for and announced: its
+//! first character tells. What a document or an event means is up to the format, see [`Assembly`].
+
+use std::time::Duration;
+
+use reqwest::header::ACCEPT;
+use reqwest::{RequestBuilder, Response};
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::provider::fault::{self, Fault};
+use crate::provider::idle::Idle;
+use crate::provider::json;
+use crate::provider::pace::{Pace, SAID_BYTES};
+use crate::provider::reply::Reply;
+use crate::provider::sse::Events;
+use crate::provider::{Aim, Provider};
+use crate::sink::Sink;
+
+/// Bytes of one answer as they come over the wire: a stream spends hundreds of bytes on a token.
+const ANSWER_BYTES: usize = 64 << 20;
+
+/// Longest wait for the end of a stream in which everything was said and counted.
+const TAIL_WAIT: Duration = Duration::from_secs(2);
+
+/// Longest wait for the usage of an answer after its end. Some gateways count the tokens only then.
+const USAGE_WAIT: Duration = Duration::from_secs(15);
+
+/// The data of the last event of a stream.
+const DONE: &str = "[DONE]";
+
+/// An answer that is arriving in some format. Every piece is handed on at once.
+pub(super) trait Assembly {
+    /// Takes an event of a stream, or a whole answer.
+    fn take(&mut self, document: &Value) -> Result<(), Broken>;
+
+    /// How much has arrived.
+    fn progress(&self) -> Progress;
+
+    /// A number that grows with every piece that carries something.
+    fn carried(&self) -> usize;
+
+    /// The answer, now that nothing follows.
+    fn reply(self) -> Reply;
+}
+
+/// How much of an answer has arrived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Progress {
+    /// Nothing that belongs to an answer.
+    Nothing,
+    /// A part, if only an empty one.
+    Begun,
+    /// Everything that the model says, if the connection ends here. The format has no sign for the end of
+    /// a stream, so more may follow as long as the connection is there.
+    Open,
+    /// Everything that the model says. Its usage may follow.
+    Said,
+    /// Everything and its usage.
+    Counted,
+    /// Everything, with the sign for the end of a stream.
+    Ended,
+}
+
+/// What keeps an answer from being one.
+#[derive(Debug, PartialEq)]
+pub(super) enum Broken {
+    /// The service said so itself, in this error object.
+    Error(Value),
+    /// It cannot be read.
+    Unreadable(String),
+    /// The service gave up.
+    GaveUp(String),
+}
+
+impl Broken {
+    /// The error that a document reports in place of an answer, if it does.
+    pub(super) fn reported(document: &Value) -> Result<(), Self> {
+        match document.get("error").filter(|error| !error.is_null()) {
+            Some(error) => Err(Self::Error(json!({ "error": error }))),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Sends a request and reads its answer.
+pub(super) async fn send<A: Assembly>(
+    provider: &Provider,
+    aim: Aim<'_>,
+    sink: &Sink<'_>,
+    request: RequestBuilder,
+    assembly: A,
+) -> Result<Reply, Fault> {
+    let stream = provider.streams();
+    let accept = if stream { "text/event-stream, application/json" } else { "application/json" };
+    let request = request.header(ACCEPT, accept);
+    let answer = async {
+        let response = match timeout(aim.timeout, request.send()).await {
+            Err(_) => return Err(fault::timeout(provider, aim)),
+            Ok(Err(error)) => return Err(fault::unsent(provider, aim, &error)),
+            Ok(Ok(response)) => response,
+        };
+        let status = response.status();
+        if !status.is_success() {
+            return Err(refused(provider, aim, response).await);
+        }
+        read(provider, aim, sink, response, assembly).await
+    };
+    if stream {
+        return answer.await;
+    }
+    timeout(aim.timeout, answer).await.unwrap_or_else(|_| Err(fault::timeout(provider, aim)))
+}
+
+/// Reads an answer with a status that is a success.
+pub(super) async fn read<A: Assembly>(
+    provider: &Provider,
+    aim: Aim<'_>,
+    sink: &Sink<'_>,
+    response: Response,
+    assembly: A,
+) -> Result<Reply, Fault> {
+    let form = Form::Unknown;
+    Arrival { provider, aim, sink, assembly, form, idle: Idle::default() }.read(response).await
+}
+
+/// An answer with a status that is no success.
+async fn refused(provider: &Provider, aim: Aim<'_>, response: Response) -> Fault {
+    let (status, headers) = (response.status(), response.headers().clone());
+    // Without its words the status still says enough.
+    let text = timeout(aim.timeout, response.text()).await.unwrap_or_else(|_| Ok(String::new()));
+    fault::answered(provider, aim, status, &headers, &text.unwrap_or_default())
+}
+
+/// An answer that is arriving.
+struct Arrival<'a, A> {
+    provider: &'a Provider,
+    aim: Aim<'a>,
+    sink: &'a Sink<'a>,
+    assembly: A,
+    form: Form,
+    idle: Idle,
+}
+
+/// How an answer comes.
+enum Form {
+    /// Only white space has come, which DeepSeek sends while it is busy.
+    Unknown,
+    /// One JSON document.
+    Document(Vec<u8>),
+    /// Events.
+    Events(Events),
+}
+
+impl<A: Assembly> Arrival<'_, A> {
+    /// Whether the model has said all that it has to say, as far as is known.
+    fn is_finished(&self) -> bool {
+        self.assembly.progress() >= Progress::Open
+    }
+
+    /// Longest wait for the next bytes.
+    fn wait(&self) -> Duration {
+        let wait = match self.assembly.progress() {
+            Progress::Nothing | Progress::Begun | Progress::Open => return self.aim.timeout,
+            Progress::Said => USAGE_WAIT,
+            Progress::Counted | Progress::Ended => TAIL_WAIT,
+        };
+        wait.min(self.aim.timeout)
+    }
+
+    async fn read(mut self, mut response: Response) -> Result<Reply, Fault> {
+        let (mut bytes, mut pace) = (0, Pace::new());
+        loop {
+            let chunk = match timeout(self.wait(), response.chunk()).await {
+                Ok(Ok(Some(chunk))) => chunk,
+                Ok(Ok(None)) => break,
+                // All was said; only the connection did not end well.
+                Err(_) | Ok(Err(_)) if self.is_finished() => break,
+                Err(_) => return Err(fault::stalled(self.provider, self.aim, self.sink.begun())),
+                Ok(Err(error)) => {
+                    return Err(fault::cut(self.provider, self.aim, self.sink, Some(&error)));
+                }
+            };
+            bytes += chunk.len();
+            if bytes > ANSWER_BYTES {
+                let reason = format!("it has more than {ANSWER_BYTES} bytes");
+                return Err(self.unreadable(&reason));
+            }
+            self.idle.bytes(chunk.len());
+            if self.take(&chunk)? {
+                return Ok(self.assembly.reply());
+            }
+            // A document is handed on at its end, and carries nothing before that.
+            if matches!(self.form, Form::Document(_)) {
+                continue;
+            }
+            pace.keep(chunk.len()).await;
+            if let Some(reason) = self.idle.excess() {
+                return if self.is_finished() {
+                    Ok(self.assembly.reply())
+                } else {
+                    Err(self.unreadable(&reason))
+                };
+            }
+        }
+        self.end()
+    }
+
+    /// Takes bytes; says whether the answer is complete.
+    fn take(&mut self, mut chunk: &[u8]) -> Result<bool, Fault> {
+        if let Form::Unknown = self.form {
+            // However the bytes are cut, white space before the answer is no part of it.
+            chunk = chunk.trim_ascii_start();
+            match chunk.first() {
+                None => return Ok(false),
+                Some(b'{' | b'[') => self.form = Form::Document(Vec::new()),
+                Some(_) => self.form = Form::Events(Events::default()),
+            }
+        }
+        match &mut self.form {
+            Form::Document(document) => {
+                document.extend_from_slice(chunk);
+                Ok(false)
+            }
+            Form::Events(events) => {
+                let events = events.feed(chunk);
+                for data in events {
+                    let before = self.assembly.carried();
+                    if self.event(&data)? {
+                        return Ok(true);
+                    }
+                    self.idle.event(self.assembly.carried() > before);
+                }
+                Ok(false)
+            }
+            Form::Unknown => Ok(false),
+        }
+    }
+
+    /// Takes the data of an event; says whether it was the last one.
+    fn event(&mut self, data: &str) -> Result<bool, Fault> {
+        let data = data.trim();
+        if data == DONE {
+            return if self.assembly.progress() > Progress::Nothing {
+                Ok(true)
+            } else {
+                Err(self.unreadable("it is empty"))
+            };
+        }
+        if data.is_empty() {
+            return Ok(false);
+        }
+        match json::read(data) {
+            Ok(document) => {
+                self.document(&document)?;
+                Ok(self.assembly.progress() == Progress::Ended)
+            }
+            Err(_) if self.is_finished() => Ok(false),
+            Err(error) => Err(self.unreadable(&format!("an event is not json: {error}"))),
+        }
+    }
+
+    fn document(&mut self, document: &Value) -> Result<(), Fault> {
+        self.assembly.take(document).map_err(|broken| match broken {
+            Broken::Error(body) => fault::in_stream(self.provider, self.aim, &body),
+            Broken::Unreadable(reason) => self.unreadable(&reason),
+            Broken::GaveUp(reason) => fault::gave_up(self.provider, self.aim, &reason),
+        })?;
+        if self.assembly.carried() > SAID_BYTES {
+            return Err(self.unreadable(&format!("it says more than {SAID_BYTES} bytes")));
+        }
+        Ok(())
+    }
+
+    /// The connection ended.
+    fn end(mut self) -> Result<Reply, Fault> {
+        match std::mem::replace(&mut self.form, Form::Unknown) {
+            Form::Unknown => return Err(self.unreadable("it is empty")),
+            Form::Document(document) => {
+                let document = json::read_bytes(&document)
+                    .map_err(|error| self.unreadable(&format!("it is not json: {error}")))?;
+                // Google's streams without events are lists.
+                match &document {
+                    Value::Array(pieces) => pieces.iter().try_for_each(|it| self.document(it))?,
+                    document => self.document(document)?,
+                }
+                if self.assembly.progress() == Progress::Nothing {
+                    return Err(self.unreadable("it has nothing of an answer in it"));
+                }
+                return Ok(self.assembly.reply());
+            }
+            Form::Events(mut events) => {
+                // A last event without its end may be half of one.
+                if let Some(data) = events.end()
+                    && (data.trim() == DONE || json::read(&data).is_ok())
+                    && self.event(&data)?
+                {
+                    return Ok(self.assembly.reply());
+                }
+            }
+        }
+        match self.assembly.progress() {
+            Progress::Nothing => Err(self.unreadable("it is neither json nor a stream of events")),
+            Progress::Begun => Err(fault::cut(self.provider, self.aim, self.sink, None)),
+            _ => Ok(self.assembly.reply()),
+        }
+    }
+
+    fn unreadable(&self, reason: &str) -> Fault {
+        fault::broken(self.provider, self.aim, reason)
+    }
+}

@@ -1,0 +1,302 @@
+//! An answer out of its pieces, each of which has the form of a whole answer.
+//!
+//! A stream ends with its connection. A reason to stop does not end it: some services give one with every
+//! piece.
+
+use serde_json::{Value, json};
+use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+
+use crate::provider::exchange::{Assembly, Broken, Progress};
+use crate::provider::json::{self, Halves};
+use crate::provider::openai::arguments;
+use crate::provider::reply::Reply;
+use crate::provider::state::{Draft, Fields, Owner};
+use crate::sink::Sink;
+
+/// Fields of a part that are read here. All others are Gemini's own, such as `thoughtSignature`.
+const READ: [&str; 3] = ["text", "thought", "functionCall"];
+
+/// Parts of one answer that are not merged with others.
+const MAX_PARTS: usize = 100_000;
+
+/// An answer that is arriving.
+pub(in crate::provider) struct Gemini<'a> {
+    owner: Owner,
+    sink: &'a Sink<'a>,
+    model: String,
+    draft: Draft,
+    text: Halves,
+    reasoning: Halves,
+    calls: usize,
+    parts: usize,
+    carried: usize,
+    finish: Option<String>,
+    /// Why the prompt was blocked.
+    blocked: bool,
+    usage: Option<Usage>,
+    seen: bool,
+}
+
+impl<'a> Gemini<'a> {
+    pub(in crate::provider) fn new(owner: Owner, model: &str, sink: &'a Sink<'a>) -> Self {
+        Self {
+            owner,
+            sink,
+            model: model.to_owned(),
+            draft: Draft::default(),
+            text: Halves::default(),
+            reasoning: Halves::default(),
+            calls: 0,
+            parts: 0,
+            carried: 0,
+            finish: None,
+            blocked: false,
+            usage: None,
+            seen: false,
+        }
+    }
+
+    fn part(&mut self, part: &Value) -> Result<(), Broken> {
+        let Some(object) = part.as_object() else { return Ok(()) };
+        self.parts += 1;
+        if self.parts > MAX_PARTS {
+            return Err(Broken::Unreadable(format!("it has more than {MAX_PARTS} parts")));
+        }
+        let own = object
+            .iter()
+            .filter(|(name, value)| !READ.contains(&name.as_str()) && !value.is_null());
+        let mut fields: Fields =
+            own.map(|(name, value)| (name.clone(), json::settled(value.clone()))).collect();
+        if let Some(call) = object.get("functionCall").filter(|call| call.is_object()) {
+            if let Some(id) = call.get("id").and_then(Value::as_str) {
+                fields.insert("functionCall".into(), json!({ "id": id }));
+            }
+            self.call(call, fields);
+        } else if let Some(text) = object.get("text").and_then(Value::as_str) {
+            let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
+            self.carried += text.len() + fields.len();
+            if thought {
+                let text = self.reasoning.feed(text);
+                self.sink.reasoning(&text);
+                self.draft.reasoning(&text, fields);
+            } else {
+                let text = self.text.feed(text);
+                self.sink.text(&text);
+                self.draft.text(&text, fields);
+            }
+        } else if !fields.is_empty() {
+            self.carried += 1;
+            self.draft.own(json::settled(part.clone()));
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, call: &Value, fields: Fields) {
+        let text = |field: &str| call.get(field).and_then(Value::as_str).unwrap_or_default();
+        let name = text("name").to_owned();
+        let id = match text("id") {
+            "" => format!("call#{name}#{}", self.calls),
+            id => id.to_owned(),
+        };
+        let arguments = match call.get("args") {
+            None | Some(Value::Null) => json!({}),
+            Some(Value::String(text)) => arguments(text),
+            Some(document) => json::settled(document.clone()),
+        };
+        let shown = arguments.to_string();
+        self.carried += name.len() + shown.len();
+        // Without a name there is nothing to hand on.
+        if !name.is_empty() {
+            self.sink.call(self.calls, &id, &name, &shown);
+        }
+        self.calls += 1;
+        self.draft.call(ToolCall { id, name, arguments }, fields);
+    }
+}
+
+impl Assembly for Gemini<'_> {
+    fn take(&mut self, document: &Value) -> Result<(), Broken> {
+        Broken::reported(document)?;
+        let text = |path: &str| document.pointer(path).and_then(Value::as_str);
+        if let Some(model) = text("/modelVersion").filter(|model| !model.is_empty()) {
+            model.clone_into(&mut self.model);
+        }
+        if let Some(told) = document.get("usageMetadata").filter(|usage| usage.is_object()) {
+            self.usage = Some(usage(told));
+        }
+        if text("/promptFeedback/blockReason").is_some() {
+            self.blocked = true;
+            self.seen = true;
+        }
+        let Some(candidate) = document.pointer("/candidates/0").filter(|it| it.is_object()) else {
+            return Ok(());
+        };
+        self.seen = true;
+        let parts = candidate.pointer("/content/parts").and_then(Value::as_array);
+        for part in parts.into_iter().flatten() {
+            self.part(part)?;
+        }
+        if let Some(reason) = candidate.get("finishReason").and_then(Value::as_str)
+            && !reason.is_empty()
+        {
+            reason.clone_into(self.finish.get_or_insert_default());
+        }
+        Ok(())
+    }
+
+    fn progress(&self) -> Progress {
+        match self.finish {
+            _ if self.blocked => Progress::Counted,
+            Some(_) => Progress::Open,
+            None if self.seen => Progress::Begun,
+            None => Progress::Nothing,
+        }
+    }
+
+    fn carried(&self) -> usize {
+        self.carried
+    }
+
+    fn reply(mut self) -> Reply {
+        let (text, reasoning) = (self.text.end(), self.reasoning.end());
+        self.sink.text(text);
+        self.draft.reasoning(reasoning, Fields::new());
+        self.draft.text(text, Fields::new());
+        let finish = if self.blocked {
+            FinishReason::ContentFilter
+        } else {
+            finish(self.finish.as_deref(), self.calls > 0)
+        };
+        let usage = self.usage.unwrap_or_default();
+        Reply { parts: self.draft.parts(self.owner), finish, usage, model: self.model }
+    }
+}
+
+/// Gemini says `STOP` for requests for tools, too.
+fn finish(reason: Option<&str>, calls: bool) -> FinishReason {
+    match reason {
+        Some("STOP" | "FUNCTION_CALL") | None if calls => FinishReason::ToolCalls,
+        Some("STOP") => FinishReason::Stop,
+        Some("MAX_TOKENS") => FinishReason::Length,
+        Some(
+            "SAFETY"
+            | "RECITATION"
+            | "LANGUAGE"
+            | "BLOCKLIST"
+            | "PROHIBITED_CONTENT"
+            | "SPII"
+            | "IMAGE_SAFETY"
+            | "IMAGE_PROHIBITED_CONTENT"
+            | "MODEL_ARMOR",
+        ) => FinishReason::ContentFilter,
+        Some(other) => FinishReason::Other(other.to_owned()),
+        None => FinishReason::Other("unknown".to_owned()),
+    }
+}
+
+fn usage(told: &Value) -> Usage {
+    let count = |field: &str| told.get(field).and_then(Value::as_u64);
+    let thoughts = count("thoughtsTokenCount");
+    let output = match (count("candidatesTokenCount"), thoughts) {
+        (None, None) => None,
+        (answer, thoughts) => Some(answer.unwrap_or(0).saturating_add(thoughts.unwrap_or(0))),
+    };
+    Usage {
+        input_tokens: count("promptTokenCount"),
+        output_tokens: output,
+        cached_input_tokens: count("cachedContentTokenCount"),
+        reasoning_tokens: thoughts,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use wattle_graph::llm::Part;
+    use wattle_run::ports::model::NoDeltas;
+
+    use crate::provider::state::{Piece, Said};
+
+    use super::*;
+
+    fn owner() -> Owner {
+        Owner::new("g", "gemini-3-pro")
+    }
+
+    fn read(pieces: &[Value]) -> Reply {
+        let sink = Sink::new(&NoDeltas);
+        let mut assembly = Gemini::new(owner(), "gemini-3-pro", &sink);
+        for piece in pieces {
+            assembly.take(piece).unwrap();
+        }
+        assembly.reply()
+    }
+
+    fn piece(part: Value) -> Value {
+        json!({ "candidates": [{ "content": { "role": "model", "parts": [part] } }] })
+    }
+
+    fn stop(part: Value) -> Value {
+        let mut piece = piece(part);
+        piece["candidates"][0]["finishReason"] = json!("STOP");
+        piece
+    }
+
+    #[test]
+    fn a_reason_to_stop_in_every_piece_ends_nothing() {
+        let reply = read(&[
+            json!({ "usageMetadata": { "promptTokenCount": 3 } }),
+            stop(json!({ "text": "" })),
+            stop(json!({ "text": "One, " })),
+            stop(json!({ "text": "two." })),
+            json!({ "usageMetadata": { "promptTokenCount": 3, "candidatesTokenCount": 4 } }),
+        ]);
+        assert_eq!(reply.parts, [Part::Text("One, two.".into())]);
+        assert_eq!((reply.finish, reply.usage.output_tokens), (FinishReason::Stop, Some(4)));
+    }
+
+    #[test]
+    fn signatures_stay_where_they_were() {
+        let call = |id: Value| json!({ "name": "add", "args": null, "id": id });
+        let reply = read(&[
+            piece(json!({ "text": "hm", "thought": true })),
+            piece(json!({ "functionCall": call(Value::Null), "thoughtSignature": "s1" })),
+            piece(json!({ "functionCall": call(json!("own")) })),
+            stop(json!({ "text": "", "thoughtSignature": "s2" })),
+        ]);
+        assert_eq!(reply.finish, FinishReason::ToolCalls);
+        let said = Said::new(&reply.parts, &owner());
+        let shown: Vec<(String, Value)> = said
+            .pieces
+            .iter()
+            .map(|piece| match piece {
+                Piece::Text(text, fields) => ((*text).to_owned(), json!(fields)),
+                Piece::Reasoning(text, fields) => (format!("({text})"), json!(fields)),
+                Piece::Call(call, fields) => (call.id.clone(), json!(fields)),
+                Piece::Own(own) => (String::new(), own.clone()),
+            })
+            .collect();
+        let expected = [
+            ("(hm)".to_owned(), json!({})),
+            ("call#add#0".to_owned(), json!({ "thoughtSignature": "s1" })),
+            ("own".to_owned(), json!({ "functionCall": { "id": "own" } })),
+            (String::new(), json!({ "thoughtSignature": "s2" })),
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn reasons_keep_their_meaning() {
+        for (reason, calls, expected) in [
+            ("FUNCTION_CALL", true, FinishReason::ToolCalls),
+            ("SAFETY", false, FinishReason::ContentFilter),
+            ("MAX_TOKENS", true, FinishReason::Length),
+            (
+                "MALFORMED_FUNCTION_CALL",
+                false,
+                FinishReason::Other("MALFORMED_FUNCTION_CALL".into()),
+            ),
+        ] {
+            assert_eq!(finish(Some(reason), calls), expected);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! The body of a request.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
+
+use crate::chat::{Chat, Picture, Shown, Source, Turn};
+use crate::provider::names;
+use crate::provider::state::{Fields, Owner, Piece, Said};
+use crate::provider::{Ask, Format};
+use crate::structured::strict;
+
+/// What Gemini 3 takes for the signature of a request for a tool that another model made, or that was
+/// changed. Source: "Thought signatures" of the Gemini API's documentation.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+/// Beginnings of the names of models that do not think, and refuse to be asked for their thoughts. Source: "Gemini
+/// thinking" of the Gemini API's documentation.
+const THOUGHTLESS: [&str; 4] = ["gemini-1", "gemini-2.0", "gemma", "learnlm"];
+
+/// Models that want no signatures.
+const UNSIGNED: [&str; 2] = ["gemini-1", "gemini-2"];
+
+/// The whole body. What the guest says goes before what the route says.
+pub(super) fn body(ask: &Ask<'_>, owner: &Owner, model: &str) -> Value {
+    let request = ask.request;
+    let mut body = Map::new();
+    if let Some(text) = ask.chat.instructions() {
+        body.insert("systemInstruction".into(), json!({ "parts": [{ "text": text }] }));
+    }
+    body.insert("contents".into(), contents(ask.chat, owner, model));
+    let tools = ask.chat.tools;
+    if !tools.is_empty() {
+        let tools: Vec<Value> = tools.iter().map(tool).collect();
+        body.insert("tools".into(), json!([{ "functionDeclarations": tools }]));
+        let choice = tool_choice(&request.tool_choice);
+        body.extend(choice.map(|choice| ("toolConfig".to_owned(), choice)));
+    }
+    let max = request.max_output_tokens.or(ask.route.max_output_tokens);
+    let temperature = request.temperature.or(ask.route.temperature);
+    let (mime_type, schema) = match ask.format {
+        Format::Free => (None, None),
+        Format::JsonObject => (Some("application/json"), None),
+        Format::Schema(shape) => {
+            (Some("application/json"), Some(strict::without_dialect(&shape.schema)))
+        }
+    };
+    let thinks = !THOUGHTLESS.iter().any(|name| model.starts_with(name));
+    let fields = [
+        ("thinkingConfig", thinks.then(|| json!({ "includeThoughts": true }))),
+        ("temperature", temperature.map(Value::from)),
+        ("maxOutputTokens", max.map(Value::from)),
+        ("seed", request.seed.map(Value::from)),
+        ("stopSequences", (!request.stop.is_empty()).then(|| json!(request.stop))),
+        ("responseMimeType", mime_type.map(Value::from)),
+        ("responseJsonSchema", schema),
+    ];
+    let config: Map<String, Value> =
+        fields.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect();
+    if !config.is_empty() {
+        body.insert("generationConfig".into(), config.into());
+    }
+    Value::Object(body)
+}
+
+/// The request for a tool that an answer is for: its name, and its id if Gemini gave it one.
+struct Asked<'a> {
+    name: &'a str,
+    id: Option<String>,
+}
+
+fn contents(chat: &Chat<'_>, owner: &Owner, model: &str) -> Value {
+    let wants_signatures = !UNSIGNED.iter().any(|old| model.starts_with(old));
+    let mut contents = Vec::new();
+    let mut asked: HashMap<String, Asked<'_>> = HashMap::new();
+    for turn in &chat.turns {
+        let (role, parts) = match turn {
+            Turn::System(_) => continue,
+            Turn::User(parts) => ("user", user(parts)),
+            Turn::Assistant(parts) => ("model", said(parts, owner, wants_signatures, &mut asked)),
+            Turn::Results(results) => {
+                ("user", results.iter().map(|result| answer(result, &asked)).collect())
+            }
+        };
+        if !parts.is_empty() {
+            contents.push(json!({ "role": role, "parts": parts }));
+        }
+    }
+    contents.into()
+}
+
+fn user(parts: &[Shown<'_>]) -> Vec<Value> {
+    let part = |part: &Shown<'_>| match part {
+        Shown::Text(text) => json!({ "text": text }),
+        Shown::Picture(Picture { media_type, source }) => match source {
+            Source::Base64(data) => {
+                json!({ "inline_data": { "mime_type": media_type, "data": data.as_ref() } })
+            }
+            Source::Address(url) => {
+                json!({ "file_data": { "mime_type": media_type, "file_uri": url } })
+            }
+        },
+    };
+    parts.iter().map(part).collect()
+}
+
+/// What the model said. Thoughts without a signature do not go back.
+fn said<'a>(
+    parts: &'a [Part],
+    owner: &Owner,
+    wants_signatures: bool,
+    asked: &mut HashMap<String, Asked<'a>>,
+) -> Vec<Value> {
+    let mut is_first = true;
+    let mut written = Vec::new();
+    for piece in Said::new(parts, owner).pieces {
+        match piece {
+            Piece::Text(text, fields) => written.push(with(json!({ "text": text }), fields)),
+            Piece::Reasoning(_, fields) if fields.is_empty() => {}
+            Piece::Reasoning(text, fields) => {
+                written.push(with(json!({ "text": text, "thought": true }), fields));
+            }
+            Piece::Call(call, mut fields) => {
+                let own = fields.remove("functionCall");
+                let id = own.as_ref().and_then(|own| own.get("id")).and_then(Value::as_str);
+                let id = id.map(str::to_owned);
+                let name = names::tool(&call.name);
+                let mut request =
+                    json!({ "name": name, "args": names::arguments(&call.arguments) });
+                if let Some(id) = &id {
+                    request["id"] = json!(id);
+                }
+                asked.insert(call.id.clone(), Asked { name, id });
+                let mut part = with(json!({ "functionCall": request }), fields);
+                // Only the first one of a turn is signed.
+                if wants_signatures && is_first && part.get("thoughtSignature").is_none() {
+                    part["thoughtSignature"] = json!(NO_SIGNATURE);
+                }
+                is_first = false;
+                written.push(part);
+            }
+            Piece::Own(value) => written.push(value),
+        }
+    }
+    written
+}
+
+fn with(mut part: Value, fields: Fields) -> Value {
+    if let Some(part) = part.as_object_mut() {
+        part.extend(fields);
+    }
+    part
+}
+
+/// Gemini wants the name of the tool with its answer.
+fn answer(result: &ToolResult, asked: &HashMap<String, Asked<'_>>) -> Value {
+    let asked = asked.get(&result.call_id);
+    let name = asked.map_or(result.call_id.as_str(), |asked| asked.name);
+    let key = if result.is_error { "error" } else { "output" };
+    let mut response = json!({ "name": name, "response": { key: result.content } });
+    if let Some(id) = asked.and_then(|asked| asked.id.as_ref()) {
+        response["id"] = json!(id);
+    }
+    json!({ "functionResponse": response })
+}
+
+fn tool(tool: &ToolDefinition) -> Value {
+    json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parametersJsonSchema": tool.arguments_schema,
+    })
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    let mode = match choice {
+        ToolChoice::Auto => return None,
+        ToolChoice::None => json!({ "mode": "NONE" }),
+        ToolChoice::Required => json!({ "mode": "ANY" }),
+        ToolChoice::Tool(name) => json!({ "mode": "ANY", "allowedFunctionNames": [name] }),
+    };
+    Some(json!({ "functionCallingConfig": mode }))
+}

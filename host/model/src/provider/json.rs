@@ -1,0 +1,201 @@
+//! Documents of services, also with halves of characters.
+//!
+//! A service that cuts an answer into pieces may cut a character that JSON escapes as a pair
+//! (`\ud83d\ude00`). Each half alone is no character, so no parser takes it. Here a half becomes a
+//! stand-in, a character that Unicode leaves to private use, until [`Halves`] puts the pair together.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// The stand-in of the first half there is, `\ud800`. Those of all 2,048 follow up to the last code point
+/// of Unicode's last plane, which is for private use.
+const STAND_IN: u32 = 0x10_f800;
+
+/// The first halves of pairs, and the second ones.
+const HIGH: std::ops::Range<u32> = 0xd800..0xdc00;
+const LOW: std::ops::Range<u32> = 0xdc00..0xe000;
+
+/// Reads a document.
+///
+/// # Errors
+///
+/// If it is not JSON, whatever its characters.
+pub(super) fn read(text: &str) -> Result<Value, serde_json::Error> {
+    serde_json::from_str(text).or_else(|error| match without_halves(text) {
+        Some(text) => serde_json::from_str(&text),
+        None => Err(error),
+    })
+}
+
+/// Reads a document from bytes. What is not UTF-8 in them becomes U+FFFD.
+///
+/// # Errors
+///
+/// As [`read`].
+pub(super) fn read_bytes(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+    read(&String::from_utf8_lossy(bytes))
+}
+
+/// The text with stand-ins for escaped halves without the other half; `None` if there are none.
+fn without_halves(text: &str) -> Option<String> {
+    let (mut mended, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find('\\') {
+        let (before, escape) = rest.split_at(at);
+        mended.push_str(before);
+        let (length, stand_in) = match unit(escape) {
+            Some(high) if HIGH.contains(&high) => match unit(&escape[6..]) {
+                Some(low) if LOW.contains(&low) => (12, None),
+                _ => (6, stand_in(high)),
+            },
+            Some(low) if LOW.contains(&low) => (6, stand_in(low)),
+            Some(_) => (6, None),
+            // The character behind it belongs to the escape.
+            None => (1 + escape[1..].chars().next().map_or(0, char::len_utf8), None),
+        };
+        match stand_in {
+            Some(stand_in) => mended.push(stand_in),
+            None => mended.push_str(&escape[..length]),
+        }
+        rest = &escape[length..];
+    }
+    mended.push_str(rest);
+    (mended != text).then_some(mended)
+}
+
+/// The number of an escape `\uXXXX` at the beginning of a text.
+fn unit(text: &str) -> Option<u32> {
+    let digits = text.strip_prefix("\\u")?.get(..4)?;
+    digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(())?;
+    u32::from_str_radix(digits, 16).ok()
+}
+
+fn stand_in(half: u32) -> Option<char> {
+    char::from_u32(half - HIGH.start + STAND_IN)
+}
+
+/// The half that a character stands for.
+fn half(character: char) -> Option<u32> {
+    u32::from(character).checked_sub(STAND_IN).map(|place| place + HIGH.start)
+}
+
+/// Puts the halves of one text together, which arrives in pieces.
+#[derive(Debug, Default)]
+pub(super) struct Halves {
+    /// The first half of a character whose second half may come next.
+    high: Option<u32>,
+}
+
+impl Halves {
+    /// The piece without halves. A half whose other one does not come is U+FFFD.
+    pub(super) fn feed<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
+        if piece.is_empty() || (self.high.is_none() && piece.chars().all(|it| half(it).is_none())) {
+            return Cow::Borrowed(piece);
+        }
+        let mut whole = String::with_capacity(piece.len());
+        for character in piece.chars() {
+            let unit = half(character);
+            if let (Some(high), Some(low)) = (self.high, unit.filter(|unit| LOW.contains(unit))) {
+                self.high = None;
+                let code = 0x1_0000 + ((high - HIGH.start) << 10) + (low - LOW.start);
+                whole.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+                continue;
+            }
+            whole.push_str(self.end());
+            match unit {
+                Some(high) if HIGH.contains(&high) => self.high = Some(high),
+                Some(_) => whole.push(char::REPLACEMENT_CHARACTER),
+                None => whole.push(character),
+            }
+        }
+        Cow::Owned(whole)
+    }
+
+    /// What stands for a first half when nothing follows it.
+    pub(super) fn end(&mut self) -> &'static str {
+        if self.high.take().is_some() { "\u{fffd}" } else { "" }
+    }
+}
+
+/// A text that is complete, without halves.
+pub(super) fn whole(text: &str) -> String {
+    let mut halves = Halves::default();
+    let mut whole = halves.feed(text).into_owned();
+    whole.push_str(halves.end());
+    whole
+}
+
+/// A document that is complete, without halves.
+pub(super) fn settled(value: Value) -> Value {
+    match value {
+        Value::String(text) => Value::String(whole(&text)),
+        Value::Array(items) => items.into_iter().map(settled).collect(),
+        Value::Object(fields) => {
+            fields.into_iter().map(|(name, value)| (whole(&name), settled(value))).collect()
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn halves_are_read_and_whole_characters_stay() {
+        let read = |text: &str| settled(read(text).unwrap());
+        assert_eq!(read(r#""caf\ud83d""#), json!("caf\u{fffd}"));
+        assert_eq!(read(r#""\ude00\ud83d\ude00 \ud83d!""#), json!("\u{fffd}\u{1f600} \u{fffd}!"));
+        assert_eq!(read(r#""\ud83d\ud83d\ude00""#), json!("\u{fffd}\u{1f600}"));
+        assert_eq!(
+            read(r#"{"a\udc00": "\\ud83d", "b": "\n"}"#),
+            json!({"a\u{fffd}": "\\ud83d", "b": "\n"})
+        );
+        for wrong in [r#""\ud83"#, r#""\u{1f600}""#, "\"\\", "{\"a\": \\ud83d}"] {
+            assert!(super::read(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(read_bytes(b"\"a\xff\"").unwrap(), json!("a\u{fffd}"));
+    }
+
+    #[test]
+    fn a_character_that_was_cut_is_put_together() {
+        let mut halves = Halves::default();
+        let mut joined = String::new();
+        for piece in [r#""caf\ud83d""#, r#""""#, r#""\ude00!\ud83d""#, r#""x""#] {
+            let Value::String(piece) = read(piece).unwrap() else { panic!("{piece}") };
+            joined.push_str(&halves.feed(&piece));
+        }
+        joined.push_str(halves.end());
+        assert_eq!(joined, "caf\u{1f600}!\u{fffd}x");
+    }
+
+    proptest! {
+        #[test]
+        fn however_a_text_is_cut_it_arrives(
+            text in "[a-z\u{e9}\u{4f60}\u{1f600}\u{10000}\u{10f7ff}]{0,12}",
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..4),
+        ) {
+            let units: Vec<u16> = text.encode_utf16().collect();
+            let mut places: Vec<usize> = cuts.iter().map(|cut| cut.index(units.len() + 1)).collect();
+            places.extend([0, units.len()]);
+            places.sort_unstable();
+            let (mut halves, mut joined) = (Halves::default(), String::new());
+            for pair in places.windows(2) {
+                let escaped: String =
+                    units[pair[0]..pair[1]].iter().map(|unit| format!("\\u{unit:04x}")).collect();
+                let piece = read(&format!("\"{escaped}\"")).unwrap();
+                joined.push_str(&halves.feed(piece.as_str().unwrap()));
+            }
+            joined.push_str(halves.end());
+            prop_assert_eq!(joined, text);
+        }
+
+        #[test]
+        fn no_text_makes_it_panic(text in r#"[\\u0-9a-fA-F"d{}]{0,24}"#) {
+            let _ = read(&text).map(settled);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! Names, ids and arguments in the forms that providers take.
+
+use std::borrow::Cow;
+
+use serde_json::{Value, json};
+use wattle_graph::id::Digest;
+
+/// What stands for a tool that a model asked for without its name.
+const UNNAMED: &str = "unnamed";
+
+/// The name of a tool that a model asked for. No provider takes an empty one.
+pub(super) fn tool(name: &str) -> &str {
+    if name.is_empty() { UNNAMED } else { name }
+}
+
+/// The id of a request for a tool in letters, digits, `_` and `-`, where others are refused. The same id
+/// always becomes the same one.
+pub(super) fn plain_id(id: &str) -> Cow<'_, str> {
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-');
+    if !id.is_empty() && id.chars().all(is_plain) {
+        return id.into();
+    }
+    let digest = Digest::of(id.as_bytes()).to_hex();
+    format!("call_{}", digest.get(..24).unwrap_or(&digest)).into()
+}
+
+/// The arguments of a request for a tool. Providers take objects only, so what a model wrote that was none
+/// goes back to it inside of one.
+pub(super) fn arguments(value: &Value) -> Value {
+    match value {
+        Value::Object(_) => value.clone(),
+        Value::Null => json!({}),
+        other => json!({ "unreadable_arguments": other }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_get_a_form_that_every_provider_takes() {
+        assert_eq!(plain_id("toolu_01-A"), "toolu_01-A");
+        let (one, other) = (plain_id("call#add#0").into_owned(), plain_id("call#add#1"));
+        assert!(one.starts_with("call_") && one.len() == 29 && one != other, "{one} {other}");
+        assert_eq!(plain_id(&one), one);
+        assert_eq!(plain_id("call#add#0"), one);
+        assert!(!plain_id("").is_empty());
+    }
+
+    #[test]
+    fn arguments_are_objects() {
+        assert_eq!(arguments(&json!({ "a": 1 })), json!({ "a": 1 }));
+        assert_eq!(arguments(&Value::Null), json!({}));
+        assert_eq!(arguments(&json!("{a")), json!({ "unreadable_arguments": "{a" }));
+    }
+}

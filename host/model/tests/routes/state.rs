@@ -1,0 +1,156 @@
+//! What a provider sends for itself comes back to it unchanged, and to nobody else.
+
+use serde_json::{Value, json};
+use wattle_graph::llm::{CompletionRequest, Message, Part, Role, ToolResult};
+use wattle_model::Routes;
+use wiremock::MockServer;
+
+use crate::support::{
+    ask_tools, bodies, chat, complete, json_answer, message, routes, server, table,
+};
+
+/// The conversation after a model's answer, with an answer to each of its requests for tools. It has been
+/// through a journal.
+fn after(said: Vec<Part>) -> CompletionRequest {
+    let said = serde_json::to_value(message(Role::Assistant, said)).unwrap();
+    let said: Message = serde_json::from_value(said).unwrap();
+    let results = said.parts.iter().filter_map(|part| match part {
+        Part::ToolCall(call) => Some(Part::ToolResult(ToolResult {
+            call_id: call.id.clone(),
+            content: "3".into(),
+            is_error: false,
+        })),
+        _ => None,
+    });
+    let results = message(Role::Tool, results.collect());
+    let mut request = ask_tools("add them");
+    request.messages.extend([said, results]);
+    request
+}
+
+fn routes_to(kind: &str, server: &MockServer, model: &str) -> Routes {
+    routes(table(kind, &server.uri(), &json!({}), &json!({ "model": model })))
+}
+
+/// Asks a model and goes on; the body of the second request.
+async fn second(kind: &str, model: &str, answer: &Value) -> Value {
+    let server = server(vec![json_answer(answer)]).await;
+    let routes = routes_to(kind, &server, model);
+    let first = complete(&routes, &ask_tools("add them")).await.unwrap();
+    complete(&routes, &after(first.parts)).await.unwrap();
+    bodies(&server).await.remove(1)
+}
+
+fn calls_of_openai() -> Value {
+    let signature = json!({ "google": { "thought_signature": "s1" } });
+    let mut answer = chat("unused");
+    answer["choices"][0]["message"] = json!({
+        "role": "assistant", "content": null, "reasoning_content": "hm",
+        "reasoning_details": [{ "type": "reasoning.encrypted", "data": "abc", "index": 0 }],
+        "tool_calls": [{ "id": "c1", "type": "function", "extra_content": signature,
+            "function": { "name": "add", "arguments": "{\"a\":1}" } }],
+    });
+    answer
+}
+
+#[tokio::test]
+async fn openai_and_its_relatives() {
+    let body = second("openai", "gemini-3-pro", &calls_of_openai()).await;
+    let said = &body["messages"][2];
+    let signature = json!({ "google": { "thought_signature": "s1" } });
+    assert_eq!(said["tool_calls"][0]["extra_content"], signature);
+    assert_eq!(said["reasoning_details"][0]["data"], "abc");
+    assert_eq!(said["reasoning_content"], "hm");
+}
+
+#[tokio::test]
+async fn gemini() {
+    let parts = json!([
+        { "text": "hm", "thought": true },
+        { "functionCall": { "name": "add", "args": { "a": 1 }, "id": "own" },
+          "thoughtSignature": "s1" },
+        { "functionCall": { "name": "add", "args": null } },
+    ]);
+    let content = json!({ "role": "model", "parts": parts });
+    let answer = json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] });
+    for model in ["gemini-3-flash-preview", "gemini-flash-latest"] {
+        let body = second("gemini", model, &answer).await;
+        let said = json!([
+            { "functionCall": { "name": "add", "args": { "a": 1 }, "id": "own" },
+              "thoughtSignature": "s1" },
+            { "functionCall": { "name": "add", "args": {} } },
+        ]);
+        assert_eq!(body["contents"][1]["parts"], said, "{model}");
+        let answers = &body["contents"][2]["parts"];
+        assert_eq!(answers[0]["functionResponse"]["id"], "own", "{model}");
+        assert_eq!(answers[1]["functionResponse"].get("id"), None, "{model}");
+        assert_eq!(answers[1]["functionResponse"]["name"], "add", "{model}");
+    }
+}
+
+#[tokio::test]
+async fn anthropic() {
+    let content = json!([
+        { "type": "thinking", "thinking": "hm", "signature": "s1" },
+        { "type": "redacted_thinking", "data": "abc" },
+        { "type": "text", "text": "Let me see.", "citations": [{ "type": "page", "at": 1 }] },
+        { "type": "thinking", "thinking": "and", "signature": "s2" },
+        { "type": "tool_use", "id": "toolu_1", "name": "add", "input": { "a": 1 } },
+    ]);
+    let answer = json!({ "type": "message", "role": "assistant", "model": "claude-opus-5",
+        "content": content, "stop_reason": "tool_use", "usage": { "output_tokens": 4 } });
+    let body = second("anthropic", "claude-opus-5", &answer).await;
+    assert_eq!(body["messages"][1]["content"], content);
+    assert_eq!(body["messages"][2]["content"][0]["tool_use_id"], "toolu_1");
+}
+
+#[tokio::test]
+async fn others_get_neither_state_nor_reasoning() {
+    let first = server(vec![json_answer(&calls_of_openai())]).await;
+    let routes = routes_to("openai", &first, "gemini-3-pro");
+    let said = complete(&routes, &ask_tools("add them")).await.unwrap().parts;
+    for (kind, model) in [("openai", "gpt-5"), ("gemini", "gemini-3-pro"), ("anthropic", "claude")]
+    {
+        let other = server(vec![json_answer(&calls_of_openai())]).await;
+        let mut config = table(kind, &other.uri(), &json!({}), &json!({ "model": model }));
+        let provider = config["providers"]["first"].take();
+        config["providers"] = json!({ "second": provider });
+        config["routes"]["chat"]["provider"] = json!("second");
+        // The answer is none in two of these formats; only the request matters.
+        let _ = complete(&crate::support::routes(config), &after(said.clone())).await;
+        let sent = bodies(&other).await.remove(0).to_string();
+        for word in ["\"s1\"", "\"abc\"", "\"hm\"", "provider_state"] {
+            assert!(!sent.contains(word), "{kind}: {word} in {sent}");
+        }
+        assert!(sent.contains("\"add\""), "{kind}: {sent}");
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_signed_has_the_mark_for_it() {
+    let unsigned = json!([{ "functionCall": { "name": "add", "args": {} } },
+        { "functionCall": { "name": "add", "args": {} } }]);
+    let content = json!({ "role": "model", "parts": unsigned });
+    let answer = json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] });
+    let signatures = |body: &Value| {
+        let parts = body["contents"][1]["parts"].as_array().unwrap();
+        parts.iter().map(|part| part["thoughtSignature"].clone()).collect::<Vec<Value>>()
+    };
+    let body = second("gemini", "gemini-3-pro", &answer).await;
+    assert_eq!(signatures(&body), [json!("skip_thought_signature_validator"), Value::Null]);
+    let body = second("gemini", "gemini-2.5-flash", &answer).await;
+    assert_eq!(signatures(&body), [Value::Null, Value::Null]);
+}
+
+#[tokio::test]
+async fn only_models_that_think_are_asked_for_their_thoughts() {
+    let content = json!({ "role": "model", "parts": [{ "text": "hi" }] });
+    let answer = json!({ "candidates": [{ "content": content, "finishReason": "STOP" }] });
+    for (model, thinks) in
+        [("gemini-2.0-flash", false), ("gemma-3", false), ("gemini-2.5-pro", true)]
+    {
+        let body = second("gemini", model, &answer).await;
+        let thoughts = &body["generationConfig"]["thinkingConfig"]["includeThoughts"];
+        assert_eq!(thoughts.as_bool().unwrap_or(false), thinks, "{model}");
+    }
+}
