@@ -84,7 +84,8 @@ pub enum Part {
     ToolResult(ToolResult),
     /// The model's reasoning, sent back where a provider demands it.
     Reasoning(String),
-    /// A kind this version has no case for.
+    /// A kind this version has no case for. The one of type `provider_state` is what a model's provider sent for
+    /// itself, such as signatures: show it again, as it is, with the message in which it came.
     Other(Value),
 }
 

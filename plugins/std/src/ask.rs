@@ -63,7 +63,8 @@ pub(crate) fn ask(
         let Some(flaw) = Flaw::of(&completion) else { return Ok(completion) };
         note = flaw.note().filter(|_| requests < MAX_REQUESTS);
         if note.is_none() {
-            return flaw.failure(config).map_or(Ok(completion), Err);
+            let reason = &completion.finish_reason;
+            return flaw.failure(config, reason).map_or(Ok(completion), Err);
         }
     }
 }
@@ -123,17 +124,21 @@ impl Flaw {
     }
 
     /// Why the turn fails; `None` if its calls are answered one by one.
-    fn failure(self, config: &AgentConfig) -> Option<Failure> {
+    fn failure(self, config: &AgentConfig, reason: &FinishReason) -> Option<Failure> {
         let route = &config.route;
         match self {
             Self::Empty => {
+                let (mut why, mut details) = (String::new(), json!({"requests": MAX_REQUESTS}));
+                if let FinishReason::Other(reason) = reason {
+                    why = format!(", and ended with `{reason}`");
+                    details["finish_reason"] = json!(reason);
+                }
                 let message = format!(
                     "the model of route `{route}` gave no answer in {MAX_REQUESTS} requests: \
-                     neither words nor tool calls; ask in other words, or give the route another \
-                     model"
+                     neither words nor tool calls{why}; ask in other words, or give the route \
+                     another model"
                 );
-                let count = json!({"requests": MAX_REQUESTS});
-                Some(Failure::new(NO_ANSWER, message).with_details(count))
+                Some(Failure::new(NO_ANSWER, message).with_details(details))
             }
             Self::OutOfTokens => {
                 let message = format!(
@@ -223,6 +228,11 @@ mod tests {
         assert_eq!((&*failure.code, failure.retryable), ("no-answer", false));
         assert!(failure.message.contains("`chat`"), "{failure}");
         assert_eq!(host.llm_requests().len(), 2);
+        let malformed = FinishReason::Other("MALFORMED_FUNCTION_CALL".to_owned());
+        let malformed = Completion { finish_reason: malformed, ..Completion::default() };
+        let (_, ended) = turn(vec![malformed.clone(), malformed], chat());
+        let failure = ended.unwrap_err();
+        assert!(failure.message.contains("`MALFORMED_FUNCTION_CALL`"), "{failure}");
     }
 
     #[test]

@@ -20,6 +20,9 @@ use crate::offer::Offer;
 /// The answer to a call that was never answered.
 const CANCELLED: &str = "the call was cancelled before it was answered";
 
+/// `type` of the part with what a provider sent for itself.
+const PROVIDER_STATE: &str = "provider_state";
+
 /// One message as the state holds it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Stored {
@@ -53,6 +56,10 @@ pub(crate) struct Stored {
     /// What the model thought, which some providers want back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reasoning: Option<String>,
+    /// What the provider of an answer sent for itself, as the host gave it. It goes back with the
+    /// message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) provider_state: Option<Value>,
 }
 
 /// Text, or text with pictures.
@@ -66,14 +73,14 @@ pub(crate) enum Content {
 }
 
 impl Content {
-    /// Text alone as a string.
+    /// Text alone as a string, with a line break between its parts.
     pub(crate) fn of(parts: Vec<Part>) -> Self {
         let text = |part: &Part| match part {
             Part::Text(text) => Some(text.clone()),
             _ => None,
         };
         match parts.iter().map(text).collect::<Option<Vec<String>>>() {
-            Some(texts) => Self::Text(texts.concat()),
+            Some(texts) => Self::Text(texts.join("\n")),
             None => Self::Parts(parts),
         }
     }
@@ -213,6 +220,7 @@ impl Conversation {
             content: Some(Content::Text(completion.text())),
             tool_calls: tool_calls.collect(),
             reasoning: Some(reasoning).filter(|it| !it.is_empty()),
+            provider_state: completion.parts.iter().find_map(provider_state).cloned(),
             ..Stored::default()
         }
     }
@@ -247,6 +255,14 @@ fn unique(id: &str, taken: &BTreeSet<String>) -> String {
         number += 1;
     }
     format!("{base}-{number}")
+}
+
+/// The part of an answer that only its provider understands.
+fn provider_state(part: &Part) -> Option<&Value> {
+    match part {
+        Part::Other(value) if value["type"] == PROVIDER_STATE => Some(value),
+        _ => None,
+    }
 }
 
 fn reasoning(part: &Part) -> Option<&str> {

@@ -12,6 +12,9 @@ use crate::rules::Rules;
 /// Longest name that providers take.
 const NAME_LIMIT: usize = 64;
 
+/// What stands for a tool that a model asked for without a name.
+const UNNAMED: &str = "unnamed";
+
 /// The tools that a model may ask for.
 #[derive(Debug, Default)]
 pub(crate) struct Offer {
@@ -85,8 +88,11 @@ impl Offer {
     }
 }
 
-/// A name as providers take it: at most 64 of `[a-zA-Z0-9_-]`.
+/// A name as providers take it: 1 to 64 of `[a-zA-Z0-9_-]`.
 fn safe_name(name: &str) -> String {
+    if name.is_empty() {
+        return UNNAMED.to_owned();
+    }
     let safe = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
     name.chars().take(NAME_LIMIT).map(safe).collect()
 }

@@ -26,8 +26,9 @@ impl Conversation {
 
     fn show_assistant(&self, index: usize, offer: &Offer, shown: &mut Vec<Message>) {
         let message = &self.messages[index];
-        let mut said: Vec<Part> =
-            message.reasoning.clone().map(Part::Reasoning).into_iter().collect();
+        let state = message.provider_state.clone().map(Part::Other);
+        let reasoning = message.reasoning.clone().map(Part::Reasoning);
+        let mut said: Vec<Part> = state.into_iter().chain(reasoning).collect();
         said.extend(parts(message));
         let (mut results, mut pictures) = (Vec::new(), Vec::new());
         for call in &message.tool_calls {
