@@ -176,6 +176,10 @@ fn keep(message: &Map<String, Value>, ours: &mut Map<String, Value>) {
         if let Some(reasoning) = reasoning.then(|| further.remove("reasoning_content")).flatten() {
             ours.insert("reasoning".to_owned(), reasoning);
         }
+        let state = further.get("provider_state").is_some_and(Value::is_object);
+        if let Some(state) = state.then(|| further.remove("provider_state")).flatten() {
+            ours.insert("provider_state".to_owned(), state);
+        }
         if !further.is_empty() {
             ours.insert("additional_kwargs".to_owned(), further.into());
         }

@@ -12,6 +12,7 @@ const TAKEN: &[&str] = &[
     "id",
     "name",
     "reasoning",
+    "provider_state",
     "tool_calls",
     "tool_call_id",
     "status",
@@ -54,7 +55,7 @@ pub fn to_wire(message: &Value) -> Value {
     }
     let kept = fields.iter().filter(|(name, _)| !TAKEN.contains(&name.as_str()));
     shown.extend(kept.map(|(name, value)| (name.clone(), value.clone())));
-    think(fields, &mut shown);
+    further(fields, &mut shown);
     Value::Object(shown)
 }
 
@@ -67,12 +68,17 @@ fn said(fields: &Map<String, Value>) -> Value {
     kept.cloned().unwrap_or_else(|| content::to_wire(content))
 }
 
-/// What a model thought has no field of its own.
-fn think(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
-    let Some(reasoning) = fields.get("reasoning").filter(|it| it.is_string()) else { return };
-    let further = shown.get_mut("additional_kwargs").and_then(Value::as_object_mut);
-    if let Some(further) = further {
+/// What a model thought, and what its provider sent for itself, have no fields of their own. The message classes of
+/// clients keep `additional_kwargs` and drop fields that they do not know.
+fn further(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
+    let Some(further) = shown.get_mut("additional_kwargs").and_then(Value::as_object_mut) else {
+        return;
+    };
+    if let Some(reasoning) = fields.get("reasoning").filter(|it| it.is_string()) {
         further.insert("reasoning_content".to_owned(), reasoning.clone());
+    }
+    if let Some(state) = fields.get("provider_state").filter(|it| it.is_object()) {
+        further.insert("provider_state".to_owned(), state.clone());
     }
 }
 

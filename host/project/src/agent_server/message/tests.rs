@@ -127,7 +127,8 @@ fn nothing_is_lost_on_the_way_there_and_back() {
     for theirs in [
         json!({ "content": blocks, "additional_kwargs": { "a": 1 }, "response_metadata": { "b": 2 },
             "type": "human", "name": "ann", "id": "m", "future": true }),
-        json!({ "content": "hm", "additional_kwargs": { "reasoning_content": "so" },
+        json!({ "content": "hm", "additional_kwargs": { "reasoning_content": "so",
+            "provider_state": { "type": "provider_state", "provider": "google" } },
             "response_metadata": {}, "type": "ai", "name": null, "id": "m",
             "tool_calls": [{ "name": "f", "args": {}, "id": "c", "type": "tool_call" }],
             "invalid_tool_calls": [], "usage_metadata": { "total_tokens": 3 } }),
