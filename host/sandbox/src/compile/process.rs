@@ -20,10 +20,12 @@ const CODE_BYTES: u64 = 512 << 20;
 /// Bytes kept of what a process that fails says.
 const COMPLAINT_BYTES: u64 = 4 << 10;
 
-/// Words of a process that has no memory left: those of Rust's allocator, the system's error for a
-/// mapping that is refused, and that for a thread for whose stack there is no room.
+/// Words of a process that has no memory left: those of Rust's allocator, those of a buffer that
+/// cannot grow, the system's error for a mapping that is refused, and that for a thread for whose
+/// stack there is no room.
 const OUT_OF_MEMORY: &[&str] = &[
     "memory allocation of",
+    "out of memory",
     "Cannot allocate memory",
     "os error 12",
     "Resource temporarily unavailable",
@@ -160,4 +162,15 @@ fn broken(message: &str) -> Fault {
         &format!("the process that compiles it failed: {message}"),
         "load it again; if the same happens, please report it together with the file",
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_buffer_that_cannot_grow_is_out_of_memory() {
+        assert!(is_out_of_memory(&io::Error::from(io::ErrorKind::OutOfMemory).to_string()));
+        assert!(!is_out_of_memory("the component has no memory"));
+    }
 }
