@@ -179,8 +179,10 @@ async function misses(visit) {
   await page.route(/threads\/[^/]+\/stream$/, async (route) => {
     await order("open");
     const thread = route.request().url().replace(/\/stream$/, "");
-    const status = async () => (await (await page.request.get(thread)).json()).status;
-    while ((await status()) === "running");
+    await eventually(async () => {
+      const { status } = await (await page.request.get(thread)).json();
+      assert.notEqual(status, "running");
+    });
     await route.continue();
   }, { times: 1 });
   await page.reload();

@@ -70,10 +70,10 @@ const result = (page) => turns(page).last().locator(".result");
 /** Sends a question. Just after an answer the field still waits for the end of its stream, and takes no key. */
 async function send(page, text) {
   await field(page).fill(text);
-  await eventually(async () => {
-    await page.keyboard.press("Enter");
-    assert.equal(await field(page).inputValue(), "");
-  });
+  // A page that still works on something takes no message.
+  await page.locator('.w-composer button[type="submit"][aria-busy="false"]').waitFor();
+  await page.keyboard.press("Enter");
+  await eventually(async () => assert.equal(await field(page).inputValue(), ""));
 }
 
 async function ask(page, text) {

@@ -259,11 +259,9 @@ async function edits(visit) {
   await radio(page, "Blocks").check();
   const typed = field(page, 1, "标题");
   await eventually(async () => assert.equal(await typed.inputValue(), "At the door"));
-  await eventually(async () => {
-    const { state: { blocks, spotBlocks } } = await session(page);
-    assert.equal(blocks[0].title, "At the door");
-    assert.deepEqual(spotBlocks, blocks.filter(({ type }) => type === "spot"));
-  });
+  const { state: { blocks, spotBlocks } } = await session(page);
+  assert.equal(blocks[0].title, "At the door");
+  assert.deepEqual(spotBlocks, blocks.filter(({ type }) => type === "spot"));
   await page.getByText("已保存", { exact: true }).waitFor();
 }
 

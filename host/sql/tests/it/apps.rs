@@ -1,38 +1,31 @@
 //! The migrations of the bundled apps, on the databases that the apps say they run on.
 
 use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::path::{Path, PathBuf};
 
-use tempfile::TempDir;
-use wattle_kit::postgres::Postgres;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::SqlValue;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Sql as _;
-use wattle_sql::{DatabaseConfig, Databases, Script};
 
-/// A new database.
+use crate::support::{Fresh, SQLITE_FILE, scripts};
+
 struct Bench {
-    databases: Databases,
-    _folder: TempDir,
-    _server: Option<Postgres>,
+    fresh: Fresh,
+}
+
+impl Deref for Bench {
+    type Target = Fresh;
+
+    fn deref(&self) -> &Fresh {
+        &self.fresh
+    }
 }
 
 impl Bench {
-    async fn open(url: &str, server: Option<Postgres>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
-        let databases = Databases::open(configs, folder.path()).await.unwrap();
-        Self { databases, _folder: folder, _server: server }
-    }
-
-    /// SQLite, and PostgreSQL if the machine has it.
     async fn all() -> Vec<Self> {
-        let mut all = vec![Self::open("sqlite:main.db", None).await];
-        if let Ok(server) = Postgres::for_test() {
-            all.push(Self::open(&server.url(), Some(server)).await);
-        }
-        all
+        Fresh::all(&[SQLITE_FILE]).await.into_iter().map(|fresh| Self { fresh }).collect()
     }
 
     async fn migrate(&self, app: &str, folders: &BTreeMap<String, PathBuf>) -> Vec<String> {
@@ -54,13 +47,6 @@ impl Bench {
             self.databases.query("main", &SqlAccess::ReadOnly.into(), &limits, text, &[]).await;
         rows.unwrap().rows
     }
-}
-
-/// The migrations in a folder.
-fn scripts(folder: &Path) -> Vec<Script> {
-    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "sql"));
-    paths.map(|path| Script { text: std::fs::read_to_string(&path).unwrap(), path }).collect()
 }
 
 fn apps() -> PathBuf {

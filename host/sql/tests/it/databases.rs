@@ -1,48 +1,43 @@
 //! Behaviour of databases, the same for SQLite and PostgreSQL.
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
-use tempfile::TempDir;
 use wattle_graph::failure::Failure;
-use wattle_kit::postgres::Postgres;
 use wattle_run::grant::SqlAccess;
 use wattle_run::hostcall::sql::{Rows, SqlValue};
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Marker, Sql as _, SqlTransaction};
-use wattle_sql::{DatabaseConfig, Databases, Script, SqlError};
+use wattle_sql::{DatabaseConfig, Databases, SqlError};
+
+use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY, scripts};
 
 const TABLE: &str = "CREATE TABLE item (
     id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE, price NUMERIC NOT NULL CHECK (price > 0),
     parent INTEGER REFERENCES item (id), active BOOLEAN)";
 
-/// One open database called `main`.
 struct Bench {
-    databases: Databases,
-    folder: TempDir,
-    _server: Option<Postgres>,
+    fresh: Fresh,
+}
+
+impl Deref for Bench {
+    type Target = Fresh;
+
+    fn deref(&self) -> &Fresh {
+        &self.fresh
+    }
 }
 
 impl Bench {
-    async fn open(url: &str, server: Option<Postgres>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
-        let databases = Databases::open(configs, folder.path()).await.unwrap();
-        Self { databases, folder, _server: server }
+    async fn sqlite(url: &str) -> Self {
+        Self { fresh: Fresh::sqlite(url).await }
     }
 
-    /// SQLite in a file and in memory, and PostgreSQL if the machine has it.
     async fn all() -> Vec<Self> {
-        let mut all = vec![
-            Self::open("sqlite:main.db", None).await,
-            Self::open("sqlite::memory:", None).await,
-        ];
-        if let Ok(server) = Postgres::for_test() {
-            all.push(Self::open(&server.url(), Some(server)).await);
-        }
-        all
+        let all = Fresh::all(&[SQLITE_FILE, SQLITE_MEMORY]).await;
+        all.into_iter().map(|fresh| Self { fresh }).collect()
     }
 
     async fn query(&self, text: &str, parameters: &[SqlValue]) -> Result<Rows, Failure> {
@@ -82,8 +77,8 @@ impl Bench {
         self.query("SELECT count(*) FROM item", &[]).await.unwrap().rows[0][0].clone()
     }
 
-    async fn is_postgres(&self) -> bool {
-        self.databases.dialect("main").await.unwrap() == "postgres"
+    fn is_postgres(&self) -> bool {
+        self.dialect == "postgres"
     }
 }
 
@@ -97,7 +92,7 @@ async fn values_go_in_and_come_back() {
         bench.execute(TABLE, &[]).await.unwrap();
         let insert =
             "INSERT INTO item (name, price, active) VALUES ($1, $2, $3) RETURNING id, active";
-        let insert = if bench.is_postgres().await {
+        let insert = if bench.is_postgres() {
             insert
                 .replace("(name, price, active) VALUES (", "(id, name, price, active) VALUES (1, ")
         } else {
@@ -122,7 +117,7 @@ async fn values_go_in_and_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn postgres_reads_parameters_by_the_type_that_the_statement_needs() {
     for bench in Bench::all().await {
-        if !bench.is_postgres().await {
+        if !bench.is_postgres() {
             continue;
         }
         let select = "SELECT $1::int2, $2::int8, $3::numeric, $4::date, $5::timestamptz, $6::uuid,
@@ -170,7 +165,7 @@ async fn postgres_reads_parameters_by_the_type_that_the_statement_needs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_keeps_bytes_and_numbers() {
-    let bench = Bench::open("sqlite:main.db", None).await;
+    let bench = Bench::sqlite(SQLITE_FILE).await;
     let values = [SqlValue::Bytes(vec![0, 255].into()), SqlValue::Real(1.5), SqlValue::Null];
     let rows = bench.query("SELECT $1, $2, $3, $1", &values).await.unwrap();
     let [bytes, real, null] = values;
@@ -326,7 +321,7 @@ async fn a_statement_that_takes_too_long_is_stopped() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_readers_do_not_wait_for_the_writer() {
-    let bench = Bench::open("sqlite:main.db", None).await;
+    let bench = Bench::sqlite(SQLITE_FILE).await;
     bench.execute(TABLE, &[]).await.unwrap();
     let mut transaction = bench.begin().await;
     transaction
@@ -358,7 +353,7 @@ async fn writers_wait_for_each_other() {
 #[tokio::test(flavor = "multi_thread")]
 async fn settings_of_a_statement_do_not_stay_in_the_session() {
     for bench in Bench::all().await {
-        if !bench.is_postgres().await {
+        if !bench.is_postgres() {
             continue;
         }
         let leak = "SELECT set_config('application_name', 'leaked', false)";
@@ -392,13 +387,6 @@ async fn names_and_servers_that_are_not_there_are_reported() {
     assert!(failure.message.contains("[sql.near]"));
 }
 
-/// The migrations in a folder.
-fn scripts(folder: &Path) -> Vec<Script> {
-    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "sql"));
-    paths.map(|path| Script { text: std::fs::read_to_string(&path).unwrap(), path }).collect()
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_are_applied_once_and_must_not_change() {
     for bench in Bench::all().await {
@@ -429,7 +417,7 @@ async fn migrations_are_applied_once_and_must_not_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn migrations_for_another_dialect_are_missed() {
-    let bench = Bench::open("sqlite::memory:", None).await;
+    let bench = Bench::sqlite(SQLITE_MEMORY).await;
     let none = BTreeMap::new();
     let error = bench.databases.migration_folder("asset", "main", &none).unwrap_err();
     assert!(error.to_string().contains("sqlite"), "{error}");

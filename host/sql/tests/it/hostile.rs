@@ -1,17 +1,17 @@
 //! Statements that want to do harm, as a model might be talked into writing them: none executes,
 //! none hangs past its limit, each is told why, and the database is as usable as before.
 
-use std::collections::BTreeMap;
+use std::ops::Deref;
 use std::time::{Duration, Instant};
 
-use tempfile::TempDir;
+use futures::future::join_all;
 use wattle_graph::failure::Failure;
-use wattle_kit::postgres::Postgres;
 use wattle_run::grant::{SqlAccess, SqlRule};
 use wattle_run::hostcall::sql::Rows;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::Sql as _;
-use wattle_sql::{DatabaseConfig, Databases};
+
+use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
 
 const TIMEOUT_MS: u64 = 400;
 
@@ -195,34 +195,31 @@ const HONEST: &[(On, &str, usize)] = &[
 ];
 
 struct Bench {
-    databases: Databases,
+    fresh: Fresh,
     on: On,
-    _folder: TempDir,
-    _server: Option<Postgres>,
+}
+
+impl Deref for Bench {
+    type Target = Fresh;
+
+    fn deref(&self) -> &Fresh {
+        &self.fresh
+    }
 }
 
 impl Bench {
-    async fn open(url: &str, on: On, server: Option<Postgres>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
-        let databases = Databases::open(configs, folder.path()).await.unwrap();
-        let mut transaction = databases.begin("main", &SqlLimits::default()).await.unwrap();
+    async fn new(fresh: Fresh) -> Self {
+        let mut transaction = fresh.databases.begin("main", &SqlLimits::default()).await.unwrap();
         for text in TABLES {
             transaction.execute(text, &[]).await.unwrap();
         }
         transaction.commit(None).await.unwrap();
-        Self { databases, on, _folder: folder, _server: server }
+        let on = if fresh.dialect == "postgres" { Pg } else { Lite };
+        Self { fresh, on }
     }
 
     async fn all() -> Vec<Self> {
-        let mut all = vec![
-            Self::open("sqlite:main.db", Lite, None).await,
-            Self::open("sqlite::memory:", Lite, None).await,
-        ];
-        if let Ok(server) = Postgres::for_test() {
-            all.push(Self::open(&server.url(), Pg, Some(server)).await);
-        }
-        all
+        join_all(Fresh::all(&[SQLITE_FILE, SQLITE_MEMORY]).await.into_iter().map(Self::new)).await
     }
 
     fn tries(&self, on: On) -> bool {
@@ -298,7 +295,7 @@ async fn s4_35_honest_queries_pass() {
 /// can be told a list with each query; PostgreSQL has roles for that.
 #[tokio::test(flavor = "multi_thread")]
 async fn s4_34_sqlite_itself_keeps_to_the_list_of_a_view() {
-    let bench = Bench::open("sqlite:main.db", Lite, None).await;
+    let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
     // A view that is allowed reads what it reads, also through a table that is not allowed.
     let mut rule = rule();
     rule.tables = Some(["v_secrets".to_owned()].into());
@@ -347,7 +344,7 @@ async fn connections_are_free_after_work_without_end() {
         let rule = rule();
         // More than there are connections.
         let all = (0..12).map(|_| bench.query(&rule, endless));
-        for answer in futures::future::join_all(all).await {
+        for answer in join_all(all).await {
             let failure = answer.unwrap_err();
             assert!(["timeout", "unavailable"].contains(&failure.code.as_str()), "{failure}");
         }

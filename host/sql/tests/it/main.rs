@@ -5,4 +5,5 @@
 mod apps;
 mod databases;
 mod hostile;
+mod support;
 mod writers;

@@ -2,34 +2,37 @@
 //! of the database, makes no value without bounds, and leaves the host's bookkeeping whole. A role
 //! made for readers reads what it was granted and nothing else.
 
-use std::collections::BTreeMap;
+use std::ops::Deref;
 
+use futures::future::join_all;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, Connection as _, Executor as _, PgConnection};
-use tempfile::TempDir;
 use wattle_graph::failure::Failure;
 use wattle_kit::need;
 use wattle_kit::postgres::Postgres;
 use wattle_run::grant::SqlAccess;
 use wattle_run::limit::SqlLimits;
 use wattle_run::ports::sql::{Marker, Sql as _};
-use wattle_sql::{DatabaseConfig, Databases, ReaderRole, Script};
+use wattle_sql::{DatabaseConfig, ReaderRole, Script};
+
+use crate::support::{Fresh, SQLITE_FILE, SQLITE_MEMORY};
 
 /// A database with an app's table, a migration on record and a marker.
 struct Bench {
-    databases: Databases,
-    dialect: &'static str,
-    folder: TempDir,
-    server: Option<Postgres>,
+    fresh: Fresh,
+}
+
+impl Deref for Bench {
+    type Target = Fresh;
+
+    fn deref(&self) -> &Fresh {
+        &self.fresh
+    }
 }
 
 impl Bench {
-    async fn open(url: &str, server: Option<Postgres>) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
-        let databases = Databases::open(configs, folder.path()).await.unwrap();
-        let dialect = databases.dialect("main").await.unwrap();
-        let bench = Self { databases, dialect, folder, server };
+    async fn new(fresh: Fresh) -> Self {
+        let bench = Self { fresh };
         assert_eq!(bench.migrate(&[NOTES]).await.unwrap(), ["0001_notes"]);
         let mut transaction = bench.databases.begin("main", &limits()).await.unwrap();
         assert_eq!(transaction.claim("key").await.unwrap(), None);
@@ -40,14 +43,7 @@ impl Bench {
     }
 
     async fn all() -> Vec<Self> {
-        let mut all = vec![
-            Self::open("sqlite:main.db", None).await,
-            Self::open("sqlite::memory:", None).await,
-        ];
-        if let Ok(server) = Postgres::for_test() {
-            all.push(Self::open(&server.url(), Some(server)).await);
-        }
-        all
+        join_all(Fresh::all(&[SQLITE_FILE, SQLITE_MEMORY]).await.into_iter().map(Self::new)).await
     }
 
     async fn migrate(&self, texts: &[&str]) -> Result<Vec<String>, wattle_sql::SqlError> {
@@ -122,7 +118,7 @@ async fn the_hosts_tables_are_out_of_reach() {
 /// Ways past a check of the text: the database itself keeps to the rule.
 #[tokio::test(flavor = "multi_thread")]
 async fn sqlite_itself_keeps_the_hosts_tables() {
-    let bench = Bench::open("sqlite:main.db", None).await;
+    let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
     // Somebody with the file made a view and a trigger over the host's tables.
     let url = format!("sqlite:{}", bench.folder.path().join("main.db").display());
     let mut direct = sqlx::SqliteConnection::connect(&url).await.unwrap();
@@ -174,7 +170,7 @@ async fn a_migration_leaves_the_hosts_tables_and_the_database() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_statement_makes_a_value_without_bounds() {
-    let bench = Bench::open("sqlite:main.db", None).await;
+    let bench = Bench::new(Fresh::sqlite(SQLITE_FILE).await).await;
     for text in [
         "SELECT hex(zeroblob(450000000))",
         "SELECT length(hex(zeroblob(450000000)))",
@@ -198,7 +194,7 @@ async fn no_statement_makes_a_value_without_bounds() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn memory_of_sqlite_is_bounded() {
-    let bench = Bench::open("sqlite::memory:", None).await;
+    let bench = Bench::new(Fresh::sqlite(SQLITE_MEMORY).await).await;
     // A database in memory is where a statement can fill memory and nothing else.
     let mut transaction = bench.databases.begin("main", &limits()).await.unwrap();
     let fill = "INSERT INTO notes WITH RECURSIVE n (i) AS
@@ -214,7 +210,7 @@ async fn memory_of_sqlite_is_bounded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_role_for_readers_reads_what_it_was_granted() {
     let server = need!(Postgres::for_test());
-    let bench = Bench::open(&server.url(), Some(server)).await;
+    let bench = Bench::new(Fresh::postgres(server).await).await;
     let server = bench.server.as_ref().unwrap();
     let mut admin = PgConnection::connect(&server.url()).await.unwrap();
     for text in [

@@ -389,13 +389,27 @@ const PASSING: [&str; 8] =
     ["57P01", "57P02", "57P03", "25P03", "40P01", "40001", LOCK_NOT_AVAILABLE, "53300"];
 
 /// Counts attempts at something that can be made again.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Attempt {
     paused: u32,
+    /// Attempts with a pause before each but the first one.
+    attempts: u32,
+    /// Further attempts at what is locked.
     held: u32,
 }
 
+impl Default for Attempt {
+    fn default() -> Self {
+        Self { paused: 0, attempts: ATTEMPTS, held: HELD_ATTEMPTS }
+    }
+}
+
 impl Attempt {
+    /// Attempts at what is locked. There is none after another failure.
+    pub(super) fn at_held(attempts: u32) -> Self {
+        Self { paused: 0, attempts: 1, held: attempts.saturating_sub(1) }
+    }
+
     /// Waits for the next attempt, or gives up.
     pub(super) async fn again(
         &mut self,
@@ -408,8 +422,8 @@ impl Attempt {
     /// Waits for the next attempt; `false` if there is none, or it would fail in the same way.
     async fn may_help(&mut self, error: &sqlx::Error) -> bool {
         // To wait for the lock was pause enough.
-        if is_held(error) && self.held < HELD_ATTEMPTS {
-            self.held += 1;
+        if is_held(error) && self.held > 0 {
+            self.held -= 1;
             return true;
         }
         let may_help = is_passing(error) && self.pause().await;
@@ -422,7 +436,7 @@ impl Attempt {
     /// Waits for the next attempt; `false` if there is none.
     pub(super) async fn pause(&mut self) -> bool {
         self.paused += 1;
-        if self.paused >= ATTEMPTS {
+        if self.paused >= self.attempts {
             return false;
         }
         tokio::time::sleep(PAUSE * 2_u32.pow(self.paused - 1)).await;

@@ -8,7 +8,7 @@ use wattle_run::ports::blob::BlobRef;
 use wattle_run::ports::store::{Compacted, MentionPage, Owner, StoreError, Taken};
 
 use crate::error::backend;
-use crate::postgres::link::{Link, is_held, while_trying};
+use crate::postgres::link::{Attempt, Link, while_trying};
 
 const SIZE: &str = "
     SELECT coalesce(sum(pg_total_relation_size(oid)), 0)::bigint FROM pg_class
@@ -59,14 +59,13 @@ const PAGE: usize = 10_000;
 /// Writes a row as it is. Only a locked row is tried again: another failure is what a write meets now.
 /// See [`Store::prove`](wattle_run::ports::Store::prove).
 pub(super) async fn prove(link: &Link) -> Result<(), StoreError> {
-    let mut answer = sqlx::query(PROVE).execute(&link.pool).await;
-    for _ in 1..PROOF_ATTEMPTS {
-        if !answer.as_ref().is_err_and(is_held) {
-            break;
+    let mut attempt = Attempt::at_held(PROOF_ATTEMPTS);
+    loop {
+        match sqlx::query(PROVE).execute(&link.pool).await {
+            Ok(_) => return Ok(()),
+            Err(error) => attempt.again("prove that it can be written", error).await?,
         }
-        answer = sqlx::query(PROVE).execute(&link.pool).await;
     }
-    answer.map(drop).map_err(while_trying("prove that it can be written"))
 }
 
 /// See [`Store::compact`](wattle_run::ports::Store::compact). The server itself does this now and

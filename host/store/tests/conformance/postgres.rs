@@ -1,5 +1,6 @@
 //! What many hosts on one PostgreSQL database must show.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -102,9 +103,19 @@ async fn a_proof_waits_for_that_of_another_host(server: &Server) {
     let store = server.store("proofs").await;
     let mut other = PgConnection::connect(&server.postgres.url()).await.unwrap();
     other.execute("BEGIN; UPDATE proofs.format SET number = number").await.unwrap();
+    let mut watch = PgConnection::connect(&server.postgres.url()).await.unwrap();
     let unlock = async {
-        // For longer than a statement waits for a lock.
-        other.execute("SELECT pg_sleep(1); COMMIT").await.unwrap();
+        // Whoever waits for a row has the lock of its tuple. The second attempt begins when the first one
+        // has waited for as long as a statement waits.
+        let waiting = "SELECT query_start::text FROM pg_locks JOIN pg_stat_activity USING (pid)
+            WHERE locktype = 'tuple' AND relation = 'proofs.format'::regclass";
+        let mut attempts = BTreeSet::new();
+        while attempts.len() < 2 {
+            let seen: Vec<String> =
+                sqlx::query_scalar(waiting).fetch_all(&mut watch).await.unwrap();
+            attempts.extend(seen);
+        }
+        other.execute("COMMIT").await.unwrap();
     };
     let (proof, ()) = tokio::join!(store.prove(), unlock);
     proof.unwrap();

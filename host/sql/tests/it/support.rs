@@ -1,0 +1,60 @@
+//! New databases.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use tempfile::TempDir;
+use wattle_kit::postgres::Postgres;
+use wattle_run::ports::sql::Sql as _;
+use wattle_sql::{DatabaseConfig, Databases, Script};
+
+pub(crate) const SQLITE_FILE: &str = "sqlite:main.db";
+pub(crate) const SQLITE_MEMORY: &str = "sqlite::memory:";
+
+/// A new database called `main`.
+pub(crate) struct Fresh {
+    pub(crate) databases: Databases,
+    pub(crate) dialect: &'static str,
+    pub(crate) folder: TempDir,
+    /// The server of a database of PostgreSQL.
+    pub(crate) server: Option<Postgres>,
+}
+
+impl Fresh {
+    async fn open(url: &str, server: Option<Postgres>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let configs = BTreeMap::from([("main".to_owned(), DatabaseConfig::new(url))]);
+        let databases = Databases::open(configs, folder.path()).await.unwrap();
+        let dialect = databases.dialect("main").await.unwrap();
+        Self { databases, dialect, folder, server }
+    }
+
+    /// A database of SQLite.
+    pub(crate) async fn sqlite(url: &str) -> Self {
+        Self::open(url, None).await
+    }
+
+    /// A database on a server of its own.
+    pub(crate) async fn postgres(server: Postgres) -> Self {
+        Self::open(&server.url(), Some(server)).await
+    }
+
+    /// These of SQLite, and one of PostgreSQL if the machine has it.
+    pub(crate) async fn all(sqlite: &[&str]) -> Vec<Self> {
+        let mut all = Vec::new();
+        for url in sqlite {
+            all.push(Self::sqlite(url).await);
+        }
+        if let Ok(server) = Postgres::for_test() {
+            all.push(Self::postgres(server).await);
+        }
+        all
+    }
+}
+
+/// The migrations in a folder.
+pub(crate) fn scripts(folder: &Path) -> Vec<Script> {
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let paths = paths.filter(|path| path.extension().is_some_and(|it| it == "sql"));
+    paths.map(|path| Script { text: std::fs::read_to_string(&path).unwrap(), path }).collect()
+}
