@@ -37,6 +37,7 @@ pub(crate) use self::connections::duration;
 pub use self::connections::{ConnectionsConfig, TlsConfig};
 pub use self::eval::{EvalConfig, Price};
 pub use self::fill::FindSecret;
+pub(crate) use self::fill::filled;
 pub use self::grants::{LimitTable, Needs};
 pub use self::limits::{CompileConfig, LimitsConfig, TenantLimits};
 pub use self::mcp::{McpTable, Surroundings};

@@ -4,6 +4,7 @@
 
 pub mod clock;
 mod link;
+mod models;
 pub mod offline;
 mod ports;
 mod runtime;
@@ -37,6 +38,7 @@ use crate::load::{Change, Loader};
 use crate::project::{self, FileProjector};
 use crate::wire::runtime::EngineRuntime;
 
+pub(crate) use self::models::open_routes;
 pub use self::ports::{Sweeper, environment, open_sandbox};
 pub(crate) use self::secrets::find_secret;
 pub(crate) use self::tools::open_tools;

@@ -17,5 +17,7 @@ mod tests;
 pub use self::completion::{Attempt, Completion, FinishReason, Usage};
 pub use self::delta::Delta;
 pub use self::image::{GeneratedImage, ImageRequest};
-pub use self::message::{Image, ImageSource, Message, Part, Role, ToolCall, ToolResult};
+pub use self::message::{
+    Image, ImageSource, Message, PROVIDER_STATE, Part, Role, ToolCall, ToolResult,
+};
 pub use self::request::{CompletionRequest, ResponseSchema, ToolChoice, ToolDefinition, Tries};

@@ -5,7 +5,9 @@ mod picture;
 use std::borrow::Cow;
 
 use wattle_graph::failure::{Failure, code};
-use wattle_graph::llm::{CompletionRequest, Message, Part, Role, ToolDefinition, ToolResult};
+use wattle_graph::llm::{
+    CompletionRequest, Message, PROVIDER_STATE, Part, Role, ToolDefinition, ToolResult,
+};
 
 pub(crate) use crate::chat::picture::{PICTURE_BYTES, Pictures, Source};
 
@@ -181,4 +183,4 @@ fn known(part: &Part) -> Result<(), Failure> {
 }
 
 /// Types of parts that mean something to one provider. The last two are those of versions before 0.1.
-const OPAQUE: [&str; 3] = [crate::provider::PROVIDER_STATE, "provider_part", "reasoning_signature"];
+const OPAQUE: [&str; 3] = [PROVIDER_STATE, "provider_part", "reasoning_signature"];

@@ -85,6 +85,10 @@ pub struct ProviderConfig {
     /// Fields that are added to every request, for what is a provider's own; kind `openai` only.
     #[serde(default, skip_serializing_if = "Extra::is_empty")]
     pub extra: Extra,
+    /// Headers that are added to every request, for gateways; what a value says of secrets is filled in by
+    /// [`Routes::open`](crate::Routes::open). A tenant's own provider has none of them.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub headers: BTreeMap<String, String>,
 }
 
 /// One route.

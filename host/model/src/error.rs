@@ -56,6 +56,14 @@ pub enum ConfigError {
         /// What to change.
         reason: String,
     },
+    /// A header that cannot be added to a provider's requests.
+    #[error("`model.providers.{provider}.headers`: {reason}")]
+    ProviderHeader {
+        /// The provider.
+        provider: String,
+        /// What to change.
+        reason: String,
+    },
     /// The HTTP client could not be made.
     #[error("cannot make an HTTP client for models: {reason}")]
     Client {

@@ -35,6 +35,7 @@ mod chat;
 pub mod config;
 pub mod error;
 pub mod extra;
+mod header;
 mod provider;
 pub mod recorded;
 mod retry;

@@ -6,7 +6,6 @@ mod fault;
 mod gemini;
 mod idle;
 mod image;
-mod json;
 mod key;
 mod names;
 mod openai;
@@ -21,9 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use reqwest::Url;
 use reqwest::dns::Resolve;
+use reqwest::header::HeaderMap;
 use reqwest::redirect::Policy;
+use reqwest::{RequestBuilder, Url};
 use tokio::sync::Semaphore;
 use wattle_graph::failure::{Failure, code};
 use wattle_graph::llm::{CompletionRequest, ResponseSchema};
@@ -38,7 +38,6 @@ pub(crate) use crate::provider::image::{Picture, Wish};
 pub(crate) use crate::provider::key::Key;
 pub(crate) use crate::provider::reply::Reply;
 use crate::provider::state::Owner;
-pub(crate) use crate::provider::state::PROVIDER_STATE;
 use crate::retry::Pauses;
 use crate::sink::Sink;
 
@@ -47,6 +46,9 @@ const CONCURRENCY: usize = 32;
 
 /// Longest wait for a connection: a provider that does not even answer is down.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes that a key or a header has at least to be kept out of messages.
+const SECRET_BYTES: usize = 4;
 
 /// The name under which requests are made.
 const USER_AGENT: &str = concat!("wattle/", env!("CARGO_PKG_VERSION"));
@@ -60,6 +62,9 @@ pub(crate) struct Provider {
     extra: Extra,
     base_url: String,
     key: Key,
+    headers: HeaderMap,
+    /// Why its headers cannot be sent.
+    unready: Option<String>,
     http: reqwest::Client,
     permits: Semaphore,
     pauses: Pauses,
@@ -156,10 +161,21 @@ impl Provider {
             extra: config.extra.clone(),
             base_url: base_url(name, config.base_url.as_deref().unwrap_or(default))?,
             key,
+            headers: HeaderMap::new(),
+            unready: None,
             http,
             permits: Semaphore::new(CONCURRENCY),
             pauses: Pauses::default(),
         })
+    }
+
+    /// The same with headers for all requests, or why it cannot be used without them.
+    pub(crate) fn with_headers(mut self, headers: Result<HeaderMap, String>) -> Self {
+        match headers {
+            Ok(headers) => self.headers = headers,
+            Err(reason) => self.unready = Some(reason),
+        }
+        self
     }
 
     pub(crate) fn kind(&self) -> ProviderKind {
@@ -180,6 +196,12 @@ impl Provider {
 
     /// What keeps the provider from being used, and what to do about it.
     pub(crate) fn problem(&self) -> Option<String> {
+        if let Some(reason) = &self.unready {
+            return Some(format!(
+                "the model provider `{}` cannot be used: {reason}; see its `headers`",
+                self.name
+            ));
+        }
         match &self.key {
             Key::Missing { variable } => Some(format!(
                 "the model provider `{}` has no key; set the environment variable `{variable}`",
@@ -243,11 +265,18 @@ impl Provider {
     async fn attempt(&self, aim: Aim<'_>, ask: &Ask<'_>, sink: &Sink<'_>) -> Result<Reply, Fault> {
         let _place = self.permits.acquire().await;
         aim.asks.add();
-        match self.kind {
-            ProviderKind::Openai => openai::ask(self, aim, ask, sink).await,
-            ProviderKind::Gemini => gemini::ask(self, aim, ask, sink).await,
-            ProviderKind::Anthropic => anthropic::ask(self, aim, ask, sink).await,
-        }
+        let owner = self.owner(aim);
+        let request = match self.kind {
+            ProviderKind::Openai => openai::request(self, ask, &owner, aim.model),
+            ProviderKind::Gemini => gemini::request(self, ask, &owner, aim.model),
+            ProviderKind::Anthropic => anthropic::request(self, ask, &owner, aim.model),
+        };
+        exchange::send(self, aim, sink, request).await
+    }
+
+    /// Whose state an answer holds.
+    fn owner(&self, aim: Aim<'_>) -> Owner {
+        Owner::new(&self.name, aim.model)
     }
 
     /// Reads an answer with a status that is a success.
@@ -257,7 +286,7 @@ impl Provider {
         sink: &Sink<'_>,
         response: reqwest::Response,
     ) -> Result<Reply, Fault> {
-        let owner = Owner::new(&self.name, aim.model);
+        let owner = self.owner(aim);
         match self.kind {
             ProviderKind::Openai => {
                 let assembly = openai::OpenAi::new(owner, aim.model, sink);
@@ -278,12 +307,9 @@ impl Provider {
         self.stream
     }
 
-    fn http(&self) -> &reqwest::Client {
-        &self.http
-    }
-
-    fn url(&self, path: &str) -> String {
-        format!("{}{path}", self.base_url)
+    /// A request to a path below the provider's address.
+    fn post(&self, path: &str) -> RequestBuilder {
+        self.http.post(format!("{}{path}", self.base_url)).headers(self.headers.clone())
     }
 
     fn key(&self) -> Option<&str> {
@@ -292,10 +318,11 @@ impl Provider {
 
     /// A text without the key, should a provider or a library repeat it.
     fn scrub(&self, text: &str) -> String {
-        match self.key() {
-            Some(key) => text.replace(key, "***"),
-            None => text.to_owned(),
-        }
+        let headers = self.headers.values().filter_map(|value| value.to_str().ok());
+        let secrets = self.key().into_iter().chain(headers);
+        // A value such as `1` is no secret, and is part of other words.
+        let secrets = secrets.filter(|secret| secret.len() >= SECRET_BYTES);
+        secrets.fold(text.to_owned(), |text, secret| text.replace(secret, "***"))
     }
 }
 
@@ -308,6 +335,9 @@ impl fmt::Debug for Provider {
             .finish_non_exhaustive()
     }
 }
+
+/// What is added to an address, and is often copied with it.
+const ENDPOINTS: [&str; 4] = ["/chat/completions", "/completions", "/messages", "/models"];
 
 /// An address that suffixes such as `chat/completions` can be put after.
 pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError> {
@@ -330,6 +360,12 @@ pub(crate) fn base_url(provider: &str, text: &str) -> Result<String, ConfigError
     }
     if url.query().is_some() || url.fragment().is_some() {
         return Err(refused("it has a query or a fragment"));
+    }
+    let path = url.path().trim_end_matches('/');
+    if let Some(ending) = ENDPOINTS.iter().find(|ending| path.ends_with(**ending)) {
+        return Err(refused(&format!(
+            "it ends with `{ending}`, which is added to it; remove that"
+        )));
     }
     if !url.path().ends_with('/') {
         url.set_path(&format!("{}/", url.path()));

@@ -1,5 +1,6 @@
 //! Recorded answers, read without a connection: for checks of what a provider's bytes can do.
 
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::sync::Mutex;
 use std::sync::PoisonError;
@@ -35,6 +36,7 @@ impl Recorded {
             structured: Structured::default(),
             stream: true,
             extra: Extra::default(),
+            headers: BTreeMap::new(),
         };
         let http = provider::http(None).map_err(|reason| ConfigError::Client { reason })?;
         Provider::new("recorded", &config, Key::None, http).map(Self)

@@ -13,6 +13,7 @@ use wattle_run::ports::{BlobStore, Caller, Model};
 use crate::chat::Pictures;
 use crate::config::{ModelConfig, check_aliases, read_models};
 use crate::error::ConfigError;
+use crate::header;
 use crate::provider::{self, Key, Provider, Providers};
 use crate::route::{Owner, Route};
 use crate::sink::Sink;
@@ -40,8 +41,22 @@ impl Routes {
     /// [`ConfigError`] if an address is none, a route names a provider that does not exist, or a
     /// value of a route or an alias makes no sense.
     pub fn new(
+        config: ModelConfig,
+        env: &dyn Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        Self::open(config, env, &|text| Ok(text.to_owned()))
+    }
+
+    /// The same, with secrets in the headers of providers: `fill` puts them into the text of a header, or
+    /// says why it cannot. A provider whose secret is missing answers `unavailable`.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn open(
         mut config: ModelConfig,
         env: &dyn Fn(&str) -> Option<String>,
+        fill: &dyn Fn(&str) -> Result<String, String>,
     ) -> Result<Self, ConfigError> {
         check_aliases(&config)?;
         let from_env = read_models(&mut config, env);
@@ -49,7 +64,8 @@ impl Routes {
         let mut providers = Providers::new();
         for (name, provider) in &config.providers {
             let key = Key::read(provider.key_env.as_deref(), env);
-            let provider = Provider::new(name, provider, key, http.clone())?;
+            let headers = header::filled(name, provider, fill)?;
+            let provider = Provider::new(name, provider, key, http.clone())?.with_headers(headers);
             providers.insert(name.clone(), Arc::new(provider));
         }
         let mut routes = BTreeMap::new();

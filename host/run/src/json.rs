@@ -1,4 +1,6 @@
-//! JSON from outside: how deep it may be nested, and how much it weighs.
+//! JSON from outside: how deep it may be nested, how much it weighs, and [how it is read](lenient).
+
+pub mod lenient;
 
 use serde_json::Value;
 use wattle_graph::failure::{Failure, code};

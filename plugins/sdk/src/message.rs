@@ -70,6 +70,9 @@ impl Message {
     }
 }
 
+/// `type` of the [`Part::Other`] that holds what a model's provider sent for itself, such as signatures.
+pub const PROVIDER_STATE: &str = "provider_state";
+
 /// One piece of a message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -84,8 +87,8 @@ pub enum Part {
     ToolResult(ToolResult),
     /// The model's reasoning, sent back where a provider demands it.
     Reasoning(String),
-    /// A kind this version has no case for. The one of type `provider_state` is what a model's provider sent for
-    /// itself, such as signatures: show it again, as it is, with the message in which it came.
+    /// A kind this version has no case for. The one of type [`PROVIDER_STATE`] goes back as it is, with the
+    /// message in which it came.
     Other(Value),
 }
 

@@ -104,7 +104,7 @@ impl Flaw {
                 && completion.tool_calls().all(is_unreadable);
             return is_broken.then_some(Self::Unreadable);
         }
-        if !completion.text().trim().is_empty() {
+        if completion.is_answer() {
             return None;
         }
         Some(match completion.finish_reason {

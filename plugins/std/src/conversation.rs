@@ -13,15 +13,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use wattle_plugin::Failure;
 use wattle_plugin::llm::Completion;
-use wattle_plugin::message::{Part, ToolCall};
+use wattle_plugin::message::{PROVIDER_STATE, Part, ToolCall};
 
 use crate::offer::Offer;
 
 /// The answer to a call that was never answered.
 const CANCELLED: &str = "the call was cancelled before it was answered";
-
-/// `type` of the part with what a provider sent for itself.
-const PROVIDER_STATE: &str = "provider_state";
 
 /// One message as the state holds it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]

@@ -17,7 +17,7 @@ use crate::config::{self, Config, Secret, StoreDatabase, StoreKind};
 use crate::error::Error;
 use crate::exit::Exit;
 use crate::output::Output;
-use crate::wire::{ReadEnv, environment, open_sandbox};
+use crate::wire::{ReadEnv, environment, open_routes, open_sandbox};
 
 /// Memory mappings that a live guest needs at the most; see the sandbox's pool.
 const MAPS_PER_INSTANCE: u64 = 6;
@@ -238,7 +238,7 @@ fn model_keys(config: &Config, env: &ReadEnv, report: &mut Report) {
         report.warn("models", "there are no model routes", "define `[model.routes.<name>]`");
         return;
     }
-    match wattle_model::Routes::new(config.model.clone(), &**env) {
+    match open_routes(config.model.clone(), config, env) {
         Err(error) => report.fail("models", error.to_string(), "correct `[model]` in wattle.toml"),
         Ok(routes) => {
             let problems = routes.problems();

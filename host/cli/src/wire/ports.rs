@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use secrecy::SecretString;
 use wattle_mcp::McpServers;
-use wattle_model::{Routes, Tenants};
+use wattle_model::Tenants;
 use wattle_net::{NetConfig, OutboundNet, Secrets};
 use wattle_run::ports::observer::Observers;
 use wattle_run::ports::{BlobLinks, BlobStore, Clock, Memory, Model, Net, Ports, Sandbox, Store};
@@ -23,6 +23,7 @@ use crate::error::Error;
 use crate::load::compiler;
 use crate::wire::clock::HostClock;
 use crate::wire::link::{cache_key, link_secret};
+use crate::wire::models::open_routes;
 use crate::wire::telemetry::open_telemetry;
 use crate::wire::tools::open_tools;
 use crate::wire::{Overrides, ReadEnv};
@@ -224,7 +225,7 @@ fn open_model(
             |address| wattle_net::reachable(address, false)
         },
     };
-    let routes = Routes::new(config.model.clone(), &**env)
+    let routes = open_routes(config.model.clone(), config, env)
         .and_then(|routes| routes.with_tenants(tenants))
         .map_err(|error| Error::Setup { what: "model routes", message: error.to_string() })?;
     warnings.extend(routes.problems());

@@ -62,6 +62,10 @@ pub struct ToolResult {
     pub is_error: bool,
 }
 
+/// `type` of the [`Part::Other`] that holds what a model's provider sent for itself, such as signatures.
+/// Messages of `std` and of the Agent Server keep the part in a field of this name.
+pub const PROVIDER_STATE: &str = "provider_state";
+
 /// One piece of a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -76,7 +80,7 @@ pub enum Part {
     ToolResult(ToolResult),
     /// Reasoning text.
     Reasoning(String),
-    /// Something this version does not know.
+    /// Something this version does not know, and state of a provider: see [`PROVIDER_STATE`].
     Other(Value),
 }
 

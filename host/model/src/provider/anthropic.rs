@@ -5,30 +5,26 @@ mod body;
 
 pub(super) use self::assemble::Anthropic;
 
-use crate::provider::exchange;
-use crate::provider::fault::Fault;
-use crate::provider::reply::Reply;
+use reqwest::RequestBuilder;
+
 use crate::provider::state::Owner;
-use crate::provider::{Aim, Ask, Provider};
-use crate::sink::Sink;
+use crate::provider::{Ask, Provider};
 
 /// The version of the format.
 const VERSION: &str = "2023-06-01";
 
-/// One request.
-pub(super) async fn ask(
+/// A request for an answer of `model`.
+pub(super) fn request(
     provider: &Provider,
-    aim: Aim<'_>,
     ask: &Ask<'_>,
-    sink: &Sink<'_>,
-) -> Result<Reply, Fault> {
-    let model = aim.model;
-    let owner = Owner::new(provider.name(), model);
-    let mut request =
-        provider.http().post(provider.url("messages")).header("anthropic-version", VERSION);
-    if let Some(key) = provider.key() {
-        request = request.header("x-api-key", key);
+    owner: &Owner,
+    model: &str,
+) -> RequestBuilder {
+    let body = body::body(ask, owner, model, provider.streams());
+    let request = provider.post("messages").json(&body);
+    let request = request.header("anthropic-version", VERSION);
+    match provider.key() {
+        Some(key) => request.header("x-api-key", key),
+        None => request,
     }
-    let request = request.json(&body::body(ask, &owner, model, provider.streams()));
-    exchange::send(provider, aim, sink, request, Anthropic::new(owner, model, sink)).await
 }

@@ -9,10 +9,10 @@ use reqwest::header::ACCEPT;
 use reqwest::{RequestBuilder, Response};
 use serde_json::{Value, json};
 use tokio::time::timeout;
+use wattle_run::json::lenient;
 
 use crate::provider::fault::{self, Fault};
 use crate::provider::idle::Idle;
-use crate::provider::json;
 use crate::provider::pace::{Pace, SAID_BYTES};
 use crate::provider::reply::Reply;
 use crate::provider::sse::Events;
@@ -86,12 +86,11 @@ impl Broken {
 }
 
 /// Sends a request and reads its answer.
-pub(super) async fn send<A: Assembly>(
+pub(super) async fn send(
     provider: &Provider,
     aim: Aim<'_>,
     sink: &Sink<'_>,
     request: RequestBuilder,
-    assembly: A,
 ) -> Result<Reply, Fault> {
     let stream = provider.streams();
     let accept = if stream { "text/event-stream, application/json" } else { "application/json" };
@@ -106,7 +105,7 @@ pub(super) async fn send<A: Assembly>(
         if !status.is_success() {
             return Err(refused(provider, aim, response).await);
         }
-        read(provider, aim, sink, response, assembly).await
+        provider.read(aim, sink, response).await
     };
     if stream {
         return answer.await;
@@ -252,7 +251,7 @@ impl<A: Assembly> Arrival<'_, A> {
         if data.is_empty() {
             return Ok(false);
         }
-        match json::read(data) {
+        match lenient::read(data) {
             Ok(document) => {
                 self.document(&document)?;
                 Ok(self.assembly.progress() == Progress::Ended)
@@ -279,7 +278,7 @@ impl<A: Assembly> Arrival<'_, A> {
         match std::mem::replace(&mut self.form, Form::Unknown) {
             Form::Unknown => return Err(self.unreadable("it is empty")),
             Form::Document(document) => {
-                let document = json::read_bytes(&document)
+                let document = lenient::read_bytes(&document)
                     .map_err(|error| self.unreadable(&format!("it is not json: {error}")))?;
                 // Google's streams without events are lists.
                 match &document {
@@ -294,7 +293,7 @@ impl<A: Assembly> Arrival<'_, A> {
             Form::Events(mut events) => {
                 // A last event without its end may be half of one.
                 if let Some(data) = events.end()
-                    && (data.trim() == DONE || json::read(&data).is_ok())
+                    && (data.trim() == DONE || lenient::read(&data).is_ok())
                     && self.event(&data)?
                 {
                     return Ok(self.assembly.reply());

@@ -89,7 +89,7 @@ pub(super) fn gave_up(provider: &Provider, aim: Aim<'_>, reason: &str) -> Fault 
 /// An error that a service reports inside of an answer that began as a success.
 pub(super) fn in_stream(provider: &Provider, aim: Aim<'_>, body: &Value) -> Fault {
     let status = StatusCode::from_u16(status_of(body)).unwrap_or(StatusCode::BAD_GATEWAY);
-    answered(provider, aim, status, &HeaderMap::new(), &body.to_string())
+    refused(provider, aim, status, "in its answer", &HeaderMap::new(), &body.to_string())
 }
 
 /// The status that an error would have had as an answer of its own.
@@ -128,7 +128,15 @@ pub(super) fn unsent(provider: &Provider, aim: Aim<'_>, error: &reqwest::Error) 
             retry: Retry::BackOff,
         };
     }
-    unreachable(provider, aim, &format!("cannot be reached: {}", root(error)))
+    let cause = root(error);
+    // What a server without TLS answers, as the library for TLS reads it.
+    let hint = if cause.contains("InvalidContentType") {
+        "the server does not speak TLS, so write `http://` in `base_url` of the provider"
+    } else {
+        "check `base_url` of the provider"
+    };
+    let address = &provider.base_url;
+    unreachable(provider, aim, &format!("cannot be reached at {address}: {cause}; {hint}"))
 }
 
 fn unreachable(provider: &Provider, aim: Aim<'_>, what: &str) -> Fault {
@@ -149,6 +157,18 @@ pub(super) fn answered(
     headers: &HeaderMap,
     text: &str,
 ) -> Fault {
+    refused(provider, aim, status, &format!("status {}", status.as_u16()), headers, text)
+}
+
+/// An error that a provider reports, in whatever way; `place` says in which.
+fn refused(
+    provider: &Provider,
+    aim: Aim<'_>,
+    status: StatusCode,
+    place: &str,
+    headers: &HeaderMap,
+    text: &str,
+) -> Fault {
     let body: Value = serde_json::from_str(text).unwrap_or_default();
     let class = Class::of(status, &body);
     let mut details = json!({ "status": status.as_u16() });
@@ -164,7 +184,7 @@ pub(super) fn answered(
             retry = Retry::After(pause);
         }
     }
-    let message = class.message(provider, aim, status, &own_words(provider, &body, text), retry);
+    let message = class.message(provider, aim, place, &own_words(provider, &body, text), retry);
     let mut failure = Failure::new(class.code(), message).with_details(details);
     failure.retryable = retry != Retry::Never;
     Fault { failure, retry }
@@ -206,7 +226,7 @@ impl Class {
             402 => Self::Quota,
             429 if says("insufficient_quota") => Self::Quota,
             429 => Self::RateLimit,
-            404 => Self::Missing,
+            404 | 405 => Self::Missing,
             408 => Self::Timeout,
             409 | 500.. => Self::Busy,
             300..=399 => Self::Redirect,
@@ -228,40 +248,42 @@ impl Class {
         }
     }
 
-    /// What happened and what to do. A refused key is told without the provider's words, which
-    /// like to repeat pieces of it.
+    /// What happened and what to do. Words about a refused key like to repeat pieces of it.
     fn message(
         self,
         provider: &Provider,
         aim: Aim<'_>,
-        status: StatusCode,
+        place: &str,
         words: &str,
         retry: Retry,
     ) -> String {
         let subject = subject(provider, aim);
-        let status = status.as_u16();
+        let address = &provider.base_url;
         match self {
-            Self::Auth => format!("{subject} {}", provider.key.refused(status)),
-            Self::Quota => format!(
-                "{subject} has no credit left (status {status}); top up the account: {words}"
-            ),
+            Self::Auth => {
+                let words = redacted(words, provider.key());
+                format!("{subject} {}: {words}", provider.key.refused(place))
+            }
+            Self::Quota => {
+                format!("{subject} has no credit left ({place}); top up the account: {words}")
+            }
             Self::RateLimit => {
-                format!("{subject} asks to slow down (status {status}){}: {words}", pause(retry))
+                format!("{subject} asks to slow down ({place}){}: {words}", pause(retry))
             }
             Self::Missing => format!(
-                "{subject} does not exist (status {status}); change {}, and check `base_url` of \
-                 the provider: {words}",
+                "{subject} does not exist at {address} ({place}); change {}, or `base_url` of the \
+                 provider: {words}",
                 aim.setting
             ),
             Self::Redirect => format!(
-                "{subject} answers with a redirect (status {status}); check `base_url` of the \
+                "{subject} answers with a redirect at {address} ({place}); check `base_url` of the \
                  provider"
             ),
             Self::Timeout | Self::Busy => {
-                format!("{subject} is out of order (status {status}): {words}")
+                format!("{subject} is out of order ({place}): {words}")
             }
             Self::Refused => {
-                format!("{subject} refuses the request (status {status}): {words}")
+                format!("{subject} refuses the request ({place}): {words}")
             }
         }
     }
@@ -286,6 +308,22 @@ fn own_words(provider: &Provider, body: &Value, text: &str) -> String {
     let fields = ["/error/message", "/message", "/error", "/detail"];
     let message = fields.iter().find_map(|field| body.pointer(field).and_then(Value::as_str));
     quote(provider, message.unwrap_or(text))
+}
+
+/// Letters in a row that a word has to share with a key to count as a piece of it.
+const KEY_PIECE: usize = 6;
+
+/// Words without pieces of a key, such as `sk-...6789` or `sk-ab***89`.
+fn redacted(words: &str, key: Option<&str>) -> String {
+    let key: Vec<char> = key.unwrap_or_default().chars().collect();
+    let is_piece = |word: &str| {
+        let is_cut = word.contains('*') || word.trim_end_matches('.').contains("..");
+        let letters: Vec<char> = word.chars().collect();
+        is_cut
+            || letters.windows(KEY_PIECE).any(|piece| key.windows(KEY_PIECE).any(|it| it == piece))
+    };
+    let shown = words.split(' ').map(|word| if is_piece(word) { "***" } else { word });
+    shown.collect::<Vec<_>>().join(" ")
 }
 
 fn quote(provider: &Provider, text: &str) -> String {
@@ -328,6 +366,7 @@ mod tests {
             (429, &quota, Class::Quota, code::RATE_LIMITED),
             (429, &Value::Null, Class::RateLimit, code::RATE_LIMITED),
             (404, &Value::Null, Class::Missing, code::UNAVAILABLE),
+            (405, &Value::Null, Class::Missing, code::UNAVAILABLE),
             (408, &Value::Null, Class::Timeout, code::TIMEOUT),
             (409, &Value::Null, Class::Busy, code::UNAVAILABLE),
             (500, &Value::Null, Class::Busy, code::UNAVAILABLE),
@@ -337,6 +376,29 @@ mod tests {
         for (status, body, class, code) in cases {
             let found = Class::of(StatusCode::from_u16(status).unwrap(), body);
             assert_eq!((found, found.code()), (class, code), "{status}");
+        }
+    }
+
+    #[test]
+    fn words_about_a_key_show_no_piece_of_it() {
+        let key = Some("sk-very-secret-0123456789");
+        for (words, expected) in [
+            (
+                "Incorrect API key provided: sk-ve***6789. See docs.",
+                "Incorrect API key provided: *** See docs.",
+            ),
+            (
+                "Received API Key = sk-...6789, Key Hash = 1f",
+                "Received API Key = *** Key Hash = 1f",
+            ),
+            ("the key \"0123456789\" is expired", "the key *** is expired"),
+            (
+                "Country, region, or territory not supported...",
+                "Country, region, or territory not supported...",
+            ),
+        ] {
+            assert_eq!(redacted(words, key), expected);
+            assert_eq!(redacted(expected, None), expected);
         }
     }
 }

@@ -5,31 +5,26 @@ mod body;
 
 pub(super) use self::assemble::Gemini;
 
-use crate::provider::exchange;
-use crate::provider::fault::Fault;
-use crate::provider::reply::Reply;
-use crate::provider::state::Owner;
-use crate::provider::{Aim, Ask, Provider};
-use crate::sink::Sink;
+use reqwest::RequestBuilder;
 
-/// One request.
-pub(super) async fn ask(
+use crate::provider::state::Owner;
+use crate::provider::{Ask, Provider};
+
+/// A request for an answer of `model`.
+pub(super) fn request(
     provider: &Provider,
-    aim: Aim<'_>,
     ask: &Ask<'_>,
-    sink: &Sink<'_>,
-) -> Result<Reply, Fault> {
-    let model = aim.model;
+    owner: &Owner,
+    model: &str,
+) -> RequestBuilder {
     let path = if provider.streams() {
         format!("models/{model}:streamGenerateContent?alt=sse")
     } else {
         format!("models/{model}:generateContent")
     };
-    let owner = Owner::new(provider.name(), model);
-    let mut request = provider.http().post(provider.url(&path));
-    if let Some(key) = provider.key() {
-        request = request.header("x-goog-api-key", key);
+    let request = provider.post(&path).json(&body::body(ask, owner, model));
+    match provider.key() {
+        Some(key) => request.header("x-goog-api-key", key),
+        None => request,
     }
-    let request = request.json(&body::body(ask, &owner, model));
-    exchange::send(provider, aim, sink, request, Gemini::new(owner, model, sink)).await
 }

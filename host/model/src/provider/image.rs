@@ -216,7 +216,7 @@ impl Wire {
             }
             Self::Openai => ("images/generations".to_owned(), openai::body(model, wish)),
         };
-        let request = provider.http().post(provider.url(&path)).json(&body);
+        let request = provider.post(&path).json(&body);
         match (provider.key(), self) {
             (None, _) => request,
             (Some(key), Self::Openai) => request.bearer_auth(key),

@@ -42,19 +42,19 @@ impl Key {
         }
     }
 
-    /// What a provider that answers with this status wants, and what to do about it.
-    pub(super) fn refused(&self, status: u16) -> String {
+    /// What a provider wants that refuses the key, and what to do about it; `place` says how it refused.
+    pub(super) fn refused(&self, place: &str) -> String {
         match self {
             Self::None => format!(
-                "wants a key (status {status}); name its environment variable in `key_env` of the \
+                "wants a key ({place}); name its environment variable in `key_env` of the \
                  provider"
             ),
-            Self::Missing { variable } | Self::Variable { variable, .. } => format!(
-                "refuses the key (status {status}); check the environment variable `{variable}`"
-            ),
-            Self::Tenant(_) => format!(
-                "refuses the key (status {status}); set another `api_key` for the tenant's route"
-            ),
+            Self::Missing { variable } | Self::Variable { variable, .. } => {
+                format!("refuses the key ({place}); check the environment variable `{variable}`")
+            }
+            Self::Tenant(_) => {
+                format!("refuses the key ({place}); set another `api_key` for the tenant's route")
+            }
         }
     }
 }

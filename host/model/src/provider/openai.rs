@@ -12,26 +12,22 @@ mod think;
 pub(super) use self::assemble::OpenAi;
 pub(super) use self::calls::arguments;
 
-use crate::provider::exchange;
-use crate::provider::fault::Fault;
-use crate::provider::reply::Reply;
-use crate::provider::state::Owner;
-use crate::provider::{Aim, Ask, Provider};
-use crate::sink::Sink;
+use reqwest::RequestBuilder;
 
-/// One request.
-pub(super) async fn ask(
+use crate::provider::state::Owner;
+use crate::provider::{Ask, Provider};
+
+/// A request for an answer of `model`.
+pub(super) fn request(
     provider: &Provider,
-    aim: Aim<'_>,
     ask: &Ask<'_>,
-    sink: &Sink<'_>,
-) -> Result<Reply, Fault> {
-    let model = aim.model;
-    let owner = Owner::new(provider.name(), model);
-    let body = body::body(ask, &owner, model, provider.streams());
-    let mut request = provider.http().post(provider.url("chat/completions")).json(&body);
-    if let Some(key) = provider.key() {
-        request = request.bearer_auth(key);
+    owner: &Owner,
+    model: &str,
+) -> RequestBuilder {
+    let body = body::body(ask, owner, model, provider.streams());
+    let request = provider.post("chat/completions").json(&body);
+    match provider.key() {
+        Some(key) => request.bearer_auth(key),
+        None => request,
     }
-    exchange::send(provider, aim, sink, request, OpenAi::new(owner, model, sink)).await
 }

@@ -12,13 +12,111 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
-use wattle_graph::llm::{Part, ToolCall};
+use wattle_graph::llm::{PROVIDER_STATE, Part, ToolCall};
 
-/// `type` of the `Part::Other` that holds a state.
-pub(crate) const PROVIDER_STATE: &str = "provider_state";
+/// Bytes of what a provider sends for itself in one answer: signatures and encrypted reasoning have some ten
+/// KiB, pages that a provider's own tools found some hundred. The journal keeps all of it.
+const OWN_BYTES: usize = 4 << 20;
+
+/// Levels of a value that a provider sends for itself.
+const OWN_DEPTH: usize = 32;
 
 /// Fields of a message or of a part.
 pub(super) type Fields = Map<String, Value>;
+
+/// The size of what a provider sends for itself in one answer.
+#[derive(Debug, Default)]
+pub(super) struct OwnBytes(usize);
+
+impl OwnBytes {
+    /// Bytes so far.
+    pub(super) fn count(&self) -> usize {
+        self.0
+    }
+
+    /// Counts fields.
+    ///
+    /// # Errors
+    ///
+    /// If they are too deep, or too much together with all that came before.
+    pub(super) fn add_fields<'a>(
+        &mut self,
+        fields: impl IntoIterator<Item = (&'a String, &'a Value)>,
+    ) -> Result<(), String> {
+        fields.into_iter().try_for_each(|(name, value)| self.add(name.len() + weight(value)?))
+    }
+
+    /// Counts a value.
+    ///
+    /// # Errors
+    ///
+    /// As [`add_fields`](Self::add_fields).
+    pub(super) fn add_value(&mut self, value: &Value) -> Result<(), String> {
+        self.add(weight(value)?)
+    }
+
+    /// Counts bytes.
+    ///
+    /// # Errors
+    ///
+    /// If these are too much together with all that came before.
+    pub(super) fn add(&mut self, bytes: usize) -> Result<(), String> {
+        self.0 = self.0.saturating_add(bytes);
+        if self.0 > OWN_BYTES {
+            return Err(format!("it has more than {OWN_BYTES} bytes in fields of its own"));
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of the texts, names and other scalars of a value: one for a scalar that is no text.
+///
+/// # Errors
+///
+/// If the value has too many levels.
+pub(super) fn weight(value: &Value) -> Result<usize, String> {
+    fn inner(value: &Value, depth: usize) -> Result<usize, String> {
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err(format!("a field of its own has more than {OWN_DEPTH} levels"));
+        };
+        match value {
+            Value::String(text) => Ok(text.len()),
+            Value::Array(items) => items.iter().map(|item| Ok(1 + inner(item, depth)?)).sum(),
+            Value::Object(fields) => {
+                fields.iter().map(|(name, value)| Ok(name.len() + inner(value, depth)?)).sum()
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(1),
+        }
+    }
+    inner(value, OWN_DEPTH)
+}
+
+/// Whether a value says anything.
+pub(super) fn says(value: &Value) -> bool {
+    match value {
+        Value::Null => false,
+        Value::String(text) => !text.is_empty(),
+        Value::Array(items) => !items.is_empty(),
+        Value::Object(fields) => !fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => true,
+    }
+}
+
+/// An object with further fields; those that it has stay, and objects are joined.
+pub(super) fn with(mut value: Value, fields: Fields) -> Value {
+    if let Some(object) = value.as_object_mut() {
+        for (name, more) in fields {
+            match (object.get_mut(&name), more) {
+                (Some(known @ Value::Object(_)), Value::Object(more)) => {
+                    *known = with(known.take(), more);
+                }
+                (Some(_), _) => {}
+                (None, more) => drop(object.insert(name, more)),
+            }
+        }
+    }
+    value
+}
 
 /// Whose state it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -357,6 +455,28 @@ mod tests {
             });
             assert!(bare, "{:?}", said.pieces);
         }
+    }
+
+    #[test]
+    fn what_is_there_stays() {
+        let call = json!({ "name": "add", "function": { "name": "add" } });
+        let own = json!({ "name": "sub", "function": { "name": "sub", "strict": true }, "x": 1 });
+        let expected =
+            json!({ "name": "add", "function": { "name": "add", "strict": true }, "x": 1 });
+        assert_eq!(with(call, fields(own)), expected);
+    }
+
+    #[test]
+    fn what_a_provider_sends_for_itself_is_bounded() {
+        let deep = (0..OWN_DEPTH).fold(json!(1), |inner, _| json!([inner]));
+        let mut own = OwnBytes::default();
+        let refused = own.add_fields(&fields(json!({ "a": deep }))).unwrap_err();
+        assert!(refused.contains("levels"), "{refused}");
+        let mut own = OwnBytes::default();
+        own.add_value(&json!({ "a": "x".repeat(OWN_BYTES - 1) })).unwrap();
+        assert_eq!(own.count(), OWN_BYTES);
+        let refused = own.add(1).unwrap_err();
+        assert!(refused.contains("4194304 bytes"), "{refused}");
     }
 
     #[test]

@@ -3,9 +3,11 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod alias;
+mod changed;
 mod dialect;
 mod endless;
 mod failure;
+mod header;
 mod image;
 mod retry;
 mod state;

@@ -120,7 +120,7 @@ fn whole(completion: &Completion) -> Result<String, Vec<String>> {
     let wrong = match completion.finish_reason {
         FinishReason::Length => "the answer was cut off at its length limit; be shorter",
         FinishReason::ContentFilter => "the answer was withheld by the provider",
-        _ if text.trim().is_empty() => "the answer is empty",
+        _ if !completion.is_answer() => "the answer is empty",
         _ => return Ok(text),
     };
     Err(vec![wrong.to_owned()])

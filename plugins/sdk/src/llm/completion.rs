@@ -123,6 +123,21 @@ impl Completion {
         text_of(&self.parts)
     }
 
+    /// Whether this is an answer: it says something, or calls a tool. Providers end with anything else for
+    /// reasons of many kinds, also under [`FinishReason::Stop`]; reasoning alone is no answer.
+    ///
+    /// ```
+    /// use wattle_plugin::llm::Completion;
+    /// use wattle_plugin::message::Part;
+    ///
+    /// assert!(Completion::of_text("hello").is_answer());
+    /// let thought = Completion { parts: vec![Part::Reasoning("hm".into())], ..Completion::default() };
+    /// assert!(!thought.is_answer());
+    /// ```
+    pub fn is_answer(&self) -> bool {
+        self.tool_calls().next().is_some() || !self.text().trim().is_empty()
+    }
+
     /// The validated document as a type.
     ///
     /// # Errors

@@ -5,12 +5,12 @@
 
 use serde_json::{Map, Value};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+use wattle_run::json::lenient::{self, Halves};
 
 use crate::provider::exchange::{Assembly, Broken, Progress};
-use crate::provider::json::{self, Halves};
 use crate::provider::openai::arguments;
 use crate::provider::reply::Reply;
-use crate::provider::state::{Draft, Fields, Owner};
+use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::sink::Sink;
 
 /// Blocks of one answer: an answer with tools of the provider's own has some dozens.
@@ -27,7 +27,10 @@ pub(in crate::provider) struct Anthropic<'a> {
     model: String,
     blocks: Vec<Block>,
     calls: usize,
-    carried: usize,
+    /// Bytes of texts, names and arguments.
+    said: usize,
+    /// The size of the fields and blocks that are Anthropic's own.
+    own: OwnBytes,
     stop: Option<String>,
     counts: Option<Map<String, Value>>,
     /// The counts came with or after the reason to stop.
@@ -68,7 +71,8 @@ impl<'a> Anthropic<'a> {
             model: model.to_owned(),
             blocks: Vec::new(),
             calls: 0,
-            carried: 0,
+            said: 0,
+            own: OwnBytes::default(),
             stop: None,
             counts: None,
             is_counted: false,
@@ -131,6 +135,11 @@ impl<'a> Anthropic<'a> {
             Some("tool_use") => Kind::ToolUse,
             _ => Kind::Own,
         };
+        // Of the other kinds, text, thought and arguments are kept apart.
+        let own = object.iter().filter(|(name, value)| {
+            kind == Kind::Own || !READ.contains(&name.as_str()) && says(value)
+        });
+        self.own.add_fields(own).map_err(Broken::Unreadable)?;
         self.blocks.push(Block {
             number,
             kind,
@@ -146,7 +155,7 @@ impl<'a> Anthropic<'a> {
             Kind::Text => self.say(index, text("text")),
             Kind::Thinking => self.say(index, text("thinking")),
             Kind::ToolUse => self.call(index),
-            Kind::Own => self.carried += 1,
+            Kind::Own => {}
         }
         Ok(())
     }
@@ -159,7 +168,7 @@ impl<'a> Anthropic<'a> {
             Kind::Thinking => self.sink.reasoning(&piece),
             Kind::ToolUse | Kind::Own => return,
         }
-        self.carried += piece.len();
+        self.said += piece.len();
         block.said.push_str(&piece);
     }
 
@@ -179,12 +188,13 @@ impl<'a> Anthropic<'a> {
             Some(Value::String(text)) => text.clone(),
             Some(Value::Object(fields)) if fields.is_empty() => String::new(),
             None | Some(Value::Null) => String::new(),
-            Some(document) => json::settled(document.clone()).to_string(),
+            Some(document) => lenient::settled(document.clone()).to_string(),
         };
-        self.carried += name.len() + arguments.len();
+        let id = text_of(&block.fields, "id");
+        self.said += id.len() + name.len() + arguments.len();
         // Without a name there is nothing to hand on.
         if !name.is_empty() {
-            self.sink.call(self.calls, text_of(&block.fields, "id"), &name, &arguments);
+            self.sink.call(self.calls, id, &name, &arguments);
             block.call = Some(self.calls);
         }
         self.calls += 1;
@@ -201,15 +211,18 @@ impl<'a> Anthropic<'a> {
     fn delta(&mut self, event: &Value) -> Result<(), Broken> {
         let Some(delta) = event.get("delta").and_then(Value::as_object) else { return Ok(()) };
         let kind = text_of(delta, "type");
-        // A delta of a block that never began.
-        if self.blocks.is_empty() || self.is_other(event) {
-            let kind = match kind {
-                "text_delta" => "text",
-                "thinking_delta" => "thinking",
-                _ => return Ok(()),
-            };
+        let wanted = match kind {
+            "text_delta" => Some(("text", Kind::Text)),
+            "thinking_delta" => Some(("thinking", Kind::Thinking)),
+            _ => None,
+        };
+        let known = self.block(event).filter(|_| !self.is_other(event));
+        let fits = |index: usize| wanted.is_none_or(|(_, kind)| self.blocks[index].kind == kind);
+        // Words of a block that never began, or that began as something else.
+        if !known.is_some_and(fits) {
+            let Some((name, _)) = wanted else { return Ok(()) };
             let number = event.get("index").and_then(Value::as_u64);
-            self.begin(number, &serde_json::json!({ "type": kind }))?;
+            self.begin(number, &serde_json::json!({ "type": name }))?;
         }
         let Some(index) = self.block(event) else { return Ok(()) };
         let block = &mut self.blocks[index];
@@ -224,7 +237,7 @@ impl<'a> Anthropic<'a> {
             }
             "signature_delta" => {
                 let more = text_of(delta, "signature");
-                self.carried += more.len();
+                self.own.add(more.len()).map_err(Broken::Unreadable)?;
                 match block.fields.get_mut("signature") {
                     Some(Value::String(signature)) => signature.push_str(more),
                     _ => drop(block.fields.insert("signature".into(), more.into())),
@@ -233,7 +246,7 @@ impl<'a> Anthropic<'a> {
             "input_json_delta" => {
                 let more = text_of(delta, "partial_json");
                 let more = block.halves.feed(more);
-                self.carried += more.len();
+                self.said += more.len();
                 block.arguments.push_str(&more);
                 if let Some(call) = block.call {
                     self.sink.arguments(call, &more);
@@ -241,7 +254,7 @@ impl<'a> Anthropic<'a> {
             }
             "citations_delta" => {
                 let citation = delta.get("citation").cloned().unwrap_or_default();
-                self.carried += 1;
+                self.own.add_value(&citation).map_err(Broken::Unreadable)?;
                 match block.fields.get_mut("citations") {
                     Some(Value::Array(citations)) => citations.push(citation),
                     _ => drop(block.fields.insert("citations".into(), vec![citation].into())),
@@ -313,7 +326,7 @@ impl Assembly for Anthropic<'_> {
     }
 
     fn carried(&self) -> usize {
-        self.carried
+        self.said + self.own.count()
     }
 
     fn reply(self) -> Reply {
@@ -369,18 +382,9 @@ fn input(begun: Option<&Value>, pieces: &str) -> Value {
 }
 
 fn json_fields(fields: Fields) -> Fields {
-    match json::settled(Value::Object(fields)) {
+    match lenient::settled(Value::Object(fields)) {
         Value::Object(fields) => fields,
         _ => Fields::new(),
-    }
-}
-
-fn says(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        _ => true,
     }
 }
 
@@ -413,5 +417,33 @@ fn usage(counts: &Map<String, Value>) -> Usage {
         output_tokens: count("output_tokens"),
         cached_input_tokens: read,
         reasoning_tokens: thinking.and_then(Value::as_u64),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_run::ports::model::NoDeltas;
+
+    use super::*;
+
+    #[test]
+    fn what_is_its_own_is_bounded() {
+        let sink = Sink::new(&NoDeltas);
+        let long = "s".repeat(1 << 20);
+        let begin = |block: Value| json!({ "type": "content_block_start", "content_block": block });
+        let delta = |delta: Value| json!({ "type": "content_block_delta", "delta": delta });
+        for piece in [
+            begin(json!({ "type": "thinking", "thinking": "", "signature": long })),
+            begin(json!({ "type": "redacted_thinking", "data": long })),
+            delta(json!({ "type": "signature_delta", "signature": long })),
+            delta(json!({ "type": "citations_delta", "citation": { "cited_text": long } })),
+        ] {
+            let mut assembly = Anthropic::new(Owner::new("a", "claude"), "claude", &sink);
+            assembly.take(&begin(json!({ "type": "thinking", "thinking": "" }))).unwrap();
+            let taken = (0..5).try_for_each(|_| assembly.take(&piece));
+            assert!(matches!(taken, Err(Broken::Unreadable(_))), "{taken:?}");
+            assert!(assembly.carried() > 4 << 20);
+        }
     }
 }

@@ -5,7 +5,7 @@ use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 
 use crate::chat::{Chat, Picture, Shown, Source, Turn};
 use crate::provider::names;
-use crate::provider::state::{Fields, Owner, Piece, Said};
+use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
@@ -113,13 +113,6 @@ fn said(parts: &[Part], owner: &Owner) -> Vec<Value> {
         Piece::Own(value) => Some(value),
     };
     pieces.filter_map(block).collect()
-}
-
-fn with(mut block: Value, fields: Fields) -> Value {
-    if let Some(block) = block.as_object_mut() {
-        block.extend(fields);
-    }
-    block
 }
 
 fn answer(result: &ToolResult) -> Value {

@@ -5,12 +5,12 @@
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, ToolCall, Usage};
+use wattle_run::json::lenient::{self, Halves};
 
 use crate::provider::exchange::{Assembly, Broken, Progress};
-use crate::provider::json::{self, Halves};
 use crate::provider::openai::arguments;
 use crate::provider::reply::Reply;
-use crate::provider::state::{Draft, Fields, Owner};
+use crate::provider::state::{Draft, Fields, OwnBytes, Owner, says};
 use crate::sink::Sink;
 
 /// Fields of a part that are read here. All others are Gemini's own, such as `thoughtSignature`.
@@ -29,7 +29,10 @@ pub(in crate::provider) struct Gemini<'a> {
     reasoning: Halves,
     calls: usize,
     parts: usize,
-    carried: usize,
+    /// Bytes of texts, names and arguments.
+    said: usize,
+    /// The size of the fields and parts that are Gemini's own.
+    own: OwnBytes,
     finish: Option<String>,
     /// Why the prompt was blocked.
     blocked: bool,
@@ -48,7 +51,8 @@ impl<'a> Gemini<'a> {
             reasoning: Halves::default(),
             calls: 0,
             parts: 0,
-            carried: 0,
+            said: 0,
+            own: OwnBytes::default(),
             finish: None,
             blocked: false,
             usage: None,
@@ -62,11 +66,11 @@ impl<'a> Gemini<'a> {
         if self.parts > MAX_PARTS {
             return Err(Broken::Unreadable(format!("it has more than {MAX_PARTS} parts")));
         }
-        let own = object
-            .iter()
-            .filter(|(name, value)| !READ.contains(&name.as_str()) && !value.is_null());
+        let own =
+            object.iter().filter(|(name, value)| !READ.contains(&name.as_str()) && says(value));
         let mut fields: Fields =
-            own.map(|(name, value)| (name.clone(), json::settled(value.clone()))).collect();
+            own.map(|(name, value)| (name.clone(), lenient::settled(value.clone()))).collect();
+        self.own.add_fields(&fields).map_err(Broken::Unreadable)?;
         if let Some(call) = object.get("functionCall").filter(|call| call.is_object()) {
             if let Some(id) = call.get("id").and_then(Value::as_str) {
                 fields.insert("functionCall".into(), json!({ "id": id }));
@@ -74,7 +78,7 @@ impl<'a> Gemini<'a> {
             self.call(call, fields);
         } else if let Some(text) = object.get("text").and_then(Value::as_str) {
             let thought = object.get("thought").and_then(Value::as_bool) == Some(true);
-            self.carried += text.len() + fields.len();
+            self.said += text.len();
             if thought {
                 let text = self.reasoning.feed(text);
                 self.sink.reasoning(&text);
@@ -85,8 +89,7 @@ impl<'a> Gemini<'a> {
                 self.draft.text(&text, fields);
             }
         } else if !fields.is_empty() {
-            self.carried += 1;
-            self.draft.own(json::settled(part.clone()));
+            self.draft.own(lenient::settled(part.clone()));
         }
         Ok(())
     }
@@ -101,10 +104,10 @@ impl<'a> Gemini<'a> {
         let arguments = match call.get("args") {
             None | Some(Value::Null) => json!({}),
             Some(Value::String(text)) => arguments(text),
-            Some(document) => json::settled(document.clone()),
+            Some(document) => lenient::settled(document.clone()),
         };
         let shown = arguments.to_string();
-        self.carried += name.len() + shown.len();
+        self.said += id.len() + name.len() + shown.len();
         // Without a name there is nothing to hand on.
         if !name.is_empty() {
             self.sink.call(self.calls, &id, &name, &shown);
@@ -154,7 +157,7 @@ impl Assembly for Gemini<'_> {
     }
 
     fn carried(&self) -> usize {
-        self.carried
+        self.said + self.own.count()
     }
 
     fn reply(mut self) -> Reply {
@@ -282,6 +285,22 @@ mod tests {
             (String::new(), json!({ "thoughtSignature": "s2" })),
         ];
         assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn what_is_its_own_is_bounded() {
+        let sink = Sink::new(&NoDeltas);
+        let signature = "s".repeat(1 << 20);
+        for part in [
+            json!({ "text": "", "thoughtSignature": signature }),
+            json!({ "functionCall": { "name": "add" }, "thoughtSignature": signature }),
+            json!({ "inlineData": { "mimeType": "image/png", "data": signature } }),
+        ] {
+            let mut assembly = Gemini::new(owner(), "gemini-3-pro", &sink);
+            let taken = (0..5).try_for_each(|_| assembly.take(&piece(part.clone())));
+            assert!(matches!(taken, Err(Broken::Unreadable(_))), "{taken:?}");
+            assert!(assembly.carried() > 4 << 20);
+        }
     }
 
     #[test]

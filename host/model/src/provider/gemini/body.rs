@@ -7,7 +7,7 @@ use wattle_graph::llm::{Part, ToolChoice, ToolDefinition, ToolResult};
 
 use crate::chat::{Chat, Picture, Shown, Source, Turn};
 use crate::provider::names;
-use crate::provider::state::{Fields, Owner, Piece, Said};
+use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
@@ -144,13 +144,6 @@ fn said<'a>(
         }
     }
     written
-}
-
-fn with(mut part: Value, fields: Fields) -> Value {
-    if let Some(part) = part.as_object_mut() {
-        part.extend(fields);
-    }
-    part
 }
 
 /// Gemini wants the name of the tool with its answer.

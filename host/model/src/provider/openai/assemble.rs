@@ -5,14 +5,14 @@
 
 use serde_json::{Value, json};
 use wattle_graph::llm::{FinishReason, Usage};
+use wattle_run::json::lenient::Halves;
 
 use crate::provider::exchange::{Assembly, Broken, Progress};
-use crate::provider::json::Halves;
 use crate::provider::openai::calls::Calls;
 use crate::provider::openai::own;
 use crate::provider::openai::think::{Piece, Think};
 use crate::provider::reply::Reply;
-use crate::provider::state::{Draft, Fields, Owner};
+use crate::provider::state::{Draft, Fields, OwnBytes, Owner};
 use crate::sink::Sink;
 
 /// Fields of a message that this crate reads or writes itself.
@@ -41,8 +41,8 @@ pub(in crate::provider) struct OpenAi<'a> {
     calls: Calls,
     /// Fields of the message that are the provider's own.
     fields: Fields,
-    /// Bytes of these.
-    own_bytes: usize,
+    /// Their size, with those of the requests for tools.
+    own: OwnBytes,
     finish: Option<String>,
     usage: Option<Usage>,
     /// Any part of an answer was seen, if only an empty one.
@@ -69,7 +69,7 @@ impl<'a> OpenAi<'a> {
             think: Think::default(),
             calls: Calls::default(),
             fields: Fields::new(),
-            own_bytes: 0,
+            own: OwnBytes::default(),
             finish: None,
             usage: None,
             seen: false,
@@ -93,14 +93,14 @@ impl<'a> OpenAi<'a> {
         self.refused |= !refusal.is_empty();
         self.add_piece(Piece::Text(refusal.to_owned()));
         for call in list(delta.get("tool_calls")) {
-            self.calls.take(call, &self.id, self.sink)?;
+            self.calls.take(call, &self.id, self.sink, &mut self.own)?;
         }
         // The form before there were several requests at once.
         if let Some(function) = delta.get("function_call").filter(|call| call.is_object()) {
-            self.calls.take(&json!({ "index": 0, "function": function }), &self.id, self.sink)?;
+            let call = json!({ "index": 0, "function": function });
+            self.calls.take(&call, &self.id, self.sink, &mut self.own)?;
         }
-        self.own_bytes += own::add_fields(&mut self.fields, delta, &READ)?;
-        Ok(())
+        own::add_fields(&mut self.fields, delta, &READ, &mut self.own)
     }
 
     fn add_reasoning(&mut self, piece: &str) {
@@ -212,7 +212,7 @@ impl Assembly for OpenAi<'_> {
     }
 
     fn carried(&self) -> usize {
-        self.text.said.len() + self.reasoning.said.len() + self.calls.bytes() + self.own_bytes
+        self.text.said.len() + self.reasoning.said.len() + self.calls.bytes() + self.own.count()
     }
 
     fn reply(mut self) -> Reply {
@@ -368,7 +368,7 @@ mod tests {
     fn halves_of_a_character_are_put_together() {
         let piece = |text: &str| {
             let chunk = format!(r#"{{"choices":[{{"delta":{{"content":"{text}"}}}}]}}"#);
-            crate::provider::json::read(&chunk).unwrap()
+            wattle_run::json::lenient::read(&chunk).unwrap()
         };
         let reply = read(&[piece("caf\\ud83d"), piece("\\ude00!\\ud83d"), end("stop")]).unwrap();
         assert_eq!(reply.text(), "caf\u{1f600}!\u{fffd}");

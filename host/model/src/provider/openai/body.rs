@@ -5,7 +5,7 @@ use wattle_graph::llm::{Part, ResponseSchema, ToolChoice, ToolDefinition, ToolRe
 
 use crate::chat::{Chat, Shown, Turn};
 use crate::provider::names;
-use crate::provider::state::{Fields, Owner, Piece, Said};
+use crate::provider::state::{Owner, Piece, Said, with};
 use crate::provider::{Ask, Format};
 use crate::structured::strict;
 
@@ -78,26 +78,24 @@ fn assistant(parts: &[Part], owner: &Owner) -> Value {
     let said = Said::new(parts, owner);
     let mut calls = Vec::new();
     let mut reasoning = String::new();
-    for piece in &said.pieces {
+    let text = said.text();
+    for piece in said.pieces {
         match piece {
             Piece::Call(call, fields) => {
                 let arguments = names::arguments(&call.arguments).to_string();
-                let mut request = json!({
+                let request = json!({
                     "id": call.id, "type": "function",
                     "function": { "name": names::tool(&call.name), "arguments": arguments },
                 });
-                merge(&mut request, fields);
-                calls.push(request);
+                calls.push(with(request, fields));
             }
             Piece::Reasoning(text, _) => reasoning.push_str(text),
             Piece::Text(..) | Piece::Own(_) => {}
         }
     }
-    let text = said.text();
     let mut message = json!({ "role": "assistant", "content": text });
     if calls.is_empty() {
-        merge(&mut message, &said.fields);
-        return message;
+        return with(message, said.fields);
     }
     if text.is_empty() {
         message["content"] = Value::Null;
@@ -106,23 +104,10 @@ fn assistant(parts: &[Part], owner: &Owner) -> Value {
     if !reasoning.is_empty() {
         message["reasoning_content"] = reasoning.into();
     }
-    merge(&mut message, &said.fields);
-    message
+    with(message, said.fields)
 }
 
-/// Adds fields; those that are there stay, and objects are joined.
-fn merge(value: &mut Value, fields: &Fields) {
-    let Some(object) = value.as_object_mut() else { return };
-    for (name, more) in fields {
-        match (object.get_mut(name), more) {
-            (Some(known @ Value::Object(_)), Value::Object(more)) => merge(known, more),
-            (Some(_), _) => {}
-            (None, more) => drop(object.insert(name.clone(), more.clone())),
-        }
-    }
-}
-
-/// The format has no flag for a tool that failed, so the model is told in words.
+/// The format has no flag for a tool that failed, so its text begins with `error: `.
 fn answer(result: &ToolResult) -> Value {
     let content =
         if result.is_error { format!("error: {}", result.content) } else { result.content.clone() };

@@ -6,10 +6,10 @@
 
 use serde_json::{Map, Value, json};
 use wattle_graph::llm::ToolCall;
+use wattle_run::json::lenient::{self, Halves};
 
-use crate::provider::json::{self, Halves};
 use crate::provider::openai::own;
-use crate::provider::state::{Draft, Fields};
+use crate::provider::state::{Draft, Fields, OwnBytes};
 use crate::sink::Sink;
 
 /// Requests in one answer: far more than any host runs at once.
@@ -23,8 +23,6 @@ const READ_OF_FUNCTION: [&str; 2] = ["name", "arguments"];
 #[derive(Debug, Default)]
 pub(super) struct Calls {
     calls: Vec<Call>,
-    /// Bytes of fields that are not part of the format.
-    own_bytes: usize,
 }
 
 #[derive(Debug, Default)]
@@ -87,18 +85,19 @@ impl Calls {
         self.calls.is_empty()
     }
 
-    /// Bytes of all that was taken.
+    /// Bytes of the ids, names and arguments.
     pub(super) fn bytes(&self) -> usize {
-        let bytes = |call: &Call| call.name.len() + call.arguments.len();
-        self.calls.iter().map(bytes).sum::<usize>() + self.own_bytes
+        self.calls.iter().map(|call| call.id.len() + call.name.len() + call.arguments.len()).sum()
     }
 
-    /// Takes one piece. `answer` is the id of the answer, from which missing ids are made.
+    /// Takes one piece. `answer` is the id of the answer, from which missing ids are made. What the fields
+    /// that are not part of the format add is counted in `own`.
     pub(super) fn take(
         &mut self,
         document: &Value,
         answer: &str,
         sink: &Sink<'_>,
+        own: &mut OwnBytes,
     ) -> Result<(), String> {
         let piece = Piece::of(document);
         let index = match self.find(&piece) {
@@ -113,13 +112,13 @@ impl Calls {
             }
         };
         let call = &mut self.calls[index];
-        self.own_bytes += own::add_fields(&mut call.fields, document, &READ)?;
+        own::add_fields(&mut call.fields, document, &READ, own)?;
         let mut function = match call.fields.remove("function") {
             Some(Value::Object(function)) => function,
             _ => Map::new(),
         };
         if let Some(piece) = document.get("function") {
-            self.own_bytes += own::add_fields(&mut function, piece, &READ_OF_FUNCTION)?;
+            own::add_fields(&mut function, piece, &READ_OF_FUNCTION, own)?;
         }
         if !function.is_empty() {
             call.fields.insert("function".into(), Value::Object(function));
@@ -158,7 +157,7 @@ impl Calls {
     }
 
     /// All requests, complete, as the next parts of an answer. Arguments that are not JSON stay the text
-    /// that they are, so that the tool's schema refuses them and the model is told.
+    /// that they are, so that the tool's schema refuses them and the model reads why.
     pub(super) fn give(self, draft: &mut Draft) {
         for mut call in self.calls {
             call.arguments.push_str(call.halves.end());
@@ -176,9 +175,9 @@ pub(in crate::provider) fn arguments(text: &str) -> Value {
     if text.is_empty() {
         return json!({});
     }
-    match json::read(text).map(json::settled) {
+    match lenient::read(text).map(lenient::settled) {
         Ok(Value::Null) => json!({}),
-        Ok(Value::String(inner)) => match json::read(inner.trim()).map(json::settled) {
+        Ok(Value::String(inner)) => match lenient::read(inner.trim()).map(lenient::settled) {
             Ok(object @ Value::Object(_)) => object,
             _ => Value::String(text.to_owned()),
         },
@@ -291,7 +290,7 @@ mod tests {
         let sink = Sink::new(&kept);
         let mut calls = Calls::default();
         for piece in pieces {
-            calls.take(piece, "a", &sink).unwrap();
+            calls.take(piece, "a", &sink, &mut OwnBytes::default()).unwrap();
         }
         let mut draft = Draft::default();
         calls.give(&mut draft);
@@ -420,7 +419,7 @@ mod tests {
         let piece = json!({ "index": 0, "id": "x", "type": "function",
             "extra_content": { "google": { "thought_signature": "s" } },
             "function": { "name": "add", "arguments": "{}", "strict": true } });
-        calls.take(&piece, "a", &sink).unwrap();
+        calls.take(&piece, "a", &sink, &mut OwnBytes::default()).unwrap();
         let fields = json!({ "extra_content": { "google": { "thought_signature": "s" } },
             "function": { "strict": true } });
         assert_eq!(Value::Object(calls.calls[0].fields.clone()), fields);
@@ -442,8 +441,10 @@ mod tests {
         let kept = Kept::default();
         let sink = Sink::new(&kept);
         let mut calls = Calls::default();
+        let mut own = OwnBytes::default();
         let outcome = (0..=MAX_CALLS).try_for_each(|number| {
-            calls.take(&piece(json!(number), json!(null), json!("t"), json!("")), "", &sink)
+            let piece = piece(json!(number), json!(null), json!("t"), json!(""));
+            calls.take(&piece, "", &sink, &mut own)
         });
         assert!(outcome.unwrap_err().contains("128"));
     }

@@ -1,105 +1,74 @@
 //! Fields that are not part of the format, out of their pieces.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-/// Bytes of the own fields of one message: signatures and encrypted reasoning have some ten KiB.
-const OWN_BYTES: usize = 4 << 20;
+use crate::provider::state::{Fields, OwnBytes, says, weight};
 
-/// Levels of an own field.
-const DEPTH: usize = 32;
+/// Items of a list, from its end, that may still go on.
+const OPEN_ITEMS: usize = 128;
 
 /// Strings that are said whole each time; all others go on with every piece.
 const WHOLE: [&str; 4] = ["type", "id", "format", "name"];
 
-/// Adds the fields of a piece that are not in `read`, and says how many bytes they have.
+/// Adds the fields of a piece that are not in `read`, and counts in `own` what they add.
 ///
 /// # Errors
 ///
 /// What is wrong with them.
 pub(super) fn add_fields(
-    fields: &mut Map<String, Value>,
+    fields: &mut Fields,
     piece: &Value,
     read: &[&str],
-) -> Result<usize, String> {
-    let Some(piece) = piece.as_object() else { return Ok(0) };
-    let own = piece.iter().filter(|(name, value)| !read.contains(&name.as_str()) && says(value));
-    let mut bytes = 0;
-    for (name, value) in own {
-        bytes += name.len() + weight(value, DEPTH)?;
-        add(fields, name, value);
+    own: &mut OwnBytes,
+) -> Result<(), String> {
+    let Some(piece) = piece.as_object() else { return Ok(()) };
+    let added = piece.iter().filter(|(name, value)| !read.contains(&name.as_str()) && says(value));
+    for (name, value) in added {
+        // Too many levels are refused before anything goes down into them.
+        weight(value)?;
+        own.add(add(fields, name, value)?)?;
     }
-    let all: usize = fields.iter().map(|(name, value)| name.len() + size(value)).sum();
-    if all > OWN_BYTES {
-        return Err(format!("it has more than {OWN_BYTES} bytes in fields of its own"));
-    }
-    Ok(bytes)
-}
-
-/// Whether a value says anything.
-fn says(value: &Value) -> bool {
-    match value {
-        Value::Null => false,
-        Value::String(text) => !text.is_empty(),
-        Value::Array(items) => !items.is_empty(),
-        Value::Object(fields) => !fields.is_empty(),
-        Value::Bool(_) | Value::Number(_) => true,
-    }
-}
-
-/// Bytes of the texts of a value that is not deeper than it may be.
-fn weight(value: &Value, depth: usize) -> Result<usize, String> {
-    let Some(depth) = depth.checked_sub(1) else {
-        return Err(format!("a field of its own has more than {DEPTH} levels"));
-    };
-    match value {
-        Value::Array(items) => items.iter().map(|item| weight(item, depth)).sum(),
-        Value::Object(fields) => {
-            fields.iter().map(|(name, value)| Ok(name.len() + weight(value, depth)?)).sum()
-        }
-        other => Ok(size(other)),
-    }
-}
-
-fn size(value: &Value) -> usize {
-    match value {
-        Value::String(text) => text.len(),
-        Value::Array(items) => items.iter().map(|item| 1 + size(item)).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + size(value)).sum(),
-        _ => 1,
-    }
+    Ok(())
 }
 
 /// Adds a field to those of earlier pieces: texts go on, objects are joined, items of lists that have an
-/// index are joined with the item of this index.
-fn add(fields: &mut Map<String, Value>, name: &str, value: &Value) {
+/// index are joined with the item of this index. Says by how many bytes the fields grow.
+fn add(fields: &mut Fields, name: &str, value: &Value) -> Result<usize, String> {
     match (fields.get_mut(name), value) {
         (Some(Value::String(text)), Value::String(more)) if !WHOLE.contains(&name) => {
             text.push_str(more);
+            Ok(more.len())
         }
-        (Some(Value::Object(known)), Value::Object(more)) => {
-            for (name, value) in more.iter().filter(|(_, value)| !value.is_null()) {
-                add(known, name, value);
-            }
-        }
+        (Some(Value::Object(known)), Value::Object(more)) => join(known, more),
         (Some(Value::Array(known)), Value::Array(more)) => {
-            for item in more {
-                add_item(known, item);
-            }
+            more.iter().map(|item| add_item(known, item)).sum()
         }
-        _ => drop(fields.insert(name.to_owned(), value.clone())),
+        (Some(known), value) => {
+            let before = std::mem::replace(known, value.clone());
+            Ok(weight(value)?.saturating_sub(weight(&before)?))
+        }
+        (None, value) => {
+            fields.insert(name.to_owned(), value.clone());
+            Ok(name.len() + weight(value)?)
+        }
     }
 }
 
-fn add_item(items: &mut Vec<Value>, item: &Value) {
-    let index = item.get("index");
-    let known = items.iter_mut().find(|known| index.is_some() && known.get("index") == index);
+fn join(known: &mut Fields, more: &Fields) -> Result<usize, String> {
+    let said = more.iter().filter(|(_, value)| !value.is_null());
+    said.map(|(name, value)| add(known, name, value)).sum()
+}
+
+fn add_item(items: &mut Vec<Value>, item: &Value) -> Result<usize, String> {
+    let index = item.get("index").filter(|index| !index.is_null());
+    let mut open = items.iter_mut().rev().take(OPEN_ITEMS);
+    let known = index.and_then(|index| open.find(|known| known.get("index") == Some(index)));
     match (known, item) {
-        (Some(Value::Object(known)), Value::Object(more)) => {
-            for (name, value) in more.iter().filter(|(_, value)| !value.is_null()) {
-                add(known, name, value);
-            }
+        (Some(Value::Object(known)), Value::Object(more)) => join(known, more),
+        _ => {
+            items.push(item.clone());
+            Ok(1 + weight(item)?)
         }
-        _ => items.push(item.clone()),
     }
 }
 
@@ -110,10 +79,13 @@ mod tests {
     use super::*;
 
     fn joined(pieces: &[Value]) -> Value {
-        let mut fields = Map::new();
+        let (mut fields, mut own) = (Fields::new(), OwnBytes::default());
         for piece in pieces {
-            add_fields(&mut fields, piece, &["content"]).unwrap();
+            add_fields(&mut fields, piece, &["content"], &mut own).unwrap();
         }
+        let mut whole = OwnBytes::default();
+        whole.add_fields(&fields).unwrap();
+        assert_eq!(own.count(), whole.count(), "counted as they grow");
         Value::Object(fields)
     }
 
@@ -150,9 +122,19 @@ mod tests {
 
     #[test]
     fn they_are_bounded() {
-        let deep = (0..DEPTH).fold(json!(1), |inner, _| json!([inner]));
-        let refused = |piece: Value| add_fields(&mut Map::new(), &piece, &[]).unwrap_err();
-        assert!(refused(json!({ "a": deep })).contains("levels"));
-        assert!(refused(json!({ "a": "x".repeat(OWN_BYTES) })).contains("bytes"));
+        let (mut fields, mut own) = (Fields::new(), OwnBytes::default());
+        let piece = json!({ "a": "x".repeat(1 << 20) });
+        let refused = (0..5).try_for_each(|_| add_fields(&mut fields, &piece, &[], &mut own));
+        assert!(refused.unwrap_err().contains("bytes"));
+    }
+
+    #[test]
+    fn what_is_said_again_counts_once() {
+        let (mut fields, mut own) = (Fields::new(), OwnBytes::default());
+        let piece = json!({ "type": "x".repeat(1 << 20), "list": [{ "index": 0, "id": "y" }] });
+        for _ in 0..100 {
+            add_fields(&mut fields, &piece, &[], &mut own).unwrap();
+        }
+        assert!(own.count() < 2 << 20, "{}", own.count());
     }
 }

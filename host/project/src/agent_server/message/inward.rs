@@ -1,6 +1,7 @@
 //! Messages of clients as the state holds them.
 
 use serde_json::{Map, Value, json};
+use wattle_graph::llm::PROVIDER_STATE;
 
 use super::{content, is_empty, role_of};
 
@@ -176,9 +177,9 @@ fn keep(message: &Map<String, Value>, ours: &mut Map<String, Value>) {
         if let Some(reasoning) = reasoning.then(|| further.remove("reasoning_content")).flatten() {
             ours.insert("reasoning".to_owned(), reasoning);
         }
-        let state = further.get("provider_state").is_some_and(Value::is_object);
-        if let Some(state) = state.then(|| further.remove("provider_state")).flatten() {
-            ours.insert("provider_state".to_owned(), state);
+        let state = further.get(PROVIDER_STATE).is_some_and(Value::is_object);
+        if let Some(state) = state.then(|| further.remove(PROVIDER_STATE)).flatten() {
+            ours.insert(PROVIDER_STATE.to_owned(), state);
         }
         if !further.is_empty() {
             ours.insert("additional_kwargs".to_owned(), further.into());

@@ -2,6 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
+use wattle_graph::llm::PROVIDER_STATE;
+
 use super::{content, type_of};
 
 /// Fields that every message has on the wire, and those of ours that become others there.
@@ -12,7 +14,7 @@ const TAKEN: &[&str] = &[
     "id",
     "name",
     "reasoning",
-    "provider_state",
+    PROVIDER_STATE,
     "tool_calls",
     "tool_call_id",
     "status",
@@ -77,8 +79,8 @@ fn further(fields: &Map<String, Value>, shown: &mut Map<String, Value>) {
     if let Some(reasoning) = fields.get("reasoning").filter(|it| it.is_string()) {
         further.insert("reasoning_content".to_owned(), reasoning.clone());
     }
-    if let Some(state) = fields.get("provider_state").filter(|it| it.is_object()) {
-        further.insert("provider_state".to_owned(), state.clone());
+    if let Some(state) = fields.get(PROVIDER_STATE).filter(|it| it.is_object()) {
+        further.insert(PROVIDER_STATE.to_owned(), state.clone());
     }
 }
 

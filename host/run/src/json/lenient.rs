@@ -21,7 +21,7 @@ const LOW: std::ops::Range<u32> = 0xdc00..0xe000;
 /// # Errors
 ///
 /// If it is not JSON, whatever its characters.
-pub(super) fn read(text: &str) -> Result<Value, serde_json::Error> {
+pub fn read(text: &str) -> Result<Value, serde_json::Error> {
     serde_json::from_str(text).or_else(|error| match without_halves(text) {
         Some(text) => serde_json::from_str(&text),
         None => Err(error),
@@ -33,7 +33,7 @@ pub(super) fn read(text: &str) -> Result<Value, serde_json::Error> {
 /// # Errors
 ///
 /// As [`read`].
-pub(super) fn read_bytes(bytes: &[u8]) -> Result<Value, serde_json::Error> {
+pub fn read_bytes(bytes: &[u8]) -> Result<Value, serde_json::Error> {
     read(&String::from_utf8_lossy(bytes))
 }
 
@@ -81,14 +81,14 @@ fn half(character: char) -> Option<u32> {
 
 /// Puts the halves of one text together, which arrives in pieces.
 #[derive(Debug, Default)]
-pub(super) struct Halves {
+pub struct Halves {
     /// The first half of a character whose second half may come next.
     high: Option<u32>,
 }
 
 impl Halves {
     /// The piece without halves. A half whose other one does not come is U+FFFD.
-    pub(super) fn feed<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
+    pub fn feed<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         if piece.is_empty() || (self.high.is_none() && piece.chars().all(|it| half(it).is_none())) {
             return Cow::Borrowed(piece);
         }
@@ -112,13 +112,13 @@ impl Halves {
     }
 
     /// What stands for a first half when nothing follows it.
-    pub(super) fn end(&mut self) -> &'static str {
+    pub fn end(&mut self) -> &'static str {
         if self.high.take().is_some() { "\u{fffd}" } else { "" }
     }
 }
 
 /// A text that is complete, without halves.
-pub(super) fn whole(text: &str) -> String {
+pub fn whole(text: &str) -> String {
     let mut halves = Halves::default();
     let mut whole = halves.feed(text).into_owned();
     whole.push_str(halves.end());
@@ -126,7 +126,7 @@ pub(super) fn whole(text: &str) -> String {
 }
 
 /// A document that is complete, without halves.
-pub(super) fn settled(value: Value) -> Value {
+pub fn settled(value: Value) -> Value {
     match value {
         Value::String(text) => Value::String(whole(&text)),
         Value::Array(items) => items.into_iter().map(settled).collect(),

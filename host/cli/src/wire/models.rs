@@ -1,0 +1,17 @@
+//! Opening model routes.
+
+use wattle_model::{ConfigError, ModelConfig, Routes};
+
+use crate::config::{Config, filled};
+use crate::wire::ReadEnv;
+use crate::wire::secrets::find_secret;
+
+/// The routes of a `[model]` table, with the secrets of the configuration in its headers.
+pub(crate) fn open_routes(
+    model: ModelConfig,
+    config: &Config,
+    env: &ReadEnv,
+) -> Result<Routes, ConfigError> {
+    let secret = |name: &str| find_secret(config, env, name);
+    Routes::open(model, &**env, &|text| filled(text, &secret))
+}

@@ -1,0 +1,44 @@
+//! Headers that an operator adds to the requests of a provider, for gateways.
+
+use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::config::ProviderConfig;
+use crate::error::ConfigError;
+
+/// Headers that a request sets itself.
+const OWN: [&str; 6] =
+    ["accept", "anthropic-version", "content-length", "content-type", "host", "transfer-encoding"];
+
+/// Headers that carry the key, if there is one.
+const OF_KEYS: [&str; 3] = ["authorization", "x-api-key", "x-goog-api-key"];
+
+/// The headers of a provider with their secrets, or which secret is missing.
+pub(crate) fn filled(
+    provider: &str,
+    config: &ProviderConfig,
+    fill: &dyn Fn(&str) -> Result<String, String>,
+) -> Result<Result<HeaderMap, String>, ConfigError> {
+    let refused = |reason| ConfigError::ProviderHeader { provider: provider.to_owned(), reason };
+    let mut headers = HeaderMap::new();
+    for (name, text) in &config.headers {
+        let header = HeaderName::try_from(name.as_str())
+            .map_err(|_| refused(format!("`{name}` is no name of a header")))?;
+        if OWN.contains(&header.as_str()) {
+            return Err(refused(format!("`{name}` is set by the host; remove it")));
+        }
+        if config.key_env.is_some() && OF_KEYS.contains(&header.as_str()) {
+            return Err(refused(format!(
+                "`{name}` and `key_env` are both keys; remove one of them"
+            )));
+        }
+        let value = match fill(text) {
+            Ok(value) => value,
+            Err(reason) => return Ok(Err(reason)),
+        };
+        let mut value = HeaderValue::try_from(value)
+            .map_err(|_| refused(format!("the value of `{name}` cannot be sent in a header")))?;
+        value.set_sensitive(true);
+        headers.insert(header, value);
+    }
+    Ok(Ok(headers))
+}

@@ -1,0 +1,71 @@
+//! Headers that an operator adds to the requests of a provider.
+
+use serde_json::{Value, json};
+use wattle_model::{ModelConfig, Routes};
+use wiremock::ResponseTemplate;
+
+use crate::support::{ask, complete, server, table};
+
+fn config(kind: &str, base: &str, headers: &Value) -> ModelConfig {
+    let provider = json!({ "key_env": null, "headers": headers });
+    serde_json::from_value(table(kind, base, &provider, &json!({}))).unwrap()
+}
+
+/// Routes with one secret, `X`.
+fn routes(config: ModelConfig) -> Routes {
+    let fill = |text: &str| {
+        if text.contains("{{secret:Y}}") {
+            return Err("the secret `Y` is missing".to_owned());
+        }
+        Ok(text.replace("{{secret:X}}", "x-secret-1"))
+    };
+    Routes::open(config, &|_| None, &fill).unwrap()
+}
+
+#[tokio::test]
+async fn they_go_with_every_request_and_into_no_message() {
+    let headers =
+        json!({ "x-portkey-api-key": "{{secret:X}}", "authorization": "Bearer {{secret:X}}" });
+    for kind in ["openai", "gemini", "anthropic"] {
+        let error = json!({ "error": { "message": "no access with x-secret-1" } });
+        let server = server(vec![ResponseTemplate::new(400).set_body_json(error)]).await;
+        let failure =
+            complete(&routes(config(kind, &server.uri(), &headers)), &ask("hi")).await.unwrap_err();
+        assert!(failure.message.ends_with("no access with ***"), "{kind}: {failure}");
+        let sent = server.received_requests().await.unwrap().remove(0).headers;
+        assert_eq!(sent["x-portkey-api-key"], "x-secret-1", "{kind}");
+        assert_eq!(sent["authorization"], "Bearer x-secret-1", "{kind}");
+    }
+}
+
+#[tokio::test]
+async fn a_secret_that_is_missing_keeps_the_provider_from_being_used() {
+    let headers = json!({ "x-key": "{{secret:Y}}" });
+    let routes = routes(config("openai", "http://127.0.0.1:9/", &headers));
+    assert_eq!(routes.problems().len(), 1);
+    let failure = complete(&routes, &ask("hi")).await.unwrap_err();
+    assert_eq!(failure.code, "unavailable");
+    assert!(failure.message.contains("the secret `Y` is missing"), "{failure}");
+}
+
+#[test]
+fn headers_that_cannot_be_added_name_the_place() {
+    let keyed = |headers: Value| {
+        let mut config = config("openai", "http://127.0.0.1:9/", &headers);
+        config.providers.get_mut("first").unwrap().key_env = Some("KEY".into());
+        config
+    };
+    for (config, word) in [
+        (config("openai", "http://127.0.0.1:9/", &json!({ "a b": "c" })), "no name"),
+        (
+            config("openai", "http://127.0.0.1:9/", &json!({ "Content-Type": "c" })),
+            "set by the host",
+        ),
+        (config("openai", "http://127.0.0.1:9/", &json!({ "x-a": "b\nc" })), "cannot be sent"),
+        (keyed(json!({ "Authorization": "Bearer a" })), "both keys"),
+    ] {
+        let error = Routes::new(config, &|_| None).unwrap_err().to_string();
+        assert!(error.starts_with("`model.providers.first.headers`: "), "{error}");
+        assert!(error.contains(word), "{error}");
+    }
+}
