@@ -1,11 +1,18 @@
-//! What we are to a server: a client that lists and calls tools, and does nothing for it.
+//! What we are to a server: a client that lists and calls tools, and answers nothing in a person's name.
+
+#![expect(deprecated, reason = "servers of today log through the protocol and ask for roots")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rmcp::model::{ClientCapabilities, ClientConfig, Implementation};
-use rmcp::service::NotificationContext;
-use rmcp::{ClientHandler, RoleClient};
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ErrorCode, Implementation,
+    ListRootsResult, LoggingLevel, LoggingMessageNotificationParam,
+};
+use rmcp::service::{NotificationContext, RequestContext};
+use rmcp::{ClientHandler, ErrorData, RoleClient};
+
+use crate::fault::one_line;
 
 /// How we call ourselves.
 const NAME: &str = "wattle";
@@ -24,15 +31,23 @@ impl Changes {
     }
 }
 
-/// Our side of a session. Requests of the server are refused by what the trait does by default.
+/// Our side of a session. Every request of the server is refused.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
+    server: Arc<str>,
     changes: Changes,
 }
 
 impl Client {
-    pub(crate) fn new(changes: Changes) -> Self {
-        Self { changes }
+    pub(crate) fn new(server: &str, changes: Changes) -> Self {
+        Self { server: server.into(), changes }
+    }
+
+    /// What this host does not offer. An answer made up here would pass for a person's.
+    fn refuse(&self, what: &str) -> ErrorData {
+        tracing::warn!(server = %self.server, "an MCP server asks for {what}, which this host does not offer");
+        let message = format!("this client does not offer {what}");
+        ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, None)
     }
 }
 
@@ -40,6 +55,38 @@ impl ClientHandler for Client {
     fn get_info(&self) -> ClientConfig {
         let ours = Implementation::new(NAME, env!("CARGO_PKG_VERSION"));
         ClientConfig::new(ClientCapabilities::default(), ours)
+    }
+
+    async fn list_roots(
+        &self,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ListRootsResult, ErrorData> {
+        Err(self.refuse("roots"))
+    }
+
+    async fn create_elicitation(
+        &self,
+        _: ElicitRequestParams,
+        _: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        Err(self.refuse("answers of a person"))
+    }
+
+    async fn on_logging_message(
+        &self,
+        said: LoggingMessageNotificationParam,
+        _: NotificationContext<RoleClient>,
+    ) {
+        let text = match &said.data {
+            serde_json::Value::String(text) => one_line(text),
+            other => one_line(&other.to_string()),
+        };
+        let server = &self.server;
+        match said.level {
+            LoggingLevel::Debug => tracing::debug!(%server, "{text}"),
+            LoggingLevel::Info | LoggingLevel::Notice => tracing::info!(%server, "{text}"),
+            _ => tracing::warn!(%server, "{text}"),
+        }
     }
 
     async fn on_tool_list_changed(&self, _: NotificationContext<RoleClient>) {

@@ -4,15 +4,20 @@ mod child;
 mod guard;
 mod http;
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
 use rmcp::model::ProtocolVersion;
 use rmcp::service::RunningService;
 use rmcp::{ClientLifecycleMode, ClientServiceExt, RoleClient};
+use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
 
 use crate::client::Client;
 use crate::config::{CommandConfig, Reach, Reachable, ServerConfig};
 use crate::error::ConfigError;
 use crate::fault;
+use crate::mend::Mender;
 
 pub(crate) use guard::Refused;
 pub(crate) use http::HttpReach;
@@ -20,9 +25,24 @@ pub(crate) use http::HttpReach;
 /// A session with a server.
 pub(crate) type Session = RunningService<RoleClient, Client>;
 
+/// How long a program may be silent at the first question of the newer protocol, within a third of the time
+/// for connecting.
+///
+/// Programs that do not know it may say nothing at all, and end at a handshake that comes second.
+const PROBE: Duration = Duration::from_secs(5);
+
 /// How one server is reached, checked and ready for use.
 #[derive(Debug)]
-pub(crate) enum Connector {
+pub(crate) struct Connector {
+    reach: Ready,
+    mender: Mender,
+    probe: Duration,
+    /// The server wants a handshake before anything else.
+    wants_handshake: AtomicBool,
+}
+
+#[derive(Debug)]
+enum Ready {
     Http(HttpReach),
     Command(CommandConfig),
     Unready(String),
@@ -34,31 +54,68 @@ impl Connector {
         config: &ServerConfig,
         reachable: Reachable,
     ) -> Result<Self, ConfigError> {
-        Ok(match &config.reach {
-            Reach::Http(http) => Self::Http(HttpReach::new(server, http, reachable)?),
-            Reach::Command(command) => Self::Command(command.clone()),
-            Reach::Unready(reason) => Self::Unready(reason.clone()),
+        let reach = match &config.reach {
+            Reach::Http(http) => Ready::Http(HttpReach::new(server, http, reachable)?),
+            Reach::Command(command) => Ready::Command(command.clone()),
+            Reach::Unready(reason) => Ready::Unready(reason.clone()),
+        };
+        Ok(Self {
+            reach,
+            mender: Mender::new(server),
+            probe: PROBE.min(config.timeout / 3),
+            wants_handshake: AtomicBool::new(false),
         })
+    }
+
+    /// What was made good or left out of what the server sent.
+    pub(crate) fn mender(&self) -> &Mender {
+        &self.mender
     }
 
     /// Opens a session. The caller bounds the time; the rest of an abandoned attempt ends by
     /// itself.
     pub(crate) async fn connect(&self, server: &str, client: Client) -> Result<Session, Failure> {
-        let session = match self {
-            Self::Http(http) => {
-                let transport = http.transport(server)?;
+        let session = match &self.reach {
+            Ready::Http(http) => {
+                let transport = http.transport(server, self.mender.clone())?;
                 client.serve_with_lifecycle(transport, both_eras()).await
             }
-            Self::Command(command) => {
-                let transport = child::start(server, command)?;
-                client.serve_with_lifecycle(transport, both_eras()).await
-            }
-            Self::Unready(reason) => {
+            Ready::Command(command) => return self.start(server, command, client).await,
+            Ready::Unready(reason) => {
                 let message = format!("the MCP server `{server}` cannot be used: {reason}");
                 return Err(Failure::new(code::UNAVAILABLE, message));
             }
         };
         session.map_err(|error| fault::of_connecting(server, &error))
+    }
+
+    /// Starts a program. One that ends or says nothing at the first question is started again, and greeted with a
+    /// handshake from then on.
+    async fn start(
+        &self,
+        server: &str,
+        command: &CommandConfig,
+        client: Client,
+    ) -> Result<Session, Failure> {
+        if !self.wants_handshake.load(Ordering::Relaxed) {
+            let program = child::start(server, command, self.mender.clone())?;
+            let probed = client.clone().serve_with_lifecycle(program, both_eras());
+            match timeout(self.probe, probed).await {
+                Ok(Ok(session)) => return Ok(session),
+                Ok(Err(error)) => {
+                    let failure = fault::of_connecting(server, &error);
+                    tracing::debug!(server, %failure, "an MCP server is started again for a handshake");
+                }
+                Err(_) => {
+                    tracing::debug!(server, "a silent MCP server is started again for a handshake");
+                }
+            }
+        }
+        let program = child::start(server, command, self.mender.clone())?;
+        let session = client.serve_with_lifecycle(program, ClientLifecycleMode::Initialize).await;
+        let session = session.map_err(|error| fault::of_connecting(server, &error))?;
+        self.wants_handshake.store(true, Ordering::Relaxed);
+        Ok(session)
     }
 }
 

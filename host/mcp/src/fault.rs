@@ -6,7 +6,7 @@ use rmcp::ServiceError;
 use rmcp::model::{ErrorCode, ErrorData};
 use rmcp::service::ClientInitializeError;
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, StreamableHttpError,
+    AuthRequiredError, HttpStatusError, StreamableHttpError,
 };
 use wattle_graph::failure::{Failure, code};
 use wattle_run::limit::JSON_DEPTH;
@@ -95,9 +95,8 @@ fn of_transport(server: &str, error: &(dyn Error + 'static)) -> Failure {
         let message = format!("the MCP server `{server}` may not be reached: {refused}");
         return Failure::new(code::DENIED, message);
     }
-    if find::<AuthRequiredError>(error).is_some() || find::<InsufficientScopeError>(error).is_some()
-    {
-        return no_entry(server);
+    if let Some(refused) = find::<AuthRequiredError>(error) {
+        return no_entry(server, &refused.www_authenticate_header);
     }
     if let Some(status) = find::<HttpStatusError>(error) {
         let failure = away(server, &format!("it answers with status {}", status.status));
@@ -109,11 +108,15 @@ fn of_transport(server: &str, error: &(dyn Error + 'static)) -> Failure {
         Some(StreamableHttpError::ResponseBodyTooLarge { max_size }) => {
             too_large(server, *max_size)
         }
-        Some(StreamableHttpError::UnexpectedServerResponse(text)) => {
-            if ["HTTP 401", "HTTP 403"].iter().any(|status| text.starts_with(status)) {
-                return no_entry(server);
-            }
-            away(server, &one_line(text))
+        Some(StreamableHttpError::UnexpectedServerResponse(text)) => away(server, &one_line(text)),
+        Some(StreamableHttpError::Client(error)) if error.is_connect() => {
+            let reason = one_line(&root(error).to_string());
+            // What a server says that does not speak TLS, as the library for TLS reads it.
+            let hint = if reason.contains("InvalidContentType") { " (no TLS)" } else { "" };
+            away(
+                server,
+                &format!("no connection: {reason}{hint}; check `url` under `[mcp.{server}]`"),
+            )
         }
         _ => away(server, &one_line(&root(error).to_string())),
     }
@@ -139,11 +142,12 @@ pub(crate) fn too_deep(server: &str) -> Failure {
     Failure::new(code::INVALID, message)
 }
 
-fn no_entry(server: &str) -> Failure {
+fn no_entry(server: &str, words: &str) -> Failure {
+    let colon = if words.is_empty() { "" } else { ": " };
     Failure::new(
         code::UNAVAILABLE,
         format!(
-            "the MCP server `{server}` refuses the credentials; check `headers` under \
+            "the MCP server `{server}` refuses the credentials{colon}{words}; check `headers` under \
              `[mcp.{server}]`"
         ),
     )

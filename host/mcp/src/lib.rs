@@ -8,24 +8,29 @@
 //! * `connect`: from a configuration to a session; `connect/http` and `connect/child` for the two
 //!   ways; `connect/guard` for the addresses that may be reached.
 //! * `client`: what we are to a server: a client that only calls tools.
+//! * `mend`: messages of servers in the form of the protocol, part by part.
 //! * `listing`: a server's tools in our words; `outcome`: a tool's result likewise.
+//! * [`check`]: what a server says when it is looked at.
 //! * [`answer`]: answers of servers without a server, for checks.
 //! * `fault`: what went wrong, in our words.
 //!
 //! The protocol is that of crate `rmcp`, in both eras: a server is asked for the stateless
 //! protocol of 2026-07-28 first, and addressed with a handshake and a session if it does not know
-//! it. A server that does not answer that first question at all costs ten seconds once.
+//! it. A program that does not answer that first question, or ends at it, is started again for a handshake; that costs
+//! at most five seconds once. A server over HTTP that does not answer costs ten.
 //!
 //! What a server says is foreign text: names and descriptions are cleaned and bounded, results
-//! are bounded, and what a server asks of its client (to sample, to elicit) is refused.
+//! are bounded, and what a server asks of its client (to sample, to elicit, to list roots) is refused.
 
 pub mod answer;
+pub mod check;
 mod client;
 pub mod config;
 mod connect;
 pub mod error;
 mod fault;
 mod listing;
+mod mend;
 mod outcome;
 mod server;
 pub mod servers;

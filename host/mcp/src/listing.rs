@@ -1,5 +1,6 @@
 //! A server's tools in our words: cleaned, bounded, kept as long as the server allows.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use rmcp::model::{ListToolsResult, PaginatedRequestParams, Tool};
@@ -7,6 +8,9 @@ use rmcp::{Peer, RoleClient, ServiceError};
 use serde_json::Value;
 use tokio::time::Instant;
 use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+
+use crate::fault::one_line;
+use crate::mend::Mender;
 
 /// Longest name of a tool; the longest that the protocol recommends.
 const NAME_BYTES: usize = 128;
@@ -46,7 +50,7 @@ pub(crate) struct Listing {
 
 /// Reads all pages.
 pub(crate) async fn read(
-    server: &str,
+    mender: &Mender,
     peer: &Peer<RoleClient>,
     changes: u64,
 ) -> Result<Listing, ServiceError> {
@@ -55,43 +59,47 @@ pub(crate) async fn read(
     let mut cursor = None;
     let mut bytes = 0;
     let mut has_room = true;
+    let mut cursors = HashSet::new();
     for _ in 0..MAX_PAGES {
         let page = peer.list_tools(Some(page_after(cursor))).await?;
         ttl = ttl_of(&page).unwrap_or(ttl);
-        has_room = take(server, &page, &mut tools, &mut bytes);
+        has_room = take(mender, &page, &mut tools, &mut bytes);
         cursor = page.next_cursor;
-        if cursor.is_none() || !has_room {
+        let Some(next) = &cursor else { break };
+        if !cursors.insert(next.clone()) {
+            mender.note("the list of tools leads back to an earlier page");
+            cursor = None;
+            break;
+        }
+        if !has_room {
             break;
         }
     }
     if cursor.is_some() || !has_room {
-        tracing::warn!(
-            server,
-            pages = MAX_PAGES,
-            tools = MAX_TOOLS,
-            bytes = LIST_BYTES,
-            "an MCP server has too many tools; the rest is left out"
-        );
+        mender.note(&format!(
+            "the list of tools is cut: it has more than {MAX_TOOLS} tools, {MAX_PAGES} pages or \
+             {LIST_BYTES} bytes"
+        ));
     }
     Ok(Listing { tools, changes, until: Instant::now() + ttl.clamp(LEAST_TTL, MOST_TTL) })
 }
 
 /// The tools of a page, as many as there is room for.
-pub(crate) fn page(server: &str, page: &ListToolsResult) -> Vec<ToolInfo> {
+pub(crate) fn page(mender: &Mender, page: &ListToolsResult) -> Vec<ToolInfo> {
     let (mut tools, mut bytes) = (Vec::new(), 0);
-    take(server, page, &mut tools, &mut bytes);
+    take(mender, page, &mut tools, &mut bytes);
     tools
 }
 
 /// Takes the tools of a page, and says whether there is room for more.
 fn take(
-    server: &str,
+    mender: &Mender,
     page: &ListToolsResult,
     tools: &mut Vec<ToolInfo>,
     bytes: &mut usize,
 ) -> bool {
     for tool in &page.tools {
-        let Some(tool) = info(server, tool) else { continue };
+        let Some(tool) = info(mender, tool) else { continue };
         *bytes += tool.description.len() + tool.arguments_schema.to_string().len();
         if tools.len() == MAX_TOOLS || *bytes > LIST_BYTES {
             return false;
@@ -109,21 +117,18 @@ fn ttl_of(page: &ListToolsResult) -> Option<Duration> {
     page.ttl_ms.map(Duration::from_millis)
 }
 
-fn info(server: &str, tool: &Tool) -> Option<ToolInfo> {
+fn info(mender: &Mender, tool: &Tool) -> Option<ToolInfo> {
     if tool.name.is_empty() || tool.name.len() > NAME_BYTES || tool.name.contains(is_unfit) {
-        let name = crate::fault::one_line(&tool.name);
-        tracing::warn!(server, %name, "a tool of an MCP server has a name that cannot be used");
+        let name = one_line(&tool.name);
+        mender.note(&format!("the tool `{name}` is left out: its name cannot be used"));
         return None;
     }
     let arguments_schema = Value::Object((*tool.input_schema).clone());
     if arguments_schema.to_string().len() > SCHEMA_BYTES {
-        let limit = SCHEMA_BYTES;
-        tracing::warn!(
-            server,
-            name = %tool.name,
-            limit,
-            "a tool of an MCP server has a schema that is too large"
-        );
+        let name = &tool.name;
+        mender.note(&format!(
+            "the tool `{name}` is left out: its schema has more than {SCHEMA_BYTES} bytes"
+        ));
         return None;
     }
     let hints = tool.annotations.as_ref();
@@ -163,7 +168,7 @@ mod tests {
     use super::*;
 
     fn tool(value: Value) -> Option<ToolInfo> {
-        info("graph", &serde_json::from_value(value).unwrap())
+        info(&Mender::new("graph"), &serde_json::from_value(value).unwrap())
     }
 
     #[test]
@@ -195,11 +200,11 @@ mod tests {
         assert_eq!(self::tool(tool(SCHEMA_BYTES)), None);
         let page = json!({ "tools": vec![tool(SCHEMA_BYTES - 100); 20] });
         let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
-        assert!(!take("graph", &page, &mut tools, &mut bytes));
+        assert!(!take(&Mender::new("graph"), &page, &mut tools, &mut bytes));
         assert_eq!(tools.len(), LIST_BYTES / SCHEMA_BYTES);
         let page = json!({ "tools": vec![tool(1); MAX_TOOLS + 1] });
         let (page, mut tools, mut bytes) = (serde_json::from_value(page).unwrap(), vec![], 0);
-        assert!(!take("graph", &page, &mut tools, &mut bytes));
+        assert!(!take(&Mender::new("graph"), &page, &mut tools, &mut bytes));
         assert_eq!(tools.len(), MAX_TOOLS);
     }
 

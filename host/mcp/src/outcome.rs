@@ -16,28 +16,126 @@ use crate::fault;
 const BASE64_CHARS: usize = 4;
 const BASE64_BYTES: usize = 3;
 
-/// Takes over a result that is not too large.
+/// Takes over a result. One that is too large is cut, since its tool has run: a failure would have it called again.
 pub(crate) fn output(
     server: &str,
     result: CallToolResult,
     output_bytes: usize,
 ) -> Result<ToolOutput, Failure> {
-    let texts: Vec<String> = result.content.iter().map(text).collect();
-    let structured = result.structured_content.filter(|value| !value.is_null());
-    let size =
-        texts.iter().map(String::len).sum::<usize>() + structured.as_ref().map_or(0, json_bytes);
-    if size > output_bytes {
-        return Err(fault::too_large(server, output_bytes));
-    }
+    let mut texts: Vec<String> = result.content.iter().map(text).collect();
+    let mut structured = result.structured_content.filter(|value| !value.is_null());
     if structured.as_ref().is_some_and(|value| is_deeper(value, JSON_DEPTH)) {
         return Err(fault::too_deep(server));
     }
-    let mut content: Vec<Part> = texts.into_iter().map(Part::Text).collect();
-    if let (true, Some(structured)) = (content.is_empty(), &structured) {
-        content.push(Part::Text(structured.to_string()));
+    if let Some(document) = &mut structured {
+        leave_out_pictures(document);
+        // Often the text says the same: then one of them is enough for a model.
+        if !says_it(&texts, document) {
+            texts.push(document.to_string());
+        }
     }
+    if let Some(bytes) = structured.as_ref().map(json_bytes).filter(|bytes| *bytes > output_bytes) {
+        tracing::warn!(
+            server,
+            bytes,
+            limit = output_bytes,
+            "structured content of a result is left out"
+        );
+        structured = None;
+    }
+    cut(server, &mut texts, output_bytes);
+    let content = texts.into_iter().map(Part::Text).collect();
     let is_error = result.is_error.unwrap_or(false);
     Ok(ToolOutput { content, structured, is_error, updates: Vec::new() })
+}
+
+/// Bytes that are compared to find out whether texts say a document: a longer one is shown as well.
+const COMPARED_BYTES: usize = 16 << 20;
+
+/// Whether texts say all of a document: one is its JSON, or each value in it stands in one of them.
+fn says_it(texts: &[String], document: &Value) -> bool {
+    if texts.iter().any(|text| serde_json::from_str::<Value>(text).is_ok_and(|it| it == *document))
+    {
+        return true;
+    }
+    let mut values = Vec::new();
+    scalars(document, &mut values);
+    let bytes: usize = texts.iter().map(String::len).sum();
+    !texts.is_empty()
+        && bytes.saturating_mul(values.len()) <= COMPARED_BYTES
+        && values.iter().all(|value| texts.iter().any(|text| holds(text, value)))
+}
+
+/// All values of a document that say something and hold no others.
+fn scalars<'a>(value: &'a Value, all: &mut Vec<&'a Value>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| scalars(item, all)),
+        Value::Object(fields) => fields.values().for_each(|field| scalars(field, all)),
+        Value::Null => {}
+        other => all.push(other),
+    }
+}
+
+/// Whether a text has a value in it: a text anywhere, another one as a word of its own.
+fn holds(text: &str, value: &Value) -> bool {
+    if let Value::String(part) = value {
+        return text.contains(part.as_str());
+    }
+    let part = value.to_string();
+    text.match_indices(&part).any(|(at, part)| {
+        let (before, after) = (&text[..at], &text[at + part.len()..]);
+        let goes_on = match after.strip_prefix('.') {
+            Some(rest) => rest.starts_with(|letter: char| letter.is_ascii_digit()),
+            None => after.starts_with(char::is_alphanumeric),
+        };
+        !goes_on
+            && !before.ends_with(|letter: char| letter.is_alphanumeric() || ".-".contains(letter))
+    })
+}
+
+/// Leaves at most so many bytes, with a note at the place of the rest.
+fn cut(server: &str, texts: &mut Vec<String>, output_bytes: usize) {
+    let bytes: usize = texts.iter().map(String::len).sum();
+    if bytes <= output_bytes {
+        return;
+    }
+    let mut room = output_bytes;
+    texts.retain_mut(|text| {
+        text.truncate(text.floor_char_boundary(room));
+        room -= text.len();
+        !text.is_empty()
+    });
+    texts.push(format!(
+        "[cut after {output_bytes} of {bytes} bytes; ask for less, or raise `output` under \
+         `[mcp.{server}]`]"
+    ));
+}
+
+/// Puts notes in the place of pictures and other files in Base64: a model would read them letter by letter.
+fn leave_out_pictures(value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            let data = text.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+            if let Some((media_type, base64)) = data {
+                *text = left_out(media_type, base64);
+            }
+        }
+        Value::Array(items) => items.iter_mut().for_each(leave_out_pictures),
+        Value::Object(fields) => {
+            let media_type = ["mimeType", "mime_type", "media_type"]
+                .into_iter()
+                .find_map(|name| fields.get(name)?.as_str().map(str::to_owned));
+            for name in ["data", "blob"] {
+                if let (Some(media_type), Some(Value::String(base64))) =
+                    (&media_type, fields.get_mut(name))
+                {
+                    *base64 = left_out(media_type, base64);
+                }
+            }
+            fields.values_mut().for_each(leave_out_pictures);
+        }
+        _ => {}
+    }
 }
 
 fn text(block: &ContentBlock) -> String {
@@ -119,9 +217,55 @@ mod tests {
     }
 
     #[test]
-    fn large_results_are_refused() {
-        let result = json!({ "content": [{ "type": "text", "text": "x".repeat(100) }] });
-        assert!(taken(result.clone(), 100).is_ok());
-        assert_eq!(taken(result, 99), Err("limit".into()));
+    fn large_results_are_cut() {
+        let result = json!({ "content": [{ "type": "text", "text": "x".repeat(100) },
+            { "type": "text", "text": "more" }] });
+        assert_eq!(taken(result.clone(), 104).unwrap().content.len(), 2);
+        let cut = taken(result, 99).unwrap();
+        let [Part::Text(text), Part::Text(note)] = cut.content.as_slice() else {
+            panic!("{cut:?}")
+        };
+        assert_eq!(text.len(), 99);
+        assert!(note.contains("99 of 104 bytes") && note.contains("`[mcp.graph]`"), "{note}");
+        // A text and a document that say the same count once.
+        let document = json!({ "x": "y".repeat(50) });
+        let both = json!({ "content": [{ "type": "text", "text": document.to_string() }],
+            "structuredContent": document });
+        let both = taken(both, 60).unwrap();
+        assert_eq!((both.content.len(), both.structured), (1, Some(document)));
+    }
+
+    #[test]
+    fn a_document_that_no_text_says_is_text_as_well() {
+        for (texts, document, count) in [
+            (json!(["short"]), json!({ "total": 42 }), 2),
+            (json!(["{\"total\": 42}"]), json!({ "total": 42 }), 1),
+            (json!(["42"]), json!({ "result": 42 }), 1),
+            (json!(["a", "b"]), json!({ "result": ["a", "b"] }), 2),
+            (json!(["a", "b"]), json!({ "result": ["a", "c"] }), 3),
+            (json!(["three"]), json!({ "result": "three" }), 1),
+            (json!(["The sum is 3. Done."]), json!({ "sum": 3, "note": null }), 1),
+            (json!(["The sum is -3."]), json!({ "sum": 3 }), 2),
+            (json!(["The sum is 42."]), json!({ "sum": 4 }), 2),
+            (json!(["The sum is 4.2"]), json!({ "sum": 4 }), 2),
+        ] {
+            let blocks: Value = texts
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|text| json!({ "type": "text", "text": text }))
+                .collect();
+            let result = json!({ "content": blocks, "structuredContent": document });
+            assert_eq!(taken(result, 1_000).unwrap().content.len(), count, "{texts} {document}");
+        }
+    }
+
+    #[test]
+    fn pictures_in_documents_are_left_out() {
+        let picture = json!({ "mimeType": "image/png", "data": "aGVsbG8=" });
+        let result = json!({ "structuredContent": { "chart": picture, "url": "data:image/gif;base64,aGk=" } });
+        let document = taken(result, 1_000).unwrap().structured.unwrap();
+        assert_eq!(document["chart"]["data"], "[image/png 5 bytes left out]");
+        assert_eq!(document["url"], "[image/gif 2 bytes left out]");
     }
 }

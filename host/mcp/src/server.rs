@@ -14,26 +14,35 @@ use wattle_graph::failure::{Failure, code};
 use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::ToolInfo;
 
+use crate::check::Check;
 use crate::client::{Changes, Client};
 use crate::config::{Reachable, ServerConfig};
 use crate::connect::{Connector, Session};
 use crate::error::ConfigError;
+use crate::fault::one_line;
 use crate::listing::Listing;
 use crate::{fault, listing, outcome};
 
 /// How long a session may take to say goodbye when the host stops.
 const GOODBYE: Duration = Duration::from_secs(2);
 
-/// How long a server that did not answer is not asked for its tools again: they are asked for
-/// before every call of any tool, which would wait for it each time.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The share of its time after which a server that did not answer is asked for its tools again. They are
+/// asked for before every call of a model, so nobody waits for that.
+const PATIENCE_SHARE: u32 = 3;
 
 /// What is remembered of a server's tools.
 #[derive(Debug, Default)]
 struct Kept {
     listing: Option<Listing>,
-    /// That it did not answer, and until when that is taken for granted.
-    silent: Option<(Failure, Instant)>,
+    silence: Option<Silence>,
+}
+
+/// That a server did not answer in its time.
+#[derive(Debug)]
+struct Silence {
+    failure: Failure,
+    /// When it is asked again; `None` while it is.
+    until: Option<Instant>,
 }
 
 /// A server.
@@ -68,22 +77,30 @@ impl Server {
     }
 
     /// The tools, from memory while they are fresh. A server that is away keeps those that it had:
-    /// a call then says what is wrong, which a missing tool would not.
-    pub(crate) async fn list(&self) -> Result<Vec<ToolInfo>, Failure> {
+    /// a call then says what is wrong, which a missing tool would not. A server that was silent is waited
+    /// for once; it is asked again beside the callers, who get the failure until it answers.
+    pub(crate) async fn list(self: &Arc<Self>) -> Result<Vec<ToolInfo>, Failure> {
         let mut kept = self.kept.lock().await;
         if let Some(listing) = kept.listing.as_ref().filter(|listing| self.is_fresh(listing)) {
             return Ok(listing.tools.clone());
         }
-        let failure = match kept.silent.take().filter(|(_, until)| Instant::now() < *until) {
-            Some(silent) => kept.silent.insert(silent).0.clone(),
-            None => match self.within(self.limit, self.ask_for_tools()).await {
-                Ok(listing) => return Ok(kept.listing.insert(listing).tools.clone()),
-                Err(failure) => failure,
-            },
+        let failure = match &mut kept.silence {
+            Some(silence) => {
+                if silence.until.take_if(|until| *until <= Instant::now()).is_some() {
+                    tokio::spawn(self.clone().ask_again());
+                }
+                silence.failure.clone()
+            }
+            None => {
+                let answer = self.within(self.limit, self.ask_for_tools()).await;
+                match self.keep(&mut kept, answer) {
+                    Ok(()) => {
+                        return Ok(kept.listing.iter().flat_map(|it| it.tools.clone()).collect());
+                    }
+                    Err(failure) => failure,
+                }
+            }
         };
-        if failure.code == code::TIMEOUT && kept.silent.is_none() {
-            kept.silent = Some((failure.clone(), Instant::now() + PATIENCE));
-        }
         match &kept.listing {
             Some(old) if failure.retryable => {
                 tracing::warn!(server = %self.name, %failure, "the list of tools is an old one");
@@ -91,6 +108,60 @@ impl Server {
             }
             _ => Err(failure),
         }
+    }
+
+    /// Asks a server that was silent for its tools.
+    async fn ask_again(self: Arc<Self>) {
+        let answer = self.within(self.limit, self.ask_for_tools()).await;
+        let mut kept = self.kept.lock().await;
+        if let Err(failure) = self.keep(&mut kept, answer) {
+            tracing::debug!(server = %self.name, %failure, "an MCP server is still away");
+        }
+    }
+
+    /// Keeps a list, or that there is none.
+    fn keep(&self, kept: &mut Kept, answer: Result<Listing, Failure>) -> Result<(), Failure> {
+        kept.silence = None;
+        match answer {
+            Ok(listing) => {
+                kept.listing = Some(listing);
+                Ok(())
+            }
+            Err(failure) => {
+                if failure.code == code::TIMEOUT {
+                    let until = Some(Instant::now() + self.limit / PATIENCE_SHARE);
+                    kept.silence = Some(Silence { failure: failure.clone(), until });
+                }
+                Err(failure)
+            }
+        }
+    }
+
+    /// Looks at the server: see [`McpServers::check`](crate::McpServers::check).
+    pub(crate) async fn check(&self) -> Check {
+        let mut check = Check::default();
+        let begun = Instant::now();
+        let session = self.within(self.limit, self.session()).await;
+        check.session_ms = millis(begun.elapsed());
+        match session {
+            Ok(session) => {
+                let info = session.peer().peer_info();
+                check.protocol = info.as_ref().map(|info| info.protocol_version.to_string());
+                let software = info.as_ref().and_then(|info| info.server_info.as_ref());
+                check.software =
+                    software.map(|it| one_line(&format!("{} {}", it.name, it.version)));
+                let begun = Instant::now();
+                let listing = self.within(self.limit, self.ask_for_tools()).await;
+                check.tools_ms = Some(millis(begun.elapsed()));
+                match listing {
+                    Ok(listing) => check.tools = listing.tools,
+                    Err(failure) => check.failure = Some(failure),
+                }
+            }
+            Err(failure) => check.failure = Some(failure),
+        }
+        check.notes = self.connector.mender().notes();
+        check
     }
 
     /// Calls a tool once: nobody but the caller knows whether it may be called twice.
@@ -135,7 +206,7 @@ impl Server {
     async fn ask_for_tools(&self) -> Result<Listing, Failure> {
         let session = self.session().await?;
         let changes = self.changes.count();
-        let listing = listing::read(&self.name, session.peer(), changes).await;
+        let listing = listing::read(self.connector.mender(), session.peer(), changes).await;
         self.checked(&session, "the list of its tools", listing).await
     }
 
@@ -145,7 +216,7 @@ impl Server {
         if let Some(session) = open.as_ref().filter(|session| !session.is_transport_closed()) {
             return Ok(session.clone());
         }
-        let client = Client::new(self.changes.clone());
+        let client = Client::new(&self.name, self.changes.clone());
         let session = self.connector.connect(&self.name, client).await?;
         // The list is kept here, for all sessions.
         session.set_response_cache_config(ClientCacheConfig::disabled()).await;
@@ -191,4 +262,8 @@ impl Server {
         );
         Failure::new(code::INVALID, message)
     }
+}
+
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }

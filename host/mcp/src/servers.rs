@@ -1,6 +1,7 @@
 //! The port: all configured servers by name.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -9,6 +10,7 @@ use wattle_graph::tool::{ToolOutput, ToolRequest};
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::{Caller, ToolServers};
 
+use crate::check::Check;
 use crate::config::{MAX_OUTPUT_BYTES, McpConfig, Reachable, ServerConfig};
 use crate::error::ConfigError;
 use crate::server::Server;
@@ -17,7 +19,7 @@ use crate::server::Server;
 /// server may do is the operator's decision, and who may use it is the gate's.
 #[derive(Debug)]
 pub struct McpServers {
-    servers: BTreeMap<String, Server>,
+    servers: BTreeMap<String, Arc<Server>>,
 }
 
 impl McpServers {
@@ -30,9 +32,19 @@ impl McpServers {
         let mut servers = BTreeMap::new();
         for (name, server) in &config.servers {
             check_bounds(name, server)?;
-            servers.insert(name.clone(), Server::new(name, server, reachable)?);
+            let made = Server::new(name, server, reachable)?;
+            servers.insert(name.clone(), Arc::new(made));
         }
         Ok(Self { servers })
+    }
+
+    /// Looks at a server: opens a session, and reads the list of its tools.
+    ///
+    /// # Errors
+    ///
+    /// `not-found` if no server has this name. What is wrong with the server itself stands in the answer.
+    pub async fn check(&self, server: &str) -> Result<Check, Failure> {
+        Ok(self.server(server)?.check().await)
     }
 
     /// Ends all sessions and the programs behind them. Calls that are under way end first.
@@ -42,7 +54,7 @@ impl McpServers {
         }
     }
 
-    fn server(&self, name: &str) -> Result<&Server, Failure> {
+    fn server(&self, name: &str) -> Result<&Arc<Server>, Failure> {
         self.servers.get(name).ok_or_else(|| {
             let message =
                 format!("there is no MCP server `{name}`; add `[mcp.{name}]` to wattle.toml");

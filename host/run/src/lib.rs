@@ -12,6 +12,7 @@
 //! * [`engine`]: the handle that starts, resumes, cancels and reads runs.
 //! * [`export`]: one thread as one file.
 //! * [`facts`]: how large the facts may be that clients give.
+//! * [`json`]: JSON from outside, also with halves of characters.
 //! * `driver`: the superstep loop of one run; `task`: attempts of one node.
 //! * [`log`]: the writer of one thread's event log; `view`: threads as clients see them.
 //! * [`offline`]: a thread executed once more from its journal.
@@ -33,7 +34,7 @@ pub mod facts;
 pub mod gate;
 pub mod grant;
 pub mod hostcall;
-mod json;
+pub mod json;
 pub mod limit;
 pub mod log;
 pub mod offline;

@@ -148,7 +148,7 @@ impl Batch {
     fn verdict(&self, call: &StoredCall, granted: &Granted) -> Result<Verdict, Failure> {
         let Some(tool) = granted.find(&call.name).filter(|tool| self.rules.allow(tool)) else {
             let known = granted.tools.iter().filter(|tool| self.rules.allow(tool));
-            return Ok(Verdict::refused(call, unknown(&call.name, known)));
+            return Ok(Verdict::refused(call, unknown(&call.name, known, granted)));
         };
         if let Some(why) = call.unreadable() {
             return Ok(Verdict::refused(call, why));
@@ -164,12 +164,18 @@ impl Batch {
     }
 }
 
-fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a Tool>) -> String {
+fn unknown<'a>(name: &str, known: impl Iterator<Item = &'a Tool>, granted: &Granted) -> String {
     let names: Vec<String> = known.map(|tool| format!("`{}`", tool.name)).collect();
-    if names.is_empty() {
-        return format!("there is no tool `{name}`, and no other either");
+    let is_known = granted.find(name).is_some();
+    let away = granted.away(name).filter(|_| !is_known).map(|failure| failure.message);
+    match (away, names.is_empty()) {
+        (Some(away), true) => away,
+        (Some(away), false) => format!("{away}; the tools are {}", names.join(", ")),
+        (None, true) => format!("there is no tool `{name}`, and no other either"),
+        (None, false) => {
+            format!("there is no tool `{name}`; the tools are {}", names.join(", "))
+        }
     }
-    format!("there is no tool `{name}`; the tools are {}", names.join(", "))
 }
 
 fn make(mut calls: Vec<Call>) -> Vec<Result<ToolOutput, Failure>> {

@@ -133,7 +133,7 @@ impl Granted {
     }
 
     /// Why it is not known whether there is such a tool.
-    fn away(&self, name: &str) -> Option<Failure> {
+    pub(crate) fn away(&self, name: &str) -> Option<Failure> {
         let may_have = |missing: &&Missing| {
             !name.contains('/') || name.starts_with(&format!("{}/", missing.source))
         };

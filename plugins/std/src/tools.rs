@@ -75,6 +75,26 @@ mod tests {
     }
 
     #[test]
+    fn a_tool_of_a_server_that_is_away_is_told_as_such() {
+        let missing = json!({"source": "mcp:graph", "failure": Failure::unavailable("it is down")});
+        let granted = json!({"tools": [{"name": "parse"}], "missing": [missing]});
+        let batch = json!({"messages": "talk", "calls": calls(&["look", "mcp:graph/look"]),
+            "answered": [], "rules": {"parallel": true}, "granted": granted});
+        let run = || testing::run_node::<tools>(&Context::default(), &json!({"std.calls": batch}));
+        let decision = host().run(run).unwrap();
+        let written = decision.update("talk").unwrap();
+        for (index, name) in ["look", "mcp:graph/look"].into_iter().enumerate() {
+            assert_eq!(
+                written[index]["content"],
+                format!(
+                    "the tool `{name}` is not known now, since `mcp:graph` does not say what it \
+                     has: it is down; the tools are `parse`"
+                )
+            );
+        }
+    }
+
+    #[test]
     fn what_was_sent_is_called_by_the_rules_of_both() {
         let host = host();
         let context = Context::default().with_config(json!({"tools": ["parse"]}));

@@ -1,4 +1,4 @@
-// An MCP server on the official libraries: `node server.mjs <v1|v2> <stdio|http>`.
+// An MCP server on the official libraries: `node server.mjs <v1|v2> <stdio|http> [port]`.
 //
 // v1 is the library of the protocol with a handshake, v2 that of the stateless one. Over HTTP it
 // prints its port and ends with its standard input, so that it never outlives who started it.
@@ -8,7 +8,7 @@ import { createServer } from "node:http";
 import { text } from "node:stream/consumers";
 import { z } from "zod";
 
-const [library, carrier] = process.argv.slice(2);
+const [library, carrier, port = "0"] = process.argv.slice(2);
 const info = { name: "official", version: "1.0.0" };
 
 /** The same tools on either library. */
@@ -84,7 +84,7 @@ function listen(answer) {
       response.destroy();
     });
   });
-  server.listen(0, "127.0.0.1", () => console.log(`port ${server.address().port}`));
+  server.listen(Number(port), "127.0.0.1", () => console.log(`port ${server.address().port}`));
   process.stdin.on("end", () => process.exit(0)).resume();
 }
 

@@ -1,46 +1,166 @@
 //! Servers as programs, over their standard input and output.
 //!
-//! A program gets nothing that is not configured, and ends with its session: first its input is
-//! closed, then it is asked to end, then it is killed. A host that dies closes its input as well.
+//! A program gets nothing that is not configured. It leads a process group, which ends with its session: first its input
+//! is closed, then the group is asked to end, then it is killed. A shell or a package runner that starts the server
+//! proper is in the same group. A host that dies closes the input of its servers.
 
 use std::process::Stdio;
+use std::time::Duration;
 
-use rmcp::transport::TokioChildProcess;
+use process_wrap::tokio::{ChildWrapper, CommandWrap, ProcessGroup};
+use rmcp::RoleClient;
+use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
+use rmcp::transport::Transport;
+use rmcp::transport::async_rw::AsyncRwTransport;
 use secrecy::ExposeSecret as _;
-use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, BufReader};
-use tokio::process::{ChildStderr, Command};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, duplex,
+};
+use tokio::process::{ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
 use wattle_graph::failure::{Failure, code};
+use wattle_run::json::lenient;
 
 use crate::config::CommandConfig;
 use crate::fault::one_line;
+use crate::mend::Mender;
 
 /// Longest line of a program's complaints that is logged as one.
 const LINE_BYTES: u64 = 4096;
 
+/// Longest message of a server.
+const MESSAGE_BYTES: u64 = 16 << 20;
+
+/// Bytes of messages that wait to be read.
+const PIPE_BYTES: usize = 64 << 10;
+
+/// How long a program may take to end after each way to ask it.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// A program and the way to it.
+pub(super) struct Program {
+    transport: AsyncRwTransport<RoleClient, DuplexStream, ChildStdin>,
+    /// `None` when it has ended.
+    group: Option<Box<dyn ChildWrapper>>,
+}
+
 /// Starts the program.
-pub(super) fn start(server: &str, config: &CommandConfig) -> Result<TokioChildProcess, Failure> {
+pub(super) fn start(
+    server: &str,
+    config: &CommandConfig,
+    mender: Mender,
+) -> Result<Program, Failure> {
     let mut command = Command::new(&config.program);
     command
         .args(&config.arguments)
         .env_clear()
         .envs(config.env.iter().map(|(name, value)| (name, value.expose_secret())))
         .current_dir(&config.folder)
-        .kill_on_drop(true);
-    let started = TokioChildProcess::builder(command).stderr(Stdio::piped()).spawn();
-    let (transport, complaints) = started.map_err(|error| {
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let unable = |reason: &dyn std::fmt::Display| {
         Failure::new(
             code::UNAVAILABLE,
             format!(
-                "the MCP server `{server}` cannot be started: `{}`: {error}; check `command` under \
+                "the MCP server `{server}` cannot be started: `{}`: {reason}; check `command` under \
                  `[mcp.{server}]`",
                 config.program
             ),
         )
-    })?;
-    if let Some(complaints) = complaints {
-        tokio::spawn(log(server.to_owned(), complaints));
+    };
+    let mut wrapped = CommandWrap::from(command);
+    wrapped.wrap(ProcessGroup::leader());
+    let mut group = wrapped.spawn().map_err(|error| unable(&error))?;
+    let pipes = (group.stdin().take(), group.stdout().take(), group.stderr().take());
+    let (Some(input), Some(output), Some(complaints)) = pipes else {
+        return Err(unable(&"it has no standard streams"));
+    };
+    tokio::spawn(log(server.to_owned(), complaints));
+    let (read, write) = duplex(PIPE_BYTES);
+    tokio::spawn(pass_on(server.to_owned(), output, write, mender));
+    Ok(Program { transport: AsyncRwTransport::new(read, input), group: Some(group) })
+}
+
+impl Transport<RoleClient> for Program {
+    type Error = std::io::Error;
+
+    fn send(
+        &mut self,
+        message: TxJsonRpcMessage<RoleClient>,
+    ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        self.transport.send(message)
     }
-    Ok(transport)
+
+    async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        self.transport.receive().await
+    }
+
+    async fn close(&mut self) -> Result<(), Self::Error> {
+        self.transport.close().await?;
+        let Some(group) = &mut self.group else { return Ok(()) };
+        if timeout(GOODBYE, group.wait()).await.is_err() {
+            #[cfg(unix)]
+            group.signal(SIGTERM)?;
+            if timeout(GOODBYE, group.wait()).await.is_err() {
+                Box::into_pin(group.kill()).await?;
+            }
+        }
+        // What the program started and left behind.
+        group.start_kill().ok();
+        self.group = None;
+        Ok(())
+    }
+}
+
+/// The number of the signal that asks a process to end, on every Unix.
+#[cfg(unix)]
+const SIGTERM: i32 = 15;
+
+/// An abandoned session leaves no process behind.
+impl Drop for Program {
+    fn drop(&mut self) {
+        let Some(mut group) = self.group.take() else { return };
+        group.start_kill().ok();
+        // Without a runtime the system collects what is left when the host ends.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { group.wait().await.ok() });
+        }
+    }
+}
+
+/// Passes messages on in the form of the protocol. Lines that are no messages are left out: many programs print to the
+/// stream of their messages.
+async fn pass_on(server: String, output: ChildStdout, mut to: DuplexStream, mender: Mender) {
+    let mut output = BufReader::new(output);
+    loop {
+        let mut line = Vec::new();
+        let read = (&mut output).take(MESSAGE_BYTES).read_until(b'\n', &mut line).await;
+        match read {
+            Ok(read) if read > 0 => {}
+            _ => return,
+        }
+        if line.last() != Some(&b'\n') && line.len() as u64 == MESSAGE_BYTES {
+            tracing::warn!(%server, limit = MESSAGE_BYTES, "a message of an MCP server is too large");
+            return;
+        }
+        let Some(mut message) =
+            lenient::read_bytes(&line).ok().filter(serde_json::Value::is_object)
+        else {
+            let text = one_line(&String::from_utf8_lossy(&line));
+            if !text.is_empty() {
+                tracing::info!(%server, "{text}");
+            }
+            continue;
+        };
+        message = lenient::settled(message);
+        mender.mend(&mut message);
+        let mut line = message.to_string();
+        line.push('\n');
+        if to.write_all(line.as_bytes()).await.is_err() {
+            return;
+        }
+    }
 }
 
 /// Passes on what a program says to its operator, until it ends.

@@ -1,5 +1,7 @@
 //! Servers over streamable HTTP.
 
+mod client;
+
 use std::collections::HashMap;
 use std::fmt;
 use std::time::Duration;
@@ -14,7 +16,9 @@ use wattle_graph::failure::{Failure, code};
 
 use crate::config::{HttpConfig, Reachable};
 use crate::connect::guard::{Guard, Refused};
+use crate::connect::http::client::Lenient;
 use crate::error::ConfigError;
+use crate::mend::Mender;
 
 /// Longest wait for a connection; a server that is there takes milliseconds.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,7 +85,8 @@ impl HttpReach {
     pub(super) fn transport(
         &self,
         server: &str,
-    ) -> Result<StreamableHttpClientTransport<reqwest::Client>, Failure> {
+        mender: Mender,
+    ) -> Result<StreamableHttpClientTransport<Lenient>, Failure> {
         if let Some(refused) = &self.refused {
             let message = format!("the MCP server `{server}` may not be reached: {refused}");
             return Err(Failure::new(code::DENIED, message));
@@ -90,7 +95,8 @@ impl HttpReach {
             .custom_headers(self.headers.clone())
             .max_concurrent_requests(CONCURRENT_CALLS)
             .reinit_on_expired_session(true);
-        Ok(StreamableHttpClientTransport::with_client(self.client.clone(), config))
+        let client = Lenient::new(self.client.clone(), mender);
+        Ok(StreamableHttpClientTransport::with_client(client, config))
     }
 }
 

@@ -12,10 +12,7 @@ use tokio::time::timeout;
 use wattle_kit::standin::Handle;
 use wattle_mcp::McpServers;
 
-use crate::support::{call, list, over_http, servers, standin};
-
-/// What a test waits for at most.
-const SOON: Duration = Duration::from_mins(1);
+use crate::support::{SOON, call, list, over_http, servers, standin};
 
 /// How long a server may take whose answers have no end.
 const BRIEFLY: Duration = Duration::from_secs(2);
@@ -141,7 +138,10 @@ const EVENTS: &str = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\n\
 
 #[tokio::test]
 async fn pages_without_an_end_are_cut() {
-    let patch = |result: &mut Value| result["nextCursor"] = json!("1");
+    static PAGES: AtomicUsize = AtomicUsize::new(0);
+    let patch = |result: &mut Value| {
+        result["nextCursor"] = json!(PAGES.fetch_add(1, Ordering::SeqCst).to_string());
+    };
     let hostile = hostile("tools/list", Misdeed::Patch(patch), BRIEFLY).await;
     let tools = timeout(SOON, list(&hostile.servers)).await.unwrap();
     // It is slower than its time, or it has as many pages as one may have.
@@ -154,11 +154,12 @@ async fn pages_without_an_end_are_cut() {
 
 #[tokio::test]
 async fn pages_of_large_tools_are_cut() {
+    static PAGES: AtomicUsize = AtomicUsize::new(0);
     let patch = |result: &mut Value| {
         let schema = json!({ "type": "object", "description": "x".repeat(200_000) });
         let tool = |index| json!({ "name": format!("t{index}"), "inputSchema": schema });
         result["tools"] = (0..10).map(tool).collect();
-        result["nextCursor"] = json!("1");
+        result["nextCursor"] = json!(PAGES.fetch_add(1, Ordering::SeqCst).to_string());
     };
     let hostile = hostile("tools/list", Misdeed::Patch(patch), SOON).await;
     let tools = list(&hostile.servers).await.unwrap();

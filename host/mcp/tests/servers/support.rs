@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use secrecy::SecretString;
 use serde_json::Value;
@@ -14,6 +15,9 @@ use wattle_kit::standin::{Config, Handle, Server};
 use wattle_mcp::{CommandConfig, HttpConfig, McpConfig, McpServers, Reach, ServerConfig};
 use wattle_run::ports::sandbox::ToolInfo;
 use wattle_run::ports::{Caller, ToolServers as _};
+
+/// What a test waits for at most.
+pub(crate) const SOON: Duration = Duration::from_mins(1);
 
 /// The name under which every test configures its server.
 pub(crate) const NAME: &str = "probe";

@@ -47,12 +47,13 @@ async fn call(host: &Host, server: &str, tool: &str) -> Result<Value> {
     Ok(run["state"]["results"][0].clone())
 }
 
-/// A tool whose arguments have a schema that doubles, and one beside it.
+/// A tool whose arguments have a schema that doubles, and one beside it. The server applies its schemas
+/// itself, so the host never expands this one.
 pub(super) async fn tool_schema(host: Arc<Host>) -> Result<()> {
-    let refused = call(&host, "shape", "doubling").await?;
-    ensure!(refused["failure"].is_object(), "{refused}");
-    let plain = call(&host, "shape", "plain").await?;
-    ensure!(plain["text"] == "well", "{plain}");
+    for tool in ["doubling", "plain"] {
+        let answer = call(&host, "shape", tool).await?;
+        ensure!(answer["text"] == "well", "{tool}: {answer}");
+    }
     Ok(())
 }
 

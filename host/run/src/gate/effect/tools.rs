@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use serde_json::json;
 use wattle_graph::event::Decision;
 use wattle_graph::failure::{Failure, code};
@@ -105,29 +106,35 @@ fn reads_as_reference(name: &str) -> bool {
 async fn call(site: &Site<'_>, request: &ToolRequest) -> Result<ToolOutput, Stop> {
     let tool = find(site, &request.tool).await?;
     check_depth("the arguments", &request.arguments)?;
-    let violations = violations(&tool.info, request)?;
-    if !violations.is_empty() && !tool.info.accepts_invalid {
-        return Err(Failure::new(
-            code::INVALID,
-            format!(
-                "the arguments of `{}` do not fit its schema: {}",
-                request.tool,
-                violations.join("; ")
-            ),
-        )
-        .with_details(json!({ "violations": violations }))
-        .into());
-    }
     match &tool.source {
-        ToolSource::Plugin(plugin) => call_plugin(site, plugin, &tool, request, violations).await,
+        ToolSource::Plugin(plugin) => {
+            let violations = fitting(&tool.info, request)?;
+            call_plugin(site, plugin, &tool, request, violations).await
+        }
+        // A server applies its own schema: it may be of a draft or have a pattern that this host does not read, and many
+        // servers take `"2"` for 2.
         ToolSource::Server(server) => call_server(site, server, &tool, request).await,
     }
 }
 
+/// What is wrong with the arguments of a plugin's tool that takes them all the same.
+fn fitting(info: &ToolInfo, request: &ToolRequest) -> Result<Vec<String>, Failure> {
+    let violations = violations(info, request)?;
+    if violations.is_empty() || info.accepts_invalid {
+        return Ok(violations);
+    }
+    let (tool, list) = (&request.tool, violations.join("; "));
+    let text = format!("the arguments of `{tool}` do not fit its schema: {list}");
+    Err(Failure::new(code::INVALID, text).with_details(json!({ "violations": violations })))
+}
+
+/// Asks all places at once: one that is slow to answer must not add to the time of another.
 async fn open(site: &Site<'_>) -> Toolbox {
     let mut toolbox = Toolbox { tools: Vec::new(), missing: Vec::new() };
-    for grant in &site.grants.tools {
-        match offered(site, &grant.source).await {
+    let grants = &site.grants.tools;
+    let all = join_all(grants.iter().map(|grant| offered(site, &grant.source))).await;
+    for (grant, offered) in grants.iter().zip(all) {
+        match offered {
             Err(failure) => {
                 if toolbox.missing.iter().all(|(source, _)| *source != grant.source) {
                     toolbox.missing.push((grant.source.clone(), failure));

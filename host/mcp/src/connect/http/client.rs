@@ -1,0 +1,384 @@
+//! The client for HTTP that reads what servers send as plain JSON first.
+//!
+//! The library's own client reads a body as a message of the protocol, or not at all. This one brings the message into
+//! form before ([`Mender`]), and knows more ways in which servers say the usual things:
+//!
+//! * whatever the body of a success after a notification is, it says `accepted`;
+//! * a server that has forgotten its sessions says so with 404 or 400;
+//! * a redirect within the origin is followed, such as that from `/mcp` to `/mcp/`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt as _};
+use reqwest::header::{ACCEPT, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION, WWW_AUTHENTICATE};
+use reqwest::{Response, StatusCode, Url};
+use rmcp::model::{
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, ServerJsonRpcMessage,
+};
+use rmcp::transport::streamable_http_client::{
+    AuthRequiredError, HttpStatusError, SseError, StreamableHttpClient, StreamableHttpError,
+    StreamableHttpPostResponse,
+};
+use serde_json::Value;
+use sse_stream::{Sse, SseStream};
+use wattle_run::json::lenient;
+
+use crate::fault::one_line;
+use crate::mend::Mender;
+
+/// Bytes of an answer that is one document.
+const DOCUMENT_BYTES: usize = 16 << 20;
+
+/// Bytes that are read of a refusal.
+const REFUSAL_BYTES: usize = 64 << 10;
+
+/// Redirects that are followed for one request.
+const MAX_HOPS: usize = 3;
+
+/// Header of the session.
+const SESSION: &str = "mcp-session-id";
+
+/// JSON-RPC leaves these codes to servers. The one of a session that is gone is among them.
+const SERVER_ERRORS: std::ops::RangeInclusive<i64> = -32_099..=-32_000;
+
+type Error = StreamableHttpError<reqwest::Error>;
+
+/// See the module.
+#[derive(Clone)]
+pub(in crate::connect) struct Lenient {
+    http: reqwest::Client,
+    mender: Mender,
+}
+
+impl Lenient {
+    pub(in crate::connect) fn new(http: reqwest::Client, mender: Mender) -> Self {
+        Self { http, mender }
+    }
+
+    async fn post(
+        &self,
+        uri: &str,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        event_bytes: usize,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let secrets: Vec<HeaderValue> = headers.values().cloned().collect();
+        let response = self.send(uri, &message, session.as_deref(), headers).await?;
+        let status = response.status();
+        if matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) {
+            return Err(no_entry(response, &secrets).await);
+        }
+        if status == StatusCode::NOT_FOUND && session.is_some() {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        let given = response.headers().get(SESSION).and_then(|value| value.to_str().ok());
+        let given = given.map(str::to_owned);
+        if !status.is_success() {
+            return self.refused(&message, session.is_some(), given, response).await;
+        }
+        let ClientJsonRpcMessage::Request(request) = &message else {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        };
+        let form = response.headers().get(CONTENT_TYPE).and_then(|form| form.to_str().ok());
+        if form.is_some_and(|form| form.starts_with("text/event-stream")) {
+            let events = SseStream::from_bytes_stream(bounded(response, event_bytes)).boxed();
+            return Ok(StreamableHttpPostResponse::Sse(self.mended(events), given));
+        }
+        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+            return Ok(StreamableHttpPostResponse::Accepted);
+        }
+        let body = read(response, DOCUMENT_BYTES).await?;
+        let mut document = lenient::read_bytes(&body).map(lenient::settled).map_err(|error| {
+            unexpected(if is_page(&body) {
+                "it answers with a web page; check `url`".to_owned()
+            } else {
+                format!("its answer is not JSON: {error}")
+            })
+        })?;
+        // A list of one answer is what batches of an older version of the protocol look like.
+        if let Value::Array(items) = &mut document
+            && let [_] = items.as_slice()
+        {
+            document = items.remove(0);
+        }
+        self.mender.mend(&mut document);
+        // There is one question, so the answer is about it.
+        if document.get("id").is_none_or(Value::is_null)
+            && let Some(fields) = document.as_object_mut()
+        {
+            fields.insert("id".into(), serde_json::to_value(&request.id)?);
+        }
+        let message: ServerJsonRpcMessage = serde_json::from_value(document)
+            .map_err(|error| unexpected(format!("its answer is none of the protocol: {error}")))?;
+        Ok(StreamableHttpPostResponse::Json(message, given))
+    }
+
+    /// Sends a message, and follows redirects within the origin.
+    async fn send(
+        &self,
+        uri: &str,
+        message: &ClientJsonRpcMessage,
+        session: Option<&str>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<Response, Error> {
+        let mut url = Url::parse(uri).map_err(|error| unexpected(error.to_string()))?;
+        for _ in 0..=MAX_HOPS {
+            let mut request =
+                self.http.post(url.clone()).header(ACCEPT, "application/json, text/event-stream");
+            for (name, value) in &headers {
+                request = request.header(name, value);
+            }
+            if let Some(session) = session {
+                request = request.header(SESSION, session);
+            }
+            let response = request.json(message).send().await?;
+            let Some(next) = next_hop(&url, &response)? else { return Ok(response) };
+            url = next;
+        }
+        Err(unexpected(format!("it redirects more than {MAX_HOPS} times")))
+    }
+
+    /// An answer with a status that is no success.
+    async fn refused(
+        &self,
+        message: &ClientJsonRpcMessage,
+        has_session: bool,
+        given: Option<String>,
+        response: Response,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        let status = response.status();
+        let retry_after = response.headers().get("retry-after");
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()).map(str::to_owned);
+        if status == StatusCode::TOO_MANY_REQUESTS {
+            return Err(HttpStatusError::new(status.as_u16(), retry_after).into());
+        }
+        let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
+        let mut document = lenient::read_bytes(&body).map(lenient::settled).unwrap_or_default();
+        if has_session && is_forgotten(status, &document) {
+            return Err(StreamableHttpError::SessionExpired);
+        }
+        self.mender.mend(&mut document);
+        let error = document.get("error").cloned();
+        let error = error.and_then(|error| serde_json::from_value::<ErrorData>(error).ok());
+        if let ClientJsonRpcMessage::Request(request) = message {
+            // A server of an older version refuses what it does not know by status. The library goes on with a
+            // handshake if the refusal is an answer to its question.
+            let is_probe =
+                matches!(request.request, ClientRequest::DiscoverRequest(_)) && !has_session;
+            let refusal =
+                || ErrorData::new(ErrorCode::INVALID_REQUEST, format!("HTTP {status}"), None);
+            let error = error.or_else(|| (is_probe && status.is_client_error()).then(refusal));
+            if let Some(error) = error {
+                let id = Some(request.id.clone());
+                let message = ServerJsonRpcMessage::error(error, id);
+                return Ok(StreamableHttpPostResponse::Json(message, given));
+            }
+        }
+        if status.is_server_error() {
+            return Err(HttpStatusError::new(status.as_u16(), retry_after).into());
+        }
+        let words =
+            if is_page(&body) { String::new() } else { one_line(&String::from_utf8_lossy(&body)) };
+        let hint = match status {
+            StatusCode::NOT_FOUND | StatusCode::METHOD_NOT_ALLOWED => {
+                "; check `url`, which takes messages of streamable HTTP (servers of the older transport, with SSE \
+                 alone, cannot be used)"
+            }
+            _ => "",
+        };
+        let colon = if words.is_empty() { "" } else { ": " };
+        Err(unexpected(format!("it answers with status {}{colon}{words}{hint}", status.as_u16())))
+    }
+
+    /// Events whose messages are in form. One that is no message is left out.
+    fn mended(
+        &self,
+        events: BoxStream<'static, Result<Sse, SseError>>,
+    ) -> BoxStream<'static, Result<Sse, SseError>> {
+        let mender = self.mender.clone();
+        let mend = move |event: Result<Sse, SseError>| {
+            let mut event = event?;
+            if let Some(data) = event.data.as_deref().filter(|data| !data.trim().is_empty())
+                && let Ok(mut document) = lenient::read(data).map(lenient::settled)
+            {
+                mender.mend(&mut document);
+                event.data = Some(document.to_string());
+            }
+            Ok(event)
+        };
+        events.map(mend).boxed()
+    }
+}
+
+impl StreamableHttpClient for Lenient {
+    type Error = reqwest::Error;
+
+    async fn post_message(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        self.post(&uri, message, session, headers, DOCUMENT_BYTES).await
+    }
+
+    async fn post_message_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        message: ClientJsonRpcMessage,
+        session: Option<Arc<str>>,
+        _auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        event_bytes: usize,
+    ) -> Result<StreamableHttpPostResponse, Error> {
+        self.post(&uri, message, session, headers, event_bytes).await
+    }
+
+    async fn delete_session(
+        &self,
+        uri: Arc<str>,
+        session: Arc<str>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<(), Error> {
+        StreamableHttpClient::delete_session(&self.http, uri, session, auth, headers).await
+    }
+
+    async fn get_stream(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+        let events = self.http.get_stream(uri, session, last_event, auth, headers).await?;
+        Ok(self.mended(events))
+    }
+
+    async fn get_stream_with_max_sse_event_size(
+        &self,
+        uri: Arc<str>,
+        session: Option<Arc<str>>,
+        last_event: Option<String>,
+        auth: Option<String>,
+        headers: HashMap<HeaderName, HeaderValue>,
+        event_bytes: usize,
+    ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Error> {
+        let http = &self.http;
+        let events = http.get_stream_with_max_sse_event_size(
+            uri,
+            session,
+            last_event,
+            auth,
+            headers,
+            event_bytes,
+        );
+        Ok(self.mended(events.await?))
+    }
+}
+
+fn unexpected(text: String) -> Error {
+    StreamableHttpError::UnexpectedServerResponse(Cow::Owned(text))
+}
+
+/// That the server wants other credentials, with what it says about them but for these secrets.
+async fn no_entry(response: Response, secrets: &[HeaderValue]) -> Error {
+    let challenge = response.headers().get(WWW_AUTHENTICATE).cloned();
+    let body = read(response, REFUSAL_BYTES).await.unwrap_or_default();
+    let mut words = match challenge {
+        _ if !body.is_empty() && !is_page(&body) => one_line(&String::from_utf8_lossy(&body)),
+        Some(challenge) => one_line(&String::from_utf8_lossy(challenge.as_bytes())),
+        None => String::new(),
+    };
+    for secret in secrets.iter().filter_map(|secret| secret.to_str().ok()) {
+        // A server may repeat the whole value, or what follows the scheme in it.
+        for part in [secret, secret.rsplit(' ').next().unwrap_or(secret)] {
+            if !part.is_empty() {
+                words = words.replace(part, "***");
+            }
+        }
+    }
+    StreamableHttpError::AuthRequired(AuthRequiredError::new(words))
+}
+
+/// Whether a body is a page for people.
+fn is_page(body: &[u8]) -> bool {
+    body.trim_ascii_start().starts_with(b"<")
+}
+
+/// Where a redirect leads, if it is one; another origin would get the headers with secrets.
+fn next_hop(url: &Url, response: &Response) -> Result<Option<Url>, Error> {
+    let is_redirect = matches!(
+        response.status(),
+        StatusCode::TEMPORARY_REDIRECT | StatusCode::PERMANENT_REDIRECT
+    );
+    if !is_redirect {
+        return Ok(None);
+    }
+    let target = response.headers().get(LOCATION).and_then(|target| target.to_str().ok());
+    let target = target.and_then(|target| url.join(target).ok());
+    match target {
+        Some(target) if target.origin() == url.origin() => Ok(Some(target)),
+        Some(target) => {
+            let origin = target.origin().ascii_serialization();
+            Err(unexpected(format!("it redirects to another origin, {origin}; check `url`")))
+        }
+        None => Err(unexpected("it redirects to nowhere".to_owned())),
+    }
+}
+
+/// Whether a refusal means that the server does not know the session any more. Servers say so with 404, or with 400
+/// and an error that is about no request.
+fn is_forgotten(status: StatusCode, document: &Value) -> bool {
+    if status != StatusCode::BAD_REQUEST {
+        return false;
+    }
+    let Some(error) = document.get("error") else { return false };
+    let code = error.get("code").and_then(Value::as_i64);
+    let message = error.get("message").and_then(Value::as_str).unwrap_or_default();
+    document.get("id").is_none_or(Value::is_null)
+        && (code.is_some_and(|code| SERVER_ERRORS.contains(&code))
+            || message.to_ascii_lowercase().contains("session"))
+}
+
+/// The bytes of an event stream, up to so many without the end of an event.
+fn bounded(
+    response: Response,
+    event_bytes: usize,
+) -> impl Stream<Item = Result<Bytes, std::io::Error>> + Send + 'static {
+    let (mut bytes, mut last) = (0, 0);
+    response.bytes_stream().map(move |chunk| {
+        let chunk = chunk.map_err(std::io::Error::other)?;
+        for byte in &chunk {
+            // An empty line, with line breaks of either kind.
+            let is_end = matches!((last, byte), (b'\n', b'\n' | b'\r') | (b'\r', b'\r'));
+            bytes = if is_end { 0 } else { bytes + 1 };
+            last = *byte;
+        }
+        if bytes > event_bytes {
+            return Err(std::io::Error::other(format!(
+                "an event has more than {event_bytes} bytes"
+            )));
+        }
+        Ok(chunk)
+    })
+}
+
+async fn read(mut response: Response, limit: usize) -> Result<Vec<u8>, Error> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await? {
+        if body.len() + chunk.len() > limit {
+            return Err(StreamableHttpError::ResponseBodyTooLarge { max_size: limit });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}

@@ -1,0 +1,372 @@
+//! Messages of servers, brought into the form of the protocol part by part.
+//!
+//! The library reads a message as a whole, so one part of another form loses all of them: one tool the list, one block
+//! the result of a call that has been made. Here a message is plain JSON yet. What leaves no doubt is made good. A part
+//! that cannot be read is left out, and everything else stays. Each is noted once for each server.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rmcp::model::{ContentBlock, Tool, ToolAnnotations};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value, json};
+
+use crate::fault::one_line;
+
+/// Notes about one server that are remembered. Later ones are not written at all: a server that makes up a
+/// new oddity each time must not fill the log.
+const MAX_NOTES: usize = 1000;
+
+/// The type of a picture, a sound or a file that does not say its own.
+const ANY_TYPE: &str = "application/octet-stream";
+
+/// What was made good or left out of the messages of one server; clones share it.
+#[derive(Clone, Debug)]
+pub(crate) struct Mender {
+    server: Arc<str>,
+    noted: Arc<Mutex<Vec<String>>>,
+}
+
+impl Mender {
+    pub(crate) fn new(server: &str) -> Self {
+        Self { server: server.into(), noted: Arc::default() }
+    }
+
+    /// Brings a message into the form of the protocol, as far as that is possible.
+    pub(crate) fn mend(&self, message: &mut Value) {
+        let Some(message) = message.as_object_mut() else { return };
+        if let Some(Value::Object(result)) = message.get_mut("result") {
+            self.result(result);
+        }
+        if let Some(error) = message.get_mut("error").filter(|error| !error.is_null()) {
+            failed(error);
+        }
+    }
+
+    fn result(&self, result: &mut Map<String, Value>) {
+        if let Some(tools) = result.get_mut("tools") {
+            let listed = std::mem::take(list(tools));
+            *tools = listed.into_iter().filter_map(|tool| self.tool(tool)).collect();
+            for name in ["nextCursor", "ttlMs"] {
+                let is_odd = match result.get(name) {
+                    Some(Value::String(_)) => name == "ttlMs",
+                    Some(Value::Number(number)) => name != "ttlMs" || !number.is_u64(),
+                    Some(_) => true,
+                    None => false,
+                };
+                if is_odd {
+                    result.remove(name);
+                }
+            }
+        }
+        if result.contains_key("content") || result.contains_key("structuredContent") {
+            if let Some(content) = result.get_mut("content") {
+                let said = std::mem::take(list(content));
+                *content = said.into_iter().filter_map(|block| self.block(block)).collect();
+            }
+            match result.get("isError") {
+                Some(Value::String(text)) => {
+                    let is_error = text.eq_ignore_ascii_case("true");
+                    result.insert("isError".into(), is_error.into());
+                }
+                Some(Value::Bool(_)) | None => {}
+                Some(_) => drop(result.remove("isError")),
+            }
+        }
+        if result.get("_meta").is_some_and(|meta| !meta.is_object()) {
+            result.remove("_meta");
+        }
+    }
+
+    /// A tool of a list; `None` if it is none.
+    fn tool(&self, tool: Value) -> Option<Value> {
+        let Value::Object(mut tool) = tool else {
+            self.note("a tool that is no object is left out");
+            return None;
+        };
+        let Some(Value::String(name)) = tool.get("name") else {
+            self.note("a tool without a name is left out");
+            return None;
+        };
+        let name = one_line(name);
+        if !tool.get("inputSchema").is_some_and(Value::is_object) {
+            // A tool with arguments that nobody knows can be called without any.
+            self.note(&format!("the tool `{name}` has no schema of its arguments"));
+            tool.insert("inputSchema".into(), json!({ "type": "object" }));
+        }
+        if let Some(annotations) = tool.get_mut("annotations") {
+            settle::<ToolAnnotations>(annotations, &[]);
+        }
+        let mut tool = Value::Object(tool);
+        let dropped = settle::<Tool>(&mut tool, &["name", "inputSchema"]);
+        if !dropped.is_empty() {
+            let dropped = dropped.join("`, `");
+            self.note(&format!("`{dropped}` of the tool `{name}` cannot be read"));
+        }
+        Some(tool)
+    }
+
+    /// A block of a result; `None` if it says nothing.
+    fn block(&self, block: Value) -> Option<Value> {
+        let mut block = match block {
+            Value::Object(block) => block,
+            Value::Null => return None,
+            Value::String(text) => return Some(text_block(&text)),
+            other => return Some(text_block(&other.to_string())),
+        };
+        let kind = match block.get("type") {
+            Some(Value::String(kind)) => kind.clone(),
+            _ => guess(&block).to_owned(),
+        };
+        let required: &[&str] = match kind.as_str() {
+            "text" => {
+                match block.get("text") {
+                    Some(Value::String(_)) => {}
+                    Some(Value::Null) | None => return None,
+                    Some(other) => drop(block.insert("text".into(), other.to_string().into())),
+                }
+                &["type", "text"]
+            }
+            "image" | "audio" => {
+                if let Some(Value::String(own)) = block.remove("mime_type") {
+                    block.entry("mimeType").or_insert(own.into());
+                }
+                if !block.get("mimeType").is_some_and(Value::is_string) {
+                    block.insert("mimeType".into(), ANY_TYPE.into());
+                }
+                &["type", "data", "mimeType"]
+            }
+            "resource" => &["type", "resource"],
+            "resource_link" => {
+                if let (Some(Value::String(uri)), false) =
+                    (block.get("uri").cloned(), block.get("name").is_some_and(Value::is_string))
+                {
+                    block.insert("name".into(), uri.into());
+                }
+                &["type", "uri", "name"]
+            }
+            _ => &[],
+        };
+        block.insert("type".into(), kind.clone().into());
+        let text = block.get("text").and_then(Value::as_str).map(str::to_owned);
+        let mut block = Value::Object(block);
+        settle::<ContentBlock>(&mut block, required);
+        if serde_json::from_value::<ContentBlock>(block.clone()).is_ok() {
+            return Some(block);
+        }
+        let kind = one_line(&kind);
+        self.note(&format!("a block of type `{kind}` of a result cannot be read"));
+        // A block of a type that is not known yet may still say something in words.
+        let left_out = || format!("[content of type `{kind}` left out]");
+        Some(text_block(&text.unwrap_or_else(left_out)))
+    }
+
+    /// Notes something that is not as it should be, once.
+    pub(crate) fn note(&self, what: &str) {
+        let mut noted = self.noted.lock().unwrap_or_else(PoisonError::into_inner);
+        if noted.len() < MAX_NOTES && !noted.iter().any(|known| known == what) {
+            tracing::warn!(server = %self.server, "{what}");
+            noted.push(what.to_owned());
+        }
+    }
+
+    /// What was noted, in order.
+    pub(crate) fn notes(&self) -> Vec<String> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+/// The error of an answer: its code is a whole number, its message a text.
+fn failed(error: &mut Value) {
+    let text = match &*error {
+        Value::Object(_) => None,
+        Value::String(text) => Some(text.clone()),
+        other => Some(other.to_string()),
+    };
+    if let Some(text) = text {
+        *error = json!({ "message": text });
+    }
+    let Some(error) = error.as_object_mut() else { return };
+    let code = match error.get("code") {
+        Some(Value::Number(code)) => code.as_i64().and_then(|code| i32::try_from(code).ok()),
+        Some(Value::String(code)) => code.trim().parse::<i32>().ok(),
+        _ => None,
+    };
+    error.insert("code".into(), code.unwrap_or(INTERNAL_ERROR).into());
+    let message = match error.get("message") {
+        Some(Value::String(_)) => return,
+        Some(Value::Null) | None => String::new(),
+        Some(other) => other.to_string(),
+    };
+    error.insert("message".into(), message.into());
+}
+
+/// JSON-RPC's code for a failure of the server.
+const INTERNAL_ERROR: i32 = -32603;
+
+fn text_block(text: &str) -> Value {
+    json!({ "type": "text", "text": text })
+}
+
+/// The type of a block that does not say it.
+fn guess(block: &Map<String, Value>) -> &'static str {
+    let has = |name| block.contains_key(name);
+    match () {
+        () if has("text") => "text",
+        () if has("resource") => "resource",
+        () if has("data") => "image",
+        () if has("uri") => "resource_link",
+        () => "unknown",
+    }
+}
+
+/// A list; one item alone is a list of it, and nothing is an empty one.
+fn list(value: &mut Value) -> &mut Vec<Value> {
+    if !value.is_array() {
+        *value = match value.take() {
+            Value::Null => json!([]),
+            one => json!([one]),
+        };
+    }
+    match value {
+        Value::Array(items) => items,
+        _ => unreachable!("it is made a list above"),
+    }
+}
+
+/// Removes the fields that keep a value from being read as `T`, and answers with their names. The value may still be
+/// none, if a required field does.
+fn settle<T: DeserializeOwned>(value: &mut Value, required: &[&str]) -> Vec<String> {
+    if serde_json::from_value::<T>(value.clone()).is_ok() {
+        return Vec::new();
+    }
+    let Some(fields) = value.as_object_mut() else {
+        *value = json!({});
+        return Vec::new();
+    };
+    let bare: Map<String, Value> = fields
+        .iter()
+        .filter(|(name, _)| required.contains(&name.as_str()))
+        .map(|(name, value)| (name.clone(), value.clone()))
+        .collect();
+    let mut dropped = Vec::new();
+    fields.retain(|name, value| {
+        if required.contains(&name.as_str()) {
+            return true;
+        }
+        let mut trial = bare.clone();
+        trial.insert(name.clone(), value.clone());
+        let is_read = serde_json::from_value::<T>(Value::Object(trial)).is_ok();
+        if !is_read {
+            dropped.push(one_line(name));
+        }
+        is_read
+    });
+    dropped
+}
+
+#[cfg(test)]
+mod tests {
+    use rmcp::model::{CallToolResult, ListToolsResult, ServerJsonRpcMessage};
+
+    use super::*;
+
+    fn mended(mut message: Value) -> Value {
+        Mender::new("graph").mend(&mut message);
+        message
+    }
+
+    fn tools(tools: Value) -> Vec<String> {
+        let message = mended(json!({ "jsonrpc": "2.0", "id": 1, "result": { "tools": tools } }));
+        let list: ListToolsResult = serde_json::from_value(message["result"].clone()).unwrap();
+        list.tools.iter().map(|tool| tool.name.to_string()).collect()
+    }
+
+    fn blocks(content: Value) -> Value {
+        let message = mended(json!({ "result": { "content": content } }));
+        let result = message["result"].clone();
+        serde_json::from_value::<CallToolResult>(result).unwrap();
+        message["result"]["content"].clone()
+    }
+
+    #[test]
+    fn an_odd_tool_takes_no_other_away() {
+        let fine = json!({ "name": "fine", "inputSchema": { "type": "object" } });
+        for (odd, stays) in [
+            (json!(null), false),
+            (json!("add"), false),
+            (json!({ "inputSchema": {} }), false),
+            (json!({ "name": 7, "inputSchema": {} }), false),
+            (json!({ "name": "odd", "inputSchema": null }), true),
+            (json!({ "name": "odd" }), true),
+            (json!({ "name": "odd", "inputSchema": [], "title": 7, "icons": "x" }), true),
+            (json!({ "name": "odd", "inputSchema": {}, "description": ["a"], "_meta": 1 }), true),
+            (json!({ "name": "odd", "inputSchema": {}, "annotations": "readOnly" }), true),
+            (json!({ "name": "odd", "inputSchema": {}, "outputSchema": true }), true),
+        ] {
+            let expected: &[&str] = if stays { &["odd", "fine"] } else { &["fine"] };
+            assert_eq!(tools(json!([odd, fine])), expected, "{odd}");
+        }
+        assert_eq!(tools(json!(null)), Vec::<String>::new());
+        assert_eq!(tools(fine), ["fine"]);
+    }
+
+    #[test]
+    fn one_odd_hint_leaves_the_others() {
+        let hints = json!({ "readOnlyHint": true, "idempotentHint": "yes" });
+        let tool = json!({ "name": "a", "inputSchema": {}, "annotations": hints });
+        let message = mended(json!({ "result": { "tools": [tool] } }));
+        let hints = &message["result"]["tools"][0]["annotations"];
+        assert_eq!(hints, &json!({ "readOnlyHint": true }));
+    }
+
+    #[test]
+    fn an_odd_block_is_read_as_far_as_it_can_be() {
+        let annotations = json!({ "audience": ["system"], "priority": 1 });
+        for (block, expected) in [
+            (json!("bare"), json!("bare")),
+            (json!(7), json!("7")),
+            (
+                json!({ "type": "text", "text": "three", "annotations": annotations }),
+                json!("three"),
+            ),
+            (json!({ "type": "text", "text": { "n": 1 } }), json!(r#"{"n":1}"#)),
+            (json!({ "text": "no type" }), json!("no type")),
+            (json!({ "type": "table", "text": "in words", "rows": [] }), json!("in words")),
+            (json!({ "type": "table", "rows": [] }), json!("[content of type `table` left out]")),
+            (json!({ "type": "image", "data": 7 }), json!("[content of type `image` left out]")),
+        ] {
+            let read = blocks(json!([block, { "type": "text", "text": "after" }]));
+            assert_eq!(read[0]["text"], expected, "{block}");
+            assert_eq!(read[1]["text"], "after", "{block}");
+        }
+        let picture =
+            blocks(json!([{ "type": "image", "data": "aGk=", "mime_type": "image/png" }]));
+        assert_eq!(picture[0]["mimeType"], "image/png");
+        assert_eq!(blocks(json!("alone")), json!([{ "type": "text", "text": "alone" }]));
+        assert_eq!(blocks(json!([null, { "type": "text" }])), json!([]));
+        let link = blocks(json!([{ "type": "resource_link", "uri": "file:///a" }]));
+        assert_eq!(link[0]["name"], "file:///a");
+    }
+
+    #[test]
+    fn errors_have_a_code_and_a_message() {
+        for error in
+            [json!("no"), json!({ "message": "no" }), json!({ "code": "-32603", "message": "no" })]
+        {
+            let message = mended(json!({ "jsonrpc": "2.0", "id": 1, "error": error }));
+            assert_eq!(message["error"], json!({ "code": -32603, "message": "no" }));
+            serde_json::from_value::<ServerJsonRpcMessage>(message).unwrap();
+        }
+    }
+
+    #[test]
+    fn each_oddity_is_noted_once() {
+        let mender = Mender::new("graph");
+        for _ in 0..3 {
+            mender.mend(
+                &mut json!({ "result": { "tools": [{ "name": "a", "inputSchema": null }] } }),
+            );
+        }
+        assert_eq!(mender.notes(), ["the tool `a` has no schema of its arguments"]);
+    }
+}

@@ -1,0 +1,138 @@
+//! Lists and results that are changed anywhere: what was not changed is there.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+use serde_json::{Value, json};
+use wattle_graph::llm::Part;
+use wattle_mcp::answer;
+
+use crate::support::NAME;
+
+/// Bytes of a result: more than any here has.
+const OUTPUT_BYTES: usize = 1 << 20;
+
+fn tool(number: usize) -> Value {
+    json!({
+        "name": format!("tool{number}"),
+        "title": "A tool",
+        "description": "Does it.",
+        "inputSchema": { "type": "object", "properties": { "a": { "type": "number" } } },
+        "outputSchema": { "type": "object" },
+        "annotations": { "readOnlyHint": true, "title": "Tool" },
+        "icons": [{ "src": "https://a.example/i.png", "sizes": ["48x48"] }],
+        "execution": { "taskSupport": "forbidden" },
+        "_meta": { "x": 1 },
+    })
+}
+
+fn block(number: usize) -> Value {
+    let annotations = json!({ "audience": ["user"], "priority": 0.5 });
+    let text = format!("block {number}");
+    match number % 3 {
+        0 => json!({ "type": "text", "text": text, "annotations": annotations, "_meta": {} }),
+        1 => json!({ "type": "resource", "annotations": annotations,
+            "resource": { "uri": "file:///a", "mimeType": "text/plain", "text": text } }),
+        _ => json!({ "type": "resource_link", "uri": "file:///b", "name": text, "size": 3 }),
+    }
+}
+
+/// The places in a document that hold something.
+fn places(value: &Value, place: &str, all: &mut Vec<String>) {
+    all.push(place.to_owned());
+    match value {
+        Value::Array(items) => {
+            for (index, item) in items.iter().enumerate() {
+                places(item, &format!("{place}/{index}"), all);
+            }
+        }
+        Value::Object(fields) => {
+            for (name, field) in fields {
+                places(field, &format!("{place}/{name}"), all);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn changed(mut part: Value, place: Index, other: Option<Value>) -> Value {
+    let mut all = Vec::new();
+    places(&part, "", &mut all);
+    let place = place.get(&all);
+    match (other, place.rsplit_once('/')) {
+        (None, Some((parent, name))) => {
+            if let Some(Value::Object(fields)) = part.pointer_mut(parent) {
+                fields.remove(name);
+            }
+        }
+        (other, _) => {
+            if let Some(value) = part.pointer_mut(place) {
+                *value = other.unwrap_or_default();
+            }
+        }
+    }
+    part
+}
+
+fn others() -> impl Strategy<Value = Option<Value>> {
+    prop::sample::select(vec![
+        None,
+        Some(Value::Null),
+        Some(json!(7)),
+        Some(json!(true)),
+        Some(json!("x")),
+        Some(json!("")),
+        Some(json!([])),
+        Some(json!([[], null, 7])),
+        Some(json!({})),
+        Some(json!({ "type": "x", "text": 7 })),
+    ])
+}
+
+proptest! {
+    #[test]
+    fn a_changed_tool_takes_no_other_away(
+        number in 0_usize..4,
+        place in any::<Index>(),
+        other in others(),
+        doubled in any::<bool>(),
+    ) {
+        let read = |tools: Vec<Value>| {
+            let list = json!({ "tools": tools }).to_string();
+            answer::tools(NAME, list.as_bytes()).unwrap()
+        };
+        let whole = read((0..4).map(tool).collect());
+        let mut tools: Vec<Value> = (0..4).map(tool).collect();
+        tools[number] = changed(tools[number].clone(), place, other);
+        if doubled {
+            tools.push(tools[number].clone());
+        }
+        let found = read(tools);
+        for (index, tool) in whole.iter().enumerate().filter(|(index, _)| *index != number) {
+            prop_assert!(found.contains(tool), "tool {index} is lost of {found:?}");
+        }
+    }
+
+    #[test]
+    fn a_changed_block_takes_no_other_away(
+        number in 0_usize..6,
+        place in any::<Index>(),
+        other in others(),
+    ) {
+        let mut content: Vec<Value> = (0..6).map(block).collect();
+        content[number] = changed(content[number].clone(), place, other);
+        let result = json!({ "content": content, "isError": false }).to_string();
+        let output = answer::output(NAME, result.as_bytes(), OUTPUT_BYTES).unwrap().unwrap();
+        let texts: Vec<&str> = output
+            .content
+            .iter()
+            .filter_map(|part| match part {
+                Part::Text(text) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        for index in (0..6).filter(|index| *index != number) {
+            let text = format!("block {index}");
+            prop_assert!(texts.iter().any(|it| it.contains(&text)), "{text} is lost of {texts:?}");
+        }
+    }
+}
