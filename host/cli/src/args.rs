@@ -78,6 +78,12 @@ pub enum Command {
     /// Look after databases of plugins
     #[command(subcommand)]
     Sql(SqlCommand),
+    /// Look at model routes
+    #[command(subcommand)]
+    Model(ModelCommand),
+    /// Look at servers of tools
+    #[command(subcommand)]
+    Mcp(McpCommand),
     /// Check configuration, data folder, sandbox, models and databases
     Doctor,
     /// Compile one component from standard input; the host starts this for itself
@@ -388,6 +394,36 @@ pub struct GraphCacheArgs {
     /// App, one of its graphs, or one of its nodes
     #[arg(value_name = "APP[/GRAPH[/NODE]]")]
     pub target: String,
+}
+
+/// Verbs for model routes.
+#[derive(Clone, Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Ask the models of routes, and show what came back: whole, streamed, with a tool, in a shape
+    Check(ModelCheckArgs),
+}
+
+/// Arguments of `model check`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct ModelCheckArgs {
+    /// Routes, as `[model.routes.<name>]` names them; each is asked five times
+    #[arg(value_name = "ROUTE", required = true)]
+    pub routes: Vec<String>,
+}
+
+/// Verbs for servers of tools.
+#[derive(Clone, Debug, Subcommand)]
+pub enum McpCommand {
+    /// Connect to MCP servers, and show what they offer and what of it cannot be used
+    Check(McpCheckArgs),
+}
+
+/// Arguments of `mcp check`.
+#[derive(Clone, Debug, ClapArgs)]
+pub struct McpCheckArgs {
+    /// Servers, as `[mcp.<name>]` names them [default: all]
+    #[arg(value_name = "SERVER")]
+    pub servers: Vec<String>,
 }
 
 /// Verbs for plugins.

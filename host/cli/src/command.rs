@@ -8,6 +8,8 @@ mod graph;
 mod hosts;
 mod input;
 mod key;
+mod mcp;
+mod model;
 mod plugin;
 mod replay;
 mod run;
@@ -20,7 +22,10 @@ mod travel;
 mod upkeep;
 mod words;
 
-use crate::args::{Args, Command, GraphCommand, PluginCommand, StoreCommand, ThreadCommand};
+use crate::args::{
+    Args, Command, GraphCommand, McpCommand, ModelCommand, PluginCommand, StoreCommand,
+    ThreadCommand,
+};
 use crate::client::{Client, Needs};
 use crate::config::{self, Config};
 use crate::error::Error;
@@ -89,6 +94,8 @@ async fn dispatch(args: Args, output: Output) -> Result<Exit, Error> {
         Command::Hosts => hosts::list(config, output).await,
         Command::Key(command) => key::keys(config, command, output).await,
         Command::Sql(command) => sql::sql(&config, command, output).await,
+        Command::Model(ModelCommand::Check(args)) => model::check(&config, args, output).await,
+        Command::Mcp(McpCommand::Check(args)) => mcp::check(&config, args, output).await,
         Command::Store(StoreCommand::Verify) => store::verify(config, output).await,
         Command::Store(StoreCommand::Repair) => store::repair(config, output).await,
         Command::Store(StoreCommand::Backup(args)) => store::backup(config, &args, output).await,

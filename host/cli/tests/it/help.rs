@@ -67,6 +67,10 @@ fn help_screens() {
         &["key", "create"],
         &["key", "revoke"],
         &["hosts"],
+        &["model"],
+        &["model", "check"],
+        &["mcp"],
+        &["mcp", "check"],
         &["doctor"],
     ];
     for screen in screens {

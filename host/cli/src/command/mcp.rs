@@ -1,0 +1,122 @@
+//! `wattle mcp`.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use wattle_mcp::check::Check;
+
+use crate::args::McpCheckArgs;
+use crate::config::Config;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::wire::{environment, open_tools};
+
+/// Characters of a description that are shown.
+const DESCRIPTION_CHARS: usize = 80;
+
+/// Looks at servers, all at once; fails if one of them cannot be used.
+pub(super) async fn check(
+    config: &Config,
+    args: McpCheckArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let servers = open_tools(config, &environment(), &mut Vec::new())?;
+    let names: Vec<String> =
+        if args.servers.is_empty() { config.mcp.keys().cloned().collect() } else { args.servers };
+    let checks = join_all(names.iter().map(|name| servers.check(name))).await;
+    servers.close().await;
+    let mut found = BTreeMap::new();
+    for (name, check) in names.into_iter().zip(checks) {
+        let check = check.map_err(|failure| Error::NotFound {
+            message: failure.message,
+            hint: "without a name, all servers are checked".to_owned(),
+        })?;
+        found.insert(name, check);
+    }
+    let is_usable = found.values().all(|check| check.failure.is_none());
+    output.data(&found, in_words);
+    Ok(if is_usable { Exit::Ok } else { Exit::Failed })
+}
+
+fn in_words(checks: &BTreeMap<String, Check>) -> String {
+    if checks.is_empty() {
+        return "there are no MCP servers; define one as `[mcp.<name>]` in wattle.toml".to_owned();
+    }
+    checks.iter().map(|(name, check)| words_of(name, check)).collect::<Vec<_>>().join("\n")
+}
+
+fn words_of(name: &str, check: &Check) -> String {
+    let mut lines = Vec::new();
+    let status = if check.failure.is_some() { "fail" } else { "ok" };
+    lines.push(format!("{name}: {status}"));
+    let software = check.software.as_deref().unwrap_or("no name");
+    match &check.protocol {
+        Some(protocol) => lines.push(format!(
+            "  session  {:>6} ms  protocol {protocol}, {software}",
+            check.session_ms
+        )),
+        None => lines.push(format!("  session  {:>6} ms", check.session_ms)),
+    }
+    if let Some(ms) = check.tools_ms {
+        lines.push(format!("  tools    {ms:>6} ms  {} of them", check.tools.len()));
+    }
+    for tool in &check.tools {
+        let hints = match (tool.hints.read_only, tool.hints.idempotent) {
+            (true, _) => " (reads only)",
+            (false, true) => " (may be called twice)",
+            (false, false) => "",
+        };
+        let first = tool.description.lines().next().unwrap_or_default();
+        let colon = if first.is_empty() { "" } else { ": " };
+        let first: String = first.chars().take(DESCRIPTION_CHARS).collect();
+        lines.push(format!("    {}{hints}{colon}{first}", tool.name));
+    }
+    lines.extend(check.notes.iter().map(|note| format!("  note: {note}")));
+    if let Some(failure) = &check.failure {
+        lines.push(format!("  {}: {}", failure.code, failure.message));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+    use wattle_graph::failure::Failure;
+    use wattle_run::ports::sandbox::{ToolHints, ToolInfo};
+
+    use super::*;
+
+    #[test]
+    fn a_check_reads_like_a_report() {
+        let tool = ToolInfo {
+            name: "add".into(),
+            description: "Adds numbers.\nBoth of them.".into(),
+            arguments_schema: json!({ "type": "object" }),
+            accepts_invalid: false,
+            hints: ToolHints { read_only: true, idempotent: false },
+            reference: None,
+            unavailable: None,
+        };
+        let fine = Check {
+            protocol: Some("2025-11-25".into()),
+            software: Some("graph 1.2".into()),
+            session_ms: 12,
+            tools_ms: Some(3),
+            tools: vec![tool],
+            notes: vec!["the tool `odd` has no schema of its arguments".into()],
+            failure: None,
+        };
+        let away = Check {
+            session_ms: 30_000,
+            failure: Some(Failure::new("timeout", "it did not answer")),
+            ..Check::default()
+        };
+        let shown = in_words(&[("graph".into(), fine), ("files".into(), away)].into());
+        let expected = "files: fail\n  session   30000 ms\n  timeout: it did not answer\n\
+                        graph: ok\n  session      12 ms  protocol 2025-11-25, graph 1.2\n  \
+                        tools         3 ms  1 of them\n    add (reads only): Adds numbers.\n  \
+                        note: the tool `odd` has no schema of its arguments";
+        assert_eq!(shown, expected);
+    }
+}

@@ -1,0 +1,271 @@
+//! `wattle model`.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use serde_json::json;
+use wattle_graph::failure::{Failure, code};
+use wattle_graph::id::{AppName, PluginName};
+use wattle_graph::llm::{
+    Completion, CompletionRequest, Delta, Message, Part, ResponseSchema, Role, ToolChoice,
+    ToolDefinition, ToolResult, Tries,
+};
+use wattle_model::Routes;
+use wattle_run::ports::model::Deltas;
+use wattle_run::ports::{Caller, Model as _};
+use wattle_store::MemoryBlobs;
+
+use crate::args::ModelCheckArgs;
+use crate::config::Config;
+use crate::error::Error;
+use crate::exit::Exit;
+use crate::output::Output;
+use crate::wire::{environment, open_routes};
+
+/// On whose behalf models are asked.
+const ASKER: &str = "check";
+
+/// Characters of an answer that are shown.
+const EXCERPT_CHARS: usize = 60;
+
+/// Longest answer of a turn in tokens: little money, and room for a model that thinks first.
+const ANSWER_TOKENS: u32 = 2_000;
+
+/// What a route did.
+#[derive(Clone, Debug, Serialize)]
+struct Check {
+    route: String,
+    steps: Vec<Step>,
+}
+
+/// One thing that a route was asked for.
+#[derive(Clone, Debug, Serialize)]
+struct Step {
+    step: &'static str,
+    ms: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    answer: Option<Answer>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    failure: Option<Failure>,
+}
+
+/// What came back.
+#[derive(Clone, Debug, Serialize)]
+struct Answer {
+    model: String,
+    text: String,
+    finish_reason: String,
+    /// Pieces that were handed on as they came.
+    pieces: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input_tokens: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output_tokens: Option<u64>,
+}
+
+/// Asks the models of routes, one question after the other; fails if one of them cannot be used.
+pub(super) async fn check(
+    config: &Config,
+    args: ModelCheckArgs,
+    output: Output,
+) -> Result<Exit, Error> {
+    let setup = |message: String| Error::Setup { what: "models", message };
+    let (Ok(app), Ok(plugin)) = (AppName::new(ASKER), PluginName::new(ASKER)) else {
+        return Err(setup(format!("`{ASKER}` is no name")));
+    };
+    let caller = Caller { app, plugin, tenant: None };
+    let open = |stream: bool| {
+        let mut model = config.model.clone();
+        model.providers.values_mut().for_each(|provider| provider.stream = stream);
+        open_routes(model, config, &environment()).map_err(|error| setup(error.to_string()))
+    };
+    let (whole, streamed) = (open(false)?, open(true)?);
+    if let Some(unknown) = args.routes.iter().find(|route| !whole.has_route(&caller, route)) {
+        let known: Vec<&str> = whole.names().collect();
+        return Err(Error::NotFound {
+            message: format!("there is no model route `{unknown}`"),
+            hint: format!("the routes are {}", known.join(", ")),
+        });
+    }
+    let mut checks = Vec::new();
+    for route in args.routes {
+        let asker = |routes| Asker { routes, caller: &caller, route: &route };
+        let (whole, streamed) = (asker(&whole), asker(&streamed));
+        let usual = config.model.routes.get(&route);
+        let usual = usual.and_then(|route| config.model.providers.get(&route.provider));
+        let steps = steps(&whole, &streamed, usual.is_some_and(|it| it.stream)).await;
+        checks.push(Check { route, steps });
+    }
+    let is_usable = checks.iter().flat_map(|check| &check.steps).all(|it| it.failure.is_none());
+    output.data(&checks, |checks| checks.iter().map(in_words).collect::<Vec<_>>().join("\n"));
+    Ok(if is_usable { Exit::Ok } else { Exit::Failed })
+}
+
+/// Tools and shapes are asked for in the way that the provider is configured for.
+async fn steps(whole: &Asker<'_>, streamed: &Asker<'_>, streams: bool) -> Vec<Step> {
+    let usual = if streams { streamed } else { whole };
+    vec![
+        timed("whole", whole.words()).await,
+        timed("streamed", streamed.words()).await,
+        timed("tool", usual.tool()).await,
+        timed("shape", usual.shape()).await,
+    ]
+}
+
+async fn timed(step: &'static str, work: impl Future<Output = Result<Answer, Failure>>) -> Step {
+    let begun = Instant::now();
+    let answer = work.await;
+    let ms = u64::try_from(begun.elapsed().as_millis()).unwrap_or(u64::MAX);
+    let (answer, failure) = match answer {
+        Ok(answer) => (Some(answer), None),
+        Err(failure) => (None, Some(failure)),
+    };
+    Step { step, ms, answer, failure }
+}
+
+/// Asks one route.
+struct Asker<'a> {
+    routes: &'a Routes,
+    caller: &'a Caller,
+    route: &'a str,
+}
+
+/// Counts pieces.
+#[derive(Default)]
+struct Pieces(AtomicUsize);
+
+impl Deltas for Pieces {
+    fn push(&self, _delta: Delta) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+impl Asker<'_> {
+    fn request(&self, words: &str) -> CompletionRequest {
+        CompletionRequest {
+            route: self.route.to_owned(),
+            messages: vec![Message { role: Role::User, parts: vec![Part::Text(words.to_owned())] }],
+            tools: Vec::new(),
+            tool_choice: ToolChoice::Auto,
+            response_schema: None,
+            temperature: None,
+            max_output_tokens: Some(ANSWER_TOKENS),
+            seed: None,
+            stop: Vec::new(),
+            tries: Tries::default(),
+        }
+    }
+
+    async fn ask(&self, request: &CompletionRequest) -> Result<(Completion, usize), Failure> {
+        let (blobs, pieces) = (MemoryBlobs::default(), Pieces::default());
+        let answer = self.routes.complete(self.caller, request, &blobs, &pieces).await?;
+        Ok((answer, pieces.0.into_inner()))
+    }
+
+    /// A turn in words.
+    async fn words(&self) -> Result<Answer, Failure> {
+        let (answer, pieces) = self.ask(&self.request("Answer with the one word: ready")).await?;
+        said(&answer, pieces, answer.text())
+    }
+
+    /// A turn that asks for a tool, and the one after its answer.
+    async fn tool(&self) -> Result<Answer, Failure> {
+        let mut request =
+            self.request("Add 17 and 25 with the tool `add`. Then say the sum and nothing else.");
+        request.tools = vec![ToolDefinition {
+            name: "add".to_owned(),
+            description: "Adds two numbers.".to_owned(),
+            arguments_schema: json!({
+                "type": "object",
+                "properties": { "a": { "type": "number" }, "b": { "type": "number" } },
+                "required": ["a", "b"],
+            }),
+        }];
+        let (first, pieces) = self.ask(&request).await?;
+        let results: Vec<Part> = first
+            .tool_calls()
+            .map(|call| {
+                let number = |name: &str| call.arguments[name].as_f64().unwrap_or_default();
+                let content = (number("a") + number("b")).to_string();
+                Part::ToolResult(ToolResult { call_id: call.id.clone(), content, is_error: false })
+            })
+            .collect();
+        if results.is_empty() {
+            let text = format!("the model calls no tool, and says `{}`", excerpt(&first.text()));
+            return Err(Failure::new(code::UNSUPPORTED, text));
+        }
+        request.messages.push(Message { role: Role::Assistant, parts: first.parts });
+        request.messages.push(Message { role: Role::Tool, parts: results });
+        let (second, more) = self.ask(&request).await?;
+        said(&second, pieces + more, second.text())
+    }
+
+    /// A document under a schema.
+    async fn shape(&self) -> Result<Answer, Failure> {
+        let mut request = self.request("Which city is the capital of France?");
+        request.response_schema = Some(ResponseSchema {
+            name: "place".to_owned(),
+            schema: json!({
+                "type": "object",
+                "properties": { "city": { "type": "string" } },
+                "required": ["city"],
+            }),
+        });
+        let (answer, pieces) = self.ask(&request).await?;
+        let document = answer.structured.as_ref().map(ToString::to_string).unwrap_or_default();
+        said(&answer, pieces, document)
+    }
+}
+
+/// An answer that says something.
+fn said(answer: &Completion, pieces: usize, text: String) -> Result<Answer, Failure> {
+    let finish_reason = answer.finish_reason.name().to_owned();
+    if text.trim().is_empty() {
+        let text = format!("the model says nothing, and ends with `{finish_reason}`");
+        return Err(Failure::new("no-answer", text));
+    }
+    let usage = &answer.usage;
+    Ok(Answer {
+        model: answer.model.clone(),
+        text: excerpt(&text),
+        finish_reason,
+        pieces,
+        input_tokens: usage.input_tokens,
+        output_tokens: usage.output_tokens,
+    })
+}
+
+/// The beginning of a text, on one line.
+fn excerpt(text: &str) -> String {
+    let one_line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    one_line.chars().take(EXCERPT_CHARS).collect()
+}
+
+fn in_words(check: &Check) -> String {
+    let is_usable = check.steps.iter().all(|step| step.failure.is_none());
+    let mut lines = vec![format!("{}: {}", check.route, if is_usable { "ok" } else { "fail" })];
+    for step in &check.steps {
+        let time = Duration::from_millis(step.ms);
+        let words = match (&step.answer, &step.failure) {
+            (Some(answer), _) => words_of(answer),
+            (None, Some(failure)) => format!("{}: {}", failure.code, failure.message),
+            (None, None) => String::new(),
+        };
+        lines.push(format!("  {:<8} {:>6.1} s  {words}", step.step, time.as_secs_f64()));
+    }
+    lines.join("\n")
+}
+
+fn words_of(answer: &Answer) -> String {
+    let count = |tokens: Option<u64>| tokens.map_or("?".to_owned(), |tokens| tokens.to_string());
+    format!(
+        "{}: `{}` ({}, {} pieces, {} tokens in, {} out)",
+        answer.model,
+        answer.text,
+        answer.finish_reason,
+        answer.pieces,
+        count(answer.input_tokens),
+        count(answer.output_tokens)
+    )
+}
