@@ -6,6 +6,7 @@
 //! # Layout
 //!
 //! * [`standin`]: model providers and market data over HTTP, with faults, gates and a journal
+//! * [`replay`]: transcripts of odd services, as text files, and servers that replay them
 //! * [`picture`]: small valid PNG files that carry a text and any wanted size
 //! * [`configuration`]: the configurations that applications ship, on stand-ins
 //! * [`clock`]: a clock that moves only when told
@@ -29,6 +30,7 @@ pub mod memory;
 pub mod picture;
 pub mod postgres;
 pub mod process;
+pub mod replay;
 pub mod standin;
 
 pub use wattle_needs::{self as needs, need};

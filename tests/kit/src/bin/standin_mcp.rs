@@ -3,10 +3,12 @@
 //! It ends with its input. A call of the tool `exit` ends it at once, as a crash would.
 
 use std::io::{self, BufRead as _, Write as _};
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
 use serde_json::Value;
+use wattle_kit::replay::{Case, Piece, Player};
 use wattle_kit::standin::stdio_server;
 
 /// A stand-in MCP server over standard input and output.
@@ -19,10 +21,16 @@ struct Arguments {
     /// Know only the protocol with a handshake
     #[arg(long)]
     legacy: bool,
+    /// Speak as a transcript says instead
+    #[arg(long, value_name = "FILE")]
+    replay: Option<PathBuf>,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
+    if let Some(file) = &arguments.replay {
+        return replay(file);
+    }
     let Some(server) = stdio_server(&arguments.tools, arguments.legacy) else {
         bail!("there is no set of tools `{}`", arguments.tools);
     };
@@ -37,6 +45,25 @@ fn main() -> anyhow::Result<()> {
             writeln!(stdout, "{document}").context("write to stdout")?;
         }
         stdout.flush().context("write to stdout")?;
+    }
+    Ok(())
+}
+
+/// A message that the transcript does not know is answered with nothing.
+fn replay(file: &Path) -> anyhow::Result<()> {
+    let player = Player::new(&Case::read(file).map_err(anyhow::Error::msg)?);
+    for line in io::stdin().lock().lines() {
+        let message: Value = serde_json::from_str(&line.context("read from stdin")?)?;
+        let mut stdout = io::stdout().lock();
+        for piece in player.lines(&message) {
+            match piece {
+                Piece::Bytes(text) => {
+                    stdout.write_all(text.as_bytes()).context("write to stdout")?;
+                    stdout.flush().context("write to stdout")?;
+                }
+                Piece::End => return Ok(()),
+            }
+        }
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ mod mcp;
 mod nl2sql;
 mod observe;
 mod reasoning;
+mod replays;
 mod tidy;
 mod travel;
 mod welcome;

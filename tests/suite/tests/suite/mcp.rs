@@ -55,7 +55,9 @@ fn text(value: &Value) -> &str {
 
 #[tokio::test]
 async fn a_server_in_trouble_is_an_answer_and_the_conversation_goes_on() {
-    let server = server("[\"mcp:probe/*\"]", |base| over_http("probe", base, "")).await;
+    let server =
+        server("[\"mcp:probe/*\"]", |base| over_http("probe", base, "") + "output = \"10KiB\"\n")
+            .await;
     let hits = |fault: Fault| FaultRule {
         on: Pattern { body_contains: Some("tools/call".into()), ..Pattern::any() },
         fault,
@@ -66,9 +68,10 @@ async fn a_server_in_trouble_is_an_answer_and_the_conversation_goes_on() {
     let run = server.chat("call echo {\"text\":\"a\"}").await;
     let away = &told(&run)[0];
     assert!(away.0 == "error" && away.1.contains("the MCP server `probe`"), "{away:?}");
-    let large = server.chat("call huge {\"bytes\":2000000}").await;
-    let refused = &told(&large)[0];
-    assert!(refused.0 == "error" && refused.1.contains("1048576 bytes"), "{refused:?}");
+    let large = server.chat("call huge {\"bytes\":20000}").await;
+    let cut = &told(&large)[0];
+    assert_eq!(cut.0, "success");
+    assert!(cut.1.contains("[cut after 10240 of 20000 bytes;"), "{} bytes", cut.1.len());
     let thread = text(&large["thread"]).to_owned();
     let again = server.say(Some(&thread), "call echo {\"text\":\"still here\"}").await;
     let last = told(&again).pop().unwrap();
@@ -77,13 +80,17 @@ async fn a_server_in_trouble_is_an_answer_and_the_conversation_goes_on() {
 }
 
 #[tokio::test]
-async fn arguments_are_checked_before_a_server_sees_them() {
+async fn a_server_checks_arguments_itself_and_sees_granted_calls_only() {
     let server = server("[\"mcp:probe/echo\"]", |base| over_http("probe", base, "")).await;
     let run = server.chat("call echo {\"text\":1}\ncall fail {}").await;
     let told = told(&run);
     assert!(told.iter().all(|(status, _)| status == "error"), "{told:?}");
-    assert!(told[0].1.contains("text"), "names what is wrong: {told:?}");
-    assert!(calls(&server).is_empty(), "neither a wrong call nor one that is not granted");
+    assert!(told[0].1.contains("`text` is missing"), "the server's words: {told:?}");
+    let names: Vec<Value> = calls(&server)
+        .into_iter()
+        .filter_map(|call| Some(call.body?["params"]["name"].clone()))
+        .collect();
+    assert_eq!(names, ["echo"], "a call that is not granted goes nowhere");
 }
 
 #[tokio::test]

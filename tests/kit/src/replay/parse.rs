@@ -1,0 +1,267 @@
+//! From a file to a case.
+
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+/// A transcript.
+#[derive(Clone, Debug, Default)]
+pub struct Case {
+    /// The name of its file without the ending.
+    pub name: String,
+    /// Keys before the exchanges, in order.
+    keys: Vec<(String, String)>,
+    pub(super) exchanges: Vec<Exchange>,
+    /// Keys behind `===`, in order.
+    expected: Vec<(String, String)>,
+}
+
+/// One question and its answer.
+#[derive(Clone, Debug)]
+pub(super) struct Exchange {
+    pub(super) times: Times,
+    /// Method and path of HTTP, if it is one over HTTP, and the method of JSON-RPC, if it has one.
+    pub(super) head: Vec<String>,
+    pub(super) conditions: Vec<Condition>,
+    pub(super) status: u16,
+    pub(super) headers: Vec<(String, String)>,
+    pub(super) body: Vec<String>,
+}
+
+/// How often an exchange is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Times {
+    Once,
+    AtMostOnce,
+    Any,
+}
+
+/// What must hold of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Condition {
+    pub(super) place: Place,
+    pub(super) test: Test,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Place {
+    /// A JSON pointer into the body.
+    Pointer(String),
+    Header(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Test {
+    Is(Value),
+    /// The text, or the JSON of another value, has this in it.
+    Has(String),
+    Absent,
+}
+
+impl Case {
+    /// Reads a file.
+    ///
+    /// # Errors
+    ///
+    /// File, line and what is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, String> {
+        let text = std::fs::read_to_string(path)
+            .map_err(|error| format!("{}: {error}", path.display()))?;
+        let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let mut case = Self::parse(&name, &text)
+            .map_err(|(line, reason)| format!("{}:{line}: {reason}", path.display()))?;
+        for other in case.all("with") {
+            let shared = Self::read(&path.with_file_name(other))?;
+            case.exchanges.extend(shared.exchanges);
+        }
+        Ok(case)
+    }
+
+    /// The last value of a key.
+    pub fn key(&self, key: &str) -> Option<&str> {
+        self.keys.iter().rev().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
+    }
+
+    /// All values of a key, in order.
+    pub fn all(&self, key: &str) -> Vec<String> {
+        let values = self.keys.iter().filter(|(name, _)| name == key);
+        values.map(|(_, value)| value.clone()).collect()
+    }
+
+    /// What must come of it: keys and values, in order.
+    pub fn expected(&self) -> &[(String, String)] {
+        &self.expected
+    }
+
+    fn parse(name: &str, text: &str) -> Result<Self, (usize, String)> {
+        let mut case = Self { name: name.to_owned(), ..Self::default() };
+        let mut section = Section::Keys;
+        for (number, line) in text.lines().enumerate() {
+            section = case.line(section, line).map_err(|reason| (number + 1, reason))?;
+        }
+        Ok(case)
+    }
+
+    fn line(&mut self, section: Section, line: &str) -> Result<Section, String> {
+        if let Some(head) = line.strip_prefix(">>>") {
+            self.exchanges.push(begun(head)?);
+            return Ok(Section::Conditions);
+        }
+        if line == "===" {
+            return Ok(Section::Expected);
+        }
+        if section == Section::Keys || section == Section::Expected {
+            if line.is_empty() || line.starts_with('#') {
+                return Ok(section);
+            }
+            let (key, value) = line.split_once(':').ok_or("a line of keys has no colon")?;
+            let entry = (key.trim().to_owned(), value.trim().to_owned());
+            match section {
+                Section::Keys => self.keys.push(entry),
+                _ => self.expected.push(entry),
+            }
+            return Ok(section);
+        }
+        let exchange = self.exchanges.last_mut().ok_or("there is no exchange yet")?;
+        match section {
+            Section::Conditions => match line.strip_prefix("<<<") {
+                Some(status) => {
+                    let status = status.trim();
+                    if !status.is_empty() {
+                        exchange.status =
+                            status.parse().map_err(|_| format!("`{status}` is no status"))?;
+                    }
+                    Ok(Section::Headers)
+                }
+                None if line.is_empty() => Ok(section),
+                None => {
+                    exchange.conditions.push(condition(line)?);
+                    Ok(section)
+                }
+            },
+            Section::Headers if line.is_empty() => Ok(Section::Body),
+            Section::Headers => {
+                let (name, value) = line.split_once(": ").ok_or("a header has no colon")?;
+                exchange.headers.push((name.to_owned(), value.to_owned()));
+                Ok(section)
+            }
+            _ => {
+                exchange.body.push(line.to_owned());
+                Ok(Section::Body)
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Section {
+    Keys,
+    Conditions,
+    Headers,
+    Body,
+    Expected,
+}
+
+fn begun(head: &str) -> Result<Exchange, String> {
+    let (times, head) = match head.chars().next() {
+        Some('?') => (Times::AtMostOnce, &head[1..]),
+        Some('*') => (Times::Any, &head[1..]),
+        _ => (Times::Once, head),
+    };
+    let head: Vec<String> = head.split_whitespace().map(str::to_owned).collect();
+    if head.is_empty() {
+        return Err("an exchange without a method".to_owned());
+    }
+    let (conditions, headers, body) = (Vec::new(), Vec::new(), Vec::new());
+    Ok(Exchange { times, head, conditions, status: 200, headers, body })
+}
+
+fn condition(line: &str) -> Result<Condition, String> {
+    let (place, rest) = match line.strip_prefix("header ") {
+        Some(rest) => {
+            let (name, rest) = rest.split_once(' ').ok_or("a condition without a test")?;
+            (Place::Header(name.to_owned()), rest)
+        }
+        None => {
+            let (pointer, rest) = line.split_once(' ').ok_or("a condition without a test")?;
+            (Place::Pointer(pointer.to_owned()), rest)
+        }
+    };
+    let json = |text: &str| {
+        serde_json::from_str::<Value>(text)
+            .map_err(|error| format!("`{text}` is not JSON: {error}"))
+    };
+    let test = match rest.split_at_checked(2) {
+        _ if rest == "absent" => Test::Absent,
+        Some(("= ", value)) => Test::Is(json(value)?),
+        Some(("~ ", value)) => match json(value)? {
+            Value::String(part) => Test::Has(part),
+            _ => return Err("a part is a text".to_owned()),
+        },
+        _ => return Err(format!("`{rest}` is no test")),
+    };
+    Ok(Condition { place, test })
+}
+
+/// The cases of a folder by name. A file whose name begins with `_` is part of others.
+///
+/// # Errors
+///
+/// As [`Case::read`].
+pub fn cases(folder: &Path) -> Result<Vec<Case>, String> {
+    let entries =
+        std::fs::read_dir(folder).map_err(|error| format!("{}: {error}", folder.display()))?;
+    let mut paths: Vec<PathBuf> = entries.filter_map(|entry| Some(entry.ok()?.path())).collect();
+    paths.retain(|path| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        name.ends_with(".txt") && !name.starts_with('_')
+    });
+    paths.sort();
+    paths.iter().map(|path| Case::read(path)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const TEXT: &str = "# About it.\nsay: a: b\n\n>>>* POST /x tools/list\n/a/0 = {\"b\": 1}\n\
+                        header x-key ~ \"k\"\n/c absent\n<<< 400\nx-a: b\n\nfirst\n~~~\n\nlast\n\
+                        >>> GET /y\n<<<\n\n===\ntext: it\n";
+
+    #[test]
+    fn a_file_is_read() {
+        let case = Case::parse("name", TEXT).unwrap();
+        assert_eq!(
+            (case.key("say"), case.expected()),
+            (Some("a: b"), &[("text".into(), "it".into())][..])
+        );
+        let [first, second] = case.exchanges.as_slice() else { panic!("{case:?}") };
+        assert_eq!((first.times, first.status, first.head.len()), (Times::Any, 400, 3));
+        let pointer = |text: &str| Place::Pointer(text.to_owned());
+        let expected = [
+            Condition { place: pointer("/a/0"), test: Test::Is(json!({ "b": 1 })) },
+            Condition { place: Place::Header("x-key".into()), test: Test::Has("k".into()) },
+            Condition { place: pointer("/c"), test: Test::Absent },
+        ];
+        assert_eq!(first.conditions, expected);
+        assert_eq!(first.headers, [("x-a".to_owned(), "b".to_owned())]);
+        assert_eq!(first.body, ["first", "~~~", "", "last"]);
+        assert_eq!((second.status, second.body.len()), (200, 0));
+    }
+
+    #[test]
+    fn what_is_wrong_has_a_line() {
+        for (text, line) in [
+            ("say", 1),
+            (">>>", 1),
+            (">>> GET /\n/a", 2),
+            (">>> GET /\n/a = {", 2),
+            (">>> GET /\n<<< ok", 2),
+            (">>> GET /\n<<< 200\nheader", 3),
+        ] {
+            assert_eq!(Case::parse("name", text).unwrap_err().0, line, "{text}");
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Which answer a request gets.
+
+use std::sync::{Mutex, PoisonError};
+
+use serde_json::Value;
+
+use super::parse::{Case, Condition, Exchange, Place, Test, Times};
+
+/// A case that is played.
+#[derive(Debug)]
+pub struct Player {
+    name: String,
+    exchanges: Vec<Exchange>,
+    played: Mutex<Played>,
+}
+
+#[derive(Debug, Default)]
+struct Played {
+    /// How often each exchange was asked.
+    counts: Vec<usize>,
+    /// Requests that fit none.
+    misfits: Vec<String>,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Answer {
+    /// Status of HTTP.
+    pub status: u16,
+    /// Headers of HTTP.
+    pub headers: Vec<(String, String)>,
+    /// The body in pieces.
+    pub body: Vec<Piece>,
+}
+
+/// A piece of a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Bytes that are sent alone.
+    Bytes(String),
+    /// The connection, or the program, ends.
+    End,
+}
+
+impl Player {
+    /// Nothing was asked yet.
+    pub fn new(case: &Case) -> Self {
+        let counts = vec![0; case.exchanges.len()];
+        let played = Mutex::new(Played { counts, misfits: Vec::new() });
+        Self { name: case.name.clone(), exchanges: case.exchanges.clone(), played }
+    }
+
+    /// The answer to a request over HTTP.
+    pub fn answer(
+        &self,
+        method: &str,
+        path: &str,
+        header: &dyn Fn(&str) -> Option<String>,
+        body: &Value,
+    ) -> Answer {
+        let rpc = body.get("method").and_then(Value::as_str);
+        let head: Vec<&str> = [method, path].into_iter().chain(rpc).collect();
+        self.find(&head, header, body).unwrap_or_else(|reason| {
+            // Clients of the protocol of MCP ask whether there is a stream of events, and say goodbye.
+            if method == "GET" || method == "DELETE" {
+                return Answer { status: 405, headers: Vec::new(), body: Vec::new() };
+            }
+            let text = format!("`{}` has no answer to {}: {reason}", self.name, head.join(" "));
+            self.played().misfits.push(format!("{text}: {body}"));
+            let body = serde_json::json!({ "error": { "message": text } }).to_string();
+            let headers = vec![("content-type".to_owned(), "application/json".to_owned())];
+            Answer { status: 400, headers, body: vec![Piece::Bytes(body)] }
+        })
+    }
+
+    /// What a program writes after a message; nothing if the transcript does not know it.
+    pub fn lines(&self, message: &Value) -> Vec<Piece> {
+        let method = message.get("method").and_then(Value::as_str).unwrap_or("answer");
+        self.find(&[method], &|_| None, message).map(|answer| answer.body).unwrap_or_default()
+    }
+
+    /// Requests that fit no exchange, and exchanges that were not asked.
+    pub fn problems(&self) -> Vec<String> {
+        let played = self.played();
+        let unasked = self.exchanges.iter().zip(&played.counts);
+        let unasked = unasked.filter(|(it, count)| it.times == Times::Once && **count == 0);
+        let unasked = unasked.map(|(it, _)| format!("nobody asked {}", it.head.join(" ")));
+        played.misfits.iter().cloned().chain(unasked).collect()
+    }
+
+    fn find(
+        &self,
+        head: &[&str],
+        header: &dyn Fn(&str) -> Option<String>,
+        body: &Value,
+    ) -> Result<Answer, String> {
+        let mut played = self.played();
+        let mut reason = "there is no such exchange left".to_owned();
+        for (exchange, count) in self.exchanges.iter().zip(&mut played.counts) {
+            let is_left = exchange.times == Times::Any || *count == 0;
+            // A head without the method of JSON-RPC is about all of them.
+            if !is_left || !head.iter().zip(&exchange.head).all(|(is, must)| is == must) {
+                continue;
+            }
+            if head.len() < exchange.head.len() {
+                continue;
+            }
+            if let Some(broken) = exchange.conditions.iter().find(|it| !it.holds(header, body)) {
+                reason = format!("{broken:?} does not hold");
+                continue;
+            }
+            *count += 1;
+            return Ok(exchange.answer(body.get("id")));
+        }
+        Err(reason)
+    }
+
+    fn played(&self) -> std::sync::MutexGuard<'_, Played> {
+        self.played.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Condition {
+    fn holds(&self, header: &dyn Fn(&str) -> Option<String>, body: &Value) -> bool {
+        let value = match &self.place {
+            Place::Pointer(pointer) => body.pointer(pointer).cloned(),
+            Place::Header(name) => header(name).map(Value::String),
+        };
+        match (&self.test, value) {
+            (Test::Is(expected), Some(value)) => *expected == value,
+            (Test::Has(part), Some(Value::String(text))) => text.contains(part),
+            (Test::Has(part), Some(value)) => value.to_string().contains(part),
+            (Test::Absent, value) => value.is_none(),
+            (Test::Is(_) | Test::Has(_), None) => false,
+        }
+    }
+}
+
+impl Exchange {
+    fn answer(&self, id: Option<&Value>) -> Answer {
+        let id = id.map_or_else(|| "null".to_owned(), Value::to_string);
+        let (mut body, mut piece) = (Vec::new(), String::new());
+        for line in &self.body {
+            match line.strip_prefix("~~~").map(str::trim) {
+                Some(what) => {
+                    // The line break before the mark belongs to the mark.
+                    let text = std::mem::take(&mut piece);
+                    let text = text.strip_suffix('\n').unwrap_or(&text).to_owned();
+                    if !text.is_empty() {
+                        body.push(Piece::Bytes(text));
+                    }
+                    if !what.is_empty() {
+                        body.push(Piece::End);
+                    }
+                }
+                None => {
+                    piece.push_str(&line.replace("$id", &id));
+                    piece.push('\n');
+                }
+            }
+        }
+        if !piece.is_empty() {
+            body.push(Piece::Bytes(piece));
+        }
+        Answer { status: self.status, headers: self.headers.clone(), body }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn player(text: &str) -> Player {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("case.txt");
+        std::fs::write(&path, text).unwrap();
+        Player::new(&Case::read(&path).unwrap())
+    }
+
+    #[test]
+    fn the_first_exchange_that_fits_is_taken_once() {
+        let player = player(
+            ">>> POST /x\n/a = 1\n<<< 201\n\none\n>>>* POST /x\n<<<\n\n{\"id\":$id,\n~~~\n\"b\":2}\n~~~ drop\n",
+        );
+        let ask = |body: Value| player.answer("POST", "/x", &|_| None, &body);
+        assert_eq!(player.problems(), ["nobody asked POST /x"]);
+        let pieces = |text: &[&str]| -> Vec<Piece> {
+            text.iter().map(|text| Piece::Bytes((*text).to_owned())).collect()
+        };
+        assert_eq!(
+            ask(json!({ "a": 1 })),
+            Answer { status: 201, headers: vec![], body: pieces(&["one\n"]) }
+        );
+        let mut body = pieces(&["{\"id\":\"q\",", "\"b\":2}"]);
+        body.push(Piece::End);
+        assert_eq!(ask(json!({ "a": 1, "id": "q" })).body, body);
+        assert!(player.problems().is_empty());
+        let answer = player.answer("POST", "/y", &|_| None, &json!({}));
+        assert_eq!((answer.status, player.problems().len()), (400, 1));
+    }
+
+    #[test]
+    fn messages_are_known_by_their_method() {
+        let player = player(">>> tools/list\n<<<\n\n{\"id\":$id}\n>>>* ping\n<<<\n\n~~~ exit\n");
+        let lines = player.lines(&json!({ "method": "tools/list", "id": 7 }));
+        assert_eq!(lines, [Piece::Bytes("{\"id\":7}\n".into())]);
+        assert_eq!(player.lines(&json!({ "method": "ping" })), [Piece::End]);
+        assert!(player.lines(&json!({ "method": "other" })).is_empty());
+    }
+}

@@ -1,0 +1,257 @@
+//! What real services send: transcripts of model providers and MCP servers, each of them played to an agent
+//! over HTTP.
+//!
+//! A case is a file below `tests/replays`; the format stands at [`wattle_kit::replay`]. Keys of a case:
+//!
+//! * `say`: what the user says; each further one is the next turn of the conversation.
+//! * `model`, `provider`, `agent`: the model, and lines of TOML for its provider and for the agent.
+//! * `status` (`completed` without it), `text` (the last message), `failure` (a part of `code: message`),
+//!   `tool` (each answer of a tool in order, `status text`, up to a `*` at its end): what must come of it.
+
+mod durable;
+
+use std::path::PathBuf;
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use wattle_kit::replay::{Case, Replays, cases};
+use wattle_suite::desk::{last_words, tool_messages};
+use wattle_suite::guests;
+use wattle_suite::server::{Setup, TestServer};
+
+/// The graph of every case, with its name, what its agent is told, and the route that it asks.
+const GRAPH: &str = r#"
+[graphs.NAME]
+entry = "agent"
+[graphs.NAME.channels.messages]
+reducer = "messages"
+[graphs.NAME.nodes.agent]
+plugin = "std"
+goto = "tools"
+[graphs.NAME.nodes.agent.with]
+route = "ROUTE"
+AGENT
+[graphs.NAME.nodes.tools]
+plugin = "std"
+[[graphs.NAME.edges]]
+from = "tools"
+to = "agent"
+"#;
+
+fn folder(area: &str) -> PathBuf {
+    guests::root().join("tests/replays").join(area)
+}
+
+fn read(area: &str) -> Vec<Case> {
+    let cases = cases(&folder(area)).unwrap_or_else(|error| panic!("{error}"));
+    assert!(!cases.is_empty(), "{area}");
+    cases
+}
+
+fn graph(case: &Case, route: &str) -> String {
+    let agent = case.all("agent").join("\n");
+    GRAPH.replace("NAME", &case.name).replace("ROUTE", route).replace("AGENT", &agent)
+}
+
+/// The app of cases with a route each.
+fn app(name: &str, cases: &[Case]) -> String {
+    let routes: Vec<String> = cases.iter().map(|case| format!("\"{}\"", case.name)).collect();
+    format!(
+        "[app]\nname = \"{name}\"\nversion = \"0.1.0\"\ndoc = \"odd providers\"\n\
+         [needs.plugins.std]\nllm = [{}]\ntools = [\"tools/*\"]\n",
+        routes.join(", ")
+    )
+}
+
+/// The provider of a case and the route to it; `model` is asked where the case says nothing.
+fn provider(case: &Case, kind: &str, model: &str, replays: &Replays) -> String {
+    let (name, url) = (&case.name, replays.url(case));
+    let model = case.key("model").unwrap_or(model);
+    let provider = case.all("provider").join("\n");
+    format!(
+        "[model.providers.{name}]\nkind = \"{kind}\"\nbase_url = \"{url}/\"\n\
+         key_env = \"SUITE_MODEL_KEY\"\n{provider}\n\
+         [model.routes.{name}]\nprovider = \"{name}\"\nmodel = \"{model}\"\nretries = 0\n"
+    )
+}
+
+async fn setup() -> Setup {
+    let setup = Setup::bare().await;
+    for (package, file) in
+        [("wattle-std", "std/std.wasm"), ("wattle-guest-tools", "tools/tools/tools.wasm")]
+    {
+        setup.place.write(&format!("plugins/{file}"), guests::bytes(package));
+    }
+    setup
+}
+
+/// A case in an app.
+struct Placed<'a> {
+    app: String,
+    case: &'a Case,
+}
+
+/// Has the conversation of a case; the last run.
+async fn talk(server: &TestServer, placed: &Placed<'_>) -> Value {
+    let mut run = Value::Null;
+    for words in placed.case.all("say") {
+        let input = json!({ "messages": [{ "role": "user", "content": words }] });
+        let mut start = json!({ "graph": placed.case.name, "input": input, "wait": true });
+        if let Some(thread) = run.get("thread") {
+            start["thread_id"] = thread.clone();
+        }
+        run = server.post(&format!("/api/v1/apps/{}/runs", placed.app), &start).await.expect(200);
+    }
+    run
+}
+
+/// What is not as it must be.
+fn problems(case: &Case, run: &Value) -> Vec<String> {
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let mut tools = tool_messages(run)
+        .into_iter()
+        .map(|message| format!("{} {}", text(&message["status"]), text(&message["content"])));
+    let mut problems = Vec::new();
+    let mut wants_status = "completed";
+    for (key, wanted) in case.expected() {
+        let (found, is_right) = match key.as_str() {
+            "status" => {
+                wants_status = wanted;
+                continue;
+            }
+            "text" => {
+                let words = last_words(run);
+                (words.clone(), fits(wanted, &words))
+            }
+            "failure" => {
+                let failure = &run["failure"];
+                let words = format!("{}: {}", text(&failure["code"]), text(&failure["message"]));
+                (words.clone(), words.contains(wanted.as_str()))
+            }
+            "tool" => {
+                let found = tools.next().unwrap_or_default();
+                (found.clone(), fits(wanted, &found))
+            }
+            _ => (String::new(), false),
+        };
+        if !is_right {
+            problems.push(format!("{key} is `{found}` and not `{wanted}`"));
+        }
+    }
+    problems.extend(tools.map(|tool| format!("a tool answered besides: {tool}")));
+    if run["status"] != wants_status {
+        problems.push(format!("the run is {}", run["status"]));
+    }
+    if !problems.is_empty() {
+        problems.push(run.to_string());
+    }
+    problems
+}
+
+/// A text, or its beginning up to a star. `\n` is a line break.
+fn fits(wanted: &str, found: &str) -> bool {
+    let wanted = wanted.replace("\\n", "\n");
+    match wanted.strip_suffix('*') {
+        Some(beginning) => found.starts_with(beginning),
+        None => found == wanted,
+    }
+}
+
+async fn check(server: &TestServer, area: &str, all: &[Placed<'_>], replays: Option<&Replays>) {
+    let runs = join_all(all.iter().map(|placed| talk(server, placed))).await;
+    let mut found = Vec::new();
+    for (placed, run) in all.iter().zip(&runs) {
+        let case = placed.case;
+        let mut problems = problems(case, run);
+        problems.extend(replays.map(|replays| replays.problems(case)).unwrap_or_default());
+        if !problems.is_empty() {
+            found.push(format!("{area}/{}.txt:\n  {}", case.name, problems.join("\n  ")));
+        }
+    }
+    assert!(found.is_empty(), "{} of {} cases:\n{}", found.len(), all.len(), found.join("\n"));
+}
+
+/// Providers of one kind; `model` is asked where a case says nothing.
+async fn providers(kind: &str, model: &str) {
+    let cases = read(kind);
+    let replays = Replays::start(&cases).await.unwrap();
+    let setup = setup().await;
+    let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
+    setup.place.write("plugins/apps/replays/graph.toml", graphs);
+    setup.place.write("plugins/apps/replays/app.toml", app("replays", &cases));
+    let providers: String =
+        cases.iter().map(|case| provider(case, kind, model, &replays)).collect();
+    let server = setup.with(&format!("[apps.replays]\n{providers}")).start().await;
+    let placed = cases.iter().map(|case| Placed { app: "replays".to_owned(), case });
+    check(&server, kind, &placed.collect::<Vec<_>>(), Some(&replays)).await;
+}
+
+#[tokio::test]
+async fn providers_of_openais_format() {
+    providers("openai", "gpt-5").await;
+}
+
+#[tokio::test]
+async fn gemini() {
+    providers("gemini", "gemini-3-flash-preview").await;
+}
+
+#[tokio::test]
+async fn anthropic() {
+    providers("anthropic", "claude-opus-5").await;
+}
+
+/// Each server has an app of its own: an agent asks all servers that its app is granted. A case with a `kind`
+/// has a model of its own, too.
+async fn mcp(
+    area: &str,
+    cases: &[Case],
+    replays: Option<&Replays>,
+    reach: impl Fn(&Case) -> String,
+) -> TestServer {
+    let setup = setup().await;
+    let mut toml = String::new();
+    for case in cases {
+        let name = &case.name;
+        let own = case.key("kind").zip(replays);
+        let route = if own.is_some() { name.as_str() } else { "chat" };
+        toml.extend(own.map(|(kind, replays)| provider(case, kind, "", replays)));
+        let app = format!("plugins/apps/{name}");
+        let needs = format!(
+            "[app]\nname = \"{name}\"\nversion = \"0.1.0\"\ndoc = \"{area}\"\n\
+             [needs.plugins.std]\nllm = [\"{route}\"]\ntools = [\"mcp:{name}/*\"]\n"
+        );
+        setup.place.write(&format!("{app}/app.toml"), needs);
+        setup.place.write(&format!("{app}/graph.toml"), graph(case, route));
+        toml.push_str(&format!("[apps.{name}]\n[mcp.{name}]\n{}\n", reach(case)));
+    }
+    setup.with(&toml).start().await
+}
+
+#[tokio::test]
+async fn mcp_servers_over_http() {
+    let cases = read("mcp-http");
+    let replays = Replays::start(&cases).await.unwrap();
+    let reach = |case: &Case| format!("url = \"{}/mcp\"\nprivate = true", replays.url(case));
+    let server = mcp("mcp-http", &cases, Some(&replays), reach).await;
+    let placed = cases.iter().map(|case| Placed { app: case.name.clone(), case });
+    check(&server, "mcp-http", &placed.collect::<Vec<_>>(), Some(&replays)).await;
+}
+
+#[tokio::test]
+async fn mcp_servers_as_programs() {
+    let cases = read("mcp-stdio");
+    let own = std::env::current_exe().unwrap();
+    let program = own.ancestors().nth(2).unwrap().join("wattle-standin-mcp");
+    let reach = |case: &Case| {
+        let file = folder("mcp-stdio").join(format!("{}.txt", case.name));
+        format!(
+            "command = \"{}\"\nargs = [\"--replay\", \"{}\"]",
+            program.display(),
+            file.display()
+        )
+    };
+    let server = mcp("mcp-stdio", &cases, None, reach).await;
+    let placed = cases.iter().map(|case| Placed { app: case.name.clone(), case });
+    check(&server, "mcp-stdio", &placed.collect::<Vec<_>>(), None).await;
+}

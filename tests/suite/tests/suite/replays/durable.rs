@@ -1,0 +1,85 @@
+//! What a provider sends for itself goes back to it in every turn of a tool loop, with a pause for a person, a
+//! `kill -9` and a fork in between.
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+use wattle_kit::replay::{Case, Replays};
+use wattle_suite::binary::{self, Served};
+use wattle_suite::desk::last_words;
+use wattle_suite::scene::Scene;
+use wattle_suite::{guests, place};
+
+use super::{graph, provider, read};
+
+/// A person must approve every call.
+const AREA: &str = "durable";
+
+#[tokio::test]
+async fn state_of_a_provider_survives_a_pause_a_kill_and_a_fork() {
+    let cases = read(AREA);
+    let replays = Replays::start(&cases).await.unwrap();
+    let scene = Scene::new(|place, standin| {
+        place.write("plugins/std/std.wasm", guests::bytes("wattle-std"));
+        place.write("plugins/tools/tools/tools.wasm", guests::bytes("wattle-guest-tools"));
+        place.write("plugins/apps/durable/app.toml", super::app(AREA, &cases));
+        let graphs: String = cases.iter().map(|case| graph(case, &case.name)).collect();
+        place.write("plugins/apps/durable/graph.toml", graphs);
+        let providers = cases.iter().map(|case| {
+            let kind = case.key("kind").expect("a kind");
+            provider(case, kind, "", &replays)
+        });
+        place::base_toml(standin) + "[apps.durable]\n" + &providers.collect::<String>()
+    })
+    .await;
+
+    let mut server = binary::serve(&scene.place).await;
+    let paused = join_all(cases.iter().map(|case| begin(&scene, &server, case))).await;
+    server.program.kill().await.unwrap();
+    let server = binary::serve(&scene.place).await;
+    let loops =
+        cases.iter().zip(&paused).map(|(case, thread)| go_on(&scene, &server, case, thread));
+    join_all(loops).await;
+    let problems: Vec<String> = cases
+        .iter()
+        .flat_map(|case| {
+            let name = &case.name;
+            replays.problems(case).into_iter().map(move |problem| format!("{name}: {problem}"))
+        })
+        .collect();
+    assert!(problems.is_empty(), "{}", problems.join("\n"));
+}
+
+/// Up to the first question; the thread.
+async fn begin(scene: &Scene, server: &Served, case: &Case) -> String {
+    let input = json!({ "messages": [{ "role": "user", "content": case.key("say") }] });
+    let start = json!({ "graph": case.name, "input": input, "wait": true });
+    let run = scene.post(server, "/api/v1/apps/durable/runs", &start).await.expect(200);
+    assert_eq!(run["status"], "interrupted", "{}: {run}", case.name);
+    run["thread"].as_str().unwrap().to_owned()
+}
+
+/// The second turn on the thread, the third in a fork of it.
+async fn go_on(scene: &Scene, server: &Served, case: &Case, thread: &str) {
+    let run = approve(scene, server, thread).await;
+    assert_eq!(run["status"], "interrupted", "{}: {run}", case.name);
+    let history = scene.get(server, &format!("/api/v1/threads/{thread}/history?limit=1")).await;
+    let fork = json!({ "checkpoint": history[0]["id"], "copy": true, "wait": true });
+    let forked = scene.post(server, &format!("/api/v1/threads/{thread}/fork"), &fork).await;
+    let forked = forked.expect(200);
+    assert_eq!(forked["status"], "interrupted", "{}: {forked}", case.name);
+    let copy = forked["thread"].as_str().unwrap();
+    assert_ne!(copy, thread);
+    let run = approve(scene, server, copy).await;
+    assert_eq!(run["status"], "interrupted", "{}: {run}", case.name);
+    let run = approve(scene, server, copy).await;
+    assert_eq!((&run["status"], &*last_words(&run)), (&json!("completed"), "six"), "{}", case.name);
+}
+
+/// Approves the call that waits, and waits until the agent stands still.
+async fn approve(scene: &Scene, server: &Served, thread: &str) -> Value {
+    let view = scene.get(server, &format!("/api/v1/threads/{thread}")).await;
+    let question = view["interrupts"][0]["id"].as_str().unwrap();
+    let answers = json!({ (question): { "decision": "approve" } });
+    let body = json!({ "answers": answers, "wait": true });
+    scene.post(server, &format!("/api/v1/threads/{thread}/resume"), &body).await.expect(200)
+}
